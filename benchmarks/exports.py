@@ -1,4 +1,5 @@
-"""Exports of a statement with 100,000 rows of intervals: each in an interpreter of its own, from the statement's file to its files."""
+"""Exports of a statement with 100,000 rows of intervals: each in an interpreter of its own, from
+the statement's file to its files."""
 
 from __future__ import annotations
 
@@ -76,7 +77,8 @@ size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
 print(json.dumps({"s": took_s, "peak": peak, "size": size, "said": said}))
 """
 PEERS = ("json.dumps", "DataFrame.to_csv")
-"""of the same document to a file, and of its rows; what is timed beside an export is the writing alone"""
+"""of the same document to a file, and of its rows; what is timed beside an export is the writing
+alone"""
 
 
 class Took(NamedTuple):
@@ -128,7 +130,8 @@ def row(name: str, took: list[Took], peers: dict[str, list[Took]]) -> tuple[str,
 
 
 def measure(rounds: int = 3) -> str:
-    """Medians of whole processes and of the export alone, resident peaks, and how long the two peers take in the same rounds."""
+    """Medians of whole processes and of the export alone, resident peaks, and how long the two
+    peers take in the same rounds."""
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder) / "statement.json"
         with source.open("wb") as file:

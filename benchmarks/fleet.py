@@ -1,4 +1,5 @@
-"""A fleet read and merged: 1e5 to 1e7 windows on one machine, the largest with more workers. Each round in an interpreter of its own."""
+"""A fleet read and merged: 1e5 to 1e7 windows on one machine, the largest with more workers. Each
+round in an interpreter of its own."""
 
 from __future__ import annotations
 
@@ -128,10 +129,12 @@ def measure(rounds: int = ROUNDS) -> str:
                 ]
             )
     header = ["windows", "where", "s", "MB", "us a window", "to pyarrow.dataset", "limit, speed-up"]
-    return table(header, told) + (
-        "\nFrom `ckptcost fleet`'s first look at the store to its finished study, files in the page cache; MB: resident peak of the "
-        "process that asks. pyarrow.dataset reads three columns of the same files and adds one up. The machine has two cores: more "
-        "workers than that only share them.\n"
+    return (
+        table(header, told)
+        + "\nFrom `ckptcost fleet`'s first look at the store to its finished study, files in the"
+        " page cache; MB: resident peak of the process that asks. pyarrow.dataset reads three"
+        " columns of the same files and adds one up. The machine has two cores: more workers than"
+        " that only share them.\n"
     )
 
 

@@ -1,9 +1,11 @@
-"""What `ckptcost run` says of jobs that save as frameworks do, on file systems over a device of known speed: into docs/accuracy.md.
+"""What `ckptcost run` says of jobs that save as frameworks do, on file systems over a device of
+known speed: into docs/accuracy.md.
 
     python benchmarks/found_and_safe.py [--libraries FOLDER] [--write]
 
-Needs root (a loop device that the kernel holds to 40 MB/s), xfsprogs, btrfs-progs and bindfs; a quarter of an hour. FOLDER holds frameworks
-that are not installed here (`pip install --target`); a job whose framework is missing is left out.
+Needs root (a loop device that the kernel holds to 40 MB/s), xfsprogs, btrfs-progs and bindfs; a
+quarter of an hour. FOLDER holds frameworks that are not installed here (`pip install --target`); a
+job whose framework is missing is left out.
 """
 
 from __future__ import annotations
@@ -89,7 +91,8 @@ def tried(job: str, kind: str, synced: bool, scratch: Path, libraries: str) -> l
 
 
 def told(found: Ran) -> list[str]:
-    """Found, and the mean errors of what was said; what is truly so without a sign, what is late with a plus."""
+    """Found, and the mean errors of what was said; what is truly so without a sign, what is late
+    with a plus."""
     saves = [save for save in found.saves if save.is_found]
     more = f", {found.others} other" if found.others else ""
     sizes = [save.said_bytes / save.bytes - 1.0 for save in saves if save.said_bytes is not None]

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 Samples = dict[str, list[float]]
 
-# a setting of the shell that stops Python from keeping compiled files would be measured as a slow start
+# a setting of the shell that stops Python from keeping compiled files would be measured as a slow
+# start
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 COMMAND = str(Path(sys.executable).with_name("ckptcost"))
 
@@ -42,7 +43,8 @@ class Row(NamedTuple):
 
 
 def interleaved(cases: Mapping[str, Callable[[], object]], rounds: int, loops: int = 1) -> Samples:
-    """Seconds a call of every case, A B C A B C ...; one round is thrown away first, and every other one runs backwards."""
+    """Seconds a call of every case, A B C A B C ...; one round is thrown away first, and every
+    other one runs backwards."""
     samples: Samples = {name: [] for name in cases}
     for number in range(-1, rounds):
         for name in list(cases)[:: -1 if number % 2 else 1]:

@@ -1,7 +1,9 @@
-"""How true the joules of a save are for every kind of counter: late, slow, fast, uneven, missing, averaged, and asked late.
+"""How true the joules of a save are for every kind of counter: late, slow, fast, uneven, missing,
+averaged, and asked late.
 
-A machine whose power is known exactly is read on a clock that jumps: the recorder, its pace, the run and the evaluation are those of a
-real recording, only the sensors are made up here. Nothing sleeps and every row has its seed, so the table is the same everywhere.
+A machine whose power is known exactly is read on a clock that jumps: the recorder, its pace, the
+run and the evaluation are those of a real recording, only the sensors are made up here. Nothing
+sleeps and every row has its seed, so the table is the same everywhere.
 """
 
 from __future__ import annotations
@@ -79,7 +81,8 @@ def saves(rng: np.random.Generator, each: int) -> list[Save]:
 
 
 def power(plan: Sequence[Save], step_s: float, phase_s: float) -> Power:
-    """Training in steps of `step_s` (0: at constant power, saves or not), which stand still while a save is written."""
+    """Training in steps of `step_s` (0: at constant power, saves or not), which stand still while a
+    save is written."""
     until_s = plan[-1].end_s + 10.0
     if step_s == 0:
         return Power(np.array([-20.0, until_s]), np.array([TRAINING_W, TRAINING_W]))
@@ -157,7 +160,8 @@ class Slow(Basic):
 
 
 class Metered(Basic):
-    """Devices of one kind, each with its own power, phase of ticks, and instant within the call at which it is read."""
+    """Devices of one kind, each with its own power, phase of ticks, and instant within the call at
+    which it is read."""
 
     def __init__(self, sensor: Sensor, clock: LateClock, powers: Sequence[Power], end_s: float):
         channels: list[Channel] = []
@@ -362,7 +366,8 @@ def row_of(case: Case, each: int, recordings: int) -> dict[str, Figures]:
 
 
 def table(rows: dict[str, dict[str, Figures]], before: dict[str, dict[str, list[float]]]) -> str:
-    """One line a row: at 0.3 s, 1 s and 10 s mean and worst error, and of all lengths how many intervals hold and how wide they are."""
+    """One line a row: at 0.3 s, 1 s and 10 s mean and worst error, and of all lengths how many
+    intervals hold and how wide they are."""
     lengths = [f"{s:g} s" for s in LENGTHS_S]
     head = [
         "sensor",

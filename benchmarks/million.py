@@ -162,7 +162,8 @@ def _command(rounds: int) -> list[Row]:
 def _in_a_process(
     rounds: int, cases: list[tuple[int, int]]
 ) -> dict[tuple[int, int], list[tuple[float, float]]]:
-    """(seconds, bytes that the peak of memory grew) of grids in processes of their own, by (rows, rows at once)."""
+    """(seconds, bytes that the peak of memory grew) of grids in processes of their own, by (rows,
+    rows at once)."""
     found: dict[tuple[int, int], list[tuple[float, float]]] = {case: [] for case in cases}
     for _ in range(rounds):
         for rows, at_once in cases:
@@ -176,8 +177,8 @@ def _in_a_process(
 def _memory(field: str) -> float:
     """Bytes of this process now (VmRSS) or at its peak (VmHWM).
 
-    Linux starts getrusage's ru_maxrss at what the parent held when it made the child, so a child of a big process seems not to
-    grow at all; VmHWM starts at 0.
+    Linux starts getrusage's ru_maxrss at what the parent held when it made the child, so a child of
+    a big process seems not to grow at all; VmHWM starts at 0.
     """
     lines = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
     return float(lines[field].split()[0]) * 1024

@@ -1,7 +1,9 @@
-"""Other energy meters beside ours: where they are installed, and how each one is started, asked for a window, and stopped.
+"""Other energy meters beside ours: where they are installed, and how each one is started, asked for
+a window, and stopped.
 
-They live in an environment of their own, which `make bench` makes from peers.txt; without it the tables say so. The classes run under
-that environment's Python, so only the standard library is imported at the top.
+They live in an environment of their own, which `make bench` makes from peers.txt; without it the
+tables say so. The classes run under that environment's Python, so only the standard library is
+imported at the top.
 """
 
 from __future__ import annotations
@@ -23,21 +25,34 @@ J_PER_KWH = 3.6e6
 def lacking() -> str:
     """Why no peer can be measured here; empty if all can."""
     if not PYTHON.exists():
-        return "no peers here: `make bench` installs benchmarks/peers.txt into .venv-peers, which needs a package index"
-    asks = f"from importlib.metadata import version; print(*[version(name) for name in {list(WANTED)}])"
+        return (
+            "no peers here: `make bench` installs benchmarks/peers.txt into .venv-peers, which"
+            " needs a package index"
+        )
+    asks = (
+        "from importlib.metadata import version; print(*[version(name) for name in"
+        f" {list(WANTED)}])"
+    )
     done = subprocess.run([PYTHON, "-c", asks], capture_output=True, text=True, check=False)
     if done.returncode:
-        return f"no peers here: {done.stderr.strip().splitlines()[-1]}; `rm -r .venv-peers` and `make bench` try again"
+        return (
+            f"no peers here: {done.stderr.strip().splitlines()[-1]}; `rm -r .venv-peers` and `make"
+            " bench` try again"
+        )
     there = dict(zip(WANTED, done.stdout.split(), strict=True))
     return (
         ""
         if there == WANTED
-        else f"no peers here: .venv-peers has {there}, benchmarks/peers.txt wants {WANTED}; remove .venv-peers"
+        else (
+            f"no peers here: .venv-peers has {there}, benchmarks/peers.txt wants {WANTED}; remove"
+            " .venv-peers"
+        )
     )
 
 
 class Zeus:
-    """ZeusMonitor: reads the counters when a window begins and when it ends, and nothing between."""
+    """ZeusMonitor: reads the counters when a window begins and when it ends, and nothing
+    between."""
 
     beats_s: float | None = 1.0
 
@@ -73,7 +88,8 @@ class Zeus:
 
 
 class ZeusPower(Zeus):
-    """The same and a PowerMonitor, whose processes poll the power; without a period it finds one."""
+    """The same and a PowerMonitor, whose processes poll the power; without a period it finds
+    one."""
 
     def __init__(self, period_s: float | None = None) -> None:
         from zeus.monitor import PowerMonitor
@@ -83,7 +99,8 @@ class ZeusPower(Zeus):
         self._asked_s = time.time()
 
     def beat(self) -> None:
-        """A window each second, and the power's integral over it: else what the processes send would pile up."""
+        """A window each second, and the power's integral over it: else what the processes send
+        would pile up."""
         super().beat()
         since_s, self._asked_s = self._asked_s, time.time()
         self._power.get_energy(since_s, self._asked_s)

@@ -1,4 +1,5 @@
-"""The robust-advice study of docs/method/robust.md: advised interval and regret of ten jobs, against Young's and Daly's.
+"""The robust-advice study of docs/method/robust.md: advised interval and regret of ten jobs,
+against Young's and Daly's.
 
 python benchmarks/robust_intervals.py            # prints the table
 python benchmarks/robust_intervals.py --write    # and puts it into the page
@@ -40,7 +41,8 @@ def found_for(preset: str, mode: str, catalog: Catalog) -> Optimum:
 
 
 def row_of(preset: str, mode: str, catalog: Catalog) -> str:
-    """One job: intervals, and regrets in wall time, the mean over the draws and the worst corner."""
+    """One job: intervals, and regrets in wall time, the mean over the draws and the worst
+    corner."""
     found = found_for(preset, mode, catalog)
     robust = found.robust
     rules = {point.id: point.interval_s for point in found.points}
@@ -54,7 +56,10 @@ def row_of(preset: str, mode: str, catalog: Catalog) -> str:
         preset,
         found.option.mode,
         duration(found.best.interval_s),
-        f"{duration(duration_in_two_digits(robust.low_s))} to {duration(duration_in_two_digits(robust.high_s))}",
+        (
+            f"{duration(duration_in_two_digits(robust.low_s))} to"
+            f" {duration(duration_in_two_digits(robust.high_s))}"
+        ),
         duration(found.recommended.interval_s) + ("" if robust.moves else ", the best"),
         risk(found.recommended.interval_s),
         risk(rules["young"]),

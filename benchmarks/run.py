@@ -1,4 +1,5 @@
-"""Run every benchmark and write the results into docs/benchmarks.md; with --quick, fewer rounds and only to the screen."""
+"""Run every benchmark and write the results into docs/benchmarks.md; with --quick, fewer rounds and
+only to the screen."""
 
 from __future__ import annotations
 
@@ -56,11 +57,15 @@ def machine() -> str:
     )
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     libraries = ", ".join(f"{name} {version(name)}" for name in ("numpy", "pydantic", "scipy"))
-    return f"{cores} cores, {models[0] if models else platform.machine()}; Python {platform.python_version()}, {libraries}."
+    return (
+        f"{cores} cores, {models[0] if models else platform.machine()}; Python"
+        f" {platform.python_version()}, {libraries}."
+    )
 
 
 def edited() -> dict[str, float]:
-    """When each file of the package was last written: half of this is measured in other processes, which must load the same code."""
+    """When each file of the package was last written: half of this is measured in other processes,
+    which must load the same code."""
     return {
         str(path): path.stat().st_mtime for path in Path(ckptcost.__file__).parent.rglob("*.py")
     }

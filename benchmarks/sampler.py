@@ -1,7 +1,9 @@
-"""What measuring costs: the recorder at rest and inside windows, and other meters, on the same fake GPUs.
+"""What measuring costs: the recorder at rest and inside windows, and other meters, on the same fake
+GPUs.
 
-Processor time is the kernel's own, in nanoseconds, of a process and of all that it started. All tools run at the same time, so that they
-meet the same machine; then the first few run alone, because a processor that has to be woken for each tick needs more time for it.
+Processor time is the kernel's own, in nanoseconds, of a process and of all that it started. All
+tools run at the same time, so that they meet the same machine; then the first few run alone,
+because a processor that has to be woken for each tick needs more time for it.
 """
 
 from __future__ import annotations
@@ -180,7 +182,8 @@ def held(pids: Sequence[int]) -> tuple[float, float, int]:
 def running(
     cases: Sequence[Case], library: Path, folder: Path, at_once: int = 3
 ) -> Iterator[dict[Case, Worker]]:
-    """All cases at the same time, each in processes of its own, ready; so many of them start at once. A peer may fail to start."""
+    """All cases at the same time, each in processes of its own, ready; so many of them start at
+    once. A peer may fail to start."""
     with ExitStack() as stack:
         workers: dict[Case, Worker] = {}
         for first in range(0, len(cases), at_once):

@@ -1,6 +1,8 @@
-"""A process that meters the fake GPUs with one tool, ours or a peer's, and does what lines on its standard input say.
+"""A process that meters the fake GPUs with one tool, ours or a peer's, and does what lines on its
+standard input say.
 
-It runs under two Pythons, and a peer's own processes load it again: only the standard library is imported at the top.
+It runs under two Pythons, and a peer's own processes load it again: only the standard library is
+imported at the top.
 """
 
 from __future__ import annotations
@@ -81,7 +83,8 @@ def calls() -> dict[str, int]:
 
 
 class Ours:
-    """The recorder with every meter of this machine, the fake GPUs, and two packages made of files, into a run's directory."""
+    """The recorder with every meter of this machine, the fake GPUs, and two packages made of files,
+    into a run's directory."""
 
     def __init__(self, windows: bool) -> None:
         import cpu_trees
@@ -164,7 +167,8 @@ class Ours:
 
 
 def windows(tool: Any, plan: list[tuple[float, float]], gpus: int) -> list[dict[str, Any]]:
-    """Windows at their times, (begin, length) in seconds from now: of each the exact joules and what the tool says."""
+    """Windows at their times, (begin, length) in seconds from now: of each the exact joules and
+    what the tool says."""
     began_s = time.monotonic()
     due = [(began_s + at_s, number, True) for number, (at_s, _) in enumerate(plan)]
     heapq.heapify(due)

@@ -1,11 +1,14 @@
-"""Our engines beside fio on the same file system: the same sizes, blocks and depth, files made anew each round and fsynced, in turns.
+"""Our engines beside fio on the same file system: the same sizes, blocks and depth, files made anew
+each round and fsynced, in turns.
 
-Our rate is bytes over begin to durable: it holds the making of content that nothing can compress, and the fsync of the directories. fio
-writes the same buffers again and again, and its rate ends with the fsync of its files. Reads are of files just written; what a virtual
-machine's host keeps in memory serves both alike. Our buffers are in huge pages, which can double a rate where a request of 4 MiB would
-be a thousand small pieces; so fio is judged with huge pages too (a setting of glibc's), and shown as it comes besides, and with content as
-new as ours. Through the page cache each writes twice and the second counts: a host that took free pages back gives them again at a
-quarter of the rate.
+Our rate is bytes over begin to durable: it holds the making of content that nothing can compress,
+and the fsync of the directories. fio writes the same buffers again and again, and its rate ends
+with the fsync of its files. Reads are of files just written; what a virtual machine's host keeps in
+memory serves both alike. Our buffers are in huge pages, which can double a rate where a request of
+4 MiB would be a thousand small pieces; so fio is judged with huge pages too (a setting of glibc's),
+and shown as it comes besides, and with content as new as ours. Through the page cache each writes
+twice and the second counts: a host that took free pages back gives them again at a quarter of the
+rate.
 """
 
 from __future__ import annotations
@@ -192,7 +195,10 @@ def measure(rounds: int = 9) -> str:
             costs.append(
                 (f"{name}: {way}", *(f"{digits(statistics.median(of) * 1e3)} ms" for of in spent))
             )
-    said = f"{len(rates)} rounds of {SIZE_BYTES >> 30} GiB, blocks of {SETTINGS.block_bytes >> 20} MiB, {SETTINGS.depth} in flight.\n\n"
+    said = (
+        f"{len(rates)} rounds of {SIZE_BYTES >> 30} GiB, blocks of {SETTINGS.block_bytes >> 20}"
+        f" MiB, {SETTINGS.depth} in flight.\n\n"
+    )
     said += table(
         ("what", "ours", "fio", "ours over fio", "quartiles", f"at least {LEAST:g}"), rows
     )
@@ -201,8 +207,8 @@ def measure(rounds: int = 9) -> str:
     )
     made, spread = shown(rates, "GB/s")
     return (
-        said
-        + f"\nContent is made at {made} on one core ({spread}), {CHUNK_BYTES >> 20} MiB at a time.\n"
+        said + f"\nContent is made at {made} on one core ({spread}), {CHUNK_BYTES >> 20} MiB at a"
+        " time.\n"
     )
 
 

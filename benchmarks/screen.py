@@ -1,4 +1,5 @@
-"""The screen: first paint, a key press until all is drawn, what a live screen costs and sends, and its memory over an hour."""
+"""The screen: first paint, a key press until all is drawn, what a live screen costs and sends, and
+its memory over an hour."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from measure import ENVIRONMENT, Row, figures, ratios
 
 COLUMNS, ROWS = 120, 36
 QUIET_S = 0.07
-"""no more output for so long: drawn. What follows after 150 ms of nobody typing is not waited for"""
+"""no more output for so long: drawn. What follows after 150 ms of nobody typing is not waited
+for"""
 BARE = """
 from textual.app import App
 from textual.widgets import Static
@@ -81,7 +83,8 @@ class Terminal:
         return self.quiet(began_s)
 
     def cpu_s(self, main_only: bool = False) -> float:
-        """Processor time of the program so far; of its main thread alone, which draws and measures nothing."""
+        """Processor time of the program so far; of its main thread alone, which draws and measures
+        nothing."""
         where = f"task/{self.pid}/stat" if main_only else "stat"
         words = Path(f"/proc/{self.pid}/{where}").read_text().rsplit(")", 1)[1].split()
         return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
@@ -149,7 +152,8 @@ def pressed(rounds: int) -> dict[str, list[float]]:
 
 
 def live(rounds: int) -> dict[str, list[float]]:
-    """The demo machine, with 8 GPUs read ten times a second and drawn twice: seen, and behind another screen."""
+    """The demo machine, with 8 GPUs read ten times a second and drawn twice: seen, and behind
+    another screen."""
     found: dict[str, list[float]] = {"seen": [], "sent": [], "hidden": [], "drawing": []}
     with opened("screen", "--fresh", "--demo") as terminal:
         terminal.until(b"SIMULATED")

@@ -1,4 +1,5 @@
-"""An hour of made-up measuring with 8 GPUs, looked at each ten seconds; writes what Python holds after each ten minutes to a file."""
+"""An hour of made-up measuring with 8 GPUs, looked at each ten seconds; writes what Python holds
+after each ten minutes to a file."""
 
 from __future__ import annotations
 

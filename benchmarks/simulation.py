@@ -1,4 +1,5 @@
-"""Simulated runs: seconds and memory of ten thousand, of ten times as many, and what numpy alone needs for as many exponentials."""
+"""Simulated runs: seconds and memory of ten thousand, of ten times as many, and what numpy alone
+needs for as many exponentials."""
 
 from __future__ import annotations
 

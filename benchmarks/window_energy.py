@@ -1,6 +1,8 @@
-"""How true the joules of a window are: ours, a plain difference, and other meters', against the exact integral of the fake GPUs' power.
+"""How true the joules of a window are: ours, a plain difference, and other meters', against the
+exact integral of the fake GPUs' power.
 
-Our windows begin out of rest, as a checkpoint does: until the mark comes, the recorder asks five times a second.
+Our windows begin out of rest, as a checkpoint does: until the mark comes, the recorder asks five
+times a second.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from sampler import NO_COMPILER, Case, build_fake, running
 BUDGETS = {0.3: None, 1.0: 2.0, 3.0: 0.5, 10.0: None}
 """by length in seconds: the mean error, %"""
 SPREAD = 0.1
-"""a window is so much shorter or longer: one of whole ticks and whole waves is easy for everybody"""
+"""a window is so much shorter or longer: one of whole ticks and whole waves is easy for
+everybody"""
 REST_S = (2.0, 3.0)
 """between two of ours: longer than the quick pace lasts after a mark"""
 GAP_S = (0.05, 0.15)
@@ -80,7 +83,8 @@ def anywhere(rng: random.Random, until_s: float, each: int) -> list[Piece]:
 
 
 def waves(rng: random.Random) -> str:
-    """600 and 120 W in turn, 1 s each; the GPUs' phases and their counters' ticks of 100 ms are anywhere."""
+    """600 and 120 W in turn, 1 s each; the GPUs' phases and their counters' ticks of 100 ms are
+    anywhere."""
     own = [
         f"phase_s.{n}={rng.uniform(0, 2):.4f} tick_phase_ms.{n}={rng.uniform(0, 100):.2f}"
         for n in range(GPUS)
@@ -99,7 +103,8 @@ def judged(row: dict[str, Any], way: str) -> Iterator[tuple[str, Judged]]:
 
 
 def measure(rounds: int = 9) -> str:
-    """The table of this file. All tools run at the same time, for as long as it takes to record so many windows out of rest."""
+    """The table of this file. All tools run at the same time, for as long as it takes to record so
+    many windows out of rest."""
     if build_fake.compiler() is None:
         return NO_COMPILER
     lacking, rng = peers.lacking(), random.Random(7)

@@ -1,4 +1,5 @@
-"""A stand-in for a training job: matrix products on every core, a save now and then. Prints the seconds of each step as JSON."""
+"""A stand-in for a training job: matrix products on every core, a save now and then. Prints the
+seconds of each step as JSON."""
 
 from __future__ import annotations
 

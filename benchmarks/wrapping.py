@@ -1,4 +1,5 @@
-"""What `ckptcost run` costs a training step: the same job bare, wrapped, and wrapped with a watched folder and hooks, in turns.
+"""What `ckptcost run` costs a training step: the same job bare, wrapped, and wrapped with a watched
+folder and hooks, in turns.
 
 The job keeps every core busy, so whatever the recorder takes is taken from it.
 """

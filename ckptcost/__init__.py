@@ -47,7 +47,8 @@ _HOOKS = {
 
 
 def __getattr__(name: str) -> Any:
-    """Public names are fetched on first use: importing the package must not cost a training job anything."""
+    """Public names are fetched on first use: importing the package must not cost a training job
+    anything."""
     if name in _HOOKS:
         from importlib import import_module
 

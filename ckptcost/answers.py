@@ -1,4 +1,5 @@
-"""From what is asked to a study: the one way to each answer, for the command line, for Python and for a screen."""
+"""From what is asked to a study: the one way to each answer, for the command line, for Python and
+for a screen."""
 
 from __future__ import annotations
 
@@ -131,7 +132,8 @@ def optimum(
     seed: int = 1,
     draws: int = 0,
 ) -> Study:
-    """The best intervals; several tiers are held against `check` simulated runs of each combination."""
+    """The best intervals; several tiers are held against `check` simulated runs of each
+    combination."""
     from ckptcost.jobs import tiers_check
     from ckptcost.jobs.optimize import optimize
     from ckptcost.jobs.simulate import verdicts_of
@@ -164,7 +166,8 @@ def optimum(
 def _three_tiers(
     catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str], mode: str, objective: str
 ) -> tuple[Resolved, str, bool] | None:
-    """(scenario, objective, whether it says how often) where it has three tiers; one first tier and one mode are searched at a time."""
+    """(scenario, objective, whether it says how often) where it has three tiers; one first tier and
+    one mode are searched at a time."""
     if not any(layer.sections.get("third_tier") for layer in layers):
         return None
     if len(tiers) > 1 or mode == "both":
@@ -353,8 +356,8 @@ def review(
 
 
 def run_headline(folder: str | Path) -> tuple[str, str]:
-    """What the saves of a recorded run were, in one line, or why there are none; empty where it is too large to be looked at by the
-    way."""
+    """What the saves of a recorded run were, in one line, or why there are none; empty where it is
+    too large to be looked at by the way."""
     from ckptcost.jobs.advice import rhythm_of
     from ckptcost.jobs.measure import reviewed
     from ckptcost.report.studies.advice import headline
@@ -418,7 +421,8 @@ def statement_document(
     command: Sequence[str] = (),
     catalog: Catalog | None = None,
 ) -> StatementDocument:
-    """Documents and recorded runs as one document of statements, placed and dated as is said. Site and prices are said of runs only."""
+    """Documents and recorded runs as one document of statements, placed and dated as is said. Site
+    and prices are said of runs only."""
     from ckptcost.report.statements import reading
 
     said, catalog = placing or reading.Placing(), catalog or Catalog()
@@ -481,8 +485,9 @@ def run_named(name: str, within: str | None = None) -> Found:
 def standing(
     catalog: Catalog, scenario: str | None, settings: Sequence[str], site: str
 ) -> Resolved:
-    """A scenario for its site and prices. What is measured has no line for keeping bytes, so a storage price that
-    is only assumed cannot be the one that contains the storage's electricity: it is left out."""
+    """A scenario for its site and prices. What is measured has no line for keeping bytes, so a
+    storage price that is only assumed cannot be the one that contains the storage's electricity: it
+    is left out."""
     layers = layers_of(catalog, scenario or DEFAULT_SCENARIO)
     said = [*([f"site.id={site}"] if site else []), *settings]
     found = one_of(catalog, [*layers, set_layer(catalog, said, None)] if said else layers)

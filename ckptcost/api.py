@@ -107,8 +107,9 @@ def model(
     draws: int = 0,
     catalog: Catalog | None = None,
 ) -> Report:
-    """The report of a scenario (preset or file), for each tier and number of saves; `changes` is like {"cluster.gpus": 4096};
-    `draws` from the inputs' ranges, 0: as many as the command line takes."""
+    """The report of a scenario (preset or file), for each tier and number of saves; `changes` is
+    like {"cluster.gpus": 4096}; `draws` from the inputs' ranges, 0: as many as the command line
+    takes."""
     catalog = catalog or Catalog()
     layers = layers_for(catalog, scenario, interval, _settings(changes))
     report: Report = build(
@@ -165,7 +166,8 @@ def simulate(
     require: str | Sequence[str] = (),
     catalog: Catalog | None = None,
 ) -> StudyDocument:
-    """Whole runs with random failures; tables outcome, states, kinds, and timeline and runs where asked for."""
+    """Whole runs with random failures; tables outcome, states, kinds, and timeline and runs where
+    asked for."""
     from ckptcost import answers
 
     catalog = catalog or Catalog()
@@ -203,7 +205,8 @@ def fits(
     changes: Changes = (),
     catalog: Catalog | None = None,
 ) -> StudyDocument:
-    """Whether the checkpoints that are kept, and those being written, have room in a folder: `question["fits"]`."""
+    """Whether the checkpoints that are kept, and those being written, have room in a folder:
+    `question["fits"]`."""
     from ckptcost import answers
 
     catalog = catalog or Catalog()
@@ -260,7 +263,8 @@ def solve(
     changes: Changes = (),
     catalog: Catalog | None = None,
 ) -> StudyDocument:
-    """What is needed for a target such as "goodput>=0.95"; with "price", what the tier `against` may cost."""
+    """What is needed for a target such as "goodput>=0.95"; with "price", what the tier `against`
+    may cost."""
     from ckptcost import answers
 
     catalog = catalog or Catalog()
@@ -282,7 +286,8 @@ def compare(
     draws: int = 0,
     catalog: Catalog | None = None,
 ) -> StudyDocument:
-    """Scenarios side by side, or one and its variants, such as "tier.id=nas-hdd, policy.mode=async"."""
+    """Scenarios side by side, or one and its variants, such as "tier.id=nas-hdd,
+    policy.mode=async"."""
     from ckptcost import answers
 
     catalog = catalog or Catalog()
@@ -343,7 +348,8 @@ def measure(
     every_gpu: bool = False,
     rapl: str = "auto",
 ) -> StudyDocument:
-    """What this machine uses for a while, by meter and by checkpoint window; 10 s where nothing is said."""
+    """What this machine uses for a while, by meter and by checkpoint window; 10 s where nothing is
+    said."""
     from ckptcost import answers
 
     wanted = _wanted(directory, pid, every_gpu, rapl)
@@ -421,7 +427,8 @@ def export(
     directory: str | None = None,
     catalog: Catalog | None = None,
 ) -> dict[str, str | bytes]:
-    """The files of an export, by name: of JSON documents or recorded runs, in a format of `ckptcost export --list`."""
+    """The files of an export, by name: of JSON documents or recorded runs, in a format of `ckptcost
+    export --list`."""
     from ckptcost import answers
     from ckptcost.exports.formats import exported
     from ckptcost.report.statements.reading import Placing
@@ -461,7 +468,8 @@ def roll_up(
     top: int = 10,
     catalog: Catalog | None = None,
 ) -> StudyDocument:
-    """A store of packed runs as a fleet; tables groups, lines, savings, failures, tiers, days ..."""
+    """A store of packed runs as a fleet; tables groups, lines, savings, failures, tiers, days
+    ..."""
     from ckptcost import answers
     from ckptcost.fleet.told.answer import Asked, answer_of
 

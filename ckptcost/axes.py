@@ -1,4 +1,5 @@
-"""What the user said of a sweep's axes: "tier=a,b", "saves=10:200:10", "cluster.gpus=1024:65536:*2"."""
+"""What the user said of a sweep's axes: "tier=a,b", "saves=10:200:10",
+"cluster.gpus=1024:65536:*2"."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ ALIASES = {
     "gpus": "cluster.gpus",
     "mode": "policy.mode",
 }
-# other inputs are derived from these when the scenario is resolved, so each value is resolved on its own
+# other inputs are derived from these when the scenario is resolved, so each value is resolved on
+# its own
 _DERIVING = {
     "cluster.gpu_train",
     "cluster.gpu_stall",
@@ -53,7 +55,8 @@ class Over(NamedTuple):
 
 
 def over_of(text: str) -> Over:
-    """An axis from "tier=a,b", "saves=10:200:10", "cluster.gpus=1024:65536:*2" or "tier.capacity=1 PB,2 PB"."""
+    """An axis from "tier=a,b", "saves=10:200:10", "cluster.gpus=1024:65536:*2" or "tier.capacity=1
+    PB,2 PB"."""
     name, equals, said = text.partition("=")
     path = ALIASES.get(name.strip(), name.strip())
     section, _, key = path.partition(".")

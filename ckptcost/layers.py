@@ -1,7 +1,8 @@
 """What the user said: presets, files and flags as layers, each over the one before.
 
-The order is models/defaults.toml, the presets and files a scenario extends, the file itself, flags. Naming another catalogue entry
-(tier.id, cluster.id ...) in a later layer forgets what earlier layers said of that section.
+The order is models/defaults.toml, the presets and files a scenario extends, the file itself, flags.
+Naming another catalogue entry (tier.id, cluster.id ...) in a later layer forgets what earlier
+layers said of that section.
 """
 
 from __future__ import annotations
@@ -74,16 +75,18 @@ def _layer(raw: dict[str, Any], where: str, label: str, basis: str, source: str)
 
 @lru_cache(maxsize=16)
 def _written(text: str, where: str, label: str, basis: str, source: str) -> tuple[Layer, str]:
-    """What a scenario's text says, and what it extends. A screen reads the file anew at every keystroke, since somebody may have
-    rewritten it; as long as it says the same it is not parsed again, which takes ten times as long. Nobody changes a layer that was
-    read, so it can be handed out again."""
+    """What a scenario's text says, and what it extends. A screen reads the file anew at every
+    keystroke, since somebody may have rewritten it; as long as it says the same it is not parsed
+    again, which takes ten times as long. Nobody changes a layer that was read, so it can be handed
+    out again."""
     raw = files.toml_in(text, where)
     extends = raw.get("extends")
     return _layer(raw, where, label, basis, source), extends if isinstance(extends, str) else ""
 
 
 def layers_of(catalog: Catalog, name: str) -> list[Layer]:
-    """The layers of a scenario file or preset, the one it extends first; `extends` in a circle is an error."""
+    """The layers of a scenario file or preset, the one it extends first; `extends` in a circle is
+    an error."""
     layers: list[Layer] = []
     chain: list[str] = []
     here = Path()
@@ -127,7 +130,8 @@ def layers_of(catalog: Catalog, name: str) -> list[Layer]:
 
 
 def set_layer(catalog: Catalog, settings: Iterable[str], interval: str | None = None) -> Layer:
-    """`--set path=value` flags and `--interval` as a layer; values are text with units, numbers, true/false or words."""
+    """`--set path=value` flags and `--interval` as a layer; values are text with units, numbers,
+    true/false or words."""
     raw: dict[str, Any] = {}
     for setting in settings:
         path, equals, value = setting.partition("=")
@@ -170,7 +174,8 @@ _RATES = {
 
 
 def merged(layers: Sequence[Layer]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, str]]]:
-    """Values by section, later layers over earlier ones, and the label of the layer each comes from."""
+    """Values by section, later layers over earlier ones, and the label of the layer each comes
+    from."""
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     said_by: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
     for layer in layers:

@@ -1,4 +1,5 @@
-"""What the layers mean: the core's Scenario, and the list of its inputs with who said each of them."""
+"""What the layers mean: the core's Scenario, and the list of its inputs with who said each of
+them."""
 
 from __future__ import annotations
 
@@ -220,14 +221,16 @@ class _Builder:
             if section == "policy" and not self.values[f"{which}_tier"] and key not in mine:
                 figures.pop(key, None)
         if section == "site" and "grid_location" in figures:
-            # a factor of the user's own has the method that the user says, not that of the grid it replaces
+            # a factor of the user's own has the method that the user says, not that of the grid it
+            # replaces
             if "grid_method" not in mine and not figures["grid_location"][1].startswith("grid "):
                 words["grid_method"] = "unknown"
             words.setdefault("grid_method", "unknown")
         if section == "site" and "grid_location" not in figures:
             self.unknown["site.grid_location"] = "this site names no grid (site.grid)"
         if section == "failures" and not mine.isdisjoint(("rate", "gpu_rate")):
-            # who knows their own rate means it as it is: the default one, and its law of size, are put by
+            # who knows their own rate means it as it is: the default one, and its law of size, are
+            # put by
             for key in set(FAILURE_LAW) - mine:
                 figures.pop(key, None)
         fields_ = self._note(section, figures)
@@ -287,7 +290,8 @@ class _Builder:
     def _tier_rules(
         self, section: str, figures: dict[str, tuple[Figure, str]], words: dict[str, Any]
     ) -> None:
-        """What nobody says of a tier: reading as fast as writing, and energy and prices in the range of the systems that publish them."""
+        """What nobody says of a tier: reading as fast as writing, and energy and prices in the
+        range of the systems that publish them."""
         if not any(
             key in figures for key in ("read", "node_read", "gpu_read", "read_per_capacity")
         ):
@@ -397,9 +401,11 @@ _SLOW_ENERGY: Final = Figure(
     36e-6,
     "assumed",
     "mlperf-storage-v3; ddn-2025-07; house",
-    note="slower than 10 GB/s: a system draws most of its power at rest, so that a slow one spends "
-    "more on a byte; from the least of fast systems to 7.2 kW at 0.2 GB/s, and the middle of these "
-    "on a logarithmic scale",
+    note=(
+        "slower than 10 GB/s: a system draws most of its power at rest, so that a slow one spends"
+        " more on a byte; from the least of fast systems to 7.2 kW at 0.2 GB/s, and the middle of"
+        " these on a logarithmic scale"
+    ),
     text="1170 J/GB",
 )
 _LOCAL_ENERGY: Final = Figure(
@@ -434,7 +440,8 @@ def _rate_of(figures: dict[str, tuple[Figure, str]]) -> float:
 
 
 def _origin(fraction: tuple[Figure, str], power: tuple[Figure, str]) -> str:
-    """Who a product of a fraction and a power is owed to: whoever set the fraction, unless it is the default one."""
+    """Who a product of a fraction and a power is owed to: whoever set the fraction, unless it is
+    the default one."""
     return power[1] if fraction[1] == DEFAULTS else fraction[1]
 
 

@@ -1,14 +1,18 @@
-"""A small GPT trained on one CPU core, which saves itself every few steps: something real to measure checkpoints of.
+"""A small GPT trained on one CPU core, which saves itself every few steps: something real to
+measure checkpoints of.
 
-    python examples/train_tiny.py --dir /tmp/tiny                       200 steps, 8 checkpoints of 38 MB, half a minute
-    python examples/train_tiny.py --dir /tmp/tiny --resume --steps 300  goes on from the newest checkpoint, exactly
+    python examples/train_tiny.py --dir /tmp/tiny                       200 steps, 8 checkpoints of
+    38 MB, half a minute python examples/train_tiny.py --dir /tmp/tiny --resume --steps 300  goes on
+    from the newest checkpoint, exactly
 How it saves, `--save`:
-    torch      torch.save to the final name, as most scripts do: a kill halfway leaves half a file, a crash may take a whole one
-    torch-tmp  torch.save to another name, fsync, rename, fsync of the directory: whole or not there
-    dcp        torch.distributed.checkpoint.save: a directory with an index, fsync of its data files included
-    dcp-async  dcp.async_save: training waits for a copy in memory only
-    shards:N   N files in a directory, as N ranks would write them, and the rest as torch-tmp
-SIGTERM ends it after the step, with a checkpoint. It needs PyTorch (pip install 'ckptcost[torch]'), and ckptcost with --hooks only.
+    torch      torch.save to the final name, as most scripts do: a kill halfway leaves half a file,
+    a crash may take a whole one torch-tmp  torch.save to another name, fsync, rename, fsync of the
+    directory: whole or not there dcp        torch.distributed.checkpoint.save: a directory with an
+    index, fsync of its data files included dcp-async  dcp.async_save: training waits for a copy in
+    memory only shards:N   N files in a directory, as N ranks would write them, and the rest as
+    torch-tmp
+SIGTERM ends it after the step, with a checkpoint. It needs PyTorch (pip install 'ckptcost[torch]'),
+and ckptcost with --hooks only.
 """
 
 import argparse
@@ -60,7 +64,8 @@ class TinyGpt(nn.Module):
 
 
 def some_text(follows: torch.Tensor, batch: int, length: int) -> torch.Tensor:
-    """Three letters may follow each letter: the loss begins near ln 64 = 4.16, and a model that knows them all comes to ln 3 = 1.10."""
+    """Three letters may follow each letter: the loss begins near ln 64 = 4.16, and a model that
+    knows them all comes to ln 3 = 1.10."""
     picks, first = torch.randint(SUCCESSORS, (length, batch)), torch.randint(LETTERS, (batch,))
     return torch.stack(
         list(
@@ -179,7 +184,8 @@ class Checkpoints:
         sync(path)
 
     def finish(self, wait: bool) -> None:
-        """The save is through, or fails here: at once, or later where it goes on in the background."""
+        """The save is through, or fails here: at once, or later where it goes on in the
+        background."""
         if self.pending and (wait or self.pending[1] is None or self.pending[1].done()):
             (name, future), self.pending = self.pending, None
             if future:

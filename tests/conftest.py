@@ -1,4 +1,5 @@
-"""Shared by all tests: the command line in-process, a clean environment, and golden files (`pytest --update-golden` rewrites them)."""
+"""Shared by all tests: the command line in-process, a clean environment, and golden files (`pytest
+--update-golden` rewrites them)."""
 
 from __future__ import annotations
 
@@ -18,11 +19,13 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import settings
 
-# some containers set it: then every one of the hundreds of interpreters started here compiles the package anew, and pytest these tests
+# some containers set it: then every one of the hundreds of interpreters started here compiles the
+# package anew, and pytest these tests
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# a shell starts what it puts in the background with SIGINT ignored, nohup with SIGHUP; what tests start would inherit it
+# a shell starts what it puts in the background with SIGINT ignored, nohup with SIGHUP; what tests
+# start would inherit it
 for number, usual in (
     (signal.SIGINT, signal.default_int_handler),
     (signal.SIGQUIT, signal.SIG_DFL),
@@ -31,7 +34,8 @@ for number, usual in (
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, usual)
 
-# the same examples each time, so that a failure is the change's; HYPOTHESIS_PROFILE=search looks for new ones
+# the same examples each time, so that a failure is the change's; HYPOTHESIS_PROFILE=search looks
+# for new ones
 settings.register_profile("steady", derandomize=True, deadline=None)
 settings.register_profile("search", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "steady"))
@@ -59,7 +63,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def clean_environment(
     monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """No user overlay, no runs of the user's, no other catalogue, no job around us, a fixed date."""
+    """No user overlay, no runs of the user's, no other catalogue, no job around us, a fixed
+    date."""
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path_factory.getbasetemp() / "no-overlay"))
     monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path_factory.getbasetemp() / "no-runs"))
     for name in ("CKPTCOST", "CKPTCOST_SOCKET", "CKPTCOST_RECORD", "CKPTCOST_RUN_ID"):
@@ -120,7 +125,8 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
 @pytest.fixture
 def unmetered_slow_tiers(monkeypatch):
-    """Tiers below 10 GB/s without energy of writing: the defaults leave nothing of a tier unknown."""
+    """Tiers below 10 GB/s without energy of writing: the defaults leave nothing of a tier
+    unknown."""
     from ckptcost import scenario
 
     rules = scenario._Builder._tier_rules

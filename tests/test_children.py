@@ -1,4 +1,5 @@
-"""Processes of our own import nothing from the current folder, and one that dies is not started for ever."""
+"""Processes of our own import nothing from the current folder, and one that dies is not started for
+ever."""
 
 from __future__ import annotations
 

@@ -1,9 +1,11 @@
-"""The documentation is run, not believed: its commands, the lines it shows of them, its links, and what it refers to.
+"""The documentation is run, not believed: its commands, the lines it shows of them, its links, and
+what it refers to.
 
-In a ```console block, each `$ ckptcost ...` line is run in a folder of the page's own, in order; `# exits N` states an exit code
-other than 0 (`# exits 0, or 5` where it is the machine that decides), a backslash continues the line, `$ export NAME=VALUE` sets a
-variable. Lines shown below must occur in what the command prints, spaces aside; a line with "..." stands for what is left out. A
-```toml block that starts with `# file: NAME` becomes that file.
+In a ```console block, each `$ ckptcost ...` line is run in a folder of the page's own, in order; `#
+exits N` states an exit code other than 0 (`# exits 0, or 5` where it is the machine that decides),
+a backslash continues the line, `$ export NAME=VALUE` sets a variable. Lines shown below must occur
+in what the command prints, spaces aside; a line with "..." stands for what is left out. A ```toml
+block that starts with `# file: NAME` becomes that file.
 """
 
 from __future__ import annotations

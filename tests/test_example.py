@@ -1,4 +1,5 @@
-"""examples/train_tiny.py: it learns, saves in each way, goes on exactly where it was, ends well on SIGTERM, and tells its marks."""
+"""examples/train_tiny.py: it learns, saves in each way, goes on exactly where it was, ends well on
+SIGTERM, and tells its marks."""
 
 from __future__ import annotations
 

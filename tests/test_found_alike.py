@@ -1,4 +1,5 @@
-"""The worked example under `ckptcost run`: every checkpoint is found from outside and from inside, and both say the same."""
+"""The worked example under `ckptcost run`: every checkpoint is found from outside and from inside,
+and both say the same."""
 
 from __future__ import annotations
 
@@ -25,13 +26,15 @@ EXAMPLE = str(Path(__file__).parents[1] / "examples" / "train_tiny.py")
 STEPS, EVERY = 24, 8
 SAVES = STEPS // EVERY
 NEAR_S = 0.1
-# who looks from inside the job shares its interpreter: at worst each file's answer waits for one switch of threads
+# who looks from inside the job shares its interpreter: at worst each file's answer waits for one
+# switch of threads
 NEAR_PER_FILE_S = sys.getswitchinterval()
 
 
 @pytest.fixture(scope="module")
 def storage(tmp_path_factory):
-    """A file system of our own where one can be had: another test that fills the disk must not decide when these saves are safe."""
+    """A file system of our own where one can be had: another test that fills the disk must not
+    decide when these saves are safe."""
     folder = tmp_path_factory.mktemp("storage")
     if why_not():
         yield folder
@@ -42,8 +45,10 @@ def storage(tmp_path_factory):
 
 @contextmanager
 def written_back(folder):
-    """Somebody asks for write-back of this file system now and then, so that nobody waits 30 s for it. Gives how late a thread
-    of this machine is woken at most, as a list that grows: nobody who looks at an instant is sooner."""
+    """Somebody asks for write-back of this file system now and then, so that nobody waits 30 s for
+    it. Gives how late a thread of this machine is woken at most, as a list that grows: nobody who
+    looks at an instant is sooner.
+    """
     over = threading.Event()
     fd = os.open(folder, os.O_RDONLY)
     late_s = [0.0]
@@ -113,7 +118,8 @@ def test_inside_and_outside_agree(tmp_path, storage, way):
     assert [len(each) for each in begins] == [SAVES, SAVES]
     for ours, theirs in zip(*begins, strict=True):
         assert abs(ours - theirs) <= near_s
-    # what the job says of its safety, what the kernel said of the hook's path, and what it said of the watched files
+    # what the job says of its safety, what the kernel said of the hook's path, and what it said of
+    # the watched files
     windows = [window for window in windows_of(joined(run.marks)) if window.begin_s is not None]
     assert len(windows) == SAVES
     for window in windows:

@@ -1,4 +1,5 @@
-"""Jobs that save as frameworks do, on file systems over a device of known speed: found, and never called safe before they are."""
+"""Jobs that save as frameworks do, on file systems over a device of known speed: found, and never
+called safe before they are."""
 
 from __future__ import annotations
 
@@ -14,14 +15,16 @@ from throttled import MAKERS, overlaid, throttled, through_fuse, why_not
 RATE = 40_000_000
 NEAR_S = 0.1
 CYCLE_S = 1.3
-"""so long a small file that nobody synced may wait for whoever asks for write-back, and for its turn"""
+"""so long a small file that nobody synced may wait for whoever asks for write-back, and for its
+turn"""
 TOOLS = {"xfs": "mkfs.xfs", "btrfs": "mkfs.btrfs", "fuse": "bindfs"}
 WORDS = ("--saves", "2", "--rest", "1.5", "--bytes", "16000000")
 
 
 @pytest.fixture
 def storage(tmp_path):
-    """A folder on a kind of file system, and one on the device below it (None where there is none)."""
+    """A folder on a kind of file system, and one on the device below it (None where there is
+    none)."""
     with ExitStack() as stack:
 
         def make(kind):

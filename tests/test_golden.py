@@ -1,4 +1,5 @@
-"""A few outputs, byte for byte. After a meant change: pytest tests/test_golden.py --update-golden, and read the difference."""
+"""A few outputs, byte for byte. After a meant change: pytest tests/test_golden.py --update-golden,
+and read the difference."""
 
 from __future__ import annotations
 

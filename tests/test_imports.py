@@ -60,7 +60,8 @@ def test_module(path):
 
 
 ONLINE = "ckptcost/meters/redfish.py"
-"""the one module that may: it asks the management controller that the user names, and nothing else"""
+"""the one module that may: it asks the management controller that the user names, and nothing
+else"""
 WITHIN = "ckptcost/hooks/wire.py"
 """a socket in a folder of this machine, between a job and the recorder that wraps it"""
 
@@ -152,7 +153,8 @@ NOT_SEEN_FIRST = {
     "textual.widgets._text_area",
     "tree_sitter",
 }
-"""what comes with another screen, a key, a dialog or the sentences that follow is read then, not on the way to the first frame"""
+"""what comes with another screen, a key, a dialog or the sentences that follow is read then, not on
+the way to the first frame"""
 
 
 @pytest.mark.parametrize(
@@ -190,7 +192,10 @@ NOT_SEEN_FIRST = {
 )
 def test_what_is_heavy_is_loaded_only_where_it_is_used(said, not_loaded):
     """The contracts see imports at the top of modules; this sees what is really loaded."""
-    code = f"import sys, io; out, sys.stdout = sys.stdout, io.StringIO()\n{said}\nprint(*sys.modules, file=out)"
+    code = (
+        f"import sys, io; out, sys.stdout = sys.stdout, io.StringIO()\n{said}\nprint(*sys.modules,"
+        " file=out)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,

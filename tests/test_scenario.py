@@ -1,4 +1,5 @@
-"""From layers to a scenario: who wins, who is forgotten, what follows from what, and what was assumed."""
+"""From layers to a scenario: who wins, who is forgotten, what follows from what, and what was
+assumed."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def test_order_is_default_catalogue_preset_file_flag(catalog, tmp_path):
     assert scenario(catalog, JOB).scenario.cluster.gpus_per_node == 8
     base = tmp_path / "base.toml"
     base.write_text(
-        'extends = "gpt4-scale-2tb"\n[cluster]\ngpus = 10\n[failures]\ndetect = "1 s"\n[site]\npue = 1.5\n'
+        'extends = "gpt4-scale-2tb"\n[cluster]\ngpus = 10\n[failures]\ndetect = "1 s"\n[site]\npue'
+        " = 1.5\n"
     )
     job = tmp_path / "job.toml"
     job.write_text('extends = "./base.toml"\n[cluster]\ngpus = 20\n[site]\npue = 1.6\n')
@@ -439,7 +441,8 @@ def test_copies_are_uncertain_together(catalog):
 
 
 def test_a_slow_filer_does_not_borrow_the_energy_of_fast_systems(catalog):
-    """139 J/GB at 0.2 GB/s would be 28 W for a shelf of drives: a wide range, with its reason, instead."""
+    """139 J/GB at 0.2 GB/s would be 28 W for a shelf of drives: a wide range, with its reason,
+    instead."""
     slow = inputs(scenario(catalog, JOB))["tier.write_energy"].figure
     assert (slow.low, slow.value, slow.high) == pytest.approx((38e-9, 1.17e-6, 36e-6))
     assert slow.basis == "assumed"
@@ -501,7 +504,8 @@ def test_everything_assumed_is_listed(catalog, name):
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_sources_resolve_for_every_tier(catalog, name):
-    """Shipped scenario x every tier that has a rate: each input's sources are in the bibliography."""
+    """Shipped scenario x every tier that has a rate: each input's sources are in the
+    bibliography."""
     layers = layers_of(catalog, name)
     tried = 0
     for tier in catalog.ids("tier"):

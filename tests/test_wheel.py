@@ -104,7 +104,8 @@ def test_its_own_catalogue_is_used(installed, tmp_path):
         installed,
         tmp_path,
         "-c",
-        "import ckptcost; from ckptcost.catalog import files; print(ckptcost.__file__); print(files.shipped())",
+        "import ckptcost; from ckptcost.catalog import files; print(ckptcost.__file__);"
+        " print(files.shipped())",
     )
     module, catalogue = done.stdout.split("\n")[:2]
     assert Path(module).is_relative_to(installed), done.stdout + done.stderr
@@ -138,7 +139,10 @@ def test_from_inside_a_zip(wheel, tmp_path):
         [
             sys.executable,
             "-c",
-            "import ckptcost.catalog.store as s; print(s.__file__); print(len(s.Catalog().ids('tier')))",
+            (
+                "import ckptcost.catalog.store as s; print(s.__file__);"
+                " print(len(s.Catalog().ids('tier')))"
+            ),
         ],
         cwd=tmp_path,
         env=env,

@@ -1,4 +1,5 @@
-"""A file of claims, shipped or the user's, to a sheet that the audit can work on. Plain checks; every complaint has its place."""
+"""A file of claims, shipped or the user's, to a sheet that the audit can work on. Plain checks;
+every complaint has its place."""
 
 from __future__ import annotations
 

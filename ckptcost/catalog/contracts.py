@@ -1,4 +1,5 @@
-"""Contracts for electricity, by site, from a TOML file of the user's: what the market-based factor is made of."""
+"""Contracts for electricity, by site, from a TOML file of the user's: what the market-based factor
+is made of."""
 
 from __future__ import annotations
 
@@ -143,7 +144,8 @@ def _factor(said: Any, key: str) -> float:
 
 
 def _moment(said: Any, key: str) -> float | None:
-    """Midnight UTC of a day, or an instant; `until` is the first moment in which it no longer holds."""
+    """Midnight UTC of a day, or an instant; `until` is the first moment in which it no longer
+    holds."""
     if said is None:
         return None
     try:

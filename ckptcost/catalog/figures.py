@@ -31,7 +31,8 @@ class Figure:
     text: str = ""
     """the value as it was written, unit included"""
     date: str = ""
-    """of when it is, as exactly as that is known: a day, a month, a quarter, a year, or "A to B"; prices need one"""
+    """of when it is, as exactly as that is known: a day, a month, a quarter, a year, or "A to B";
+    prices need one"""
 
     @property
     def remark(self) -> str:
@@ -71,7 +72,8 @@ def softest(bases: tuple[str, ...]) -> str:
 
 
 def figure_of(raw: Any, unit: str) -> Figure:
-    """A figure from "30 GB/s" or from a table with value, low, high, basis, source, boundary, note, date."""
+    """A figure from "30 GB/s" or from a table with value, low, high, basis, source, boundary, note,
+    date."""
     if isinstance(raw, Figure):
         return raw
     if not isinstance(raw, dict):

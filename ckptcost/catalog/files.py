@@ -20,7 +20,8 @@ MOST_BYTES = 1_000_000
 
 
 def shipped() -> Traversable:
-    """The folder that holds models/ and data/: $CKPTCOST_HOME, else the wheel's, else the checkout's."""
+    """The folder that holds models/ and data/: $CKPTCOST_HOME, else the wheel's, else the
+    checkout's."""
     home = os.environ.get("CKPTCOST_HOME")
     if home:
         root = Path(home)
@@ -44,7 +45,8 @@ def shipped() -> Traversable:
 
 
 def overlay() -> Path:
-    """The user's own folder, which lies over the shipped one: $CKPTCOST_USER, else the platform's config folder."""
+    """The user's own folder, which lies over the shipped one: $CKPTCOST_USER, else the platform's
+    config folder."""
     if own := os.environ.get("CKPTCOST_USER"):
         return Path(own)
     try:
@@ -100,7 +102,8 @@ def toml_of(file: Traversable, shown: str, start: str = "") -> dict[str, Any]:
 
 
 def toml_in(text: str, shown: str) -> dict[str, Any]:
-    """The text of a TOML file; a dotted key of a thousand parts is refused before the parser spends its memory on it."""
+    """The text of a TOML file; a dotted key of a thousand parts is refused before the parser spends
+    its memory on it."""
     if any(line.partition("=")[0].count(".") > _DEEPEST for line in text.splitlines()):
         raise InputError(
             "is not valid TOML here: a key is nested too deep",
@@ -142,7 +145,8 @@ def csv_of(file: Traversable, shown: str, needed: tuple[str, ...]) -> list[dict[
 
 
 def names_in(folder: Traversable, shown: str) -> list[str]:
-    """Ids of the TOML files in a folder; an absent folder has none, an unreadable one is an error."""
+    """Ids of the TOML files in a folder; an absent folder has none, an unreadable one is an
+    error."""
     try:
         if not folder.is_dir():
             return []

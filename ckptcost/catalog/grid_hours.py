@@ -1,4 +1,5 @@
-"""Grid factors that change with time, from a CSV of the user's: hourly or 5-minute, in any time zone and unit that its header names."""
+"""Grid factors that change with time, from a CSV of the user's: hourly or 5-minute, in any time
+zone and unit that its header names."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ _MASS = {
 }
 _ENERGY = {"wh": 1e3, "kwh": 1.0, "mwh": 1e-3, "gwh": 1e-6}
 _UNIT = re.compile(
-    r"(?<![a-z])(mg|kg|g|tonne|t|lbs|lb) ?(?:co2|co₂)?-? ?(?:eq|₂eq|e)?\.?(?: ?/ ?|_per_| per )([kmg]?wh)",
+    r"(?<![a-z])(mg|kg|g|tonne|t|lbs|lb) ?(?:co2|co₂)?-? ?(?:eq|₂eq|e)?\.?(?: ?/ ?|_per_| per"
+    r" )([kmg]?wh)",
     re.IGNORECASE,
 )
 _MARGINAL = re.compile(r"moer|marginal", re.IGNORECASE)
@@ -129,9 +131,12 @@ def _read(text: str, path: str, column: str, zone: str, unit: str) -> GridHours:
         (name for name in (header[at_value], Path(path).name) if _MARGINAL.search(name)), ""
     ):
         raise InputError(
-            f"{brief(marginal)} is of marginal factors: what the next kWh would emit, not the mean one",
-            remedy="location-based totals take average factors; a marginal one says what a shift of "
-            "load in time would save, and is never added to them",
+            f"{brief(marginal)} is of marginal factors: what the next kWh would emit, not the"
+            " mean one",
+            remedy=(
+                "location-based totals take average factors; a marginal one says what a shift of "
+                "load in time would save, and is never added to them"
+            ),
         )
     scale = unit_of(unit) if unit else unit_of(header[at_value])
     if scale is None:
@@ -174,7 +179,8 @@ def _read(text: str, path: str, column: str, zone: str, unit: str) -> GridHours:
 
 
 def _in_order(rows: list[tuple[int, list[str]]], at_time: int) -> list[tuple[int, list[str]]]:
-    """The oldest first: some files begin with the newest. Told by their texts: an hour that comes twice can only be told in order."""
+    """The oldest first: some files begin with the newest. Told by their texts: an hour that comes
+    twice can only be told in order."""
     ends = (
         [row[at_time].strip() for _, row in (rows[0], rows[-1]) if len(row) > at_time]
         if rows

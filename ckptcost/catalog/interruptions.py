@@ -145,7 +145,8 @@ _TIMES = {"time_s": 1.0, "time_min": 60.0, "time_h": HOUR_S, "time_days": DAY_S}
 
 
 def read_trace(path: str, span: str | None) -> Trace:
-    """A CSV with a column time_s, time_min, time_h, time_days or timestamp (ISO 8601), and perhaps kind; lines of # may precede it."""
+    """A CSV with a column time_s, time_min, time_h, time_days or timestamp (ISO 8601), and perhaps
+    kind; lines of # may precede it."""
     lines = text_of(Path(path), path, MOST_TRACE_BYTES, start=_START).splitlines(keepends=True)
     remarks = next((i for i, line in enumerate(lines) if not line.startswith("#")), len(lines))
     try:
@@ -212,7 +213,8 @@ def _time_s(text: str, column: str) -> float:
     try:
         if column == "timestamp":
             moment = datetime.fromisoformat(text)
-            # without a zone every day has 24 hours, whatever the clock of this machine does in spring
+            # without a zone every day has 24 hours, whatever the clock of this machine does in
+            # spring
             return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
         time_s = float(text) * _TIMES[column]
     except (ValueError, OverflowError, OSError):

@@ -1,4 +1,5 @@
-"""What a file calls a quantity, and which field of the core it becomes. The one table that joins the two vocabularies."""
+"""What a file calls a quantity, and which field of the core it becomes. The one table that joins
+the two vocabularies."""
 
 from __future__ import annotations
 
@@ -157,8 +158,9 @@ MEANINGS: Final = {
 }
 
 GRID_METHODS: Final = ("combustion", "life-cycle", "unknown")
-"""what a grid factor counts: what burning fuel emits at the power stations (Scope 2), or that and what lies before and
-after it; a marginal factor is of the next kWh, not of the mean one, and has no place in a location-based total"""
+"""what a grid factor counts: what burning fuel emits at the power stations (Scope 2), or that and
+what lies before and after it; a marginal factor is of the next kWh, not of the mean one, and has no
+place in a location-based total"""
 
 # words a section may hold besides figures: allowed values, or free text
 WORDS: Final[dict[str, dict[str, tuple[Any, ...]]]] = {
@@ -192,7 +194,8 @@ REFERENCES: Final = {
     "cluster": "id",
     "site": "id",
 }
-"""the word that names a catalogue entry; naming another one forgets what earlier layers said of the section"""
+"""the word that names a catalogue entry; naming another one forgets what earlier layers said of the
+section"""
 
 # (least, whether the least itself is allowed, most)
 LIMITS: Final[dict[str, tuple[float, bool, float]]] = {

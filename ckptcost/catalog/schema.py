@@ -1,6 +1,8 @@
-"""What a file may say: every key, its unit and its limits come from the key table and stand there only.
+"""What a file may say: every key, its unit and its limits come from the key table and stand there
+only.
 
-Plain checks, because they run at every start: pydantic, which judges reports, takes 90 ms to import (docs/adr/0003).
+Plain checks, because they run at every start: pydantic, which judges reports, takes 90 ms to import
+(docs/adr/0003).
 """
 
 from __future__ import annotations
@@ -144,7 +146,8 @@ _COMPARE = ("tier", "saves")
 
 
 def read_scenario(raw: Any, where: str) -> ScenarioFile:
-    """A scenario document; the first complaint names the file, the key, what was expected and the remedy."""
+    """A scenario document; the first complaint names the file, the key, what was expected and the
+    remedy."""
     try:
         raw = _only(raw, ("schema_version", *_SCENARIO_TEXTS, "compare", *SECTIONS), "")
         if raw.get("schema_version", 1) != 1 or isinstance(raw.get("schema_version"), bool):
@@ -178,9 +181,11 @@ def _compare(raw: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
             raise InputError(
                 "expected a list",
                 key=f"compare.{key}",
-                remedy='e.g. tier = ["nas-hdd", "generic-pfs"]'
-                if key == "tier"
-                else "e.g. saves = [1, 100, 1000]",
+                remedy=(
+                    'e.g. tier = ["nas-hdd", "generic-pfs"]'
+                    if key == "tier"
+                    else "e.g. saves = [1, 100, 1000]"
+                ),
             )
     if not all(isinstance(tier, str) for tier in raw.get("tier", [])):
         raise InputError("expected a list of tier ids", key="compare.tier")
@@ -339,11 +344,13 @@ def scenario_json_schema() -> dict[str, Any]:
     }
     for section in SECTIONS:
         words = {
-            word: {"type": "string"}
-            if allowed == (str,)
-            else {"type": "boolean"}
-            if allowed == (bool,)
-            else {"enum": list(allowed)}
+            word: (
+                {"type": "string"}
+                if allowed == (str,)
+                else {"type": "boolean"}
+                if allowed == (bool,)
+                else {"enum": list(allowed)}
+            )
             for word, allowed in WORDS[section].items()
         }
         figures = {key: _figure_schema(section, key) for key in KEYS[section]}

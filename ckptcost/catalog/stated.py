@@ -34,10 +34,11 @@ _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(?:\.\d+)?$")
 
 
 def stated_of(raw: Any, unit: str, floor: float = 0.0) -> Stated:
-    """A stated value in base units. `floor` is the least it can be, which "less than" and "up to" reach down to.
+    """A stated value in base units. `floor` is the least it can be, which "less than" and "up to"
+    reach down to.
 
-    A range is taken as it stands. A single number stands for all that round to its last digit, a whole number without a unit for
-    itself, and an approximate word allows 10 % to either side.
+    A range is taken as it stands. A single number stands for all that round to its last digit, a
+    whole number without a unit for itself, and an approximate word allows 10 % to either side.
 
     >>> stated_of("about 2.8 h", "s").printed, stated_of("2.8 h", "s").allowed
     (Interval(low=10080.0, high=10080.0), Interval(low=9900.0, high=10260.0))

@@ -1,4 +1,5 @@
-"""The catalogue: get(kind, id) with "did you mean". A user's own folder lies over the shipped one."""
+"""The catalogue: get(kind, id) with "did you mean". A user's own folder lies over the shipped
+one."""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ class Catalog:
         )
 
     def file_of(self, kind: str, name: str) -> tuple[Traversable, str]:
-        """The file that holds an entry, the user's before the shipped one, and how to call it in a message."""
+        """The file that holds an entry, the user's before the shipped one, and how to call it in a
+        message."""
         if "/" not in name and "\\" not in name and name not in ("", ".", ".."):
             for shown, folder in self._layers(kind):
                 if name in files.names_in(folder, shown):

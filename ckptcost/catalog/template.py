@@ -1,4 +1,5 @@
-"""The commented scenario file that `ckptcost init` writes, made from the key table so that it never lacks a key."""
+"""The commented scenario file that `ckptcost init` writes, made from the key table so that it never
+lacks a key."""
 
 from __future__ import annotations
 
@@ -142,9 +143,11 @@ def template() -> str:
             (
                 word,
                 _WORDS.get(word) or ("true" if allowed == (bool,) else f'"{allowed[0]}"'),
-                "one of " + ", ".join(map(str, allowed))
-                if allowed not in ((str,), (bool,))
-                else "",
+                (
+                    "one of " + ", ".join(map(str, allowed))
+                    if allowed not in ((str,), (bool,))
+                    else ""
+                ),
             )
             for word, allowed in WORDS[section].items()
         ]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 
 def write_whole(pieces: Iterable[str], target: Path) -> None:
-    """Text as the new content of a file, which is replaced only once everything is on the disk. Raises OSError.
+    """Text as the new content of a file, which is replaced only once everything is on the disk.
+    Raises OSError.
 
     A device or a pipe cannot be replaced by a renamed file, so it is written to.
     """

@@ -1,1 +1,2 @@
-"""The command line: argparse, one small file a command. stdout is data, stderr is speech, the exit code is an API."""
+"""The command line: argparse, one small file a command. stdout is data, stderr is speech, the exit
+code is an API."""

@@ -26,7 +26,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         nargs="?",
         metavar="PID",
-        help="the job's process; its children count with it; may be left out where --watch names a folder",
+        help=(
+            "the job's process; its children count with it; may be left out where --watch names a"
+            " folder"
+        ),
     )
     parser.add_argument(
         "--for",
@@ -92,7 +95,8 @@ def run(options: argparse.Namespace) -> int:
     study_flags.answer(study, options, Catalog(), meter_flags.spoken(options), [])
     if not options.quiet:
         print(
-            f"ckptcost: {taken.why_over}; kept as run {taken.run_id[:8]}: ckptcost report {taken.run_id[:8]}",
+            f"ckptcost: {taken.why_over}; kept as run {taken.run_id[:8]}: ckptcost report"
+            f" {taken.run_id[:8]}",
             file=sys.stderr,
         )
     for kind in lacking:

@@ -69,7 +69,8 @@ def run(options: argparse.Namespace) -> int:
     study_flags.answer(study_of(found, kinds, written), options, Catalog(), _spoken(options), [])
     if not kinds:
         print(
-            "ckptcost: nothing was written: these runs give neither a write rate nor the watts of a GPU",
+            "ckptcost: nothing was written: these runs give neither a write rate nor the watts of"
+            " a GPU",
             file=sys.stderr,
         )
         return MeterUnavailable.exit_code

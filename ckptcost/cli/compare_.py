@@ -39,7 +39,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="CHANGES",
-        help='a variant of the one scenario, e.g. --with "tier.id=nas-hdd, policy.mode=async"; may repeat',
+        help=(
+            'a variant of the one scenario, e.g. --with "tier.id=nas-hdd, policy.mode=async"; may'
+            " repeat"
+        ),
     )
     study_flags.add(parser)
     study_flags.add_draws(parser, "4,096")
@@ -92,7 +95,8 @@ def _against_run(options: argparse.Namespace, recorded: Path) -> int:
     named = [*options.scenarios[1:], *([options.scenario] if options.scenario is not None else [])]
     if len(named) != 1:
         raise InputError(
-            f"a run is held against one scenario, and {len(named) or 'none'} {'are' if len(named) > 1 else 'is'} named",
+            f"a run is held against one scenario, and {len(named) or 'none'}"
+            f" {'are' if len(named) > 1 else 'is'} named",
             where="compare",
             remedy="ckptcost compare RUN SCENARIO",
         )

@@ -142,7 +142,8 @@ def _bare(word: str) -> str:
 
 
 def statement_of(source: str, case: str) -> tuple[StatementDocument, Statement]:
-    """The document of a file or run, and the statement of it that is meant. The one place where OLD and NEW are read."""
+    """The document of a file or run, and the statement of it that is meant. The one place where OLD
+    and NEW are read."""
     from ckptcost.answers import statement_document
     from ckptcost.report.statements import reading
 
@@ -156,7 +157,8 @@ def statement_of(source: str, case: str) -> tuple[StatementDocument, Statement]:
 
 
 def named(document: StatementDocument, case: str, where: str) -> Statement:
-    """The one statement, or the one that is meant: by id, run id, name or tier, or by a part of an id that only one has."""
+    """The one statement, or the one that is meant: by id, run id, name or tier, or by a part of an
+    id that only one has."""
     from ckptcost.errors import InputError, brief
 
     found = document.statements
@@ -228,7 +230,8 @@ def asked_of(text: str) -> Budget:
 
 
 def judged(budget: Budget, delta: Delta) -> Budget:
-    """A change held against its budget. What is not known meets none; from 0 to more exceeds every share, from 0 to 0 is a change of 0."""
+    """A change held against its budget. What is not known meets none; from 0 to more exceeds every
+    share, from 0 to 0 is a change of 0."""
     from math import isclose
 
     from ckptcost.report.diff import SAME

@@ -122,7 +122,8 @@ def listing() -> str:
 
 
 def write(wanted: Format, files: Files, path: str | None, force: bool) -> None:
-    """One file to stdout or where -o says, several into a folder that appears whole or not at all."""
+    """One file to stdout or where -o says, several into a folder that appears whole or not at
+    all."""
     from pathlib import Path
 
     from ckptcost.cli import output

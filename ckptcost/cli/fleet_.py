@@ -47,7 +47,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--scheduler",
         default="pandas",
         metavar="WHERE",
-        help="pandas: one process; threads, processes: Dask here; tcp://HOST:PORT: a Dask cluster (default: pandas)",
+        help=(
+            "pandas: one process; threads, processes: Dask here; tcp://HOST:PORT: a Dask cluster"
+            " (default: pandas)"
+        ),
     )
     parser.add_argument(
         "--site", default="", metavar="ID", help="where the machines stand: PUE, grid and tariff"
@@ -147,7 +150,8 @@ def _asked(options: argparse.Namespace, resolved: Resolved | None) -> Asked:
 def _standing(
     options: argparse.Namespace, catalog: object
 ) -> tuple[Resolved | None, list[tuple[str, bytes]]]:
-    """Site and prices, where anything was said of them; and the user's own files among what says so."""
+    """Site and prices, where anything was said of them; and the user's own files among what says
+    so."""
     if not (options.site or options.scenario or options.set):
         return None, []
     from ckptcost import answers, api
@@ -205,8 +209,9 @@ def _synthesize(options: argparse.Namespace) -> int:
         if told is not None:
             print("\r\033[K", end="", file=sys.stderr, flush=True)
     print(
-        f"{folder}: {_many(int(nodes), 'node')}, {_many(int(days), 'day')}, {_many(len(truth.jobs), 'job')}, "
-        f"{_many(truth.saves.windows, 'checkpoint')} of {size(truth.saves.bytes)}. The truth is in _truth.json."
+        f"{folder}: {_many(int(nodes), 'node')}, {_many(int(days), 'day')},"
+        f" {_many(len(truth.jobs), 'job')}, {_many(truth.saves.windows, 'checkpoint')} of"
+        f" {size(truth.saves.bytes)}. The truth is in _truth.json."
     )
     return 0
 
@@ -262,9 +267,11 @@ def _spoken(options: argparse.Namespace) -> list[str]:
             words.append(word)
     for text in filter(None, (options.store, options.output, options.scenario)):
         words = [
-            word[: -len(text)] + os.path.basename(os.path.normpath(text))
-            if word.endswith(text)
-            else word
+            (
+                word[: -len(text)] + os.path.basename(os.path.normpath(text))
+                if word.endswith(text)
+                else word
+            )
             for word in words
         ]
     return words

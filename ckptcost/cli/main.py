@@ -1,4 +1,5 @@
-"""`ckptcost`: find the command, import only that one, and turn every expected error into one line and an exit code."""
+"""`ckptcost`: find the command, import only that one, and turn every expected error into one line
+and an exit code."""
 
 from __future__ import annotations
 

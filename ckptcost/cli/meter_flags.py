@@ -19,7 +19,9 @@ def add(
         "--meters",
         default="auto",
         metavar="WHAT",
-        help="auto, simulated, replay:RUN, or names with commas: nvml,rapl,block ... (default: auto)",
+        help=(
+            "auto, simulated, replay:RUN, or names with commas: nvml,rapl,block ... (default: auto)"
+        ),
     )
     parser.add_argument(
         "--gpus",
@@ -97,7 +99,8 @@ def wanted_of(options: argparse.Namespace) -> Wanted:
 
 
 def spoken(options: argparse.Namespace) -> list[str]:
-    """The command as given, without folders and addresses: a report must not tell where its author keeps things."""
+    """The command as given, without folders and addresses: a report must not tell where its author
+    keeps things."""
     import os
 
     words = list(options.command_line)

@@ -14,7 +14,8 @@ from ckptcost.errors import CkptcostError, OutputError, brief
 
 
 def write(pieces: Iterable[str], path: str | None) -> None:
-    """Write text to `path`, or to stdout for None and "-". A file is replaced only once everything is on the disk."""
+    """Write text to `path`, or to stdout for None and "-". A file is replaced only once everything
+    is on the disk."""
     if path in (None, "-"):
         if sys.stdout is None:
             raise OutputError("there is no stdout to write to; give -o FILE")
@@ -38,7 +39,8 @@ def write(pieces: Iterable[str], path: str | None) -> None:
 
 
 def _already_open(path: str) -> TextIO | None:
-    """Our own stdout or stderr under another name, as `-o /dev/stdout > log`: replacing the file would take away what is in it."""
+    """Our own stdout or stderr under another name, as `-o /dev/stdout > log`: replacing the file
+    would take away what is in it."""
     with contextlib.suppress(OSError, ValueError):
         there = os.stat(path)
         for stream in (sys.stdout, sys.stderr):

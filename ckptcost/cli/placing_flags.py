@@ -1,4 +1,5 @@
-"""Flags of `report` and `export` that say which case, when and where it was, and under which factors."""
+"""Flags of `report` and `export` that say which case, when and where it was, and under which
+factors."""
 
 from __future__ import annotations
 
@@ -92,7 +93,8 @@ def is_said(options: argparse.Namespace) -> bool:
 
 
 def spoken(options: argparse.Namespace, *more: str | None) -> list[str]:
-    """The command as given, without folders: a document must not tell where its author keeps things."""
+    """The command as given, without folders: a document must not tell where its author keeps
+    things."""
     import os
 
     words = list(options.command_line)
@@ -101,9 +103,11 @@ def spoken(options: argparse.Namespace, *more: str | None) -> list[str]:
         (*more, options.dir, options.grid, options.contracts, options.output, options.scenario),
     ):
         words = [
-            word[: -len(text)] + os.path.basename(os.path.normpath(text))
-            if word.endswith(text)
-            else word
+            (
+                word[: -len(text)] + os.path.basename(os.path.normpath(text))
+                if word.endswith(text)
+                else word
+            )
             for word in words
         ]
     return words

@@ -56,7 +56,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--saver",
         default="direct",
         metavar="NAME",
-        help="direct, posix, torch_save, torch_dcp, torch_dcp_async or safetensors (default: direct)",
+        help=(
+            "direct, posix, torch_save, torch_dcp, torch_dcp_async or safetensors (default: direct)"
+        ),
     )
     parser.add_argument(
         "--rounds", type=int, default=3, metavar="N", help="of each size (default: 3)"

@@ -48,7 +48,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--mtbf",
         default="",
         metavar="TIME",
-        help='with --gpus: time between failures of the job, e.g. "10 h"; else assumed from its size',
+        help=(
+            'with --gpus: time between failures of the job, e.g. "10 h"; else assumed from its size'
+        ),
     )
     placing_flags.add(parser)
 

@@ -36,7 +36,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="MARK=REGEX",
-        help="a line of the command's output that sets a mark: begin, written, returned, durable ...; may repeat",
+        help=(
+            "a line of the command's output that sets a mark: begin, written, returned, durable"
+            " ...; may repeat"
+        ),
     )
     parser.add_argument(
         "--record",
@@ -143,8 +146,8 @@ def _token(text: str) -> tuple[str, str]:
 
 
 def _tell(taken: Taken, options: argparse.Namespace, talks: bool, speaks: bool) -> None:
-    """The report where it was asked for, a summary on a terminal, else the run's name: `--quiet` is for
-    stderr alone. The job is over: nothing here may change its exit code."""
+    """The report where it was asked for, a summary on a terminal, else the run's name: `--quiet` is
+    for stderr alone. The job is over: nothing here may change its exit code."""
     from ckptcost.cli import watch_flags
     from ckptcost.errors import CkptcostError
 

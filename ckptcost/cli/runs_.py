@@ -53,7 +53,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "-o",
         "--output",
         metavar="PATH",
-        help="list, show, pack --store: a file instead of stdout; pack: the folder (default: RUN-parquet)",
+        help=(
+            "list, show, pack --store: a file instead of stdout; pack: the folder (default:"
+            " RUN-parquet)"
+        ),
     )
     parser.add_argument(
         "--store",
@@ -73,7 +76,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=TEXT",
-        help="pack --store: team, cluster, model, tier or any other; an empty TEXT takes it off; may repeat",
+        help=(
+            "pack --store: team, cluster, model, tier or any other; an empty TEXT takes it off; may"
+            " repeat"
+        ),
     )
     study_flags.add(parser, gates=False)
 
@@ -146,7 +152,8 @@ def _pack(options: argparse.Namespace, found: Found) -> int:
 
 
 def _stored(options: argparse.Namespace) -> int:
-    """What is new of a run, or of all, goes into a store; a run that cannot be read is named, and the others go on."""
+    """What is new of a run, or of all, goes into a store; a run that cannot be read is named, and
+    the others go on."""
     import sys
 
     from ckptcost.catalog.store import Catalog
@@ -223,15 +230,18 @@ def found_of(options: argparse.Namespace) -> Found:
 
 
 def spoken(options: argparse.Namespace) -> list[str]:
-    """The command as given, without folders: a document must not tell where its author keeps things."""
+    """The command as given, without folders: a document must not tell where its author keeps
+    things."""
     import os
 
     words = list(options.command_line)
     for text in filter(None, (options.run_name, options.dir, options.output, options.store)):
         words = [
-            word[: -len(text)] + os.path.basename(os.path.normpath(text))
-            if word.endswith(text)
-            else word
+            (
+                word[: -len(text)] + os.path.basename(os.path.normpath(text))
+                if word.endswith(text)
+                else word
+            )
             for word in words
         ]
     return words

@@ -11,7 +11,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         "-s",
         "--scenario",
         metavar="FILE|PRESET",
-        help="a scenario file, or a preset of `ckptcost catalog scenario` (default: gpt4-scale-2tb)",
+        help=(
+            "a scenario file, or a preset of `ckptcost catalog scenario` (default: gpt4-scale-2tb)"
+        ),
     )
     parser.add_argument(
         "--interval", metavar="TIME", help='training time between saves, e.g. "30 min"'
@@ -30,7 +32,9 @@ def add(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="PATH=VALUE",
-        help='change one input, e.g. --set cluster.gpus=4096 --set tier.write="30 GB/s"; may repeat',
+        help=(
+            'change one input, e.g. --set cluster.gpus=4096 --set tier.write="30 GB/s"; may repeat'
+        ),
     )
     parser.add_argument(
         "-o",
@@ -41,7 +45,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 
 def spoken(options: argparse.Namespace) -> list[str]:
-    """The command as given, files without their folders: a report must not tell where its author keeps things."""
+    """The command as given, files without their folders: a report must not tell where its author
+    keeps things."""
     words = list(options.command_line)
     for path in filter(None, (options.scenario, options.output)):
         words = [

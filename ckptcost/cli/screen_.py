@@ -74,8 +74,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """What is made on the way to the first frame, a hundred thousand objects, stays to the end: looking through them for garbage costs a
-    twentieth of that way. The application takes the collector up again after the frame, and spares it those objects for good."""
+    """What is made on the way to the first frame, a hundred thousand objects, stays to the end:
+    looking through them for garbage costs a twentieth of that way. The application takes the
+    collector up again after the frame, and spares it those objects for good.
+    """
     gc.disable()
     try:
         _numpy_alone()
@@ -85,8 +87,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _numpy_alone() -> None:
-    """Numpy's linear algebra starts a thread for every core, and each of them spins for a while, beside the start or in its way. The
-    screen multiplies no large matrices. What it starts itself may: for them nothing is said."""
+    """Numpy's linear algebra starts a thread for every core, and each of them spins for a while,
+    beside the start or in its way. The screen multiplies no large matrices. What it starts itself
+    may: for them nothing is said."""
     name = "OPENBLAS_NUM_THREADS"
     if name not in os.environ:
         os.environ[name] = "1"
@@ -107,7 +110,8 @@ def _run(options: argparse.Namespace) -> int:
         raise OutputError("the screen needs a terminal; the commands do not: ckptcost --help")
     if os.environ.get("TERM") == "dumb":
         raise OutputError(
-            "a terminal that calls itself dumb (TERM) shows no screen; the commands do not need one: ckptcost --help"
+            "a terminal that calls itself dumb (TERM) shows no screen; the commands do not need"
+            " one: ckptcost --help"
         )
     from ckptcost.tui.app import CkptcostApp
 
@@ -127,7 +131,8 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _desk(options: argparse.Namespace, remembered: Remembered) -> Desk:
-    """The scenario that was asked for, else the one that was left; one that cannot be read any more is left too."""
+    """The scenario that was asked for, else the one that was left; one that cannot be read any more
+    is left too."""
     from ckptcost.errors import InputError
     from ckptcost.views.desk import Desk
 

@@ -46,7 +46,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-load",
         action="store_true",
-        help="make no load beside the meters of joules (it takes up to 80 s, on every core but one and every GPU)",
+        help=(
+            "make no load beside the meters of joules (it takes up to 80 s, on every core but one"
+            " and every GPU)"
+        ),
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
     meter_flags.add(parser, directory=False, pid=False, need=False)

@@ -86,7 +86,8 @@ def _serve(source: LiveSource, options: argparse.Namespace) -> int:
     try:
         if not server.is_local:
             print(
-                f"ckptcost: anybody who reaches port {server.server_port} of {options.address} can read this run, under any name",
+                f"ckptcost: anybody who reaches port {server.server_port} of {options.address} can"
+                " read this run, under any name",
                 file=sys.stderr,
             )
         print(

@@ -129,7 +129,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 class _Bound:
-    """Says on a terminal how far it is, and stops the work after Ctrl-C or when its time is over; a second Ctrl-C ends all."""
+    """Says on a terminal how far it is, and stops the work after Ctrl-C or when its time is over; a
+    second Ctrl-C ends all."""
 
     def __init__(self, runs: int, workers: int, seconds: float | None, answers: bool) -> None:
         self._runs, self._apart, self._seconds = runs, workers > 1, seconds

@@ -1,4 +1,5 @@
-"""Flags that `run` and `attach` share: where checkpoints are looked for, and what is said of them."""
+"""Flags that `run` and `attach` share: where checkpoints are looked for, and what is said of
+them."""
 
 from __future__ import annotations
 
@@ -36,7 +37,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--settle",
         default=None,
         metavar="TIME",
-        help="how long to wait at the end for what is still in the page cache (default: 40 s; 0 s: not at all)",
+        help=(
+            "how long to wait at the end for what is still in the page cache (default: 40 s; 0 s:"
+            " not at all)"
+        ),
     )
 
 
@@ -85,7 +89,8 @@ def say_waiting(pending: int) -> None:
 
 
 def report(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
-    """The report in a file where one is named; on a terminal what it found, and where the run is."""
+    """The report in a file where one is named; on a terminal what it found, and where the run
+    is."""
     from ckptcost import answers
     from ckptcost.catalog.store import Catalog
     from ckptcost.cli import meter_flags, study_flags
@@ -106,7 +111,8 @@ def report(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
 
 
 def say_headline(taken: Taken, *, reported: bool = False) -> None:
-    """What the saves cost in training time, and how to ask how often to save; or why none was found, unless the report said so."""
+    """What the saves cost in training time, and how to ask how often to save; or why none was
+    found, unless the report said so."""
     from ckptcost import answers
     from ckptcost.errors import CkptcostError
 

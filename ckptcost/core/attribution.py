@@ -1,10 +1,12 @@
-"""From joules of a domain to what a checkpoint cost it: absolute, above idle, standing still, and what a drain adds to training.
+"""From joules of a domain to what a checkpoint cost it: absolute, above idle, standing still, and
+what a drain adds to training.
 
-    excess       joules - baseline_w * length
-    extra        joules of the drain - training_w * length of the drain      training_w: mean power just before, outside all windows
-    share        joules, each instant divided evenly among the windows open in it: shares add up to the union's joules
+    excess       joules - baseline_w * length extra        joules of the drain - training_w * length
+    of the drain      training_w: mean power just before, outside all windows share        joules,
+    each instant divided evenly among the windows open in it: shares add up to the union's joules
 
-Which of them is the cost is the reader's question; each has its range, and a reason where it is not known.
+Which of them is the cost is the reader's question; each has its range, and a reason where it is not
+known.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ from ckptcost.core.windows import (
 )
 
 Curve = Callable[[str, "NDArray[np.float64]"], "NDArray[np.float64]"]
-"""joules of a domain counted up to each of many instants, roughly: quick where one at a time would be dear"""
+"""joules of a domain counted up to each of many instants, roughly: quick where one at a time would
+be dear"""
 Joules = Callable[[str, float, float], Measured]
 """joules of a domain from one instant to another, as the counters give them"""
 BASELINE_LASTS_S: Final = 30 * 86400.0
@@ -53,7 +56,8 @@ PLACES: Final = 400
 
 
 class Baseline(NamedTuple):
-    """Idle power of one domain, measured on purpose with nothing running. A mean over a run would latch whatever ran."""
+    """Idle power of one domain, measured on purpose with nothing running. A mean over a run would
+    latch whatever ran."""
 
     power_w: float
     low_w: float
@@ -73,7 +77,8 @@ class Place(NamedTuple):
 
 
 class Power(NamedTuple):
-    """Watts of a phase. The peak is the highest mean over `peak_over_s`: a shorter one is not seen."""
+    """Watts of a phase. The peak is the highest mean over `peak_over_s`: a shorter one is not
+    seen."""
 
     mean_w: Energy
     peak_w: float
@@ -97,7 +102,8 @@ class Cost(NamedTuple):
     training_w: Energy
     """the reference of `extra`"""
     extra: Energy
-    """what draining adds to training, divided where several drain at once; may be negative within its range"""
+    """what draining adds to training, divided where several drain at once; may be negative within
+    its range"""
     overlap_s: float
     """the drain less the stalls of other windows"""
 
@@ -199,9 +205,11 @@ def _plain_w(joules: Joules, domain: str, quiet: Stretch) -> Energy:
 def training_power(
     joules: Joules, curve: Curve | None, domain: str, quiet: Stretch, over_s: float
 ) -> Energy:
-    """Mean power of a stretch, and how far a time of `over_s` in it is from that: a drain is no whole number of training steps.
+    """Mean power of a stretch, and how far a time of `over_s` in it is from that: a drain is no
+    whole number of training steps.
 
-    The range holds what any time as long as the drain, or as half of the stretch, took in it, and the joules' own range besides.
+    The range holds what any time as long as the drain, or as half of the stretch, took in it, and
+    the joules' own range besides.
     """
     mean = _plain_w(joules, domain, quiet)
     begin_s, end_s = quiet
@@ -220,7 +228,8 @@ def training_power(
 def excess(
     absolute: Energy, length_s: float, baseline: Baseline | None, place: Place | None = None
 ) -> Energy:
-    """Above idle, both over the covered part. A baseline of another host or driver, or older than 30 days, is used and flagged.
+    """Above idle, both over the covered part. A baseline of another host or driver, or older than
+    30 days, is used and flagged.
 
     >>> excess(Energy(1000.0, 990.0, 1010.0), 10.0, Baseline(80.0, 75.0, 85.0))[:3]
     (200.0, 140.0, 260.0)
@@ -255,7 +264,8 @@ def _judged(net: Energy) -> Energy:
 def opportunity(
     window: Window, gpus: float, gpus_of: Mapping[int, float] | None = None
 ) -> Opportunity:
-    """GPUs times the window's stall. `gpus_of` a rank; without it they are spread evenly over the ranks that marked.
+    """GPUs times the window's stall. `gpus_of` a rank; without it they are spread evenly over the
+    ranks that marked.
 
     >>> from ckptcost.core.channels import Mark
     >>> from ckptcost.core.phases import windows_of
@@ -302,8 +312,10 @@ def attributed(
     curve: Curve | None = None,
     only: int | None = None,
 ) -> list[Cost]:
-    """Every window in every domain, by window; `since_s` is when recording began. Without a `curve` the range of `extra` has no room for
-    the training step that a drain meets. `only`: of one window, by its place; the others are what it overlaps with."""
+    """Every window in every domain, by window; `since_s` is when recording began. Without a `curve`
+    the range of `extra` has no room for the training step that a drain meets. `only`: of one
+    window, by its place; the others are what it overlaps with.
+    """
     known = [[extent(window)] if window.length_s is not None else [] for window in windows]
     pieces = of_each(timeline(known), len(windows))
     drains = [[_stretch(window.phase("drain"))] for window in windows]
@@ -410,11 +422,13 @@ def _of(joules: Joules, domain: str, piece: Piece) -> Energy:
 def own_cost(
     cpu_s: float, package_w: float, cores: float, busy_cores: float = nan, idle_w: float = nan
 ) -> Energy:
-    """Joules of this program's own CPU seconds, modelled: nothing meters one core's share of a package.
+    """Joules of this program's own CPU seconds, modelled: nothing meters one core's share of a
+    package.
 
-    The candidates for the watts of one busy core are an even share of the package, its power over the cores that were busy, and its
-    power above idle over them. The last is the value where idle and busy cores are known; the range holds all of them. At least one
-    core is busy while we run, so no CPU second costs more than the whole package.
+    The candidates for the watts of one busy core are an even share of the package, its power over
+    the cores that were busy, and its power above idle over them. The last is the value where idle
+    and busy cores are known; the range holds all of them. At least one core is busy while we run,
+    so no CPU second costs more than the whole package.
 
     >>> own_cost(cpu_s=2.0, package_w=200.0, cores=64, busy_cores=10.0, idle_w=80.0)[:3]
     (24.0, 6.25, 40.0)

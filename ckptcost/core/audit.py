@@ -1,7 +1,9 @@
-"""Claims held against each other: what follows from what is stated, and whether it meets what else is stated.
+"""Claims held against each other: what follows from what is stated, and whether it meets what else
+is stated.
 
-Everything is computed twice, on the numbers as printed and on the numbers that could have been rounded to them: the first is shown,
-the second decides, so that rounding alone never makes a contradiction.
+Everything is computed twice, on the numbers as printed and on the numbers that could have been
+rounded to them: the first is shown, the second decides, so that rounding alone never makes a
+contradiction.
 """
 
 from __future__ import annotations
@@ -100,7 +102,8 @@ class Verdict(NamedTuple):
     fact: Fact | None
     word: Word
     how: str
-    """inside, overlaps, rounding, at most (consistent); apart, touches (inconsistent); elsewhere (the law need not hold)"""
+    """inside, overlaps, rounding, at most (consistent); apart, touches (inconsistent); elsewhere
+    (the law need not hold)"""
     factor: float = math.nan
     """inconsistent: how many times the nearest ends differ"""
     unit: str = ""
@@ -127,7 +130,8 @@ Slots = dict[tuple[str, str], Fact]
 
 
 def _pick(claim: Claim, slots: Slots, name: str, without: str = "") -> Fact | None:
-    """The value to go on with: as stated, an approximate one as the firm value within it that follows; none that rests on `without`."""
+    """The value to go on with: as stated, an approximate one as the firm value within it that
+    follows; none that rests on `without`."""
     derived = [
         fact
         for (what, _), fact in slots.items()
@@ -233,7 +237,8 @@ def _factor(larger: float, smaller: float) -> float:
 
 
 def _checks(claim: Claim, slots: Slots) -> list[Verdict]:
-    """One verdict for each set of statements that a law holds against each other, and a word on what no law reaches."""
+    """One verdict for each set of statements that a law holds against each other, and a word on
+    what no law reaches."""
     found: dict[frozenset[str], Verdict] = {}
     need_not: dict[frozenset[str], Verdict] = {}
     for relation in RELATIONS:
@@ -267,8 +272,8 @@ def _checks(claim: Claim, slots: Slots) -> list[Verdict]:
 
 
 def _says_it_better(verdict: Verdict, other: Verdict) -> bool:
-    """Of statements that do not fit together, under two laws: what is claimed to come of it all, a share,
-    rather than a rate or a time that went into it."""
+    """Of statements that do not fit together, under two laws: what is claimed to come of it all, a
+    share, rather than a rate or a time that went into it."""
     return (
         verdict.word == other.word == INCONSISTENT
         and QUANTITIES[verdict.what].is_share

@@ -1,7 +1,8 @@
-"""The bill: one line per cause, each with joules, GPU-seconds, dollars and kgCO2e. Totals are sums of lines and nothing else.
+"""The bill: one line per cause, each with joules, GPU-seconds, dollars and kgCO2e. Totals are sums
+of lines and nothing else.
 
-Three ledgers are never mixed: `marginal` is what the checkpoints and failures add, `allocated` is a share of what stands there
-anyway, and `avoidable` is one bill minus another (see `avoidable`).
+Three ledgers are never mixed: `marginal` is what the checkpoints and failures add, `allocated` is a
+share of what stands there anyway, and `avoidable` is one bill minus another (see `avoidable`).
 """
 
 from __future__ import annotations
@@ -30,11 +31,13 @@ QUANTITIES: tuple[Quantity, ...] = (
 
 
 OF_THE_JOB = frozenset({"gpu_wait", "host_wait", "slowdown", "redone_work", "restart", "loading"})
-"""lines that grow with the cluster: a sum that lacks one of them would rank an unpriced cluster as the cheapest"""
+"""lines that grow with the cluster: a sum that lacks one of them would rank an unpriced cluster as
+the cheapest"""
 
 
 class Line(NamedTuple):
-    """One cause. A tuple because a million-row sweep and the 100 us bill make a dozen of them each."""
+    """One cause. A tuple because a million-row sweep and the 100 us bill make a dozen of them
+    each."""
 
     id: str
     cause: Cause
@@ -59,7 +62,8 @@ class Bill(NamedTuple):
     def total(
         self, quantity: Quantity, ledger: Ledger = "marginal", cause: Cause | None = None
     ) -> Number:
-        """Sum of the lines that are known; `unknown` names those left out. Without what GPUs and hosts do there is no sum: NaN."""
+        """Sum of the lines that are known; `unknown` names those left out. Without what GPUs and
+        hosts do there is no sum: NaN."""
         total: Number = 0.0
         nothing: Any = True
         lacking: Any = False
@@ -84,7 +88,8 @@ def _any(flag: object) -> bool:
 
 
 class Spent(NamedTuple):
-    """Seconds in each state and amounts moved and held: all that a bill needs besides the scenario's rates."""
+    """Seconds in each state and amounts moved and held: all that a bill needs besides the
+    scenario's rates."""
 
     stall_s: Number
     slowed_s: Number
@@ -142,7 +147,8 @@ def is_local(tier: Tier) -> bool:
 
 
 def storage_usd_per_j(s: Scenario, tier: Tier) -> Number:
-    """Tariff on a tier's energy; 0 where another price contains it: the tier's own, or that of the rented node it sits in."""
+    """Tariff on a tier's energy; 0 where another price contains it: the tier's own, or that of the
+    rented node it sits in."""
     if is_local(tier) and s.cluster.price_includes_electricity:
         return 0.0
     return where(isnan(tier.usd_per_byte_s) & isnan(tier.usd_per_s), s.site.usd_per_j, 0.0)
@@ -278,7 +284,8 @@ def _storage(
     wall_s: Number,
     line: Callable[..., Line],
 ) -> list[Line]:
-    """What one tier adds: writing, carrying, requests and keeping; and its standing cost in the allocated ledger."""
+    """What one tier adds: writing, carrying, requests and keeping; and its standing cost in the
+    allocated ledger."""
     pue = s.site.pue
     local = is_local(tier)
     bytes_ = saves * saved.written_bytes
@@ -299,7 +306,8 @@ def _storage(
         if local
         else money.request_usd(bytes_, tier.request_bytes, tier.usd_per_request, tier.usd_per_byte)
     )
-    # requests are sold together with bytes: a tier without a price for either does not charge for requests
+    # requests are sold together with bytes: a tier without a price for either does not charge for
+    # requests
     free = isnan(tier.usd_per_byte_s) & isnan(tier.usd_per_request) & isnan(tier.usd_per_byte)
     asking_usd = where(free, 0.0, asking_usd)
     standing_usd = money.standing_usd(tier.usd_per_s, held_bytes, tier.capacity_bytes, wall_s)

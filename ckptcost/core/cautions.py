@@ -1,4 +1,5 @@
-"""When a result needs a word of caution: each a code, whether it holds, and the two numbers that decided it.
+"""When a result needs a word of caution: each a code, whether it holds, and the two numbers that
+decided it.
 
 The words live in `present`; a code means the same in every output.
 """
@@ -63,8 +64,9 @@ class HostRam(NamedTuple):
 def host_ram(s: Scenario, saves: Number) -> HostRam:
     """Whether a save fits into the memory of a node.
 
-    Asynchronous saves are copied whole, one copy in flight beside the other, within `cluster.staging_budget`. So is a
-    synchronous save whose stages do not overlap; one that streams through needs next to nothing.
+    Asynchronous saves are copied whole, one copy in flight beside the other, within
+    `cluster.staging_budget`. So is a synchronous save whose stages do not overlap; one that streams
+    through needs next to nothing.
     """
     p, c = s.policy, s.cluster
     copy_bytes = staged_bytes(s.checkpoint, c)
@@ -77,7 +79,8 @@ def host_ram(s: Scenario, saves: Number) -> HostRam:
 
 
 def ram_verdict(ram: HostRam) -> Literal["fits", "too much", "unknown"]:
-    """Never surer than the figures: copies alone may be too much, but only with the job's own they can fit.
+    """Never surer than the figures: copies alone may be too much, but only with the job's own they
+    can fit.
 
     >>> ram_verdict(HostRam(4 * 61.0, 4 * 78.0, 512.0)), ram_verdict(HostRam(4 * 40.0, 4 * 78.0, 512.0))
     ('too much', 'fits')
@@ -104,7 +107,8 @@ def drive_writes_per_s(tier: Tier, written_bytes: Number, cycle_s: Number) -> Nu
 
 
 def keeping_shares(s: Scenario, o: Outcome) -> tuple[Number, Number]:
-    """Share of the dollars that goes into keeping checkpoints: as planned, and with only a few on every tier.
+    """Share of the dollars that goes into keeping checkpoints: as planned, and with only a few on
+    every tier.
 
     Capacity that is provisioned costs the same however much of it is used.
     """
@@ -142,8 +146,9 @@ def _collective_timeout(o: Outcome, spread: Outcome | None) -> Caution:
 
 
 def cautions_of(s: Scenario, o: Outcome, spread: Outcome | None = None) -> list[Caution]:
-    """All rules, each with its verdict; an unknown input never raises a caution by itself. With `spread`, the outcome over draws from
-    the inputs' ranges, a timeout is held against the slowest save of a hundred."""
+    """All rules, each with its verdict; an unknown input never raises a caution by itself. With
+    `spread`, the outcome over draws from the inputs' ranges, a timeout is held against the slowest
+    save of a hundred."""
     p, saved, c = s.policy, o.plan.saved, s.cluster
     rate = o.plan.failures_per_s
     cycle_s = o.interval_s + o.cycle.stall_s

@@ -1,7 +1,9 @@
-"""What a meter reads: one channel a number, with all that is known about it before the first reading. Times are seconds on one clock.
+"""What a meter reads: one channel a number, with all that is known about it before the first
+reading. Times are seconds on one clock.
 
-A channel's `role` says how joules may be added: a `part` adds up; a `detail` lies inside a part and is shown, never added; a `whole`
-contains the parts and is held against their sum. `covers` names domain classes that a part contains already, so that nobody adds them.
+A channel's `role` says how joules may be added: a `part` adds up; a `detail` lies inside a part and
+is shown, never added; a `whole` contains the parts and is held against their sum. `covers` names
+domain classes that a part contains already, so that nobody adds them.
 """
 
 from __future__ import annotations
@@ -58,16 +60,19 @@ Basis = Literal["measured", "modelled"]
 
 @dataclass(frozen=True, slots=True)
 class Channel:
-    """One number of a meter. Texts are for people, everything else for arithmetic; None is not known."""
+    """One number of a meter. Texts are for people, everything else for arithmetic; None is not
+    known."""
 
     domain: str
-    """what it is about: gpu:0, gpu:0.memory, module:0, cpu:0, cpu:0.die1, dram:0, core:0, psys:0, node, drive:nvme0n1, disk:sda,
-    disk:sda1, process:1234, host, cgroup:/job, mount:/scratch, self"""
+    """what it is about: gpu:0, gpu:0.memory, module:0, cpu:0, cpu:0.die1, dram:0, core:0, psys:0,
+    node, drive:nvme0n1, disk:sda, disk:sda1, process:1234, host, cgroup:/job, mount:/scratch,
+    self"""
     quantity: Quantity
     source: str
     """where the number comes from, e.g. `NVML field 186, scope gpu` or the file it is read from"""
     scope: str = ""
-    """what the sensor sees: gpu, memory, module, package, dram, core, uncore, psys, drive, node, process ..."""
+    """what the sensor sees: gpu, memory, module, package, dram, core, uncore, psys, drive, node,
+    process ..."""
     boundary: Boundary = "node"
     role: Role = "part"
     covers: tuple[str, ...] = ()
@@ -82,7 +87,8 @@ class Channel:
     tick_s: float | None = None
     """how often the source renews the value, as published; a run's header has it as measured"""
     lag_s: float | None = None
-    """a counter shows what had been counted at most so long before; where nobody says, at most one tick"""
+    """a counter shows what had been counted at most so long before; where nobody says, at most one
+    tick"""
     averaging_s: float | None = None
     """a gauge is a mean over so long"""
     looks: float | None = None
@@ -106,7 +112,8 @@ class Channel:
 
 
 class Series(NamedTuple):
-    """What one channel said: when it was asked, how long the answer took, and the answer; NaN where there was none."""
+    """What one channel said: when it was asked, how long the answer took, and the answer; NaN where
+    there was none."""
 
     t_s: NDArray[np.float64]
     value: NDArray[np.float64]
@@ -132,7 +139,8 @@ class Mark(NamedTuple):
 
     t_s: float
     name: str
-    """begin, snapshotted, written, synced, committed, returned, durable, end; or note, lost, found, baseline, error"""
+    """begin, snapshotted, written, synced, committed, returned, durable, end; or note, lost, found,
+    baseline, error"""
     window: str = ""
     rank: int = 0
     by: str = ""

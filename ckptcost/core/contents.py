@@ -1,4 +1,5 @@
-"""What marks say of a save besides its instants: bytes, files, where, and how it is known when it was safe."""
+"""What marks say of a save besides its instants: bytes, files, where, and how it is known when it
+was safe."""
 
 from __future__ import annotations
 
@@ -52,13 +53,15 @@ class Contents(NamedTuple):
     unsure_s: float = nan
     """how long before the durable instant it was last seen not to be safe"""
     gone_s: float = nan
-    """when its files were seen to be gone before they were safe; only of a save whose return was judged from outside"""
+    """when its files were seen to be gone before they were safe; only of a save whose return was
+    judged from outside"""
     returned_why: str = ""
     """code: why nobody could see when training went on"""
 
 
 def contents_of(marks: Iterable[Mark], windows: Sequence[Window]) -> list[Contents]:
-    """Beside each window what its marks tell. Ranks' bytes add up; who watches from outside speaks for all of them.
+    """Beside each window what its marks tell. Ranks' bytes add up; who watches from outside speaks
+    for all of them.
 
     >>> from ckptcost.core.phases import windows_of
     >>> marks = [Mark(0.0, "begin", "a", 0, "api", {"bytes": 3.0}), Mark(0.0, "begin", "a", 1, "api", {"bytes": 4.0}),
@@ -84,8 +87,9 @@ def _died_s(marks: Iterable[Mark]) -> float:
 
 
 def written_back_s(window: Window, what: Contents) -> float:
-    """How long a save that nobody synced lay in the page cache after it was written: the kernel's timer
-    (30 s by default), not the storage's rate. 0 where it was synced, NaN where the evidence cannot tell or came too late.
+    """How long a save that nobody synced lay in the page cache after it was written: the kernel's
+    timer (30 s by default), not the storage's rate. 0 where it was synced, NaN where the evidence
+    cannot tell or came too late.
 
     >>> from ckptcost.core.phases import windows_of
     >>> marks = [Mark(0.0, "begin", "a"), Mark(0.4, "returned", "a"), Mark(33.0, "durable", "a")]
@@ -113,8 +117,9 @@ def written_back_s(window: Window, what: Contents) -> float:
 
 
 def is_staged(windows: Sequence[Window], contents: Sequence[Contents]) -> list[bool]:
-    """Of each, whether its files were removed before the next save began, as they are after an upload: then training may have waited
-    for that too, and its stall is a lower bound. A job that keeps the newest few removes a save only when it has a later one.
+    """Of each, whether its files were removed before the next save began, as they are after an
+    upload: then training may have waited for that too, and its stall is a lower bound. A job that
+    keeps the newest few removes a save only when it has a later one.
 
     >>> from ckptcost.core.phases import windows_of
     >>> marks = [Mark(t, n, w, 0, "watch") for w, b in (("a", 0.0), ("b", 9.0)) for t, n in ((b, "begin"), (b + 1, "returned"))]
@@ -134,7 +139,8 @@ def is_staged(windows: Sequence[Window], contents: Sequence[Contents]) -> list[b
 
 
 def by_window(marks: Iterable[Mark], windows: Sequence[Window]) -> list[list[Mark]]:
-    """All marks of each window, remarks included: of several uses of a label, those since it began are the last one's."""
+    """All marks of each window, remarks included: of several uses of a label, those since it began
+    are the last one's."""
     uses: defaultdict[str, list[tuple[float, int]]] = defaultdict(list)
     for place, window in enumerate(windows):
         uses[window.label].append((first_s(window), place))
@@ -197,7 +203,8 @@ def _number(value: object) -> float:
 
 
 def _amount(marks: Sequence[Mark], key: str) -> float:
-    """The largest that a rank said, over ranks; of the one who sees the whole where there is one."""
+    """The largest that a rank said, over ranks; of the one who sees the whole where there is
+    one."""
     whole: list[float] = []
     of_rank: defaultdict[int, float] = defaultdict(float)
     for mark in marks:
@@ -210,7 +217,8 @@ def _amount(marks: Sequence[Mark], key: str) -> float:
 
 
 def _error(marks: Sequence[Mark]) -> str:
-    """What ended it. Not what became of it later: a checkpoint that is written and then deleted to make room was saved."""
+    """What ended it. Not what became of it later: a checkpoint that is written and then deleted to
+    make room was saved."""
     done = False
     for mark in marks:
         error = mark.detail.get("error")

@@ -1,10 +1,13 @@
-"""Joules of a window, from a counter that moves in steps: what it says at the window's edges, and between which bounds.
+"""Joules of a window, from a counter that moves in steps: what it says at the window's edges, and
+between which bounds.
 
-An edge lies between two ticks, and the counter does not say how the joules between them are spread. If power goes one way from P1
-(mean of the tick before) to P2 (the tick after), the total at the edge lies between two curves through both ticks: the straight line,
-and the one step from P1 to P2. A stall begins and ends with such a step, and there the line is wrong by up to f*(1-f)*D*(P1-P2),
-always to the same side; on a slope the step is wrong. The estimate weighs the two by how much of the change of power nearby happens
-in this one tick. The interval holds both curves, and what is not known of the ticks' own times.
+An edge lies between two ticks, and the counter does not say how the joules between them are spread.
+If power goes one way from P1 (mean of the tick before) to P2 (the tick after), the total at the
+edge lies between two curves through both ticks: the straight line, and the one step from P1 to P2.
+A stall begins and ends with such a step, and there the line is wrong by up to f*(1-f)*D*(P1-P2),
+always to the same side; on a slope the step is wrong. The estimate weighs the two by how much of
+the change of power nearby happens in this one tick. The interval holds both curves, and what is not
+known of the ticks' own times.
 """
 
 from __future__ import annotations
@@ -29,19 +32,25 @@ FEW: Final = 5
 """a window with fewer ticks is flagged as short"""
 NEAR_S: Final = 3.0
 NEAR: Final = 384
-"""what is looked at on either side of an edge, seconds and readings: enough ticks for a lattice, few enough to be quick"""
+"""what is looked at on either side of an edge, seconds and readings: enough ticks for a lattice,
+few enough to be quick"""
 BESIDE: Final = 6
 """moves on either side of an edge that are looked at in any case"""
 SLOW_S: Final = 0.15
-"""ticks further apart hide parts of a training step: next to them power may be all that was seen nearby on its side"""
+"""ticks further apart hide parts of a training step: next to them power may be all that was seen
+nearby on its side"""
 ONE_WAY: Final = 6.0
-"""between ticks further apart, in periods, power may go up and down again: only its range nearby is believed"""
+"""between ticks further apart, in periods, power may go up and down again: only its range nearby is
+believed"""
 CAUGHT_UP: Final = 0.1
-"""of what is usual in the time it stood still: with more than that in the next move, the counter had gone on counting"""
+"""of what is usual in the time it stood still: with more than that in the next move, the counter
+had gone on counting"""
 STUCK: Final = 20.0
-"""a counter that answers and does not move for so many of its usual distances between moves is stuck"""
+"""a counter that answers and does not move for so many of its usual distances between moves is
+stuck"""
 SWING: Final = 2.0
-"""joules in a tick that its neighbours' powers do not explain: how far power may have swung back, in units of their mean power"""
+"""joules in a tick that its neighbours' powers do not explain: how far power may have swung back,
+in units of their mean power"""
 
 SIGMAS: Final = 1.0
 """how much scatter of power within a tick the interval holds"""
@@ -71,13 +80,15 @@ class Roughness(NamedTuple):
 
 
 class Amount(NamedTuple):
-    """What was used in a window: an estimate, and an interval that ought to hold the truth. NaN is not known."""
+    """What was used in a window: an estimate, and an interval that ought to hold the truth. NaN is
+    not known."""
 
     value: float
     low: float
     high: float
     coverage: float
-    """share of the window that is not in gaps: value, low and high are of this part and are not scaled up"""
+    """share of the window that is not in gaps: value, low and high are of this part and are not
+    scaled up"""
     ticks: int
     """points known inside the window"""
     gaps: tuple[Gap, ...]
@@ -100,7 +111,8 @@ class Edge(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Counter:
-    """A counter without its wraps: what it counted since the first reading. Readings without an answer are left out."""
+    """A counter without its wraps: what it counted since the first reading. Readings without an
+    answer are left out."""
 
     t_s: Floats
     took_s: Floats
@@ -112,9 +124,11 @@ class Counter:
     breaks: tuple[int, ...] = ()
     """the first reading after each gap"""
     stuck: tuple[Gap, ...] = ()
-    """where it answered, did not move, and did not catch up afterwards: nothing is known of this time"""
+    """where it answered, did not move, and did not catch up afterwards: nothing is known of this
+    time"""
     stood: tuple[Gap, ...] = ()
-    """where it did not move and caught up: the joules are there, when they were used is not known"""
+    """where it did not move and caught up: the joules are there, when they were used is not
+    known"""
     tick_s: float | None = None
     resolution: float = 0.0
     most_per_s: float = math.nan
@@ -123,10 +137,12 @@ class Counter:
     _edges: dict[float, Edge] = field(default_factory=dict, repr=False)
     """those asked for before: windows, phases and bins share theirs, and one takes 0.4 ms"""
     _rough: list[Roughness] = field(default_factory=list, repr=False)
-    """of the ticks that were looked at last: both edges of a window, with every lag, are judged by the same"""
+    """of the ticks that were looked at last: both edges of a window, with every lag, are judged by
+    the same"""
 
     def energy(self, begin_s: float, end_s: float) -> Amount:
-        """What was counted from `begin_s` to `end_s`. A gap inside counts nothing and shows in the coverage."""
+        """What was counted from `begin_s` to `end_s`. A gap inside counts nothing and shows in the
+        coverage."""
         if not begin_s <= end_s:
             raise ValueError(f"no window from {begin_s} to {end_s}")
         span_s = end_s - begin_s
@@ -169,11 +185,11 @@ class Counter:
     def _late(
         self, begin_s: float, end_s: float, points: ticks.Ticks | None, low: float, high: float
     ) -> tuple[float, float]:
-        """The interval for every lag up to the most: a counter that is late by L shows the window where the next one of its length is,
-        L later, with both of its edges.
+        """The interval for every lag up to the most: a counter that is late by L shows the window
+        where the next one of its length is, L later, with both of its edges.
 
-        Between two lags that are tried there may be a valley or a peak: it is where power steps at both edges, and as deep as half of
-        what changes from one to the next.
+        Between two lags that are tried there may be a valley or a peak: it is where power steps at
+        both edges, and as deep as half of what changes from one to the next.
         """
         seen: list[float] = []
         at_begin, at_end = (points or self._near_late(t_s) for t_s in (begin_s, end_s))
@@ -193,7 +209,8 @@ class Counter:
         return self._rough[0].watts
 
     def _near_late(self, t_s: float) -> ticks.Ticks | None:
-        """The ticks around an instant and all that may belong to it by the counter's lag; None where a gap lies there."""
+        """The ticks around an instant and all that may belong to it by the counter's lag; None
+        where a gap lies there."""
         if _overlapping(self.gaps, t_s, t_s + self.lag_s + TINY):
             return None
         return self._near(t_s, t_s + self.lag_s)
@@ -215,7 +232,8 @@ class Counter:
         return self._edges[t_s]
 
     def curve(self, t_s: Floats) -> Floats:
-        """The total at many instants, straight between ticks: a rough answer at once. NaN outside the ticks around them."""
+        """The total at many instants, straight between ticks: a rough answer at once. NaN outside
+        the ticks around them."""
         if len(self.t_s) == 0 or len(t_s) == 0:
             return np.full(len(t_s), np.nan)
         points = self._near(float(t_s[0]), float(t_s[-1]))
@@ -272,7 +290,8 @@ def _lost_s(gaps: tuple[Gap, ...], begin_s: float, end_s: float) -> float:
 
 
 def _edge(points: ticks.Ticks, t_s: float, counter: Counter) -> Edge:
-    """The total at `t_s` between two ticks; outside them no number, only the side that the counter itself bounds."""
+    """The total at `t_s` between two ticks; outside them no number, only the side that the counter
+    itself bounds."""
     count = len(points.t_s)
     spacing_s = (
         points.period_s
@@ -306,7 +325,8 @@ def _edge(points: ticks.Ticks, t_s: float, counter: Counter) -> Edge:
     call_s = float(counter.took_s[max(asked - 1, 0) : asked + 1].max(initial=0.0))
     told = near.power(here)[1] * call_s / 2.0
     low, high = min(low, value - told), max(high, value + told)
-    # whatever power did: not less than at the last tick that is surely over, not more than at the first that surely is not
+    # whatever power did: not less than at the last tick that is surely over, not more than at the
+    # first that surely is not
     low = max([low, *(v for v, until in zip(near.total, near.high, strict=True) if until <= t_s)])
     high = min([high, *(v for v, since in zip(near.total, near.low, strict=True) if since >= t_s)])
     low, high = min(low, high), max(low, high)
@@ -322,7 +342,8 @@ class _Near(NamedTuple):
     total: list[float]
 
     def power(self, k: int) -> tuple[float, float, float]:
-        """Mean power between tick k and the next: at least, about, at most, by what is known of the ticks' times."""
+        """Mean power between tick k and the next: at least, about, at most, by what is known of the
+        ticks' times."""
         joules, span_s = self.total[k + 1] - self.total[k], max(self.at[k + 1] - self.at[k], TINY)
         loose_s = math.hypot(self.high[k] - self.low[k], self.high[k + 1] - self.low[k + 1]) / 2.0
         return joules / (span_s + loose_s), joules / span_s, joules / max(span_s - loose_s, TINY)
@@ -337,7 +358,8 @@ def _curves(
     place: int,
     rough_w: float,
 ) -> tuple[float, float, float]:
-    """Estimate, lowest and highest total at `t_s`, which is between tick `here` and the next; `place` is its number in `points`."""
+    """Estimate, lowest and highest total at `t_s`, which is between tick `here` and the next;
+    `place` is its number in `points`."""
     at, total = near.at, near.total
     start, stop, span_s, x = (
         total[here],
@@ -365,13 +387,15 @@ def _curves(
         beyond += abs(near.power(here + 2)[1] - after) if here + 3 < len(at) else 0.0
         value += (step - line) * abs(before - after) / (abs(before - after) + beyond)
     if mean > most or mean < least:
-        # more or fewer joules than both neighbours: power went up and back, or down and back, at some time within
+        # more or fewer joules than both neighbours: power went up and back, or down and back, at
+        # some time within
         if mean > most:
             least, most = max(most - SWING * (mean - most), 0.0), (stop - start) / TINY
         else:
             least, most = 0.0, least + SWING * (least - mean)
         rises = falls = False
-    # the two ticks as early or as late as they may be: power stays between its bounds from the one, and up to the other
+    # the two ticks as early or as late as they may be: power stays between its bounds from the one,
+    # and up to the other
     a_low, a_high, b_low, b_high = (
         near.low[here],
         near.high[here],
@@ -396,8 +420,9 @@ def _curves(
 
 
 def _roughness(points: ticks.Ticks) -> float:
-    """How much power scatters from tick to tick: where the means of ticks do, power within a tick does so too, and a walk with
-    independent steps strays from the line by this times the square root of f*(1-f). What the ticks' own times add is taken off.
+    """How much power scatters from tick to tick: where the means of ticks do, power within a tick
+    does so too, and a walk with independent steps strays from the line by this times the square
+    root of f*(1-f). What the ticks' own times add is taken off.
     """
     span_s = np.maximum(points.t_s[1:] - points.t_s[:-1], TINY)
     power = (points.total[1:] - points.total[:-1]) / span_s
@@ -427,9 +452,10 @@ def unwrapped(
     most_per_s: float | None = None,
     lag_s: float = 0.0,
 ) -> Counter:
-    """A counter that never falls out of readings that do. `tick_s` is how often the source renews it (0: at once), `resolution` its
-    smallest step, `most_per_s` what it can count in a second at most; it is what tells a wrap from a reset, and one wrap from two.
-    `lag_s`: its values are up to so old when they are published.
+    """A counter that never falls out of readings that do. `tick_s` is how often the source renews
+    it (0: at once), `resolution` its smallest step, `most_per_s` what it can count in a second at
+    most; it is what tells a wrap from a reset, and one wrap from two. `lag_s`: its values are up to
+    so old when they are published.
     """
     t_s, value, took_s = (
         np.asarray(part, dtype=np.float64) for part in (series.t_s, series.value, series.took_s)
@@ -447,7 +473,8 @@ def unwrapped(
     moved = more != 0
     codes = np.where(bad, 1, 0)  # places in _REASONS: texts take numpy ten times as long
     count = np.arange(len(t_s))
-    # the tick before the one that is seen now came after the reading before the one that first saw it
+    # the tick before the one that is seen now came after the reading before the one that first saw
+    # it
     earlier = np.maximum.accumulate(np.where(moved, count, 0))[np.maximum(count - 1, 0)]
     if most_per_s:
         first_s = 0.0 if tick_s == 0 else 1.5 * tick_s if tick_s else 1.0
@@ -483,7 +510,8 @@ def unwrapped(
 def _stuck(
     t_s: Floats, moves: NDArray[np.intp], more: Floats, tick_s: float | None
 ) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
-    """Where a counter stood still for much longer than it does between its moves: without catching up in the move after, and with."""
+    """Where a counter stood still for much longer than it does between its moves: without catching
+    up in the move after, and with."""
     if tick_s == 0 or len(moves) < FEW:
         return (), ()
     since, counted = t_s[moves], np.zeros(len(moves))
@@ -514,8 +542,8 @@ def energy(
     resolution: float | None = None,
     most_per_s: float | None = None,
 ) -> Amount:
-    """One window of a series: only readings from shortly before to shortly after it are looked at. For many windows, or long ones,
-    `unwrapped` once and ask that.
+    """One window of a series: only readings from shortly before to shortly after it are looked at.
+    For many windows, or long ones, `unwrapped` once and ask that.
 
     >>> from ckptcost.core.channels import series
     >>> at = [k / 100 for k in range(400)]                               # polled every 10 ms, renewed every 100 ms, 250 W

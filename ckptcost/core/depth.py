@@ -1,10 +1,14 @@
-"""Queue depth, rates and operations of a disk over a window, from counters like those of /proc/diskstats.
+"""Queue depth, rates and operations of a disk over a window, from counters like those of
+/proc/diskstats.
 
-The queue counter grows by the number of requests under way, second by second, so its difference over a time is their mean number:
+The queue counter grows by the number of requests under way, second by second, so its difference
+over a time is their mean number:
 
-    mean depth = d(queue_s) / dt        rate = d(bytes) / dt        time one request takes = d(queue_s) / d(requests)   (Little)
+    mean depth = d(queue_s) / dt        rate = d(bytes) / dt        time one request takes =
+    d(queue_s) / d(requests)   (Little)
 
-Between two readings a counter is taken to grow evenly. Rates are sums over sums; a mean of rates would weigh short steps as long ones.
+Between two readings a counter is taken to grow evenly. Rates are sums over sums; a mean of rates
+would weigh short steps as long ones.
 """
 
 from __future__ import annotations
@@ -20,7 +24,8 @@ from ckptcost.core.channels import COUNTERS, Quantity, Series
 
 Floats = NDArray[np.float64]
 MOST_PER_S: Final[Mapping[Quantity, float]] = {"busy_s": 2.0, "queue_s": 65_536.0}
-"""A wrapped counter is believed up to here: one disk is busy once, and one NVMe queue holds so many. Beyond it was a reset."""
+"""A wrapped counter is believed up to here: one disk is busy once, and one NVMe queue holds so
+many. Beyond it was a reset."""
 MOST_BINS: Final = 1_000_000
 _ROUNDED_S: Final = 1e-3
 """more than sums of times are ever rounded by"""
@@ -28,7 +33,8 @@ _SHOWN: Final[tuple[Quantity, ...]] = ("queue_s", "busy_s", "written_bytes", "re
 
 
 class Growth(NamedTuple):
-    """A counter from its first reading on: how much it grew and for how long that is known. Both stand still in gaps."""
+    """A counter from its first reading on: how much it grew and for how long that is known. Both
+    stand still in gaps."""
 
     t_s: Floats
     grown: Floats
@@ -48,8 +54,8 @@ class Growth(NamedTuple):
         return grown, known_s
 
     def bounds(self, begin_s: float, end_s: float) -> tuple[float, float]:
-        """Growth at least and at most: what was read within, and what was read from the last reading before to the first one after. NaN
-        where there is none, or a gap lies within."""
+        """Growth at least and at most: what was read within, and what was read from the last
+        reading before to the first one after. NaN where there is none, or a gap lies within."""
         first, last = self.t_s.searchsorted((begin_s, end_s)).tolist()
         since = int(self.t_s.searchsorted(begin_s, side="right")) - 1
         until = int(self.t_s.searchsorted(end_s, side="right")) - 1
@@ -67,7 +73,8 @@ class Growth(NamedTuple):
 
 
 def growth(readings: Series, wraps_at: float | None = None, most_per_s: float = inf) -> Growth:
-    """Steps between readings, added up. A reading without an answer is bridged; a decrease is a gap unless the counter wrapped.
+    """Steps between readings, added up. A reading without an answer is bridged; a decrease is a gap
+    unless the counter wrapped.
 
     >>> from ckptcost.core.channels import series
     >>> seen = growth(series([0.0, 1.0, 2.0, 3.0], [5.0, 7.0, 1.0, 4.0]))
@@ -98,7 +105,8 @@ class Queue(NamedTuple):
     begin_s: float
     end_s: float
     coverage: float
-    """share of the window that the least known counter covers; bytes and operations are of the covered part"""
+    """share of the window that the least known counter covers; bytes and operations are of the
+    covered part"""
     peak_over_s: float
     mean_depth: float
     peak_depth: float
@@ -165,7 +173,8 @@ def _per_s(of: Growth | None, begins: Floats, ends: Floats) -> Floats:
 
 
 def _between(t_s: Floats, begin_s: float, end_s: float) -> slice:
-    """Which of these times, which are in order, lie there: a window looks at its own readings, not at those of the whole run."""
+    """Which of these times, which are in order, lie there: a window looks at its own readings, not
+    at those of the whole run."""
     return slice(int(t_s.searchsorted(begin_s)), int(t_s.searchsorted(end_s, side="right")))
 
 
@@ -178,8 +187,8 @@ def _step_s(grown: Mapping[Quantity, Growth], begin_s: float, end_s: float) -> f
 
 
 def _peak(of: Growth | None, begin_s: float, end_s: float, width_s: float) -> float:
-    """The highest mean over any stretch of that width. Growth is straight between readings, so the best stretch begins or ends at one,
-    or at an end of the window."""
+    """The highest mean over any stretch of that width. Growth is straight between readings, so the
+    best stretch begins or ends at one, or at an end of the window."""
     if of is None or width_s <= 0:
         return nan
     last_s = max(
@@ -224,7 +233,8 @@ def over(
     bin_s: float = 1.0,
     wraps_at: Mapping[Quantity, float] | None = None,
 ) -> Queue:
-    """A disk's counters over a window; peaks over `bin_s`, or over the readings' own distance where that is longer.
+    """A disk's counters over a window; peaks over `bin_s`, or over the readings' own distance where
+    that is longer.
 
     >>> from ckptcost.core.channels import series
     >>> disk = {"queue_s": series([0, 1, 2], [0, 30, 40]), "writes": series([0, 1, 2], [0, 1500, 2000]), "reads": series([0, 2], [7, 7])}

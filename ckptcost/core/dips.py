@@ -1,11 +1,13 @@
-"""Do the GPUs confirm a stall? Power, or utilisation, while training is said to stand still, held against the quiet time just before.
+"""Do the GPUs confirm a stall? Power, or utilisation, while training is said to stand still, held
+against the quiet time just before.
 
     CONFIRMED      it falls by at least a tenth, below anything that pieces of the quiet time show
     CONTRADICTED   it does not, and the sensor is quick enough to have shown it
     NOT_RESOLVED   the stall is too short for the sensor, or it falls too little to tell
     NO_READINGS    nothing was read of one of the two times
 
-A GPU that spins in a collective is busy and draws less: its utilisation confirms a stall but never contradicts one.
+A GPU that spins in a collective is busy and draws less: its utilisation confirms a stall but never
+contradicts one.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ LEAST_DROP: Final = 0.1
 RESOLVES: Final = 2.0
 """a stall this many times as long as the sensor takes would have shown"""
 PIECES: Final = 5
-"""of the quiet time, at least: how far a mean as short as the stall, or shorter, lies off by itself"""
+"""of the quiet time, at least: how far a mean as short as the stall, or shorter, lies off by
+itself"""
 MOST_PIECES: Final = 20
 
 
@@ -51,7 +54,8 @@ class Dip(NamedTuple):
     drop_fraction: float
     """of the level before; negative where it rose"""
     why: str = ""
-    """code. TOO_SHORT: the stall, for the sensor; TOO_LITTLE: it fell, within what it varies by; STAYS_BUSY: utilisation need not fall"""
+    """code. TOO_SHORT: the stall, for the sensor; TOO_LITTLE: it fell, within what it varies by;
+    STAYS_BUSY: utilisation need not fall"""
 
 
 def of_joules(joules: Joules, domains: Sequence[str]) -> Mean:
@@ -109,10 +113,12 @@ def dip(
     spins: bool = False,
     rough: Rough | None = None,
 ) -> Dip:
-    """The verdict. `rough` gives the level of many short spans at once, for how far pieces of the quiet time scatter.
+    """The verdict. `rough` gives the level of many short spans at once, for how far pieces of the
+    quiet time scatter.
 
-    `resolved_s`: what the sensor averages over, or how long it takes to show a change; `spins`: what is read can stay high
-    while nothing is done, as utilisation can. A level that rests on fewer than five ticks contradicts nothing.
+    `resolved_s`: what the sensor averages over, or how long it takes to show a change; `spins`:
+    what is read can stay high while nothing is done, as utilisation can. A level that rests on
+    fewer than five ticks contradicts nothing.
 
     >>> level = lambda begin_s, end_s: Energy(300.0, 295.0, 305.0) if begin_s >= 10.0 else Energy(600.0, 590.0, 610.0)
     >>> found = dip(level, (10.0, 14.0), (2.0, 10.0))
@@ -145,7 +151,8 @@ def dip(
 
 
 def _level(mean: Mean, quiet: Stretch, stall_s: float, rough: Rough | None) -> Energy:
-    """Of the quiet time, with room for what its pieces show: they are as long as the stall, or shorter where it has no room for five."""
+    """Of the quiet time, with room for what its pieces show: they are as long as the stall, or
+    shorter where it has no room for five."""
     begin_s, end_s = quiet
     whole = mean(begin_s, end_s)
     if not whole.known:

@@ -1,7 +1,9 @@
-"""The nouns the arithmetic is written in: frozen values in base units, one number or an array in each field.
+"""The nouns the arithmetic is written in: frozen values in base units, one number or an array in
+each field.
 
-A field's name ends in its unit. NaN means "not known" and survives to the last moment; it is printed as a dash, never as 0.
-Each field carries its one-line meaning, which the scenario file template, the schema and the documentation all show.
+A field's name ends in its unit. NaN means "not known" and survives to the last moment; it is
+printed as a dash, never as 0. Each field carries its one-line meaning, which the scenario file
+template, the schema and the documentation all show.
 """
 
 from __future__ import annotations

@@ -1,9 +1,11 @@
-"""Input ranges carried to the result: Latin-hypercube draws over (low, value, high) as one more array axis.
+"""Input ranges carried to the result: Latin-hypercube draws over (low, value, high) as one more
+array axis.
 
-Each uncertain figure is a triangle with its mode at the stated value, on a logarithmic scale (30 s to 10 min around 2 min leans
-neither way), on a linear one where the low end is 0. N strata a figure, one draw in the middle of each, in an
-order given by a hash of (seed, figure, stratum): no random generator, so the same on every machine and numpy release. The plan
-(interval, tier, count) stays as chosen; only the world varies.
+Each uncertain figure is a triangle with its mode at the stated value, on a logarithmic scale (30 s
+to 10 min around 2 min leans neither way), on a linear one where the low end is 0. N strata a
+figure, one draw in the middle of each, in an order given by a hash of (seed, figure, stratum): no
+random generator, so the same on every machine and numpy release. The plan (interval, tier, count)
+stays as chosen; only the world varies.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from numpy.typing import NDArray
 from ckptcost.core.domain import Scenario
 
 SAMPLES = 4096
-"""p5 and p95 of a bill are then within 3 % of those of a million draws, half of them within 1.5 %: two digits of a range hold"""
+"""p5 and p95 of a bill are then within 3 % of those of a million draws, half of them within 1.5 %:
+two digits of a range hold"""
 LEAST, MOST = 64, 1_000_000
 SEED = 1
 
@@ -66,7 +69,8 @@ def replace_at(scenario: Scenario, path: str, value: Any) -> Scenario:
 
 
 def pert(low: float, mode: float, high: float, share: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Quantiles of a PERT distribution: a beta of mean (low + 4*mode + high)/6, by its integral over 4,096 steps.
+    """Quantiles of a PERT distribution: a beta of mean (low + 4*mode + high)/6, by its integral
+    over 4,096 steps.
 
     >>> pert(0.0, 1.0, 2.0, np.array([0.5, 1.0])).round(6).tolist()
     [1.0, 2.0]
@@ -85,7 +89,8 @@ def pert(low: float, mode: float, high: float, share: NDArray[np.float64]) -> ND
 def spread_over(
     shape: str, low: float, mode: float, high: float, share: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Quantiles of an input: "uniform" or "pert", or "triangle", which is on a logarithmic scale where low > 0."""
+    """Quantiles of an input: "uniform" or "pert", or "triangle", which is on a logarithmic scale
+    where low > 0."""
     if shape == "uniform":
         return low + (high - low) * share
     if shape == "pert":
@@ -105,7 +110,8 @@ def drawn(
     samples: int = SAMPLES,
     seed: int = SEED,
 ) -> Scenario:
-    """The scenario with each path of `ranges` spread over its (low, mode, high); a path tied to another rises and falls with it."""
+    """The scenario with each path of `ranges` spread over its (low, mode, high); a path tied to
+    another rises and falls with it."""
     return placed(
         scenario, ranges, ties or {}, "triangle", lambda figure: strata(figure, samples, seed)
     )
@@ -118,7 +124,8 @@ def placed(
     shape: str,
     share_of: Callable[[int], NDArray[np.float64]],
 ) -> Scenario:
-    """The scenario with each path at the quantiles that `share_of` gives for the number of its figure."""
+    """The scenario with each path at the quantiles that `share_of` gives for the number of its
+    figure."""
     order = {path: figure for figure, path in enumerate(sorted(ranges))}
     changed: dict[str, dict[str, Any]] = {}
     for path, (low, mode, high) in ranges.items():
@@ -151,7 +158,8 @@ def p5_p95(values: Any, value: float) -> tuple[float, float]:
 
 
 def _between(ordered: NDArray[np.float64], at: float) -> float:
-    """Linear between the two nearest draws, as np.quantile does it; a report asks for 800 of these."""
+    """Linear between the two nearest draws, as np.quantile does it; a report asks for 800 of
+    these."""
     below = int(at)
     low, high = float(ordered[below]), float(ordered[min(below + 1, ordered.size - 1)])
     return low if low == high else low + (at - below) * (high - low)

@@ -27,9 +27,11 @@ def save_step_w(training_w: Number, stalled_w: Number) -> Number:
 
 
 def least_ramp_w_per_s(step_w: Number, stall_s: Number) -> Number:
-    """Mean rate at which power must change to have fallen and risen again by the end of the stall: 2*step/stall.
+    """Mean rate at which power must change to have fallen and risen again by the end of the stall:
+    2*step/stall.
 
-    A lower bound: how fast it really falls is a matter of microseconds in a GPU and of capacitors in its supplies.
+    A lower bound: how fast it really falls is a matter of microseconds in a GPU and of capacitors
+    in its supplies.
 
     >>> least_ramp_w_per_s(step_w=12e6, stall_s=60.0)
     400000.0
@@ -54,7 +56,8 @@ def write_j(
     idle_w: Number,
     pue: Number,
 ) -> Number:
-    """Facility energy that one write adds at the storage: joules per byte where known, else busy minus idle power times the time.
+    """Facility energy that one write adds at the storage: joules per byte where known, else busy
+    minus idle power times the time.
 
     1 W per GB/s is 1 J per GB.
 

@@ -1,4 +1,5 @@
-"""A value from repeated rounds with its interval: means by Student's t, medians by ranks, and a code where rounds are too few."""
+"""A value from repeated rounds with its interval: means by Student's t, medians by ranks, and a
+code where rounds are too few."""
 
 from __future__ import annotations
 
@@ -14,11 +15,13 @@ Floats = NDArray[np.float64]
 
 CONFIDENCE: Final = 0.95
 _EXACT: Final = 1000
-"""values up to which the ranks of a median's interval are counted out; beyond, the normal law is right to one rank"""
+"""values up to which the ranks of a median's interval are counted out; beyond, the normal law is
+right to one rank"""
 
 
 class Estimate(NamedTuple):
-    """A value with its 95 % interval. Unknown is NaN; an interval that rounds are too few for is None; `why` has the code of either."""
+    """A value with its 95 % interval. Unknown is NaN; an interval that rounds are too few for is
+    None; `why` has the code of either."""
 
     value: float
     low: float | None = None
@@ -33,7 +36,8 @@ class Estimate(NamedTuple):
         return self.value == self.value
 
     def wider(self, low: float, high: float) -> Estimate:
-        """With room for what the meter itself leaves open; a value without an interval gets none from that."""
+        """With room for what the meter itself leaves open; a value without an interval gets none
+        from that."""
         if self.low is None or self.high is None or not (isfinite(low) and isfinite(high)):
             return self
         return self._replace(low=min(self.low, low), high=max(self.high, high))
@@ -45,7 +49,8 @@ def absent(why: str, n: int = 0) -> Estimate:
 
 @lru_cache(maxsize=512)
 def student_t(freedom: int, confidence: float = CONFIDENCE) -> float:
-    """How many standard errors reach so far to either side, by the series for whole degrees of freedom (Abramowitz & Stegun 26.7.3-4).
+    """How many standard errors reach so far to either side, by the series for whole degrees of
+    freedom (Abramowitz & Stegun 26.7.3-4).
 
     >>> round(student_t(4), 6), round(student_t(1), 4)
     (2.776445, 12.7062)
@@ -99,7 +104,8 @@ def mean_of(values: ArrayLike) -> Estimate:
 
 
 def straggler_of(rounds: Sequence[Sequence[float]]) -> Estimate:
-    """The slowest rank's time over the mean rank's, in the mean of the rounds that several ranks took part in.
+    """The slowest rank's time over the mean rank's, in the mean of the rounds that several ranks
+    took part in.
 
     >>> straggler_of([[1.0, 1.0, 1.3], [1.0, 1.0, 1.0]]).value
     1.0909090909090908
@@ -113,7 +119,8 @@ def straggler_of(rounds: Sequence[Sequence[float]]) -> Estimate:
 
 
 def median_of(values: ArrayLike, confidence: float = CONFIDENCE) -> Estimate:
-    """The median, between the two ranks that hold it in so many of a hundred samples whatever their law is; below six there are none.
+    """The median, between the two ranks that hold it in so many of a hundred samples whatever their
+    law is; below six there are none.
 
     >>> median_of([5.0, 1.0, 2.0, 4.0, 3.0, 9.0, 7.0])[:3]
     (4.0, 1.0, 9.0)

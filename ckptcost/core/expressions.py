@@ -1,6 +1,8 @@
-"""Formulas as text, "1 - exascaler.energy / nas.energy", evaluated on intervals that carry dimensions.
+"""Formulas as text, "1 - exascaler.energy / nas.energy", evaluated on intervals that carry
+dimensions.
 
-A tokenizer and a recursive descent; a formula can name quantities and call the functions listed here, and nothing else.
+A tokenizer and a recursive descent; a formula can name quantities and call the functions listed
+here, and nothing else.
 """
 
 from __future__ import annotations
@@ -78,7 +80,8 @@ def _literal(number: str, unit: str) -> Amount:
 
 
 class _Parser:
-    """sum := product (+|- product)*; product := power (*|/ power)*; power := [-] atom [^ whole number]."""
+    """sum := product (+|- product)*; product := power (*|/ power)*; power := [-] atom [^ whole
+    number]."""
 
     def __init__(self, text: str) -> None:
         self.text, self.tokens, self.at, self.depth = text, _tokens(text), 0, 0
@@ -169,7 +172,8 @@ class _Parser:
         count = FUNCTIONS[token.text][0]
         if len(given) != count:
             raise InputError(
-                f"{token.text} takes {count} value{'s' * (count > 1)}, not {len(given)}, in {brief(self.text)}"
+                f"{token.text} takes {count} value{'s' * (count > 1)}, not {len(given)}, in"
+                f" {brief(self.text)}"
             )
         return ("call", token.text, given)
 
@@ -191,7 +195,8 @@ def formula(text: str) -> Formula:
 
 
 def evaluate(what: Formula, lookup: Callable[[str], Amount]) -> Amount:
-    """The formula's value; ZeroDivisionError where a divisor can be zero, InputError where dimensions do not fit.
+    """The formula's value; ZeroDivisionError where a divisor can be zero, InputError where
+    dimensions do not fit.
 
     >>> two_tb = Amount(Interval(2e12, 2e12), (("bytes", 1),))
     >>> evaluate(formula("size / (20 GB / 1 s)"), lambda name: two_tb)
@@ -277,7 +282,8 @@ def _called(name: str, given: list[Amount], text: str) -> Amount:
 
 
 def best_goodput(failures_per_day: Interval, stall: Interval, recovery: Interval) -> Interval:
-    """The most goodput any interval reaches: failures at random, lost work done again, each failure costing `recovery`.
+    """The most goodput any interval reaches: failures at random, lost work done again, each failure
+    costing `recovery`.
 
     >>> best = best_goodput(Interval(55.0, 55.0), Interval(0.5, 0.5), Interval(60.0, 60.0))
     >>> round(best.low, 3), round(best.high, 3)

@@ -1,17 +1,19 @@
-"""Expected seconds in each state of a run that is interrupted at random (exponential failures): the exact renewal model.
+"""Expected seconds in each state of a run that is interrupted at random (exponential failures): the
+exact renewal model.
 
-A segment is `work_s` of training and one blocking stall. A save becomes usable `lag_s` after its stall ends; a failure throws
-the run back to the last usable one. Recovery is a row of phases that a failure can hit again (start, load, warm-up) after a
-fixed down time that it cannot (detection, rescheduling). With l = failures_per_s:
+A segment is `work_s` of training and one blocking stall. A save becomes usable `lag_s` after its
+stall ends; a failure throws the run back to the last usable one. Recovery is a row of phases that a
+failure can hit again (start, load, warm-up) after a fixed down time that it cannot (detection,
+rescheduling). With l = failures_per_s:
 
-    attempts  n  = exp(l*lag) * (exp(l*(work+stall)) - 1)         failures in working or stalling, per segment
-    work      Tw = exp(l*lag) * exp(l*stall) * (exp(l*work)-1)/l
-    stall     Tc = exp(l*lag) * (exp(l*stall)-1)/l
-    recovery  Tr = n * (exp(l*R)-1)/l          down  Td = n * exp(l*R) * D
+    attempts  n  = exp(l*lag) * (exp(l*(work+stall)) - 1)         failures in working or stalling,
+    per segment work      Tw = exp(l*lag) * exp(l*stall) * (exp(l*work)-1)/l stall     Tc =
+    exp(l*lag) * (exp(l*stall)-1)/l recovery  Tr = n * (exp(l*R)-1)/l          down  Td = n *
+    exp(l*R) * D
 
-A save that waits for a place among the m in flight (blocked) comes after each m that do not: the first m after a start wait for
-none, then a wait comes before every m-th.
-The factor exp(l*lag) is exact while drains overlap freely: between two failures L ~ Exp(l), the segments that become usable
+A save that waits for a place among the m in flight (blocked) comes after each m that do not: the
+first m after a start wait for none, then a wait comes before every m-th. The factor exp(l*lag) is
+exact while drains overlap freely: between two failures L ~ Exp(l), the segments that become usable
 number floor((L-lag)/(work+stall)), whose mean is exp(-l*lag)/(exp(l*(work+stall))-1).
 """
 
@@ -57,7 +59,8 @@ class Recovery(NamedTuple):
 
 
 class States(NamedTuple):
-    """Expected seconds per completed segment in each state; they sum to the segment's expected duration."""
+    """Expected seconds per completed segment in each state; they sum to the segment's expected
+    duration."""
 
     work_s: Number
     stall_s: Number
@@ -99,8 +102,9 @@ def job_failures_per_s(failures: Failures, cluster: Cluster) -> Number:
 def _summed_per_s(failures: Failures, cluster: Cluster) -> Number:
     """GPUs and nodes, racks, and what all share.
 
-    The first two were counted on a large job. Smaller ones failed more often for their size (machines shared with
-    others, bad nodes not weeded out): (counted/N)^(1 - size_exponent) times as often, larger ones as often.
+    The first two were counted on a large job. Smaller ones failed more often for their size
+    (machines shared with others, bad nodes not weeded out): (counted/N)^(1 - size_exponent) times
+    as often, larger ones as often.
     """
     smaller = maximum(1.0, failures.counted_gpus / cluster.gpus)
     by_size = smaller ** (1.0 - failures.size_exponent)
@@ -140,7 +144,8 @@ def mtbf_s(failures_per_s: Number) -> Number:
 def phase_s(
     start_s: Number, length_s: Number, recovery_s: Number, failures_per_s: Number
 ) -> Number:
-    """Expected time in one phase of a recovery that starts again at each failure, until it is through.
+    """Expected time in one phase of a recovery that starts again at each failure, until it is
+    through.
 
     exp(l*R) * (exp(-l*start) - exp(-l*end))/l; over all phases this sums to (exp(l*R)-1)/l.
     """
@@ -155,7 +160,8 @@ def until_hit_s(start_s: Number, length_s: Number, failures_per_s: Number) -> Nu
 def recovered(
     recovery: Recovery, failures_per_s: Number, entries: Number
 ) -> tuple[Number, Number, Number, Number, Number, Number]:
-    """Expected (detect, reschedule, init, load, warm-up) seconds and starts of recovery, for `entries` failures that need one."""
+    """Expected (detect, reschedule, init, load, warm-up) seconds and starts of recovery, for
+    `entries` failures that need one."""
     exposed_s = recovery.exposed_s
     starts = entries * exp(failures_per_s * exposed_s)
     after_load_s = recovery.init_s + recovery.load_s
@@ -178,9 +184,11 @@ def segment(
     blocked_s: Number = 0.0,
     in_flight: Number = 1.0,
 ) -> States:
-    """States of one completed segment. `blocked_s` is the mean wait for a save before it, which is part of the stall.
+    """States of one completed segment. `blocked_s` is the mean wait for a save before it, which is
+    part of the stall.
 
-    With m in flight the first m saves after a start wait for none; then one wait of m*blocked comes before every m-th.
+    With m in flight the first m saves after a start wait for none; then one wait of m*blocked comes
+    before every m-th.
 
     >>> nobody_fails = segment(100.0, 10.0, 0.0, Recovery(1.0, 1.0, 1.0, 1.0, 1.0), failures_per_s=0.0)
     >>> nobody_fails.total_s, nobody_fails.failures
@@ -192,8 +200,8 @@ def segment(
         stalling_s = again * stall_s * exprel(failures_per_s * stall_s)
         entries = again * expm1(failures_per_s * (work_s + stall_s))
     else:
-        # m saves end at f, 2f ... mf with f = work + stall - blocked, and again a period of m*(f + blocked) later,
-        # over and over: sums over exp(-l*those)
+        # m saves end at f, 2f ... mf with f = work + stall - blocked, and again a period of m*(f +
+        # blocked) later, over and over: sums over exp(-l*those)
         own_s = stall_s - blocked_s
         first_s, wait_s = work_s + own_s, in_flight * blocked_s
         together = in_flight * ratio(
@@ -229,7 +237,8 @@ def goodput(work_s: Number, states: States) -> Number:
 def first_order_goodput(
     interval_s: Number, stall_s: Number, lost_s: Number, failures_per_s: Number
 ) -> Number:
-    """The usual first-order ETTR, 1 - C/tau - l*(tau/2 + recovery): goes negative where the exact form does not.
+    """The usual first-order ETTR, 1 - C/tau - l*(tau/2 + recovery): goes negative where the exact
+    form does not.
 
     >>> round(first_order_goodput(interval_s=1800.0, stall_s=10.0, lost_s=300.0, failures_per_s=1 / 8862), 3)
     0.859
@@ -238,9 +247,11 @@ def first_order_goodput(
 
 
 def replicas_lost_probability(nodes: int, group: int, lost: int) -> float:
-    """Chance that `lost` random nodes hold every copy of some state kept in groups of `group` nodes (union bound).
+    """Chance that `lost` random nodes hold every copy of some state kept in groups of `group` nodes
+    (union bound).
 
-    m groups of N/m: 0 if k < m, else N*C(N-m, k-m)/(m*C(N, k))                                         (Gemini, SOSP 2023)
+    m groups of N/m: 0 if k < m, else N*C(N-m, k-m)/(m*C(N, k))
+    (Gemini, SOSP 2023)
 
     >>> replicas_lost_probability(nodes=16, group=2, lost=1), round(replicas_lost_probability(16, 2, 2), 4)
     (0.0, 0.0667)

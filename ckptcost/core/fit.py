@@ -1,7 +1,9 @@
-"""What measured rounds say of a tier and of a machine: rate and fixed time, power at rest and under load, joules per byte.
+"""What measured rounds say of a tier and of a machine: rate and fixed time, power at rest and under
+load, joules per byte.
 
-Least squares run on DURATIONS, seconds = fixed + files * per_file + bytes / rate. A mean of rates weighs quick rounds more than slow ones
-and reads high; a mean of durations does not. What rounds cannot tell apart has a code instead of a value.
+Least squares run on DURATIONS, seconds = fixed + files * per_file + bytes / rate. A mean of rates
+weighs quick rounds more than slow ones and reads high; a mean of durations does not. What rounds
+cannot tell apart has a code instead of a value.
 """
 
 from __future__ import annotations
@@ -17,7 +19,8 @@ from numpy.typing import ArrayLike
 from ckptcost.core.estimates import Estimate, Floats, about, absent, mean_of, rounds_of, student_t
 
 ALIKE: Final = 0.1
-"""sizes within so little of each other are one size: a fixed time told from them would be ten times as uncertain as a duration"""
+"""sizes within so little of each other are one size: a fixed time told from them would be ten times
+as uncertain as a duration"""
 APART: Final = 0.01
 """share of the files' column that bytes must leave unexplained"""
 
@@ -29,7 +32,8 @@ _LEAST_SHARE: Final = 0.05
 
 
 class TimeFit(NamedTuple):
-    """seconds = fixed + files * per_file + bytes / rate. How unevenly the ranks write is inside the rate."""
+    """seconds = fixed + files * per_file + bytes / rate. How unevenly the ranks write is inside the
+    rate."""
 
     rate_bytes_per_s: Estimate
     fixed_s: Estimate
@@ -37,11 +41,12 @@ class TimeFit(NamedTuple):
     residuals_s: tuple[float, ...]
     """measured less fitted, by round"""
     spread_fraction: float
-    """residuals over fitted durations, as a standard deviation; NaN where every round was needed for the fit"""
+    """residuals over fitted durations, as a standard deviation; NaN where every round was needed
+    for the fit"""
     n: int
     why: str
-    """code: what these rounds cannot tell. NO_ROUNDS; ONE_ROUND, ONE_SIZE, SIZES_NOT_APART: the rate holds the fixed time; FEW_ROUNDS: no
-    intervals; NO_GROWTH: time does not grow with bytes"""
+    """code: what these rounds cannot tell. NO_ROUNDS; ONE_ROUND, ONE_SIZE, SIZES_NOT_APART: the
+    rate holds the fixed time; FEW_ROUNDS: no intervals; NO_GROWTH: time does not grow with bytes"""
     bound: tuple[str, ...] = ()
     """what would be negative and is held at 0: fixed_s, per_file_s"""
 
@@ -89,7 +94,8 @@ def _solve(columns: Floats, y: Floats) -> _Solved:
 
 
 def _nonnegative(columns: Floats, y: Floats) -> Floats:
-    """The best coefficients of which none is negative: of at most three columns every subset is tried."""
+    """The best coefficients of which none is negative: of at most three columns every subset is
+    tried."""
     best, least = np.zeros(columns.shape[1]), inf
     for size in range(columns.shape[1], 0, -1):
         for used in combinations(range(columns.shape[1]), size):
@@ -101,9 +107,10 @@ def _nonnegative(columns: Floats, y: Floats) -> Floats:
 
 
 def fit_times(bytes_: ArrayLike, seconds: ArrayLike, files: ArrayLike | None = None) -> TimeFit:
-    """Rate, fixed time and time per file of rounds of different sizes. Fixed and per file are at least 0; intervals come from the fit
-    without these bounds, so they hold the truth as often as they say, and are cut at 0 afterwards. They hold it whether durations scatter
-    alike or in proportion to their length: few rounds do not tell which.
+    """Rate, fixed time and time per file of rounds of different sizes. Fixed and per file are at
+    least 0; intervals come from the fit without these bounds, so they hold the truth as often as
+    they say, and are cut at 0 afterwards. They hold it whether durations scatter alike or in
+    proportion to their length: few rounds do not tell which.
 
     >>> found = fit_times([1e9, 2e9, 4e9], [1.5, 2.5, 4.5])
     >>> round(found.rate_bytes_per_s.value), round(found.fixed_s.value, 6)
@@ -181,7 +188,8 @@ def _is_apart(files: Floats, others: Floats) -> bool:
 
 
 def _in_proportion(columns: Floats, y: Floats, fitted: Floats) -> _Solved:
-    """The fit in which a duration of twice the length may be off by twice as much: rows by 1/duration, as it is fitted itself."""
+    """The fit in which a duration of twice the length may be off by twice as much: rows by
+    1/duration, as it is fitted itself."""
     for _ in range(_TURNS):
         weight = 1.0 / np.maximum(fitted, _LEAST_SHARE * float(y.mean()))
         found = _solve(columns * weight[:, None], y * weight)
@@ -190,7 +198,8 @@ def _in_proportion(columns: Floats, y: Floats, fitted: Floats) -> _Solved:
 
 
 def _interval(laws: Sequence[_Solved], k: int, value: float, n: int) -> Estimate:
-    """Of one coefficient that cannot be negative; from the lowest to the highest end under any law of scatter."""
+    """Of one coefficient that cannot be negative; from the lowest to the highest end under any law
+    of scatter."""
     if laws[0].stderr is None:
         return Estimate(value, n=n)
     ends = [
@@ -203,7 +212,8 @@ def _interval(laws: Sequence[_Solved], k: int, value: float, n: int) -> Estimate
 
 
 def _reciprocal(slope: Estimate) -> Estimate:
-    """Bytes per second from seconds per byte: the ends change places. A slope that may be 0 sets no upper end to the rate."""
+    """Bytes per second from seconds per byte: the ends change places. A slope that may be 0 sets no
+    upper end to the rate."""
     if slope.value <= 0:
         low = None if slope.high is None or slope.high <= 0 else 1.0 / slope.high
         return Estimate(nan, low, None if low is None else inf, None, slope.n, "NO_GROWTH")
@@ -232,16 +242,19 @@ def fit_power(load: ArrayLike, watts: ArrayLike) -> PowerFit:
     found = _solve(columns, y)
     few = "" if found.stderr is not None else "FEW_ROUNDS"
     base, slope = (
-        Estimate(value, n=n, why=few)
-        if found.stderr is None
-        else about(value, float(found.stderr[k]), found.freedom, n)
+        (
+            Estimate(value, n=n, why=few)
+            if found.stderr is None
+            else about(value, float(found.stderr[k]), found.freedom, n)
+        )
         for k, value in enumerate(found.coefficients.tolist())
     )
     return PowerFit(base, slope, mean, tuple((y - columns @ found.coefficients).tolist()), n, few)
 
 
 def joules_per_byte(joules: ArrayLike, bytes_: ArrayLike) -> Estimate:
-    """All joules over all bytes, so that a long round counts for what it is; the interval is that of a ratio, from round to round.
+    """All joules over all bytes, so that a long round counts for what it is; the interval is that
+    of a ratio, from round to round.
 
     >>> round(joules_per_byte([2.0, 4.2], [1e9, 2e9]).value * 1e9, 6)
     2.066667

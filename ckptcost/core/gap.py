@@ -1,9 +1,11 @@
-"""How a measured time or energy differs from the modelled one, divided among the causes, so that the parts add up to the whole.
+"""How a measured time or energy differs from the modelled one, divided among the causes, so that
+the parts add up to the whole.
 
     time = fixed + straggler * bytes / rate + beside
 
-One cause after another is changed from what was modelled to what was measured, in the order in which `Parts` has them; each part is what
-its change makes of the time. The order matters where causes multiply: a part is told at the size that was measured, with the rate after it.
+One cause after another is changed from what was modelled to what was measured, in the order in
+which `Parts` has them; each part is what its change makes of the time. The order matters where
+causes multiply: a part is told at the size that was measured, with the rate after it.
 """
 
 from __future__ import annotations
@@ -109,7 +111,8 @@ def _with_rest(
 
 
 def resized(checkpoint: Checkpoint, factor: Number) -> Checkpoint:
-    """The same checkpoint, larger or smaller: what is written and read of it grows by the factor."""
+    """The same checkpoint, larger or smaller: what is written and read of it grows by the
+    factor."""
     return replace(checkpoint, size_bytes=full_bytes(checkpoint) * factor)
 
 
@@ -133,7 +136,8 @@ def measured_course(
 def product_parts(
     amount: Number, each: Number, other_amount: Number, other_each: Number
 ) -> tuple[Number, Number]:
-    """(part of the amount, part of the price of each) of other_amount * other_each - amount * each: seconds and watts, bytes and J/byte.
+    """(part of the amount, part of the price of each) of other_amount * other_each - amount * each:
+    seconds and watts, bytes and J/byte.
 
     >>> product_parts(amount=10.0, each=300.0, other_amount=20.0, other_each=310.0)
     (3000.0, 200.0)
@@ -143,7 +147,8 @@ def product_parts(
 
 
 def main_part(parts: Mapping[str, float], whole: float) -> str:
-    """Which part explains most of the whole: the largest in its direction; of a whole of nothing the largest either way.
+    """Which part explains most of the whole: the largest in its direction; of a whole of nothing
+    the largest either way.
 
     >>> main_part({"size": -9.0, "rate": 12.0, "fixed": 1.0}, 4.0)
     'rate'

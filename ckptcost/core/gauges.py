@@ -1,8 +1,10 @@
-"""Joules of a window, from samples of watts: the area under them, and what sampling, averaging and looking away leave open.
+"""Joules of a window, from samples of watts: the area under them, and what sampling, averaging and
+looking away leave open.
 
-A sample that is a mean over a tells of the middle of that time, so samples are moved back by a/2. Between two samples power is taken to
-lie between them: each span adds a trapezium and is uncertain by half of what the samples differ. Over many spans such errors are
-independent and add as squares. At the window's edges a mean over a carries up to a/8 of a step across, and shows less than the step
+A sample that is a mean over a tells of the middle of that time, so samples are moved back by a/2.
+Between two samples power is taken to lie between them: each span adds a trapezium and is uncertain
+by half of what the samples differ. Over many spans such errors are independent and add as squares.
+At the window's edges a mean over a carries up to a/8 of a step across, and shows less than the step
 of a window that is shorter than a.
 """
 
@@ -29,7 +31,8 @@ MISSING, UNSEEN_BEFORE, UNSEEN_AFTER, NO_SAMPLES = (
 SIGMAS: Final = 2.0
 """how many standard deviations an interval reaches to either side"""
 GAP_S: Final = 2.0
-"""samples further apart leave the time between them unknown; three usual distances where that is more"""
+"""samples further apart leave the time between them unknown; three usual distances where that is
+more"""
 
 
 _MOST: Final = 20_000
@@ -60,8 +63,9 @@ def energy(
     resolution: float | None = None,
     most_gap_s: float | None = None,
 ) -> Amount:
-    """Joules of a window. `averaging_s`: a sample is a mean over so long; `looks`: the share of time its sensor looks at; `tick_s`: how
-    often it is renewed, measured where it is not given; `most_gap_s`: longer without a sample is not covered.
+    """Joules of a window. `averaging_s`: a sample is a mean over so long; `looks`: the share of
+    time its sensor looks at; `tick_s`: how often it is renewed, measured where it is not given;
+    `most_gap_s`: longer without a sample is not covered.
 
     >>> from ckptcost.core.channels import series
     >>> watts = series([k / 10 for k in range(50)], [250.0] * 50)
@@ -138,8 +142,8 @@ def energy(
 
 
 def _line(series: Series, over_s: float, tick_s: float | None, most_gap_s: float | None) -> _Line:
-    """Samples where they belong in time. A value that is polled again before it was renewed is one sample, and one that stays the same
-    for long is many."""
+    """Samples where they belong in time. A value that is polled again before it was renewed is one
+    sample, and one that stays the same for long is many."""
     answered = np.isfinite(series.value)
     t_s, power, took_s = series.t_s[answered], series.value[answered], series.took_s[answered]
     if len(t_s) == 0:
@@ -158,13 +162,15 @@ def _line(series: Series, over_s: float, tick_s: float | None, most_gap_s: float
         else 0.0
     )
     if renewed_s > 1.5 * polled_s and len(new) > 1:
-        # polled more often than renewed: a sample was renewed between the poll that saw it first and the one before
+        # polled more often than renewed: a sample was renewed between the poll that saw it first
+        # and the one before
         first, after = (
             np.maximum(t_s[new[1:] - 1], t_s[new[1:]] - renewed_s),
             (t_s + took_s)[new[1:]],
         )
         seen = np.concatenate([middle[:1], (first + after) / 2.0])
-        # a sample that was asked for late, as the mean of a second is, stands where it was asked and no longer than it was seen
+        # a sample that was asked for late, as the mean of a second is, stands where it was asked
+        # and no longer than it was seen
         lone = np.diff(t_s, prepend=t_s[:1])[new] > 1.5 * renewed_s
         seen = np.where(lone, middle[new], seen)
         stood = middle[np.append(new[1:], len(t_s)) - 1]
@@ -175,7 +181,8 @@ def _line(series: Series, over_s: float, tick_s: float | None, most_gap_s: float
         at[1::2] = ends
         at, loose_s = np.minimum(at, middle[-1]), polled_s / 2.0
     else:
-        # polled as often as it is renewed, or less: what a poll sees is anything up to a renewal old, if that is known to matter
+        # polled as often as it is renewed, or less: what a poll sees is anything up to a renewal
+        # old, if that is known to matter
         loose_s = min(tick_s or 0.0, polled_s) / 2.0
         at = middle - loose_s
     gaps = tuple(
@@ -196,8 +203,8 @@ def _without(begin_s: float, end_s: float, gaps: list[Gap]) -> list[tuple[float,
 
 
 def _area(line: _Line, begin_s: float, end_s: float) -> tuple[float, float, float]:
-    """Joules under the line; how far they may be off if between samples power lies between them; and the sum of the squares of what
-    each span differs by."""
+    """Joules under the line; how far they may be off if between samples power lies between them;
+    and the sum of the squares of what each span differs by."""
     first, stop = (
         int(np.searchsorted(line.at, begin_s, side="right")),
         int(np.searchsorted(line.at, end_s)),
@@ -211,7 +218,8 @@ def _area(line: _Line, begin_s: float, end_s: float) -> tuple[float, float, floa
     off = min(
         float(swing[1:-1].sum()) / 2.0, SIGMAS * math.sqrt(float(swing[1:-1] @ swing[1:-1]) / 2.0)
     )
-    # the window's first and last span are parts of longer ones, which power may go through late or early
+    # the window's first and last span are parts of longer ones, which power may go through late or
+    # early
     whole = np.abs(np.diff(line.power[max(first - 1, 0) : stop + 1]))
     if len(whole):
         off += float(whole[0] * span_s[0]) + (
@@ -221,10 +229,12 @@ def _area(line: _Line, begin_s: float, end_s: float) -> tuple[float, float, floa
 
 
 def carried_s(span_s: float, over_s: float) -> float:
-    """Joules that a mean over `over_s` carries across both edges of a window, in seconds of what it shows of the window's step.
+    """Joules that a mean over `over_s` carries across both edges of a window, in seconds of what it
+    shows of the window's step.
 
-    Of a step by D that lasts as long as the window, the mean shows D where the window is as long as it, and D*w/a of a shorter one. It
-    carries D*a/4 across both edges, and of a window below a/2 all but the middle: D*w*(1 - w/a).
+    Of a step by D that lasts as long as the window, the mean shows D where the window is as long as
+    it, and D*w/a of a shorter one. It carries D*a/4 across both edges, and of a window below a/2
+    all but the middle: D*w*(1 - w/a).
 
     >>> carried_s(10.0, 1.0), carried_s(0.5, 1.0), carried_s(0.25, 1.0), carried_s(1.0, 0.0)
     (0.25, 0.5, 0.75, 0.0)
@@ -247,7 +257,8 @@ class Spread(NamedTuple):
     """over time, not over samples"""
     low: float
     high: float
-    """two standard errors to either side of the mean; neighbouring samples that resemble each other count as fewer"""
+    """two standard errors to either side of the mean; neighbouring samples that resemble each other
+    count as fewer"""
     deviation: float
     samples: int
     median: float
@@ -292,7 +303,8 @@ def spread(
 
 
 def _independent(value: Floats) -> float:
-    """As how many independent samples these count: n*(1 - r)/(1 + r), with r their likeness to the ones before."""
+    """As how many independent samples these count: n*(1 - r)/(1 + r), with r their likeness to the
+    ones before."""
     about = value - value.mean()
     square = float(about @ about)
     likeness = float(about[1:] @ about[:-1]) / square if square > 0 else 0.0

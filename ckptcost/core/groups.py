@@ -1,4 +1,5 @@
-"""Rows that belong together, as matrices: groups of one size are rows of one matrix, so a million rows need a few numpy calls."""
+"""Rows that belong together, as matrices: groups of one size are rows of one matrix, so a million
+rows need a few numpy calls."""
 
 from __future__ import annotations
 
@@ -10,14 +11,17 @@ from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
 AT_ONCE: Final = 1 << 16
-"""rows of one matrix, unless one group has more: what is made of them stays in the processor's cache"""
+"""rows of one matrix, unless one group has more: what is made of them stays in the processor's
+cache"""
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def blocks(group: Ints, groups: int) -> Iterator[tuple[Ints, Ints]]:
-    """Groups of one size: which they are, and the places of their rows, one group a line, in the order they came in.
+    """Groups of one size: which they are, and the places of their rows, one group a line, in the
+    order they came in.
 
-    `group` is the place 0..groups-1 that each row belongs to; groups without a row are in no block. There are at most sqrt(2n) sizes.
+    `group` is the place 0..groups-1 that each row belongs to; groups without a row are in no block.
+    There are at most sqrt(2n) sizes.
 
     >>> for which, rows in blocks(np.array([2, 0, 2, 1, 0]), 4):
     ...     print(which.tolist(), rows.tolist())
@@ -47,7 +51,8 @@ def blocks(group: Ints, groups: int) -> Iterator[tuple[Ints, Ints]]:
 
 
 def lower_median(values: NDArray[Scalar]) -> NDArray[Scalar]:
-    """Of each line; of an even number the lower of the two in the middle, so that it is one of them, exactly.
+    """Of each line; of an even number the lower of the two in the middle, so that it is one of
+    them, exactly.
 
     >>> lower_median(np.array([[4, 1, 3, 2]])).tolist()
     [2]

@@ -1,4 +1,5 @@
-"""Amounts over rows of time, and factors that change by the hour or quicker: each row's emissions are its energy times its own factor.
+"""Amounts over rows of time, and factors that change by the hour or quicker: each row's emissions
+are its energy times its own factor.
 
 row = sum of amount * (time of the stretch inside the row) / (time of the stretch)         spread
 factor of a row = time-weighted mean of the steps inside it, unknown unless they cover it  mean_over
@@ -18,7 +19,8 @@ WIDTHS_S = (3600.0, 1800.0, 900.0, 300.0, 60.0)
 
 
 class Steps(NamedTuple):
-    """A factor that holds from each start until the end beside it; between an end and the next start it is not known."""
+    """A factor that holds from each start until the end beside it; between an end and the next
+    start it is not known."""
 
     start_s: Floats
     """Unix time, rising"""
@@ -27,7 +29,8 @@ class Steps(NamedTuple):
 
 
 def width_for(*steps: Steps | None) -> float:
-    """The widest row in which none of the factors changes, as long as rows begin at whole multiples of it.
+    """The widest row in which none of the factors changes, as long as rows begin at whole multiples
+    of it.
 
     >>> half_past = Steps(np.array([1800.0, 5400.0]), np.array([5400.0, 9000.0]), np.array([0.1, 0.2]))
     >>> width_for(None), width_for(half_past)
@@ -52,7 +55,8 @@ def edges_of(begin_s: float, end_s: float, width_s: float) -> Floats:
 
 
 def shares(begin_s: float, end_s: float, edges: Floats) -> tuple[int, Floats]:
-    """Which rows a stretch lies in: the first, and its share in that one and those after it. They add up to 1.
+    """Which rows a stretch lies in: the first, and its share in that one and those after it. They
+    add up to 1.
 
     >>> first, parts = shares(3000.0, 4200.0, np.array([0.0, 3600.0, 7200.0]))
     >>> first, parts.tolist()
@@ -71,7 +75,8 @@ def shares(begin_s: float, end_s: float, edges: Floats) -> tuple[int, Floats]:
 def spread(
     stretches: Sequence[tuple[float, float]], amounts: Sequence[float], edges: Floats
 ) -> Floats:
-    """Amounts, each evenly over its stretch, as sums of rows. What is not known leaves its rows unknown.
+    """Amounts, each evenly over its stretch, as sums of rows. What is not known leaves its rows
+    unknown.
 
     >>> spread([(0.0, 7200.0), (3600.0, 3601.0)], [10.0, 1.0], np.array([0.0, 3600.0, 7200.0])).tolist()
     [5.0, 6.0]

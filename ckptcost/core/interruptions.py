@@ -1,8 +1,9 @@
 """What interrupts a simulated run: the time to the next interruption, and what kind it is.
 
-A renewal process starts afresh whenever the job comes back (exponential: no memory; Weibull with k < 1: infant mortality). A
-calendar process has instants of its own, whether the job is up or down: a recorded trace, or a platform of ageing nodes. What
-happens while the job is down anyway (detection, rescheduling) interrupts nothing.
+A renewal process starts afresh whenever the job comes back (exponential: no memory; Weibull with k
+< 1: infant mortality). A calendar process has instants of its own, whether the job is up or down: a
+recorded trace, or a platform of ageing nodes. What happens while the job is down anyway (detection,
+rescheduling) interrupts nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from ckptcost.core.streams import Keys
 Floats = NDArray[np.float64]
 NEVER = float("inf")
 SAME_S = 1e-3
-"""an instant of the calendar is past once the clock has come to it, whatever the last bits of the clock's sum say"""
+"""an instant of the calendar is past once the clock has come to it, whatever the last bits of the
+clock's sum say"""
 
 
 class Kind(NamedTuple):
@@ -39,14 +41,16 @@ class Kind(NamedTuple):
     notice_s: float = 0.0
     """warning time: a save that fits into it loses no work"""
     after_s: float = NEVER
-    """not at random but this long after each start: a time limit of the scheduler; its share is 0"""
+    """not at random but this long after each start: a time limit of the scheduler; its share is
+    0"""
 
 
 class Process(Protocol):
     """When the next interruption comes, for the runs still under way."""
 
     def next_s(self, clock_s: Floats, event: int) -> tuple[Floats, NDArray[np.intp] | None]:
-        """(time until it from `clock_s`, when the job is up again; its kind, where the process itself knows)"""
+        """(time until it from `clock_s`, when the job is up again; its kind, where the process
+        itself knows)"""
 
     def keep(self, going: NDArray[np.bool_]) -> Process:
         """The same for some of the runs."""
@@ -91,19 +95,20 @@ class Replay(NamedTuple):
         at = np.searchsorted(self.times_s, inside_s, side="right")
         past = at == len(self.times_s)
         at = np.where(past, 0, at)
-        return self.times_s[
-            at
-        ] + self.span_s * past - inside_s + SAME_S, None if self.kinds is None else self.kinds[at]
+        return self.times_s[at] + self.span_s * past - inside_s + SAME_S, (
+            None if self.kinds is None else self.kinds[at]
+        )
 
     def keep(self, going: NDArray[np.bool_]) -> Replay:
         return self._replace(offsets_s=self.offsets_s[going])
 
 
 class Platform(NamedTuple):
-    """Nodes that age and are replaced by new ones when they fail: the superposition of their Weibull renewals.
+    """Nodes that age and are replaced by new ones when they fail: the superposition of their
+    Weibull renewals.
 
-    `times_s` holds each run's instants in rising order, padded with inf, complete up to `horizon_s`; past it a run has outlived
-    its table, which `beyond` tells.
+    `times_s` holds each run's instants in rising order, padded with inf, complete up to
+    `horizon_s`; past it a run has outlived its table, which `beyond` tells.
     """
 
     times_s: Floats
@@ -123,9 +128,11 @@ class Platform(NamedTuple):
 def platform_times_s(
     keys: Keys, nodes: int, mean_s: Number, shape: float, horizon_s: float
 ) -> Floats:
-    """Every node's failures up to the horizon, all nodes of a run together, in order. At the start the nodes are of all ages.
+    """Every node's failures up to the horizon, all nodes of a run together, in order. At the start
+    the nodes are of all ages.
 
-    Generation by generation: only the nodes that failed before the horizon are drawn again, so the cost is that of the failures.
+    Generation by generation: only the nodes that failed before the horizon are drawn again, so the
+    cost is that of the failures.
     """
     shares, residuals = residual_life_s(1.0, shape)
     found: list[Floats] = []
@@ -153,9 +160,11 @@ def platform_times_s(
 
 
 def residual_life_s(mean_s: float, shape: float) -> tuple[Floats, Floats]:
-    """(shares, times) of the time that a node of unknown age has left: its distribution is the integral of survival over the mean."""
+    """(shares, times) of the time that a node of unknown age has left: its distribution is the
+    integral of survival over the mean."""
     scale_s = mean_s / math.gamma(1.0 + 1.0 / shape)
-    # even in the exponent of survival, which ends at exp(-60): an infant's first seconds weigh as much as its last years
+    # even in the exponent of survival, which ends at exp(-60): an infant's first seconds weigh as
+    # much as its last years
     times_s = np.concatenate([[0.0], scale_s * np.geomspace(1e-12, 60.0, 8192) ** (1.0 / shape)])
     survival = np.exp(-((times_s / scale_s) ** shape))
     middle = np.exp(-(((times_s[1:] + times_s[:-1]) / 2.0 / scale_s) ** shape))

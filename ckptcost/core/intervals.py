@@ -1,7 +1,9 @@
-"""Intervals: what is known of a quantity is that it lies between two ends, and arithmetic keeps that true.
+"""Intervals: what is known of a quantity is that it lies between two ends, and arithmetic keeps
+that true.
 
-For every x in X and y in Y, x+y is in X+Y, and so on for each operation; an end may be infinite. Where a quantity stands twice in
-a formula, the result is wider than need be, so formulas here are written with each quantity once.
+For every x in X and y in Y, x+y is in X+Y, and so on for each operation; an end may be infinite.
+Where a quantity stands twice in a formula, the result is wider than need be, so formulas here are
+written with each quantity once.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ class Interval:
     def __post_init__(self) -> None:
         if not self.low <= self.high:
             raise ValueError(f"no interval from {self.low} to {self.high}")
-        # a product beyond the largest float: the interval starts at that float, so that inf - inf cannot occur
+        # a product beyond the largest float: the interval starts at that float, so that inf - inf
+        # cannot occur
         object.__setattr__(self, "low", float(min(self.low, LARGEST)))
         object.__setattr__(self, "high", float(max(self.high, -LARGEST)))
 
@@ -48,7 +51,8 @@ class Interval:
         return Interval(min(ends), max(ends))
 
     def __truediv__(self, other: Interval | float) -> Interval:
-        """A divisor may start or end at zero, then the quotient has no bound; one with zero inside it has no quotient."""
+        """A divisor may start or end at zero, then the quotient has no bound; one with zero inside
+        it has no quotient."""
         other = interval(other)
         if other.low < 0 < other.high or other.low == other.high == 0:
             raise ZeroDivisionError("the divisor can be zero")

@@ -16,7 +16,8 @@ DONE, STOPPED = -1, -2
 
 
 class Job(NamedTuple):
-    """What is simulated: work, rhythm, what interrupts it and what loading takes. Arrays have one value a run."""
+    """What is simulated: work, rhythm, what interrupts it and what loading takes. Arrays have one
+    value a run."""
 
     work_s: Number
     rhythm: Rhythm
@@ -69,7 +70,8 @@ class Runs(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One run from a start of the job to its next interruption or its end: a piece of its time line."""
+    """One run from a start of the job to its next interruption or its end: a piece of its time
+    line."""
 
     start_s: float
     init_s: float
@@ -78,7 +80,8 @@ class Step(NamedTuple):
     trained_s: float
     stall_s: float
     lost_s: float
-    """of the training, what is lost again; earlier training can be lost too, when a farther tier is needed"""
+    """of the training, what is lost again; earlier training can be lost too, when a farther tier is
+    needed"""
     saves: float
     down_s: float
     kind: int

@@ -1,7 +1,9 @@
-"""One checkpoint seen twice, from inside the job and from outside: the job's own word, and what the watcher adds to it.
+"""One checkpoint seen twice, from inside the job and from outside: the job's own word, and what the
+watcher adds to it.
 
-A hook knows when training stood still and the name that people use; the watcher knows when files were closed, renamed and safe. Where a
-watched save lies in a hooked one, its marks are told under the hook's label, for each rank that the job has: a folder speaks for all.
+A hook knows when training stood still and the name that people use; the watcher knows when files
+were closed, renamed and safe. Where a watched save lies in a hooked one, its marks are told under
+the hook's label, for each rank that the job has: a folder speaks for all.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ KERNEL: Final = ("cachestat", "fiemap")
 JOURNAL_S: Final = 5.0
 """a sync and an empty page cache so far apart are not about the same write"""
 SLACK_S: Final = 0.25
-"""a watched begin may be told so much before the hook's: an event queue and two threads lie between"""
+"""a watched begin may be told so much before the hook's: an event queue and two threads lie
+between"""
 
 
 def joined(marks: Iterable[Mark]) -> list[Mark]:
@@ -60,8 +63,8 @@ def joined(marks: Iterable[Mark]) -> list[Mark]:
 
 
 def _settled(marks: list[Mark]) -> list[Mark]:
-    """Where a sync of all files was seen to end, that is when they were safe: an empty page cache may be seen before the journal is
-    written, and a little after."""
+    """Where a sync of all files was seen to end, that is when they were safe: an empty page cache
+    may be seen before the journal is written, and a little after."""
     synced: defaultdict[tuple[str, int], list[float]] = defaultdict(list)
     for mark in marks:
         if mark.by == OUTSIDE and mark.name == "synced":
@@ -86,7 +89,8 @@ def _path(marks: Iterable[Mark]) -> str:
 
 
 def _home(watched: Window, saves: Sequence[Window], paths: dict[str, str]) -> Window | None:
-    """The hooked save that it is part of: its begin lies in it, and where both name a path, the paths agree."""
+    """The hooked save that it is part of: its begin lies in it, and where both name a path, the
+    paths agree."""
     at_s = first_s(watched)
     within = []
     for save in saves:
@@ -98,14 +102,15 @@ def _home(watched: Window, saves: Sequence[Window], paths: dict[str, str]) -> Wi
 
 
 def _same(path: str, label: str) -> bool:
-    """The label is the name of the file or folder that the hook was told, a temporary ending apart."""
+    """The label is the name of the file or folder that the hook was told, a temporary ending
+    apart."""
     name = path.rstrip("/").rpartition("/")[2]
     return bool(name) and (name == label or name.split(".")[0] == label.split(".", maxsplit=1)[0])
 
 
 def _together(home: Window, parts: Sequence[tuple[Window, Contents]]) -> Mark:
-    """A remark with what all watched saves within a hooked one hold together. What has no begin is the hook's own path, whose files are
-    counted where nobody watches the folder."""
+    """A remark with what all watched saves within a hooked one hold together. What has no begin is
+    the hook's own path, whose files are counted where nobody watches the folder."""
     assert home.begin_s is not None
     seen = [what for window, what in parts if window.begin_s is not None] or [
         what for _, what in parts
@@ -118,7 +123,8 @@ def _together(home: Window, parts: Sequence[tuple[Window, Contents]]) -> Mark:
 
 
 def _under(home: Window, marks: Sequence[Mark]) -> list[Mark]:
-    """The watcher's marks under the hook's label: what a rank has not said itself; the rest stays as a remark."""
+    """The watcher's marks under the hook's label: what a rank has not said itself; the rest stays
+    as a remark."""
     found = []
     for one in marks:
         mark = one._replace(

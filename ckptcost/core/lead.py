@@ -15,9 +15,11 @@ SIGNAL_MOST_S = 65535
 
 
 def lead_s(saved: Save, policy: Policy) -> Number:
-    """From a signal to a save that can be loaded: the step under way ends, then the save, and its drain where it is asynchronous.
+    """From a signal to a save that can be loaded: the step under way ends, then the save, and its
+    drain where it is asynchronous.
 
-    An asynchronous save may find the one before it still draining, and waits for a place among those in flight.
+    An asynchronous save may find the one before it still draining, and waits for a place among
+    those in flight.
 
     >>> lead_s(Save(30.0, 0.0, 30.0, 1.0, 1.0, 1.0), Policy(every=600.0, step_s=20.0))
     50.0

@@ -1,8 +1,9 @@
 """Two tiers: every save on the first, every n-th also on the second.
 
-A share of the failures spares the first tier's copy; the others go back to the last save on the second. Exact for synchronous
-saves: within a period of n segments, failures of the first kind are an inner renewal, those of the second restart the period.
-For asynchronous saves the lags enter as exp(l1*lag1 + l2*lag2), right to first order.
+A share of the failures spares the first tier's copy; the others go back to the last save on the
+second. Exact for synchronous saves: within a period of n segments, failures of the first kind are
+an inner renewal, those of the second restart the period. For asynchronous saves the lags enter as
+exp(l1*lag1 + l2*lag2), right to first order.
 """
 
 from __future__ import annotations
@@ -24,20 +25,24 @@ def period(
     second_recovery: Recovery,
     lost_per_s: Number,
 ) -> States:
-    """Mean states per completed segment of a period of `every` segments that ends with a save on the second tier.
+    """Mean states per completed segment of a period of `every` segments that ends with a save on
+    the second tier.
 
-    `spared_per_s` and `lost_per_s` are the rates of failures that the first tier survives and does not survive.
+    `spared_per_s` and `lost_per_s` are the rates of failures that the first tier survives and does
+    not survive.
     """
     rate = spared_per_s + lost_per_s
     recovery, second_recovery = _held(recovery, rate), _held(second_recovery, rate)
     spared, lost = _share(spared_per_s, rate), _share(lost_per_s, rate)
     exposed_s = recovery.exposed_s
-    # odds of losing the period to getting through, however often the first tier is needed on the way: exact for any length
+    # odds of losing the period to getting through, however often the first tier is needed on the
+    # way: exact for any length
     recovery_odds = times(lost, expm1(rate * exposed_s))
     recovery_lost = _chance(recovery_odds)
 
     def attempt(length_s: Number) -> tuple[Number, Number, Number]:
-        """(attempts, log of the chance of getting through, recoveries from the first tier) of a stretch, from its first entry."""
+        """(attempts, log of the chance of getting through, recoveries from the first tier) of a
+        stretch, from its first entry."""
         worse = lost + spared * recovery_lost
         odds = times(worse, expm1(rate * length_s))
         hopeless = odds == float("inf")
@@ -90,7 +95,8 @@ def period(
 
 
 MOST_REPEATS = 600.0
-"""l*R past which a recovery is as good as endless, exp(600) tries, and a few steps further the exponentials overflow"""
+"""l*R past which a recovery is as good as endless, exp(600) tries, and a few steps further the
+exponentials overflow"""
 
 
 def _held(recovery: Recovery, rate: Number) -> Recovery:

@@ -1,8 +1,11 @@
-"""How a meter of joules is renewed, and how late it shows what it counted, from a load that was switched on and off at known instants.
+"""How a meter of joules is renewed, and how late it shows what it counted, from a load that was
+switched on and off at known instants.
 
-A counter that is late by L shows E(t - L). While the load does not change, E is a straight line, so the lines through the ticks of two
-neighbouring phases cross at step + L: the lag is where they cross. Every step gives a lag of its own, and their scatter its range.
-Whatever makes power follow the load late (clocks that ramp up, a fan) is in the lag as well: it is what a window's joules suffer from.
+A counter that is late by L shows E(t - L). While the load does not change, E is a straight line, so
+the lines through the ticks of two neighbouring phases cross at step + L: the lag is where they
+cross. Every step gives a lag of its own, and their scatter its range. Whatever makes power follow
+the load late (clocks that ramp up, a fan) is in the lag as well: it is what a window's joules
+suffer from.
 """
 
 from __future__ import annotations
@@ -26,7 +29,8 @@ LEAST_STEPS: Final = 4
 LEAST_IN_PHASE: Final = 2
 GUARD_S: Final = 0.35
 GUARD_TICKS: Final = 1.2
-"""after a step, ticks may still be of before: so long, or so many ticks, nothing is believed; a lag beyond it cannot be told"""
+"""after a step, ticks may still be of before: so long, or so many ticks, nothing is believed; a lag
+beyond it cannot be told"""
 MOST_GUARD: Final = 0.45
 """of the shortest phase"""
 BENT: Final = 0.25
@@ -51,7 +55,8 @@ _MANY: Final = 2.9
 """the same beyond these"""
 
 NO_STEP, FEW_STEPS, FEW_TICKS, TOO_LATE = "no-step", "few-steps", "few-ticks", "too-late"
-"""why a lag is not known: power did not follow the load; too few steps or ticks; later than a phase can tell"""
+"""why a lag is not known: power did not follow the load; too few steps or ticks; later than a phase
+can tell"""
 
 
 class Step(NamedTuple):
@@ -79,7 +84,8 @@ class Timing(NamedTuple):
     tick: Range
     """how often it is renewed, seconds; only `high` where every poll saw another value"""
     jitter: Range
-    """how far a tick is from its place at most, seconds; no `high` where ticks may be taken for their neighbours"""
+    """how far a tick is from its place at most, seconds; no `high` where ticks may be taken for
+    their neighbours"""
     lag: Range
     """how late it shows what power did, seconds"""
     high_w: Range
@@ -91,14 +97,16 @@ class Timing(NamedTuple):
     """why there is no lag"""
     up_s: float | None = None
     down_s: float | None = None
-    """the lag at rising and at falling steps alone: where they differ, power follows the load slowly one way"""
+    """the lag at rising and at falling steps alone: where they differ, power follows the load
+    slowly one way"""
 
 
 class _Period(NamedTuple):
     tick: Range = UNKNOWN
     jitter: Range = UNKNOWN
     placed_s: Floats | None = None
-    """where each tick is on its lattice, where they keep to it so well that it knows this better than polls do"""
+    """where each tick is on its lattice, where they keep to it so well that it knows this better
+    than polls do"""
 
 
 class _Ticks(NamedTuple):
@@ -113,7 +121,8 @@ class _Ticks(NamedTuple):
 
 
 def timing_of_counter(seen: Series, steps: Sequence[Step], tick_s: float | None = None) -> Timing:
-    """`seen`: joules without wraps, asked at `t_s`, with the answer `took_s` later; `tick_s` as published, used where polls are too slow.
+    """`seen`: joules without wraps, asked at `t_s`, with the answer `took_s` later; `tick_s` as
+    published, used where polls are too slow.
 
     >>> import numpy as np
     >>> from ckptcost.core.channels import series
@@ -151,8 +160,10 @@ def timing_of_counter(seen: Series, steps: Sequence[Step], tick_s: float | None 
 
 
 def timing_of_gauge(seen: Series, steps: Sequence[Step], tick_s: float | None = None) -> Timing:
-    """The same of watts: the lag is how late a step is shown on average, the time that a value is held and what it is averaged over
-    included. When they are renewed is not told: constant power is renewed with the value that it had."""
+    """The same of watts: the lag is how late a step is shown on average, the time that a value is
+    held and what it is averaged over included. When they are renewed is not told: constant power is
+    renewed with the value that it had.
+    """
     answered = np.isfinite(seen.value)
     t_s, value = (seen.t_s + seen.took_s / 2.0)[answered], seen.value[answered]
     told = Timing(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0, 0)
@@ -226,7 +237,8 @@ def _within(t_s: Floats, begin_s: float, for_s: float) -> NDArray[np.bool_]:
 
 
 def _ticks_of(seen: Series, tick_s: float | None) -> _Ticks:
-    """Every renewal that a poll saw, between the instants at which this poll and the one before were answered."""
+    """Every renewal that a poll saw, between the instants at which this poll and the one before
+    were answered."""
     answered = np.isfinite(seen.value)
     t_s, took_s, total = seen.t_s[answered], seen.took_s[answered], seen.value[answered]
     if len(t_s) < 3:
@@ -251,7 +263,8 @@ def _ticks_of(seen: Series, tick_s: float | None) -> _Ticks:
 
 
 def _period(ticks: _Ticks) -> _Period:
-    """The period is the one at which ticks fall together when time is rolled up: no tick needs a number, so missed ones do no harm."""
+    """The period is the one at which ticks fall together when time is rolled up: no tick needs a
+    number, so missed ones do no harm."""
     if ticks.is_every:
         return _Period(Range(high=ticks.polled_s))
     count = len(ticks.t_s)
@@ -281,9 +294,11 @@ def _period(ticks: _Ticks) -> _Period:
     deviation_s = float(off_s.std())
     sure_s = SIGMAS * max(
         deviation_s / math.sqrt(float(far @ far)),
-        period_s**2 * math.sqrt(1.5) / (math.pi * span_s * math.sqrt(len(t_s)) * together)
-        if together < 0.7
-        else 0.0,
+        (
+            period_s**2 * math.sqrt(1.5) / (math.pi * span_s * math.sqrt(len(t_s)) * together)
+            if together < 0.7
+            else 0.0
+        ),
     )
     tick = Range(period_s, period_s - sure_s, period_s + sure_s)
     hidden_s = SIGMAS * deviation_s / math.sqrt(count)
@@ -332,7 +347,8 @@ def _guard_s(steps: Sequence[Step], tick_s: float) -> float:
 def _phases(
     ticks: _Ticks, seen: Series, steps: Sequence[Step], tick_s: float
 ) -> list[tuple[_Line | None, bool]]:
-    """The line of every phase, from a while after its step up to the next; None where it has too few ticks."""
+    """The line of every phase, from a while after its step up to the next; None where it has too
+    few ticks."""
     if not steps or not len(ticks.t_s):
         return []
     guard_s = _guard_s(steps, tick_s)
@@ -354,8 +370,8 @@ def _line(t_s: Floats, total: Floats) -> _Line | None:
 
 
 def _still_before(ticks: _Ticks, steps: Sequence[Step], guard_s: float, apart_w: float) -> float:
-    """What power lacks of its level in the first half of what is believed of a phase, as a share of the step: a lag beyond the guard
-    is a step within that half."""
+    """What power lacks of its level in the first half of what is believed of a phase, as a share of
+    the step: a lag beyond the guard is a step within that half."""
     lacks = []
     for step, after in pairwise(steps):
         since_s, length_s = ticks.t_s - step.t_s, after.t_s - step.t_s
@@ -375,8 +391,8 @@ def _still_before(ticks: _Ticks, steps: Sequence[Step], guard_s: float, apart_w:
 def _crossings(
     phases: Sequence[tuple[_Line | None, bool]], steps: Sequence[Step]
 ) -> tuple[list[tuple[float, bool]], str]:
-    """By step: how long after it the lines of both its phases cross; steps without both lines, or along which power went the other
-    way, are left out."""
+    """By step: how long after it the lines of both its phases cross; steps without both lines, or
+    along which power went the other way, are left out."""
     if not steps or not phases:
         return [], FEW_TICKS if steps else FEW_STEPS
     pairs = [
@@ -409,7 +425,8 @@ def _mean_of(values: Sequence[float], off_share: float = 0.0) -> Range:
 
 
 def _lag_of(lags_s: Floats, loose_s: float) -> Range:
-    """Mean and range: two neighbouring steps share a phase and its error, so there are half as many that are independent."""
+    """Mean and range: two neighbouring steps share a phase and its error, so there are half as many
+    that are independent."""
     value = float(lags_s.mean())
     half_s = (
         _student(len(lags_s)) * float(lags_s.std(ddof=1)) / math.sqrt(len(lags_s) / 2.0) + loose_s

@@ -1,4 +1,5 @@
-"""What a run is judged by: one name for each result that a target, a budget, a comparison or a front can speak of."""
+"""What a run is judged by: one name for each result that a target, a budget, a comparison or a
+front can speak of."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""What nodes without a file would have added: the windows they lack times the mean of the nodes that are there, with its uncertainty.
+"""What nodes without a file would have added: the windows they lack times the mean of the nodes
+that are there, with its uncertainty.
 
-missing      sum(L) * mean                       L: windows that a missing node lacks; mean: of the present nodes' means
-variance     s^2 * (sum(L^2) + sum(L)^2 / n)     s: from node to node; the first term is the missing nodes' own, the second the mean's
+missing      sum(L) * mean                       L: windows that a missing node lacks; mean: of the
+present nodes' means variance     s^2 * (sum(L^2) + sum(L)^2 / n)     s: from node to node; the
+first term is the missing nodes' own, the second the mean's
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ from ckptcost.core.estimates import Estimate, about, absent
 
 
 def missing_share(per_node: ArrayLike, lacking: ArrayLike) -> Estimate:
-    """In the unit of `per_node`: a present node's mean amount a window. `lacking`: how many windows each missing node lacks.
+    """In the unit of `per_node`: a present node's mean amount a window. `lacking`: how many windows
+    each missing node lacks.
 
-    Nodes whose amount is NaN say nothing and are left out. The interval is Student's; amounts that are never negative are not missing
-    a negative amount. NO_NODES, ONE_NODE: why there is no value, or no interval.
+    Nodes whose amount is NaN say nothing and are left out. The interval is Student's; amounts that
+    are never negative are not missing a negative amount. NO_NODES, ONE_NODE: why there is no value,
+    or no interval.
 
     >>> [round(part, 1) for part in missing_share([9.0, 10.0, 11.0], [100.0])[:3]]
     [1000.0, 503.2, 1496.8]

@@ -16,7 +16,8 @@ def gpu_usd(gpu_s: Number, usd_per_gpu_s: Number) -> Number:
 
 
 def electricity_usd(energy_j: Number, usd_per_j: Number) -> Number:
-    """Price of energy; none for what is in another price already (a tariff of 0), however much it is."""
+    """Price of energy; none for what is in another price already (a tariff of 0), however much it
+    is."""
     return times(energy_j, usd_per_j)
 
 
@@ -46,7 +47,8 @@ def request_usd(
     usd_per_request: Number,
     usd_per_byte: Number = float("nan"),
 ) -> Number:
-    """Price of writing: of the requests that carry `written_bytes`, and of the bytes where they are sold too.
+    """Price of writing: of the requests that carry `written_bytes`, and of the bytes where they are
+    sold too.
 
     >>> round(request_usd(written_bytes=1e9, request_bytes=8e6, usd_per_request=5e-6, usd_per_byte=3e-12), 9)
     0.003625
@@ -56,7 +58,8 @@ def request_usd(
 
 
 def kept_saves(saves: Number, keep_last: Number) -> Number:
-    """Mean number of checkpoints held over a run that makes `saves` and keeps the newest `keep_last`.
+    """Mean number of checkpoints held over a run that makes `saves` and keeps the newest
+    `keep_last`.
 
     m - m(m-1)/(2n), m = min(k, n): (n+1)/2 when all are kept.
 
@@ -79,7 +82,8 @@ def breakeven_usd_per_s(
     slow_goodput: Number,
     fast_goodput: Number,
 ) -> Number:
-    """What a faster tier may cost for the work to cost the same: s_B = (N*c_g + s_A)*G_B/G_A - N*c_g.
+    """What a faster tier may cost for the work to cost the same: s_B = (N*c_g + s_A)*G_B/G_A -
+    N*c_g.
 
     >>> breakeven_usd_per_s(16384.0, 2 / 3600, 0.5, 0.9, 0.9)
     0.5

@@ -1,4 +1,5 @@
-"""The mean time between failures as counted, with its exact interval, and whether failures come evenly: the shape of a Weibull law."""
+"""The mean time between failures as counted, with its exact interval, and whether failures come
+evenly: the shape of a Weibull law."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ _WIDEST: Final = 1e9
 
 
 def mtbf_of(failures: int, exposure_s: float) -> Estimate:
-    """Time under observation over failures in it, which come at an even rate (Poisson): Garwood's interval.
+    """Time under observation over failures in it, which come at an even rate (Poisson): Garwood's
+    interval.
 
     Without a failure the value has no end, and the lower end is known. NO_EXPOSURE, NO_FAILURES.
 
@@ -40,7 +42,8 @@ def mtbf_of(failures: int, exposure_s: float) -> Estimate:
 
 @lru_cache(maxsize=4096)
 def poisson_interval(count: int) -> tuple[float, float]:
-    """Garwood's: the lowest and the highest mean under which a count so far off is no rarer than 2.5 %.
+    """Garwood's: the lowest and the highest mean under which a count so far off is no rarer than
+    2.5 %.
 
     >>> [round(end, 3) for end in poisson_interval(10)], round(poisson_interval(0)[1], 3)
     ([4.795, 18.39], 3.689)
@@ -92,12 +95,14 @@ def _at_least(count: int, mean: float) -> float:
 def shape_of(gaps_s: ArrayLike, open_s: ArrayLike = ()) -> Estimate:
     """Shape of the Weibull law that gaps between failures follow, by maximum likelihood.
 
-    The interval is the ratio's of the likelihood with the scale integrated out. With the scale at its best, as for the value, few
-    failures seem to say more than they do: of intervals from 5 only 91 in 100 would hold the truth.
+    The interval is the ratio's of the likelihood with the scale integrated out. With the scale at
+    its best, as for the value, few failures seem to say more than they do: of intervals from 5 only
+    91 in 100 would hold the truth.
 
-    `gaps_s` ended with a failure; `open_s` were still going when nobody looked any more (right-censored), and say that a gap was longer.
-    Below 1 failures come in bursts, 1 is an even rate, above 1 they come in turn. Gaps of no length are left out. NO_FAILURES,
-    ONE_FAILURE, NO_SPREAD (all failures at the longest time): no value; FEW_FAILURES: no interval.
+    `gaps_s` ended with a failure; `open_s` were still going when nobody looked any more
+    (right-censored), and say that a gap was longer. Below 1 failures come in bursts, 1 is an even
+    rate, above 1 they come in turn. Gaps of no length are left out. NO_FAILURES, ONE_FAILURE,
+    NO_SPREAD (all failures at the longest time): no value; FEW_FAILURES: no interval.
 
     >>> [round(part, 3) for part in shape_of([50.0, 210.0, 90.0, 340.0, 130.0, 12.0], [400.0])[:3]]
     [1.0, 0.368, 1.658]
@@ -117,7 +122,8 @@ def shape_of(gaps_s: ArrayLike, open_s: ArrayLike = ()) -> Estimate:
         return absent("NO_SPREAD", failed)
 
     def past_top(k: float, shapes: int) -> float:
-        """How steeply the likelihood falls, a failure; with one shape fewer than failures the scale is integrated out."""
+        """How steeply the likelihood falls, a failure; with one shape fewer than failures the scale
+        is integrated out."""
         powers = np.exp(k * logs)
         return float((powers * logs).sum() / powers.sum()) - shapes / failed / k - mean_log
 

@@ -1,8 +1,10 @@
-"""Intervals of nested tiers: the first-order rule for any number of levels, and the exact search over (interval, every n-th save).
+"""Intervals of nested tiers: the first-order rule for any number of levels, and the exact search
+over (interval, every n-th save).
 
-Level l is saved to each T_l, at a stall of C_l; failures of rate l_l need that level and no higher one. To first order a level wastes
-C_l/T_l + l_l*T_l/2 and, whatever the intervals, l_l*L_l for getting back. Real tiers are fed from the one below, so that each interval
-is a whole multiple of the one before it.
+Level l is saved to each T_l, at a stall of C_l; failures of rate l_l need that level and no higher
+one. To first order a level wastes C_l/T_l + l_l*T_l/2 and, whatever the intervals, l_l*L_l for
+getting back. Real tiers are fed from the one below, so that each interval is a whole multiple of
+the one before it.
 """
 
 from __future__ import annotations
@@ -41,10 +43,12 @@ def level_waste(stall_s: Number, failures_per_s: Number, lost_s: Number) -> Numb
 def first_order_levels(
     stalls_s: Sequence[float], rates_per_s: Sequence[float], least_s: Sequence[float] = ()
 ) -> tuple[float, ...]:
-    """T_l = sqrt(2*C_l/l_l) for each level, the lowest first; infinite for a level that no failure needs.
+    """T_l = sqrt(2*C_l/l_l) for each level, the lowest first; infinite for a level that no failure
+    needs.
 
-    A level cannot be saved to more often than the one that feeds it. Where the rule says so, the two are one level with both stalls
-    and both rates, which is the least waste under that condition. `least_s` is what filling a level takes (B/BW of its drain).
+    A level cannot be saved to more often than the one that feeds it. Where the rule says so, the
+    two are one level with both stalls and both rates, which is the least waste under that
+    condition. `least_s` is what filling a level takes (B/BW of its drain).
 
     >>> first_order_levels([2.0, 50.0], [1e-5, 1e-6])
     (632.45..., 10000.0)
@@ -74,11 +78,13 @@ class Nested(NamedTuple):
 
     base_s: float
     multiples: tuple[float, ...]
-    """whole, each a multiple of the one before it; the first is 1; infinite where a level is never needed"""
+    """whole, each a multiple of the one before it; the first is 1; infinite where a level is never
+    needed"""
 
 
 def nested(intervals_s: Sequence[float]) -> Nested:
-    """Intervals rounded to whole multiples of each other, by ratio: 1.4 times counts as once, 1.5 times as twice.
+    """Intervals rounded to whole multiples of each other, by ratio: 1.4 times counts as once, 1.5
+    times as twice.
 
     >>> nested([600.0, 6500.0, 70_000.0])
     Nested(base_s=600.0, multiples=(1.0, 11.0, 121.0))
@@ -112,7 +118,8 @@ def nested_base_s(
 
 
 def fed_interval_s(s: Scenario, plan: Plan, interval_s: Number, second_every: Number) -> Number:
-    """The interval, or the least at which the second tier is written before its next save comes: n*(interval+stall) >= B/BW."""
+    """The interval, or the least at which the second tier is written before its next save comes:
+    n*(interval+stall) >= B/BW."""
     if plan.second is None or s.policy.mode == "sync":
         return interval_s  # training waits for the second tier, so it cannot fall behind
     drag_s = s.policy.slowdown_fraction * plan.saved.lag_s
@@ -135,7 +142,8 @@ _AT_ONCE = 48
 
 
 def joint_interval_s(s: Scenario, plan: Plan, objective: str) -> Joint:
-    """Interval and n with the least cost by the run's own bill: n on a geometric grid, then every n between the best one's neighbours."""
+    """Interval and n with the least cost by the run's own bill: n on a geometric grid, then every n
+    between the best one's neighbours."""
     grid = _whole(1.0, _MOST_EVERY)
     while True:
         costs = _least_costs(s, plan, objective, grid)
@@ -160,7 +168,8 @@ def _whole(low: float, high: float) -> NDArray[np.float64]:
 def _least_costs(
     s: Scenario, plan: Plan, objective: str, every: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Cost at the best interval of each n; infinite where the run ends before its first save on the second tier."""
+    """Cost at the best interval of each n; infinite where the run ends before its first save on the
+    second tier."""
     wide = replace_at(s, "policy.second_every", every)
     interval_s = fed_interval_s(s, plan, best_interval_s(wide, plan, objective), every)
     costs = cost_at(

@@ -1,9 +1,10 @@
 """The few functions the formulas need, for one number and for a million.
 
-A plain float goes through `math` (0.1 us a call), everything else through numpy ufuncs (0.6 us on one float, but one call for
-an array), so one formula serves a bill in tens of microseconds and a sweep of millions; what a bill asks most often looks at the type
-itself, because a call costs as much as the answer. Overflow is infinity, never an exception:
-a job that cannot finish costs infinitely much, and that is an answer.
+A plain float goes through `math` (0.1 us a call), everything else through numpy ufuncs (0.6 us on
+one float, but one call for an array), so one formula serves a bill in tens of microseconds and a
+sweep of millions; what a bill asks most often looks at the type itself, because a call costs as
+much as the answer. Overflow is infinity, never an exception: a job that cannot finish costs
+infinitely much, and that is an answer.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How far each node's clock is off the job's, from the begins of saves that all nodes take part in.
 
-    the job's clock in a window    median of the nodes' begins, their offsets taken off
-    a node's offset                lower median over its windows of (its begin - the job's clock there)
-    the zero                       lower median of the offsets
+    the job's clock in a window    median of the nodes' begins, their offsets taken off a node's
+    offset                lower median over its windows of (its begin - the job's clock there) the
+    zero                       lower median of the offsets
 
 All in whole nanoseconds: nodes that begin together in most windows come out exactly.
 """
@@ -36,12 +36,13 @@ class Offsets(NamedTuple):
     windows: Ints
     """that it was told from: those in which another node was, too"""
     scatter_s: Floats
-    """how much later or earlier than the others it begins from window to window, as a standard deviation; single late begins do not
-    move it; NaN below two windows"""
+    """how much later or earlier than the others it begins from window to window, as a standard
+    deviation; single late begins do not move it; NaN below two windows"""
 
 
 def offsets_of(window: Ints, node: Ints, begin_ns: Ints) -> Offsets:
-    """One row a window and node; windows and nodes are numbered from 0, begins are by the node's own clock.
+    """One row a window and node; windows and nodes are numbered from 0, begins are by the node's
+    own clock.
 
     >>> together = np.array([0, 60_000_000_000, 120_000_000_000])
     >>> found = offsets_of(np.repeat([0, 1, 2], 3), np.tile([0, 1, 2], 3), (together[:, None] + [-7, 0, 1_000_000]).ravel())
@@ -65,13 +66,15 @@ def offsets_of(window: Ints, node: Ints, begin_ns: Ints) -> Offsets:
     by_node = [(which, kept[rows]) for which, rows in blocks(node[kept], nodes)]
     counts = np.bincount(node[kept], minlength=nodes).astype(np.int64)
     offset_ns = np.zeros(nodes, dtype=np.int64)
-    # where nodes lack windows, the middle one is another from window to window: once their offsets are off, that matters no more
+    # where nodes lack windows, the middle one is another from window to window: once their offsets
+    # are off, that matters no more
     for _ in range(2):
         offset_ns += _medians(_late_ns(begin_ns - offset_ns[node], in_windows), by_node, nodes)
     late_ns = _later_than_others_ns(begin_ns - offset_ns[node], in_windows)
     scatter_s = _scatter_s(late_ns, by_node, nodes)
     for rows in in_windows:
-        # of n nodes, one that is off by x is off by x * n/(n - 1) from the others, which are held against it, too
+        # of n nodes, one that is off by x is off by x * n/(n - 1) from the others, which are held
+        # against it, too
         late_ns[rows] -= late_ns[rows] // rows.shape[1]
     offset_ns += _medians(late_ns, by_node, nodes)
     if (counts > 0).any():
@@ -88,7 +91,8 @@ def _late_ns(begin_ns: Ints, in_windows: list[Ints]) -> Ints:
 
 
 def _later_than_others_ns(begin_ns: Ints, in_windows: list[Ints]) -> Ints:
-    """Begins less the median of the other nodes': a node that is compared with itself seems nearer and surer than it is."""
+    """Begins less the median of the other nodes': a node that is compared with itself seems nearer
+    and surer than it is."""
     late_ns = np.zeros(len(begin_ns), dtype=np.int64)
     for rows in in_windows:
         nodes, there = rows.shape[1], begin_ns[rows]
@@ -96,7 +100,8 @@ def _later_than_others_ns(begin_ns: Ints, in_windows: list[Ints]) -> Ints:
         around = np.partition(there, range(low, high + 1), axis=1)[:, low : high + 1]
         since = around[:, :1]
         around = around - since
-        # without the node itself two are left in the middle of an even number, and one of an odd one
+        # without the node itself two are left in the middle of an even number, and one of an odd
+        # one
         others = around.sum(axis=1, keepdims=True) - np.clip(there - since, 0, around[:, -1:])
         late_ns[rows] = there - since - (others // 2 if nodes % 2 else others)
     return late_ns
@@ -120,7 +125,8 @@ def _scatter_s(late_ns: Ints, by_node: list[tuple[Ints, Ints]], nodes: int) -> F
 
 
 def _unsure_s(scatter_s: Floats, counts: Ints) -> Floats:
-    """By the node's own scatter and no less than by the middle node's: a few windows may lie close together by chance."""
+    """By the node's own scatter and no less than by the middle node's: a few windows may lie close
+    together by chance."""
     known = scatter_s[~np.isnan(scatter_s)]
     usual_s = float(np.median(known)) if len(known) else nan
     return np.where(

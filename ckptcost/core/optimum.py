@@ -1,9 +1,11 @@
-"""The best interval, exact for any cost that is linear in the time spent in each state, and the first-order rules beside it.
+"""The best interval, exact for any cost that is linear in the time spent in each state, and the
+first-order rules beside it.
 
 A segment of wall length x = tau + d (d = time lost to a draining save) costs A*exp(l*x) - B with
     A = exp(l*C) * (c_w/l + Q)        B = A - [Q*(exp(l*C)-1) + c_c*(exp(l*C)-1)/l + c_k]
-per exp(l*lag), where Q is what one recovery costs. Minimising cost per unit of kept work gives (1-y)*exp(y) = (B/A)*exp(-l*d) with
-y = l*tau, that is y = 1 + W0(-(B/A)*exp(-l*d)/e). Written with eps = 1 - (B/A)*exp(-l*d), nothing cancels however rare failures are.
+per exp(l*lag), where Q is what one recovery costs. Minimising cost per unit of kept work gives
+(1-y)*exp(y) = (B/A)*exp(-l*d) with y = l*tau, that is y = 1 + W0(-(B/A)*exp(-l*d)/e). Written with
+eps = 1 - (B/A)*exp(-l*d), nothing cancels however rare failures are.
 """
 
 from __future__ import annotations
@@ -21,7 +23,8 @@ _STEPS = 9  # Newton from the right of a convex function; 9 steps reach 1e-15 fo
 
 
 class Rates(NamedTuple):
-    """Cost per second in each state, and per save: seconds, joules, dollars or kgCO2e, one unit throughout."""
+    """Cost per second in each state, and per save: seconds, joules, dollars or kgCO2e, one unit
+    throughout."""
 
     work: Number
     stall: Number
@@ -38,7 +41,8 @@ TIME = Rates(1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0)
 
 
 def one_plus_w0(eps: Number) -> Number:
-    """y > 0 with 1 - (1-y)*exp(y) = eps; that is 1 + W0(-(1-eps)/e), exact to rounding even for tiny eps.
+    """y > 0 with 1 - (1-y)*exp(y) = eps; that is 1 + W0(-(1-eps)/e), exact to rounding even for
+    tiny eps.
 
     >>> round(one_plus_w0(1.0), 12), round(one_plus_w0(2e-8), 6)
     (1.0, 0.0002)
@@ -46,7 +50,8 @@ def one_plus_w0(eps: Number) -> Number:
     y = minimum(sqrt(2.0 * eps), 1.0 + log1p(eps))
     for _ in range(_STEPS):
         rise = expm1(y)
-        # g(y) = y*exp(y) - expm1(y) is the series y^2/2 + y^3/3 + y^4/8 for small y, where the difference loses digits
+        # g(y) = y*exp(y) - expm1(y) is the series y^2/2 + y^3/3 + y^4/8 for small y, where the
+        # difference loses digits
         g = where(
             y < 1e-3,
             y * y * (0.5 + y * (1.0 / 3.0 + y * (0.125 + y / 30.0))),
@@ -60,7 +65,8 @@ def one_plus_w0(eps: Number) -> Number:
 def recovery_cost(
     recovery: Recovery, rates: Rates, failures_per_s: Number, most: float = 600.0
 ) -> Number:
-    """Cost of getting through one recovery, its repeats included; past exp(`most`) repeats it stays there, finite."""
+    """Cost of getting through one recovery, its repeats included; past exp(`most`) repeats it stays
+    there, finite."""
     repeats = exp(minimum(failures_per_s * recovery.exposed_s, most))
     once = (
         rates.detect * recovery.detect_s
@@ -80,7 +86,8 @@ def best_interval_s(
     rates: Rates = TIME,
     drag_s: Number = 0.0,
 ) -> Number:
-    """Training time between saves that costs least; inf without failures. `drag_s` is work time lost per save to the drain.
+    """Training time between saves that costs least; inf without failures. `drag_s` is work time
+    lost per save to the drain.
 
     Time: independent of the recovery, and to first order sqrt(2*C*M).
 
@@ -109,7 +116,8 @@ def first_order_interval_s(stall_s: Number, failures_per_s: Number, rates: Rates
 
 
 def young_interval_s(stall_s: Number, mtbf_s: Number) -> Number:
-    """Interval that loses least time, to first order: sqrt(2*C*M)                                      (Young, 1974)
+    """Interval that loses least time, to first order: sqrt(2*C*M)
+    (Young, 1974)
 
     >>> round(young_interval_s(stall_s=50.0, mtbf_s=10_800.0))
     1039
@@ -118,7 +126,8 @@ def young_interval_s(stall_s: Number, mtbf_s: Number) -> Number:
 
 
 def daly_interval_s(stall_s: Number, mtbf_s: Number) -> Number:
-    """Daly's higher-order interval: sqrt(2CM)*(1 + sqrt(C/2M)/3 + C/(18M)) - C for C < 2M, else M           (Daly, 2006)
+    """Daly's higher-order interval: sqrt(2CM)*(1 + sqrt(C/2M)/3 + C/(18M)) - C for C < 2M, else M
+    (Daly, 2006)
 
     >>> round(daly_interval_s(stall_s=300.0, mtbf_s=86_400.0) / 60, 1)
     116.7
@@ -150,7 +159,8 @@ def regret(cost: Number, least: Number) -> Number:
 
 
 def goodput_light(first_order: Number, exact: Number) -> Number:
-    """How far the first-order goodput is from the exact one: 2 green, 1 amber, 0 red. Below 0, or unknown, it is red.
+    """How far the first-order goodput is from the exact one: 2 green, 1 amber, 0 red. Below 0, or
+    unknown, it is red.
 
     >>> goodput_light(0.973, 0.9725), goodput_light(-0.667, 0.375)
     (2, 0)
@@ -161,7 +171,8 @@ def goodput_light(first_order: Number, exact: Number) -> Number:
 
 
 def regret_light(over: Number) -> Number:
-    """How much a rule's interval costs over the best one's: 2 green, 1 amber, 0 red; NaN where the rule cannot be applied.
+    """How much a rule's interval costs over the best one's: 2 green, 1 amber, 0 red; NaN where the
+    rule cannot be applied.
 
     >>> regret_light(0.0), regret_light(0.02), regret_light(float("nan"))
     (2, 1, nan)
@@ -173,9 +184,11 @@ def regret_light(over: Number) -> Number:
 def golden_interval_s(
     cost: Callable[[Number], Number], low_s: Number, high_s: Number, steps: int = 48
 ) -> Number:
-    """Least point of a unimodal function of the interval, by golden section on its logarithm; arrays are searched side by side.
+    """Least point of a unimodal function of the interval, by golden section on its logarithm;
+    arrays are searched side by side.
 
-    48 steps narrow a bracket of 3e4 to 1e-9; past that the cost of neighbours differs by rounding alone.
+    48 steps narrow a bracket of 3e4 to 1e-9; past that the cost of neighbours differs by rounding
+    alone.
     """
     shrink = (5.0**0.5 - 1.0) / 2.0
     low, high = log1p(low_s - 1.0), log1p(high_s - 1.0)

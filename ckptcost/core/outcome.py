@@ -1,4 +1,5 @@
-"""From a scenario to its outcome: save time, interval, states, and the two bills (one save, the whole run)."""
+"""From a scenario to its outcome: save time, interval, states, and the two bills (one save, the
+whole run)."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ class Plan(NamedTuple):
     second_recovery: Recovery | None
     failures_per_s: Number
     lost_per_s: Number
-    """failures that the first tier's copy does not survive, where a second tier is there to catch them"""
+    """failures that the first tier's copy does not survive, where a second tier is there to catch
+    them"""
 
 
 class Outcome(NamedTuple):
@@ -90,7 +92,8 @@ def plan_of(s: Scenario) -> Plan:
 
 
 def first_lost_fraction(s: Scenario) -> Number:
-    """Share of the failures that the first tier's copy does not survive; copies in other nodes may share a rack."""
+    """Share of the failures that the first tier's copy does not survive; copies in other nodes may
+    share a rack."""
     if s.tier.survives == "site":
         return 0.0
     if s.tier.survives == "node":
@@ -104,7 +107,8 @@ def _recovery(s: Scenario, load_s: Number) -> Recovery:
 
 
 def busiest_s(plan: Plan, policy: Policy) -> Number:
-    """Time that each save must make room for: its own turnaround, or its part of a slower second tier's drain."""
+    """Time that each save must make room for: its own turnaround, or its part of a slower second
+    tier's drain."""
     own_s = timing.turnaround_s(plan.saved, policy)
     if plan.second is None or policy.mode == "sync":
         return own_s
@@ -112,7 +116,8 @@ def busiest_s(plan: Plan, policy: Policy) -> Number:
 
 
 def states_at(s: Scenario, plan: Plan, interval_s: Number) -> tuple[Cycle, States, Number]:
-    """(rhythm, expected seconds per completed save, work time lost to draining) at a given interval."""
+    """(rhythm, expected seconds per completed save, work time lost to draining) at a given
+    interval."""
     p = s.policy
     drag_s = p.slowdown_fraction * plan.saved.lag_s
     cycle = timing.backpressure(interval_s, plan.saved, p, drag_s, busiest_s(plan, p))
@@ -152,7 +157,8 @@ def states_at(s: Scenario, plan: Plan, interval_s: Number) -> tuple[Cycle, State
 
 
 def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
-    """Cost per second in each state for one objective; carbon is operational, location-based, as in every table."""
+    """Cost per second in each state for one objective; carbon is operational, location-based, as in
+    every table."""
     if objective == "time":
         return optimum.TIME
     c, site = s.cluster, s.site
@@ -209,13 +215,15 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
 
 
 def writes_per_save(s: Scenario, plan: Plan) -> Number:
-    """How often a save is written for each that can be used, cut-short ones in part: (exp(l*t)-1)/(l*t) over the time t it is open."""
+    """How often a save is written for each that can be used, cut-short ones in part:
+    (exp(l*t)-1)/(l*t) over the time t it is open."""
     open_s = plan.saved.lag_s if s.policy.mode == "async" else plan.saved.stall_s
     return exprel(plan.failures_per_s * open_s)
 
 
 def cost_at(s: Scenario, plan: Plan, objective: str, interval_s: Number) -> Number:
-    """What the run costs at an interval, in the objective's unit, from its own bill: the judge of every optimum."""
+    """What the run costs at an interval, in the objective's unit, from its own bill: the judge of
+    every optimum."""
     run = run_at(s, plan, interval_s)
     if objective == "time":
         return run.spent.wall_s
@@ -223,7 +231,8 @@ def cost_at(s: Scenario, plan: Plan, objective: str, interval_s: Number) -> Numb
 
 
 def billed(bill: Bill, objective: str) -> Number:
-    """What a bill counts for an objective: J, USD, or kgCO2e (location-based; embodied is a figure of its own)."""
+    """What a bill counts for an objective: J, USD, or kgCO2e (location-based; embodied is a figure
+    of its own)."""
     if objective == "carbon":
         return bill.total("location_kgco2e")
     return bill.total("energy_j" if objective == "energy" else "cost_usd")
@@ -232,8 +241,8 @@ def billed(bill: Bill, objective: str) -> Number:
 def best_interval_s(s: Scenario, plan: Plan, objective: str) -> Number:
     """The interval with the least cost, never below what a busy drain allows.
 
-    Closed form where the cost is linear in the time in each state; with a second tier, or when every save is kept for a price, a
-    golden section over the run's bill.
+    Closed form where the cost is linear in the time in each state; with a second tier, or when
+    every save is kept for a price, a golden section over the run's bill.
     """
     rates = rates_for(s, plan, objective)
     p = s.policy
@@ -292,7 +301,8 @@ def interval_of(s: Scenario, plan: Plan) -> Number:
 def _between_clocks_s(s: Scenario, plan: Plan) -> Number:
     """Training between saves that begin by the clock: what a save leaves of its time.
 
-    A save that takes longer than the clock's time misses the next begin, and training goes on until the one after.
+    A save that takes longer than the clock's time misses the next begin, and training goes on until
+    the one after.
     """
     p = s.policy
     lost_s = plan.saved.stall_s + p.slowdown_fraction * plan.saved.lag_s
@@ -365,24 +375,28 @@ def run_at(s: Scenario, plan: Plan, asked_s: Number) -> Run:
 def _writes(
     s: Scenario, plan: Plan, cycle: Cycle, states: States, drag_s: Number
 ) -> tuple[Number, Number]:
-    """Writes to each tier for each completed save: failures cut some short, and a lost period repeats those that were whole."""
+    """Writes to each tier for each completed save: failures cut some short, and a lost period
+    repeats those that were whole."""
     rate = plan.failures_per_s
     if plan.second is None:
         return writes_per_save(s, plan), 0.0
     if s.policy.mode == "async":
-        # stalls that end, for each segment that lasts, and the part of a drain that is through before the next failure
+        # stalls that end, for each segment that lasts, and the part of a drain that is through
+        # before the next failure
         train_s = cycle.interval_s + drag_s
         begun = ratio(states.work_s, train_s * exprel(rate * train_s)) * exp(-rate * cycle.stall_s)
-        return begun * exprel(-rate * plan.saved.lag_s), exprel(
-            rate * plan.second.lag_s
-        ) / s.policy.second_every
+        return (
+            begun * exprel(-rate * plan.saved.lag_s),
+            exprel(rate * plan.second.lag_s) / s.policy.second_every,
+        )
     return ratio(states.stall_s - states.second_stall_s, cycle.stall_s), ratio(
         states.second_stall_s, plan.second.stall_s
     )
 
 
 def _without_saves(s: Scenario, plan: Plan, never: Any, states: States) -> States:
-    """A run too short for its interval is one segment with nothing to load: every failure begins it again."""
+    """A run too short for its interval is one segment with nothing to load: every failure begins it
+    again."""
     bare = fail.segment(
         s.work_s,
         0.0,
@@ -397,7 +411,8 @@ def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
     """Everything a scenario costs at one interval."""
     interval_s, cycle, states, drag_s, saves, spent = run_at(s, plan, asked_s)
     goodput = ratio(s.work_s, spent.wall_s)
-    # a run that keeps less than a millionth of its time does not end: its amounts are infinite, not merely absurd
+    # a run that keeps less than a millionth of its time does not end: its amounts are infinite, not
+    # merely absurd
     hopeless = where(
         goodput >= HOPELESS_GOODPUT, False, True
     )  # NaN too: an infinity times nothing on the way
@@ -444,13 +459,15 @@ def outcome_at(s: Scenario, plan: Plan, asked_s: Number) -> Outcome:
 HOPELESS_GOODPUT = 1e-6
 
 HEADWAY_GOODPUT = 0.1
-"""below this a run makes next to no headway, and a difference against it says nothing: it lasts over ten times its training, and its
-amounts go with nearly the third power of the failure rate, which nobody knows to a factor of two (at the best recovery, x/(exp(x)-1)
-= 0.1 at x = 3.6 failures expected between two saves, and the elasticity there is x/(1-exp(-x)) - 1 = 2.7)"""
+"""below this a run makes next to no headway, and a difference against it says nothing: it lasts
+over ten times its training, and its amounts go with nearly the third power of the failure rate,
+which nobody knows to a factor of two (at the best recovery, x/(exp(x)-1) = 0.1 at x = 3.6 failures
+expected between two saves, and the elasticity there is x/(1-exp(-x)) - 1 = 2.7)"""
 
 
 def makes_headway(outcome: Outcome) -> bool:
-    """Whether a run keeps enough of its time for a comparison with it to mean anything; not so where nothing is known of it."""
+    """Whether a run keeps enough of its time for a comparison with it to mean anything; not so
+    where nothing is known of it."""
     return float(outcome.goodput) >= HEADWAY_GOODPUT
 
 
@@ -499,8 +516,10 @@ class Classic(NamedTuple):
 
 
 def classic_of(s: Scenario, outcome: Outcome, objective: str = "time") -> Classic:
-    """Young's and Daly's rules on what they would be told: the mean stall and drag of a save, and with a second tier the rate
-    l1 + n*l2, because a failure that the first tier does not survive loses half a period of n intervals instead of half of one."""
+    """Young's and Daly's rules on what they would be told: the mean stall and drag of a save, and
+    with a second tier the rate l1 + n*l2, because a failure that the first tier does not survive
+    loses half a period of n intervals instead of half of one.
+    """
     plan, p = outcome.plan, s.policy
     drag_s = p.slowdown_fraction * plan.saved.lag_s
     stall_s = outcome.cycle.stall_s + drag_s

@@ -1,8 +1,9 @@
 """The honeymoon: the first saves fit into the kernel's page cache, later ones wait for the device.
 
-Linux lets written bytes lie in memory until a share of it is dirty (vm.dirty_ratio), and then holds the writer up to the pace of the
-device. A job whose saves come faster than the device takes them fills that share save by save: the first stall for a copy into memory,
-the later ones for the device. Whoever measures three saves knows nothing of the tenth.
+Linux lets written bytes lie in memory until a share of it is dirty (vm.dirty_ratio), and then holds
+the writer up to the pace of the device. A job whose saves come faster than the device takes them
+fills that share save by save: the first stall for a copy into memory, the later ones for the
+device. Whoever measures three saves knows nothing of the tenth.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from statistics import median
 from typing import NamedTuple
 
 SLOWER = 1.3
-"""the quickest of the later saves takes so many times as long as the slowest before, or there was no change to speak of"""
+"""the quickest of the later saves takes so many times as long as the slowest before, or there was
+no change to speak of"""
 CHANCE = 0.05
 """all later saves being slower than all before them comes about by chance less often than this"""
 
@@ -31,7 +33,8 @@ class Change(NamedTuple):
 def slower_from(seconds: Sequence[float]) -> Change | None:
     """Where a sequence of saves changes for the worse, if it does for good: at its widest step up.
 
-    Of n saves in any order, the k slowest stand last in one of C(n, k) orders: fewer than 6 saves prove nothing.
+    Of n saves in any order, the k slowest stand last in one of C(n, k) orders: fewer than 6 saves
+    prove nothing.
 
     >>> slower_from([16.2, 16.6, 17.0, 16.4, 28.6, 56.0, 56.3, 55.9])
     Change(first=5, before_s=16.6, after_s=56.0)
@@ -51,10 +54,11 @@ def slower_from(seconds: Sequence[float]) -> Change | None:
 def saves_until_full(
     size_bytes: float, every_s: float, device_bytes_per_s: float, limit_bytes: float
 ) -> float:
-    """Which save is the first that waits for the device: 1 where a single one is over the limit, infinity where none is.
+    """Which save is the first that waits for the device: 1 where a single one is over the limit,
+    infinity where none is.
 
-    Between two saves the device takes what it can; what it cannot stays. (That the kernel begins at a lower share, or only after
-    half a minute, makes it sooner, never later.)
+    Between two saves the device takes what it can; what it cannot stays. (That the kernel begins at
+    a lower share, or only after half a minute, makes it sooner, never later.)
 
     >>> saves_until_full(size_bytes=2e9, every_s=10.0, device_bytes_per_s=1e8, limit_bytes=8e9)
     8.0
@@ -71,9 +75,11 @@ def saves_until_full(
 
 
 def dirty_limit_bytes(vm: Mapping[str, float], available_bytes: float) -> float:
-    """Dirty bytes at which a writer is held up: half way between the background threshold and the limit.
+    """Dirty bytes at which a writer is held up: half way between the background threshold and the
+    limit.
 
-    `vm` as in /proc/sys/vm; a number of bytes, where one is set, stands for the share of available memory.
+    `vm` as in /proc/sys/vm; a number of bytes, where one is set, stands for the share of available
+    memory.
 
     >>> dirty_limit_bytes({"dirty_ratio": 20, "dirty_background_ratio": 10}, 40e9)
     6000000000.0

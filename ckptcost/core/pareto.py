@@ -15,8 +15,9 @@ _CHUNK = 256
 def front(points: Any, senses: Sequence[Literal["high", "low"]]) -> NDArray[np.bool_]:
     """Which rows of `points` (one column an objective) no other row dominates.
 
-    A row dominates another if it is at least as good in every column and better in one, so equal rows stay together. A row with an
-    unknown (NaN) is not on the front and dominates nothing: nobody can say.
+    A row dominates another if it is at least as good in every column and better in one, so equal
+    rows stay together. A row with an unknown (NaN) is not on the front and dominates nothing:
+    nobody can say.
 
     >>> front([[0.9, 100.0], [0.8, 50.0], [0.8, 60.0], [0.95, float("nan")]], senses=("high", "low")).tolist()
     [True, True, False, False]
@@ -25,7 +26,8 @@ def front(points: Any, senses: Sequence[Literal["high", "low"]]) -> NDArray[np.b
     costs = np.asarray(points, dtype=float).reshape(-1, len(signs)) * signs
     kept = np.zeros(len(costs), dtype=bool)
     known = np.flatnonzero(~np.isnan(costs).any(axis=1))
-    # in this order whoever dominates a row stands before it: only rows already on the front need to be asked
+    # in this order whoever dominates a row stands before it: only rows already on the front need to
+    # be asked
     ordered = known[np.lexsort(costs[known].T[::-1])] if len(signs) else known
     best = np.empty((0, len(signs)))
     for start in range(0, len(ordered), _CHUNK):

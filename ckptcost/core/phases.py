@@ -1,7 +1,9 @@
-"""From marks to windows: when a save began, when training went on, when the save was safe, and what lay between.
+"""From marks to windows: when a save began, when training went on, when the save was safe, and what
+lay between.
 
-A window is one checkpoint, whatever order its marks came in: the result depends on their times and names alone. Two partitions tile it,
-one for training (stall, drain) and one for storage (snapshot, write, fsync, commit). What no mark says is None with a code, never a guess.
+A window is one checkpoint, whatever order its marks came in: the result depends on their times and
+names alone. Two partitions tile it, one for training (stall, drain) and one for storage (snapshot,
+write, fsync, commit). What no mark says is None with a code, never a guess.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ STORAGE: Final = {
 }
 """which phase of storage a mark ends, in the order they come in"""
 _FIRST_COUNTS: Final = ("begin", "returned")
-"""doubled marks: training was held up from the first begin to the first return, and a save of many files is written with the last one"""
+"""doubled marks: training was held up from the first begin to the first return, and a save of many
+files is written with the last one"""
 
 
 def windows_of(marks: Iterable[Mark]) -> list[Window]:
@@ -65,7 +68,8 @@ def windows_of(marks: Iterable[Mark]) -> list[Window]:
 
 
 def _in_time(marks: list[Mark]) -> list[Mark]:
-    """By time. Where a begin stands at the same instant as others, those that the window before still lacks are its own, and come first."""
+    """By time. Where a begin stands at the same instant as others, those that the window before
+    still lacks are its own, and come first."""
     by_instant: defaultdict[float, list[Mark]] = defaultdict(list)
     for mark in sorted(marks, key=lambda mark: MARKS.index(mark.name)):
         by_instant[mark.t_s].append(mark)
@@ -129,7 +133,8 @@ def _spans_of(rank: int, marks: list[Mark]) -> list[Span]:
 
 
 def _still_drains(earlier: dict[str, float], name: str) -> bool:
-    """The save before, of the same name, may have this mark coming: the older is served first. Neither is certain, so both are flagged."""
+    """The save before, of the same name, may have this mark coming: the older is served first.
+    Neither is certain, so both are flagged."""
     return name not in earlier and not {"end", "durable", "committed"} & earlier.keys()
 
 
@@ -144,7 +149,8 @@ def _first_s(spans: Iterable[Span]) -> float:
 
 
 def _together(spans: list[Span]) -> list[list[Span]]:
-    """Which ranks' spans are one checkpoint: those that overlap in time, and neighbours that have no rank in common.
+    """Which ranks' spans are one checkpoint: those that overlap in time, and neighbours that have
+    no rank in common.
 
     Numbering each rank's uses would pair the wrong ones from the first mark that is lost.
     """
@@ -220,13 +226,15 @@ def _window(name: str, label: str, spans: list[Span]) -> Window:
 
 
 SAME_S = 0.05
-"""marks of two watchers so near each other are one instant: a close is told some ms after its fsync"""
+"""marks of two watchers so near each other are one instant: a close is told some ms after its
+fsync"""
 
 
 def _storage(
     begin_s: float | None, at_s: dict[str, float], durable_s: float | None, returned_s: float | None
 ) -> tuple[tuple[Phase, ...], list[Flag]]:
-    """Phases of storage, each from the marked one before it to its own mark; marks against the order join their phases."""
+    """Phases of storage, each from the marked one before it to its own mark; marks against the
+    order join their phases."""
     if begin_s is None or not STORAGE.keys() & at_s.keys():
         return (), []
     pieces: list[Phase] = []

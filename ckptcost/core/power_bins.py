@@ -1,12 +1,16 @@
-"""Power over time from a counter that moves in steps: means of stretches, and between which bounds each of them is.
+"""Power over time from a counter that moves in steps: means of stretches, and between which bounds
+each of them is.
 
-A counter's total is known where it was renewed, not where it was asked: a poll sees a value that is up to a tick old, and the growth
-between two polls over the time between them is a power that nothing ever took. So the ticks are found first, on their lattice where
-there is one, and the total goes straight from tick to tick. What a stretch took is the difference of two points of that curve: the
-stretches add up to what the counter counted, and constant power stays constant as well as the ticks' own times are known.
+A counter's total is known where it was renewed, not where it was asked: a poll sees a value that is
+up to a tick old, and the growth between two polls over the time between them is a power that
+nothing ever took. So the ticks are found first, on their lattice where there is one, and the total
+goes straight from tick to tick. What a stretch took is the difference of two points of that curve:
+the stretches add up to what the counter counted, and constant power stays constant as well as the
+ticks' own times are known.
 
-The range of a stretch holds both edges' ticks as early and as late as they may be, what power may have done between the two ticks at an
-edge, judged by the ticks beside them, and every lag that the counter may have. Ranges are worst cases: they are not shared out by chance.
+The range of a stretch holds both edges' ticks as early and as late as they may be, what power may
+have done between the two ticks at an edge, judged by the ticks beside them, and every lag that the
+counter may have. Ranges are worst cases: they are not shared out by chance.
 """
 
 from __future__ import annotations
@@ -32,7 +36,8 @@ BESIDE: Final = 16
 SHARP: Final = 0.01
 """ticks that polls alone tell to this share of a stretch need no lattice"""
 LOOSE: Final = 0.04
-"""how well the ticks at a stretch's edges must be known, as a share of it: one that is shorter is not told"""
+"""how well the ticks at a stretch's edges must be known, as a share of it: one that is shorter is
+not told"""
 TICKS: Final = 2.0
 """a stretch holds so many ticks that were seen, lest a counter's steps look like power"""
 MOST: Final = 0.9
@@ -44,7 +49,8 @@ QUICK: Final = 16
 EVERY: Final = 0.95
 """... and the share of them that see a tick where every poll does"""
 ENOUGH: Final = 5.0
-"""ticks whose times are badly known are not waited for longer than so many of them: the range says the rest"""
+"""ticks whose times are badly known are not waited for longer than so many of them: the range says
+the rest"""
 KNOWN: Final = 0.5
 """share of a stretch that must be known, lest its mean be of something else"""
 NEAR: Final = 2
@@ -63,7 +69,8 @@ class Piece(NamedTuple):
 
 
 class Bins(NamedTuple):
-    """Mean watts of each stretch, and between which bounds; NaN where less than half of it is known."""
+    """Mean watts of each stretch, and between which bounds; NaN where less than half of it is
+    known."""
 
     watts: Floats
     low: Floats
@@ -126,8 +133,10 @@ def _ticks(
 
 
 def _recent(all_: ticks.Polls, tick_s: float | None) -> Floats:
-    """Since when each tick may have been there: since the poll before, or where polls are slower than ticks and saw one each time,
-    since shortly before its own. A counter that moved at each of the quickest polls is renewed at least as often as those came."""
+    """Since when each tick may have been there: since the poll before, or where polls are slower
+    than ticks and saw one each time, since shortly before its own. A counter that moved at each of
+    the quickest polls is renewed at least as often as those came.
+    """
     spacing_s = all_.spacing_s
     if tick_s is None and len(spacing_s) > QUICK:
         quickest_s = float(np.partition(spacing_s, QUICK)[QUICK])
@@ -157,8 +166,10 @@ def _without(piece: Piece, counter: Counter) -> list[Piece]:
 
 
 def edges_of(found: Sequence[list[Piece]], begin_s: float, end_s: float, least_s: float) -> Floats:
-    """Where stretches begin and end: each at least `least_s` long, and so long that the ticks of every counter at both of its edges
-    tell its mean. Around saves, where meters are asked quickly, stretches are short; elsewhere they are longer."""
+    """Where stretches begin and end: each at least `least_s` long, and so long that the ticks of
+    every counter at both of its edges tell its mean. Around saves, where meters are asked quickly,
+    stretches are short; elsewhere they are longer.
+    """
     count = max(int((end_s - begin_s) / least_s * (1.0 + 1e-9)), 1)
     even = np.linspace(begin_s, end_s, count + 1)
     needed = np.full(count + 1, even[1] - even[0])
@@ -240,7 +251,8 @@ class _Curves(NamedTuple):
         lower, upper = grown / (span_s + loose_s), grown / np.maximum(span_s - loose_s, TINY)
         mean_w = grown / span_s
         least_w, most_w = _beside(lower, np.minimum, NEAR), _beside(upper, np.maximum, NEAR)
-        # a long span hides whole steps of training: what was seen farther around may have been in it
+        # a long span hides whole steps of training: what was seen farther around may have been in
+        # it
         slow = span_s > SLOW_S
         if slow.any():
             least_w = np.where(slow, _beside(lower, np.minimum, AROUND), least_w)
@@ -286,7 +298,8 @@ class _Curves(NamedTuple):
         above = np.minimum(_times(quick_w, before_s), slow_w * after_s)
         low = np.interp(t_s, piece.high_s, piece.total) - below
         high = np.interp(t_s, piece.low_s, piece.total) + above
-        # whatever power did: not less than at a tick that is surely over, not more than at one that surely is not
+        # whatever power did: not less than at a tick that is surely over, not more than at one that
+        # surely is not
         over = piece.high_s.searchsorted(t_s, side="right") - 1
         ahead = piece.low_s.searchsorted(t_s)
         low = np.maximum(low, piece.total[np.maximum(over, 0)])
@@ -300,7 +313,8 @@ def _times(power: Floats, span_s: Floats) -> Floats:
 
 
 def _beside(values: Floats, pick: np.ufunc, reach: int) -> Floats:
-    """The least or the most of the neighbours on both sides, itself left out; NaN where there are none."""
+    """The least or the most of the neighbours on both sides, itself left out; NaN where there are
+    none."""
     found = np.full(len(values), math.nan)
     outer = np.fmin if pick is np.minimum else np.fmax
     for away in range(1, min(reach, len(values) - 1) + 1):
@@ -314,8 +328,8 @@ def said(
 ) -> Bins:
     """The same of a gauge of watts: the mean of what it said in each stretch.
 
-    A sample may be off by half of what it differs from the next, such errors add as squares, and a sample that is a mean over a time
-    may carry a part of that across an edge.
+    A sample may be off by half of what it differs from the next, such errors add as squares, and a
+    sample that is a mean over a time may carry a part of that across an edge.
 
     >>> from ckptcost.core.channels import series
     >>> seen = said(series([0.0, 0.5, 1.0, 1.5], [100.0, 100.0, 300.0, 300.0]), np.array([0.0, 1.0, 2.0, 3.0]))

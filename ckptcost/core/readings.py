@@ -1,6 +1,8 @@
-"""Which reading of an ambiguous claim would make it hold: another unit, another boundary, another saved state, a mean of rates.
+"""Which reading of an ambiguous claim would make it hold: another unit, another boundary, another
+saved state, a mean of rates.
 
-A reading changes one stated value and asks for the same verdict again. That one holds does not say that it was meant.
+A reading changes one stated value and asks for the same verdict again. That one holds does not say
+that it was meant.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ from ckptcost.core.intervals import Interval
 from ckptcost.core.relations import QUANTITIES
 
 J_PER_BYTE: Final = {"drive": Interval(2e-9, 3e-9), "storage-system": Interval(38e-9, 309e-9)}
-"""joules per byte written: drives alone, and nameplate watts of whole systems over measured rates (MLPerf Storage v3.0)"""
+"""joules per byte written: drives alone, and nameplate watts of whole systems over measured rates
+(MLPerf Storage v3.0)"""
 ABOUT: Final = 0.10
 """what "about" allows to either side"""
 MEAN_OF_RATES: Final = 1.2
@@ -73,7 +76,8 @@ def scaled(stated: Stated, factor: float) -> Stated:
 
 
 def alternatives(stated: Stated, rate: bool = False) -> Iterator[tuple[str, str, Stated]]:
-    """Kind, words and value of each other way to read a stated value; `rate` is one that a size and a time stand beside."""
+    """Kind, words and value of each other way to read a stated value; `rate` is one that a size and
+    a time stand beside."""
     found = _PREFIX.search(stated.unit)
     if found:
         letter, binary = found[1], found[2]
@@ -250,7 +254,8 @@ def states(claim: Claim) -> Iterator[Reading]:
 
 
 def readings(sheet: Sheet, result: Audit) -> list[Reading]:
-    """Readings that make an inconsistent claim hold, every boundary of a claimed energy, and what a size can contain."""
+    """Readings that make an inconsistent claim hold, every boundary of a claimed energy, and what a
+    size can contain."""
     found = [
         reading
         for verdict in result.verdicts

@@ -1,7 +1,9 @@
-"""Which joules may be added, what they come to, and how much of the node's own meter they leave unexplained.
+"""Which joules may be added, what they come to, and how much of the node's own meter they leave
+unexplained.
 
-A core lies inside its package, DRAM inside a superchip's module, everything inside the node; a MIG slice reads its parent's sensor; the
-same package answers twice. Adding any of these twice is the commonest error of energy tools, so `chosen` says for each channel why not.
+A core lies inside its package, DRAM inside a superchip's module, everything inside the node; a MIG
+slice reads its parent's sensor; the same package answers twice. Adding any of these twice is the
+commonest error of energy tools, so `chosen` says for each channel why not.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ from ckptcost.core.channels import Channel
 from ckptcost.core.domain import Boundary
 
 UNSTATED_AVERAGING_S: Final = 0.5
-"""a power reading of unknown averaging is preferred to a stated 1 s mean, not to a stated instant"""
+"""a power reading of unknown averaging is preferred to a stated 1 s mean, not to a stated
+instant"""
 COVERAGE_AGREES: Final = 0.01
 _INSIDE: Final = {"core": "cpu", "uncore": "cpu"}
 _CONTAINS: Final = {"psys": ("cpu", "dram", "core", "uncore"), "module": ("gpu",)}
@@ -27,7 +30,8 @@ _PARTITION: Final = re.compile(r"(?:disk:)(.*\d)p\d+|(?:disk:)(.*\D)\d+")
 
 
 class Measured(Protocol):
-    """What `counters` says of a window, of which `coverage` is the share that the numbers are of; also `Energy`."""
+    """What `counters` says of a window, of which `coverage` is the share that the numbers are of;
+    also `Energy`."""
 
     @property
     def value(self) -> float: ...
@@ -40,7 +44,8 @@ class Measured(Protocol):
 
 
 class Energy(NamedTuple):
-    """Joules (or watts, where a name says so) with their range. Unknown is NaN with a code in `why`, never 0."""
+    """Joules (or watts, where a name says so) with their range. Unknown is NaN with a code in
+    `why`, never 0."""
 
     value: float
     low: float
@@ -62,7 +67,8 @@ def unknown(why: str, *flags: str) -> Energy:
 
 
 def taken(amount: Measured) -> Energy:
-    """A meter's amount with its doubts as flags. None of the window seen is not 0 J; an end that is not known is open."""
+    """A meter's amount with its doubts as flags. None of the window seen is not 0 J; an end that is
+    not known is open."""
     reasons: tuple[str, ...] = getattr(amount, "reasons", ())
     if isnan(amount.value) or not amount.coverage > 0:
         return unknown(next(iter(reasons), "NO_READING"))
@@ -82,7 +88,8 @@ def taken(amount: Measured) -> Energy:
 
 
 def total(parts: Iterable[Energy]) -> Energy:
-    """The sum, range by worst case, coverage of the least covered; unknown if a part is, for a sum that leaves one out is not the sum."""
+    """The sum, range by worst case, coverage of the least covered; unknown if a part is, for a sum
+    that leaves one out is not the sum."""
     parts = list(parts)
     flags = tuple(dict.fromkeys(flag for part in parts for flag in part.flags))
     missing = next((part.why for part in parts if not part.known), None)
@@ -135,7 +142,8 @@ class LeftOut(NamedTuple):
 
     channel: int
     why: str
-    """NO_VALUE, DETAIL, WHOLE, OTHER_BOUNDARY, SAME_DOMAIN, SAME_GPU (slices read their parent's sensor), INSIDE, COVERED"""
+    """NO_VALUE, DETAIL, WHOLE, OTHER_BOUNDARY, SAME_DOMAIN, SAME_GPU (slices read their parent's
+    sensor), INSIDE, COVERED"""
     by: int | None = None
     """the channel that counts instead"""
 
@@ -151,7 +159,8 @@ class Chosen(NamedTuple):
 
 
 def _preference(place: int, channel: Channel) -> tuple[bool, bool, float, bool, int]:
-    """Measured before modelled, a counter before watts, an instant before a mean, package registers before their memory-mapped copy."""
+    """Measured before modelled, a counter before watts, an instant before a mean, package registers
+    before their memory-mapped copy."""
     averaging_s = UNSTATED_AVERAGING_S if channel.averaging_s is None else channel.averaging_s
     return (
         channel.basis != "measured",
@@ -163,7 +172,8 @@ def _preference(place: int, channel: Channel) -> tuple[bool, bool, float, bool, 
 
 
 def _device(channel: Channel) -> str:
-    """What the sensor hangs on: slices of one GPU, and a drive under both its names, are the same."""
+    """What the sensor hangs on: slices of one GPU, and a drive under both its names, are the
+    same."""
     if slice_of := _GPU.match(channel.domain):
         return slice_of[1]
     return (
@@ -247,7 +257,8 @@ def chosen(
         if place in left:
             continue
         for other in (other for kind in _covers(kept[place]) for other in by_kinds.get(kind, ())):
-            # a processor whose own module is silent is not in another one; GPUs are not numbered like modules
+            # a processor whose own module is silent is not in another one; GPUs are not numbered
+            # like modules
             kind, number = kept[other].kind_of_domain, _number(kept[other])
             if (
                 other not in left
@@ -263,7 +274,8 @@ def chosen(
 
 
 def _names(channel: Channel) -> tuple[str, ...]:
-    """Two channels with one of these in common read the same device. A model's name is no name of a device, a GPU's UUID is."""
+    """Two channels with one of these in common read the same device. A model's name is no name of a
+    device, a GPU's UUID is."""
     unique = channel.kind_of_domain == "gpu" and channel.device.startswith("GPU-")
     return (_device(channel), channel.device) if unique else (_device(channel),)
 
@@ -294,8 +306,8 @@ class Reconciled(NamedTuple):
     missing: tuple[str, ...]
     """parts without a value"""
     flags: tuple[str, ...]
-    """NO_NODE_METER, PART_MISSING, PARTS_EXCEED_NODE, NOT_DISTINGUISHABLE, COVERAGE_DIFFERS (they are not of the same time),
-    PSU_LOSS_INCLUDED"""
+    """NO_NODE_METER, PART_MISSING, PARTS_EXCEED_NODE, NOT_DISTINGUISHABLE, COVERAGE_DIFFERS (they
+    are not of the same time), PSU_LOSS_INCLUDED"""
 
 
 def reconciled(
@@ -304,7 +316,8 @@ def reconciled(
     boundaries: Mapping[str, Boundary] | None = None,
     at_plug: bool = False,
 ) -> Reconciled:
-    """Parts against the node; without a node meter nothing is unaccounted for that anybody knows of.
+    """Parts against the node; without a node meter nothing is unaccounted for that anybody knows
+    of.
 
     >>> seen = reconciled({"gpu:0": Energy(600.0, 590.0, 610.0), "cpu:0": Energy(200.0, 200.0, 200.0)}, Energy(1000.0, 980.0, 1020.0))
     >>> seen.unaccounted[:3], seen.share.value

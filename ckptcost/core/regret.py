@@ -1,7 +1,9 @@
-"""What another interval than the best one costs: regret, and the plateau around the best within which nobody would notice.
+"""What another interval than the best one costs: regret, and the plateau around the best within
+which nobody would notice.
 
-The cost of an objective is what `core.outcome.cost_at` minimises: the wall time of the run for time; for energy, dollars and carbon
-what checkpoints and failures add to the run (the marginal totals; carbon is location-based, without the embodied share).
+The cost of an objective is what `core.outcome.cost_at` minimises: the wall time of the run for
+time; for energy, dollars and carbon what checkpoints and failures add to the run (the marginal
+totals; carbon is location-based, without the embodied share).
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ WITHIN = 0.01
 
 
 def cost_of(outcome: Outcome, objective: str) -> Number:
-    """What an outcome costs in an objective's unit (s, J, USD, kgCO2e); the same figure that decides the best interval."""
+    """What an outcome costs in an objective's unit (s, J, USD, kgCO2e); the same figure that
+    decides the best interval."""
     return outcome.wall_s if objective == "time" else billed(outcome.run, objective)
 
 

@@ -1,7 +1,9 @@
-"""What claims can speak of, and how those quantities hang together: the words and the physics of the audit.
+"""What claims can speak of, and how those quantities hang together: the words and the physics of
+the audit.
 
-Each relation is written once for every quantity that can be solved for, with each other quantity once in it, so that its interval
-is as narrow as it can be. Core.expressions evaluates the texts, dimensions included.
+Each relation is written once for every quantity that can be solved for, with each other quantity
+once in it, so that its interval is as narrow as it can be. Core.expressions evaluates the texts,
+dimensions included.
 """
 
 from __future__ import annotations
@@ -72,7 +74,8 @@ class Relation(NamedTuple):
     at_most: bool = False
     """the formula is the most its quantity can be"""
     only_then: bool = False
-    """holds only under what it assumes, which a sheet need not claim: it can agree with a statement, not contradict it"""
+    """holds only under what it assumes, which a sheet need not claim: it can agree with a
+    statement, not contradict it"""
     unless: tuple[str, ...] = ()
     """not used where one of these is stated: another law then says it better"""
 

@@ -1,11 +1,13 @@
-"""The long run under any law of gaps between failures, a Weibull law for one: the job starts afresh after each failure.
+"""The long run under any law of gaps between failures, a Weibull law for one: the job starts afresh
+after each failure.
 
-A gap L begins when the job is up again; R of it goes to getting back, then saves become usable at f, f + c, f + 2c ... ;
-where m come together and the next waits, in m such rows. So a gap keeps
+A gap L begins when the job is up again; R of it goes to getting back, then saves become usable at
+f, f + c, f + 2c ... ; where m come together and the next waits, in m such rows. So a gap keeps
 
     kept * sum over j of S(R + lag + f + j*c)        and takes        E[L] + D
 
-and the goodput of the long run is their ratio (renewal and reward). S is the law's survival, exponential or exp(-(t/s)^k).
+and the goodput of the long run is their ratio (renewal and reward). S is the law's survival,
+exponential or exp(-(t/s)^k).
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ def usable_saves(first_s: float, cycle_s: float, mean_s: float, shape: float) ->
     terms = math.ceil(max(longest_s - first_s, 0.0) / cycle_s) + 1
     if terms <= _MOST_TERMS:
         return float(np.sum(survival(first_s + cycle_s * np.arange(terms), mean_s, shape)))
-    # saves so close that the sum is an integral: the trapezium over the terms, which is short by half of the first
+    # saves so close that the sum is an integral: the trapezium over the terms, which is short by
+    # half of the first
     points = first_s + np.concatenate([[0.0], np.geomspace(cycle_s, longest_s, _MOST_TERMS // 10)])
     values = survival(points, mean_s, shape)
     return float(np.trapezoid(values, points) / cycle_s + values[0] / 2.0)
@@ -65,7 +68,8 @@ def long_run_goodput(
     shape: float,
     in_flight: float = 1.0,
 ) -> float:
-    """Share of the time that is work kept, over many failures; `blocked_s` of the stall is the mean wait for a save before.
+    """Share of the time that is work kept, over many failures; `blocked_s` of the stall is the mean
+    wait for a save before.
 
     >>> nothing = Recovery(0.0, 0.0, 0.0, 0.0, 0.0)
     >>> round(long_run_goodput(30.0, 0.0, 10.0, 0.0, 0.0, nothing, mean_s=100.0, shape=1.0), 4)     # 30/49.18
@@ -82,7 +86,8 @@ def long_run_goodput(
 
 
 def fresh_segment_s(length_s: float, lost_s: float, mean_s: float, shape: float) -> float:
-    """Expected time to get through one segment if the law began afresh with each: [int_0^w S dt + (1 - S(w))*L]/S(w), by quadrature.
+    """Expected time to get through one segment if the law began afresh with each: [int_0^w S dt +
+    (1 - S(w))*L]/S(w), by quadrature.
 
     >>> round(fresh_segment_s(length_s=40.0, lost_s=0.0, mean_s=100.0, shape=1.0), 2)
     49.18

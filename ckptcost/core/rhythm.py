@@ -1,8 +1,10 @@
-"""Where an uninterrupted run stands after so many seconds: the coordinate that a simulation moves on.
+"""Where an uninterrupted run stands after so many seconds: the coordinate that a simulation moves
+on.
 
-Train, save, train, save; every n-th save a longer one on the second tier, every n3-th of those on the third. A point of this
-time line is a state of the job: a save at its end, or any instant that was saved in an emergency. A run that comes back to a point
-goes on from there, so progress is one number per run and tier.
+Train, save, train, save; every n-th save a longer one on the second tier, every n3-th of those on
+the third. A point of this time line is a state of the job: a save at its end, or any instant that
+was saved in an emergency. A run that comes back to a point goes on from there, so progress is one
+number per run and tier.
 """
 
 from __future__ import annotations
@@ -28,8 +30,9 @@ class Rhythm(NamedTuple):
     """training time that a draining save costs"""
     stall_s: Number
     wait_s: Number
-    """one tier: how long every m-th save since a start waits for a place among the m in flight; no part of the time line,
-    for where the waits fall depends on the start. With more tiers the mean wait is in the stall."""
+    """one tier: how long every m-th save since a start waits for a place among the m in flight; no
+    part of the time line, for where the waits fall depends on the start. With more tiers the mean
+    wait is in the stall."""
     every: int
     """saves of the first tier to one of the second; 0: no second tier"""
     second_stall_s: Number
@@ -70,7 +73,8 @@ class Place(NamedTuple):
 
 
 def rhythm_of(s: Scenario, plan: outcome.Plan, third: Save | None, interval_s: Number) -> Rhythm:
-    """The scenario's rhythm at an interval: a busy background stretches it as in the closed form."""
+    """The scenario's rhythm at an interval: a busy background stretches it as in the closed
+    form."""
     p = s.policy
     saved, second = plan.saved, plan.second
     busy_s = outcome.busiest_s(plan, p)
@@ -109,7 +113,8 @@ def rhythm_of(s: Scenario, plan: outcome.Plan, third: Save | None, interval_s: N
 
 
 class End(NamedTuple):
-    """Where the work is done and saved for the last time; a last interval may be shorter than the others."""
+    """Where the work is done and saved for the last time; a last interval may be shorter than the
+    others."""
 
     at_s: Any
     saves: Any

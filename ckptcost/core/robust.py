@@ -1,9 +1,11 @@
-"""The interval to advise where the inputs are uncertain: it costs least on average over what the ranges allow.
+"""The interval to advise where the inputs are uncertain: it costs least on average over what the
+ranges allow.
 
-In one world the best interval has no regret. Over many worlds (draws from the ranges of the inputs) no interval has: an interval is
-held against each world's own best, and the one with the least mean regret is robust. The mean, not the maximum: a draw counts as
-often as the ranges make it likely, so that no corner that hardly ever comes decides alone. What it costs in the worst corner
-stands beside it.
+In one world the best interval has no regret. Over many worlds (draws from the ranges of the inputs)
+no interval has: an interval is held against each world's own best, and the one with the least mean
+regret is robust. The mean, not the maximum: a draw counts as often as the ranges make it likely, so
+that no corner that hardly ever comes decides alone. What it costs in the worst corner stands beside
+it.
 """
 
 from __future__ import annotations
@@ -22,13 +24,15 @@ from ckptcost.core.outcome import best_interval_s, cost_at, plan_of
 MOVES = 2.0
 """an optimum whose range is wider than this factor is no advice"""
 WORLDS = SAMPLES
-"""draws: the least of a mean is sure with far fewer, but the percentiles and the mean regret that stand beside it are not"""
+"""draws: the least of a mean is sure with far fewer, but the percentiles and the mean regret that
+stand beside it are not"""
 MOST_CORNERS = 10
 """inputs whose ends are combined: two to this many worlds"""
 _LEAST_MOVE = 1.02
 """an input that moves the optimum by less over its whole range makes no corner"""
 _MOST_REGRET = 1e6
-"""a world that never ends at an interval counts as this, so that one of them is not all that is seen"""
+"""a world that never ends at an interval counts as this, so that one of them is not all that is
+seen"""
 _PLACES = 33
 
 Costs = Callable[[float], NDArray[np.float64]]
@@ -36,7 +40,8 @@ Costs = Callable[[float], NDArray[np.float64]]
 
 
 class Robust(NamedTuple):
-    """The interval of least mean regret, and what it and the best interval at the stated values risk."""
+    """The interval of least mean regret, and what it and the best interval at the stated values
+    risk."""
 
     interval_s: float
     best_s: float
@@ -84,9 +89,11 @@ def regrets_at(costs: Costs, least: NDArray[np.float64], interval_s: float) -> N
 def least_regret_s(
     costs: Costs, least: NDArray[np.float64], low_s: float, high_s: float
 ) -> tuple[float, float]:
-    """(interval with the least mean regret, that regret), between the least and the greatest best interval of the worlds.
+    """(interval with the least mean regret, that regret), between the least and the greatest best
+    interval of the worlds.
 
-    First the best of a few places, then a golden section between its neighbours, so that a second valley is not fallen into.
+    First the best of a few places, then a golden section between its neighbours, so that a second
+    valley is not fallen into.
 
     >>> bests = np.array([1.0, 4.0])                                   # cost x/b + b/x: least at b, where it is 2
     >>> found, regret = least_regret_s(lambda x: x / bests + bests / x, np.array([2.0, 2.0]), 1.0, 4.0)
@@ -115,7 +122,8 @@ def robust_of(
     objective: str = "time",
     samples: int = WORLDS,
 ) -> Robust:
-    """The robust interval of a scenario over the ranges of its inputs; without any it is the best one."""
+    """The robust interval of a scenario over the ranges of its inputs; without any it is the best
+    one."""
     ties = ties or {}
     best_s = float(best_interval_s(s, plan_of(s), objective))
     if not ranges:
@@ -175,7 +183,8 @@ def _each(value: Any, count: int) -> NDArray[np.float64]:
 
 
 def _movers(s: Scenario, ranges: Ranges, ties: dict[str, str], objective: str) -> list[str]:
-    """Inputs that move the best interval when they go through their range alone, the furthest first."""
+    """Inputs that move the best interval when they go through their range alone, the furthest
+    first."""
     found = []
     for path in sorted(ranges.keys() - ties.keys()):
         alone = {p: ends for p, ends in ranges.items() if ties.get(p, p) == path}

@@ -30,7 +30,8 @@ class Limit(NamedTuple):
 
 
 def held(saves: Saves, keep_last: float) -> float:
-    """Saves that are there at worst: the oldest kept may be a delta, whose chain begins at a full save before it."""
+    """Saves that are there at worst: the oldest kept may be a delta, whose chain begins at a full
+    save before it."""
     return keep_last + saves.writing + (saves.full_every - 1)
 
 

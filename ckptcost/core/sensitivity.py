@@ -1,6 +1,8 @@
-"""Which inputs decide a result: elasticities, and the share of its spread that each uncertain input explains.
+"""Which inputs decide a result: elasticities, and the share of its spread that each uncertain input
+explains.
 
-Pure arithmetic on a function of one number and on arrays of draws; what the numbers mean is told by `jobs.sensitivity`.
+Pure arithmetic on a function of one number and on arrays of draws; what the numbers mean is told by
+`jobs.sensitivity`.
 """
 
 from __future__ import annotations
@@ -14,10 +16,11 @@ from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 
 STEP = 1e-3
-"""of ln(input): the error of a central difference is STEP^2/6 times a third derivative (2e-7), that of rounding 1e-16/STEP (1e-13);
-an optimum that a search finds to 1e-9 still leaves 1e-6"""
+"""of ln(input): the error of a central difference is STEP^2/6 times a third derivative (2e-7), that
+of rounding 1e-16/STEP (1e-13); an optimum that a search finds to 1e-9 still leaves 1e-6"""
 KINK = 0.05
-"""slopes on both sides that differ by more are a kink: a smooth result would need a second logarithmic derivative of 50"""
+"""slopes on both sides that differ by more are a kink: a smooth result would need a second
+logarithmic derivative of 50"""
 DEGREE = 4
 """of the curve in each input that a result is fitted with"""
 
@@ -39,7 +42,8 @@ class Slope(NamedTuple):
 def elasticity(
     result: Result, value: float, least: float = 0.0, most: float = math.inf, step: float = STEP
 ) -> Slope:
-    """Per cent of the result for one per cent of the input, by differences of logarithms; one-sided at a limit of the input.
+    """Per cent of the result for one per cent of the input, by differences of logarithms; one-sided
+    at a limit of the input.
 
     >>> slope = elasticity(lambda x: 5.0 * x**-0.5, 300.0)
     >>> round(slope.elasticity, 9)
@@ -97,11 +101,13 @@ class Shares(NamedTuple):
 def variance_shares(
     values: NDArray[np.float64], result: NDArray[np.float64], degree: int = DEGREE
 ) -> Shares:
-    """First-order shares (Sobol's indices): `values` has a row of draws for each input, `result` what each draw came to.
+    """First-order shares (Sobol's indices): `values` has a row of draws for each input, `result`
+    what each draw came to.
 
-    Each input's ranks are the strata it was drawn from, whatever its distribution. The result is fitted by least squares with a sum
-    of Legendre curves, one for each input; as these are orthonormal over the strata, a curve's variance is the sum of its squared
-    coefficients, less what noise alone would put there.
+    Each input's ranks are the strata it was drawn from, whatever its distribution. The result is
+    fitted by least squares with a sum of Legendre curves, one for each input; as these are
+    orthonormal over the strata, a curve's variance is the sum of its squared coefficients, less
+    what noise alone would put there.
 
     >>> from ckptcost.core.draws import strata
     >>> x, y = strata(0, 1024), strata(1, 1024)

@@ -1,4 +1,5 @@
-"""A scenario as a job to walk through, and what its runs cost: the same bill as the closed form's, one value a run."""
+"""A scenario as a job to walk through, and what its runs cost: the same bill as the closed form's,
+one value a run."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def third_of(s: Scenario) -> Save | None:
 
 
 def kinds_of(s: Scenario, plan: Plan) -> tuple[Kind, ...]:
-    """The kinds of interruption that the scenario itself speaks of: by the tier whose copy survives."""
+    """The kinds of interruption that the scenario itself speaks of: by the tier whose copy
+    survives."""
     f = s.failures
     if s.second_tier is None:
         names = {"failure": 1.0}
@@ -129,9 +131,11 @@ def summary_of(values: Floats) -> Summary:
 
 
 def ratio_summary(parts: Floats, wholes: Floats) -> Summary:
-    """The same of a share: its mean is all parts over all wholes, as a fleet of such runs would see it.
+    """The same of a share: its mean is all parts over all wholes, as a fleet of such runs would see
+    it.
 
-    The mean of the runs' own shares would lean towards short runs. Error of a ratio: residuals part - mean*whole over the mean whole.
+    The mean of the runs' own shares would lean towards short runs. Error of a ratio: residuals part
+    - mean*whole over the mean whole.
     """
     shares = np.divide(parts, wholes)
     mean = float(np.sum(parts) / np.sum(wholes))

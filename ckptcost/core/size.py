@@ -7,7 +7,8 @@ from ckptcost.core.numeric import known
 
 
 def state_bytes(params: Number, bytes_per_param: Number, extra_bytes: Number = 0.0) -> Number:
-    """Size of a checkpoint that holds `bytes_per_param` of state for every parameter, active or not.
+    """Size of a checkpoint that holds `bytes_per_param` of state for every parameter, active or
+    not.
 
     >>> state_bytes(params=1e12, bytes_per_param=14.0)
     14000000000000.0
@@ -18,9 +19,11 @@ def state_bytes(params: Number, bytes_per_param: Number, extra_bytes: Number = 0
 def transformer_params(
     vocab: Number, hidden: Number, layers: Number, ffn: Number, heads: Number, kv_heads: Number
 ) -> Number:
-    """Parameters of a decoder with gated feed-forward, grouped keys and untied embeddings, as DLIO and MLPerf Storage count them.
+    """Parameters of a decoder with gated feed-forward, grouped keys and untied embeddings, as DLIO
+    and MLPerf Storage count them.
 
-    P = 2Vh + L(2h + h(h+2d) + h^2 + 3hf) + h, d = (h//heads)*kv_heads                                  [mlperf-storage-v3]
+    P = 2Vh + L(2h + h(h+2d) + h^2 + 3hf) + h, d = (h//heads)*kv_heads
+    [mlperf-storage-v3]
 
     >>> transformer_params(vocab=128256, hidden=4096, layers=32, ffn=14336, heads=32, kv_heads=8)
     8030261248
@@ -36,9 +39,11 @@ def transformer_params(
 def mlperf_bytes(
     params: Number, hidden: Number, layers: Number, ranks: Number, tensor_parallel: Number = 1
 ) -> Number:
-    """Bytes of an MLPerf Storage checkpoint: 2 B/param of weights, and three fp32 optimizer states padded per rank.
+    """Bytes of an MLPerf Storage checkpoint: 2 B/param of weights, and three fp32 optimizer states
+    padded per rank.
 
-    2*(P + (TP-1)*(2hL + h)) + ranks * 3*(P//ranks + 5h)*4: every tensor-parallel rank writes the norms         [mlperf-storage-v3]
+    2*(P + (TP-1)*(2hL + h)) + ranks * 3*(P//ranks + 5h)*4: every tensor-parallel rank writes the
+    norms         [mlperf-storage-v3]
 
     >>> mlperf_bytes(params=8030261248, hidden=4096, layers=32, ranks=8) / 2**30
     104.70452117919922

@@ -1,7 +1,9 @@
-"""What training steps say of saves: how long an undisturbed one takes, how long a save held them up, how much longer they take in a drain.
+"""What training steps say of saves: how long an undisturbed one takes, how long a save held them
+up, how much longer they take in a drain.
 
-A step lies between two ends. Where marks were lost nothing is known of the steps between them: a NaN stands there. Medians, because an
-evaluation or a garbage collection is a step too; their intervals are of ranks, whatever law the durations follow.
+A step lies between two ends. Where marks were lost nothing is known of the steps between them: a
+NaN stands there. Medians, because an evaluation or a garbage collection is a step too; their
+intervals are of ranks, whatever law the durations follow.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from ckptcost.core.estimates import CONFIDENCE, Estimate, Floats, absent, median
 from ckptcost.core.windows import Stretch, Window, extent, union
 
 STEPS: Final = "steps"
-"""the mark that carries ends of steps: `ends_ms` after `base`, nanoseconds of the monotonic clock"""
+"""the mark that carries ends of steps: `ends_ms` after `base`, nanoseconds of the monotonic
+clock"""
 SIGMAS: Final = 2.0
 _TO_SIGMA: Final = 1.4826
 """a median deviation in standard deviations, were the law normal"""
@@ -44,8 +47,8 @@ class Split(NamedTuple):
 
 
 def ends_of(marks: Iterable[Mark], origin_ns: int, rank: int | None = None) -> Floats:
-    """Ends of steps in seconds on the run's clock, of one rank: training goes in step, so the one that says most speaks for all. NaN
-    stands where a process said that it had to drop marks.
+    """Ends of steps in seconds on the run's clock, of one rank: training goes in step, so the one
+    that says most speaks for all. NaN stands where a process said that it had to drop marks.
 
     >>> ends_of([Mark(3.0, "steps", detail={"base": 5_000_000_000, "ends_ms": [0.0, 1200.0]})], origin_ns=4_000_000_000)
     array([1. , 2.2])
@@ -136,9 +139,11 @@ def pace(quiet_s: Floats) -> Pace:
 
 
 def stalls(ends_s: Floats, windows: Sequence[Window], usual: Pace) -> list[Estimate]:
-    """By window, how much longer than usual the steps took that its stall touches; the range is what steps vary by anyway.
+    """By window, how much longer than usual the steps took that its stall touches; the range is
+    what steps vary by anyway.
 
-    Why not: NO_STEPS, STEPS_MISSING (steps do not reach from before the stall until after it), OTHERS_STALL, or why the stall is not known.
+    Why not: NO_STEPS, STEPS_MISSING (steps do not reach from before the stall until after it),
+    OTHERS_STALL, or why the stall is not known.
     """
     begin, end = _steps(ends_s)
     held = np.array(
@@ -179,7 +184,8 @@ def _longer(taken_s: Floats, usual: Pace) -> Estimate:
 def longer(drained_s: Floats, quiet_s: Floats) -> Estimate:
     """How much longer a step takes while a save drains, as a fraction of the undisturbed one.
 
-    Each median lies between its ranks in sqrt(95 %) of samples, so both do in 95 %; steps too few for that leave no interval.
+    Each median lies between its ranks in sqrt(95 %) of samples, so both do in 95 %; steps too few
+    for that leave no interval.
     """
     if not len(drained_s) or not len(quiet_s):
         return absent("NO_STEPS", len(drained_s))
@@ -193,7 +199,8 @@ def longer(drained_s: Floats, quiet_s: Floats) -> Estimate:
 
 
 def speed_lost(more: Estimate) -> Estimate:
-    """The share of training speed that is lost where steps take so much longer: `policy.slowdown`. Not below 0 and not above 1.
+    """The share of training speed that is lost where steps take so much longer: `policy.slowdown`.
+    Not below 0 and not above 1.
 
     >>> speed_lost(Estimate(0.25, 0.0, 1.0))[:3]
     (0.2, 0.0, 0.5)

@@ -1,7 +1,8 @@
 """Who waited for whom in a save: nodes that are done stand until the last one is.
 
-    wait of a node            from its own return until the last one of its window
-    blamed on a node          between two returns that follow each other, what the nodes that are done wait, in equal parts on those that
+    wait of a node            from its own return until the last one of its window blamed on a node
+    between two returns that follow each other, what the nodes that are done wait, in equal parts on
+    those that
                               are not
 
 Blames of a window add up to its waits.
@@ -23,7 +24,8 @@ _NS: Final = 1e-9
 
 
 class Stragglers(NamedTuple):
-    """The first five are one value a row, the last three one a window. NaN: a return, the GPUs or the watts are not known."""
+    """The first five are one value a row, the last three one a window. NaN: a return, the GPUs or
+    the watts are not known."""
 
     wait_s: Floats
     wait_gpu_s: Floats
@@ -42,10 +44,11 @@ class Stragglers(NamedTuple):
 def stragglers_of(
     window: Ints, windows: int, begin_ns: Ints, stall_s: Floats, gpus: Floats, stall_w: Floats
 ) -> Stragglers:
-    """One row a window and node: begins on one clock, each node's own stall, its GPUs, and its watts while it stands.
+    """One row a window and node: begins on one clock, each node's own stall, its GPUs, and its
+    watts while it stands.
 
-    A row whose stall is not known leaves its window's stall and waits unknown. One whose GPUs or watts are not known leaves unknown
-    what it waits, and what is blamed on those that it waits for.
+    A row whose stall is not known leaves its window's stall and waits unknown. One whose GPUs or
+    watts are not known leaves unknown what it waits, and what is blamed on those that it waits for.
 
     >>> found = stragglers_of(np.zeros(3, int), 1, np.zeros(3, int), np.array([1.0, 2.0, 4.0]), np.full(3, 8.0), np.full(3, 500.0))
     >>> found.wait_s.tolist(), found.wait_gpu_s.tolist(), found.blamed_gpu_s.tolist()
@@ -75,12 +78,14 @@ def stragglers_of(
         begins = begin_ns[rows]
         first_ns = begins.min(axis=1)
         found.begin_ns[which] = first_ns
-        # seconds since the window's own begin: an instant of the calendar has no room for nanoseconds in a float
+        # seconds since the window's own begin: an instant of the calendar has no room for
+        # nanoseconds in a float
         done_s = (begins - first_ns[:, None]) * _NS + stall_s[rows]
         last_s = done_s.max(axis=1)
         known = ~np.isnan(last_s)
         if not known.all():
-            which, rows, done_s, last_s = which[known], rows[known], done_s[known], last_s[known]  # noqa: PLW2901
+            which, rows = which[known], rows[known]  # noqa: PLW2901
+            done_s, last_s = done_s[known], last_s[known]
         found.stall_s[which] = last_s
         found.slowest[which] = rows[np.arange(len(rows)), done_s.argmax(axis=1)]
         waits_s = last_s[:, None] - done_s

@@ -1,6 +1,7 @@
 """Random numbers without a generator: each is a hash of (seed, stream, run, event), SplitMix64.
 
-A run's numbers depend on its own number alone, so results are the same whatever the chunking, the workers or the numpy release.
+A run's numbers depend on its own number alone, so results are the same whatever the chunking, the
+workers or the numpy release.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def mix(keys: Keys) -> Keys:
 def keys_of(seed: int, stream: int, runs: NDArray[np.int64]) -> Keys:
     """One key a run and purpose."""
     with np.errstate(over="ignore"):
-        # mixed twice: once, and with seed 1 the start of stream n were the place of run n, which the streams then shared
+        # mixed twice: once, and with seed 1 the start of stream n were the place of run n, which
+        # the streams then shared
         start = mix(mix(np.array([(seed * _STEP + stream) & _MASK], dtype=np.uint64)))
         return mix(start + mix(runs.astype(np.uint64) + np.uint64(_STEP)))
 

@@ -1,4 +1,5 @@
-"""A scenario over a grid of values: numeric axes become arrays, evaluated in chunks so that memory does not grow with the grid."""
+"""A scenario over a grid of values: numeric axes become arrays, evaluated in chunks so that memory
+does not grow with the grid."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from ckptcost.core.draws import replace_at
 from ckptcost.core.outcome import Outcome, evaluate
 
 CHUNK = 8192
-"""rows at once: a dozen lines of six quantities stay within a few MB, and numpy's overhead is spread thin"""
+"""rows at once: a dozen lines of six quantities stay within a few MB, and numpy's overhead is
+spread thin"""
 
 
 class Axis(NamedTuple):

@@ -1,12 +1,15 @@
-"""When a counter was renewed: hardware counters move in steps, and a reading is as old as the step before it.
+"""When a counter was renewed: hardware counters move in steps, and a reading is as old as the step
+before it.
 
-A poll at t that took d and saw another value than the poll before tells that a tick lies in (t before, t + d]. Ticks that come every T
-lie on a lattice phi + n*T, so that many such intervals together tell phi and T far better than one: for a period T,
+A poll at t that took d and saw another value than the poll before tells that a tick lies in (t
+before, t + d]. Ticks that come every T lie on a lattice phi + n*T, so that many such intervals
+together tell phi and T far better than one: for a period T,
 
     max(low_n - n*T) - J  <=  phi  <=  min(high_n - n*T) + J
 
-and J, the jitter, is the least that leaves room for a phi. T runs over a grid, so the fit is two small matrices. It is made of the ticks
-near one instant: a period that drifts over minutes is constant there. Where no lattice fits, each tick keeps the interval of its poll.
+and J, the jitter, is the least that leaves room for a phi. T runs over a grid, so the fit is two
+small matrices. It is made of the ticks near one instant: a period that drifts over minutes is
+constant there. Where no lattice fits, each tick keeps the interval of its poll.
 """
 
 from __future__ import annotations
@@ -43,7 +46,8 @@ _OFF = 0.15
 _MANY = 0.08
 """... and with this share of such ticks there is no lattice"""
 _STILL = 0.002
-"""no lattice is believed to be more even than this share of its period: a period that drifts a little does not show in few polls"""
+"""no lattice is believed to be more even than this share of its period: a period that drifts a
+little does not show in few polls"""
 _SPARE = 1.3
 """what is added to the least jitter that fits, in units of what is expected to be hidden"""
 
@@ -61,7 +65,8 @@ MEDIAN_OF_SECOND = 0.6745 * math.sqrt(6.0)
 
 
 def median(values: Floats) -> float:
-    """The same number as `np.median`, which takes 30 us to look after axes, types and NaN; here a hundred floats are sorted in 3 us.
+    """The same number as `np.median`, which takes 30 us to look after axes, types and NaN; here a
+    hundred floats are sorted in 3 us.
 
     >>> median(np.array([3.0, 1.0, 2.0, 10.0])), median(np.array([5.0])), median(np.array([1.0, np.nan]))
     (2.5, 5.0, nan)
@@ -82,7 +87,8 @@ def _mean(values: Floats) -> float:
 
 
 class Ticks(NamedTuple):
-    """Known points of a counter: at some instant from `low_s` to `high_s`, best `t_s`, the total was `total`."""
+    """Known points of a counter: at some instant from `low_s` to `high_s`, best `t_s`, the total
+    was `total`."""
 
     t_s: Floats
     low_s: Floats
@@ -90,13 +96,15 @@ class Ticks(NamedTuple):
     total: Floats
     kind: Kind
     period_s: float
-    """lattice: the period; every-poll: what it is shorter than; irregular: median distance; live: 0"""
+    """lattice: the period; every-poll: what it is shorter than; irregular: median distance; live:
+    0"""
     jitter_s: float
     """how far ticks lie from the lattice at most; NaN without one"""
 
 
 class Lattice(NamedTuple):
-    """Ticks at phi + n*T: for each period that is possible, the phi that are. Times are relative to `origin_s`."""
+    """Ticks at phi + n*T: for each period that is possible, the phi that are. Times are relative to
+    `origin_s`."""
 
     origin_s: float
     periods_s: Floats
@@ -118,10 +126,12 @@ class Lattice(NamedTuple):
     def before(
         self, t_s: Floats, took_s: Floats, low_s: Floats, high_s: Floats
     ) -> tuple[Floats, Floats, Floats]:
-        """The last tick before each reading, which is also known to lie between `low_s` and `high_s`."""
+        """The last tick before each reading, which is also known to lie between `low_s` and
+        `high_s`."""
         phase = float(self.first_s.mean() + self.last_s.mean()) / 2.0 + self.origin_s
         about = np.floor((t_s + took_s / 2.0 - phase) / self.period_s)
-        # a reading so close to a tick that either may be the last one: the numbers next to the likely one are asked too
+        # a reading so close to a tick that either may be the last one: the numbers next to the
+        # likely one are asked too
         numbers = about + _BESIDE
         least = float(about.min()) - 1.0
         if (
@@ -154,7 +164,8 @@ class Lattice(NamedTuple):
 def lattice(
     low_s: Floats, high_s: Floats, near_s: float, period_s: float | None = None
 ) -> Lattice | None:
-    """The lattice that ticks between `low_s` and `high_s` lie on, as seen from `near_s`; None where none fits.
+    """The lattice that ticks between `low_s` and `high_s` lie on, as seen from `near_s`; None where
+    none fits.
 
     `period_s` is believed only where the ticks themselves are too few to tell.
 
@@ -204,8 +215,9 @@ def lattice(
 
 
 def _numbered(low_s: Floats, high_s: Floats, guess_s: float, origin_s: float) -> Lattice | None:
-    """Which tick is which, by the distance to the one before; then the lattice. Half a period more is still the next one: where polls
-    and ticks keep step, intervals half a period wide jump by one and a half, and never is a tick there that no poll saw.
+    """Which tick is which, by the distance to the one before; then the lattice. Half a period more
+    is still the next one: where polls and ticks keep step, intervals half a period wide jump by one
+    and a half, and never is a tick there that no poll saw.
     """
     low, high = low_s - origin_s, high_s - origin_s
     middle = (low + high) / 2.0
@@ -228,7 +240,8 @@ def _numbered(low_s: Floats, high_s: Floats, guess_s: float, origin_s: float) ->
 
 
 def _fitted(low: Floats, high: Floats, n: Floats, period: float, origin: float) -> Lattice:
-    """All lattices that go through all intervals, each as much widened as at least one lattice needs, and what jitter hides."""
+    """All lattices that go through all intervals, each as much widened as at least one lattice
+    needs, and what jitter hides."""
     width, span = median(high - low), max(float(n[-1] - n[0]), 1.0)
     reach = 4.0 * width / span
     jitter = 0.0
@@ -258,8 +271,9 @@ def _fitted(low: Floats, high: Floats, n: Floats, period: float, origin: float) 
 
 
 def _with_hidden(least_s: float, width_s: float, count: int) -> float:
-    """The jitter that shows as `least_s` in so many intervals. Its largest values show only where an interval begins or ends close to
-    them: of `count` deviations spread to +-J, with intervals w wide, the extreme one that shows is about sqrt(4*J*w/count) short of J.
+    """The jitter that shows as `least_s` in so many intervals. Its largest values show only where
+    an interval begins or ends close to them: of `count` deviations spread to +-J, with intervals w
+    wide, the extreme one that shows is about sqrt(4*J*w/count) short of J.
     """
     jitter = least_s
     for _ in range(2):
@@ -268,7 +282,8 @@ def _with_hidden(least_s: float, width_s: float, count: int) -> float:
 
 
 class Polls(NamedTuple):
-    """Readings of a total that never falls, looked over once for all stretches of them: between which polls each tick came."""
+    """Readings of a total that never falls, looked over once for all stretches of them: between
+    which polls each tick came."""
 
     t_s: Floats
     over_s: Floats
@@ -301,8 +316,9 @@ def found(
     tick_s: float | None = None,
     near_s: float | None = None,
 ) -> Ticks:
-    """The ticks behind readings of a total that never falls. `tick_s` is the period as published or measured: 0 for a total that is
-    renewed at once, None where nothing is known. A lattice is fitted to what lies around `near_s`.
+    """The ticks behind readings of a total that never falls. `tick_s` is the period as published or
+    measured: 0 for a total that is renewed at once, None where nothing is known. A lattice is
+    fitted to what lies around `near_s`.
     """
     return found_in(polls(t_s, took_s, total), took_s, 0, len(t_s), tick_s=tick_s, near_s=near_s)
 
@@ -359,7 +375,8 @@ class Tick(NamedTuple):
 
     kind: Kind
     period_s: float
-    """every-poll: it is renewed at least that often; irregular: the median distance; NaN: it did not move"""
+    """every-poll: it is renewed at least that often; irregular: the median distance; NaN: it did
+    not move"""
     jitter_s: float
     resolution: float
     """what all its values are multiples of, in millionths; NaN if it never moved"""
@@ -389,7 +406,8 @@ def tick_of(series: Series) -> Tick:
 
 
 def step_of(value: Floats) -> float:
-    """What all differences are multiples of, in millionths, or whole numbers where values are so large that millionths are lost."""
+    """What all differences are multiples of, in millionths, or whole numbers where values are so
+    large that millionths are lost."""
     unit = 1e-6 if float(np.max(np.abs(value))) < 1e9 else 1.0
     steps = np.abs(np.diff(np.round(value / unit).astype(np.int64)))
     return float(np.gcd.reduce(steps)) * unit
@@ -406,7 +424,8 @@ class Noise(NamedTuple):
 
 
 def noise_of(series: Series) -> Noise:
-    """Measured on a gauge at rest: second differences leave slopes out, their median leaves steps out.
+    """Measured on a gauge at rest: second differences leave slopes out, their median leaves steps
+    out.
 
     >>> from ckptcost.core.channels import series
     >>> noise_of(series([0.0, 0.1, 0.2, 0.3, 0.4, 0.5], [70.0, 72.0, 70.0, 72.0, 70.0, 72.0])).resolution
@@ -423,6 +442,6 @@ def noise_of(series: Series) -> Noise:
 
 
 def renewed_s(t_s: Floats) -> float:
-    """How often a gauge is renewed, from the instants of its changes: often it is renewed with the same value, so the short distances
-    tell."""
+    """How often a gauge is renewed, from the instants of its changes: often it is renewed with the
+    same value, so the short distances tell."""
     return float(np.quantile(np.diff(t_s), 0.2)) if len(t_s) > 1 else math.nan

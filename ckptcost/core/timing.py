@@ -10,7 +10,8 @@ from ckptcost.core.size import full_bytes, mean_load_bytes, mean_save_bytes
 
 
 class Save(NamedTuple):
-    """One completed save: how long training stands still, how long until the bytes are safe, and what is written."""
+    """One completed save: how long training stands still, how long until the bytes are safe, and
+    what is written."""
 
     stall_s: Number
     """training held up (sync: the whole save; async: the copy out of GPU memory)"""
@@ -29,7 +30,8 @@ def nodes_of(cluster: Cluster) -> Number:
 
 
 def write_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
-    """Narrowest of system, node clients, node links and GPU paths: min(array, N*client, N*nic, N_gpu*path).
+    """Narrowest of system, node clients, node links and GPU paths: min(array, N*client, N*nic,
+    N_gpu*path).
 
     Where the time of a whole save was measured, its bytes over that time.
     """
@@ -97,7 +99,8 @@ def fixed_s(checkpoint: Checkpoint, tier: Tier) -> Number:
 
 
 def buffers(policy: Policy) -> Number:
-    """Copies in host memory at the same time: one for each drain, and one more to copy into while all drain."""
+    """Copies in host memory at the same time: one for each drain, and one more to copy into while
+    all drain."""
     return policy.in_flight + (1.0 if policy.staging == "before" else 0.0)
 
 
@@ -110,7 +113,8 @@ def staged_bytes(checkpoint: Checkpoint, cluster: Cluster) -> Number:
 def spilled_fraction(checkpoint: Checkpoint, cluster: Cluster, policy: Policy) -> Number:
     """Share of a save's bytes that its buffer cannot hold, and that drain before training goes on.
 
-    The copies in flight share the budget evenly. The mean over full saves and deltas: each spills what is over its buffer.
+    The copies in flight share the budget evenly. The mean over full saves and deltas: each spills
+    what is over its buffer.
     """
     buffer_bytes = cluster.staging_budget_bytes / buffers(policy)
     full = staged_bytes(checkpoint, cluster)
@@ -149,7 +153,8 @@ def save(
         behind_s = moving_s + squeeze_s
         through_s = setup_s + behind_s + d2h_s
     if policy.mode == "async":
-        # staging never reaches the rate of the link: it synchronises, gathers and copies many pieces
+        # staging never reaches the rate of the link: it synchronises, gathers and copies many
+        # pieces
         copied = minimum(cluster.gpu_d2h_bytes_per_s, policy.gpu_snapshot_bytes_per_s)
         snapshot_s = copy_s(moved_bytes, cluster.gpus, copied, checkpoint.straggler_factor)
         stall_s = tier.planning_s + known(policy.snapshot_s, snapshot_s)
@@ -169,7 +174,8 @@ def save(
 
 
 def load_s(checkpoint: Checkpoint, tier: Tier, cluster: Cluster) -> Number:
-    """Time to read the state back and copy it to the GPUs, at once; with an unknown read rate, the write rate.
+    """Time to read the state back and copy it to the GPUs, at once; with an unknown read rate, the
+    write rate.
 
     A measured time of a load takes the place of that, in proportion to the bytes.
     """
@@ -203,7 +209,8 @@ def _some(flag: Any) -> bool:
 
 
 class Cycle(NamedTuple):
-    """The save in the rhythm of the run: what a busy background turns the interval and the stall into."""
+    """The save in the rhythm of the run: what a busy background turns the interval and the stall
+    into."""
 
     interval_s: Number
     """training time between two saves that are really made"""
@@ -215,8 +222,8 @@ class Cycle(NamedTuple):
 def turnaround_s(saved: Save, policy: Policy) -> Number:
     """How long a save keeps its place among those in flight.
 
-    `after`: from the beginning of the copy, for the next copy waits until a buffer is free. `before`: the drain alone,
-    for the next copy has a buffer of its own.
+    `after`: from the beginning of the copy, for the next copy waits until a buffer is free.
+    `before`: the drain alone, for the next copy has a buffer of its own.
     """
     return saved.lag_s if policy.staging == "before" else saved.stall_s + saved.lag_s
 
@@ -228,7 +235,8 @@ def backpressure(
     drag_s: Number = 0.0,
     busy_s: Number | None = None,
 ) -> Cycle:
-    """With m saves in flight a cycle cannot be shorter than turnaround/m: `block` waits, `skip` leaves saves out.
+    """With m saves in flight a cycle cannot be shorter than turnaround/m: `block` waits, `skip`
+    leaves saves out.
 
     `busy_s` is the turnaround where another tier's is longer than this save's own.
 

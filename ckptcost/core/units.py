@@ -1,8 +1,9 @@
 """Text with units at the door, base units inside.
 
-Base units: bytes, s, w, j, bytes_per_s, usd, kgco2e, gpu_s. A GPU and a node are counted things with a dimension of their own,
-so that "usd per GPU-second" and "failures per node-day" cannot be mixed up. 1 GB = 1e9 bytes, 1 GiB = 2**30, 1 Gb = 1e9/8 bytes.
-A month is 730 h and a year 8,760 h, as cloud price lists count them. The only module that knows how many joules are in a kWh.
+Base units: bytes, s, w, j, bytes_per_s, usd, kgco2e, gpu_s. A GPU and a node are counted things
+with a dimension of their own, so that "usd per GPU-second" and "failures per node-day" cannot be
+mixed up. 1 GB = 1e9 bytes, 1 GiB = 2**30, 1 Gb = 1e9/8 bytes. A month is 730 h and a year 8,760 h,
+as cloud price lists count them. The only module that knows how many joules are in a kWh.
 """
 
 from __future__ import annotations
@@ -161,9 +162,11 @@ def _atom(word: str) -> tuple[float, dict[str, int]]:
 
 
 def _unit(text: str) -> tuple[float, dict[str, int]]:
-    """Factor to base units and dimensions of a unit expression such as "MB/s/TiB" or "USD/1000 requests".
+    """Factor to base units and dimensions of a unit expression such as "MB/s/TiB" or "USD/1000
+    requests".
 
-    Units one after the other multiply ("node-days"); all that follows a "/" or "per" divides; a count may stand there, and only there.
+    Units one after the other multiply ("node-days"); all that follows a "/" or "per" divides; a
+    count may stand there, and only there.
     """
     factor, dims, sign, at = 1.0, dict[str, int](), 1, 0
     text = (

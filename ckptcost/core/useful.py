@@ -1,4 +1,5 @@
-"""Where the time of a job's runs went: between runs, lost to failures, standing still for saves, loading, and work that was kept.
+"""Where the time of a job's runs went: between runs, lost to failures, standing still for saves,
+loading, and work that was kept.
 
     wall = down + lost + stall + load + useful
 
@@ -22,14 +23,15 @@ class RunSpan(NamedTuple):
     ended_s: float
     failed: bool
     last_kept_s: float
-    """begin of the last save that was completed: what it holds is the state of then. Before `began_s` (or -inf): this run kept none;
-    NaN: not known"""
+    """begin of the last save that was completed: what it holds is the state of then. Before
+    `began_s` (or -inf): this run kept none; NaN: not known"""
     stall_s: float
     """all of the run"""
     load_s: float
     """reading the state back, at its begin"""
     lost_stall_s: float = 0.0
-    """of the stall, what lies after `last_kept_s`, that save's own with it; all of it where the run kept none, whatever is said here"""
+    """of the stall, what lies after `last_kept_s`, that save's own with it; all of it where the run
+    kept none, whatever is said here"""
 
 
 class Useful(NamedTuple):
@@ -39,7 +41,8 @@ class Useful(NamedTuple):
     down_s: float
     """no run was there"""
     lost_s: float
-    """work since the last kept save of runs that failed; the stalls and the load among it are in the next two"""
+    """work since the last kept save of runs that failed; the stalls and the load among it are in
+    the next two"""
     stall_s: float
     load_s: float
     useful_s: float
@@ -56,10 +59,12 @@ class _Own(NamedTuple):
 
 
 def useful_of(spans: Sequence[RunSpan]) -> Useful:
-    """Of one job's runs, in any order. Where two are there at once, the instant belongs to the one that began later.
+    """Of one job's runs, in any order. Where two are there at once, the instant belongs to the one
+    that began later.
 
-    A failed run that kept nothing has lost all its work: the next one loads a save of an earlier run. The last run's failure counts even
-    where no run follows. A run that did not fail has lost nothing.
+    A failed run that kept nothing has lost all its work: the next one loads a save of an earlier
+    run. The last run's failure counts even where no run follows. A run that did not fail has lost
+    nothing.
 
     >>> first = RunSpan(0.0, 1000.0, True, 700.0, stall_s=60.0, load_s=0.0, lost_stall_s=20.0)
     >>> useful_of([first, RunSpan(1300.0, 2000.0, False, 1900.0, stall_s=40.0, load_s=30.0)])
@@ -122,7 +127,8 @@ def _lost_since_s(span: RunSpan) -> float:
 
 
 def _pieces(span: RunSpan, own: _Own) -> tuple[float, float, float, float]:
-    """Lost, stall, load, useful. Stalls and loads are no longer than the time they lie in; a run that shares its time has its share."""
+    """Lost, stall, load, useful. Stalls and loads are no longer than the time they lie in; a run
+    that shares its time has its share."""
     length_s = span.ended_s - span.began_s
     share = own.all_s / length_s if length_s > 0 else 0.0
     all_stall_s, all_load_s, lost_stall_s = (

@@ -1,7 +1,9 @@
-"""Whole runs, failure by failure, many at a time: one array element a run, one step an interruption.
+"""Whole runs, failure by failure, many at a time: one array element a run, one step an
+interruption.
 
-Between two interruptions the rhythm of training and saving is fixed, so a step needs no walk through its saves: `rhythm.place` says
-where an instant falls. What an interruption leaves is the newest copy that survives it, if its save had become usable by then.
+Between two interruptions the rhythm of training and saving is fixed, so a step needs no walk
+through its saves: `rhythm.place` says where an instant falls. What an interruption leaves is the
+newest copy that survives it, if its save had become usable by then.
 """
 
 from __future__ import annotations
@@ -110,7 +112,8 @@ class _Walk:
         self.sums = {name: np.zeros(count) for name in _SUMS}
         self.by_kind = np.zeros((len(job.kinds), count))
         self.bounds = tuple(accumulate(kind.share for kind in job.kinds))[:-1]
-        """where one kind ends and the next begins, on the way from 0 to 1; one value a run where shares differ"""
+        """where one kind ends and the next begins, on the way from 0 to 1; one value a run where
+        shares differ"""
         self.kept_s, self.finished = np.zeros(count), np.zeros(count, dtype=bool)
         zeros = {name: np.zeros(count) for name in _SUMS}
         self.result = Runs(
@@ -227,13 +230,15 @@ class _Walk:
         return self.start.ends_s[0] + self.job.rhythm.train_s - self.usable_s[0]
 
     def _late(self) -> Any:
-        """What the last save waits because its interval is shorter: the place it waits for becomes free no earlier for that."""
+        """What the last save waits because its interval is shorter: the place it waits for becomes
+        free no earlier for that."""
         saves = self.end.saves - self.start.saves[0]
         waits = (saves > self.job.rhythm.in_flight) & (np.asarray(self.job.rhythm.wait_s) > 0)
         return np.where(waits, self.end.missing_s, 0.0)
 
     def _waits_to_the_end(self) -> Any:
-        """All waits for a place in flight, if nothing interrupts from here on: one after each m saves, if more come."""
+        """All waits for a place in flight, if nothing interrupts from here on: one after each m
+        saves, if more come."""
         rhythm = self.job.rhythm
         if _is_zero(rhythm.wait_s):
             return 0.0
@@ -241,7 +246,8 @@ class _Walk:
         return np.floor(earlier / rhythm.in_flight + EDGE) * rhythm.wait_s + self._late()
 
     def _line(self, up_s: Any) -> Any:
-        """Where on the time line the run is so long after its start: the time line stands still in waits for a place in flight."""
+        """Where on the time line the run is so long after its start: the time line stands still in
+        waits for a place in flight."""
         rhythm = self.job.rhythm
         if _is_zero(rhythm.wait_s):
             return self.usable_s[0] + up_s
@@ -256,7 +262,8 @@ class _Walk:
         )
 
     def _place(self, at_s: Any) -> Place:
-        """`place`, with the last interval as short as it is: after its training the rhythm is ahead by what is missing of it."""
+        """`place`, with the last interval as short as it is: after its training the rhythm is ahead
+        by what is missing of it."""
         late = at_s >= self.end.knee_s
         if not late.any():
             return place(self.job.rhythm, at_s)
@@ -268,7 +275,8 @@ class _Walk:
         return here._replace(trained_s=here.trained_s - ahead_s, ends_s=ends_s)
 
     def _way_back(self, event: int, gap_s: Floats) -> tuple[Any, Any, Any, Floats]:
-        """Seconds of start, load and warm-up, as far as the interruption lets them come, and what it leaves after them.
+        """Seconds of start, load and warm-up, as far as the interruption lets them come, and what
+        it leaves after them.
 
         Subtracted one by one: where it cuts them short, exactly nothing is left.
         """
@@ -291,7 +299,8 @@ class _Walk:
     def _count_writes(
         self, here: Place, at_s: Floats, up_s: Floats, done: NDArray[np.bool_]
     ) -> None:
-        """Saves written since the start, cut-short ones in part: by the stall they had, or, drained, by the time they had."""
+        """Saves written since the start, cut-short ones in part: by the stall they had, or,
+        drained, by the time they had."""
         rhythm = self.job.rhythm
         drained = np.any(np.asarray(rhythm.lags_s[0]) > 0)
         stalls_s = (rhythm.stall_s, rhythm.second_stall_s, rhythm.third_stall_s)
@@ -309,7 +318,8 @@ class _Walk:
             self.sums[name] += made
 
     def _drained(self, tier: int, here: Place, at_s: Floats, done: NDArray[np.bool_]) -> Floats:
-        """Drains begun since the start, each counted by the part that is through: the sum of min(1, time/length)."""
+        """Drains begun since the start, each counted by the part that is through: the sum of min(1,
+        time/length)."""
         rhythm = self.job.rhythm
         begins_s = 0.0 if tier == 0 else rhythm.lags_s[tier - 1]
         length_s = rhythm.lags_s[tier] - begins_s
@@ -338,7 +348,8 @@ class _Walk:
         )
 
         def ends_s(count: Any) -> Any:
-            """sum of the instants, from the first copy's end on, at which so many saves have ended"""
+            """sum of the instants, from the first copy's end on, at which so many saves have
+            ended"""
             rounds = np.floor(count / many + EDGE)
             rest = count - rounds * many
             whole_s = many * rounds * (rounds - 1.0) / 2.0 + rounds * rest
@@ -359,7 +370,8 @@ class _Walk:
         going: NDArray[np.bool_],
         was_up: NDArray[np.bool_],
     ) -> Any:
-        """The newest copy that is left becomes the start; returns the stall of saves that a warning left time for."""
+        """The newest copy that is left becomes the start; returns the stall of saves that a warning
+        left time for."""
         job, rhythm = self.job, self.job.rhythm
         begun_s = self.usable_s[0]
         emergency_s: Any = 0.0

@@ -1,7 +1,9 @@
-"""What a window is, and windows beside each other: which are open at an instant, what they cover together, what lies between them.
+"""What a window is, and windows beside each other: which are open at an instant, what they cover
+together, what lies between them.
 
-A run's total is taken over the union, so an instant that two saves share counts once; `timeline` cuts the union where a save begins
-or ends, so that each piece can be divided among the saves open in it. All spans are half open: [begin, end).
+A run's total is taken over the union, so an instant that two saves share counts once; `timeline`
+cuts the union where a save begins or ends, so that each piece can be divided among the saves open
+in it. All spans are half open: [begin, end).
 """
 
 from __future__ import annotations
@@ -49,7 +51,8 @@ class Span(NamedTuple):
 
     @property
     def durable_s(self) -> float | None:
-        """An explicit `durable` has the last word; else the later of `synced` and `committed`. A rename alone makes nothing durable."""
+        """An explicit `durable` has the last word; else the later of `synced` and `committed`. A
+        rename alone makes nothing durable."""
         if "durable" in self.at_s:
             return self.at_s["durable"]
         return (
@@ -71,10 +74,12 @@ class Span(NamedTuple):
 
 
 class Window(NamedTuple):
-    """One checkpoint, from the first rank's begin to the last rank's return and the last rank's safety.
+    """One checkpoint, from the first rank's begin to the last rank's return and the last rank's
+    safety.
 
-    An instant is None where it is not known, with a code: NO_BEGIN, NOT_MARKED (nobody says), UNFINISHED (the marks stop, as when the
-    job dies), RANK_MISSING (some ranks say, others do not), UNSYNCED (renamed without fsync: the bytes may be in memory only).
+    An instant is None where it is not known, with a code: NO_BEGIN, NOT_MARKED (nobody says),
+    UNFINISHED (the marks stop, as when the job dies), RANK_MISSING (some ranks say, others do not),
+    UNSYNCED (renamed without fsync: the bytes may be in memory only).
     """
 
     name: str
@@ -93,7 +98,8 @@ class Window(NamedTuple):
     phases: tuple[Phase, ...]
     """stall and drain, or `undivided` where the return is not known"""
     storage: tuple[Phase, ...]
-    """snapshot, write, fsync, commit as far as marked; then `settle` until durable and `return` until training goes on"""
+    """snapshot, write, fsync, commit as far as marked; then `settle` until durable and `return`
+    until training goes on"""
     flags: tuple[Flag, ...]
 
     @property
@@ -154,7 +160,8 @@ Stretch = tuple[float, float]
 
 
 def extent(window: Window) -> Stretch | None:
-    """From begin to the end; to the last mark where the end is not known, since it was open at least so long."""
+    """From begin to the end; to the last mark where the end is not known, since it was open at
+    least so long."""
     if window.begin_s is None:
         return None
     return window.begin_s, window.last_s if window.end_s is None else window.end_s
@@ -236,10 +243,11 @@ def quiet_before(
     least_s: float = 1.0,
     most_s: float = 20.0,
 ) -> Stretch | None:
-    """The last stretch before an instant that lies in no window and is long enough: what the machine does when nothing is saved.
+    """The last stretch before an instant that lies in no window and is long enough: what the
+    machine does when nothing is saved.
 
-    `busy` is a `union`; `since_s` is when recording began. Of a long stretch the last `most_s` count: training drifts, and a
-    start or an evaluation longer ago does not count.
+    `busy` is a `union`; `since_s` is when recording began. Of a long stretch the last `most_s`
+    count: training drifts, and a start or an evaluation longer ago does not count.
 
     >>> quiet_before([(10.0, 14.0), (14.5, 20.0)], begin_s=14.5, since_s=0.0)
     (0.0, 10.0)

@@ -1,1 +1,2 @@
-"""Foreign formats, one file each: a statement goes in, text for somebody else's software comes out."""
+"""Foreign formats, one file each: a statement goes in, text for somebody else's software comes
+out."""

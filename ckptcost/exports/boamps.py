@@ -1,7 +1,9 @@
-"""BoAmps: Boavizta's JSON report of the energy of one AI task. Its readers take one object a file, so one statement a file.
+"""BoAmps: Boavizta's JSON report of the energy of one AI task. Its readers take one object a file,
+so one statement a file.
 
-`powerConsumption` is energy in kWh, whatever its name: the total of the marginal ledger. What the model has no field for stands in words
-in `taskDescription`: that these kWh are a memo item, what is unknown and not in the sum, low and high, and what it all rests on.
+`powerConsumption` is energy in kWh, whatever its name: the total of the marginal ledger. What the
+model has no field for stands in words in `taskDescription`: that these kWh are a memo item, what is
+unknown and not in the sum, low and high, and what it all rests on.
 
 Choices, where the model asks for something that no statement says:
 
@@ -14,8 +16,9 @@ Choices, where the model asks for something that no statement says:
 | parametersNumber | in billions |
 | powerSourceCarbonIntensity | location-based, gCO2e/kWh, of those lines whose energy and emissions are known |
 
-`quality` goes by the farther end of low and high: within 10 % is high, within 25 % medium, else low. It is low too where a line is
-unknown or meters were simulated, and there is none where nobody gave a range.
+`quality` goes by the farther end of low and high: within 10 % is high, within 25 % medium, else
+low. It is low too where a line is unknown or meters were simulated, and there is none where nobody
+gave a range.
 """
 
 from __future__ import annotations
@@ -118,12 +121,23 @@ def _in_words(statement: Statement) -> str:
     shared = boundary.pue_included_in_energy and boundary.pue
     said = ["SIMULATED: nothing here was measured."] if statement.simulated else []
     said += [
-        f"What checkpoints and failures add to the run {who.name} ({who.run_id}), not the training itself.",
-        f"inventory_treatment: {boundary.inventory_treatment}; the facility's meter has these kWh already, do not add them up.",
-        f"Basis: {statement.kind}; {statement.how}. Method {statement.method_version}. Times are UTC.",
-        f"The energy contains the facility's share, PUE {boundary.pue:g}."
-        if shared
-        else "The energy is the machine's own, without the facility's.",
+        (
+            f"What checkpoints and failures add to the run {who.name} ({who.run_id}), not the"
+            " training itself."
+        ),
+        (
+            f"inventory_treatment: {boundary.inventory_treatment}; the facility's meter has these"
+            " kWh already, do not add them up."
+        ),
+        (
+            f"Basis: {statement.kind}; {statement.how}. Method {statement.method_version}. Times"
+            " are UTC."
+        ),
+        (
+            f"The energy contains the facility's share, PUE {boundary.pue:g}."
+            if shared
+            else "The energy is the machine's own, without the facility's."
+        ),
     ]
     if energy.excludes:
         said.append(f"Unknown, and not in the sum: {', '.join(energy.excludes)}.")
@@ -131,7 +145,8 @@ def _in_words(statement: Statement) -> str:
         upper = "no upper end" if energy.high is None else f"{energy.high!r} kWh"
         said.append(f"Range: {energy.low!r} kWh to {upper}; {statement.uncertainty}.")
     said += [
-        f"Grid {who.grid_zone}: {each.text}, location-based, of {METHODS[statement.grid_method]}{_sources(each)}."
+        f"Grid {who.grid_zone}: {each.text}, location-based, of"
+        f" {METHODS[statement.grid_method]}{_sources(each)}."
         for each in statement.factors
         if each.id == "site.grid_location"
     ]
@@ -246,5 +261,6 @@ def _datetime(instant: str) -> str:
 
 
 def _known(fields: dict[str, Any]) -> dict[str, Any]:
-    """Without those that are unknown: every field is optional, and null is no value to its readers."""
+    """Without those that are unknown: every field is optional, and null is no value to its
+    readers."""
     return {key: value for key, value in fields.items() if value is not None}

@@ -1,13 +1,16 @@
-"""CodeCarbon's emissions.csv: its 38 columns in its order, as version 3.3.2 writes them. One more or one less, and it starts a new file.
+"""CodeCarbon's emissions.csv: its 38 columns in its order, as version 3.3.2 writes them. One more
+or one less, and it starts a new file.
 
-One row for each component of the marginal ledger whose energy and emissions are known. No total: carbonboard adds up all rows, and
-several statements too, so export alternatives one by one. Emissions are **location-based**. There is no column for market-based ones,
-so they are not here; nor are embodied carbon, dollars and ranges. Statements whose grid factors count different things are refused:
-carbonboard's sum of life-cycle and of combustion emissions would be neither.
+One row for each component of the marginal ledger whose energy and emissions are known. No total:
+carbonboard adds up all rows, and several statements too, so export alternatives one by one.
+Emissions are **location-based**. There is no column for market-based ones, so they are not here;
+nor are embodied carbon, dollars and ranges. Statements whose grid factors count different things
+are refused: carbonboard's sum of life-cycle and of combustion emissions would be neither.
 
-Unknown is not 0. A component whose energy is unknown has no row, and other unknown cells are empty, which pandas reads as NaN. Where
-CodeCarbon's own readers stop at an empty cell there is none: a country that nobody named is the word "unknown", and energy without
-location-based emissions is refused. (carbonboard 3.3.2's map of US states fails on CodeCarbon's own rows as well.)
+Unknown is not 0. A component whose energy is unknown has no row, and other unknown cells are empty,
+which pandas reads as NaN. Where CodeCarbon's own readers stop at an empty cell there is none: a
+country that nobody named is the word "unknown", and energy without location-based emissions is
+refused. (carbonboard 3.3.2's map of US states fails on CodeCarbon's own rows as well.)
 
 What has no column of its own:
 
@@ -102,18 +105,23 @@ def _of_one_method(document: StatementDocument) -> None:
     if len(first) > 1:
         counted = "; ".join(f"{name}: {METHODS[method]}" for method, name in first.items())
         raise InputError(
-            f"carbonboard adds up all rows, and their grid factors count different things ({counted})",
+            "carbonboard adds up all rows, and their grid factors count different things"
+            f" ({counted})",
             where="--to codecarbon",
-            remedy="export them one by one, or give factors of one method: site.grid, or "
-            "site.grid_location with site.grid_method",
+            remedy=(
+                "export them one by one, or give factors of one method: site.grid, or "
+                "site.grid_location with site.grid_method"
+            ),
         )
 
 
 def _told(statement: Statement, line: Component) -> bool:
-    """Whether there is a row to write. Raises InputError where a row would have energy and no emissions: carbonboard fails on it."""
+    """Whether there is a row to write. Raises InputError where a row would have energy and no
+    emissions: carbonboard fails on it."""
     if line.energy.value and line.emissions_location.value is None:
         raise InputError(
-            f"{statement.subject.name}: {line.id} uses energy, and its location-based emissions are unknown",
+            f"{statement.subject.name}: {line.id} uses energy, and its location-based emissions are"
+            " unknown",
             where="--to codecarbon",
             remedy="give the grid: --grid FILE, or site.grid_location in the scenario",
         )
@@ -142,7 +150,9 @@ def _row(document: StatementDocument, statement: Statement, line: Component) -> 
         "cloud_region": _text(who.cloud_region) if cloud else None,
         "os": _text(who.os),
         "python_version": _text(who.python),
-        "codecarbon_version": f"ckptcost {document.tool.version}, method {statement.method_version}",
+        "codecarbon_version": (
+            f"ckptcost {document.tool.version}, method {statement.method_version}"
+        ),
         "cpu_count": _count(who.cpu_count),
         "cpu_model": _text(who.cpu_model),
         "gpu_count": _count(who.accelerator_count),
@@ -150,7 +160,10 @@ def _row(document: StatementDocument, statement: Statement, line: Component) -> 
         "longitude": who.longitude,
         "latitude": who.latitude,
         "ram_total_size": who.ram_gb,
-        "tracking_mode": f"{'SIMULATED ' if statement.simulated else ''}{line.basis}, memo_item, grid {statement.grid_method}",
+        "tracking_mode": (
+            f"{'SIMULATED ' if statement.simulated else ''}{line.basis}, memo_item, grid"
+            f" {statement.grid_method}"
+        ),
         "on_cloud": "Y" if cloud else "N",
         "pue": statement.boundary.pue if statement.boundary.pue_included_in_energy else 1.0,
     }
@@ -158,7 +171,8 @@ def _row(document: StatementDocument, statement: Statement, line: Component) -> 
 
 
 def _split(line: Component) -> dict[str, float | None]:
-    """kWh by kind of part. A host's memory is inside what its row says of the processor; other lines are of several parts."""
+    """kWh by kind of part. A host's memory is inside what its row says of the processor; other
+    lines are of several parts."""
     kwh = line.energy.value
     if kwh == 0.0:
         return {"cpu_energy": 0.0, "gpu_energy": 0.0, "ram_energy": 0.0}

@@ -1,8 +1,10 @@
-"""CSV with a Data Package (Frictionless, version 1 of the standard): four tidy tables and what their columns mean.
+"""CSV with a Data Package (Frictionless, version 1 of the standard): four tidy tables and what
+their columns mean.
 
-Numbers are raw with a point and their unit in the column's name; an empty cell is unknown. The descriptor has the SHA-256 of every file, so
-a cell edited afterwards is found; it also carries what fits no table, under the key ckptcost. Lines end as RFC 4180 says, which is also
-what makes a lone carriage return inside a name safe: Python's writer quotes only those of its own line ends.
+Numbers are raw with a point and their unit in the column's name; an empty cell is unknown. The
+descriptor has the SHA-256 of every file, so a cell edited afterwards is found; it also carries what
+fits no table, under the key ckptcost. Lines end as RFC 4180 says, which is also what makes a lone
+carriage return inside a name safe: Python's writer quotes only those of its own line ends.
 """
 
 from __future__ import annotations
@@ -39,7 +41,10 @@ KEYS: Final[dict[str, tuple[str, list[str]]]] = {
 }
 """by table: in which other these columns must be found"""
 TYPES: Final = {"text": "string", "number": "number", "instant": "datetime", "flag": "boolean"}
-QUOTED: Final = "A ' stands before text that begins with = + - @ tab or carriage return (or with 's and then one of these): remove one '."
+QUOTED: Final = (
+    "A ' stands before text that begins with = + - @ tab or carriage return (or with 's and then"
+    " one of these): remove one '."
+)
 
 
 def export(document: StatementDocument) -> Files:
@@ -60,7 +65,8 @@ def export(document: StatementDocument) -> Files:
 
 
 def cell_of(text: str) -> str:
-    """Text that no spreadsheet takes for a formula, and that can be told from text which had the ' already.
+    """Text that no spreadsheet takes for a formula, and that can be told from text which had the '
+    already.
 
     >>> cell_of("=1+1"), cell_of("'=1+1"), cell_of("'tis"), cell_of("nas-hdd")
     ("'=1+1", "''=1+1", "'tis", 'nas-hdd')
@@ -81,7 +87,8 @@ def _csv(table: Table, document: StatementDocument) -> Iterator[bytes]:
 
 
 def _written(column: Column, cells: list[Any]) -> list[Any]:
-    """Cells as the writer takes them: it prints numbers so that they read back the same, and None as nothing."""
+    """Cells as the writer takes them: it prints numbers so that they read back the same, and None
+    as nothing."""
     if column.kind == "text":
         texts = {text: None if text is None else cell_of(text) for text in set(cells)}
         return [texts[text] for text in cells]
@@ -134,13 +141,16 @@ def _field(column: Column) -> dict[str, Any]:
 
 
 def _package(document: StatementDocument) -> dict[str, Any]:
-    """No licence of its own: that is for whoever publishes it to say. Those of the sources are with the sources."""
+    """No licence of its own: that is for whoever publishes it to say. Those of the sources are with
+    the sources."""
     tool = document.tool
     return {
         "profile": "tabular-data-package",
         "name": "ckptcost",
         "title": "What checkpoints cost",
-        "description": f"Electricity, emissions, GPU time and cost of checkpoints. {MEMO}. {QUOTED}",
+        "description": (
+            f"Electricity, emissions, GPU time and cost of checkpoints. {MEMO}. {QUOTED}"
+        ),
         "created": document.generated_at,
         "sources": _sources(document),
         "ckptcost": {

@@ -4,12 +4,15 @@ What a reader has to know, since the format has no place for it:
 
 * These dollars are on the real invoice already. Every row is a memo item of an issuer of its own, without an invoice.
 * FOCUS knows no cost that is unknown: null is forbidden and 0 would be a claim. What has no price has no row. Its kWh, kgCO2e and
-  GPU-hours stand in x_Unpriced..., once a day, on the run's first row of that day (of the next day with a row where there is none, else
-  of the last), and its ids in x_UnpricedComponents on every row. So the sum of x_EnergyKwh is the energy of what has a price, and with
-  the sum of x_UnpricedEnergyKwh it is the run's. A statement of which no cost is known is refused. x_Checkpoints stands likewise.
+  GPU-hours stand in x_Unpriced..., once a day, on the run's first row of that day (of the next day
+  with a row where there is none, else of the last), and its ids in x_UnpricedComponents on every
+  row. So the sum of x_EnergyKwh is the energy of what has a price, and with the sum of
+  x_UnpricedEnergyKwh it is the run's. A statement of which no cost is known is refused.
+  x_Checkpoints stands likewise.
 * A price multiplied by its quantity is the cost, always. Lines that hold GPUs are priced by the GPU-hour; where their cost contains
-  electricity besides, the unit price is the mean of that day with the electricity in it (PricingCategory "Other"), and x_GpuHourPrice is
-  the price of the GPU-hour alone. All other lines are priced by the hour that they last.
+  electricity besides, the unit price is the mean of that day with the electricity in it
+  (PricingCategory "Other"), and x_GpuHourPrice is the price of the GPU-hour alone. All other lines
+  are priced by the hour that they last.
 * Low and high are the row's share of its component's: they add up over one component's rows, not over components.
 * A component that the series leaves out (it is zero throughout, or there is no series) is spread evenly over the run.
 * Instants have whole seconds there: a run's first second and its last are begun ones.

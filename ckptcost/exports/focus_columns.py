@@ -1,8 +1,9 @@
 """The columns of FOCUS 1.2 that are written, and what a component's rows say in words.
 
-Those that the specification has come first, by its own names; ours begin with x_ and come last, as it asks. It has no columns for energy
-or carbon yet: x_EmissionsLocationKgCO2e and x_EmissionsMarketKgCO2e keep the two apart, as the proposal for them does.
-x_GridMethod says what the location-based factor counts: add up rows of one method only.
+Those that the specification has come first, by its own names; ours begin with x_ and come last, as
+it asks. It has no columns for energy or carbon yet: x_EmissionsLocationKgCO2e and
+x_EmissionsMarketKgCO2e keep the two apart, as the proposal for them does. x_GridMethod says what
+the location-based factor counts: add up rows of one method only.
 """
 
 from __future__ import annotations
@@ -68,7 +69,8 @@ CONDITIONAL = (
     "SubAccountType",
     "Tags",
 )
-"""there where a provider has prices, accounts, regions, tags; the status of a discount is always null: rules on others ask for it"""
+"""there where a provider has prices, accounts, regions, tags; the status of a discount is always
+null: rules on others ask for it"""
 AMOUNTS = {
     "energy": ("energy_kwh", "EnergyKwh"),
     "emissions_location": ("emissions_location_kgco2e", "EmissionsLocationKgCO2e"),
@@ -77,7 +79,8 @@ AMOUNTS = {
     "gpu_time_lost": ("gpu_hours", "GpuHours"),
     "cost": ("cost_usd", "BilledCost"),
 }
-"""quantity of the document: column of the series, and ours (the cost itself is in FOCUS's columns, its low and high in ours)"""
+"""quantity of the document: column of the series, and ours (the cost itself is in FOCUS's columns,
+its low and high in ours)"""
 RATED = ("emissions_location", "emissions_market", "embodied", "cost")
 UNPRICED = {field: f"x_Unpriced{ours}" for field, (_, ours) in AMOUNTS.items() if field != "cost"}
 CUSTOM = (
@@ -110,12 +113,14 @@ CUSTOM = (
 COLUMNS = (*MANDATORY, *CONDITIONAL, *CUSTOM)
 
 PROVIDER = "ckptcost (memo)"
-"""nobody's invoice: a report that groups by provider or issuer shows these rows apart from the bill that already contains them"""
+"""nobody's invoice: a report that groups by provider or issuer shows these rows apart from the bill
+that already contains them"""
 SERVICES = {
     True: ("Checkpoint storage", "Storage", "Other (Storage)"),
     False: ("Checkpoint compute", "Compute", "Other (Compute)"),
 }
-"""by whether it is in a drive or a storage system; the specification wants one category for one service"""
+"""by whether it is in a drive or a storage system; the specification wants one category for one
+service"""
 
 
 def _json(pairs: dict[str, str | float | bool]) -> str:
@@ -140,7 +145,8 @@ def sku_of(component: Component) -> str:
 
 
 def tags_of(statement: Statement, component: Component) -> str:
-    """The user's own tags as they are; ours under a prefix, which the specification asks of a provider and keeps the two from meeting."""
+    """The user's own tags as they are; ours under a prefix, which the specification asks of a
+    provider and keeps the two from meeting."""
     subject = statement.subject
     ours: dict[str, str | bool | None] = {
         "inventory_treatment": statement.boundary.inventory_treatment,
@@ -171,7 +177,8 @@ def tags_of(statement: Statement, component: Component) -> str:
 
 
 def rates_of(statement: Statement, component: Component) -> str:
-    """What turns its kWh and GPU-hours into kgCO2e and dollars, with sources. What those themselves rest on would not fit into a cell."""
+    """What turns its kWh and GPU-hours into kgCO2e and dollars, with sources. What those themselves
+    rest on would not fit into a cell."""
     used = [
         {name for field in fields for name in getattr(component, field).factors}
         for fields in (RATED, ("energy", "gpu_time_lost"))
@@ -196,7 +203,9 @@ def words_of(
         "ChargeCategory": "Usage",
         "ChargeClass": None,
         "ChargeFrequency": "Usage-Based",
-        "ChargeDescription": f"(memo) {'simulated: ' * statement.simulated}{component.label}: {subject.name}",
+        "ChargeDescription": (
+            f"(memo) {'simulated: ' * statement.simulated}{component.label}: {subject.name}"
+        ),
         "InvoiceId": None,
         "CommitmentDiscountStatus": None,
         "PricingCurrency": statement.currency,

@@ -1,4 +1,5 @@
-"""Which exports there are, what each is for, and how its reader proves it. Each is one module with `export(document)`."""
+"""Which exports there are, what each is for, and how its reader proves it. Each is one module with
+`export(document)`."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class Format(NamedTuple):
     summed: bool = False
     """its readers add up what they are given"""
     past: bool = False
-    """takes nothing of days to come: Prometheus with samples of next month in it drops all that it scrapes until then"""
+    """takes nothing of days to come: Prometheus with samples of next month in it drops all that it
+    scrapes until then"""
 
 
 FORMATS = {
@@ -156,7 +158,8 @@ def format_named(name: str) -> Format:
 
 
 def exported(document: StatementDocument, name: str) -> Files:
-    """The files of an export, by name. Raises InputError where the statement lacks what the format cannot do without."""
+    """The files of an export, by name. Raises InputError where the statement lacks what the format
+    cannot do without."""
     wanted = format_named(name)
     if not document.statements:
         raise InputError("holds no statement", where=wanted.id)
@@ -188,8 +191,11 @@ def _refuse_what_is_to_come(document: StatementDocument, wanted: Format) -> None
         if over > now:
             earlier = (utc(s.period_start or "") - (over - now)).date()
             raise InputError(
-                f"{wanted.title} is for what has been, and {s.subject.name} is over on {over.date()} only: whoever has "
-                f"samples of days to come drops what is measured until then; this statement is of {now.date()}",
+                f"{wanted.title} is for what has been, and {s.subject.name} is over on"
+                f" {over.date()} only: whoever has samples of days to come drops what is measured"
+                f" until then; this statement is of {now.date()}",
                 where=f"--to {wanted.id}",
-                remedy=f"export it after that day, or let it begin earlier: --start {earlier}T00:00Z",
+                remedy=(
+                    f"export it after that day, or let it begin earlier: --start {earlier}T00:00Z"
+                ),
             )

@@ -1,8 +1,10 @@
-"""github-action-benchmark: an array for its tool `customSmallerIsBetter`, one entry a figure, for charts that go from commit to commit.
+"""github-action-benchmark: an array for its tool `customSmallerIsBetter`, one entry a figure, for
+charts that go from commit to commit.
 
-The action joins the points of a chart by `name`. So a name says what was asked about, and has neither the run's id, which changes with the
-inputs, nor a recording's name, which has its date; both are in `extra`. It shows `range` as it stands. An entry without a value would break
-its chart: what is unknown has no entry.
+The action joins the points of a chart by `name`. So a name says what was asked about, and has
+neither the run's id, which changes with the inputs, nor a recording's name, which has its date;
+both are in `extra`. It shows `range` as it stands. An entry without a value would break its chart:
+what is unknown has no entry.
 """
 
 from __future__ import annotations
@@ -41,7 +43,8 @@ def export(document: StatementDocument) -> Files:
         entries += _entries(s, name, document.tool.version)
     if not entries:
         raise InputError(
-            "no energy, GPU time, cost or emissions are known, and the action refuses an empty list",
+            "no energy, GPU time, cost or emissions are known, and the action refuses an empty"
+            " list",
             where="--to github-benchmark",
             remedy="give what is unknown: the statement's warnings name it",
         )
@@ -85,7 +88,8 @@ def _entry(name: str, quantity: Quantity, over: float, unit: str, extra: str) ->
 
 
 def _extra(s: Statement, quantity: Quantity, version: str) -> str:
-    """Lines of the point's tooltip: there is room for the site's factors, and for the number of the others."""
+    """Lines of the point's tooltip: there is room for the site's factors, and for the number of the
+    others."""
     shown = [f for f in s.factors if f.id in quantity.factors and f.id.startswith("site.")]
     sources = {
         f.id: ", ".join(
@@ -96,8 +100,14 @@ def _extra(s: Statement, quantity: Quantity, version: str) -> str:
     others = len(set(quantity.factors)) - len(shown)
     said = [
         *(["METERS WERE SIMULATED"] if s.simulated else []),
-        f"run {s.subject.run_id} ({s.subject.name}), {s.kind}, basis {quantity.basis}, method {s.method_version}, ckptcost {version}",
-        f"{s.boundary.inventory_treatment}: part of what the run's own bill and meter hold already, do not add it",
+        (
+            f"run {s.subject.run_id} ({s.subject.name}), {s.kind}, basis {quantity.basis}, method"
+            f" {s.method_version}, ckptcost {version}"
+        ),
+        (
+            f"{s.boundary.inventory_treatment}: part of what the run's own bill and meter hold"
+            " already, do not add it"
+        ),
         *([f"period {s.period_start} to {s.period_end}"] if s.period_start else []),
         *(
             [f"grid zone {s.subject.grid_zone}, its factor of {METHODS[s.grid_method]}"]

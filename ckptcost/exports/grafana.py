@@ -1,9 +1,11 @@
-"""A Grafana dashboard, beside Prometheus rules, over the names in `metric_names`. They rest on names alone: the same for every statement.
+"""A Grafana dashboard, beside Prometheus rules, over the names in `metric_names`. They rest on
+names alone: the same for every statement.
 
-Queries use windows that are written out or chosen (`$__range`, `$window`), never one that follows the screen's width, because a window
-shorter than the scrape interval shows nothing. A run's figures may be scraped from several places, or have changed their basis: the largest
-copy counts, copies are never added. The types of the dashboard are checked against Grafana's own and every query is run on a real
-Prometheus; how Grafana draws it is untested.
+Queries use windows that are written out or chosen (`$__range`, `$window`), never one that follows
+the screen's width, because a window shorter than the scrape interval shows nothing. A run's figures
+may be scraped from several places, or have changed their basis: the largest copy counts, copies are
+never added. The types of the dashboard are checked against Grafana's own and every query is run on
+a real Prometheus; how Grafana draws it is untested.
 """
 
 from __future__ import annotations
@@ -25,15 +27,27 @@ SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 Json = dict[str, Any]
 REDUCED = {"calcs": ["lastNotNull"], "values": False, "fields": ""}
 LEGEND = {"showLegend": True, "displayMode": "list", "placement": "bottom", "calcs": []}
-MEMO = "A memo item: this energy, money and carbon are already inside the facility's own meter and bills. Do not add it to an inventory."
-_CAME_OUT = "The second figure of each run is that factor as it came out, gCO2e per kWh; the table 'Factors' has its source."
+MEMO = (
+    "A memo item: this energy, money and carbon are already inside the facility's own meter and"
+    " bills. Do not add it to an inventory."
+)
+_CAME_OUT = (
+    "The second figure of each run is that factor as it came out, gCO2e per kWh; the table"
+    " 'Factors' has its source."
+)
 WHY = {
-    "emissions_location_kg": "Factor: the grid's average where the run was (site.grid_location), of each hour where that is known. "
-    f"{_CAME_OUT} Never add the market-based figure.",
-    "emissions_market_kg": f"Factor: that of the electricity bought (site.grid_market, from contracts). {_CAME_OUT} "
-    "No contracts known, no figure. Never add the location-based figure.",
-    "embodied_kg": "Factor: making the hardware, shared over its life (cluster.gpu_embodied), for the GPU time lost. "
-    "In no emissions figure.",
+    "emissions_location_kg": (
+        "Factor: the grid's average where the run was (site.grid_location), of each hour where"
+        f" that is known. {_CAME_OUT} Never add the market-based figure."
+    ),
+    "emissions_market_kg": (
+        f"Factor: that of the electricity bought (site.grid_market, from contracts). {_CAME_OUT} "
+        "No contracts known, no figure. Never add the location-based figure."
+    ),
+    "embodied_kg": (
+        "Factor: making the hardware, shared over its life (cluster.gpu_embodied), for the GPU time"
+        " lost. In no emissions figure."
+    ),
 }
 ABOUT = """**What checkpoints and failures cost these runs**, beside the same work with no checkpoints and no failures.
 
@@ -290,7 +304,8 @@ def _over_time(shown: Shown, place: Sequence[int]) -> Json:
 
 
 def _table(title: str, place: Sequence[int], columns: Mapping[str, str]) -> Json:
-    """One query a column; Grafana joins them where their labels agree, and hides what is only a 1 beside labels."""
+    """One query a column; Grafana joins them where their labels agree, and hides what is only a 1
+    beside labels."""
     targets = [
         _target(chr(ord("A") + at), expr, shape="table") for at, expr in enumerate(columns.values())
     ]

@@ -1,7 +1,8 @@
-"""What a dashboard and rules ask Prometheus: queries over the names in `metric_names`, each figure in the unit that people read.
+"""What a dashboard and rules ask Prometheus: queries over the names in `metric_names`, each figure
+in the unit that people read.
 
-A sum is of one family, and location- and market-based carbon are two, so no query adds them. Of a figure that several places serve, or
-that changed its basis, the largest copy counts.
+A sum is of one family, and location- and market-based carbon are two, so no query adds them. Of a
+figure that several places serve, or that changed its basis, the largest copy counts.
 """
 
 from __future__ import annotations
@@ -28,13 +29,17 @@ class Shown(NamedTuple):
     """energy times a factor"""
 
     def joined(self, change: str, where: str, by: str) -> str:
-        """Its counters after `change`, one copy of each, added up. Saves have no component: the label is then empty for all.
+        """Its counters after `change`, one copy of each, added up. Saves have no component: the
+        label is then empty for all.
 
         >>> SHOWN["gpu_hours_lost"].joined("increase([1d])", "", "run")
         'sum by (run) (max by (run, run_id, component) (increase(ckptcost_gpu_lost_seconds_total[1d]))) / 3600'
         """
         series = self.family.sample + (f"{{{where}}}" if where else "")
-        total = f"sum by ({by}) (max by (run, run_id, component) ({change.replace('([', f'({series}[')}))"
+        total = (
+            f"sum by ({by}) (max by (run, run_id, component)"
+            f" ({change.replace('([', f'({series}[')}))"
+        )
         return total if self.divisor == 1 else f"{total} / {self.divisor:.0f}"
 
 
@@ -90,13 +95,17 @@ def bound(shown: Shown, end: Literal["low", "high"]) -> str:
 
 def share() -> str:
     lost = total(SHOWN["gpu_hours_lost"], "run, run_id").replace(f" / {HOUR_S:.0f}", "")
-    return f"{lost} / ({labels(names.ACCELERATORS, 'run, run_id')} * {labels(names.RUN_LENGTH, 'run, run_id')} > 0)"
+    return (
+        f"{lost} / ({labels(names.ACCELERATORS, 'run, run_id')} *"
+        f" {labels(names.RUN_LENGTH, 'run, run_id')} > 0)"
+    )
 
 
 def about() -> str:
     return labels(
         names.STATEMENT,
-        "run, run_id, kind, simulated, tier, site, grid_zone, grid_method, method_version, inventory_treatment",
+        "run, run_id, kind, simulated, tier, site, grid_zone, grid_method, method_version,"
+        " inventory_treatment",
     )
 
 

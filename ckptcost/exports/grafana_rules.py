@@ -1,4 +1,5 @@
-"""Prometheus rules over the queries of `grafana_queries`: recorded figures in the units that people read, and one alert."""
+"""Prometheus rules over the queries of `grafana_queries`: recorded figures in the units that people
+read, and one alert."""
 
 from __future__ import annotations
 
@@ -15,9 +16,15 @@ Json = dict[str, Any]
 
 def rules() -> Iterator[str]:
     """The rules file. JSON's quoting is YAML's too, so only the outline is YAML's own."""
-    units = f"kWh = joules / {KWH_J:.0f}, GPU-hours = seconds / {HOUR_S:.0f}, kg = grams / {names.KG_G:.0f}"
+    units = (
+        f"kWh = joules / {KWH_J:.0f}, GPU-hours = seconds / {HOUR_S:.0f}, kg = grams /"
+        f" {names.KG_G:.0f}"
+    )
     yield f"# {units}. Location- and market-based carbon: never add the two.\n"
-    yield "# An interval below Prometheus' look-back of 5 minutes, or the recorded lines would have gaps.\n"
+    yield (
+        "# An interval below Prometheus' look-back of 5 minutes, or the recorded lines would have"
+        " gaps.\n"
+    )
     yield "groups:\n"
     for group in _groups():
         yield f"  - name: {group['name']}\n    interval: {group['interval']}\n    rules:\n"
@@ -60,8 +67,14 @@ def _groups() -> list[Json]:
         "for": "1h",
         "labels": {"severity": "warning"},
         "annotations": {
-            "summary": "{{ $labels.run }} lost {{ $value | humanizePercentage }} of a day's GPU time to checkpoints and failures",
-            "description": "More than a tenth. See the dashboard 'Checkpoint costs' for the components; change the share to suit.",
+            "summary": (
+                "{{ $labels.run }} lost {{ $value | humanizePercentage }} of a day's GPU time to"
+                " checkpoints and failures"
+            ),
+            "description": (
+                "More than a tenth. See the dashboard 'Checkpoint costs' for the components; change"
+                " the share to suit."
+            ),
         },
     }
     groups = (

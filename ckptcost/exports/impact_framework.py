@@ -1,19 +1,25 @@
-"""GSF Impact Framework: a manifest from which `if-run` computes the carbon itself, out of our energies and grid factors.
+"""GSF Impact Framework: a manifest from which `if-run` computes the carbon itself, out of our
+energies and grid factors.
 
-One group a statement, in it one child a component of the marginal ledger, one input a row of its series. What if-run 1.1.0 does shapes it:
+One group a statement, in it one child a component of the marginal ledger, one input a row of its
+series. What if-run 1.1.0 does shapes it:
 
 * It adds up the nth outputs of a group's children, whatever their times are, and drops what lies beyond the first child's. So the children
-  of a group all have the same times; where a component has no row, it has 0 kWh there, since its rows add up to it.
+  of a group all have the same times; where a component has no row, it has 0 kWh there, since its
+  rows add up to it.
 * It adds up whatever lies below one node, and statements may be alternatives. So the tree of several begins with a child without outputs,
   after which if-run has no sum for the whole.
 * Its Sci takes no interval below 1 s. A shorter row is merged into the next (the last one into the one before), in all children of the
-  group alike: energies added, intensities weighted by them, so that the carbon stays. A statement shorter than that is left out.
+  group alike: energies added, intensities weighted by them, so that the carbon stays. A statement
+  shorter than that is left out.
 * Sci divides row by row, and the mean of rows is no ratio of totals. So each row is divided by the count of the whole run and the rows are
-  summed: carbon over count. A count of 0 would give the carbon itself; there is no SCI then, and none where embodied carbon is not known.
+  summed: carbon over count. A count of 0 would give the carbon itself; there is no SCI then, and
+  none where embodied carbon is not known.
 * It evaluates texts among the inputs as arithmetic. So inputs hold numbers and a timestamp, and names are keys of the tree.
 
-A component whose energy or grid factor is not known is left out, and the description says so. Market-based figures are not in the file: SCI
-(ISO/IEC 21031) takes location-based or marginal factors only.
+A component whose energy or grid factor is not known is left out, and the description says so.
+Market-based figures are not in the file: SCI (ISO/IEC 21031) takes location-based or marginal
+factors only.
 """
 
 from __future__ import annotations
@@ -111,7 +117,9 @@ def export(document: StatementDocument) -> Files:
         raise InputError(
             f"no component has dates, energy and a grid factor ({why})",
             where="--to impact-framework",
-            remedy="give what is unknown, e.g. a grid with --grid or --set site.grid_location=380g/kWh",
+            remedy=(
+                "give what is unknown, e.g. a grid with --grid or --set site.grid_location=380g/kWh"
+            ),
         )
     return {"manifest.yaml": _pieces(document, groups, told)}
 
@@ -156,7 +164,8 @@ def _group(s: Statement) -> Group:
 
 
 def _slots(series: Series, at: list[int]) -> tuple[list[str], list[float], dict[str, int]]:
-    """Times that all children of a group share, none shorter than a second where there is a longer neighbour; and where each row goes."""
+    """Times that all children of a group share, none shorter than a second where there is a longer
+    neighbour; and where each row goes."""
     length: dict[str, float] = {}
     for n in at:
         if length.get(series.start[n], 0.0) < series.duration_s[n]:
@@ -216,7 +225,9 @@ def _pieces(document: StatementDocument, groups: list[Group], told: list[Group])
     name = told[0].statement.subject.name if len(groups) == 1 else f"{len(groups)} statements"
     yield f"name: {_quoted(f'ckptcost: {name}')}\n"
     yield f"description: {_quoted(_description(document, groups, whole, units))}\n"
-    yield 'tags: {kind: "memo_item", category: "what checkpoints and failures add to AI training"}\n'
+    yield (
+        'tags: {kind: "memo_item", category: "what checkpoints and failures add to AI training"}\n'
+    )
     metrics = [
         "energy",
         "carbon-operational",
@@ -227,7 +238,11 @@ def _pieces(document: StatementDocument, groups: list[Group], told: list[Group])
     ]
     yield f"aggregation: {{metrics: [{', '.join(metrics)}], type: both}}\n"
     yield _PLUGINS + "".join(_SCI.replace("UNIT", unit) for unit in units)
-    yield f"tree:\n  pipeline: {{compute: [{', '.join(['operational', 'carbon', *(f'sci-per-{unit}' for unit in units)])}]}}\n  children:\n"
+    yield (
+        "tree:\n  pipeline: {compute:"
+        f" [{', '.join(['operational', 'carbon', *(f'sci-per-{unit}' for unit in units)])}]}}\n "
+        " children:\n"
+    )
     if len(told) > 1:
         yield f"    {_quoted(NO_SUM)}: {{pipeline: {{compute: []}}, outputs: []}}\n"
     seen: set[str] = set()
@@ -256,27 +271,42 @@ def _description(
 ) -> str:
     says = [
         f"What checkpoints and failures add to training, by ckptcost {document.tool.version}.",
-        "Memo items: these kWh already sit in the facility's meter, do not add them to an inventory.",
+        (
+            "Memo items: these kWh already sit in the facility's meter, do not add them to an"
+            " inventory."
+        ),
         "energy in kWh, grid/carbon-intensity in gCO2e/kWh, location-based, carbon in gCO2e.",
-        "Market-based figures are not here: SCI (ISO/IEC 21031) takes location-based or marginal factors only.",
-        "Under 'statement' and 'component' stand our own figures, to compare with what if-run computes; low and high with them.",
+        (
+            "Market-based figures are not here: SCI (ISO/IEC 21031) takes location-based or"
+            " marginal factors only."
+        ),
+        (
+            "Under 'statement' and 'component' stand our own figures, to compare with what if-run"
+            " computes; low and high with them."
+        ),
     ]
     if len(groups) > 1:
         says.append("Statements may be alternatives: there is no sum over them.")
     if not whole:
         says.append(
-            "Where a child has no carbon-embodied, it is not known: its carbon is the operational alone, and there is no SCI."
+            "Where a child has no carbon-embodied, it is not known: its carbon is the operational"
+            " alone, and there is no SCI."
         )
     elif units:
         says.append(
-            "sci is of what checkpoints and failures add, from totals: each row over the count of the whole run, rows summed."
+            "sci is of what checkpoints and failures add, from totals: each row over the count of"
+            " the whole run, rows summed."
         )
     for group in groups:
         s = group.statement
-        how = f"{s.kind}{', METERS WERE SIMULATED' if s.simulated else ''}, {s.how}; method {s.method_version}"
+        how = (
+            f"{s.kind}{', METERS WERE SIMULATED' if s.simulated else ''}, {s.how}; method"
+            f" {s.method_version}"
+        )
         ends = f"counterfactual: {s.boundary.counterfactual}; low and high: {s.uncertainty}"
         says.append(
-            f"{s.subject.run_id} ({s.subject.name}): {how}; {ends}; left out: {', '.join(group.left_out) or 'nothing'}."
+            f"{s.subject.run_id} ({s.subject.name}): {how}; {ends}; left out:"
+            f" {', '.join(group.left_out) or 'nothing'}."
         )
     return " ".join(says)
 

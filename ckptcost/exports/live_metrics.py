@@ -1,7 +1,9 @@
-"""A run that goes on as Prometheus metrics, for whoever scrapes it: text 0.0.4, or OpenMetrics for who prefers that. No timestamps.
+"""A run that goes on as Prometheus metrics, for whoever scrapes it: text 0.0.4, or OpenMetrics for
+who prefers that. No timestamps.
 
-These are what meters read, at the node, of everything that it does; what checkpoints cost, priced, is in the statement's metrics. So they
-have names of their own, and nothing here is to be added to anything there.
+These are what meters read, at the node, of everything that it does; what checkpoints cost, priced,
+is in the statement's metrics. So they have names of their own, and nothing here is to be added to
+anything there.
 """
 
 from __future__ import annotations
@@ -150,8 +152,9 @@ class Sample(NamedTuple):
 
 
 class Highest:
-    """Counters as they were told before. What a later reading takes back of an estimate is not taken back here: Prometheus would take a
-    counter that falls for one that began anew, and count all of it twice."""
+    """Counters as they were told before. What a later reading takes back of an estimate is not
+    taken back here: Prometheus would take a counter that falls for one that began anew, and count
+    all of it twice."""
 
     def __init__(self) -> None:
         self._told: dict[tuple[Family, str], float] = {}
@@ -190,7 +193,8 @@ def text(samples: Iterable[Sample], flavour: Flavour) -> str:
 
 
 def samples_of(counters: Counters, name: str) -> Iterator[Sample]:
-    """All that is told, NaN where it is not known. `name` is what people call the run; paths are nobody's business."""
+    """All that is told, NaN where it is not known. `name` is what people call the run; paths are
+    nobody's business."""
     run = {"run": name, "run_id": counters.run} | (
         {"simulated": "true"} if counters.simulated else {}
     )
@@ -233,7 +237,8 @@ def _of_host(host: HostCounters, who: dict[str, str]) -> Iterator[Sample]:
 
 
 def _of_saves(saves: Saves, mine: str, gpus: float) -> Iterator[Sample]:
-    """Where there was no save, none has cost anything, which is known; where there were some and nobody says what, it is not."""
+    """Where there was no save, none has cost anything, which is known; where there were some and
+    nobody says what, it is not."""
     counts = (
         (STARTED, saves.started),
         (FINISHED, saves.finished),
@@ -246,11 +251,13 @@ def _of_saves(saves: Saves, mine: str, gpus: float) -> Iterator[Sample]:
     yield Sample(
         GPU_SECONDS,
         mine,
-        math.nan
-        if math.isnan(gpus)
-        else saves.gpu_s
-        if saves.stalls or not saves.started
-        else math.nan,
+        (
+            math.nan
+            if math.isnan(gpus)
+            else saves.gpu_s
+            if saves.stalls or not saves.started
+            else math.nan
+        ),
     )
     yield Sample(BYTES, mine, saves.bytes if saves.sizes or not saves.started else math.nan)
     if last := saves.last:
@@ -261,7 +268,8 @@ def _of_saves(saves: Saves, mine: str, gpus: float) -> Iterator[Sample]:
 
 
 def flavour_for(accept: str) -> Flavour:
-    """By a request's Accept header: OpenMetrics for who asks for it by name, and no less than for plain text.
+    """By a request's Accept header: OpenMetrics for who asks for it by name, and no less than for
+    plain text.
 
     >>> flavour_for("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"), flavour_for("*/*")
     ('openmetrics', 'prometheus')

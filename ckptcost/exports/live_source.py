@@ -11,9 +11,11 @@ from ckptcost.jobs.live_counters import LiveCounters
 from ckptcost.runs.follow import follow
 
 POLL_S = 5.0
-"""how often files are looked at where nobody asks, so that who asks after hours does not wait for hours of lines"""
+"""how often files are looked at where nobody asks, so that who asks after hours does not wait for
+hours of lines"""
 PATIENCE_S = 3.0
-"""for files, which may lie on a storage that hangs; then what is known is told, and how old it is"""
+"""for files, which may lie on a storage that hangs; then what is known is told, and how old it
+is"""
 _FOREVER = 1 << 62
 
 
@@ -112,7 +114,8 @@ class LiveSource:
                 raise Unreadable("the run is being read for the first time; ask again")
 
     def _gone(self) -> str:
-        """Why the files are no longer those that were read: they are open, and would be told of for ever."""
+        """Why the files are no longer those that were read: they are open, and would be told of for
+        ever."""
         now = _identity(self._path)
         if now is None:
             return "the run is gone: its folder or file was removed"

@@ -1,7 +1,8 @@
-"""What ckptcost's Prometheus metrics are called, in base units, and how a line of them is written: one place for all that speak of them.
+"""What ckptcost's Prometheus metrics are called, in base units, and how a line of them is written:
+one place for all that speak of them.
 
-A counter holds what one component of one run has cost since that run began; nothing known, no series. A label's values are few: a run, a
-component, how the figure is known - never a checkpoint.
+A counter holds what one component of one run has cost since that run began; nothing known, no
+series. A label's values are few: a run, a component, how the figure is known - never a checkpoint.
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ class Family(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """A quantity of the statement as a family, and how many of its unit are one of the statement's."""
+    """A quantity of the statement as a family, and how many of its unit are one of the
+    statement's."""
 
     family: Family
     scale: float
@@ -65,13 +67,15 @@ COST = Family(
 LOCATION = Family(
     "ckptcost_emissions_location_grams",
     "counter",
-    f"gCO2e of that energy, location-based, without embodied carbon. Market-based is the same energy again: never add it. {_MEMO}",
+    "gCO2e of that energy, location-based, without embodied carbon. Market-based is the same"
+    f" energy again: never add it. {_MEMO}",
     "grams",
 )
 MARKET = Family(
     "ckptcost_emissions_market_grams",
     "counter",
-    f"gCO2e of that energy, market-based, without embodied carbon. Location-based is the same energy again: never add it. {_MEMO}",
+    "gCO2e of that energy, market-based, without embodied carbon. Location-based is the same"
+    f" energy again: never add it. {_MEMO}",
     "grams",
 )
 EMBODIED = Family(
@@ -89,7 +93,8 @@ QUANTITIES: Mapping[str, Counted] = {
     "gpu_time_lost": Counted(GPU_SECONDS, HOUR_S),
     "cost": Counted(COST, 1.0),
 }
-"""By the statement's names. Location and market are families of their own, not labels of one: a plain sum cannot add them up."""
+"""By the statement's names. Location and market are families of their own, not labels of one: a
+plain sum cannot add them up."""
 
 UNKNOWN = Family(
     "ckptcost_component_unknown",
@@ -126,7 +131,8 @@ ACCELERATORS = Family(
 
 
 def bound(family: Family, end: Literal["low", "high"], of: Literal["component", "run"]) -> Family:
-    """The low or high end of a counter's last value. Ends do not add up, so the run's is a family of its own.
+    """The low or high end of a counter's last value. Ends do not add up, so the run's is a family
+    of its own.
 
     >>> bound(ENERGY, "low", "component").name, bound(ENERGY, "high", "run").name, bound(GPU_SECONDS, "low", "run").name
     ('ckptcost_energy_low_joules', 'ckptcost_run_energy_high_joules', 'ckptcost_run_gpu_lost_low_seconds')
@@ -177,7 +183,8 @@ _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")
 
 
 def labels(pairs: Labels) -> str:
-    r"""A sample's labels. An unknown one is left out, which to Prometheus is the same as an empty one.
+    r"""A sample's labels. An unknown one is left out, which to Prometheus is the same as an empty
+    one.
 
     >>> labels({"run": 'a "b"', "zone": None})
     '{run="a \\"b\\""}'
@@ -187,14 +194,16 @@ def labels(pairs: Labels) -> str:
 
 
 def escaped(value: str) -> str:
-    """A label's value. Control characters, which end the text for some readers, become a replacement character."""
+    """A label's value. Control characters, which end the text for some readers, become a
+    replacement character."""
     return (
         _CONTROL.sub("\ufffd", value).replace("\\", "\\\\").replace("\n", "\\n").replace('"', '\\"')
     )
 
 
 def number(value: float) -> str:
-    """Twelve significant digits: rounding noise in the last bits would look like a change to readers that compare text.
+    """Twelve significant digits: rounding noise in the last bits would look like a change to
+    readers that compare text.
 
     >>> number(0.1 + 0.2), number(4321800000.0), number(0.0)
     ('0.3', '4321800000', '0')

@@ -1,8 +1,9 @@
-"""A run's metrics over HTTP: it tells what the run's files say, takes nothing in, and opens no file that a request names.
+"""A run's metrics over HTTP: it tells what the run's files say, takes nothing in, and opens no file
+that a request names.
 
-It listens on this machine alone unless another address is asked for. A page of another site, opened in a browser here, could be given this
-machine's address by its name server; so every request must then name this machine. Connections are few and short: who is slow is cut off,
-and holds nobody up.
+It listens on this machine alone unless another address is asked for. A page of another site, opened
+in a browser here, could be given this machine's address by its name server; so every request must
+then name this machine. Connections are few and short: who is slow is cut off, and holds nobody up.
 """
 
 from __future__ import annotations
@@ -192,7 +193,8 @@ class _Handler(BaseHTTPRequestHandler):
         source = self.server.source
         self._answer(
             HTTPStatus.OK,
-            f"ckptcost {__version__}: metrics of the run {source.name} ({source.run}) are at /metrics\n",
+            f"ckptcost {__version__}: metrics of the run {source.name} ({source.run}) are at"
+            " /metrics\n",
         )
 
     def _names_us(self) -> bool:

@@ -1,7 +1,8 @@
 """Hugging Face model card: `co2_eq_emissions` in a YAML block, and a section for people.
 
-The field means the whole training (https://huggingface.co/docs/hub/model-cards-co2), and a statement holds what checkpoints and failures
-add to one. So there is a card only where the statement's meters tell the energy of the whole time, times PUE where it is known, times the
+The field means the whole training (https://huggingface.co/docs/hub/model-cards-co2), and a
+statement holds what checkpoints and failures add to one. So there is a card only where the
+statement's meters tell the energy of the whole time, times PUE where it is known, times the
 location-based factor of the grid. Nothing is counted twice:
 
 * the node's own meter alone, where it was read all the time: it has fans, network cards and losses too, and the hosts' lines rest on it;
@@ -10,8 +11,8 @@ location-based factor of the grid. Nothing is counted twice:
 
 All must have been read all the time, on all accelerators and hosts of the run.
 
-`training_type` is written where a tag of that name says it: pre-training or fine-tuning. Embodied carbon is in no emissions figure, and
-market-based figures are not in the field.
+`training_type` is written where a tag of that name says it: pre-training or fine-tuning. Embodied
+carbon is in no emissions figure, and market-based figures are not in the field.
 """
 
 from __future__ import annotations
@@ -32,7 +33,10 @@ from ckptcost.report.statement import Measurement, Statement, StatementDocument
 GRAMS = 1000.0
 COVERED = 0.99
 """share of the time that a meter has to have been read"""
-MEANS = "co2_eq_emissions means the whole training, and this statement has only what checkpoints and failures add"
+MEANS = (
+    "co2_eq_emissions means the whole training, and this statement has only what checkpoints and"
+    " failures add"
+)
 
 
 class Whole(NamedTuple):
@@ -179,7 +183,10 @@ def _lines(whole: Whole) -> Iterator[str]:
     s = whole.statement
     if s.simulated:
         yield "**SIMULATED: no machine was measured for this.**"
-    yield f"Run: {plain(s.subject.name)} ({plain(s.subject.run_id)}), {s.kind}, method {plain(s.method_version)}"
+    yield (
+        f"Run: {plain(s.subject.name)} ({plain(s.subject.run_id)}), {s.kind}, method"
+        f" {plain(s.method_version)}"
+    )
     metered = (
         f"{number(whole.metered_kwh)} kWh metered by {plain(', '.join(m.id for m in whole.parts))}"
     )
@@ -192,7 +199,10 @@ def _lines(whole: Whole) -> Iterator[str]:
     kg = f"{number(whole.grams / GRAMS)} kgCO2e, of {METHODS[s.grid_method]}"
     yield f"Emissions of the whole run, location-based: {kg}; embodied carbon is not among them"
     yield from _added(whole)
-    yield "Memo item: the checkpoints' energy is part of the run's and already sits in the facility's meter; do not add it to an inventory"
+    yield (
+        "Memo item: the checkpoints' energy is part of the run's and already sits in the facility's"
+        " meter; do not add it to an inventory"
+    )
 
 
 def _added(whole: Whole) -> Iterator[str]:
@@ -210,7 +220,10 @@ def _added(whole: Whole) -> Iterator[str]:
     yield f"Of these, checkpoints and failures: {number(added)} kWh{of} at the nodes{without}"
     beyond = [c.energy.value for c in s.marginal() if c.boundary != "node" and c.energy.value]
     if beyond:
-        yield f"Outside the metered nodes: {number(sum(beyond))} kWh more for checkpoints, in neither figure above"
+        yield (
+            f"Outside the metered nodes: {number(sum(beyond))} kWh more for checkpoints, in neither"
+            " figure above"
+        )
 
 
 def _number(value: float) -> str:

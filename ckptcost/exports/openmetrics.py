@@ -1,8 +1,9 @@
-"""OpenMetrics text with timestamps: the samples of `prometheus` over time, for `promtool tsdb create-blocks-from openmetrics`.
+"""OpenMetrics text with timestamps: the samples of `prometheus` over time, for `promtool tsdb
+create-blocks-from openmetrics`.
 
-Counters begin with 0 at the run's start and have a sample at each row's end, so that the increase over any whole rows is what those rows
-cost. A row of which nothing is known has no sample. Where only a sum is known (no rows, or none that add up to it), it goes evenly from
-start to end.
+Counters begin with 0 at the run's start and have a sample at each row's end, so that the increase
+over any whole rows is what those rows cost. A row of which nothing is known has no sample. Where
+only a sum is known (no rows, or none that add up to it), it goes evenly from start to end.
 """
 
 from __future__ import annotations
@@ -76,7 +77,8 @@ class _History:
             return np.array(when, np.int64), np.full(len(when), sample.value)
         if sample.value < 0:
             raise InputError(
-                f"{sample.family.sample}{sample.labels} is {sample.value:g}, and a counter cannot fall",
+                f"{sample.family.sample}{sample.labels} is {sample.value:g}, and a counter cannot"
+                " fall",
                 where="openmetrics",
             )
         rows = self._rows.get(sample.component) if sample.what else None
@@ -94,10 +96,12 @@ class _History:
         before = np.concatenate([[self.begin], rows.end[:-1]])[known]
         start, end = rows.start[known], rows.end[known]
         grown = np.concatenate([[0.0], np.cumsum(amounts[known])])
-        # a row below zero (a saving) is taken off what came before it: readers take a counter that falls for one that began anew
+        # a row below zero (a saving) is taken off what came before it: readers take a counter that
+        # falls for one that began anew
         grown = np.maximum(np.minimum.accumulate(grown[::-1])[::-1], 0.0)
-        # held until the row begins, or its amount would seem to have come evenly since the row before it; a row that is there and
-        # unknown is bridged instead, for a flat line would say nought
+        # held until the row begins, or its amount would seem to have come evenly since the row
+        # before it; a row that is there and unknown is bridged instead, for a flat line would say
+        # nought
         held = start - before > 1
         when = np.concatenate([[self.begin], end, start[held]])
         value = np.concatenate([grown, grown[:-1][held]])

@@ -1,9 +1,11 @@
-"""OTLP metrics as lines of JSON: counters that grow over the run, for an OpenTelemetry collector's file receiver or its HTTP receiver.
+"""OTLP metrics as lines of JSON: counters that grow over the run, for an OpenTelemetry collector's
+file receiver or its HTTP receiver.
 
-Each line is one ExportMetricsServiceRequest, as the file receiver reads it and `POST /v1/metrics` takes it; both have a limit, the former
-of 1 MiB a line (its max_log_size) unless told otherwise. A long statement is several lines. Points are at the ends of rows: the sum since
-the run began; a row of which nothing is known has none. Only the marginal ledger is here: receivers add up whatever they get. A factor's
-source and a figure's range have no place in this format; they are in the statement.
+Each line is one ExportMetricsServiceRequest, as the file receiver reads it and `POST /v1/metrics`
+takes it; both have a limit, the former of 1 MiB a line (its max_log_size) unless told otherwise. A
+long statement is several lines. Points are at the ends of rows: the sum since the run began; a row
+of which nothing is known has none. Only the marginal ledger is here: receivers add up whatever they
+get. A factor's source and a figure's range have no place in this format; they are in the statement.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ from ckptcost.report.statement import Series, Statement, StatementDocument, utc
 CUMULATIVE: Final = 2
 """AGGREGATION_TEMPORALITY_CUMULATIVE; OTLP's JSON has enumerations as numbers"""
 POINTS_CHARACTERS: Final = 700_000
-"""of a line's points at most; what stands around them is a third of it where every statement has one row"""
+"""of a line's points at most; what stands around them is a third of it where every statement has
+one row"""
 BLOCK: Final = 500
 """points at a time"""
 
@@ -39,8 +42,14 @@ class Metric(NamedTuple):
     """of a component"""
 
 
-LOCATION: Final = "Emissions of that electricity, location-based; market-based are the same emissions said otherwise: never add them."
-MARKET: Final = "Emissions of that electricity, market-based; location-based are the same emissions said otherwise: never add them."
+LOCATION: Final = (
+    "Emissions of that electricity, location-based; market-based are the same emissions said"
+    " otherwise: never add them."
+)
+MARKET: Final = (
+    "Emissions of that electricity, market-based; location-based are the same emissions said"
+    " otherwise: never add them."
+)
 METRICS: Final = (
     Metric(
         "ckptcost.energy", "J", "Electricity that checkpoints cost.", KWH_J, "energy_kwh", "energy"

@@ -1,4 +1,5 @@
-"""The tables of the Data Package as Parquet: typed columns, their unit and meaning in the schema. Needs pyarrow, imported only here.
+"""The tables of the Data Package as Parquet: typed columns, their unit and meaning in the schema.
+Needs pyarrow, imported only here.
 
 The same statement gives the same bytes, as long as pyarrow is the same. What is unknown is null.
 """

@@ -1,7 +1,9 @@
-"""Prometheus text, version 0.0.4, for node_exporter's textfile collector: what each run has cost, without timestamps.
+"""Prometheus text, version 0.0.4, for node_exporter's textfile collector: what each run has cost,
+without timestamps.
 
-With timestamps node_exporter refuses the whole file, so history is in `openmetrics`, which writes the same samples over time. To keep a
-half-written file from being scraped, write elsewhere on the same disk and rename it to `*.prom`.
+With timestamps node_exporter refuses the whole file, so history is in `openmetrics`, which writes
+the same samples over time. To keep a half-written file from being scraped, write elsewhere on the
+same disk and rename it to `*.prom`.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ def _text(document: StatementDocument) -> Iterator[str]:
 
 
 def by_family(document: StatementDocument) -> dict[Family, list[Sample]]:
-    """All that is known, each family's samples together. Two of one name and labels would make readers refuse the file."""
+    """All that is known, each family's samples together. Two of one name and labels would make
+    readers refuse the file."""
     families: dict[Family, list[Sample]] = {}
     seen: set[tuple[str, str]] = set()
     for each in _samples(document):
@@ -116,7 +119,8 @@ def _of_run(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
 
 
 def _of_components(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
-    """The marginal ledger's components in the families that may be summed, the others in families of their own."""
+    """The marginal ledger's components in the families that may be summed, the others in families
+    of their own."""
     for component in run.components:
         marginal = component.ledger == "marginal"
         whose = {**who, "component": component.id}

@@ -1,6 +1,8 @@
-"""A statement as tidy tables, for those who want rows and columns: totals, components, intervals and factors.
+"""A statement as tidy tables, for those who want rows and columns: totals, components, intervals
+and factors.
 
-What a column is (unit, meaning, allowed words) is said once, here; how it is written, by the exports that use the tables. None = unknown.
+What a column is (unit, meaning, allowed words) is said once, here; how it is written, by the
+exports that use the tables. None = unknown.
 """
 
 from __future__ import annotations
@@ -38,7 +40,7 @@ def _words(model: Any, field: str) -> tuple[str, ...]:
     """What a field of the schema may say."""
     found = get_args(model.model_fields[field].annotation)
     return tuple(
-        word for each in found for word in (get_args(each) or (each,)) if isinstance(word, str)
+        word for each in found for word in get_args(each) or (each,) if isinstance(word, str)
     )
 
 
@@ -63,7 +65,10 @@ AMOUNTS: Final = {
     "cost": ("cost_usd", "USD", "cost"),
 }
 
-LEDGERS: Final = "Rows whose ledger is allocated are a share of what stands there anyway: never add them to the marginal ones."
+LEDGERS: Final = (
+    "Rows whose ledger is allocated are a share of what stands there anyway: never add them to the"
+    " marginal ones."
+)
 MEMO: Final = (
     "memo_item: these kWh already sit in the facility's meter, so do not add them to an inventory"
 )

@@ -1,7 +1,9 @@
-"""torch.distributed.checkpoint with a window around each save: `dcp.save` and `dcp.async_save` in their places, or `dcp.install()`.
+"""torch.distributed.checkpoint with a window around each save: `dcp.save` and `dcp.async_save` in
+their places, or `dcp.install()`.
 
-FileSystemWriter calls fsync on every file unless it is made with `sync_files=False`; then the end of the save is also the instant at
-which it is safe. Of other writers only the end of writing is known.
+FileSystemWriter calls fsync on every file unless it is made with `sync_files=False`; then the end
+of the save is also the instant at which it is safe. Of other writers only the end of writing is
+known.
 """
 
 from __future__ import annotations
@@ -25,16 +27,19 @@ def save(*args: Any, **kwargs: Any) -> Any:
 
 
 def async_save(*args: Any, **kwargs: Any) -> Any:
-    """As torch.distributed.checkpoint.async_save: training goes on when it returns, the save is written when its future is done."""
+    """As torch.distributed.checkpoint.async_save: training goes on when it returns, the save is
+    written when its future is done."""
     from torch.distributed import checkpoint
 
     return around(original_of(checkpoint.async_save), _async_plan)(*args, **kwargs)
 
 
 def install() -> bool:
-    """From now on for all who call `torch.distributed.checkpoint.save` and `.async_save` by these names, frameworks included.
+    """From now on for all who call `torch.distributed.checkpoint.save` and `.async_save` by these
+    names, frameworks included.
 
-    Not `torch.distributed.checkpoint.state_dict_saver.save`: the background thread of async_save calls that one.
+    Not `torch.distributed.checkpoint.state_dict_saver.save`: the background thread of async_save
+    calls that one.
     """
     try:
         from torch.distributed import checkpoint
@@ -105,7 +110,8 @@ def _syncs(writer: Any, path: str) -> bool | None:
 
 
 def _amount(metadata: Any, path: str, group: Any) -> tuple[int | None, int | None]:
-    """Bytes and files of this rank's, from what the save returns: no folder is searched, which thousands of ranks would do at once."""
+    """Bytes and files of this rank's, from what the save returns: no folder is searched, which
+    thousands of ranks would do at once."""
     stored = getattr(metadata, "storage_data", None)
     if not isinstance(stored, dict) or len(stored) > _MOST_ITEMS:
         return None, None

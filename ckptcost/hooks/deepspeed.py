@@ -1,6 +1,7 @@
 """DeepSpeed: `attach(engine)` puts a window around `engine.save_checkpoint`.
 
-With a checkpoint engine that writes in another process ("decoupled") the end of writing is not known here.
+With a checkpoint engine that writes in another process ("decoupled") the end of writing is not
+known here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""What a script holds of an open window: its marks, and how windows inside each other are told from windows beside each other.
+"""What a script holds of an open window: its marks, and how windows inside each other are told from
+windows beside each other.
 
-A window inside another one of the same thread or task is part of it: a trainer's save around a framework's around torch.save is one
-checkpoint, under the outermost label. Windows of several threads are apart.
+A window inside another one of the same thread or task is part of it: a trainer's save around a
+framework's around torch.save is one checkpoint, under the outermost label. Windows of several
+threads are apart.
 """
 
 from __future__ import annotations
@@ -55,7 +57,8 @@ class Handle:
     def follow(
         self, future: F, sync: bool | None = None, amount: Callable[[Any], Amount] | None = None
     ) -> F:
-        """What goes on in the background: when the future is done the save is written, and safe if the writer syncs. Returns it.
+        """What goes on in the background: when the future is done the save is written, and safe if
+        the writer syncs. Returns it.
 
         `amount` is given the future then, and says bytes and files.
         """
@@ -185,13 +188,15 @@ class Window(Handle):
 
 
 _innermost: ContextVar[ref[Window] | None] = ContextVar("ckptcost_window", default=None)
-"""the open window of this thread or task; weakly, so that one which was forgotten does not swallow all that follow"""
+"""the open window of this thread or task; weakly, so that one which was forgotten does not swallow
+all that follow"""
 
 
 def opened(
     label: object, path: object, sync: bool | None, separate: bool, how: str, of: str, by_hand: bool
 ) -> Handle:
-    """A window, told if it is a checkpoint of its own. `by_hand`: it may never be closed, so another such one is not part of it."""
+    """A window, told if it is a checkpoint of its own. `by_hand`: it may never be closed, so
+    another such one is not part of it."""
     try:
         if not sender.chosen().listening:
             return NOTHING

@@ -1,7 +1,8 @@
 """Hugging Face Trainer: `attach(trainer)`.
 
-`on_save` of its callbacks comes after the save, so the window is around `_save_checkpoint`, which writes the model, the optimizer, the
-random state and the trainer's own, and removes old checkpoints.
+`on_save` of its callbacks comes after the save, so the window is around `_save_checkpoint`, which
+writes the model, the optimizer, the random state and the trainer's own, and removes old
+checkpoints.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from ckptcost.hooks.wrapping import Plan, put
 
 
 def attach(trainer: Any) -> bool:
-    """Each checkpoint of this trainer's is a window from now on, and each of its steps is marked."""
+    """Each checkpoint of this trainer's is a window from now on, and each of its steps is
+    marked."""
 
     def plan(model: Any = None, trial: Any = None, *args: Any, **kwargs: Any) -> Plan:
         name = f"checkpoint-{trainer.state.global_step}"

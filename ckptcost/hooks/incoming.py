@@ -1,4 +1,5 @@
-"""A line that came from a training process, judged: a broken or hostile sender must not put nonsense into a run."""
+"""A line that came from a training process, judged: a broken or hostile sender must not put
+nonsense into a run."""
 
 from __future__ import annotations
 

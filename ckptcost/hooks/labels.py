@@ -1,4 +1,5 @@
-"""What a user or a framework gives as a label, a path or a number, made fit to be sent. Whatever it is, nothing here raises."""
+"""What a user or a framework gives as a label, a path or a number, made fit to be sent. Whatever it
+is, nothing here raises."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def counted(label: str) -> str:
 
 
 def path_of(given: object) -> str:
-    """An absolute path where it is one of this machine's, an address as it is; empty where it cannot be known.
+    """An absolute path where it is one of this machine's, an address as it is; empty where it
+    cannot be known.
 
     >>> path_of("/ckpt/../ckpt/step 1"), path_of("s3://bucket/step 1"), path_of(None)
     ('/ckpt/step 1', 's3://bucket/step 1', '')

@@ -1,7 +1,9 @@
-"""PyTorch Lightning: `Trainer(callbacks=[ckptcost.hooks.lightning.Callback()])`, or `attach(trainer)`.
+"""PyTorch Lightning: `Trainer(callbacks=[ckptcost.hooks.lightning.Callback()])`, or
+`attach(trainer)`.
 
-The window is around `trainer.save_checkpoint`, which all of Lightning's own callbacks call: gathering the state, writing, and the
-barrier after it. With AsyncCheckpointIO the save is written when the background thread has done it.
+The window is around `trainer.save_checkpoint`, which all of Lightning's own callbacks call:
+gathering the state, writing, and the barrier after it. With AsyncCheckpointIO the save is written
+when the background thread has done it.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ from ckptcost.hooks.wrapping import Plan, file_amount, put, take_back
 
 
 def attach(trainer: Any) -> bool:
-    """Each save of this trainer's is a window from now on, also after `fit`. Training steps are not marked; the callback does that."""
+    """Each save of this trainer's is a window from now on, also after `fit`. Training steps are not
+    marked; the callback does that."""
 
     def plan(filepath: Any, *args: Any, **kwargs: Any) -> Plan:
         def amount(_: Any) -> tuple[int | None, int | None]:
@@ -34,7 +37,8 @@ def attach(trainer: Any) -> bool:
             else:
                 handle.written(*amount(None))
 
-        # Lightning writes without fsync, and a sharded save inside this one that is synced is not all of it
+        # Lightning writes without fsync, and a sharded save inside this one that is synced is not
+        # all of it
         return Plan(base_of(filepath, "lightning save"), filepath, False, "lightning", after)
 
     return put(trainer, "save_checkpoint", plan)

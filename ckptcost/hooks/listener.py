@@ -1,6 +1,8 @@
-"""The wrapper's side of the wire: one thread takes the marks of all training processes of this machine, and believes none unseen.
+"""The wrapper's side of the wire: one thread takes the marks of all training processes of this
+machine, and believes none unseen.
 
-Only this user can enter the folder of the socket. Whoever sends nonsense loses the line, or the connection; the others notice nothing.
+Only this user can enter the folder of the socket. Whoever sends nonsense loses the line, or the
+connection; the others notice nothing.
 """
 
 from __future__ import annotations
@@ -42,7 +44,8 @@ class _Peer:
 
 
 class Listener:
-    """Calls `tell` for each mark, and `settle` for each save of which somebody should find out when it is safe.
+    """Calls `tell` for each mark, and `settle` for each save of which somebody should find out when
+    it is safe.
 
     Raises OutputError where it cannot listen.
     """

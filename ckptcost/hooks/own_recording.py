@@ -1,7 +1,8 @@
-"""A training process that records by itself: `CKPTCOST_RECORD=<dir>`, or `ckptcost.record(dir)`. One rank of each node reads the meters.
+"""A training process that records by itself: `CKPTCOST_RECORD=<dir>`, or `ckptcost.record(dir)`.
+One rank of each node reads the meters.
 
-Opening meters takes up to a second, once, at the first hook that is used: before the first window begins, not inside it. A process that
-is killed leaves what it had written, a readable run.
+Opening meters takes up to a second, once, at the first hook that is used: before the first window
+begins, not inside it. A process that is killed leaves what it had written, a readable run.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _made_ids: set[str] = set()
 
 
 class Recording:
-    """What `ckptcost.record` returns: `stop()`, or leave the `with` block. It is a receiver of the hooks' marks."""
+    """What `ckptcost.record` returns: `stop()`, or leave the `with` block. It is a receiver of the
+    hooks' marks."""
 
     def __init__(
         self, directory: Path | str, meters: Meters = "auto", run_id: str = "", wait_s: float = 0.0
@@ -148,10 +150,12 @@ class NotRecording:
 def record(
     directory: Path | str, meters: Meters = "auto", *, run_id: str = "", wait_s: float = 0.0
 ) -> Recording | NotRecording:
-    """Record this process's checkpoints and the node's meters into a folder, until `stop()` or the end of the process.
+    """Record this process's checkpoints and the node's meters into a folder, until `stop()` or the
+    end of the process.
 
-    Every rank may call it: they agree on one that reads the meters. Where a wrapper listens already it does nothing, as with
-    CKPTCOST=off. It never raises; `problem` says what is wrong. `wait_s`: at the end wait so long, at most, for saves to be safe.
+    Every rank may call it: they agree on one that reads the meters. Where a wrapper listens already
+    it does nothing, as with CKPTCOST=off. It never raises; `problem` says what is wrong. `wait_s`:
+    at the end wait so long, at most, for saves to be safe.
     """
     try:
         if sender.is_off():
@@ -191,7 +195,8 @@ def _fresh_id() -> str:
 
 
 def _shared_id() -> str:
-    """An id that all ranks of this job have: the launcher's, else one made here, which children find in their environment."""
+    """An id that all ranks of this job have: the launcher's, else one made here, which children
+    find in their environment."""
     from ckptcost.runs.election import job_run_id
     from ckptcost.runs.header import new_run_id
 
@@ -204,7 +209,8 @@ def _shared_id() -> str:
 
 
 def _launched_id() -> str:
-    """Of ranks that one process of this node has started, as torchrun does without an id: that process and when it began."""
+    """Of ranks that one process of this node has started, as torchrun does without an id: that
+    process and when it began."""
     if "LOCAL_RANK" not in os.environ or os.environ.get("LOCAL_WORLD_SIZE") != os.environ.get(
         "WORLD_SIZE"
     ):

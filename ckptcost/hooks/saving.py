@@ -1,4 +1,5 @@
-"""One checkpoint of this rank: what its windows, the outermost and those inside it, have gathered, and which marks follow from that."""
+"""One checkpoint of this rank: what its windows, the outermost and those inside it, have gathered,
+and which marks follow from that."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ Amount = tuple[int | float | None, int | float | None]
 
 
 class Save:
-    """`begin` at once; the rest as its windows say it. Instants of parts are told when the whole is through, each mark once."""
+    """`begin` at once; the rest as its windows say it. Instants of parts are told when the whole is
+    through, each mark once."""
 
     __slots__ = (
         "__weakref__",
@@ -65,7 +67,8 @@ class Save:
         return said
 
     def where(self, settle: bool) -> dict[str, object]:
-        """The path; and whether somebody should find out when it is safe, because the job does not say it."""
+        """The path; and whether somebody should find out when it is safe, because the job does not
+        say it."""
         if not self.path:
             return {}
         asks = (

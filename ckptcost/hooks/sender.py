@@ -1,7 +1,9 @@
-"""Where the marks of this process go: to a wrapper that listens, into a recording of its own, or nowhere.
+"""Where the marks of this process go: to a wrapper that listens, into a recording of its own, or
+nowhere.
 
-Decided at the first use, and anew in a forked child that uses a hook itself: a rank that was forked has its own connection, a data
-loader's worker has none. Nothing here raises into the training job; only an interrupt of the user's passes through.
+Decided at the first use, and anew in a forked child that uses a hook itself: a rank that was forked
+has its own connection, a data loader's worker has none. Nothing here raises into the training job;
+only an interrupt of the user's passes through.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ _LOCAL_RANKS = (
     "PMI_LOCAL_RANK",
     "SLURM_LOCALID",
 )
-# ^ as in runs.election, which loads numpy: too much for a process that only sends lines; a test holds the two together
+# ^ as in runs.election, which loads numpy: too much for a process that only sends lines; a test
+# holds the two together
 _OFF = {"off", "0", "no", "false", "none"}
 _CHOOSING_S = 10.0
 """another thread may be opening meters; a mark that waits longer is lost"""
@@ -97,7 +100,8 @@ class State:
         self.again: Callable[[], Receiver] | None = None
         """how a forked rank begins anew where the environment does not say it"""
         self.left: list[Receiver] = []
-        """a parent's; kept, so that nothing of the parent's is closed or flushed by a child's garbage collector"""
+        """a parent's; kept, so that nothing of the parent's is closed or flushed by a child's
+        garbage collector"""
         self.after_fork: list[Callable[[], None]] = []
         self.before_leaving: list[Callable[[], None]] = []
 
@@ -169,9 +173,11 @@ def tell(name: str, window: str, t_ns: int | None = None, **detail: Any) -> None
 
 
 def rank() -> int:
-    """This process's rank in the job: as torch.distributed says where it is set up, else as the launcher says, else 0.
+    """This process's rank in the job: as torch.distributed says where it is set up, else as the
+    launcher says, else 0.
 
-    Torch first: eight processes forked from one task of a batch system inherit that task's number. Torch is never imported for it.
+    Torch first: eight processes forked from one task of a batch system inherit that task's number.
+    Torch is never imported for it.
     """
     if state.rank is not None:
         return state.rank

@@ -1,4 +1,5 @@
-"""Ends of training steps: what a step lasts with and without a save beside it. Once a second at most they are told, all in one line."""
+"""Ends of training steps: what a step lasts with and without a save beside it. Once a second at
+most they are told, all in one line."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def flush(now_ns: int | None = None) -> None:
 
 
 class steps(Generic[T]):  # noqa: N801  # it reads as a word
-    """`for batch in steps(loader)`: the body of the loop is a training step. It is as long as the loader, and iterates anew each time.
+    """`for batch in steps(loader)`: the body of the loop is a training step. It is as long as the
+    loader, and iterates anew each time.
 
     >>> [batch for batch in steps([1, 2])], len(steps([1, 2]))
     ([1, 2], 2)

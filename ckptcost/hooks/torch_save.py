@@ -1,6 +1,7 @@
 """torch.save to a path, with a window around it: `torch_save.install()`.
 
-A save to an open stream is left alone: frameworks write their parts that way, from threads of their own.
+A save to an open stream is left alone: frameworks write their parts that way, from threads of their
+own.
 """
 
 from __future__ import annotations

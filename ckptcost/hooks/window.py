@@ -1,6 +1,8 @@
-"""One checkpoint, marked from inside the job: `with ckptcost.window("step 1000", path=...)`, a decorator, or `begin` and its marks.
+"""One checkpoint, marked from inside the job: `with ckptcost.window("step 1000", path=...)`, a
+decorator, or `begin` and its marks.
 
-Nothing here raises into the job. Where nobody listens it costs less than 2 us, else about 20 us a mark.
+Nothing here raises into the job. Where nobody listens it costs less than 2 us, else about 20 us a
+mark.
 """
 
 from __future__ import annotations
@@ -24,9 +26,11 @@ def begin(
     how: str = "",
     of: str = "",
 ) -> Handle:
-    """A checkpoint begins. `path` is where it goes, a file or folder; `sync=True` says that its writer calls fsync before it is done.
+    """A checkpoint begins. `path` is where it goes, a file or folder; `sync=True` says that its
+    writer calls fsync before it is done.
 
-    Inside `with window(...)` it is part of that; two of these that overlap are two checkpoints, since an end may have been forgotten.
+    Inside `with window(...)` it is part of that; two of these that overlap are two checkpoints,
+    since an end may have been forgotten.
 
     >>> save = begin("step 1000", path="checkpoints/step_1000.pt")
     >>> save.returned()

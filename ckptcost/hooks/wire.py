@@ -1,7 +1,9 @@
-"""Marks from a training process to the wrapper around it: one JSON object a line, over a socket in a folder of this machine.
+"""Marks from a training process to the wrapper around it: one JSON object a line, over a socket in
+a folder of this machine.
 
-Each line goes out by one send that never waits: a local stream takes so short a message whole or not at all. Who does not read loses
-marks, not the training its time, and the count of the lost ones comes with the next that gets through.
+Each line goes out by one send that never waits: a local stream takes so short a message whole or
+not at all. Who does not read loses marks, not the training its time, and the count of the lost ones
+comes with the next that gets through.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ _encode = json.JSONEncoder(separators=(",", ":"), allow_nan=False, check_circula
 
 @contextmanager
 def _address(path: str) -> Iterator[str]:
-    """The path itself, or a short way to the same place: the folder by its number among this process's open ones."""
+    """The path itself, or a short way to the same place: the folder by its number among this
+    process's open ones."""
     if len(os.fsencode(path)) <= _LONGEST_ADDRESS:
         yield path
         return
@@ -47,7 +50,8 @@ def _address(path: str) -> Iterator[str]:
 
 
 def _connected(path: str) -> Stream:
-    """To who listens there, without waiting. Raises OSError, or ValueError for a path that cannot be one."""
+    """To who listens there, without waiting. Raises OSError, or ValueError for a path that cannot
+    be one."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         with _address(path) as address:
@@ -59,7 +63,8 @@ def _connected(path: str) -> Stream:
 
 
 def listening_at(path: str) -> Stream:
-    """A socket that only this user can connect to. Raises OSError, or ValueError for a path that cannot be one."""
+    """A socket that only this user can connect to. Raises OSError, or ValueError for a path that
+    cannot be one."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
     try:
         os.fchmod(made.fileno(), 0o600)  # before it has a name, so that it is never open to others

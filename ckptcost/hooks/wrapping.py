@@ -67,7 +67,8 @@ def original_of(function: Any) -> Any:
 
 
 def file_amount(path: object) -> tuple[int | None, int | None]:
-    """Bytes and files of a save into one file; of a folder it is not known which ones are this rank's."""
+    """Bytes and files of a save into one file; of a folder it is not known which ones are this
+    rank's."""
     try:
         found = os.stat(path)  # type: ignore[arg-type]
     except (OSError, TypeError, ValueError):
@@ -76,7 +77,8 @@ def file_amount(path: object) -> tuple[int | None, int | None]:
 
 
 def put(owner: Any, name: str, plan: Planned) -> bool:
-    """Puts it in the original's place, once. False where there is no such thing to wrap; CKPTCOST=off leaves everything as it is."""
+    """Puts it in the original's place, once. False where there is no such thing to wrap;
+    CKPTCOST=off leaves everything as it is."""
     try:
         if sender.is_off():
             return False

@@ -1,7 +1,9 @@
-"""From a recorded run to an answer: what its saves cost in GPU time, and how often the job should save.
+"""From a recorded run to an answer: what its saves cost in GPU time, and how often the job should
+save.
 
-Sizes, stalls, drains and the rhythm are measured; the rest (how often the job fails, how long it takes to come back) is said by the
-user or assumed as of any job. The sum is the model's own: the run becomes a scenario whose saves take as long as they were seen to.
+Sizes, stalls, drains and the rhythm are measured; the rest (how often the job fails, how long it
+takes to come back) is said by the user or assumed as of any job. The sum is the model's own: the
+run becomes a scenario whose saves take as long as they were seen to.
 """
 
 from __future__ import annotations
@@ -172,7 +174,8 @@ def rhythm_of(m: Measured) -> Rhythm:
 
 
 def _job_s(m: Measured) -> float:
-    """How long the command ran, where it was wrapped: what was waited for afterwards, until its saves were safe, is no training."""
+    """How long the command ran, where it was wrapped: what was waited for afterwards, until its
+    saves were safe, is no training."""
     wrapped = [mark for mark in m.run.marks if mark.by == "wrap"]
     begins = [mark.t_s for mark in wrapped if "command" in mark.detail]
     ends = [mark.t_s for mark in wrapped if "exit_status" in mark.detail]
@@ -183,8 +186,8 @@ def advise(catalog: Catalog, rhythm: Rhythm, job: Job) -> Advice:
     """The interval to save at, by the model's own sum."""
     if rhythm.staged:
         raise InputError(
-            f"{rhythm.staged:,} of {rhythm.saves:,} saves were removed before the next one began, as after an upload, so of them only the "
-            "least is known that training stood still",
+            f"{rhythm.staged:,} of {rhythm.saves:,} saves were removed before the next one began,"
+            " as after an upload, so of them only the least is known that training stood still",
             remedy="mark the saves, upload included: with ckptcost.window(name): ...",
         )
     resolved = resolve(catalog, _layers(catalog, rhythm, job, rhythm.interval_s or 3600.0))
@@ -200,10 +203,11 @@ def advise(catalog: Catalog, rhythm: Rhythm, job: Job) -> Advice:
 
 
 def _layers(catalog: Catalog, rhythm: Rhythm, job: Job, interval_s: float) -> Sequence[Layer]:
-    """The run as a scenario: asynchronous with the stall and the lag that were seen, which at no lag is a synchronous save.
+    """The run as a scenario: asynchronous with the stall and the lag that were seen, which at no
+    lag is a synchronous save.
 
-    What a save waited for is in its stall. So as many are in flight as the run had: it began the next one while the one before
-    was not safe yet, and in the page cache there may be ten of them.
+    What a save waited for is in its stall. So as many are in flight as the run had: it began the
+    next one while the one before was not safe yet, and in the page cache there may be ten of them.
     """
     seconds = max(rhythm.stall_s + (rhythm.lag_s or 0.0), 1e-6)
     in_flight = max(ceil(seconds / ((rhythm.interval_s or seconds) + rhythm.stall_s)), 1)

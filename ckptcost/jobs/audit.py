@@ -1,4 +1,5 @@
-"""The audit: a sheet of claims, its verdicts, what follows, and the readings that would make it hold."""
+"""The audit: a sheet of claims, its verdicts, what follows, and the readings that would make it
+hold."""
 
 from __future__ import annotations
 

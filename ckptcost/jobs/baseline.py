@@ -1,4 +1,5 @@
-"""The idle power of this machine, learned on purpose and dated: what a checkpoint's energy above idle is held against."""
+"""The idle power of this machine, learned on purpose and dated: what a checkpoint's energy above
+idle is held against."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def learn(
     anyway: bool = False,
     tell: Callable[[Recorder], None] | None = None,
 ) -> Learned:
-    """Measure, judge whether it was idle, keep it. `tell` is called a few times a second and may raise to end it."""
+    """Measure, judge whether it was idle, keep it. `tell` is called a few times a second and may
+    raise to end it."""
     measured = measure(meters, wanted, for_s, tell=tell)
     busy = _busy(measured)
     if busy and not anyway:
@@ -66,7 +68,8 @@ def learn(
 
 
 def watts_of(measured: Measured, taken_s: float) -> dict[str, Baseline]:
-    """Mean watts by domain; low and high are the 10th and 90th percentile of whole seconds, or the mean's own range where that is wider."""
+    """Mean watts by domain; low and high are the 10th and 90th percentile of whole seconds, or the
+    mean's own range where that is wider."""
     found = {}
     for domain, energy in measured.spans.items():
         if not energy.known or measured.length_s <= 0:

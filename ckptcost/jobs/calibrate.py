@@ -1,7 +1,8 @@
-"""From recorded runs to what the model asks for: a tier's rate and fixed time, power in each state, joules per byte, slowdown.
+"""From recorded runs to what the model asks for: a tier's rate and fixed time, power in each state,
+joules per byte, slowdown.
 
-Every figure has its interval and the number of rounds it rests on, or the reason why it is not there. What a run cannot tell is left to the
-catalogue's defaults: it is not in the file.
+Every figure has its interval and the number of rounds it rests on, or the reason why it is not
+there. What a run cannot tell is left to the catalogue's defaults: it is not in the file.
 """
 
 from __future__ import annotations
@@ -57,7 +58,8 @@ class Calibration(NamedTuple):
     name: str
     origins: tuple[Origin, ...]
     mode: str
-    """how the model has saves that went so: async where training goes on before they are safe; empty without one"""
+    """how the model has saves that went so: async where training goes on before they are safe;
+    empty without one"""
     parameters: tuple[Parameter, ...]
     writes: TimeFit
     reads: TimeFit
@@ -82,7 +84,8 @@ class Calibration(NamedTuple):
 
 
 def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration:
-    """Fit all runs together. Raises MeterUnavailable where they hold nothing that a model asks for."""
+    """Fit all runs together. Raises MeterUnavailable where they hold nothing that a model asks
+    for."""
     all_told = _told(runs)
     if len({told.is_of_all for told in all_told}) > 1:
         raise InputError(
@@ -203,7 +206,8 @@ def _told(runs: Sequence[Measured]) -> list[Told]:
 
 
 def _rounds(all_told: Sequence[Told]) -> tuple[list[list[Round]], list[LeftOut]]:
-    """Of each run. Saves that are written in the background are not fitted with others: their time of writing begins with the return."""
+    """Of each run. Saves that are written in the background are not fitted with others: their time
+    of writing begins with the return."""
     rounds: list[list[Round]] = []
     left: list[LeftOut] = []
     for told in all_told:
@@ -224,7 +228,8 @@ def _rounds(all_told: Sequence[Told]) -> tuple[list[list[Round]], list[LeftOut]]
 
 
 def _fitted(rounds: Sequence[Round], setup_s: float) -> TimeFit:
-    """Rounds of one size leave the fixed time in the rate; of a load the model adds the writes' fixed time, so that is taken off first."""
+    """Rounds of one size leave the fixed time in the rate; of a load the model adds the writes'
+    fixed time, so that is taken off first."""
     bytes_ = [round_.bytes for round_ in rounds]
     files = [round_.files for round_ in rounds]
     seconds = [round_.seconds for round_ in rounds]
@@ -246,7 +251,9 @@ def _rate_note(fit: TimeFit, where: str, setup_s: float = nan, *, from_cache: bo
     note = {
         "ONE_SIZE": "bytes over time: all sizes alike, so the fixed time is in it",
         "ONE_ROUND": "one round: the fixed time is in it",
-        "SIZES_NOT_APART": "bytes over time: too much scatter to tell the fixed time apart, so it is in it",
+        "SIZES_NOT_APART": (
+            "bytes over time: too much scatter to tell the fixed time apart, so it is in it"
+        ),
     }.get(fit.why, "from durations of several sizes")
     if fit.fixed_s.why == "AS_WRITES":
         note = f"from durations less {setup_s:.4g} s, the fixed time of the writes"
@@ -254,7 +261,8 @@ def _rate_note(fit: TimeFit, where: str, setup_s: float = nan, *, from_cache: bo
 
 
 def _setup(fit: TimeFit) -> list[Parameter]:
-    """Where the rate holds the fixed time, none is left for it; a default of seconds would count it twice."""
+    """Where the rate holds the fixed time, none is left for it; a default of seconds would count it
+    twice."""
     fixed_s, note = fit.fixed_s, "time of a save that does not depend on its size"
     basis = "measured"
     if not fixed_s.known and fit.rate_bytes_per_s.known:
@@ -303,7 +311,8 @@ def _storage(stored: Stored) -> list[Parameter]:
     note = f"joules above rest over bytes, {at}" + (
         ", from a model of the drive" if stored.is_modelled else ""
     )
-    # no tier takes less than nothing for a byte; a value within its scatter of 0 says only that it is small
+    # no tier takes less than nothing for a byte; a value within its scatter of 0 says only that it
+    # is small
     path = "tier.write_energy" if stored.j_per_byte.known and stored.j_per_byte.value > 0 else ""
     return [
         Parameter(
@@ -369,7 +378,8 @@ def _at_least_nothing(estimate: Estimate) -> Estimate:
 
 
 def _place(all_told: Sequence[Told], is_of_all: bool) -> tuple[Boundary, Survives, str]:
-    """Where the bytes went, as far as meters of disks and mounts tell; a disk of the node dies with it."""
+    """Where the bytes went, as far as meters of disks and mounts tell; a disk of the node dies with
+    it."""
     taken: Counter[str] = Counter()
     for told in all_told:
         for stored in told.seen.stored:
@@ -384,9 +394,11 @@ def _place(all_told: Sequence[Told], is_of_all: bool) -> tuple[Boundary, Survive
     return (
         "node",
         "process",
-        "one node's own disks"
-        if taken["disk"]
-        else "one node's; no meter saw which storage, taken as its own",
+        (
+            "one node's own disks"
+            if taken["disk"]
+            else "one node's; no meter saw which storage, taken as its own"
+        ),
     )
 
 

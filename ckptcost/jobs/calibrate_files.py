@@ -1,4 +1,5 @@
-"""A calibration as files of the user's catalogue: a tier, and a cluster where power is known. Read back before they are put in place."""
+"""A calibration as files of the user's catalogue: a tier, and a cluster where power is known. Read
+back before they are put in place."""
 
 from __future__ import annotations
 
@@ -43,7 +44,10 @@ def checked_id(said: str) -> str:
         raise InputError(
             f"{brief(said)} is no name of a catalogue entry",
             where="--as",
-            remedy="letters, digits, dot, dash and underscore, a letter or digit first, e.g. --as our-lustre",
+            remedy=(
+                "letters, digits, dot, dash and underscore, a letter or digit first, e.g. --as"
+                " our-lustre"
+            ),
         )
     return said
 
@@ -56,7 +60,8 @@ def checked_name(said: str) -> str:
 
 
 def texts_of(c: Calibration) -> dict[str, str]:
-    """The files by kind. A tier without a rate would be none, a cluster without a GPU's watts says nothing."""
+    """The files by kind. A tier without a rate would be none, a cluster without a GPU's watts says
+    nothing."""
     found = {}
     if c.parameter("write").estimate.known:
         found["tier"] = _text(c, "tier")
@@ -72,7 +77,8 @@ def target_of(kind: str, id_: str, overlay: Path | None = None) -> Path:
 
 
 def free(id_: str, kinds: Sequence[str], overlay: Path | None = None) -> None:
-    """Refuse to stand where something stands: in the user's folder, or before an entry that ships."""
+    """Refuse to stand where something stands: in the user's folder, or before an entry that
+    ships."""
     for kind in kinds:
         target = target_of(kind, id_, overlay)
         if target.exists() or target.is_symlink():
@@ -124,7 +130,8 @@ def _read_back(c: Calibration, texts: dict[str, str]) -> None:
                         parameter.estimate.value
                     ):
                         raise InputError(
-                            f"{parameter.path} reads back as {found:g}, not {parameter.estimate.value:g}",
+                            f"{parameter.path} reads back as {found:g}, not"
+                            f" {parameter.estimate.value:g}",
                             where=str(file),
                         )
     except OSError as error:
@@ -188,9 +195,11 @@ def _text(c: Calibration, kind: str) -> str:
 def _about(c: Calibration, kind: str) -> list[str]:
     """What was measured, when, on what, and what was left out."""
     lines = [
-        f"{SIMULATED}: no machine was measured."
-        if c.simulated
-        else f"Written by ckptcost {__version__}, `ckptcost calibrate`, from"
+        (
+            f"{SIMULATED}: no machine was measured."
+            if c.simulated
+            else f"Written by ckptcost {__version__}, `ckptcost calibrate`, from"
+        )
     ]
     lines += [
         f"  run {o.run}, host {o.host}, {o.date}: {o.saves} saves, {o.loads} loads"
@@ -199,7 +208,10 @@ def _about(c: Calibration, kind: str) -> list[str]:
     if kind == "cluster":
         return [
             *lines,
-            f"Watts at the node, without PUE; low and high hold the mean in 95 % of such runs. {c.gpus} GPUs were metered.",
+            (
+                "Watts at the node, without PUE; low and high hold the mean in 95 % of such runs."
+                f" {c.gpus} GPUs were metered."
+            ),
         ]
     sizes = [round_.bytes for round_ in c.saves]
     kind = "Asynchronous" if c.mode == "async" else "Synchronous"
@@ -213,7 +225,8 @@ def _about(c: Calibration, kind: str) -> list[str]:
     if c.writes.residuals_s and isfinite(c.writes.spread_fraction):
         worst_s = max(map(abs, c.writes.residuals_s))
         lines.append(
-            f"Durations scatter by {100 * c.writes.spread_fraction:.3g} % around the fit, {worst_s:.3g} s at most."
+            f"Durations scatter by {100 * c.writes.spread_fraction:.3g} % around the fit,"
+            f" {worst_s:.3g} s at most."
         )
     return lines
 

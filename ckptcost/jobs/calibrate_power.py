@@ -1,4 +1,5 @@
-"""Watts of GPUs and of the rest of the node in each state, and joules per byte of the storage, over the rounds of all runs."""
+"""Watts of GPUs and of the rest of the node in each state, and joules per byte of the storage, over
+the rounds of all runs."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from ckptcost.core.windows import Stretch
 from ckptcost.jobs.calibrate_rounds import Round, Told
 
 STORAGE: Final[tuple[Boundary, ...]] = ("storage-system", "drive")
-"""boundaries whose joules may stand for a tier's, the wider first: a node's are not its storage's"""
+"""boundaries whose joules may stand for a tier's, the wider first: a node's are not its
+storage's"""
 NODES_OWN: Final = frozenset(
     {"gpu", "module", "cpu", "dram", "core", "uncore", "psys", "node", "process", "cgroup", "self"}
 )
@@ -51,7 +53,8 @@ def of_gpus(told: Sequence[tuple[Told, Sequence[Round]]]) -> States:
 
 
 def of_hosts(told: Sequence[tuple[Told, Sequence[Round]]]) -> States:
-    """The node less its GPUs: processors, memory, fans, boards and, at the plug, the power supplies. Parts alone are no host."""
+    """The node less its GPUs: processors, memory, fans, boards and, at the plug, the power
+    supplies. Parts alone are no host."""
     return _states(told, _host_share)
 
 
@@ -146,7 +149,8 @@ def _mean(each: Iterable[Energy]) -> Estimate:
 
 
 def _idles(each: Sequence[Energy]) -> Estimate:
-    """A baseline brings its own range: what whole seconds of it showed. Several are of several machines or days."""
+    """A baseline brings its own range: what whole seconds of it showed. Several are of several
+    machines or days."""
     known = [energy for energy in each if energy.known]
     if not known:
         return absent(next((energy.why for energy in each), "NO_BASELINE"))
@@ -171,7 +175,8 @@ class _Added(NamedTuple):
 
 
 def of_storage(told: Sequence[tuple[Told, Sequence[Round]]]) -> Stored:
-    """Joules above those of the quiet time just before, over the bytes of the saves; of the widest boundary that any run has."""
+    """Joules above those of the quiet time just before, over the bytes of the saves; of the widest
+    boundary that any run has."""
     for boundary in STORAGE:
         seen = [
             (one, rounds, names)

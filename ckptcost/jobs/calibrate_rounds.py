@@ -1,4 +1,5 @@
-"""Which saves and loads of a run a fit may rest on: finished, of known size, alone; and what each took."""
+"""Which saves and loads of a run a fit may rest on: finished, of known size, alone; and what each
+took."""
 
 from __future__ import annotations
 
@@ -36,11 +37,13 @@ class Round(NamedTuple):
     run: str
     window: Window
     mode: str
-    """sync; early: written before training went on, and safe later, as without fsync; async: written in the background; load"""
+    """sync; early: written before training went on, and safe later, as without fsync; async:
+    written in the background; load"""
     bytes: float
     files: float
     seconds: float
-    """from its begin until it is safe; async: from the return on, when writing begins; load: until training goes on"""
+    """from its begin until it is safe; async: from the return on, when writing begins; load: until
+    training goes on"""
     stall_s: float
     """training held up; NaN where nobody says when it went on"""
     quiet: Stretch | None
@@ -58,7 +61,8 @@ class Round(NamedTuple):
     unsure_s: float
     """how long before that it was last seen not to be; NaN where the mark is the instant itself"""
     from_cache: bool = False
-    """nobody synced it: `seconds` are those in which the disk was busy with it, not the kernel's timer"""
+    """nobody synced it: `seconds` are those in which the disk was busy with it, not the kernel's
+    timer"""
 
 
 class LeftOut(NamedTuple):
@@ -66,7 +70,8 @@ class LeftOut(NamedTuple):
     window: str
     of: str
     why: str
-    """NO_BYTES, FAILED, OVERLAPS, NO_TIME, OTHER_MODE, PAGE_CACHE, HONEYMOON, or why the window's end is not known"""
+    """NO_BYTES, FAILED, OVERLAPS, NO_TIME, OTHER_MODE, PAGE_CACHE, HONEYMOON, or why the window's
+    end is not known"""
 
 
 class Told:
@@ -97,7 +102,8 @@ class Told:
 
     @cached_property
     def is_of_all(self) -> bool:
-        """Its bytes are a whole system's: told from outside, of a job that has more ranks than this node."""
+        """Its bytes are a whole system's: told from outside, of a job that has more ranks than this
+        node."""
         world = max(
             (float(n) for m in self.marks if isinstance(n := m.detail.get("world"), int | float)),
             default=0.0,
@@ -188,7 +194,8 @@ def rounds_of(told: Told) -> tuple[list[Round], list[LeftOut]]:
 
 
 def _busy_s(told: Told, window: Window, size_bytes: float) -> float:
-    """How long the disk that took a save was busy for it; NaN where not exactly one took so much."""
+    """How long the disk that took a save was busy for it; NaN where not exactly one took so
+    much."""
     took = [
         stored.queue
         for stored in told.seen.stored
@@ -203,7 +210,8 @@ def _busy_s(told: Told, window: Window, size_bytes: float) -> float:
 
 
 def _torn(windows: Sequence[Window]) -> Window | None:
-    """The last one, where the marks stop between its fsync and the commit that others have: it is not safe yet."""
+    """The last one, where the marks stop between its fsync and the commit that others have: it is
+    not safe yet."""
     last = max(windows, key=lambda window: window.last_s, default=None)
     if (
         last is None

@@ -1,4 +1,5 @@
-"""What can be measured here: every meter tried for two seconds, and for the rest the reason and what would help."""
+"""What can be measured here: every meter tried for two seconds, and for the rest the reason and
+what would help."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class Tried(NamedTuple):
     rate: float
     """a counter's growth per second, a gauge's mean; NaN where it cannot be told"""
     noise: float
-    """standard deviation of a gauge, or of a counter's rate over fifths of the time; in the unit of `rate`"""
+    """standard deviation of a gauge, or of a counter's rate over fifths of the time; in the unit of
+    `rate`"""
     took_s: float
     """of one reading of the whole meter, median"""
 
@@ -144,7 +146,8 @@ def known_kinds(needed: Sequence[str]) -> Sequence[str]:
 
 
 def still(energies: Energies) -> list[Channel]:
-    """Counters of joules that answer and never move, as virtual machines have them: nothing that runs draws nothing."""
+    """Counters of joules that answer and never move, as virtual machines have them: nothing that
+    runs draws nothing."""
     found = []
     for domain in (*energies.parts, *energies.wholes):
         channel = energies.sources[domain].channel
@@ -162,7 +165,10 @@ def still(energies: Energies) -> list[Channel]:
 
 def _stuck(channel: Channel, seconds: float) -> Absence:
     reason = f"{channel.source} answers, and its joules did not move in {seconds:g} s"
-    remedy = "a virtual machine shows such counters where its host keeps them to itself: measure on the host"
+    remedy = (
+        "a virtual machine shows such counters where its host keeps them to itself: measure on the"
+        " host"
+    )
     return Absence(channel.domain, reason, remedy, OF_DOMAIN.get(channel.kind_of_domain, ""))
 
 
@@ -189,7 +195,8 @@ def means_of(energies: Energies) -> dict[str, list[str]]:
 
 
 def _own_time(seen: Series, ended_s: dict[float, float]) -> float:
-    """What one meter added to its ticks, median: `ended_s` holds, by tick, when the meter asked before it was done."""
+    """What one meter added to its ticks, median: `ended_s` holds, by tick, when the meter asked
+    before it was done."""
     added = [
         max(took - ended_s.get(t, 0.0), 0.0)
         for t, took in zip(seen.t_s.tolist(), seen.took_s.tolist(), strict=True)
@@ -256,9 +263,11 @@ def _cross(tools: Instruments) -> tuple[list[Cross], str]:
         return [], "pyRAPL is the meter itself"
     seen = rapl.find(backend="pyrapl")
     if not seen.meters:
-        return [], "; ".join(
-            dict.fromkeys(absence.reason for absence in seen.absences)
-        ) or "pyRAPL finds nothing"
+        return (
+            [],
+            "; ".join(dict.fromkeys(absence.reason for absence in seen.absences))
+            or "pyRAPL finds nothing",
+        )
     theirs = seen.meters[0]
     readings = []
     try:

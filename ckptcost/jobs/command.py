@@ -1,7 +1,9 @@
-"""A command of the user's, run as if nobody stood between: its streams, signals and exit status are its own.
+"""A command of the user's, run as if nobody stood between: its streams, signals and exit status are
+its own.
 
-It is started in our process group, so a terminal's Ctrl-C and Ctrl-Z reach it directly; those that somebody sends to us alone are
-passed on. `posix_spawn` gives it the signal mask and dispositions that we were given, not those that Python has set.
+It is started in our process group, so a terminal's Ctrl-C and Ctrl-Z reach it directly; those that
+somebody sends to us alone are passed on. `posix_spawn` gives it the signal mask and dispositions
+that we were given, not those that Python has set.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ class NoCommand(InputError):
 
 
 class Command:
-    """`hold` signals before any thread is started, then `start` and `wait` in the main thread; `release` at the end."""
+    """`hold` signals before any thread is started, then `start` and `wait` in the main thread;
+    `release` at the end."""
 
     def __init__(self, argv: Sequence[str], mask: set[int] | None = None) -> None:
         """`mask`: signals are held back already, and this is how the mask was."""
@@ -57,7 +60,8 @@ class Command:
         self._mask, self._held_by_us = mask, False
 
     def check(self, path: str | None = None) -> None:
-        """Raises NoCommand where it is clear that it cannot be run, before anything is begun for it."""
+        """Raises NoCommand where it is clear that it cannot be run, before anything is begun for
+        it."""
         if shutil.which(self.argv[0], os.F_OK, path) is None:
             raise NoCommand("no such command", NOT_FOUND, where=self.argv[0])
         if shutil.which(self.argv[0], os.F_OK | os.X_OK, path) is None:
@@ -142,7 +146,8 @@ class Command:
 
 
 def end_alike(ended: Ended) -> int:
-    """The exit code to end with; of a command that a signal ended, this process ends by the same signal, without a core of its own."""
+    """The exit code to end with; of a command that a signal ended, this process ends by the same
+    signal, without a core of its own."""
     if ended.signal:
         with contextlib.suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

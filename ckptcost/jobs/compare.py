@@ -1,7 +1,7 @@
 """Compare: scenarios side by side, and what is known of their differences.
 
-The first scenario is what the others are held against. Inputs that two scenarios share are drawn together, so that the range of a
-difference does not count an uncertainty that both of them have.
+The first scenario is what the others are held against. Inputs that two scenarios share are drawn
+together, so that the range of a difference does not count an uncertainty that both of them have.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ class Compared(NamedTuple):
 
 
 def first_of(catalog: Catalog, layers: Sequence[Layer], draws: int = SAMPLES) -> Case:
-    """The scenario as it stands; of one that compares tiers or counts itself, the first, as in `ckptcost model`."""
+    """The scenario as it stands; of one that compares tiers or counts itself, the first, as in
+    `ckptcost model`."""
     return case_of(one_of(catalog, layers), draws=draws)
 
 
@@ -47,7 +48,8 @@ _NEXT = re.compile(r",(?=\s*[a-z0-9_.]+\s*=)")
 
 
 def _without_entries(flag: Layer, named: Mapping[str, object]) -> Layer:
-    """A flag's single inputs hold for each variant; the entry that it names gives way to the variant's."""
+    """A flag's single inputs hold for each variant; the entry that it names gives way to the
+    variant's."""
     return flag._replace(
         sections={
             section: {
@@ -61,9 +63,11 @@ def _without_entries(flag: Layer, named: Mapping[str, object]) -> Layer:
 
 
 def varied(catalog: Catalog, layers: Sequence[Layer], text: str) -> list[Layer]:
-    """The layers with a variant's changes, "tier.id=nas-hdd, policy.mode=async", over everything else.
+    """The layers with a variant's changes, "tier.id=nas-hdd, policy.mode=async", over everything
+    else.
 
-    An entry of the catalogue goes under the flags: what they say of single inputs holds for each variant.
+    An entry of the catalogue goes under the flags: what they say of single inputs holds for each
+    variant.
     """
     parts = [part.strip() for part in _NEXT.split(text)]
     for part in parts:
@@ -136,7 +140,8 @@ def compare(
 
 
 def _same_figure(one: Figure, other: Figure) -> bool:
-    """One uncertain figure in two scenarios: the same, or of the same sources and scaled (a power that is a share of two ratings)."""
+    """One uncertain figure in two scenarios: the same, or of the same sources and scaled (a power
+    that is a share of two ratings)."""
     if (one.value, one.low, one.high) == (other.value, other.low, other.high):
         return True
     if (

@@ -1,4 +1,5 @@
-"""What scenarios are compared by, and what can be said of a difference: its range, its sign, and what it leaves out."""
+"""What scenarios are compared by, and what can be said of a difference: its range, its sign, and
+what it leaves out."""
 
 from __future__ import annotations
 
@@ -45,7 +46,8 @@ class Difference(NamedTuple):
     lacking: tuple[str, ...]
     """lines that are unknown in one of them only, so that no difference can be told"""
     methods: tuple[str, str] = ("", "")
-    """where the two count carbon by grid factors of different methods, so that no difference can be told"""
+    """where the two count carbon by grid factors of different methods, so that no difference can be
+    told"""
 
     @property
     def sign_is_certain(self) -> bool:
@@ -170,7 +172,8 @@ def difference(answer: Compared, at: int, result: Result) -> Difference:
 def line_difference(
     first: Bill, other: Bill, line_id: str, quantity: Quantity
 ) -> tuple[float, float, float]:
-    """(first, other, other minus first) of one line; a line that a bill does not have is 0, an unknown one NaN."""
+    """(first, other, other minus first) of one line; a line that a bill does not have is 0, an
+    unknown one NaN."""
     one, two = (
         float(getattr(next((x for x in bill.lines if x.id == line_id), None), quantity, 0.0))
         for bill in (first, other)
@@ -184,7 +187,8 @@ def lines_of(answer: Compared) -> list[str]:
 
 
 class Changed(NamedTuple):
-    """One input that is not the same in the first scenario and another; None where a scenario has no such input."""
+    """One input that is not the same in the first scenario and another; None where a scenario has
+    no such input."""
 
     path: str
     first: Input | None

@@ -1,6 +1,8 @@
-"""When nobody saw a save become safe: the instant at which what it left in the host's page cache had been written back.
+"""When nobody saw a save become safe: the instant at which what it left in the host's page cache
+had been written back.
 
-The weakest of the evidence, so it is asked last: it is about the whole host, and other writers can make it late.
+The weakest of the evidence, so it is asked last: it is about the whole host, and other writers can
+make it late.
 """
 
 from __future__ import annotations
@@ -27,8 +29,8 @@ NEVER = LOST_BEFORE_SAFE | {
     "STOPPED",
     "NOT_DRAINED",
 }
-"""of these an empty page cache of this host says nothing: what was deleted or written over leaves it
-without ever reaching the storage; or the kernel said that it was not empty of them"""
+"""of these an empty page cache of this host says nothing: what was deleted or written over leaves
+it without ever reaching the storage; or the kernel said that it was not empty of them"""
 
 
 class Saves(NamedTuple):
@@ -40,8 +42,9 @@ class Saves(NamedTuple):
 
 
 def saves_of(run: Run, energies: Energies) -> Saves:
-    """Every save and load of a host: as the job says it, as it was seen from outside, and by write-back where neither knows when it was
-    safe. `energies` needs the host's write-back and disks, no more."""
+    """Every save and load of a host: as the job says it, as it was seen from outside, and by
+    write-back where neither knows when it was safe. `energies` needs the host's write-back and
+    disks, no more."""
     host = energies.node.host
     marks = joined(
         mark for mark in run.marks if len(run.hosts) == 1 or mark.detail.get("host") in (None, host)
@@ -52,7 +55,8 @@ def saves_of(run: Run, energies: Energies) -> Saves:
 
 
 def drained_marks(energies: Energies, marks: Sequence[Mark]) -> list[Mark]:
-    """`durable` marks for saves that lack one and whose bytes are known, where the host's write-back shows it."""
+    """`durable` marks for saves that lack one and whose bytes are known, where the host's
+    write-back shows it."""
     windows = windows_of(marks)
     lacking = [
         (window, what)

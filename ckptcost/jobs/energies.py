@@ -1,4 +1,5 @@
-"""A node's readings as joules: for every domain the channel that speaks for it, and its joules from one instant to another."""
+"""A node's readings as joules: for every domain the channel that speaks for it, and its joules from
+one instant to another."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ class Energies:
     """The domains of one node: `parts` add up, `wholes` contain them, `details` lie inside."""
 
     def __init__(self, node: Node, breathe: Callable[[], None] = at_once) -> None:
-        """`breathe` is called between amounts, each of which takes up to 2 ms: for a thread that others wait for."""
+        """`breathe` is called between amounts, each of which takes up to 2 ms: for a thread that
+        others wait for."""
         self.node, self._breathe = node, breathe
         self.channels: Sequence[Channel] = node.channels
         self._series: dict[int, Series] = {}
@@ -87,7 +89,8 @@ class Energies:
 
     @cached_property
     def silent(self) -> list[int]:
-        """Parts that never answered and for which nothing else speaks: they are there, so a sum without them is not the sum."""
+        """Parts that never answered and for which nothing else speaks: they are there, so a sum
+        without them is not the sum."""
         told = {self.channels[place].domain for place in self.chosen.parts}
         found: dict[str, int] = {}
         for left in self.chosen.left_out:
@@ -123,11 +126,13 @@ class Energies:
         return self._series[place]
 
     def tick_s(self, domain: str) -> float | None:
-        """How often its source renews the value: as measured where polling could see it, else as published."""
+        """How often its source renews the value: as measured where polling could see it, else as
+        published."""
         return self._seen_s(self.sources[domain].channel)
 
     def joules(self, domain: str, begin_s: float, end_s: float) -> Amount:
-        """What it took from one instant to another. Windows, phases and tables ask for the same spans: each is worked out once."""
+        """What it took from one instant to another. Windows, phases and tables ask for the same
+        spans: each is worked out once."""
         self._breathe()
         asked = domain, begin_s, end_s
         if asked not in self._spans:
@@ -161,8 +166,9 @@ class Energies:
         return float(seen.t_s[first[0]] + seen.took_s[first[0]]) if len(first) else np.nan
 
     def known_until_s(self, domain: str, begin_s: float, end_s: float) -> float:
-        """The last instant up to which its joules from `begin_s` are known; NaN where none are, or all are. Where a counter's last tick
-        was is known only from its readings, so a few ticks before its last answer are tried."""
+        """The last instant up to which its joules from `begin_s` are known; NaN where none are, or
+        all are. Where a counter's last tick was is known only from its readings, so a few ticks
+        before its last answer are tried."""
         seen = self.series(self.sources[domain].place)
         answers_s = seen.t_s[np.isfinite(seen.value)]
         answers_s = answers_s[(answers_s > begin_s) & (answers_s < end_s)]
@@ -211,7 +217,8 @@ class Energies:
         return self._seen_s(channel) if channel.quantity == "energy_j" else 0.0
 
     def lag_s(self, channel: Channel) -> float:
-        """What a counter of joules may be late at most: as its meter says, or one tick, whichever is more. Nobody publishes it."""
+        """What a counter of joules may be late at most: as its meter says, or one tick, whichever
+        is more. Nobody publishes it."""
         if channel.quantity != "energy_j":
             return 0.0
         return max(channel.lag_s or 0.0, self._renewed_s(channel) or 0.0)

@@ -1,7 +1,9 @@
-"""What /proc says of a save while it happens: which files are being synced, and whether training stands still until the last is closed.
+"""What /proc says of a save while it happens: which files are being synced, and whether training
+stands still until the last is closed.
 
-Without a hook nobody says when training went on. Where the main thread wrote the bytes itself, or stood still while others did, the save
-returned when its last file was closed; where it went on computing, or where it cannot be told, the return stays unknown.
+Without a hook nobody says when training went on. Where the main thread wrote the bytes itself, or
+stood still while others did, the save returned when its last file was closed; where it went on
+computing, or where it cannot be told, the return stays unknown.
 """
 
 from __future__ import annotations
@@ -69,7 +71,8 @@ class _Written:
 
 
 class Evidence:
-    """Told by those who watch: `sign` that something may begin, `begin`, `written`. Each call is some tens of us a process."""
+    """Told by those who watch: `sign` that something may begin, `begin`, `written`. Each call is
+    some tens of us a process."""
 
     def __init__(self, pid: int, tell: Tell) -> None:
         self._tell = tell
@@ -115,7 +118,8 @@ class Evidence:
     def written(
         self, window: str, t_ns: int, paths: Sequence[Path], *, returned: bool, closed: bool
     ) -> None:
-        """`returned`: say when training went on, where that can be told. `closed`: at `t_ns` the last file was."""
+        """`returned`: say when training went on, where that can be told. `closed`: at `t_ns` the
+        last file was."""
         size_bytes = _size_of(paths)
         with self._lock:
             self._open.discard(window)
@@ -140,13 +144,15 @@ class Evidence:
             )
 
     def committed(self, window: str, t_ns: int) -> None:
-        """Renamed, or its last small file is there: part of the save where it followed at once, after a sync included."""
+        """Renamed, or its last small file is there: part of the save where it followed at once,
+        after a sync included."""
         with self._lock:
             if one := self._late.get(window):
                 one.commit_ns = t_ns
 
     def late(self, last: bool = False) -> None:
-        """What came after the last file was closed: a sync through another descriptor, a rename. Training went on after them."""
+        """What came after the last file was closed: a sync through another descriptor, a rename.
+        Training went on after them."""
         with self._lock:
             now_ns = time.monotonic_ns()
             due = {
@@ -181,8 +187,8 @@ class Evidence:
         if odd is not None:
             why = odd.why or odd.code
         elif one.commit_ns is not None and one.commit_ns - last_ns > AT_ONCE_NS:
-            why = (
-                "UNCLEAR"  # something of it came later, and nobody saw what the job did in between
+            why = (  # something of it came later, and nobody saw what the job did in between
+                "UNCLEAR"
             )
         elif synced is not None and not synced.tids <= {verdict.trainer for verdict in verdicts}:
             why = "UNCLEAR"  # somebody else synced it

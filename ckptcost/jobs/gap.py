@@ -1,4 +1,5 @@
-"""Gap: a recorded run beside a scenario, line by line, and which cause makes most of the difference."""
+"""Gap: a recorded run beside a scenario, line by line, and which cause makes most of the
+difference."""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ class Row(NamedTuple):
 
 
 class Divided(NamedTuple):
-    """The difference of a line's joules: how much of it is a longer time (or more bytes), how much more watts (or J a byte)."""
+    """The difference of a line's joules: how much of it is a longer time (or more bytes), how much
+    more watts (or J a byte)."""
 
     line: str
     of_amount: float
@@ -144,7 +146,8 @@ class Gap(NamedTuple):
 
 
 def run_named(text: str) -> Path | None:
-    """The run that is meant: a folder of readings, a .jsonl file, or `run:` and a path or id; None for the name of a scenario."""
+    """The run that is meant: a folder of readings, a .jsonl file, or `run:` and a path or id; None
+    for the name of a scenario."""
     if text.startswith(FORCED):
         from ckptcost.runs.store import find
 
@@ -191,9 +194,11 @@ def _held(
     modelled = course_of(s, of)
     taken = [taken_of(window, what, modelled, machine.is_part) for window, what in pairs]
     bills = [
-        bill_of_load(seen, window, s, machine.gpus)
-        if of == "load"
-        else bill_of_save(seen, window, what.bytes, s, machine.gpus)
+        (
+            bill_of_load(seen, window, s, machine.gpus)
+            if of == "load"
+            else bill_of_save(seen, window, what.bytes, s, machine.gpus)
+        )
         for window, what in pairs
     ]
     measured = mean_course(taken)
@@ -294,7 +299,8 @@ def _row(
 
 
 def _of_durations(rate: Row, taken: Sequence[Taken]) -> Row:
-    """All bytes over all seconds: a mean of rates would weigh quick saves more than slow ones. Rates have no sum."""
+    """All bytes over all seconds: a mean of rates would weigh quick saves more than slow ones.
+    Rates have no sum."""
     known = [
         (one.bytes.value, one.time.value) for one in taken if one.bytes.known and one.time.known
     ]

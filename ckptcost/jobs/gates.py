@@ -68,7 +68,8 @@ def gate_of(text: str, where: str) -> Gate:
 
 
 def limit_of(measure: Measure, said: str) -> float:
-    """A value of a measure in base units; plain numbers are kWh, GPU-hours, dollars and kgCO2e, a share may be 0.95 or 95 %."""
+    """A value of a measure in base units; plain numbers are kWh, GPU-hours, dollars and kgCO2e, a
+    share may be 0.95 or 95 %."""
     try:
         limit = parse(
             float(said) if _is_plain(said) and not UNITS[measure.unit][0] else said, measure.unit

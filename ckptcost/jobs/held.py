@@ -1,7 +1,9 @@
-"""Signals that are meant for a wrapped command, held back from this process before it has any thread but its first.
+"""Signals that are meant for a wrapped command, held back from this process before it has any
+thread but its first.
 
-numpy starts threads when it is imported, and a thread that does not block a signal is where the kernel delivers it, by default fatally.
-So this module needs nothing but the standard library, and `hold` comes first.
+numpy starts threads when it is imported, and a thread that does not block a signal is where the
+kernel delivers it, by default fatally. So this module needs nothing but the standard library, and
+`hold` comes first.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What reads, and on which clock: this machine's meters, a simulated machine, or a run read again."""
+"""What reads, and on which clock: this machine's meters, a simulated machine, or a run read
+again."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ def _simulated(for_s: float) -> Instruments:
 
 
 def _replayed(path: str) -> Instruments:
-    """A run's readings as meters. For a screen; what is computed from a run is computed from the run itself."""
+    """A run's readings as meters. For a screen; what is computed from a run is computed from the
+    run itself."""
     from ckptcost.meters.replay import Replay, Tape
     from ckptcost.runs.reader import load
 

@@ -1,6 +1,8 @@
-"""What `solve` can turn: how much of it there is today, and the scenario and plan with another amount of it.
+"""What `solve` can turn: how much of it there is today, and the scenario and plan with another
+amount of it.
 
-A knob acts on the core's objects, not on keys of a file: a stall is a result of many inputs, and so is the time to get back.
+A knob acts on the core's objects, not on keys of a file: a stall is a result of many inputs, and so
+is the time to get back.
 """
 
 from __future__ import annotations

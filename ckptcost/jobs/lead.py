@@ -1,4 +1,5 @@
-"""Lead time: how early the last save must begin, of a scenario within its ranges or of a recorded run."""
+"""Lead time: how early the last save must begin, of a scenario within its ranges or of a recorded
+run."""
 
 from __future__ import annotations
 

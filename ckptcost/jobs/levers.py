@@ -1,4 +1,5 @@
-"""Levers: the inputs of a scenario as things that can be moved, each with the inputs that are the same figure once more."""
+"""Levers: the inputs of a scenario as things that can be moved, each with the inputs that are the
+same figure once more."""
 
 from __future__ import annotations
 
@@ -70,12 +71,15 @@ def levers_of(resolved: Resolved, ties: Mapping[str, str]) -> list[Lever]:
 
 
 def copies_of(resolved: Resolved) -> dict[str, str]:
-    """Ties among all inputs: `ties_of` looks at those with a range, so each one without gets one."""
+    """Ties among all inputs: `ties_of` looks at those with a range, so each one without gets
+    one."""
     lent = [
-        i
-        if i.figure.low is not None
-        else i._replace(
-            figure=replace(i.figure, low=i.figure.value * 0.5, high=i.figure.value * 2.0)
+        (
+            i
+            if i.figure.low is not None
+            else i._replace(
+                figure=replace(i.figure, low=i.figure.value * 0.5, high=i.figure.value * 2.0)
+            )
         )
         for i in resolved.inputs
     ]
@@ -83,7 +87,8 @@ def copies_of(resolved: Resolved) -> dict[str, str]:
 
 
 def chosen_interval(case: Case) -> Lever:
-    """The chosen interval: at its optimum the result it is best for does not notice a small change."""
+    """The chosen interval: at its optimum the result it is best for does not notice a small
+    change."""
     return Lever(
         INTERVAL,
         ("policy.every",),

@@ -1,9 +1,12 @@
-"""What a run that goes on has come to so far: joules by domain, saves, stalls. Every figure is that of `ckptcost report` on the same lines.
+"""What a run that goes on has come to so far: joules by domain, saves, stalls. Every figure is that
+of `ckptcost report` on the same lines.
 
-What lies before the instant at which one generation of readings took over from the other is a sum; what came since is evaluated again
-each time. A run that is shorter than a generation is therefore told to the last digit as `report` tells it. Of a longer one joules may
-differ by some millionths: where a meter is read so seldom that the 384 readings by which an edge is judged are not there, and where joules
-come from watts, because how often a sensor renews its value is measured on the generation and not on the whole run.
+What lies before the instant at which one generation of readings took over from the other is a sum;
+what came since is evaluated again each time. A run that is shorter than a generation is therefore
+told to the last digit as `report` tells it. Of a longer one joules may differ by some millionths:
+where a meter is read so seldom that the 384 readings by which an edge is judged are not there, and
+where joules come from watts, because how often a sensor renews its value is measured on the
+generation and not on the whole run.
 """
 
 from __future__ import annotations
@@ -36,15 +39,18 @@ from ckptcost.runs.follow import Line
 from ckptcost.runs.run import Node, Run
 
 BEFORE_S, AFTER_S = 60.0, 400.0
-"""of readings on either side of the instant from which a generation counts: before a save its page cache tells when it was safe, and after
-an edge so many readings, one a second at least, are what it is judged by, so that it is not judged otherwise later"""
+"""of readings on either side of the instant from which a generation counts: before a save its page
+cache tells when it was safe, and after an edge so many readings, one a second at least, are what it
+is judged by, so that it is not judged otherwise later"""
 LATELY_S = 10.0
 """the power of now is a mean over so long"""
 _CLOSED_S, _SPOKEN_S = 5.0, 60.0
-"""after the end of a save, and after the last word on one whose end nobody tells, nothing more is expected of it"""
+"""after the end of a save, and after the last word on one whose end nobody tells, nothing more is
+expected of it"""
 _TRY_LINES = 2_000
 _OVERFULL = 2.0
-"""saves follow each other without a pause: the next takes over in the midst of one, of which then something is not counted"""
+"""saves follow each other without a pause: the next takes over in the midst of one, of which then
+something is not counted"""
 _ALWAYS = -math.inf
 
 
@@ -68,7 +74,8 @@ class LiveCounters:
         self._from_s = _ALWAYS
         self._asked_s: list[float] = []
         self._left: set[str] = set()
-        """labels of saves that were counted without an end: what may still be told of them begins no other"""
+        """labels of saves that were counted without an end: what may still be told of them begins
+        no other"""
         self._tried = 0
         self._hosts: tuple[int, list[HostCounters]] = (-1, [])
 
@@ -144,7 +151,8 @@ class LiveCounters:
     def _saves(
         self, run: Run, energies: Energies, begin_s: float, end_s: float, until_s: float
     ) -> Saves:
-        """Those of this generation that begin before an instant, as `jobs.measured` chooses them."""
+        """Those of this generation that begin before an instant, as `jobs.measured` chooses
+        them."""
         told = saves_of(run, energies)
         chosen = [
             (window, what)
@@ -192,8 +200,9 @@ class LiveCounters:
         lines.turn()
 
     def _settle(self, old: Run, young: Run, at_s: float) -> None:
-        """What the older generation knows until now, less what the younger one knows since `at_s`: together they are what was told, and an
-        edge at `at_s`, which the two judge by different readings, is in neither."""
+        """What the older generation knows until now, less what the younger one knows since `at_s`:
+        together they are what was told, and an edge at `at_s`, which the two judge by different
+        readings, is in neither."""
         asked_s = self._asked_of(old)
         younger = {node.host: Energies(node) for node in young.nodes if len(node.ticked_s())}
         for node in old.nodes:
@@ -229,7 +238,8 @@ class LiveCounters:
 def _span(
     node: Node, asked_s: Sequence[float], seen: _Settled | None
 ) -> tuple[float, float, float] | None:
-    """What is told of a host: from when, from when by this generation, and until when; as `jobs.measure.reviewed` has it."""
+    """What is told of a host: from when, from when by this generation, and until when; as
+    `jobs.measure.reviewed` has it."""
     ticked = node.ticked_s()
     if not len(ticked):
         return None if seen is None else (seen.begin_s, seen.until_s, seen.until_s)
@@ -318,7 +328,8 @@ def _stopped(host: HostCounters) -> HostCounters:
 def _between(
     windows: Iterable[Window], from_s: float, to_s: float, spoken_s: float
 ) -> float | None:
-    """The latest instant of a stretch at which no save is under way, or none that is spoken of any more."""
+    """The latest instant of a stretch at which no save is under way, or none that is spoken of any
+    more."""
     busy = [
         (
             first_s(w) - 1.0,

@@ -1,4 +1,5 @@
-"""What is told of a run that goes on: by host joules, saves, and how new its readings are. Unknown is NaN or None, never 0."""
+"""What is told of a run that goes on: by host joules, saves, and how new its readings are. Unknown
+is NaN or None, never 0."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Joules(NamedTuple):
         return self.joules / self.covered_s if self.covered_s > 0 else math.nan
 
     def plus(self, other: Joules | None, sign: float = 1.0) -> Joules:
-        """With what was known of another stretch, or without it; what is not known adds nothing and covers nothing."""
+        """With what was known of another stretch, or without it; what is not known adds nothing and
+        covers nothing."""
         if other is None:
             return self
         covered_s = self.covered_s + sign * other.covered_s

@@ -1,8 +1,9 @@
-"""A run's lines as they come, in two generations of readings: the older is let go once it is counted, so that a run of weeks is
-followed in the memory of some hours.
+"""A run's lines as they come, in two generations of readings: the older is let go once it is
+counted, so that a run of weeks is followed in the memory of some hours.
 
-Each generation is what a reader of the whole run would hold of its stretch. The younger is begun some minutes before the older is let go,
-and every line goes to both meanwhile, so that readings lie on either side of the instant at which one takes over from the other.
+Each generation is what a reader of the whole run would hold of its stretch. The younger is begun
+some minutes before the older is let go, and every line goes to both meanwhile, so that readings lie
+on either side of the instant at which one takes over from the other.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from ckptcost.runs.reader import Loading
 from ckptcost.runs.run import Run
 
 MOST_VALUES = 1_000_000
-"""of 8 bytes in a generation, before the next is begun: half an hour of a node with 8 GPUs that saves once a minute"""
+"""of 8 bytes in a generation, before the next is begun: half an hour of a node with 8 GPUs that
+saves once a minute"""
 MOST_MARKS = 20_000
 """the same of marks, of which a generation may have many and few readings"""
 
@@ -35,7 +37,8 @@ class Newest(NamedTuple):
         return self.header.wall_ns + self.t_ns - self.header.monotonic_ns
 
     def age_s(self, now_ns: int, monotonic_ns: int, boot: str) -> float | None:
-        """By this machine's own clock where it is its own, whatever happened to the time of day; None of a clock that only jumps."""
+        """By this machine's own clock where it is its own, whatever happened to the time of day;
+        None of a clock that only jumps."""
         if self.header.simulated:
             return None
         here = bool(boot) and self.header.boot == boot
@@ -50,7 +53,8 @@ class Generation:
         self._parts = {name: self._loading.part(name, header) for name, header in headers.items()}
         self.values = self.marks = 0
         if before is not None:
-            # the same clocks and the same measured periods, or an instant would lie elsewhere and an edge be judged otherwise
+            # the same clocks and the same measured periods, or an instant would lie elsewhere and
+            # an edge be judged otherwise
             self._loading.pairs = before._loading.pairs.copy()
             self._loading.periods = {
                 host: dict(periods) for host, periods in before._loading.periods.items()

@@ -1,7 +1,9 @@
-"""A process that makes a known load: it works, spins or sleeps by a timetable, and says when it really changed.
+"""A process that makes a known load: it works, spins or sleeps by a timetable, and says when it
+really changed.
 
-It says `ready` once it could begin, reads the timetable as one line of JSON, `[[monotonic ns, state], ...]`, and notes every change as a
-line `[number, ns]`. The last state is `end`. The load of a GPU needs PyTorch; nothing else here does.
+It says `ready` once it could begin, reads the timetable as one line of JSON, `[[monotonic ns,
+state], ...]`, and notes every change as a line `[number, ns]`. The last state is `end`. The load of
+a GPU needs PyTorch; nothing else here does.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ def processor() -> tuple[dict[str, Work], dict[str, str]]:
 
 
 def gpus() -> tuple[dict[str, Work], dict[str, str]]:
-    """Every GPU that this process may use multiplies matrices, or runs a kernel that only waits while the host polls for its end."""
+    """Every GPU that this process may use multiplies matrices, or runs a kernel that only waits
+    while the host polls for its end."""
     try:
         import torch
     except Exception as error:  # a broken installation raises what it likes

@@ -1,7 +1,8 @@
-"""A known load beside the meters of joules: processes that work and sleep by a timetable, recorded, and what that tells of each meter.
+"""A known load beside the meters of joules: processes that work and sleep by a timetable, recorded,
+and what that tells of each meter.
 
-The timetable is off the beat of any meter: no two phases are of one length. Figures come from the recording alone, so that whoever
-reads the trace gets the same ones.
+The timetable is off the beat of any meter: no two phases are of one length. Figures come from the
+recording alone, so that whoever reads the trace gets the same ones.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ from ckptcost.runs.run import Run
 from ckptcost.runs.sinks import FileSink
 
 METERS = ("nvml", "amd", "rapl", "hwmon")
-"""quick ones, which read this machine alone: a management controller answers once a second and over a network"""
+"""quick ones, which read this machine alone: a management controller answers once a second and over
+a network"""
 LOADED_BY = {
     "gpu": "gpu",
     "module": "gpu",
@@ -151,7 +153,8 @@ class Children:
             process.stdin.flush()
 
     def notes(self, for_s: float) -> list[tuple[int, int, int]]:
-        """Changes that all have made meanwhile: number, and the first and the last child's instant."""
+        """Changes that all have made meanwhile: number, and the first and the last child's
+        instant."""
         found = []
         for number, at_ns in self._lines(for_s):
             at = self._seen.setdefault(number, [])
@@ -183,7 +186,8 @@ class Children:
 
 
 def timetable_of(states: Sequence[str], length_s: float, begin_ns: int) -> list[tuple[int, str]]:
-    """Phases of about `length_s`, no two alike, the end last; spinning and sleeping ranks are held longer."""
+    """Phases of about `length_s`, no two alike, the end last; spinning and sleeping ranks are held
+    longer."""
     found, at_s = [], 0.0
     for number, state in enumerate(states):
         found.append((begin_ns + round(at_s * S), state))
@@ -201,7 +205,8 @@ def phases_of(ticks_s: Sequence[float]) -> tuple[float, int]:
 
 
 def loaded(tools: Instruments, seen: Checkup, folder: Path) -> Loaded:
-    """Make the loads that the meters here can see, and keep the recording in `folder`. Closes the meters."""
+    """Make the loads that the meters here can see, and keep the recording in `folder`. Closes the
+    meters."""
     chosen: list[Meter] = []
     still = {one.channel.name for one in seen.tried if one.rate == 0.0}  # as virtual machines do
     for meter in tools.meters:

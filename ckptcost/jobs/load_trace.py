@@ -1,6 +1,8 @@
-"""A recording that can be given away: without the names of machine, boot, user and devices, and with what a reader needs to judge it.
+"""A recording that can be given away: without the names of machine, boot, user and devices, and
+with what a reader needs to judge it.
 
-The header is made anonymous before the first line is written, so there is nothing to take out afterwards, and no reading is changed.
+The header is made anonymous before the first line is written, so there is nothing to take out
+afterwards, and no reading is changed.
 """
 
 from __future__ import annotations
@@ -91,7 +93,8 @@ def processor() -> str:
 
 
 def keep(folder: Path, header: Header, facts: Mapping[str, str]) -> Path:
-    """The trace under the name of its run, and beside it what data/traces/traces.toml says of each: PATH.jsonl and PATH.toml."""
+    """The trace under the name of its run, and beside it what data/traces/traces.toml says of each:
+    PATH.jsonl and PATH.toml."""
     written = folder / "load-step.000.jsonl"
     trace = folder / f"{header.run}.jsonl"
     try:
@@ -121,13 +124,18 @@ def _listed(trace: Path, header: Header, facts: Mapping[str, str]) -> str:
     entry = {
         "title": "a known load that is switched on and off",
         "file": trace.name,
-        "what": "idle and busy in turn, then ranks that spin and ranks that sleep: the marks say when",
+        "what": (
+            "idle and busy in turn, then ranks that spin and ranks that sleep: the marks say when"
+        ),
         "recorded": not header.simulated,
         "marks": ["note"],
         "bytes": 0,
         "meters": [meter.name for meter in header.meters],
         "provenance": ", ".join(filter(None, about)),
-        "method": "ckptcost selftest; each mark has the load, its state and how exactly the instant is known",
+        "method": (
+            "ckptcost selftest; each mark has the load, its state and how exactly the instant is"
+            " known"
+        ),
         "licence": "CC0-1.0",
     }
     lines = [f"{key} = {json.dumps(value)}" for key, value in entry.items()]

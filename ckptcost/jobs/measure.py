@@ -47,7 +47,8 @@ def measure(
 
 
 def _baseline(host: str) -> tuple[Idle | None, str]:
-    """What was learned of this host; a file that cannot be read costs the energy above idle, not the measurement."""
+    """What was learned of this host; a file that cannot be read costs the energy above idle, not
+    the measurement."""
     try:
         return load(file_of(host)), ""
     except CkptcostError as error:
@@ -55,8 +56,8 @@ def _baseline(host: str) -> tuple[Idle | None, str]:
 
 
 def _again(path: str, for_s: float | None) -> Measured:
-    """A run that was recorded, evaluated again: exactly what its readings say, and marked as not measured now. What was made up stays
-    simulated; what was recorded is no simulation."""
+    """A run that was recorded, evaluated again: exactly what its readings say, and marked as not
+    measured now. What was made up stays simulated; what was recorded is no simulation."""
     seen = reviewed(path, for_s)
     return seen._replace(replayed=seen.energies.node.headers[0].created[:10] or "an unknown day")
 
@@ -74,8 +75,9 @@ def reviewed(
 
 
 def _all_known_s(node: Node, latest_s: float) -> float:
-    """When the last of the parts that add up had answered first. Where nobody said when it begins, seconds are all that is kept of a
-    recording's first: without them nothing would be known of any sum. A part that comes later than `latest_s` is missing until then.
+    """When the last of the parts that add up had answered first. Where nobody said when it begins,
+    seconds are all that is kept of a recording's first: without them nothing would be known of any
+    sum. A part that comes later than `latest_s` is missing until then.
     """
     energies = Energies(node)
     since_s = [energies.known_since_s(domain) for domain in energies.parts]

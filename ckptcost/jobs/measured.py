@@ -1,4 +1,5 @@
-"""From the readings and marks of a node to joules: by domain, by checkpoint and by phase, and what the recorder itself took."""
+"""From the readings and marks of a node to joules: by domain, by checkpoint and by phase, and what
+the recorder itself took."""
 
 from __future__ import annotations
 
@@ -171,7 +172,8 @@ class Measured(NamedTuple):
 
     @property
     def staged(self) -> list[Window]:
-        """Saves that were removed again before the next one began, so that their stall is a lower bound."""
+        """Saves that were removed again before the next one began, so that their stall is a lower
+        bound."""
         seen = is_staged(self.windows, self.contents)
         return [window for window, staged in zip(self.windows, seen, strict=True) if staged]
 
@@ -278,7 +280,8 @@ def evaluate(
 def _stored(
     energies: Energies, windows: Sequence[Window], begin_s: float, end_s: float
 ) -> list[Stored]:
-    """Every disk in the whole time and in every window; partitions and mapped devices lie inside others and are left out."""
+    """Every disk in the whole time and in every window; partitions and mapped devices lie inside
+    others and are left out."""
     disks = [
         d
         for kind in ("disk", "mount")

@@ -1,6 +1,8 @@
-"""What a recorded save cost, as a bill of the model's own lines: measured joules at the node, the scenario's PUE, prices and grid factors.
+"""What a recorded save cost, as a bill of the model's own lines: measured joules at the node, the
+scenario's PUE, prices and grid factors.
 
-What is not measured is NaN with a code, never 0, and so is what was measured of something else: drive joules are not a storage system's.
+What is not measured is NaN with a code, never 0, and so is what was measured of something else:
+drive joules are not a storage system's.
 """
 
 from __future__ import annotations
@@ -108,7 +110,8 @@ def _costs(m: Measured, window: Window) -> dict[str, Cost]:
 
 
 def shares_of(m: Measured, seen: Mapping[str, Energy]) -> Shares:
-    """GPUs, and the node less them. Packages and memory alone are a fraction of what the model calls a host."""
+    """GPUs, and the node less them. Packages and memory alone are a fraction of what the model
+    calls a host."""
     if _of_kind(seen, "module"):
         return Shares(unknown("MODULE_METER"), unknown("MODULE_METER"))
     cards = _of_kind(seen, "gpu")
@@ -126,17 +129,19 @@ def _whole(energy: Energy) -> Energy:
 
 
 def _drained(m: Measured, window: Window) -> Energy:
-    """What a drain adds to the power of training; the training time that it takes is not in there."""
+    """What a drain adds to the power of training; the training time that it takes is not in
+    there."""
     if window.drain_s == 0:
         return NONE_SPENT
     costs = _costs(m, window)
     node = _of_kind(costs, "node")
-    extras = [costs[domain].extra for domain in (node or m.energies.parts) if domain in costs]
+    extras = [costs[domain].extra for domain in node or m.energies.parts if domain in costs]
     return _whole(total(extras)) if extras else unknown("NO_PARTS")
 
 
 def storage_meters(m: Measured, boundary: Boundary) -> tuple[list[str], str]:
-    """The meters that see the storage as the scenario's figure does; and a code where there is none."""
+    """The meters that see the storage as the scenario's figure does; and a code where there is
+    none."""
     storage = {
         d: source.channel.boundary
         for d, source in m.energies.sources.items()
@@ -162,12 +167,14 @@ def _stored(m: Measured, window: Window, boundary: Boundary) -> Energy:
 
 
 def at_facility(energy: Energy, s: Scenario) -> Energy:
-    """Meters see no PUE: the scenario's is applied here, once, as the model applies it to its own watts."""
+    """Meters see no PUE: the scenario's is applied here, once, as the model applies it to its own
+    watts."""
     return times(energy, float(s.site.pue))
 
 
 def _asked_usd(s: Scenario, bytes_: float) -> float:
-    """The scenario's price of writing, by the request and by the byte, for the bytes that were measured."""
+    """The scenario's price of writing, by the request and by the byte, for the bytes that were
+    measured."""
     tier = s.tier
     prices = (tier.usd_per_request, tier.usd_per_byte_s, tier.usd_per_byte)
     if is_local(tier) or all(isnan(float(price)) for price in prices):

@@ -1,4 +1,5 @@
-"""What one recorded save or load took: bytes, seconds, and of the seconds those that marks tell apart from the writing."""
+"""What one recorded save or load took: bytes, seconds, and of the seconds those that marks tell
+apart from the writing."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def exactly(value: float | None, why: str = "") -> Spread:
 
 
 def mean_of(each: Iterable[Spread]) -> Spread:
-    """Of those that are known, with the lowest and the highest of them; unknown for the first one's reason."""
+    """Of those that are known, with the lowest and the highest of them; unknown for the first one's
+    reason."""
     each = list(each)
     known = [one for one in each if one.known]
     if not known:
@@ -59,13 +61,15 @@ class Taken(NamedTuple):
     course: Course | None
     course_why: str
     as_modelled: tuple[str, ...]
-    """FIXED, BESIDE, STRAGGLER: what no mark tells apart, so that the model's own figure stands for it"""
+    """FIXED, BESIDE, STRAGGLER: what no mark tells apart, so that the model's own figure stands for
+    it"""
     unsynced_s: float
     """of its time: after the last write, without anybody having called fsync"""
 
 
 def taken_of(window: Window, what: Contents, modelled: Course, is_part: bool) -> Taken:
-    """`modelled` lends what cannot be told apart; of a part of a job nobody knows the job's bytes."""
+    """`modelled` lends what cannot be told apart; of a part of a job nobody knows the job's
+    bytes."""
     bytes_, files = exactly(what.bytes, "NO_BYTES"), exactly(what.files, "NO_FILES")
     time = _time(window, what)
     stall = exactly(window.stall_s, window.begin_why or window.returned_why)
@@ -98,7 +102,8 @@ def _time(window: Window, what: Contents) -> Spread:
 def _course(
     window: Window, what: Contents, time_s: float, modelled: Course
 ) -> tuple[Course, tuple[str, ...]]:
-    """Fixed is what comes after the last byte (commit), beside is what comes before the first (snapshot)."""
+    """Fixed is what comes after the last byte (commit), beside is what comes before the first
+    (snapshot)."""
     fixed_s, beside_s = _length_s(window, "commit", time_s), _length_s(window, "snapshot", time_s)
     if (
         beside_s is None
@@ -124,7 +129,8 @@ def _course(
 
 
 def _length_s(window: Window, phase: str, time_s: float) -> float | None:
-    """Of a phase that marks tell apart from its neighbours, as far as it lies before the save is safe."""
+    """Of a phase that marks tell apart from its neighbours, as far as it lies before the save is
+    safe."""
     found = [each for each in window.storage if each.name == phase]
     if not found or window.begin_s is None:
         return None
@@ -132,7 +138,8 @@ def _length_s(window: Window, phase: str, time_s: float) -> float | None:
 
 
 def _straggler(window: Window) -> float | None:
-    """How much longer than the mean rank the slowest one wrote; None of one rank, which may be one of many."""
+    """How much longer than the mean rank the slowest one wrote; None of one rank, which may be one
+    of many."""
     lasts = [
         max((span.at_s[name] for name in ("written", "synced") if name in span.at_s), default=nan)
         for span in window.spans
@@ -151,7 +158,8 @@ def _unsynced_s(window: Window) -> float:
 
 
 def mean_course(taken: Sequence[Taken]) -> Course | None:
-    """Of the saves whose bytes and seconds are known: sums of seconds over sums of bytes, never a mean of rates."""
+    """Of the saves whose bytes and seconds are known: sums of seconds over sums of bytes, never a
+    mean of rates."""
     known = [(one.time.value, one.course) for one in taken if one.course is not None]
     if not known:
         return None

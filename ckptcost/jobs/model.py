@@ -45,7 +45,8 @@ class Case(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """All cases of one question, the first one in full; `reference` is the case that the avoidable ledger compares with."""
+    """All cases of one question, the first one in full; `reference` is the case that the avoidable
+    ledger compares with."""
 
     cases: tuple[Case, ...]
     reference: Case | None = None
@@ -55,8 +56,10 @@ class Answer(NamedTuple):
 def case_of(
     resolved: Resolved, ranges: bool = True, intervals: bool = True, draws: int = SAMPLES
 ) -> Case:
-    """Evaluate one resolved scenario. A screen that recomputes at every keystroke leaves out what it does not show: without `ranges`
-    the spread is the outcome itself, without `intervals` no best one is looked for and the textbook's are unknown."""
+    """Evaluate one resolved scenario. A screen that recomputes at every keystroke leaves out what
+    it does not show: without `ranges` the spread is the outcome itself, without `intervals` no best
+    one is looked for and the textbook's are unknown.
+    """
     s = resolved.scenario
     two_tiers_at_most(s)
     outcome = evaluate(s)
@@ -67,7 +70,8 @@ def case_of(
         if intervals
         else {}
     )
-    # the rules are held against the objective's own optimum; where that is unknown, against the least time
+    # the rules are held against the objective's own optimum; where that is unknown, against the
+    # least time
     judged_by = s.policy.objective if best.get(s.policy.objective, UNKNOWN) > 0 else "time"
     classic = classic_of(s, outcome, judged_by) if intervals else NOT_LOOKED_FOR
     held = tuple(caution for caution in cautions_of(s, outcome, spread) if bool(caution.holds))
@@ -100,7 +104,8 @@ def spread_of(resolved: Resolved, outcome: Outcome, draws: int = SAMPLES) -> Out
 
 
 def at_saves(s: Scenario, saves: float) -> Scenario:
-    """The same with so many saves in the run: what --saves changes, without reading the scenario again."""
+    """The same with so many saves in the run: what --saves changes, without reading the scenario
+    again."""
     return replace(s, policy=replace(s.policy, cadence="saves", every=saves))
 
 
@@ -112,7 +117,8 @@ def two_tiers_at_most(s: Scenario) -> None:
 
 
 def as_planned(s: Scenario, outcome: Outcome) -> Scenario:
-    """The scenario with its interval as it was chosen: only the world varies, an optimal interval is not chosen again in every draw."""
+    """The scenario with its interval as it was chosen: only the world varies, an optimal interval
+    is not chosen again in every draw."""
     return replace(s, policy=replace(s.policy, cadence="interval", every=outcome.interval_s))
 
 
@@ -169,7 +175,8 @@ def model(
 
 
 def compared(layers: Sequence[Layer]) -> tuple[Sequence[str], Sequence[float], Layer | None]:
-    """What the scenario itself compares and which layer counts, unless a later one (a flag) says one tier or one cadence."""
+    """What the scenario itself compares and which layer counts, unless a later one (a flag) says
+    one tier or one cadence."""
     tiers: Sequence[str] = ()
     saves: Sequence[float] = ()
     counted_by = None
@@ -190,7 +197,8 @@ def with_tier(
     saves: float | None,
     counted_by: Layer | None,
 ) -> list[Layer]:
-    """The layers with one tier and one count named over the scenario, and under the flags that change single inputs."""
+    """The layers with one tier and one count named over the scenario, and under the flags that
+    change single inputs."""
     chosen = []
     if tier is not None:
         chosen.append(read_layer(catalog, {"tier": {"id": tier}}, "--tier", "--tier"))
@@ -202,7 +210,8 @@ def with_tier(
 
 
 def one_of(catalog: Catalog, layers: Sequence[Layer], tier: str | None = None) -> Resolved:
-    """The scenario on one tier, at one cadence: the tier that is named, else the first of those it compares."""
+    """The scenario on one tier, at one cadence: the tier that is named, else the first of those it
+    compares."""
     tiers, saves, counted_by = compared(layers)
     chosen = tier if tier is not None else tiers[0] if tiers else None
     return resolve(
@@ -211,7 +220,8 @@ def one_of(catalog: Catalog, layers: Sequence[Layer], tier: str | None = None) -
 
 
 def under_flags(layers: Sequence[Layer], *chosen: Layer) -> list[Layer]:
-    """--tier and --over name whole entries; what --set says of a single input holds for each of them."""
+    """--tier and --over name whole entries; what --set says of a single input holds for each of
+    them."""
     return [
         *(layer for layer in layers if not layer.is_flag),
         *chosen,

@@ -1,4 +1,5 @@
-"""The model's figures of one save, or of one load, on the machine of a recorded run: by the ids that the measured figures have."""
+"""The model's figures of one save, or of one load, on the machine of a recorded run: by the ids
+that the measured figures have."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def with_bytes(s: Scenario, of: str, bytes_: Number) -> Scenario:
 
 
 def modelled_bill(s: Scenario, of: str, machine: Machine) -> Bill:
-    """What the node that was read has of one save's bill, or of one load's; of the first tier alone, for a recorded save goes to one."""
+    """What the node that was read has of one save's bill, or of one load's; of the first tier
+    alone, for a recorded save goes to one."""
     nothing = Spent(*(0.0 for _ in Spent._fields))
     saved = timing.save(s.checkpoint, s.tier, s.cluster, s.policy)
     spent = nothing._replace(
@@ -54,7 +56,8 @@ def modelled_bill(s: Scenario, of: str, machine: Machine) -> Bill:
 
 
 def figures_of(s: Scenario, of: str, machine: Machine) -> dict[str, Number]:
-    """Everything that a row of the comparison has: bytes, seconds, GPU-seconds, and joules by line."""
+    """Everything that a row of the comparison has: bytes, seconds, GPU-seconds, and joules by
+    line."""
     course = course_of(s, of)
     saved = timing.save(s.checkpoint, s.tier, s.cluster, s.policy)
     held_up_s = course.time_s if of == "load" else saved.stall_s

@@ -32,7 +32,8 @@ def unknown_inputs(s: Scenario, objective: str) -> list[str]:
 
 
 def what_is_missing(resolved: Resolved, objective: str) -> InputError:
-    """The complaint that a result is not known, with the key that would supply it and why nobody has."""
+    """The complaint that a result is not known, with the key that would supply it and why nobody
+    has."""
     missing = unknown_inputs(resolved.scenario, objective)
     if not missing:
         return InputError(

@@ -1,4 +1,5 @@
-"""A job under observation: a recorder, and everything that finds its checkpoints, started and ended together in the right order."""
+"""A job under observation: a recorder, and everything that finds its checkpoints, started and ended
+together in the right order."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def absent(absence: Absence) -> str:
 
 
 class Observer:
-    """`start`, then `follow` a process; `close` ends it whatever happened, and leaves a complete run."""
+    """`start`, then `follow` a process; `close` ends it whatever happened, and leaves a complete
+    run."""
 
     def __init__(
         self,
@@ -71,10 +73,11 @@ class Observer:
         task: Task | None = None,
         alone: bool = False,
     ) -> None:
-        """`alone`: nothing but this runs in this process. `tee`: somebody who wants to be told every line besides the files, such as a
-        screen. `task`: one of several that record one run into one folder; `tools` is then called by the one of them that reads the
-        node's meters."""
-        # alone it is a run of its own, though its job has others: a script that starts again after a failure has had two
+        """`alone`: nothing but this runs in this process. `tee`: somebody who wants to be told
+        every line besides the files, such as a screen. `task`: one of several that record one run
+        into one folder; `tools` is then called by the one of them that reads the node's meters."""
+        # alone it is a run of its own, though its job has others: a script that starts again after
+        # a failure has had two
         self.run_id = environ.get(RUN_ID, "") or new_run_id() if task is None else task.run
         self.folder, self._look = (
             folder_for(directory, self.run_id, "" if task is None else task.name),
@@ -176,7 +179,8 @@ class Observer:
         self._settle(window, paths, since_ns, written_ns, closed=False)
 
     def start(self, listen: bool = True) -> dict[str, str]:
-        """The recorder and the folders' watchers run; what a job's environment needs for its hooks to speak to us."""
+        """The recorder and the folders' watchers run; what a job's environment needs for its hooks
+        to speak to us."""
         self._records.start()
         rules = Rules(least_bytes=round(self._look.least_bytes), gap_s=self._look.gap_s)
         settings = Settings(
@@ -208,7 +212,8 @@ class Observer:
             return {}
 
     def _watches(self, directory: Path) -> bool:
-        """A folder has one watcher, or its files would count once for each task: of all nodes where others write there too."""
+        """A folder has one watcher, or its files would count once for each task: of all nodes where
+        others write there too."""
         if self._task is None:
             return True
         if kind_of(directory).blind:
@@ -239,7 +244,8 @@ class Observer:
         return () if self._job_pid is None else descendants(self._job_pid)
 
     def follow(self, pid: int, *, whole: bool = False) -> None:
-        """Without a folder to watch, the process's own writing shows when it saves. `whole`: it and what it starts is all of the job."""
+        """Without a folder to watch, the process's own writing shows when it saves. `whole`: it and
+        what it starts is all of the job."""
         self._job_pid = pid if whole else None
         if self._look.watch and not self._finders:
             return  # another task watches
@@ -268,7 +274,8 @@ class Observer:
         waiting: Callable[[int], None] | None = None,
         **detail: Any,
     ) -> None:
-        """The job has ended: files' last words, then what the page cache still owes, unless `wait(seconds)` says to leave it."""
+        """The job has ended: files' last words, then what the page cache still owes, unless
+        `wait(seconds)` says to leave it."""
         self._records.mark(EDGE, by="wrap", t_ns=at_ns, **detail)
         for finder in self._finders:
             finder.stop()

@@ -1,4 +1,5 @@
-"""Optimize: the best interval by objective, what other intervals cost instead, nested tiers, and the front over tiers and modes."""
+"""Optimize: the best interval by objective, what other intervals cost instead, nested tiers, and
+the front over tiers and modes."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Point(NamedTuple):
     """The run at one interval, and what that interval costs over each objective's own best."""
 
     id: str
-    """an objective, "robust", "young", "daly" or "now"; for two tiers "joint", "given", "rule" or "now" """
+    """an objective, "robust", "young", "daly" or "now"; for two tiers "joint", "given", "rule" or
+    "now" """
     interval_s: float
     outcome: Outcome
     regrets: dict[str, float]
@@ -77,7 +79,8 @@ class Curve(NamedTuple):
 
 
 class Optimum(NamedTuple):
-    """The answer: `option` at `best` is the objective's optimum among all options, `recommended` is what to do."""
+    """The answer: `option` at `best` is the objective's optimum among all options, `recommended` is
+    what to do."""
 
     objective: str
     option: Option
@@ -85,13 +88,15 @@ class Optimum(NamedTuple):
     order: Order | None
     """the options by what they cost at their own best; None where there is only one"""
     undecided: dict[str, tuple[str, ...]]
-    """objectives by which the options cannot be held against each other, and the inputs that would decide"""
+    """objectives by which the options cannot be held against each other, and the inputs that would
+    decide"""
     best: Point
     """the optimum at the stated values of the inputs"""
     robust: Robust
     """what the ranges of the inputs leave of it"""
     recommended: Point
-    """the best, or the robust interval where the ranges move the best by more than a factor of two"""
+    """the best, or the robust interval where the ranges move the best by more than a factor of
+    two"""
     today: Option
     """the scenario as it stands, which the point "now" is on"""
     points: tuple[Point, ...]
@@ -115,7 +120,8 @@ def optimize(
     gates: Sequence[Gate] = (),
     draws: int = WORLDS,
 ) -> Optimum:
-    """The best of every tier and mode; without tiers those that the scenario compares, or its own."""
+    """The best of every tier and mode; without tiers those that the scenario compares, or its
+    own."""
     for kind, said, known in (("mode", mode, tuple(MODES)), ("objective", objective, OBJECTIVES)):
         if said and said not in known:
             raise UnknownName(kind, said, known, where=f"--{kind}")
@@ -178,9 +184,11 @@ def optimize(
         classic,
         point_of(option, "never", 2.0 * float(option.scenario.work_s)).regrets,
         _curve(option, objective),
-        _levels(option, objective, timed and name_of(today) == name_of(option))
-        if option.plan.second is not None
-        else None,
+        (
+            _levels(option, objective, timed and name_of(today) == name_of(option))
+            if option.plan.second is not None
+            else None
+        ),
         pareto(options),
         tuple(
             caution
@@ -209,7 +217,8 @@ def _mode_layer(catalog: Catalog, mode: str | None) -> list[Layer]:
 def _ranked(
     options: Sequence[Option], objective: str, draws: int
 ) -> tuple[Order, dict[str, tuple[str, ...]]]:
-    """The options that can be computed, the least cost first, and by which objectives there is no order."""
+    """The options that can be computed, the least cost first, and by which objectives there is no
+    order."""
     able = [i for i, option in enumerate(options) if objective in option.known]
     if not able:
         needs = ", ".join(options[0].lacking[objective])
@@ -240,7 +249,8 @@ def _ranked(
 
 
 def point_of(option: Option, name: str, interval_s: float, on: Option | None = None) -> Point:
-    """One interval, on another tier or in another mode where told so, against every objective's own best."""
+    """One interval, on another tier or in another mode where told so, against every objective's own
+    best."""
     outcome = (on or option).at(interval_s)
     least = {o: cost_of(option.at(option.best[o]), o) for o in option.known}
     return Point(
@@ -252,14 +262,16 @@ def point_of(option: Option, name: str, interval_s: float, on: Option | None = N
 
 
 def _robust(option: Option, objective: str, draws: int) -> Robust:
-    """The robust interval of an option; how often is what is asked, so no range of its own counts."""
+    """The robust interval of an option; how often is what is asked, so no range of its own
+    counts."""
     ranges = ranges_of(option.resolved)
     ranges.pop("policy.every", None)
     return robust_of(option.scenario, ranges, ties_of(option.resolved), objective, draws)
 
 
 def _plateau(option: Option, objective: str) -> Plateau:
-    """Within the run; where saves that come too soon are left out, no shorter than the drain allows."""
+    """Within the run; where saves that come too soon are left out, no shorter than the drain
+    allows."""
     s, plan = option.scenario, option.plan
     p = s.policy
     least_s = (
@@ -294,7 +306,8 @@ def _curve(option: Option, objective: str) -> Curve:
 
 
 def _levels(option: Option, objective: str, is_now: bool) -> Levels:
-    """The joint optimum, the best interval at the n that is given, what runs now, and the rounded rule."""
+    """The joint optimum, the best interval at the n that is given, what runs now, and the rounded
+    rule."""
     s, plan = option.scenario, option.plan
     p, second = s.policy, plan.second
     if second is None or plan.second_recovery is None:

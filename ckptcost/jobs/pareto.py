@@ -1,4 +1,5 @@
-"""Tiers, modes and intervals held against each other: which points no other beats in goodput, energy, dollars and carbon at once."""
+"""Tiers, modes and intervals held against each other: which points no other beats in goodput,
+energy, dollars and carbon at once."""
 
 from __future__ import annotations
 
@@ -20,13 +21,15 @@ from ckptcost.jobs.ranking import undecided
 from ckptcost.scenario import Resolved
 
 _INSIDE, _AROUND, _WIDER = 121, 33, 4.0
-"""intervals between the shortest and the longest optimum, and in the four times wider range around them"""
+"""intervals between the shortest and the longest optimum, and in the four times wider range around
+them"""
 _SAME = 1e-9
 """intervals this close are one: no cost can tell them apart"""
 
 
 class Option(NamedTuple):
-    """One tier in one mode, and its best interval for each objective; NaN where a figure is lacking."""
+    """One tier in one mode, and its best interval for each objective; NaN where a figure is
+    lacking."""
 
     tier_id: str
     mode: str
@@ -65,7 +68,8 @@ class Front(NamedTuple):
 
     objectives: tuple[str, ...]
     left_out: tuple[str, ...]
-    """objectives that are unknown for all, have no option in common, or lack a line for some only"""
+    """objectives that are unknown for all, have no option in common, or lack a line for some
+    only"""
     candidates: tuple[Candidates, ...]
     apart: tuple[Option, ...]
     """options that lack one of the objectives: neither on the front nor beaten"""
@@ -117,7 +121,8 @@ def pareto(options: Sequence[Option]) -> Front:
 
 
 def _tried(option: Option, objectives: Sequence[str]) -> Candidates:
-    """Every interval worth a look: outside the range of the optima all objectives get worse together."""
+    """Every interval worth a look: outside the range of the optima all objectives get worse
+    together."""
     best = {o: option.best[o] for o in objectives}
     low_s, high_s = min(best.values()), max(best.values())
     most_s = max(float(option.scenario.work_s), high_s)

@@ -26,7 +26,8 @@ class Traced(NamedTuple):
 
 
 def of_kinds(seen: Measured, kinds: Sequence[str], among: Sequence[str]) -> list[str]:
-    """The domains of some kinds; none where one of them never moves, because that is not nothing."""
+    """The domains of some kinds; none where one of them never moves, because that is not
+    nothing."""
     domains = [domain for domain in among if domain.split(":", 1)[0] in kinds]
     return [] if {channel.domain for channel in still(seen.energies)} & set(domains) else domains
 
@@ -102,7 +103,8 @@ def _bins(
 
 
 def rates_of(grown: depth.Growth, edges: Floats) -> Floats:
-    """Growth over the time in which it is known; NaN where it never is, and before and after the readings."""
+    """Growth over the time in which it is known; NaN where it never is, and before and after the
+    readings."""
     more, known_s = grown.over(edges[:-1], edges[1:])
     with np.errstate(invalid="ignore", divide="ignore"):
         found: Floats = np.where(known_s > 0, more / known_s, nan)

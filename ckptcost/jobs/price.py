@@ -1,4 +1,5 @@
-"""Break-even: what a faster tier may cost, so that the same work costs the same as on a slower one, each at its best interval.
+"""Break-even: what a faster tier may cost, so that the same work costs the same as on a slower one,
+each at its best interval.
 
 A tier's price contains its electricity, so what storage draws is in neither side; requests are.
 """
@@ -32,7 +33,8 @@ class Side(NamedTuple):
     lost_usd: float
     """saves and failures, without what the tier itself costs"""
     price_usd_per_s: float
-    """what the tier costs by the catalogue: its standing price, or the rent of what is held or provisioned there"""
+    """what the tier costs by the catalogue: its standing price, or the rent of what is held or
+    provisioned there"""
     held_bytes: float
     capacity_bytes: float
 
@@ -93,7 +95,8 @@ def side_of(resolved: Resolved, keep_interval: bool = False) -> Side:
 
 
 def _is_assumed(resolved: Resolved) -> bool:
-    """Whether the tier's price is the wide range of tiers that publish one: too wide to say of a price that it is below another."""
+    """Whether the tier's price is the wide range of tiers that publish one: too wide to say of a
+    price that it is below another."""
     return any(
         each.path == "tier.storage_price" and each.origin == DEFAULTS for each in resolved.inputs
     )

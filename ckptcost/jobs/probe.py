@@ -1,6 +1,8 @@
-"""Write a checkpoint for real, several times and in two sizes, read it back, and record what that takes.
+"""Write a checkpoint for real, several times and in two sizes, read it back, and record what that
+takes.
 
-Marks are set while it happens, so the run of a probe is a run like any other: `report`, `calibrate` and `compare` take it.
+Marks are set while it happens, so the run of a probe is a run like any other: `report`, `calibrate`
+and `compare` take it.
 """
 
 from __future__ import annotations
@@ -29,11 +31,13 @@ from ckptcost.savers.place import Place
 from ckptcost.savers.shapes import shape_of
 
 PAUSE_S = 1.0
-"""between rounds, so that the next one does not meet the last one's write-back, and idle power is seen"""
+"""between rounds, so that the next one does not meet the last one's write-back, and idle power is
+seen"""
 SMALL = 0.25
 """a second size tells a fixed latency from a rate"""
 SYNC_S = 3600.0
-"""the run's own flushes must not disturb the storage that is measured; a kill loses nothing, a power cut the run"""
+"""the run's own flushes must not disturb the storage that is measured; a kill loses nothing, a
+power cut the run"""
 
 
 class Asked(NamedTuple):
@@ -49,7 +53,8 @@ class Asked(NamedTuple):
     """as many rounds of a quarter of the size"""
     read: bool = True
     warm_up: int = 0
-    """saves before the first round, which count nowhere: the first one on a drive at rest is not like the others"""
+    """saves before the first round, which count nowhere: the first one on a drive at rest is not
+    like the others"""
     pause_s: float = PAUSE_S
     settings: Settings = Settings()
 
@@ -77,8 +82,9 @@ class Round(NamedTuple):
 
 
 HOST_CACHE = (
-    "This is a disk of a virtual machine: its host may have answered the reads from memory, since they are of what was just "
-    "written. Loading after a restart may be slower; fio on files of yesterday tells."
+    "This is a disk of a virtual machine: its host may have answered the reads from memory, since"
+    " they are of what was just written. Loading after a restart may be slower; fio on files of"
+    " yesterday tells."
 )
 
 
@@ -108,8 +114,9 @@ def probe(
     directory: Path | None = None,
     tell: Callable[[Told], None] | None = None,
 ) -> Probed:
-    """Everything that was written is gone afterwards, whatever happens. `asked.settings.control` stops it from another thread, as Ctrl-C
-    does: KeyboardInterrupt where no pass is through, else what there is."""
+    """Everything that was written is gone afterwards, whatever happens. `asked.settings.control`
+    stops it from another thread, as Ctrl-C does: KeyboardInterrupt where no pass is through, else
+    what there is."""
     if meters.startswith(REPLAY):
         raise InputError(
             "a replay writes nothing",
@@ -238,7 +245,8 @@ def _rest(asked: Asked, seconds: float) -> None:
 
 
 def _marks(recorder: Recorder, label: str, io: Io) -> None:
-    """What the engine saw, at the instants at which it was so. A load is over when the last byte is here."""
+    """What the engine saw, at the instants at which it was so. A load is over when the last byte is
+    here."""
     for name, t_ns in io.marks:
         recorder.mark(name, label, t_ns=t_ns)
     recorder.mark("returned", label, t_ns=io.returned_ns)
@@ -257,7 +265,8 @@ def _marks(recorder: Recorder, label: str, io: Io) -> None:
 
 
 def _simulated(asked: Asked, meters: str, wanted: Wanted, directory: Path | None) -> Probed:
-    """A simulated machine whose job saves in the sizes asked for; nothing is written but the run."""
+    """A simulated machine whose job saves in the sizes asked for; nothing is written but the
+    run."""
     from ckptcost.meters import simulated
     from ckptcost.meters.simulated_plan import Plan, marks
 

@@ -1,4 +1,5 @@
-"""A probe's passes added up: by kind and size, and the fixed time that both sizes share. Bytes over seconds, never a mean of rates."""
+"""A probe's passes added up: by kind and size, and the fixed time that both sizes share. Bytes over
+seconds, never a mean of rates."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from ckptcost.jobs.probe import Probed, Round
 
 GB = 1e9
 TOLD_S = 0.5
-"""in a shorter pass the disk's counter is read too seldom to tell its own bytes from a neighbour's"""
+"""in a shorter pass the disk's counter is read too seldom to tell its own bytes from a
+neighbour's"""
 
 
 class Sum(NamedTuple):
@@ -32,7 +34,8 @@ class Sum(NamedTuple):
     returned_s: float
     """until the last write returned, in the mean"""
     device_over_file: float
-    """bytes that the disk took over bytes of the files; NaN with several disks, and in passes that are short"""
+    """bytes that the disk took over bytes of the files; NaN with several disks, and in passes that
+    are short"""
     per_gb: Energy
     """joules of all metered parts of the node for 1e9 bytes, begin to safe"""
 

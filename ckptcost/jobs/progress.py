@@ -1,4 +1,5 @@
-"""What a person is told while a job runs: one line for each checkpoint when it is safe, or when nothing more can be seen of it."""
+"""What a person is told while a job runs: one line for each checkpoint when it is safe, or when
+nothing more can be seen of it."""
 
 from __future__ import annotations
 
@@ -42,14 +43,16 @@ class _Open:
 
 
 class Progress:
-    """Stands between those who find checkpoints and the recorder. Quick: it runs in their threads."""
+    """Stands between those who find checkpoints and the recorder. Quick: it runs in their
+    threads."""
 
     def __init__(self, tell: Tell, said: Callable[[Save], None] | None = None) -> None:
         self._tell, self._said = tell, said
         self._lock = threading.Lock()
         self._open: dict[str, _Open] = {}
         self._told: dict[str, set[int]] = {}
-        """checkpoints that are over, with the ranks that were in them: a rank that comes late is of the same one"""
+        """checkpoints that are over, with the ranks that were in them: a rank that comes late is of
+        the same one"""
         self.hooked = False
         """the job itself speaks: what is only guessed from its I/O is left out from then on"""
         self.saves = 0

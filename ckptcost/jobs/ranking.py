@@ -1,8 +1,9 @@
-"""Which runs may be held against each other, and how sure their order is: the one rule behind every best, tick and front.
+"""Which runs may be held against each other, and how sure their order is: the one rule behind every
+best, tick and front.
 
-Two totals of which one lacks a line that the other has say nothing of each other: the tier without a price would always be the
-cheapest. Where both have the same lines, the order is as sure as the ranges of the inputs leave it: the share of paired draws in
-which one costs less than the other.
+Two totals of which one lacks a line that the other has say nothing of each other: the tier without
+a price would always be the cheapest. Where both have the same lines, the order is as sure as the
+ranges of the inputs leave it: the share of paired draws in which one costs less than the other.
 """
 
 from __future__ import annotations
@@ -39,18 +40,20 @@ SURE = 0.95
 
 
 class Order(NamedTuple):
-    """The runs by what they cost, the least first; and in how many draws the first costs less than each."""
+    """The runs by what they cost, the least first; and in how many draws the first costs less than
+    each."""
 
     at: tuple[int, ...]
     cheaper: tuple[float, ...]
-    """share of the paired draws in which the first of the order costs less; by place of the runs, NaN for the first itself and for
-    those that cost the same in every draw"""
+    """share of the paired draws in which the first of the order costs less; by place of the runs,
+    NaN for the first itself and for those that cost the same in every draw"""
     alike: tuple[int, ...] = ()
     """places of the runs that cost as much as the first in every draw: nothing tells them apart"""
 
 
 def missing_keys(bills: Sequence[Bill], quantity: Quantity | None) -> tuple[str, ...]:
-    """Keys of lines that some of the bills have and others lack; empty where all can be held against each other."""
+    """Keys of lines that some of the bills have and others lack; empty where all can be held
+    against each other."""
     if quantity is None:
         return ()
     lacking = [set(bill.unknown(quantity)) for bill in bills]

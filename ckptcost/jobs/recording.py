@@ -1,4 +1,5 @@
-"""Ask meters for a while, with time to spare on either side so that the edges of what was asked for lie between readings."""
+"""Ask meters for a while, with time to spare on either side so that the edges of what was asked for
+lie between readings."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ MARGIN_S = 0.5
 SLOW_MARGIN_S = 3.0
 """where a meter answers once a second or less often"""
 EDGE, ASKED = "note", "measure"
-"""a mark at either end of what was asked for: single readings are kept around it, and a replay finds it again"""
+"""a mark at either end of what was asked for: single readings are kept around it, and a replay
+finds it again"""
 MOST_KEPT_S = 3600.0
 MOST_VALUES = 4_000_000
 """40 bytes each: an hour of 8 GPUs"""
@@ -78,9 +80,11 @@ def record(
 
 
 def folder_for(directory: Path | None, run_id: str = "", job: str = "") -> Path:
-    """Where a run goes: the folder that is named, if it holds none yet, or a new one among the user's runs.
+    """Where a run goes: the folder that is named, if it holds none yet, or a new one among the
+    user's runs.
 
-    `job`: a name that tells that others record the same run into the same folder, which may be there already.
+    `job`: a name that tells that others record the same run into the same folder, which may be
+    there already.
     """
     if directory is None:
         return store.shared_folder(job, run_id) if job else store.new_folder(run=run_id)
@@ -104,7 +108,8 @@ def _is_of(file: Path, run_id: str) -> bool:
 
 
 def _is_slow(meter: Meter) -> bool:
-    """A meter of joules or watts that answers once a second or less often needs time on either side."""
+    """A meter of joules or watts that answers once a second or less often needs time on either
+    side."""
     period_s = max(meter.least_s, getattr(meter, "pace_s", 0.0))
     return period_s >= 1.0 and any(
         channel.quantity in ("power_w", "energy_j") for channel in meter.channels

@@ -1,4 +1,5 @@
-"""What a folder's file system has left: free space, inodes, quotas, and single targets where it is Lustre."""
+"""What a folder's file system has left: free space, inodes, quotas, and single targets where it is
+Lustre."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ from ckptcost.scenario import Resolved
 
 KIB = 1024
 _QUOTA = struct.Struct("=8QI4x")
-"""struct if_dqblk: hard and soft KiB, bytes now, hard, soft and present inodes, two times, what is valid"""
+"""struct if_dqblk: hard and soft KiB, bytes now, hard, soft and present inodes, two times, what is
+valid"""
 _GET_QUOTA = 0x800007
 _GET_ATTRIBUTES = 0x801C581F
 """FS_IOC_FSGETXATTR, whose struct fsxattr holds the project"""
@@ -111,7 +113,8 @@ def saves_of(resolved: Resolved) -> Saves:
 
 
 def there_bytes(directory: Path) -> tuple[float, bool]:
-    """Bytes that the folder takes already, and whether all of it was seen; links are not followed."""
+    """Bytes that the folder takes already, and whether all of it was seen; links are not
+    followed."""
     total, seen = 0.0, 0
     for folder, _, names in os.walk(directory):
         for name in names:
@@ -126,7 +129,8 @@ def there_bytes(directory: Path) -> tuple[float, bool]:
 
 
 def quotas_of(directory: Path) -> list[Limit]:
-    """Of the user, the group and the folder's project, where the kernel tells; `lfs quota` and NFS know others."""
+    """Of the user, the group and the folder's project, where the kernel tells; `lfs quota` and NFS
+    know others."""
     device = _device_of(directory)
     if device is None:
         return []
@@ -145,7 +149,8 @@ def quotas_of(directory: Path) -> list[Limit]:
 
 
 def quota_limit(name: str, answer: bytes) -> Limit | None:
-    """What a quota leaves; the soft limit counts, because past it time runs out. None where there is no limit."""
+    """What a quota leaves; the soft limit counts, because past it time runs out. None where there
+    is no limit."""
     hard, soft, now, hard_files, soft_files, files, *_ = _QUOTA.unpack(answer)
     kib = min((each for each in (hard, soft) if each), default=0)
     most_files = min((each for each in (hard_files, soft_files) if each), default=0)
@@ -200,7 +205,8 @@ def _targets_of(directory: Path) -> tuple[list[Target], list[str]]:
 
 
 def targets_in(text: str) -> list[Target]:
-    """The object targets in what `lfs df` prints, in KiB; an inactive one has no free space to tell of."""
+    """The object targets in what `lfs df` prints, in KiB; an inactive one has no free space to tell
+    of."""
     found = []
     for line in text.splitlines():
         words = line.split()

@@ -1,4 +1,5 @@
-"""The machine of a recorded run, and a scenario's job put onto it: the model is scaled to what was measured, never the other way."""
+"""The machine of a recorded run, and a scenario's job put onto it: the model is scaled to what was
+measured, never the other way."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class Machine(NamedTuple):
     job_gpus: float
     gpus_per_node: float
     how: str
-    """METERED, SAID (--set cluster.gpus), RANKS (the marks say how many) or NODES (as many as the scenario's nodes have)"""
+    """METERED, SAID (--set cluster.gpus), RANKS (the marks say how many) or NODES (as many as the
+    scenario's nodes have)"""
 
     @property
     def here(self) -> float:

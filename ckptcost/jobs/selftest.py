@@ -1,8 +1,10 @@
-"""What this tool can be trusted with in one folder: real saves with known truth, under the watcher and recorder of `ckptcost run`.
+"""What this tool can be trusted with in one folder: real saves with known truth, under the watcher
+and recorder of `ckptcost run`.
 
-The truth of begin and stall is the writer's own clock. When a save was safe is known between two instants: not before the folder's disks
-had taken as many bytes, by their own counters, and no later than the return of an fsync. Whatever others write makes the first instant
-earlier, never later, so the bracket holds on a busy machine too.
+The truth of begin and stall is the writer's own clock. When a save was safe is known between two
+instants: not before the folder's disks had taken as many bytes, by their own counters, and no later
+than the return of an fsync. Whatever others write makes the first instant earlier, never later, so
+the bracket holds on a busy machine too.
 """
 
 from __future__ import annotations
@@ -35,10 +37,12 @@ from ckptcost.savers.refusals import refused
 from ckptcost.watch.filesystems import Mounted, kind_of
 
 ASKED_S = 1.5
-"""so long after a save without fsync we ask for its write-back: nobody waits half a minute for the kernel's timer"""
+"""so long after a save without fsync we ask for its write-back: nobody waits half a minute for the
+kernel's timer"""
 LOOK_S = 0.005
 INSTANT_S, POLLED_S = 0.1, 1.0
-"""how far an instant may be off as the documentation says it: of inotify on a busy machine, and of a folder that is polled"""
+"""how far an instant may be off as the documentation says it: of inotify on a busy machine, and of
+a folder that is polled"""
 LIVING = 2
 """saves that are there at a time, at most"""
 SETTLE_S = 5.0
@@ -55,7 +59,8 @@ class Asked(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """One save: the truth, what was said of it, and the differences; NaN is not known, None was not said."""
+    """One save: the truth, what was said of it, and the differences; NaN is not known, None was not
+    said."""
 
     number: int
     way: str
@@ -103,7 +108,8 @@ class Tested(NamedTuple):
 
 
 class _Beside:
-    """Two threads that stand beside the job: one reads the disks' counters, one asks for write-back."""
+    """Two threads that stand beside the job: one reads the disks' counters, one asks for
+    write-back."""
 
     def __init__(self, notes: int, folder: int, disks: Sequence[str]) -> None:
         self._notes, self._folder = notes, folder
@@ -158,7 +164,8 @@ class _Beside:
         return True
 
     def taken_ns(self, since_ns: int, size_bytes: float) -> int | None:
-        """The last look at which the disks had not taken so many bytes more; None where they never did."""
+        """The last look at which the disks had not taken so many bytes more; None where they never
+        did."""
         before = max((at for at in self.seen if at[0] <= since_ns), default=None)
         if before is None:
             return None
@@ -187,7 +194,8 @@ def selftest(
     directory: Path | None = None,
     mask: set[int] | None = None,
 ) -> Tested:
-    """Everything that was written is gone afterwards, whatever ends it. `mask`: signals are held back already, as `run` has it."""
+    """Everything that was written is gone afterwards, whatever ends it. `mask`: signals are held
+    back already, as `run` has it."""
     with Place(asked.directory, LIVING * asked.size_bytes) as place:
         mounted, home = kind_of(asked.directory), device_of(asked.directory)
         folder = Path(os.path.realpath(asked.directory)) / place.name

@@ -1,7 +1,9 @@
-"""The job of a self-test: it saves in the ways that training jobs do, and notes what it did by its own clock.
+"""The job of a self-test: it saves in the ways that training jobs do, and notes what it did by its
+own clock.
 
-A save in one file lies in `save-0`, one in several files in a folder of its own: names that the folder's removal knows. Each note is a
-line of JSON, appended at once, so that what was done before a kill is known.
+A save in one file lies in `save-0`, one in several files in a folder of its own: names that the
+folder's removal knows. Each note is a line of JSON, appended at once, so that what was done before
+a kill is known.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ FILES = 4
 KEPT_S = 1.5
 """a save that is rotated away is deleted after this, long before the kernel would write it back"""
 REST_S = 4.0
-"""between saves: longer than files of one save are apart, and time for the write-back that somebody asks for"""
+"""between saves: longer than files of one save are apart, and time for the write-back that somebody
+asks for"""
 BLOCK_BYTES = 4 << 20
 WAYS = ("one file", "one, fsync", "several", "several, fsync", "rotation")
 """rotation: one file, deleted before it is written back"""
@@ -115,7 +118,8 @@ def _opened(name: str, folder: int) -> Iterator[int]:
 def serve(
     folder: str, size_bytes: int, rounds: int, within_s: float, notes: str, parent: int
 ) -> None:
-    """All saves, as far as there is time; an error of the storage is a note. Ends with its parent, however that ends."""
+    """All saves, as far as there is time; an error of the storage is a note. Ends with its parent,
+    however that ends."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
     if os.getppid() != parent:

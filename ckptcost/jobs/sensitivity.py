@@ -1,8 +1,9 @@
 """Sensitivity: what each input does to a result, and which assumption is worth measuring next.
 
-Three questions with one scenario: where the result goes when an input goes through its range (swings), what one per cent more of
-it does (elasticities), and how much of the result's spread it explains (shares). The interval stays as planned, unless it is to be
-chosen anew each time (`replan`).
+Three questions with one scenario: where the result goes when an input goes through its range
+(swings), what one per cent more of it does (elasticities), and how much of the result's spread it
+explains (shares). The interval stays as planned, unless it is to be chosen anew each time
+(`replan`).
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ from ckptcost.scenario import ranges_of, ties_of
 
 OF = ("goodput", "wall", "gpu_hours", "kwh", "usd", "kgco2e")
 DRAWS, DRAWS_REPLANNED = SAMPLES, 1024
-"""a report's 256 let a percentile scatter by a few per cent, which is as much as one input of many is worth; a plan that is chosen
-anew in every draw costs a search in each"""
+"""a report's 256 let a percentile scatter by a few per cent, which is as much as one input of many
+is worth; a plan that is chosen anew in every draw costs a search in each"""
 MEASURED = "measured"
 _NEEDS = {
     "kwh": ("cluster.gpu_train", "cluster.host_train"),
@@ -36,8 +37,8 @@ _NEEDS = {
     "kgco2e": ("site.grid_location", "cluster.gpu_train", "cluster.host_train"),
 }
 _STEP_AT_0 = {"s": 1e-3, "bytes": 1e6, "": 1e-6}
-"""first step away from an input of 0 that has no range, by its unit; the rest are rates and prices, in which results are all but
-straight: 1e-9 of their base unit"""
+"""first step away from an input of 0 that has no range, by its unit; the rest are rates and prices,
+in which results are all but straight: 1e-9 of their base unit"""
 NOISE = 1e-9
 """a swing below this share of the result is rounding"""
 _DIGITS = 6
@@ -67,7 +68,8 @@ class Response(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What an uncertain input explains of the result's spread, and the range that is left once it is known."""
+    """What an uncertain input explains of the result's spread, and the range that is left once it
+    is known."""
 
     lever: Lever
     share: float
@@ -176,12 +178,13 @@ def _answerable(case: Case, measure: Measure, value: float, replan: bool) -> Non
     if value != value:
         missing = [path for path in _NEEDS.get(measure.id, ()) if path in case.resolved.unknown]
         raise InputError(
-            f"the {measure.label} cannot be computed, because {' and '.join(missing) or 'a figure it needs'} is not known",
+            f"the {measure.label} cannot be computed, because"
+            f" {' and '.join(missing) or 'a figure it needs'} is not known",
             where="--of",
             key=measure.id,
-            remedy=f"give it, e.g. --set {missing[0]}=..."
-            if missing
-            else "`ckptcost model` names it",
+            remedy=(
+                f"give it, e.g. --set {missing[0]}=..." if missing else "`ckptcost model` names it"
+            ),
         )
     if math.isinf(value) or float(case.outcome.goodput) == 0:
         raise InputError(
@@ -223,7 +226,8 @@ def _response(world: Scenario, lever: Lever, result: Callable[[Scenario], Number
 def _by_nodes(
     world: Scenario, lever: Lever, moved: Callable[[float], float], unknown: Response
 ) -> Response:
-    """Nodes are whole: from about one per cent of them fewer to as many more, where each step is one whole node."""
+    """Nodes are whole: from about one per cent of them fewer to as many more, where each step is
+    one whole node."""
     c = world.cluster
     nodes = float(nodes_of(c))
     few = max(1.0, round(nodes / 100.0))

@@ -1,4 +1,5 @@
-"""Saves and loads that hold training up at the same time: such an instant is divided among them, so that their sum counts it once."""
+"""Saves and loads that hold training up at the same time: such an instant is divided among them, so
+that their sum counts it once."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def waits_of(m: Measured) -> list[Stretch | None]:
 
 
 def shared(stretches: Sequence[Stretch | None]) -> list[list[Piece]]:
-    """Beside the windows: the pieces of those that share an instant with another; nothing for the others."""
+    """Beside the windows: the pieces of those that share an instant with another; nothing for the
+    others."""
     pieces = of_each(timeline([[stretch] for stretch in stretches]), len(stretches))
     return [mine if any(len(piece.open) > 1 for piece in mine) else [] for mine in pieces]
 

@@ -28,7 +28,8 @@ class Simulation(NamedTuple):
     resolved: Resolved
     asked: Asked
     outcome: Outcome
-    """the closed form's, where there is one: exponential failures, inputs fixed, the scenario's own kinds"""
+    """the closed form's, where there is one: exponential failures, inputs fixed, the scenario's own
+    kinds"""
     exact: bool
     """whether the closed form speaks of the same runs"""
     kinds: tuple[str, ...]
@@ -39,7 +40,8 @@ class Simulation(NamedTuple):
     stopped_of: int = 0
     """so many runs were asked for, and only those in `asked` have ended; 0: all have"""
     long_run_goodput: float | None = None
-    """what the renewal series says of many failures, for exponential and Weibull gaps on one tier"""
+    """what the renewal series says of many failures, for exponential and Weibull gaps on one
+    tier"""
 
     def summary(self, name: str) -> Summary:
         if name == "goodput":
@@ -50,7 +52,8 @@ class Simulation(NamedTuple):
 def simulate(
     resolved: Resolved, asked: Asked, note: Callable[[float], None] | None = None
 ) -> Simulation:
-    """Walk through all runs. `note` hears how many are done; one that raises `Enough` gets those that ended by then."""
+    """Walk through all runs. `note` hears how many are done; one that raises `Enough` gets those
+    that ended by then."""
     _check(asked)
     prepared = prepared_for(resolved, asked)
     total = asked.runs

@@ -1,4 +1,5 @@
-"""The bill of simulated runs, line by line: mean and percentiles over the runs, walked again because most answers need the sums only."""
+"""The bill of simulated runs, line by line: mean and percentiles over the runs, walked again
+because most answers need the sums only."""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""Solve: the value of one input at which a run just meets a target, found by turning that input until it does.
+"""Solve: the value of one input at which a run just meets a target, found by turning that input
+until it does.
 
-Every trial chooses its interval anew, as the best for what the target counts, unless the interval is to be kept. A run saves at least
-once: the interval is never longer than the run. Where nothing reaches the target, the answer is the best that can be had and why.
+Every trial chooses its interval anew, as the best for what the target counts, unless the interval
+is to be kept. A run saves at least once: the interval is never longer than the run. Where nothing
+reaches the target, the answer is the best that can be had and why.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ class Solution(NamedTuple):
 
 
 def solve(resolved: Resolved, what: str, gate: Gate, keep_interval: bool = False) -> Solution:
-    """What is needed of `what` (a knob, `interval` or `saves-per-day`) for the run to meet the gate."""
+    """What is needed of `what` (a knob, `interval` or `saves-per-day`) for the run to meet the
+    gate."""
     check(what, gate, keep_interval)
     two_tiers_at_most(resolved.scenario)
     trials = Trials(resolved, gate, keep_interval)
@@ -111,7 +114,8 @@ def check(what: str, gate: Gate, keep_interval: bool) -> None:
 
 
 def circumstances(trials: Trials, knob: Knob | None) -> list[Circumstance]:
-    """The same question for shorter ways back, down to none: a target often rests on that without saying so."""
+    """The same question for shorter ways back, down to none: a target often rests on that without
+    saying so."""
     if (
         knob is not None and knob.id in ("mtbf", "recovery", "read")
     ) or not trials.plan.failures_per_s > 0:

@@ -1,7 +1,8 @@
-"""A recording that runs beside something else: of a command, of a process, of a folder alone, or of the machine.
+"""A recording that runs beside something else: of a command, of a process, of a folder alone, or of
+the machine.
 
-Unlike `wrap`, which stands between a terminal and the command, it owns a thread and the command's streams: the command's input is empty,
-and its output goes into a file beside the readings.
+Unlike `wrap`, which stands between a terminal and the command, it owns a thread and the command's
+streams: the command's input is empty, and its output goes into a file beside the readings.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class Supervisor:
         environ: Mapping[str, str] = os.environ,
         patience_s: float = PATIENCE_S,
     ) -> None:
-        """Raises NoCommand, or InputError for a process that is not there, before anything is begun."""
+        """Raises NoCommand, or InputError for a process that is not there, before anything is
+        begun."""
         self._what, self._environ, self._patience_s = what, environ, patience_s
         if what.argv:
             Command(what.argv).check(environ.get("PATH"))
@@ -88,7 +90,8 @@ class Supervisor:
         self._output = self.folder / OUTPUT
 
     def start(self) -> None:
-        """Raises OutputError where nothing can be written, NoCommand where the command does not start; then nothing runs."""
+        """Raises OutputError where nothing can be written, NoCommand where the command does not
+        start; then nothing runs."""
         observer = self.observer
         try:
             additions = observer.start(listen=bool(self._what.argv))
@@ -111,7 +114,8 @@ class Supervisor:
         self._thread.start()
 
     def _spawn(self, environ: Mapping[str, str]) -> subprocess.Popen[bytes]:
-        """In a session of its own: keys of the terminal are ours, and what it starts can be told to end with it."""
+        """In a session of its own: keys of the terminal are ours, and what it starts can be told to
+        end with it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             with self._output.open("wb") as output:
@@ -192,7 +196,8 @@ class Supervisor:
         self.observer.over(at_ns, self._waits, **detail)
 
     def _waits(self, for_s: float) -> bool:
-        """True: nobody waits any longer. Who stopped it does not want to wait for a page cache; the margin is waited for."""
+        """True: nobody waits any longer. Who stopped it does not want to wait for a page cache; the
+        margin is waited for."""
         if self._hurry.is_set():
             time.sleep(min(for_s, 0.2))
             return True
@@ -245,8 +250,10 @@ class Supervisor:
     # from outside
 
     def stop(self, within_s: float | None = None) -> str:
-        """The command is told to end and killed after a while; a process that was only followed is left alone. `within_s`: this program
-        ends and waits no longer; the run is complete all the same. Returns what is left behind, in a sentence."""
+        """The command is told to end and killed after a while; a process that was only followed is
+        left alone. `within_s`: this program ends and waits no longer; the run is complete all the
+        same. Returns what is left behind, in a sentence.
+        """
         self._stop.set()
         if within_s is not None:
             self._hurry.set()

@@ -22,7 +22,8 @@ from ckptcost.scenario import Resolved, resolve
 
 
 class Piece(NamedTuple):
-    """Consecutive rows of a sweep: the axes' values, the scenario and the outcome, all as arrays or constants."""
+    """Consecutive rows of a sweep: the axes' values, the scenario and the outcome, all as arrays or
+    constants."""
 
     rows: int
     axes: dict[str, Any]
@@ -37,15 +38,18 @@ class Sweep(NamedTuple):
     overs: tuple[Over, ...]
     pieces: Iterator[Piece]
     grid_methods: tuple[str, ...] = ()
-    """what the grid factors of the rows count; emissions of two methods are not to be held against each other"""
+    """what the grid factors of the rows count; emissions of two methods are not to be held against
+    each other"""
 
 
 def sweep(
     catalog: Catalog, layers: Sequence[Layer], overs: Sequence[Over], rows: int = CHUNK
 ) -> Sweep:
-    """The grid of all axes, in the order given, the last running fastest. Without a tier, the scenario's own comparison is the first axis.
+    """The grid of all axes, in the order given, the last running fastest. Without a tier, the
+    scenario's own comparison is the first axis.
 
-    The numeric axes after the last named one are computed as arrays, so that is the quick order to give them in.
+    The numeric axes after the last named one are computed as arrays, so that is the quick order to
+    give them in.
     """
     if not any(over.section == "tier" and over.key == "id" for over in overs) and (
         tiers := compared(layers)[0]
@@ -61,7 +65,8 @@ def sweep(
     distinct(overs, layers)
     named = [over for over in overs if not over.numeric]
     numeric = [over for over in overs if over.numeric]
-    # everything is resolved before the first row is computed: a wrong name in the last place must not leave half a table
+    # everything is resolved before the first row is computed: a wrong name in the last place must
+    # not leave half a table
     prepared: dict[tuple[Any, ...], Resolved] = {}
     for words in product(*(over.values for over in named)):
         prepared[words] = resolve(
@@ -109,7 +114,8 @@ def _pieces(
 def _over_layer(
     catalog: Catalog, named: list[Over], words: tuple[Any, ...], numeric: list[Over]
 ) -> Layer:
-    """One combination of the axes that are resolved, and the first value of those that become arrays."""
+    """One combination of the axes that are resolved, and the first value of those that become
+    arrays."""
     raw: dict[str, Any] = {}
     for over, word in [
         *zip(named, words, strict=True),

@@ -1,4 +1,5 @@
-"""What first order says of a target, where its assumptions hold: one tier, the best interval, a target on time, failures."""
+"""What first order says of a target, where its assumptions hold: one tier, the best interval, a
+target on time, failures."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def goodput_asked(trials: Trials) -> float:
 
 
 def first_order(trials: Trials, knob: Knob | None) -> tuple[float, ...]:
-    """The value needed, or both ends of a range of intervals; empty where first order does not apply or finds none."""
+    """The value needed, or both ends of a range of intervals; empty where first order does not
+    apply or finds none."""
     s, plan = trials.s, trials.plan
     if (
         trials.kept_s is not None

@@ -1,6 +1,8 @@
-"""Intervals of nested tiers held against simulated runs; for three tiers, where there is no closed form, found by them.
+"""Intervals of nested tiers held against simulated runs; for three tiers, where there is no closed
+form, found by them.
 
-Every combination is walked with the same random numbers, so that a difference between two of them is far surer than either.
+Every combination is walked with the same random numbers, so that a difference between two of them
+is far surer than either.
 """
 
 from __future__ import annotations
@@ -84,13 +86,14 @@ def tried(
 
 
 def difference(one: Tried, other: Tried, objective: str) -> tuple[float, float]:
-    """(mean relative excess of `one` over `other`, its standard error), run by run with the same random numbers."""
+    """(mean relative excess of `one` over `other`, its standard error), run by run with the same
+    random numbers."""
     excess = one.cost(objective) / np.mean(other.cost(objective)) - other.cost(objective) / np.mean(
         other.cost(objective)
     )
-    return float(np.mean(excess)), float(np.std(excess, ddof=1) / math.sqrt(len(excess))) if len(
-        excess
-    ) > 1 else math.nan
+    return float(np.mean(excess)), (
+        float(np.std(excess, ddof=1) / math.sqrt(len(excess))) if len(excess) > 1 else math.nan
+    )
 
 
 def three_tiers(
@@ -101,7 +104,8 @@ def three_tiers(
     seed: int = 1,
     note: Callable[[int], None] | None = None,
 ) -> ThreeTiers:
-    """Start at the rule, then take the best of the neighbours until none is better; `note` hears a percentage."""
+    """Start at the rule, then take the best of the neighbours until none is better; `note` hears a
+    percentage."""
     if runs < 2:
         raise InputError(
             "three tiers have no closed form",
@@ -122,7 +126,10 @@ def three_tiers(
         raise InputError(
             f"no failure needs the {idle} tier, so it has no best interval",
             key="failures",
-            remedy="set failures.node_loss_fraction and failures.second_loss_fraction, or leave that tier out",
+            remedy=(
+                "set failures.node_loss_fraction and failures.second_loss_fraction, or leave that"
+                " tier out"
+            ),
         )
     seen: dict[tuple[float, float, float], Tried] = {}
 

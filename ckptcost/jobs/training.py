@@ -1,4 +1,5 @@
-"""What training itself says of the saves: its steps, where the job marks them, and the power of its GPUs."""
+"""What training itself says of the saves: its steps, where the job marks them, and the power of its
+GPUs."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ def steps_seen(marks: Sequence[Mark], windows: Sequence[Window], node: Node) -> 
 def dips_of(
     energies: Energies, joules: Joules, windows: Sequence[Window], since_s: float
 ) -> list[Dip | None]:
-    """By window, whether the GPUs' power confirms its stall; None where there is no meter of a GPU, or no stall to confirm."""
+    """By window, whether the GPUs' power confirms its stall; None where there is no meter of a GPU,
+    or no stall to confirm."""
     gpus = [domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))]
     if not gpus:
         return [None] * len(windows)

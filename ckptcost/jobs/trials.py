@@ -1,4 +1,5 @@
-"""Trials of a search: the model at one value of a knob, each with the interval that is best there, or the one to be kept."""
+"""Trials of a search: the model at one value of a knob, each with the interval that is best there,
+or the one to be kept."""
 
 from __future__ import annotations
 
@@ -49,7 +50,8 @@ class Reached(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What a search found: the best that can be had, the value needed, and the far end of a range."""
+    """What a search found: the best that can be had, the value needed, and the far end of a
+    range."""
 
     at_best: Reached
     needed: Reached | None
@@ -73,7 +75,8 @@ class Trials:
         self.kept_s = self.asked_s if keep_interval else None
 
     def gap(self, reached: Reached) -> float:
-        """How far the target is exceeded, relative to it; negative where it is missed, NaN where the run does not end."""
+        """How far the target is exceeded, relative to it; negative where it is missed, NaN where
+        the run does not end."""
         limit = self.gate.limit
         gap = (
             reached.measured - limit
@@ -89,7 +92,8 @@ class Trials:
     def best_s(self, s: Scenario, plan: Plan) -> float:
         """The interval a trial chooses, one save in the run at least.
 
-        Emissions of electricity are least where its energy is: what the making of the hardware emitted is in no target.
+        Emissions of electricity are least where its energy is: what the making of the hardware
+        emitted is in no target.
         """
         with np.errstate(over="ignore"):
             best_s = float(

@@ -1,4 +1,5 @@
-"""The walks behind a simulation: what is asked and of what, and its pieces on one processor or several; the same numbers either way."""
+"""The walks behind a simulation: what is asked and of what, and its pieces on one processor or
+several; the same numbers either way."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ CHUNK = 8192
 MOST_TABLE = 4_000_000
 """instants of a platform's nodes held at once"""
 HORIZON = 4.0
-"""a platform's instants reach this many times as far as the closed form says that a run takes, and as many times again if they must"""
+"""a platform's instants reach this many times as far as the closed form says that a run takes, and
+as many times again if they must"""
 
 
 class Asked(NamedTuple):
@@ -46,7 +48,8 @@ class Asked(NamedTuple):
     runs: int = 1000
     seed: int = 1
     process: str = "exponential"
-    """exponential, weibull (gaps of the job), weibull-nodes (nodes of all ages that are replaced), trace"""
+    """exponential, weibull (gaps of the job), weibull-nodes (nodes of all ages that are replaced),
+    trace"""
     shape: float = 1.0
     mean_s: float | None = None
     """mean time between interruptions, instead of the scenario's"""
@@ -92,7 +95,10 @@ def prepared_for(resolved: Resolved, asked: Asked) -> Prepared:
     if asked.trace is not None and (
         extra := next((kind.name for kind in asked.kinds if kind.rate_per_s), None)
     ):
-        remedy = "a record holds all interruptions: give the kind a share of them, or name it in the record's column kind"
+        remedy = (
+            "a record holds all interruptions: give the kind a share of them, or name it in the"
+            " record's column kind"
+        )
         raise InputError("adds a rate to a record", where="--kinds", key=extra, remedy=remedy)
     rate_per_s = float(_total(_base_per_s(asked, outcome.plan), mix))
     if outcome.interval_s > float(s.work_s):
@@ -127,7 +133,8 @@ def prepared_for(resolved: Resolved, asked: Asked) -> Prepared:
 
 
 def _base_per_s(asked: Asked, plan: Plan) -> Any:
-    """Rate of the scenario's own failures: one value a run where inputs are drawn, unless its mean is given."""
+    """Rate of the scenario's own failures: one value a run where inputs are drawn, unless its mean
+    is given."""
     return plan.failures_per_s if asked.mean_s is None else 1.0 / asked.mean_s
 
 
@@ -181,20 +188,25 @@ def _kinds(
 def _shared(
     prepared: Prepared, kinds: tuple[Kind, ...], plan: Plan
 ) -> tuple[tuple[Kind, ...], Any]:
-    """The kinds with their shares of all interruptions, and the rate of all; both one value a run where inputs are drawn."""
+    """The kinds with their shares of all interruptions, and the rate of all; both one value a run
+    where inputs are drawn."""
     base_per_s = _base_per_s(prepared.asked, plan)
     total_per_s = _total(base_per_s, prepared.mix)
     if prepared.asked.trace is not None or not np.any(total_per_s):
         # a record has its shares of kinds even where the scenario knows of no failures
         whole = sum(part for part, _ in prepared.mix)
-        return tuple(
-            k._replace(share=part / whole if whole else 0.0)
-            for k, (part, _) in zip(kinds, prepared.mix, strict=True)
-        ), total_per_s
+        return (
+            tuple(
+                k._replace(share=part / whole if whole else 0.0)
+                for k, (part, _) in zip(kinds, prepared.mix, strict=True)
+            ),
+            total_per_s,
+        )
     shares = [(base_per_s * part + more) / total_per_s for part, more in prepared.mix]
-    return tuple(
-        kind._replace(share=share) for kind, share in zip(kinds, shares, strict=True)
-    ), total_per_s
+    return (
+        tuple(kind._replace(share=share) for kind, share in zip(kinds, shares, strict=True)),
+        total_per_s,
+    )
 
 
 def _or(said: float | None, otherwise: Any) -> Any:
@@ -224,7 +236,8 @@ def spans_of(prepared: Prepared) -> list[tuple[int, int]]:
 def parts_of(
     prepared: Prepared, note: Callable[[float], None] | None
 ) -> Iterator[tuple[int, dict[str, Floats]]]:
-    """Pieces as they are done, each with the number of its first run; one that was stopped holds the runs that ended."""
+    """Pieces as they are done, each with the number of its first run; one that was stopped holds
+    the runs that ended."""
     asked, spans = prepared.asked, spans_of(prepared)
     if asked.workers == 1 or len(spans) == 1:
         for start, stop in spans:
@@ -316,7 +329,8 @@ def walked(
 
 
 def _jobs(prepared: Prepared, start: int, stop: int) -> tuple[Scenario, Plan, Job, Any, Any]:
-    """What runs start..stop-1 are runs of: scenario, plan, job, their numbers and rates of interruption."""
+    """What runs start..stop-1 are runs of: scenario, plan, job, their numbers and rates of
+    interruption."""
     asked = prepared.asked
     ids: Any = np.arange(start, stop, dtype=np.int64)
     s = prepared.scenario

@@ -21,7 +21,8 @@ def in_order(
 ) -> Iterator[Any]:
     """`task(*piece)` for each, in the order given; whoever stops listening stops the work.
 
-    A process that ends before its time is not started again: what killed it once would do so for ever.
+    A process that ends before its time is not started again: what killed it once would do so for
+    ever.
     """
     waiting = deque(enumerate(pieces))
     crew: list[_Worker] = []

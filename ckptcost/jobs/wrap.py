@@ -39,7 +39,8 @@ class Taken(NamedTuple):
 
 
 def tools_of(meters: str, wanted: Wanted, least: int = 1) -> Instruments:
-    """This machine's meters. Raises MeterUnavailable where fewer than `least` answer, for what is recorded is readings."""
+    """This machine's meters. Raises MeterUnavailable where fewer than `least` answer, for what is
+    recorded is readings."""
     if meters.startswith(REPLAY) or "simulated" in meters.split(","):
         raise InputError(
             "a job runs on this machine, so its meters are this machine's",
@@ -77,9 +78,11 @@ def wrap(
     environ: Mapping[str, str] = os.environ,
     mask: set[int] | None = None,
 ) -> Taken:
-    """Run it to its end. Its exit status is in `ended`; nothing of ours makes it fail. `mask`: as `Command` has it.
+    """Run it to its end. Its exit status is in `ended`; nothing of ours makes it fail. `mask`: as
+    `Command` has it.
 
-    Of a job's tasks that a launcher started, each with a recorder, one of each node reads the meters; together they write one run.
+    Of a job's tasks that a launcher started, each with a recorder, one of each node reads the
+    meters; together they write one run.
     """
     command = Command(argv, mask)
     command.check(environ.get("PATH"))
@@ -148,14 +151,18 @@ def others_gpus(environ: Mapping[str, str]) -> list[str]:
     count = len(seen.split(","))
     if not seen or not there.isdigit() or count >= int(there):
         return []
-    which = f"only {count} of the {there} GPUs that the job has on this node {'is' if count == 1 else 'are'} read"
+    which = (
+        f"only {count} of the {there} GPUs that the job has on this node"
+        f" {'is' if count == 1 else 'are'} read"
+    )
     return [
         f"{which}: give --gpus all where the job has the node alone, or --gpu-bind=none to srun"
     ]
 
 
 def wait_for_tasks(taken: Taken, most_s: float = 5.0) -> bool:
-    """Until all tasks that record into this folder have ended their files; one that was killed never does."""
+    """Until all tasks that record into this folder have ended their files; one that was killed
+    never does."""
     until_s = time.monotonic() + most_s
     while True:
         lasts = {
@@ -214,7 +221,8 @@ def attach(
     said: Callable[[Save], None] | None = None,
     tick: Callable[[Observer], None] | None = None,
 ) -> Taken:
-    """Follow a process until it ends, the time is over, or the user interrupts; without one, the folders of `look` alone."""
+    """Follow a process until it ends, the time is over, or the user interrupts; without one, the
+    folders of `look` alone."""
     process = None if pid is None else open_process(pid)
     why = "time is over"
     observer: Observer | None = None

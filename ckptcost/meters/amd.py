@@ -1,7 +1,8 @@
 """AMD GPUs through amdsmi, an extra: joules from the energy accumulator, watts of the socket.
 
-Two dies of one package (MI250) and the partitions of one socket (MI300 in CPX mode) share a sensor: the first one is the part, the others
-have none. The order is amd-smi's own; HIP_VISIBLE_DEVICES counts in HIP's.
+Two dies of one package (MI250) and the partitions of one socket (MI300 in CPX mode) share a sensor:
+the first one is the part, the others have none. The order is amd-smi's own; HIP_VISIBLE_DEVICES
+counts in HIP's.
 """
 
 from __future__ import annotations
@@ -33,12 +34,16 @@ def find(
     wait: Callable[[float], None] = time.sleep,
     sysfs: Path = Path("/sys"),
 ) -> Found:
-    """The AMD GPUs this job may use. `first` is the number of the first, where other makers' cards have taken 0 and up."""
+    """The AMD GPUs this job may use. `first` is the number of the first, where other makers' cards
+    have taken 0 and up."""
     environ = os.environ if visible is None else visible
     if library is None and not _on_the_bus(
         sysfs
     ):  # amdsmi is slow to import and loud when it finds nothing
-        seen = "no AMD GPU is in this machine, or none was passed into this virtual machine or container"
+        seen = (
+            "no AMD GPU is in this machine, or none was passed into this virtual machine or"
+            " container"
+        )
         return Found((), (Absence("amd", seen, "lspci -d 1002: shows what there is", "gpu"),))
     opened = _load(library)
     if isinstance(opened, Absence):
@@ -149,7 +154,8 @@ def _on_the_bus(sysfs: Path) -> bool:
 
 
 def _load(library: Any | None) -> Any | Absence:
-    """amdsmi, initialised. It prints when its library is missing, and fails in many ways where versions do not fit."""
+    """amdsmi, initialised. It prints when its library is missing, and fails in many ways where
+    versions do not fit."""
     if library is None:
         try:
             with contextlib.redirect_stdout(io.StringIO()):
@@ -163,7 +169,10 @@ def _load(library: Any | None) -> Any | Absence:
             )
         except Exception as error:
             told = f"amdsmi does not load: {type(error).__name__}: {error}"
-            fit = "install ROCm's amd-smi-lib, set ROCM_PATH=/opt/rocm, and let amdsmi have ROCm's version: pip install amdsmi==<rocm>"
+            fit = (
+                "install ROCm's amd-smi-lib, set ROCM_PATH=/opt/rocm, and let amdsmi have ROCm's"
+                " version: pip install amdsmi==<rocm>"
+            )
             return Absence("amd", told, fit, "gpu")
         library = amdsmi
     try:

@@ -1,4 +1,5 @@
-"""What one AMD GPU offers, and through which GPU it is read: two dies of a package share a sensor, and so do partitions of a socket."""
+"""What one AMD GPU offers, and through which GPU it is read: two dies of a package share a sensor,
+and so do partitions of a socket."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def look(library: Any, handle: Any, index: int, place: int) -> Gpu:
 
 
 def visible(environ: Mapping[str, str], gpus: list[Gpu]) -> tuple[list[Gpu], tuple[Remark, ...]]:
-    """ROCR_VISIBLE_DEVICES first, then HIP's variable (or CUDA's, which HIP takes too) among what is left."""
+    """ROCR_VISIBLE_DEVICES first, then HIP's variable (or CUDA's, which HIP takes too) among what
+    is left."""
     left = sorted(gpus, key=lambda gpu: gpu.hip)
     remarks: tuple[Remark, ...] = ()
     hip = next(
@@ -148,7 +150,8 @@ def _joules(library: Any, handle: Any) -> float:
 def miscounting(
     library: Any, gpus: list[Gpu], watts: Mapping[int, float], wait: Callable[[float], None]
 ) -> dict[int, str]:
-    """For each GPU, what is wrong with its counter; nothing if it counts about what the watts say (ROCm/amdsmi issue 38: some do not)."""
+    """For each GPU, what is wrong with its counter; nothing if it counts about what the watts say
+    (ROCm/amdsmi issue 38: some do not)."""
     before: dict[int, tuple[float, float]] = {}
     wrong: dict[int, str] = {}
     for gpu in gpus:

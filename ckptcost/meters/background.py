@@ -1,8 +1,10 @@
-"""A slow meter behind one thread, so that asking costs about a microsecond and never waits: a BMC answers in 0.1 to 5 s.
+"""A slow meter behind one thread, so that asking costs about a microsecond and never waits: a BMC
+answers in 0.1 to 5 s.
 
-The thread works only when somebody asked and the meter's own `least_s` has passed since it was last sent. `read` gives an answer once, at
-the first tick after it arrived, and NaN between answers. So a value is younger than its tick by at most one tick and the time nobody asked;
-`age_s` tells by how much, and an answer older than `oldest_s` is dropped.
+The thread works only when somebody asked and the meter's own `least_s` has passed since it was last
+sent. `read` gives an answer once, at the first tick after it arrived, and NaN between answers. So a
+value is younger than its tick by at most one tick and the time nobody asked; `age_s` tells by how
+much, and an answer older than `oldest_s` is dropped.
 """
 
 from __future__ import annotations
@@ -33,7 +35,8 @@ def _reason(error: BaseException) -> str:
 
 
 class Background(Basic):
-    """`meter`, asked by a thread of its own. A meter with a `stop()` is told to give up its call when this one is closed."""
+    """`meter`, asked by a thread of its own. A meter with a `stop()` is told to give up its call
+    when this one is closed."""
 
     age_s: float = NOTHING
     """time between the arrival of the answer last given and its tick"""
@@ -64,7 +67,8 @@ class Background(Basic):
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
         self._closed = self._lost = False
-        # _busy hands _answer over: the thread writes while it is true, `read` while it is false, and each flips it last
+        # _busy hands _answer over: the thread writes while it is true, `read` while it is false,
+        # and each flips it last
         self._busy = False
         self._answer: _Answer | None = None
         self._asked_ns = 0
@@ -149,7 +153,8 @@ class Background(Basic):
             meter.close()
 
     def close(self) -> None:
-        """Waits `stop_s` at most; a call that hangs in the kernel keeps its daemon thread, which then closes the meter itself."""
+        """Waits `stop_s` at most; a call that hangs in the kernel keeps its daemon thread, which
+        then closes the meter itself."""
         if self._closed:
             return
         self._closed = True

@@ -24,7 +24,8 @@ class Absence(NamedTuple):
 
 
 class Event(NamedTuple):
-    """Something a meter noticed while reading: a device that is gone, one that is back, a driver that was reloaded."""
+    """Something a meter noticed while reading: a device that is gone, one that is back, a driver
+    that was reloaded."""
 
     name: str
     """lost, found, restarted, note"""
@@ -58,13 +59,15 @@ class Meter(Protocol):
         """driver, library, backend: for the header of a run"""
 
     def read(self, t_ns: int) -> Sequence[float]:
-        """One value a channel, NaN where there is no answer. Raises MeterLost when the whole meter is gone."""
+        """One value a channel, NaN where there is no answer. Raises MeterLost when the whole meter
+        is gone."""
 
     def close(self) -> None: ...
 
 
 class Found(NamedTuple):
-    """What looking for one kind of meter gave: meters that answer, and reasons for what does not."""
+    """What looking for one kind of meter gave: meters that answer, and reasons for what does
+    not."""
 
     meters: Sequence[Meter]
     absences: Sequence[Absence] = ()

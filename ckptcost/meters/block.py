@@ -1,11 +1,13 @@
 """What block devices did: bytes, operations, flushes, busy time and queue, from /proc/diskstats.
 
-Sectors there are 512 bytes whatever the drive's own are (Documentation/admin-guide/iostats.rst). Whole disks are parts; partitions, and
-device-mapper, md and loop devices over them, are details: their bytes pass through a disk that is counted already. RAM disks and zram
-are memory and left out. Flushes are counted from kernel 5.5 on, and for whole disks only.
+Sectors there are 512 bytes whatever the drive's own are (Documentation/admin-guide/iostats.rst).
+Whole disks are parts; partitions, and device-mapper, md and loop devices over them, are details:
+their bytes pass through a disk that is counted already. RAM disks and zram are memory and left out.
+Flushes are counted from kernel 5.5 on, and for whole disks only.
 
-Busy time is that with at least one request under way, sampled in jiffies: few short requests count as more than they take. The
-`queue_s` counter is the integral of the number of requests, so its difference over a time is their mean number.
+Busy time is that with at least one request under way, sampled in jiffies: few short requests count
+as more than they take. The `queue_s` counter is the integral of the number of requests, so its
+difference over a time is their mean number.
 """
 
 from __future__ import annotations
@@ -44,8 +46,9 @@ _STACKED = re.compile(r"(dm-|md|loop|bcache)\d+$")
 
 
 def numbers_of(text: bytes, only: Collection[bytes] | None = None) -> dict[bytes, list[bytes]]:
-    """The words after each device's name; the order of the lines and the number of fields (11, 15 or 17) are the kernel's business.
-    Devices that are not in `only` have an empty list, which saves most of the time.
+    """The words after each device's name; the order of the lines and the number of fields (11, 15
+    or 17) are the kernel's business. Devices that are not in `only` have an empty list, which saves
+    most of the time.
 
     >>> numbers_of(b" 8 0 sda 1 0 8 0 2 0 16 0 0 4 4")[b"sda"][6]
     b'16'
@@ -118,7 +121,8 @@ def worth_counting(found: Device) -> bool:
 
 
 class Home(NamedTuple):
-    """Where a path's bytes go: disks below everything, or the reason why no disk of this machine is known to take them."""
+    """Where a path's bytes go: disks below everything, or the reason why no disk of this machine is
+    known to take them."""
 
     disks: tuple[str, ...]
     chain: tuple[str, ...]
@@ -160,7 +164,8 @@ def device_of(
     sysfs: Path = Path("/sys"),
     number: str | None = None,
 ) -> Home:
-    """The disks that take the bytes of `path`, which need not exist yet. `number` overrides its major:minor."""
+    """The disks that take the bytes of `path`, which need not exist yet. `number` overrides its
+    major:minor."""
     place = Path(os.path.realpath(path))
     while not place.exists() and place != place.parent:
         place = place.parent
@@ -288,7 +293,8 @@ class Block(Basic):
             before = self._before.get(name)
             self._before[name] = done
             if before and (done[0] < before[0] or done[1] < before[1]):
-                # a drive of the same name: not a counter that wrapped, which the times would be taken for
+                # a drive of the same name: not a counter that wrapped, which the times would be
+                # taken for
                 self.events.append(
                     Event(
                         "restarted", domain, "its counters fell: another drive under the same name"
@@ -322,7 +328,8 @@ def find(
     names: Sequence[str] = (),
     partitions: bool = True,
 ) -> Found:
-    """The devices called `names`, those below `paths` (disks, partitions and what lies between), or without either all that exist."""
+    """The devices called `names`, those below `paths` (disks, partitions and what lies between), or
+    without either all that exist."""
     stats = procfs / "diskstats"
     try:
         kept = Kept(stats)

@@ -1,9 +1,11 @@
-"""What a cgroup read and wrote, device by device: io.stat of cgroup v2, or blkio of v1 where that is all there is.
+"""What a cgroup read and wrote, device by device: io.stat of cgroup v2, or blkio of v1 where that
+is all there is.
 
-This is the cleanest count of one job's device traffic, children and threads included. Write-back is charged to the cgroup that made the
-pages dirty only where the file system supports it (ext2, ext4, btrfs, f2fs, newer xfs); elsewhere it lands in the root cgroup, and under
-v1 it always does. Bytes that pass through device-mapper, md or loop devices are counted at each level; the sum takes disks only.
-Documentation/admin-guide/cgroup-v2.rst.
+This is the cleanest count of one job's device traffic, children and threads included. Write-back is
+charged to the cgroup that made the pages dirty only where the file system supports it (ext2, ext4,
+btrfs, f2fs, newer xfs); elsewhere it lands in the root cgroup, and under v1 it always does. Bytes
+that pass through device-mapper, md or loop devices are counted at each level; the sum takes disks
+only. Documentation/admin-guide/cgroup-v2.rst.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ class Home(NamedTuple):
 
 
 def io_stat(text: bytes) -> dict[str, Four]:
-    """By major:minor: bytes written, bytes read, writes, reads. A word that is missing is 0 only if the line has others.
+    """By major:minor: bytes written, bytes read, writes, reads. A word that is missing is 0 only if
+    the line has others.
 
     >>> io_stat(b"8:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\\n7:0 \\n")
     {'8:0': (8192.0, 4096.0, 2.0, 1.0)}
@@ -75,7 +78,8 @@ def blkio(service_bytes: bytes, serviced: bytes) -> dict[str, Four]:
 def home_of(
     pid: int | str = "self", *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")
 ) -> list[Home]:
-    """The cgroups of a process that may count I/O, v2 before v1; a path not visible here gives the nearest above."""
+    """The cgroups of a process that may count I/O, v2 before v1; a path not visible here gives the
+    nearest above."""
     try:
         lines = (procfs / str(pid) / "cgroup").read_text("utf-8", "replace").splitlines()
     except OSError:
@@ -153,7 +157,8 @@ class Cgroup(Basic):
         )
 
     def _is_disk(self, number: str) -> bool:
-        """Whether a device's bytes belong in the sum; one that nobody knew before is looked up once."""
+        """Whether a device's bytes belong in the sum; one that nobody knew before is looked up
+        once."""
         if number in self._disks:
             return True
         if number in self._strange:
@@ -185,7 +190,8 @@ class Cgroup(Basic):
                     )
                 )
             return [NOTHING] * len(self.channels)
-        # a device without a line has had no I/O from this cgroup (v2); v1 lists nothing at all where it does not count
+        # a device without a line has had no I/O from this cgroup (v2); v1 lists nothing at all
+        # where it does not count
         empty: Four = (0.0, 0.0, 0.0, 0.0) if self._home.version == 2 or found else UNSEEN
         total = empty
         for number, four in found.items():
@@ -249,7 +255,8 @@ def find(
         if home.version == 1 and not listed:
             meter.close()
             reasons.append(
-                f"v1 blkio of {home.folder} lists no device: nothing was read or written directly, or this kernel keeps no count"
+                f"v1 blkio of {home.folder} lists no device: nothing was read or written directly,"
+                " or this kernel keeps no count"
             )
             continue
         return Found((meter,))
@@ -259,11 +266,14 @@ def find(
     v2 = next((home for home in homes if home.version == 2), None)
     if v2 and v2.name != "/":
         remedy = (
-            f"IOAccounting=yes for the unit, under systemd; else as root: echo +io > {v2.folder.parent}/cgroup.subtree_control "
-            "(until the next boot)"
+            "IOAccounting=yes for the unit, under systemd; else as root: echo +io >"
+            f" {v2.folder.parent}/cgroup.subtree_control (until the next boot)"
         )
     else:
-        remedy = "give the job a cgroup v2 of its own: systemd-run --scope -p IOAccounting=yes (boot with systemd.unified_cgroup_hierarchy=1)"
+        remedy = (
+            "give the job a cgroup v2 of its own: systemd-run --scope -p IOAccounting=yes (boot"
+            " with systemd.unified_cgroup_hierarchy=1)"
+        )
     return Found((), (Absence("cgroup", "; ".join(reasons), remedy, "storage"),))
 
 

@@ -1,4 +1,5 @@
-"""Every meter of this machine that was asked for, and the reasons for what is not there. Each module is imported when its turn comes."""
+"""Every meter of this machine that was asked for, and the reasons for what is not there. Each
+module is imported when its turn comes."""
 
 from __future__ import annotations
 

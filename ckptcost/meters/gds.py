@@ -1,8 +1,10 @@
 """What GPUDirect Storage moved: /proc/driver/nvidia-fs/stats.
 
-cuFile transfers between GPU and drive pass by the page cache, and it is not established that /proc/PID/io sees them. The driver counts
-operations and whole MiB of the node, all processes together, but only while its statistics are switched on, which they are not by
-default. The bytes arrive on the same disks as all others, so they are details. (NVIDIA/gds-nvidia-fs, src/nvfs-stat.c.)
+cuFile transfers between GPU and drive pass by the page cache, and it is not established that
+/proc/PID/io sees them. The driver counts operations and whole MiB of the node, all processes
+together, but only while its statistics are switched on, which they are not by default. The bytes
+arrive on the same disks as all others, so they are details. (NVIDIA/gds-nvidia-fs,
+src/nvfs-stat.c.)
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ UNSEEN = (NOTHING,) * 4
 
 
 def stats(text: bytes) -> tuple[float, float, float, float]:
-    """Bytes written, bytes read, writes and reads that succeeded; NaN where the driver does not count.
+    """Bytes written, bytes read, writes and reads that succeeded; NaN where the driver does not
+    count.
 
     >>> stats(b"IO stats: Enabled\\nReads : n=2 ok=2 err=0 readMiB=8\\nWrites : n=5 ok=4 err=1 writeMiB=16 io_state_err=0\\n")
     (16777216.0, 8388608.0, 4.0, 2.0)
@@ -88,16 +91,25 @@ class Gds(Basic):
 def find(*, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> Found:
     path = procfs / "driver" / "nvidia-fs" / "stats"
     switch = sysfs / "module" / "nvidia_fs" / "parameters" / "rw_stats_enabled"
-    remedy = f"options nvidia-fs rw_stats_enabled=1 in /etc/modprobe.d/nvidia-fs.conf; until the next boot, as root: echo 1 > {switch}"
+    remedy = (
+        "options nvidia-fs rw_stats_enabled=1 in /etc/modprobe.d/nvidia-fs.conf; until the next"
+        f" boot, as root: echo 1 > {switch}"
+    )
     try:
         meter = Gds(path)
         text = meter.text()
     except OSError as error:
         reason = f"{path}: {why(error)}"
         if isinstance(error, FileNotFoundError):
-            remedy = "where cuFile is used: modprobe nvidia-fs (package nvidia-gds); without the module nothing is counted"
+            remedy = (
+                "where cuFile is used: modprobe nvidia-fs (package nvidia-gds); without the module"
+                " nothing is counted"
+            )
         elif isinstance(error, PermissionError):
-            remedy = f"as root, a line `z {path} 0444 - - -` in /etc/tmpfiles.d/ckptcost-gds.conf, then systemd-tmpfiles --create"
+            remedy = (
+                f"as root, a line `z {path} 0444 - - -` in /etc/tmpfiles.d/ckptcost-gds.conf, then"
+                " systemd-tmpfiles --create"
+            )
         return Found((), (Absence("gds", reason, remedy, "storage"),))
     if all(value != value for value in stats(text)):
         meter.close()

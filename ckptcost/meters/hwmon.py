@@ -1,15 +1,19 @@
-"""Power sensors of the kernel's hwmon class: ACPI power meters, NVIDIA Grace sockets, power supplies, AMD's old energy counters.
+"""Power sensors of the kernel's hwmon class: ACPI power meters, NVIDIA Grace sockets, power
+supplies, AMD's old energy counters.
 
-What lies in what (NVIDIA Grace performance tuning guide, "Power and Thermals"; the ACPI tables in NVIDIA's edk2 for TH500):
+What lies in what (NVIDIA Grace performance tuning guide, "Power and Thermals"; the ACPI tables in
+NVIDIA's edk2 for TH500):
 
     Module Power Socket N   the superchip: CPU, GPU, HBM, DRAM, regulators   module:N     whole
-    Grace Power Socket N    the Grace socket: rails, DRAM, regulators        cpu:N        part, covers dram; inside the module
-    CPU Power Socket N      rail of the cores                                cpu:N.rail   detail of cpu:N
-    SysIO Power Socket N    rail of the rest of the chip                     cpu:N.sysio  detail of cpu:N
+    Grace Power Socket N    the Grace socket: rails, DRAM, regulators        cpu:N        part,
+    covers dram; inside the module CPU Power Socket N      rail of the cores
+    cpu:N.rail   detail of cpu:N SysIO Power Socket N    rail of the rest of the chip
+    cpu:N.sysio  detail of cpu:N
 
-The two rails are disjoint; on a socket without the Grace sensor they are the parts, and memory and regulators are missing from them.
-An ACPI meter that is alone and names nothing is the node, as is the sum of the power supplies' inputs. GPUs' own sensors are left to the
-GPU meters; nvme, drivetemp and batteries tell nothing about this machine's power draw.
+The two rails are disjoint; on a socket without the Grace sensor they are the parts, and memory and
+regulators are missing from them. An ACPI meter that is alone and names nothing is the node, as is
+the sum of the power supplies' inputs. GPUs' own sensors are left to the GPU meters; nvme, drivetemp
+and batteries tell nothing about this machine's power draw.
 """
 
 from __future__ import annotations
@@ -39,15 +43,17 @@ AMD_ENERGY = ("amd_energy", "zenergy")
 MOST_W = 1e6
 """ACPI answers 0xFFFFFFFF mW, 4.3 MW, for "not available"; no node draws a megawatt"""
 _GONE = frozenset({2, 6, 9, 19, 116})
-"""ENOENT, ENXIO, EBADF, ENODEV, ESTALE: the descriptor will not answer again. Others (ENODATA, EIO, EAGAIN) may pass"""
+"""ENOENT, ENXIO, EBADF, ENODEV, ESTALE: the descriptor will not answer again. Others (ENODATA, EIO,
+EAGAIN) may pass"""
 LOAD = (
-    "sudo modprobe acpi_power_meter, and for good: echo acpi_power_meter > /etc/modules-load.d/acpi_power_meter.conf as root; "
-    "on NVIDIA Grace the kernel needs CONFIG_SENSORS_ACPI_POWER=m "
-    "and acpi_power_meter.force_cap_on=y on its command line"
+    "sudo modprobe acpi_power_meter, and for good: echo acpi_power_meter >"
+    " /etc/modules-load.d/acpi_power_meter.conf as root; on NVIDIA Grace the kernel needs"
+    " CONFIG_SENSORS_ACPI_POWER=m and acpi_power_meter.force_cap_on=y on its command line"
 )
 LET_IN = (
-    "as root, a line `z FILE 0440 root GROUP -` in /etc/tmpfiles.d/ckptcost-hwmon.conf, then systemd-tmpfiles --create; it lasts over "
-    "reboots, and the star because the number after hwmon may not; or run with sudo"
+    "as root, a line `z FILE 0440 root GROUP -` in /etc/tmpfiles.d/ckptcost-hwmon.conf, then"
+    " systemd-tmpfiles --create; it lasts over reboots, and the star because the number after hwmon"
+    " may not; or run with sudo"
 )
 
 
@@ -55,7 +61,8 @@ class _Chip(NamedTuple):
     name: str
     number: str
     where: Path
-    """folder of the attributes: hwmonN, or hwmonN/device for drivers that register the old way (acpi_power_meter until 6.x)"""
+    """folder of the attributes: hwmonN, or hwmonN/device for drivers that register the old way
+    (acpi_power_meter until 6.x)"""
 
 
 @dataclass(slots=True)
@@ -65,7 +72,8 @@ class _Sensor:
     channel: Channel
     paths: tuple[Path, ...]
     zero: bool = False
-    """0 may be true: a supply in standby. A node, a module or a socket that runs this does not draw 0 W"""
+    """0 may be true: a supply in standby. A node, a module or a socket that runs this does not draw
+    0 W"""
     fds: list[int] = field(default_factory=list)
     again_ns: int = 0
     lost: bool = False
@@ -208,7 +216,8 @@ class _Acpi(NamedTuple):
 
 
 def _error_of(text: str) -> float | None:
-    """The driver prints thousandths of a percent of accuracy as `whole.rest%`, the rest without leading zeros; 100 % claims nothing."""
+    """The driver prints thousandths of a percent of accuracy as `whole.rest%`, the rest without
+    leading zeros; 100 % claims nothing."""
     match = re.fullmatch(r"(\d+)\.(\d+)%", text)
     error = 1.0 - (int(match[1]) + int(match[2]) / 1000.0) / 100.0 if match else 0.0
     return round(error, 6) if 0.0 < error < 1.0 else None
@@ -270,7 +279,10 @@ def _acpi_sensors(meters: Sequence[_Acpi]) -> tuple[list[_Sensor], bool]:
                     covers=("cpu", "dram", "gpu"),
                 )
             elif kind == "grace":
-                note = "core and SysIO rails, DRAM and regulators; some GB200 firmware counts a regulator in the module only"
+                note = (
+                    "core and SysIO rails, DRAM and regulators; some GB200 firmware counts a"
+                    " regulator in the module only"
+                )
                 base = replace(
                     base, domain=cpu, scope="socket", role="part", covers=("dram",), note=note
                 )
@@ -297,7 +309,8 @@ def _acpi_sensors(meters: Sequence[_Acpi]) -> tuple[list[_Sensor], bool]:
 def _supply_sensors(
     chips: Sequence[_Chip], node_known: bool
 ) -> tuple[list[_Sensor], list[Absence]]:
-    """Each supply as a detail, and their sum as the node. Half a redundant pair is not the node, so all must have the sensor."""
+    """Each supply as a detail, and their sum as the node. Half a redundant pair is not the node, so
+    all must have the sensor."""
     sides: dict[str, list[Path]] = {"input": [], "output": []}
     for chip in chips:
         for stem, path in _numbered(chip.where, "power", "average|input").items():
@@ -337,7 +350,8 @@ def _supply_sensors(
 
 
 def _socket_sensors(chip: _Chip, beside_rapl: bool) -> list[_Sensor]:
-    """Sockets of amd_energy (kernels 5.8 to 5.12, or out of tree). The kernel accumulates to 64 bits, so nothing wraps."""
+    """Sockets of amd_energy (kernels 5.8 to 5.12, or out of tree). The kernel accumulates to 64
+    bits, so nothing wraps."""
     sensors = []
     for stem, path in _numbered(chip.where, "energy", "input").items():
         match = re.fullmatch(r"Esocket(\d+)", _text(chip.where / f"{stem}_label"))
@@ -360,7 +374,8 @@ def _socket_sensors(chip: _Chip, beside_rapl: bool) -> list[_Sensor]:
 
 
 def _meter(sensors: list[_Sensor], least_s: float, driver: str, slow_s: float) -> Meter | None:
-    """Behind a thread if its first reading was slow: ACPI methods may talk to a BMC, and supplies sit on a slow bus."""
+    """Behind a thread if its first reading was slow: ACPI methods may talk to a BMC, and supplies
+    sit on a slow bus."""
     if not sensors:
         return None
     meter = Hwmon(sensors, least_s, {"driver": driver})
@@ -371,7 +386,8 @@ def _meter(sensors: list[_Sensor], least_s: float, driver: str, slow_s: float) -
 
 
 def find(sysfs: Path = Path("/sys"), *, beside_rapl: bool = False, slow_s: float = 0.005) -> Found:
-    """Every sensor whose meaning is known. `beside_rapl`: the rapl meter reads the packages, so amd_energy's are details."""
+    """Every sensor whose meaning is known. `beside_rapl`: the rapl meter reads the packages, so
+    amd_energy's are details."""
     absences: list[Absence] = []
     root = sysfs / "class" / "hwmon"
     chips = [chip for chip in _chips(root) if not NOT_OURS.match(chip.name)]
@@ -425,7 +441,10 @@ def find(sysfs: Path = Path("/sys"), *, beside_rapl: bool = False, slow_s: float
         elif not root.is_dir():
             reason, remedy = (
                 f"no {root}",
-                "a container or virtual machine has no sensors: measure on the host, or use the BMC (ipmi, redfish)",
+                (
+                    "a container or virtual machine has no sensors: measure on the host, or use the"
+                    " BMC (ipmi, redfish)"
+                ),
             )
         else:
             reason, remedy = (

@@ -1,7 +1,9 @@
-"""Power of the node as its BMC tells it over DCMI: `ipmitool dcmi power reading`, one process a reading, 0.05 to 2 s each, behind a thread.
+"""Power of the node as its BMC tells it over DCMI: `ipmitool dcmi power reading`, one process a
+reading, 0.05 to 2 s each, behind a thread.
 
-Only on request: it starts processes, and whoever may open /dev/ipmi0 may also switch the machine off. The channel is the instantaneous
-reading. The average is over a period the BMC chooses, days on some boards, so it is parsed and kept in `last` but is no channel.
+Only on request: it starts processes, and whoever may open /dev/ipmi0 may also switch the machine
+off. The channel is the instantaneous reading. The average is over a period the BMC chooses, days on
+some boards, so it is parsed and kept in `last` but is no channel.
 """
 
 from __future__ import annotations
@@ -25,13 +27,14 @@ if TYPE_CHECKING:
 NODES = ("ipmi0", "ipmi/0", "ipmidev/0")
 """where ipmitool looks, under /dev"""
 LOAD = (
-    "sudo modprobe -a ipmi_si ipmi_devintf, and for good both names, a line each, in /etc/modules-load.d/ipmi.conf "
-    "(a virtual machine has no BMC: ask its host)"
+    "sudo modprobe -a ipmi_si ipmi_devintf, and for good both names, a line each, in"
+    " /etc/modules-load.d/ipmi.conf (a virtual machine has no BMC: ask its host)"
 )
 LET_IN = (
-    'sudo groupadd -f ipmi; echo \'KERNEL=="ipmi*", GROUP="ipmi", MODE="0660"\' | sudo tee /etc/udev/rules.d/70-ipmi.rules; '
-    "sudo udevadm control --reload; sudo udevadm trigger; add yourself to the group, log in again. "
-    "Who is in that group controls the BMC, power switch included; running ckptcost with sudo gives no one else that right"
+    'sudo groupadd -f ipmi; echo \'KERNEL=="ipmi*", GROUP="ipmi", MODE="0660"\' | sudo tee'
+    " /etc/udev/rules.d/70-ipmi.rules; sudo udevadm control --reload; sudo udevadm trigger; add"
+    " yourself to the group, log in again. Who is in that group controls the BMC, power switch"
+    " included; running ckptcost with sudo gives no one else that right"
 )
 BY_NETWORK = "try the BMC's Redfish service (meter redfish), or leave this meter out"
 
@@ -48,13 +51,15 @@ class Dcmi(NamedTuple):
 
 
 def _number(text: str, label: str, unit: str) -> float:
-    # not only at the start of a line: 1.8.19 ends the timestamp without a newline, and the period follows on the same line
+    # not only at the start of a line: 1.8.19 ends the timestamp without a newline, and the period
+    # follows on the same line
     found = re.search(rf"(?:^|\s){label}\s*:\s*(\d{{1,10}})\s*{unit}\b", text, re.I)
     return float(found[1]) if found else NOTHING
 
 
 def parse(text: str) -> Dcmi:
-    """What `ipmitool dcmi power reading` printed; ValueError where it is something else or has been cut off.
+    """What `ipmitool dcmi power reading` printed; ValueError where it is something else or has been
+    cut off.
 
     >>> reply = "Instantaneous power reading: 319 Watts\\nSampling period: 00000010 Seconds.\\nPower reading state is: activated\\n"
     >>> parse(reply).now_w, parse(reply).period_s, parse(reply).average_w
@@ -120,7 +125,8 @@ class Ipmi(Basic):
         except ValueError as error:
             raise MeterUnavailable(str(error), BY_NETWORK) from None
         if not reading.active:
-            # DCMI 1.5, Get Power Reading: bit 6 clear is "no measurement available"; some OpenBMC images say so beside a true figure
+            # DCMI 1.5, Get Power Reading: bit 6 clear is "no measurement available"; some OpenBMC
+            # images say so beside a true figure
             raise MeterUnavailable("the BMC says that power measurement is deactivated", BY_NETWORK)
         if not 0.0 < reading.now_w < 65535.0:  # 16 bits; a node that runs this does not draw 0 W
             raise MeterUnavailable(f"the BMC reports {reading.now_w:.0f} W", BY_NETWORK)

@@ -1,4 +1,5 @@
-"""A small file of the kernel's, kept open, and an error of the system in our words: what the storage meters read with."""
+"""A small file of the kernel's, kept open, and an error of the system in our words: what the
+storage meters read with."""
 
 from __future__ import annotations
 
@@ -36,11 +37,13 @@ class Kept:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def read(self, most: int = 4096) -> bytes:
-        """What one read gives: all of a file that the kernel writes in one go (PID/io, meminfo, pressure, stat)."""
+        """What one read gives: all of a file that the kernel writes in one go (PID/io, meminfo,
+        pressure, stat)."""
         return os.pread(self._fd, most, 0)
 
     def whole(self) -> bytes:
-        """All of a file that the kernel writes in pages (diskstats, mountstats, io.stat), where one read ends after a page."""
+        """All of a file that the kernel writes in pages (diskstats, mountstats, io.stat), where one
+        read ends after a page."""
         parts, at = [], 0
         while part := os.pread(self._fd, 65536, at):
             parts.append(part)

@@ -1,10 +1,11 @@
 """What a Lustre client sent to its servers.
 
-`llite.*.stats` counts what programs asked for: bytes at the write call, cached or not, and fsyncs. `osc.*.stats`, one file for each
-target, counts what went over the wire, and is taken for the bytes where it can be read; the calls are then a detail. A line is
-`write_bytes 13641 samples [bytes] least most sum`, with a sum of squares after it in newer versions; a line without samples is not
-printed, which is a true 0. Files are under /proc/fs/lustre or, later, /sys/kernel/debug/lustre, the latter for root only; `lctl
-get_param` reads either, as a child process.
+`llite.*.stats` counts what programs asked for: bytes at the write call, cached or not, and fsyncs.
+`osc.*.stats`, one file for each target, counts what went over the wire, and is taken for the bytes
+where it can be read; the calls are then a detail. A line is `write_bytes 13641 samples [bytes]
+least most sum`, with a sum of squares after it in newer versions; a line without samples is not
+printed, which is a true 0. Files are under /proc/fs/lustre or, later, /sys/kernel/debug/lustre, the
+latter for root only; `lctl get_param` reads either, as a child process.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ def sections(text: bytes) -> Texts:
 
 
 def from_lctl() -> bytes:
-    """One run of lctl. A pattern that matches nothing is not an error as long as something was printed."""
+    """One run of lctl. A pattern that matches nothing is not an error as long as something was
+    printed."""
     done = subprocess.run(COMMAND, capture_output=True, timeout=10, check=False)
     if not done.stdout:
         raise OSError(
@@ -212,7 +214,8 @@ def find(
     allow_commands: bool = False,
     runner: Callable[[], bytes] | None = None,
 ) -> Found:
-    """Lustre mounts of this client. `runner` gives what `lctl get_param` prints; without one lctl is run only where `allow_commands`."""
+    """Lustre mounts of this client. `runner` gives what `lctl get_param` prints; without one lctl
+    is run only where `allow_commands`."""
     mounted = [mount for mount in mounts(procfs) if mount.fstype == "lustre"]
     points: dict[str, str] = {}
     for mount in mounted:

@@ -1,9 +1,10 @@
 """Which mount a path lies on, and what NFS mounts put on the wire.
 
-/proc/self/mountstats has a `bytes:` line for each NFS mount (include/linux/nfs_iostat.h): normalread normalwrite directread directwrite
-serverread serverwrite readpages writepages. The fifth and sixth are what went to and came from the server, whatever cache lay between;
-the COMMIT operations are what makes written data durable there. Two mounts of one export share the client's counters, so the second is
-a detail. Reading asks no server anything and cannot hang.
+/proc/self/mountstats has a `bytes:` line for each NFS mount (include/linux/nfs_iostat.h):
+normalread normalwrite directread directwrite serverread serverwrite readpages writepages. The fifth
+and sixth are what went to and came from the server, whatever cache lay between; the COMMIT
+operations are what makes written data durable there. Two mounts of one export share the client's
+counters, so the second is a detail. Reading asks no server anything and cannot hang.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ def plain(text: str) -> str:
 
 
 def is_virtual_disk(path: Path, procfs: Path = Path("/proc")) -> bool:
-    """Whether a path lies on a disk that this machine's host lends it: what is behind it, and its cache, cannot be seen from here."""
+    """Whether a path lies on a disk that this machine's host lends it: what is behind it, and its
+    cache, cannot be seen from here."""
     mount = mount_of(path, procfs)
     if mount is None or not mount.source.startswith("/dev/"):
         return False
@@ -81,7 +83,8 @@ def mounts(procfs: Path = Path("/proc")) -> list[Mount]:
 
 
 def mount_of(path: Path, procfs: Path = Path("/proc")) -> Mount | None:
-    """The mount that `path` (or the nearest folder above it that exists) lies on: the longest mount point, the last of equal ones."""
+    """The mount that `path` (or the nearest folder above it that exists) lies on: the longest mount
+    point, the last of equal ones."""
     real = os.path.realpath(path)
     best: Mount | None = None
     for mount in mounts(procfs):
@@ -110,7 +113,8 @@ _SHOWN: tuple[tuple[Quantity, str], ...] = (
 
 
 def nfs(text: bytes) -> dict[str, tuple[float, ...]]:
-    """By mount point: bytes written, bytes read, WRITEs, READs, COMMITs; NaN for a line that is not there.
+    """By mount point: bytes written, bytes read, WRITEs, READs, COMMITs; NaN for a line that is not
+    there.
 
     >>> nfs(b"device s:/x mounted on /x with fstype nfs4 statvers=1.1\\n\\tbytes:\\t1 2 3 4 50 60 7 8\\n\\tWRITE: 9 9 0\\n")["/x"]
     (60.0, 50.0, 9.0, nan, nan)
@@ -197,7 +201,8 @@ def find(
     paths: tuple[Path, ...] = (),
     asked: bool = False,
 ) -> Found:
-    """The NFS mounts that `paths` lie on, or all. None is no absence, unless one was `asked` for or a path named."""
+    """The NFS mounts that `paths` lie on, or all. None is no absence, unless one was `asked` for or
+    a path named."""
     stats = procfs / "self" / "mountstats"
     if paths:
         on = [mount_of(path, procfs) for path in paths]
@@ -210,9 +215,15 @@ def find(
         )
         return Found(
             (),
-            (Absence("nfs", reason, "name a path on an NFS mount: findmnt -t nfs,nfs4", "storage"),)
-            if asked or paths
-            else (),
+            (
+                (
+                    Absence(
+                        "nfs", reason, "name a path on an NFS mount: findmnt -t nfs,nfs4", "storage"
+                    ),
+                )
+                if asked or paths
+                else ()
+            ),
         )
     try:
         meter = NfsMounts(chosen, stats)
@@ -223,7 +234,10 @@ def find(
     missing = [mount.point for mount in chosen if mount.point not in listed]
     if len(missing) == len(chosen):
         meter.close()
-        remedy = "the kernel's NFS client keeps these by default; another client (user space NFS) counts elsewhere"
+        remedy = (
+            "the kernel's NFS client keeps these by default; another client (user space NFS) counts"
+            " elsewhere"
+        )
         return Found(
             (), (Absence("nfs", f"{stats} does not list {', '.join(missing)}", remedy, "storage"),)
         )

@@ -1,8 +1,10 @@
-"""What NVMe drives say of themselves: power of the last second, watt-hours since manufacture, bytes written.
+"""What NVMe drives say of themselves: power of the last second, watt-hours since manufacture, bytes
+written.
 
-Few drives report power or energy yet; one that does not gives an absence, and `nvme_model` can stand in for it. The energy counter has
-steps of 3,600 J, a few checkpoints each, so the power is the one to integrate. The written bytes are what hosts sent; over the bytes of
-a checkpoint that is the write amplification down to the drive, not the one inside it.
+Few drives report power or energy yet; one that does not gives an absence, and `nvme_model` can
+stand in for it. The energy counter has steps of 3,600 J, a few checkpoints each, so the power is
+the one to integrate. The written bytes are what hosts sent; over the bytes of a checkpoint that is
+the write amplification down to the drive, not the one inside it.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ class Drive(NamedTuple):
 
 
 def drives(sysfs: Path = Path("/sys")) -> tuple[list[Drive], list[Absence]]:
-    """The drives that sit in this machine. A second controller of one drive is not another drive; a drive behind a fabric is elsewhere,
-    and its joules are not this node's."""
+    """The drives that sit in this machine. A second controller of one drive is not another drive; a
+    drive behind a fabric is elsewhere, and its joules are not this node's."""
     found: dict[str, Drive] = {}
     absences = []
 
@@ -94,7 +96,8 @@ def drives(sysfs: Path = Path("/sys")) -> tuple[list[Drive], list[Absence]]:
 
 
 class Nvme(Basic):
-    """Power and energy where the drive reports them, and the bytes; one page a drive, at most once a second."""
+    """Power and energy where the drive reports them, and the bytes; one page a drive, at most once
+    a second."""
 
     def __init__(
         self, chosen: list[tuple[Drive, Smart, Identity | None]], ask: Ask, how: str
@@ -197,7 +200,10 @@ class Nvme(Basic):
 
 def _remedy(error: OSError | ValueError, controller: str) -> str:
     if isinstance(error, OSError) and error.errno in (errno.EACCES, errno.EPERM):
-        return f"run as root (it takes CAP_SYS_ADMIN and read permission of /dev/{controller}), or let `nvme-model` estimate it"
+        return (
+            f"run as root (it takes CAP_SYS_ADMIN and read permission of /dev/{controller}), or let"
+            " `nvme-model` estimate it"
+        )
     return f"as root: nvme smart-log /dev/{controller}"
 
 
@@ -210,8 +216,8 @@ def find(
     ask: Ask | None = None,
     names: Collection[str] = (),
 ) -> Found:
-    """The drives of this machine, or those among `names` (nvme0 or nvme0n1): through the admin passthrough, and where that is refused and
-    `allow_commands`, through nvme-cli."""
+    """The drives of this machine, or those among `names` (nvme0 or nvme0n1): through the admin
+    passthrough, and where that is refused and `allow_commands`, through nvme-cli."""
     present, absences = drives(sysfs)
     if names:
         wanted = {name.removeprefix("/dev/") for name in names}
@@ -254,7 +260,10 @@ def find(
                     if raw
                     else "the drive does not report its power"
                 )
-                remedy = "use `nvme-model`, or a drive and firmware with interval power measurement (NVMe 2.1)"
+                remedy = (
+                    "use `nvme-model`, or a drive and firmware with interval power measurement"
+                    " (NVMe 2.1)"
+                )
                 absences.append(Absence(f"nvme {drive.domain} power", reason, remedy, "storage"))
         if chosen:
             meters.append(Nvme(chosen, way, getattr(way, "how", "given")))

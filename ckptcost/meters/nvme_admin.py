@@ -1,7 +1,9 @@
-"""Asking an NVMe drive for a page: through the kernel's admin passthrough, or through nvme-cli as a child process.
+"""Asking an NVMe drive for a page: through the kernel's admin passthrough, or through nvme-cli as a
+child process.
 
-Both need CAP_SYS_ADMIN or root. Only Get Log Page 02h and Identify Controller are ever sent; neither writes. An admin command takes
-some 100 us, and may wake a drive that sleeps in a non-operational state. _IOWR('N', 0x41, 72 bytes), linux/nvme_ioctl.h.
+Both need CAP_SYS_ADMIN or root. Only Get Log Page 02h and Identify Controller are ever sent;
+neither writes. An admin command takes some 100 us, and may wake a drive that sleeps in a
+non-operational state. _IOWR('N', 0x41, 72 bytes), linux/nvme_ioctl.h.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ _COMMAND = struct.Struct("=BBHIIIQQIIIIIIIIII")
 _EVERY_NAMESPACE = 0xFFFFFFFF
 _TIMEOUT_MS = 1000
 _SENT: dict[Page, tuple[int, int, int, int]] = {
-    # opcode, namespace, bytes, dword 10: number of dwords less one and the log's id; or what to identify
+    # opcode, namespace, bytes, dword 10: number of dwords less one and the log's id; or what to
+    # identify
     "smart": (0x02, _EVERY_NAMESPACE, PAGE_BYTES, (PAGE_BYTES // 4 - 1) << 16 | 0x02),
     "identity": (0x06, 0, IDENTITY_BYTES, 0x01),
 }

@@ -1,8 +1,11 @@
-"""NVMe's SMART log (page 02h) and controller identity, as raw pages or as nvme-cli's JSON: what they say of energy, power and writes.
+"""NVMe's SMART log (page 02h) and controller identity, as raw pages or as nvme-cli's JSON: what
+they say of energy, power and writes.
 
-Offsets are those of the NVM Express base specification 2.1 and of nvme-cli 3.0 (libnvme/src/nvme/nvme-types-base.h: nvme_smart_log,
-nvme_id_ctrl, nvme_id_psd). Power is never a plain number of watts: 16 bits of value have 2 bits of scale beside them, where scale 0
-means not reported. nvme-cli before 3.0 leaves energy and power out of its JSON, so the raw page is the better thing to ask for.
+Offsets are those of the NVM Express base specification 2.1 and of nvme-cli 3.0
+(libnvme/src/nvme/nvme-types-base.h: nvme_smart_log, nvme_id_ctrl, nvme_id_psd). Power is never a
+plain number of watts: 16 bits of value have 2 bits of scale beside them, where scale 0 means not
+reported. nvme-cli before 3.0 leaves energy and power out of its JSON, so the raw page is the better
+thing to ask for.
 """
 
 from __future__ import annotations
@@ -36,18 +39,21 @@ def scaled_w(value: int, scale: int) -> float:
 
 class Smart(NamedTuple):
     energy_j: float
-    """operational energy since manufacture: whole watt-hours, rounded up; NaN where the drive reports none"""
+    """operational energy since manufacture: whole watt-hours, rounded up; NaN where the drive
+    reports none"""
     power_w: float
     """mean of the drive's own samples over the last second; NaN where it reports none"""
     written_bytes: float
     """what hosts wrote to the drive; what went to its cells is another page's business"""
     read_bytes: float
     power_raw: int | None
-    """all 32 bits of the power field; not 0 beside an unknown power is a drive that gives no scale"""
+    """all 32 bits of the power field; not 0 beside an unknown power is a drive that gives no
+    scale"""
 
     @property
     def of_whole_subsystem(self) -> bool:
-        """The power measurement is of the NVM subsystem as a whole (type 0) and not of a vendor's own kind."""
+        """The power measurement is of the NVM subsystem as a whole (type 0) and not of a vendor's
+        own kind."""
         return self.power_raw is not None and (self.power_raw >> 20) & 0x3F == 0
 
 
@@ -96,7 +102,8 @@ def _loaded(text: str | bytes) -> dict[str, Any]:
 
 
 def smart_of_json(text: str | bytes) -> Smart:
-    """From `nvme smart-log -o json`; energy and power are there from nvme-cli 3.0 on. Raises ValueError for anything else."""
+    """From `nvme smart-log -o json`; energy and power are there from nvme-cli 3.0 on. Raises
+    ValueError for anything else."""
     found = _loaded(text)
     if "data_units_written" not in found:
         raise ValueError("not the JSON of nvme smart-log: no data_units_written")

@@ -1,10 +1,12 @@
-"""Modelled energy of an NVMe drive that reports none: its published watts at rest and at work, by how long it was busy.
+"""Modelled energy of an NVMe drive that reports none: its published watts at rest and at work, by
+how long it was busy.
 
     E(t) = idle_w * t + (active_w - idle_w) * busy
 
-with the busy time of /sys/block/NAME/stat. Every channel has the basis "modelled". Busy means at least one request under way, which a
-drive can be at a small share of its active power, so the truth lies between: never above idle (`.low`, in its deepest state where it has
-one that sleeps) and at its maximum whenever busy (`.high`). The two bounds are details and are never added.
+with the busy time of /sys/block/NAME/stat. Every channel has the basis "modelled". Busy means at
+least one request under way, which a drive can be at a small share of its active power, so the truth
+lies between: never above idle (`.low`, in its deepest state where it has one that sleeps) and at
+its maximum whenever busy (`.high`). The two bounds are details and are never added.
 """
 
 from __future__ import annotations
@@ -38,9 +40,11 @@ def _known(*values: float) -> list[float]:
 
 
 def watts_of(identity: Identity) -> Watts | None:
-    """From the table of power states; None where it does not say what the drive takes at rest or at work.
+    """From the table of power states; None where it does not say what the drive takes at rest or at
+    work.
 
-    At work: active power of the first state, or its maximum. At rest: idle power of the first state that gives one.
+    At work: active power of the first state, or its maximum. At rest: idle power of the first state
+    that gives one.
     """
     working = [state for state in identity.states if state.works]
     if not working:
@@ -66,7 +70,8 @@ def watts_of(identity: Identity) -> Watts | None:
 
 
 def stated(idle_w: float, active_w: float, source: str) -> Watts:
-    """Watts from a data sheet or a catalogue, which has no bounds of its own: the bounds are rest and work all the time."""
+    """Watts from a data sheet or a catalogue, which has no bounds of its own: the bounds are rest
+    and work all the time."""
     return Watts(idle_w, active_w, idle_w, active_w, source)
 
 
@@ -186,8 +191,9 @@ def find(
     watts: Mapping[str, Watts] | None = None,
     measured: Collection[str] = (),
 ) -> Found:
-    """A model of each drive that is not among `measured` (domains whose power or energy is read). `watts` has what a user or a catalogue
-    says, by domain, disk, model or serial, and goes before what the drive itself publishes."""
+    """A model of each drive that is not among `measured` (domains whose power or energy is read).
+    `watts` has what a user or a catalogue says, by domain, disk, model or serial, and goes before
+    what the drive itself publishes."""
     present, absences = drives(sysfs)
     if not present and not absences:
         absences.append(
@@ -212,9 +218,15 @@ def find(
             try:
                 figures = watts_of(identity_of_page(way(drive.controller, "identity")))
             except (OSError, ValueError) as error:
-                reason = f"/dev/{drive.controller}: {why(error) if isinstance(error, OSError) else error}"
+                reason = (
+                    f"/dev/{drive.controller}:"
+                    f" {why(error) if isinstance(error, OSError) else error}"
+                )
         if figures is None:
-            remedy = f"run as root, so that the power states of {drive.model or drive.controller} can be read"
+            remedy = (
+                f"run as root, so that the power states of {drive.model or drive.controller} can be"
+                " read"
+            )
             absences.append(Absence(f"nvme-model {drive.domain}", reason, remedy, "storage"))
         elif not drive.namespaces:
             absences.append(

@@ -1,6 +1,8 @@
-"""NVIDIA GPUs through NVML: joules from the energy counter, watts from fields with a defined meaning; no process lists, no profiling.
+"""NVIDIA GPUs through NVML: joules from the energy counter, watts from fields with a defined
+meaning; no process lists, no profiling.
 
-Only the cards that the job may use are measured, unless everything is asked for. What a reading costs is in the facts of a run.
+Only the cards that the job may use are measured, unless everything is asked for. What a reading
+costs is in the facts of a run.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ def find(
     procfs: Path = Path("/proc"),
     sysfs: Path = Path("/sys"),
 ) -> Found:
-    """The GPUs this job may use, or all of the node. `visible` is the environment that decides; `library` stands in for the binding."""
+    """The GPUs this job may use, or all of the node. `visible` is the environment that decides;
+    `library` stands in for the binding."""
     environ = os.environ if visible is None else visible
     opened = codes.load(library, environ, devfs=devfs, procfs=procfs, sysfs=sysfs)
     if isinstance(opened, Absence):
@@ -61,7 +64,8 @@ def find(
 
 
 def _cards(library: Any, count: int) -> tuple[list[Card], dict[int, Any], list[Missing]]:
-    """Every card that this process may open. One that it may not belongs to somebody else, and CUDA does not count it either."""
+    """Every card that this process may open. One that it may not belongs to somebody else, and CUDA
+    does not count it either."""
     cards: list[Card] = []
     handles: dict[int, Any] = {}
     missing: list[Missing] = []
@@ -107,7 +111,8 @@ def _slices(library: Any, handle: Any) -> tuple[Slice, ...]:
 
 
 def _one_module_twice(gpus: list[Gpu]) -> list[Missing]:
-    """Two GPUs of one superchip may show the same module: then it is read through the first only."""
+    """Two GPUs of one superchip may show the same module: then it is read through the first
+    only."""
     missing: list[Missing] = []
     seen: dict[tuple[object, float], int] = {}
     for gpu in gpus:
@@ -148,7 +153,8 @@ def _sliced(gpu: Gpu) -> Absence:
     shared = "share the card's joules by a rule of your own, or give the job the whole card"
     return Absence(
         what,
-        "a MIG instance has no energy of its own: the card's counter is read, once for all instances",
+        "a MIG instance has no energy of its own: the card's counter is read, once for all"
+        " instances",
         shared,
         "gpu",
     )
@@ -183,7 +189,8 @@ def _facts(library: Any, driver: str, gpus: list[Gpu], by: str) -> dict[str, str
     for gpu in gpus:
         cut = f", MIG {len(gpu.card.slices)} instances" if gpu.card.slices else ""
         facts[f"gpu:{gpu.card.number}"] = (
-            f"{gpu.card.name}, {gpu.card.uuid}, {gpu.kind or 'unknown chip'}{cut}, {gpu.took_us:.0f} us a tick"
+            f"{gpu.card.name}, {gpu.card.uuid}, {gpu.kind or 'unknown chip'}{cut},"
+            f" {gpu.took_us:.0f} us a tick"
         )
     return facts
 

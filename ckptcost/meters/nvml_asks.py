@@ -1,4 +1,5 @@
-"""One call of NVML and the channels it fills. An answer that is no answer is NaN, with the reason in `why`."""
+"""One call of NVML and the channels it fills. An answer that is no answer is NaN, with the reason
+in `why`."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ STILL_NS = 10_000_000_000
 
 
 class Ask(ABC):
-    """`slots` are places in the meter's row. Between two calls `every_ns` apart the last answer stands."""
+    """`slots` are places in the meter's row. Between two calls `every_ns` apart the last answer
+    stands."""
 
     def __init__(self, slots: Sequence[int], every_ns: int = 0) -> None:
         self.slots = tuple(slots)
@@ -32,7 +34,8 @@ class Ask(ABC):
         """One value a slot; NaN with its code in `why` where there is none."""
 
     def only(self, slots: Sequence[int]) -> Ask | None:
-        """This call for fewer channels, numbered as they stand in `slots`; None for none of them."""
+        """This call for fewer channels, numbered as they stand in `slots`; None for none of
+        them."""
         self.slots = tuple(slots.index(slot) for slot in self.slots if slot in slots)
         return self if self.slots else None
 
@@ -43,7 +46,8 @@ class Ask(ABC):
 
 
 class Energy(Ask):
-    """nvmlDeviceGetTotalEnergyConsumption. A counter that stands still is not an answer: it would read as 0 J."""
+    """nvmlDeviceGetTotalEnergyConsumption. A counter that stands still is not an answer: it would
+    read as 0 J."""
 
     def __init__(self, slot: int, library: Any) -> None:
         super().__init__([slot])
@@ -71,7 +75,8 @@ class Energy(Ask):
 
 
 class Fields(Ask):
-    """nvmlDeviceGetFieldValues with all fields in one call; each element has a result of its own. Milliwatts, millijoules."""
+    """nvmlDeviceGetFieldValues with all fields in one call; each element has a result of its own.
+    Milliwatts, millijoules."""
 
     def __init__(
         self,
@@ -126,7 +131,8 @@ class Usage(Ask):
 
 
 class Utilisation(Ask):
-    """nvmlDeviceGetUtilizationRates: share of the driver's last period (1/6 s to 1 s) in which a kernel ran."""
+    """nvmlDeviceGetUtilizationRates: share of the driver's last period (1/6 s to 1 s) in which a
+    kernel ran."""
 
     def __init__(self, slot: int, library: Any, every_ns: int) -> None:
         super().__init__([slot], every_ns)

@@ -1,7 +1,9 @@
-"""What NVML's power fields mean on which chip and driver. Numbers of the C interface stand here, because older bindings lack some names.
+"""What NVML's power fields mean on which chip and driver. Numbers of the C interface stand here,
+because older bindings lack some names.
 
-The table of windows and the steady-state errors are from "Part-time Power Measurements: nvidia-smi's Lack of Attention" (arXiv 2312.02741,
-SC24) and its authors' published results; the meaning of power usage before and after a driver is in the comments of nvml.h.
+The table of windows and the steady-state errors are from "Part-time Power Measurements:
+nvidia-smi's Lack of Attention" (arXiv 2312.02741, SC24) and its authors' published results; the
+meaning of power usage before and after a driver is in the comments of nvml.h.
 """
 
 from __future__ import annotations
@@ -100,9 +102,11 @@ def sensor(kind: str, field: int, driver: str) -> Sensor:
     if field == USAGE:
         meant = {"": "its meaning depends on chip and driver, and the chip is not known"}.get(
             kind,
-            "instantaneous, as nvml.h has it for GA100 and older"
-            if kind in {"GA100", "Turing", "Volta", "Pascal", "Maxwell", "Kepler"}
-            else "a mean of 1 s, as nvml.h has it for Ampere other than GA100 and newer",
+            (
+                "instantaneous, as nvml.h has it for GA100 and older"
+                if kind in {"GA100", "Turing", "Volta", "Pascal", "Maxwell", "Kepler"}
+                else "a mean of 1 s, as nvml.h has it for Ampere other than GA100 and newer"
+            ),
         )
         known = _SENSORS.get((kind, USAGE), Sensor(1.0 if kind in {"Blackwell", "Rubin"} else None))
         return known._replace(note="; ".join(part for part in (meant, known.note) if part))
@@ -115,7 +119,8 @@ def sensor(kind: str, field: int, driver: str) -> Sensor:
 
 
 def steady_error(name: str) -> float | None:
-    """Published error of the power sensor at constant load, with its sign; None where nobody published one.
+    """Published error of the power sensor at constant load, with its sign; None where nobody
+    published one.
 
     >>> steady_error("NVIDIA A100-PCIE-40GB"), steady_error("NVIDIA H200")
     (-0.055, None)
@@ -124,14 +129,18 @@ def steady_error(name: str) -> float | None:
 
 
 LAG_S: Final = 0.1
-"""How late the energy counter may be published, at most: assumed, for nobody measured it. Its ticks are 20 to 100 ms by board, and power
-sensors of the same boards are renewed each 100 ms; a board that ticks faster need not sense faster."""
+"""How late the energy counter may be published, at most: assumed, for nobody measured it. Its ticks
+are 20 to 100 ms by board, and power sensors of the same boards are renewed each 100 ms; a board
+that ticks faster need not sense faster."""
 
 
 def energy_note(kind: str) -> str:
     """What is not settled about the energy counter."""
     if kind in {"Hopper", "GA100"}:
-        return "whether the counter, like this chip's power sensor, sees only 25 % of the time is not settled"
+        return (
+            "whether the counter, like this chip's power sensor, sees only 25 % of the time is not"
+            " settled"
+        )
     return ""
 
 

@@ -1,4 +1,5 @@
-"""The one door to NVML: NVIDIA's own binding, opened without its side effects, and what to do where it does not open."""
+"""The one door to NVML: NVIDIA's own binding, opened without its side effects, and what to do where
+it does not open."""
 
 from __future__ import annotations
 
@@ -18,7 +19,15 @@ from ckptcost.meters.base import Absence
     NOT_FOUND,
     INSUFFICIENT_SIZE,
     DRIVER_NOT_LOADED,
-) = 1, 2, 3, 4, 6, 7, 9
+) = (
+    1,
+    2,
+    3,
+    4,
+    6,
+    7,
+    9,
+)
 TIMEOUT, LIBRARY_NOT_FOUND, FUNCTION_NOT_FOUND, GPU_IS_LOST, RESET_REQUIRED, MISMATCH, NO_DATA = (
     10,
     12,
@@ -80,7 +89,8 @@ def load(
 
 
 def _official() -> Any | Absence:
-    """The module pynvml of nvidia-ml-py. Other packages of that name warn on import and may set up logging: neither gets out of here."""
+    """The module pynvml of nvidia-ml-py. Other packages of that name warn on import and may set up
+    logging: neither gets out of here."""
     root = logging.getLogger()
     handlers, level = root.handlers[:], root.level
     try:
@@ -98,7 +108,10 @@ def _official() -> Any | Absence:
         root.handlers[:] = handlers
         root.setLevel(level)
     if not hasattr(pynvml, "_nvmlGetFunctionPointer"):
-        what = f"the module pynvml at {getattr(pynvml, '__file__', 'an unknown place')} is not NVIDIA's binding"
+        what = (
+            f"the module pynvml at {getattr(pynvml, '__file__', 'an unknown place')} is not"
+            " NVIDIA's binding"
+        )
         return Absence(
             "nvml", what, "pip uninstall pynvml nvidia-ml-py; pip install nvidia-ml-py", "gpu"
         )
@@ -136,11 +149,15 @@ def _unopened(
             "gpu",
         )
     if code == UNKNOWN and nodes:
-        lost = "NVML does not start: an unknown error, which in a container mostly means that it lost its right to the device files"
+        lost = (
+            "NVML does not start: an unknown error, which in a container mostly means that it lost"
+            " its right to the device files"
+        )
         return Absence(
             "nvml",
             lost,
-            "restart the container; `nvidia-smi` on the host tells whether the driver itself is well",
+            "restart the container; `nvidia-smi` on the host tells whether the driver itself is"
+            " well",
             "gpu",
         )
     if code == LIBRARY_NOT_FOUND and (devfs / "dxg").exists():
@@ -149,15 +166,24 @@ def _unopened(
             "nvml", "libnvidia-ml.so.1 is not found, though this is WSL with a GPU", wsl, "gpu"
         )
     if environ.get("NVIDIA_VISIBLE_DEVICES") in {"void", "none"}:
-        kept = f"the container was started with NVIDIA_VISIBLE_DEVICES={environ['NVIDIA_VISIBLE_DEVICES']}, which keeps GPUs out"
+        kept = (
+            "the container was started with"
+            f" NVIDIA_VISIBLE_DEVICES={environ['NVIDIA_VISIBLE_DEVICES']}, which keeps GPUs out"
+        )
         return Absence("nvml", kept, "docker run --gpus all", "gpu")
     if code == LIBRARY_NOT_FOUND and (driver or nodes or (container and _card(sysfs))):
-        utility = "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; outside a container install libnvidia-ml of the driver"
+        utility = (
+            "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; outside a"
+            " container install libnvidia-ml of the driver"
+        )
         return Absence(
             "nvml", "an NVIDIA driver runs, but libnvidia-ml.so.1 is not found here", utility, "gpu"
         )
     if not _card(sysfs) and not nodes:
-        seen = "no NVIDIA GPU is in this machine, or none was passed into this virtual machine or container"
+        seen = (
+            "no NVIDIA GPU is in this machine, or none was passed into this virtual machine or"
+            " container"
+        )
         return Absence(
             "nvml",
             seen,

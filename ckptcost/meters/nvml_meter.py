@@ -1,7 +1,7 @@
 """The NVIDIA GPUs of a run while it runs: one row a tick, and what happens to devices meanwhile.
 
-A device that does not answer gives NaN and one event, and is asked again about once a second. All devices silent for `grace_s`: the meter
-is lost, and `read` says so until one is back.
+A device that does not answer gives NaN and one event, and is asked again about once a second. All
+devices silent for `grace_s`: the meter is lost, and `read` says so until one is back.
 """
 
 from __future__ import annotations
@@ -149,7 +149,8 @@ class Nvml(Basic):
             self._lose(gpu, code, t_ns)
 
     def _open_again(self, t_ns: int) -> None:
-        """After a reload of the driver the library must be started again, and every counter begins at 0."""
+        """After a reload of the driver the library must be started again, and every counter begins
+        at 0."""
         if t_ns < self._gpus[0].retry_ns:
             return
         self._gpus[0].retry_ns = t_ns + RETRY_NS
@@ -184,7 +185,8 @@ class Nvml(Basic):
         self.events.append(Event(name, domain, text))
 
     def buffered(self, since_us: int = 0) -> dict[str, list[Sample]]:
-        """The driver's own buffer of power samples, by domain; nothing for a GPU that keeps none. Not for the hot path."""
+        """The driver's own buffer of power samples, by domain; nothing for a GPU that keeps none.
+        Not for the hot path."""
         found: dict[str, list[Sample]] = {}
         for gpu in self._gpus:
             for prefix, kind in (

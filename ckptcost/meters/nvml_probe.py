@@ -1,4 +1,5 @@
-"""What one GPU answers: every field is tried once, what works becomes a channel and what does not an absence."""
+"""What one GPU answers: every field is tried once, what works becomes a channel and what does not
+an absence."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from ckptcost.meters.visible import Card
 SLOW_NS = 500_000
 """a call for power that takes longer is made only as often as the sensor renews its value"""
 SLOW_GAUGE_NS, GAUGE_NS = 100_000_000, 50_000_000
-"""watts beside a counter are asked twice in each 100 ms that the driver repeats them; watts alone at every tick"""
+"""watts beside a counter are asked twice in each 100 ms that the driver repeats them; watts alone
+at every tick"""
 REST_NS = 1_000_000_000
 """utilisation and memory are for the eye, not for sums"""
 
@@ -34,11 +36,17 @@ _PAIRS: list[Pair] = [
     (fields.AVERAGE, fields.MODULE),
     (fields.ENERGY, fields.GPU),
 ]
-_NO_COUNTER = "older than Volta, or a virtual GPU: joules are summed from its watts; the host of a virtual GPU has the counter"
+_NO_COUNTER = (
+    "older than Volta, or a virtual GPU: joules are summed from its watts; the host of a virtual"
+    " GPU has the counter"
+)
 _NO_WATTS = (
     "a virtual GPU or a MIG slice without its card: measure on the host, or ask for the whole card"
 )
-_NO_MEMORY = "nothing to do: only recent data-centre GPUs under driver 550 or newer tell the memory's watts apart"
+_NO_MEMORY = (
+    "nothing to do: only recent data-centre GPUs under driver 550 or newer tell the memory's watts"
+    " apart"
+)
 _MODULE = (
     "counts the whole superchip module: GPU, CPU and memory; never to be added to the CPU's joules"
 )
@@ -155,7 +163,8 @@ def _values(library: Any, handle: Any) -> tuple[dict[Key, float], dict[Key, int]
 
 
 def _distrust(said: dict[Key, float], refused: dict[Key, int], superchip: bool) -> None:
-    """A driver that does not know scopes gives the same number for each: then only one of them is meant."""
+    """A driver that does not know scopes gives the same number for each: then only one of them is
+    meant."""
     for reading in (fields.INSTANT, fields.AVERAGE):
         for scope in (fields.MODULE, fields.MEMORY):
             if said.get((reading, scope), 0.0) > 0.0 and said.get((reading, scope)) == said.get(
@@ -185,9 +194,11 @@ def _plain(
         wanted.append(
             (
                 mean,
-                replace(channel, domain=f"{about.domain}.average", role="detail")
-                if now in said
-                else channel,
+                (
+                    replace(channel, domain=f"{about.domain}.average", role="detail")
+                    if now in said
+                    else channel
+                ),
             )
         )
     memory = next(
@@ -221,7 +232,8 @@ def _plain(
 def _superchip(
     gpu: Gpu, about: Channel, said: dict[Key, float], driver: str
 ) -> list[tuple[Key, Channel]]:
-    """The total counter is the module's. Where the GPU can be seen by itself it is the part, and the module is held against the sum."""
+    """The total counter is the module's. Where the GPU can be seen by itself it is the part, and
+    the module is held against the sum."""
     wanted: list[tuple[Key, Channel]] = []
     total, own = said.get(_TOTAL), said.get((fields.ENERGY, fields.GPU))
     if own is not None and total is not None and abs(own - total) > 0.01 * total:
@@ -291,9 +303,11 @@ def _power(gpu: Gpu, about: Channel, pair: Pair, driver: str) -> Channel:
     name = {fields.INSTANT: "instant power", fields.AVERAGE: "average power"}.get(pair[0], "")
     return replace(
         about,
-        source=f"NVML field {pair[0]} ({name}), scope {fields.SCOPES[pair[1]]}"
-        if pair[0] > 0
-        else "NVML power usage",
+        source=(
+            f"NVML field {pair[0]} ({name}), scope {fields.SCOPES[pair[1]]}"
+            if pair[0] > 0
+            else "NVML power usage"
+        ),
         averaging_s=known.averaging_s,
         tick_s=known.tick_s,
         looks=known.looks,
@@ -311,7 +325,10 @@ def _at_rest(library: Any, gpu: Gpu, about: Channel) -> list[tuple[Key, Channel]
     ):
         value, code = attempt(library, call, gpu.handle)
         if value is None:
-            why = "nothing to do: the driver has it neither for MIG nor where memory is shared with the CPU"
+            why = (
+                "nothing to do: the driver has it neither for MIG nor where memory is shared with"
+                " the CPU"
+            )
             gpu.missing.append(Missing(gpu.card.number, key, codes.reason(code), why))
             continue
         wanted.append(

@@ -1,7 +1,9 @@
-"""What the recorder itself costs: processor seconds and resident memory, domain `self`. Always a detail: it lies inside the node's joules.
+"""What the recorder itself costs: processor seconds and resident memory, domain `self`. Always a
+detail: it lies inside the node's joules.
 
-Beside a training loop the process's time is the training's, so a recorder names its thread; then the time is that thread's alone. Threads
-behind slow meters and the ipmitool processes they start are in neither (the first are in the process's time).
+Beside a training loop the process's time is the training's, so a recorder names its thread; then
+the time is that thread's alone. Threads behind slow meters and the ipmitool processes they start
+are in neither (the first are in the process's time).
 """
 
 from __future__ import annotations
@@ -60,7 +62,8 @@ class Own(Basic):
 
 
 def _thread_clock(thread: threading.Thread) -> int:
-    """Clock id of a living thread; ValueError otherwise, because the C library may crash on one that has ended."""
+    """Clock id of a living thread; ValueError otherwise, because the C library may crash on one
+    that has ended."""
     make = getattr(time, "pthread_getcpuclockid", None)
     if make is None:
         raise ValueError("this system has no clock for one thread")

@@ -1,7 +1,9 @@
-"""RAPL through the powercap files: zones found by name, microjoules to joules, 0.7 us a counter with the file kept open.
+"""RAPL through the powercap files: zones found by name, microjoules to joules, 0.7 us a counter
+with the file kept open.
 
-A zone's number is not its socket: `name` says what it counts. The folders under /sys/devices/virtual/powercap and the flat ones under
-/sys/class/powercap are the same zones. `intel-rapl-mmio` shows again what `intel-rapl` shows.
+A zone's number is not its socket: `name` says what it counts. The folders under
+/sys/devices/virtual/powercap and the flat ones under /sys/class/powercap are the same zones.
+`intel-rapl-mmio` shows again what `intel-rapl` shows.
 """
 
 from __future__ import annotations
@@ -169,7 +171,8 @@ def ask(_: int, file: int) -> float:
 
 
 def kept(found: list[Zone], amd: bool) -> list[Zone]:
-    """The zones worth reading, each about something of its own; a mirror of nothing is the thing itself."""
+    """The zones worth reading, each about something of its own; a mirror of nothing is the thing
+    itself."""
     known = {zone.spot.where: zone for zone in found if zone.spot is not None}
     original = {
         (z.spot.kind, z.spot.package, z.spot.die)
@@ -187,7 +190,10 @@ def kept(found: list[Zone], amd: bool) -> list[Zone]:
                 note=both(spot.note, "on AMD this is the package's first core alone")
             )
         if first := spots.get(spot.domain):
-            said = f"{zone.id} has the same name and is left out: added, one counter might be counted twice"
+            said = (
+                f"{zone.id} has the same name and is left out: added, one counter might be counted"
+                " twice"
+            )
             spots[spot.domain] = first._replace(note=both(first.note, said))
             continue
         spots[spot.domain] = spot
@@ -195,7 +201,8 @@ def kept(found: list[Zone], amd: bool) -> list[Zone]:
 
 
 def tree(sysfs: Path, cpu: Processor, open_file: Open = os.open) -> Tree:
-    """Looks, opens and reads everything once. What answers becomes a meter; errors are kept for whoever explains them."""
+    """Looks, opens and reads everything once. What answers becomes a meter; errors are kept for
+    whoever explains them."""
     found = zones(sysfs)
     answering: list[Zone] = []
     files: list[int] = []

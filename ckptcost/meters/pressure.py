@@ -1,8 +1,9 @@
-"""How long tasks stood still for storage: the kernel's pressure stall information, of the whole host or of one cgroup.
+"""How long tasks stood still for storage: the kernel's pressure stall information, of the whole
+host or of one cgroup.
 
-`some` is time in which at least one task waited for I/O, `full` time in which none of the non-idle ones could run. Both are sums in
-microseconds since boot, so that a difference is exact whatever the reading rate; the kernel's own averages are not used.
-Documentation/accounting/psi.rst.
+`some` is time in which at least one task waited for I/O, `full` time in which none of the non-idle
+ones could run. Both are sums in microseconds since boot, so that a difference is exact whatever the
+reading rate; the kernel's own averages are not used. Documentation/accounting/psi.rst.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from ckptcost.meters.kept import Kept, why
 
 
 def stalled_s(text: bytes) -> tuple[float, float]:
-    """Seconds of `some` and of `full`; NaN where there is no such line (no `full` for the CPU, garbage).
+    """Seconds of `some` and of `full`; NaN where there is no such line (no `full` for the CPU,
+    garbage).
 
     >>> stalled_s(b"some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=250000")
     (1.5, 0.25)
@@ -92,7 +94,8 @@ class Pressure(Basic):
 def find(
     *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), group: Path | None = None
 ) -> Found:
-    """The host's pressure and, where `group` is a cgroup v2 folder (`cgroup.home_of` finds one), that cgroup's."""
+    """The host's pressure and, where `group` is a cgroup v2 folder (`cgroup.home_of` finds one),
+    that cgroup's."""
     wanted = [("host", procfs / "pressure" / "io")]
     if group is not None:
         wanted.append((f"cgroup:{group_name(group, sysfs)}", group / "io.pressure"))
@@ -120,7 +123,10 @@ def _remedy(error: OSError, path: Path) -> str:
     if error.errno in (errno.EACCES, errno.EPERM):
         return f"make it readable: chmod a+r {path}"
     if path.name == "io.pressure":
-        return f"switch the cgroup's accounting on: echo 1 > {path.parent}/cgroup.pressure; kernel 6.1 or newer, or boot with psi=1"
+        return (
+            f"switch the cgroup's accounting on: echo 1 > {path.parent}/cgroup.pressure; kernel 6.1"
+            " or newer, or boot with psi=1"
+        )
     return (
         "boot with psi=1 on the kernel's command line (kernel 4.20 or newer built with CONFIG_PSI)"
     )

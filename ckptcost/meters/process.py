@@ -1,11 +1,14 @@
-"""What a process and its descendants wrote: /proc/PID/io, summed so that the end of a child loses nothing and counts nothing twice.
+"""What a process and its descendants wrote: /proc/PID/io, summed so that the end of a child loses
+nothing and counts nothing twice.
 
-`write_bytes` counts when a page is made dirty, minutes before a drive may see it, and it counts mmap, which wchar does not.
-`cancelled_write_bytes` is what was cut off or deleted while still dirty, and is charged to the process that deletes; what reached a
-drive is at most the one less the other, so both are channels. Bytes through direct I/O count at once.
+`write_bytes` counts when a page is made dirty, minutes before a drive may see it, and it counts
+mmap, which wchar does not. `cancelled_write_bytes` is what was cut off or deleted while still
+dirty, and is charged to the process that deletes; what reached a drive is at most the one less the
+other, so both are channels. Bytes through direct I/O count at once.
 
-A parent that waits for a child takes over the child's sums; before that, /proc/PID/io of the dead child still answers. So a child's last
-value is kept until its ancestor has jumped by as much, and for good where it never does (SIGCHLD ignored, or orphaned).
+A parent that waits for a child takes over the child's sums; before that, /proc/PID/io of the dead
+child still answers. So a child's last value is kept until its ancestor has jumped by as much, and
+for good where it never does (SIGCHLD ignored, or orphaned).
 """
 
 from __future__ import annotations
@@ -44,13 +47,15 @@ def io_of(text: bytes) -> Triple | None:
 
 
 def written_of(usage: resource.struct_rusage) -> float:
-    """Bytes that a process and its reaped descendants made dirty or wrote, from what os.wait4 gives. Nothing is taken off for what
-    was deleted while dirty; each process is rounded down to 512 bytes."""
+    """Bytes that a process and its reaped descendants made dirty or wrote, from what os.wait4
+    gives. Nothing is taken off for what was deleted while dirty; each process is rounded down to
+    512 bytes."""
     return usage.ru_oublock * 512.0
 
 
 def stat_of(text: bytes) -> tuple[int, int] | None:
-    """Parent and start time (clock ticks since boot) from /proc/PID/stat; the name in brackets may hold blanks and brackets.
+    """Parent and start time (clock ticks since boot) from /proc/PID/stat; the name in brackets may
+    hold blanks and brackets.
 
     >>> stat_of(b"7 (a) b) S 3 7 7 0 -1 4 0 0 0 0 0 0 0 0 20 0 1 0 900 0 0")
     (3, 900)
@@ -64,7 +69,8 @@ def stat_of(text: bytes) -> tuple[int, int] | None:
 
 
 def started(pid: int, procfs: Path = Path("/proc")) -> int | None:
-    """Start time of a process, which tells it from a later one with its number; None where there is no such process."""
+    """Start time of a process, which tells it from a later one with its number; None where there is
+    no such process."""
     try:
         found = stat_of((procfs / str(pid) / "stat").read_bytes())
     except OSError:
@@ -73,7 +79,8 @@ def started(pid: int, procfs: Path = Path("/proc")) -> int | None:
 
 
 def children_of(pid: int, procfs: Path) -> list[int] | None:
-    """What each thread of a process has started; None where the kernel does not list children (CONFIG_PROC_CHILDREN)."""
+    """What each thread of a process has started; None where the kernel does not list children
+    (CONFIG_PROC_CHILDREN)."""
     found: list[int] = []
     listed = False
     try:
@@ -94,7 +101,8 @@ def children_of(pid: int, procfs: Path) -> list[int] | None:
 
 
 def _by_parent(procfs: Path) -> dict[int, list[int]]:
-    """All children by parent, by looking at every process: for kernels that do not list children."""
+    """All children by parent, by looking at every process: for kernels that do not list
+    children."""
     found: dict[int, list[int]] = {}
     for name in os.listdir(procfs):
         if name.isdigit():
@@ -165,7 +173,8 @@ class Tree:
                 if len(self.live) >= MOST_PROCESSES:
                     self.refused.add(pid)
                     troubles.append(
-                        f"more than {MOST_PROCESSES} processes: {pid} counts when its parent has waited for it"
+                        f"more than {MOST_PROCESSES} processes: {pid} counts when its parent has"
+                        " waited for it"
                     )
                     continue
                 try:
@@ -175,7 +184,8 @@ class Tree:
                 except OSError as error:
                     self.refused.add(pid)
                     troubles.append(
-                        f"process {pid} is left out until its parent has waited for it: {why(error)}"
+                        f"process {pid} is left out until its parent has waited for it:"
+                        f" {why(error)}"
                     )
                     continue
                 queue.append(child)
@@ -184,8 +194,9 @@ class Tree:
     def read(self) -> Triple | None:
         """Sums over all that were ever followed; None when no process is left.
 
-        Parents are asked before their children, so a child that still answers is in no ancestor's sums yet; and all are asked again
-        until nobody went meanwhile, so an ancestor holds all that it took over.
+        Parents are asked before their children, so a child that still answers is in no ancestor's
+        sums yet; and all are asked again until nobody went meanwhile, so an ancestor holds all that
+        it took over.
         """
         before = {pid: one.last for pid, one in self.live.items()}
         gone: list[_One] = []
@@ -225,7 +236,8 @@ class Tree:
         return gone
 
     def _settle(self, gone: list[_One], before: dict[int, Triple]) -> None:
-        """Keep the last value of those that nobody took over: whose nearest living ancestor did not jump by as much."""
+        """Keep the last value of those that nobody took over: whose nearest living ancestor did not
+        jump by as much."""
         room: dict[int, Triple] = {}
         for one in sorted(gone, key=lambda one: -sum(one.last)):
             heir = one.parent
@@ -315,8 +327,10 @@ def find(
     look_s: float = 0.5,
     starts: dict[int, int] | None = None,
 ) -> Found:
-    """The processes `pids` (by default this one) with their descendants, new ones looked for every `look_s`. `starts` has start times
-    (`started`) of processes that were chosen earlier: a number that was given to another process since is refused."""
+    """The processes `pids` (by default this one) with their descendants, new ones looked for every
+    `look_s`. `starts` has start times (`started`) of processes that were chosen earlier: a number
+    that was given to another process since is refused.
+    """
     trees: list[Tree] = []
     absences = []
     for pid in dict.fromkeys(pids if pids is not None else (os.getpid(),)):

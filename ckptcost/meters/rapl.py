@@ -1,6 +1,7 @@
 """Joules of processors and memory by RAPL, and which of three ways reads them.
 
-Powercap files first; the perf PMU where their counters are closed; pyRAPL only when asked for, because it knows no wraps, dies or psys.
+Powercap files first; the perf PMU where their counters are closed; pyRAPL only when asked for,
+because it knows no wraps, dies or psys.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def by_perf(events: rapl_perf.Pmu, sysfs: Path, cpu: Processor) -> Found:
 
 
 def either(files: powercap.Tree, events: rapl_perf.Pmu, sysfs: Path, cpu: Processor) -> Found:
-    """The files give no joules of a processor: perf instead if it does, else what there is, and all reasons."""
+    """The files give no joules of a processor: perf instead if it does, else what there is, and all
+    reasons."""
     first = by_powercap(files, sysfs, cpu)
     if not events.present:
         return first
@@ -127,21 +129,25 @@ def _by_pyrapl(sysfs: Path, cpu: Processor) -> Found:
 
 
 class Difference(NamedTuple):
-    """What two meters said of one counter over the same readings; NaN where one of them did not say."""
+    """What two meters said of one counter over the same readings; NaN where one of them did not
+    say."""
 
     domain: str
     ours_j: float
     theirs_j: float
     apart_j: float
-    """the most that two readings taken together were apart: no more than what a processor uses between two reads of the file"""
+    """the most that two readings taken together were apart: no more than what a processor uses
+    between two reads of the file"""
 
 
 def crosscheck(
     ours: Meter, theirs: Meter, readings: Sequence[tuple[Sequence[float], Sequence[float]]]
 ) -> tuple[Difference, ...]:
-    """Two ways to the same counters held against each other; `readings` are pairs taken right after each other.
+    """Two ways to the same counters held against each other; `readings` are pairs taken right after
+    each other.
 
-    A wrap is undone where the range is known. Domains of one meter only come with NaN for the other.
+    A wrap is undone where the range is known. Domains of one meter only come with NaN for the
+    other.
     """
     left = {channel.domain: i for i, channel in enumerate(ours.channels)}
     right = {channel.domain: i for i, channel in enumerate(theirs.channels)}
@@ -161,7 +167,8 @@ def crosscheck(
 
 
 def _grown(values: Sequence[float], wraps_at: float | None) -> float:
-    """Joules from the first to the last reading; NaN with fewer than two, or where it fell for no known reason."""
+    """Joules from the first to the last reading; NaN with fewer than two, or where it fell for no
+    known reason."""
     known = [value for value in values if value == value]
     if len(known) < 2:
         return math.nan

@@ -18,16 +18,20 @@ UDEV_RULE = (
     'SUBSYSTEM=="powercap", KERNEL=="intel-rapl*:*", ACTION=="add|change", '
     f'RUN+="/bin/chgrp {GROUP} %S%p/energy_uj", RUN+="/bin/chmod 0440 %S%p/energy_uj"'
 )
-"""every zone is a device of its own to udev, the nested ones too; GROUP= and MODE= would not do, they are for nodes in /dev"""
+"""every zone is a device of its own to udev, the nested ones too; GROUP= and MODE= would not do,
+they are for nodes in /dev"""
 TMPFILES_FILE = "/etc/tmpfiles.d/ckptcost-rapl.conf"
 TMPFILES_LINES = (
     f"z /sys/devices/virtual/powercap/intel-rapl*/intel-rapl*:*/energy_uj 0440 root {GROUP} -",
-    f"z /sys/devices/virtual/powercap/intel-rapl*/intel-rapl*:*/intel-rapl*:*:*/energy_uj 0440 root {GROUP} -",
+    (
+        "z /sys/devices/virtual/powercap/intel-rapl*/intel-rapl*:*/intel-rapl*:*:*/energy_uj 0440"
+        f" root {GROUP} -"
+    ),
 )
 """a star does not cross a slash, so memory, which lies one folder deeper, has a line of its own"""
 WHY_CLOSED = (
-    "The files are closed to all but root since Linux 5.10 because fine readings of power can give away secrets of other processes "
-    "(CVE-2020-8694), so open them to a group, not to everybody."
+    "The files are closed to all but root since Linux 5.10 because fine readings of power can give"
+    " away secrets of other processes (CVE-2020-8694), so open them to a group, not to everybody."
 )
 _MODULE = "modprobe intel_rapl_msr && echo intel_rapl_msr > /etc/modules-load.d/rapl.conf"
 DENIED = (errno.EACCES, errno.EPERM)
@@ -37,18 +41,23 @@ def perf_remedy() -> str:
     """What opens the PMU, to everybody or to this interpreter."""
     python = os.path.realpath(sys.executable)
     return (
-        "sysctl -w kernel.perf_event_paranoid=0 && echo kernel.perf_event_paranoid=0 > /etc/sysctl.d/70-ckptcost-perf.conf   "
-        f"(this lets in everybody; from Linux 5.8 also: setcap cap_perfmon=ep {python}, which lets in all who run it; in a container: "
-        "--cap-add PERFMON)"
+        "sysctl -w kernel.perf_event_paranoid=0 && echo kernel.perf_event_paranoid=0 >"
+        " /etc/sysctl.d/70-ckptcost-perf.conf   (this lets in everybody; from Linux 5.8 also:"
+        f" setcap cap_perfmon=ep {python}, which lets in all who run it; in a container: --cap-add"
+        " PERFMON)"
     )
 
 
 def powercap_remedy() -> str:
-    """The udev rule, the tmpfiles lines and the way without either. One of the three is enough; each outlives a reboot."""
+    """The udev rule, the tmpfiles lines and the way without either. One of the three is enough;
+    each outlives a reboot."""
     return "\n".join(
         [
             "as root, once:",
-            f"  groupadd --system {GROUP}; usermod --append --groups {GROUP} USER     # USER logs in again",
+            (
+                f"  groupadd --system {GROUP}; usermod --append --groups {GROUP} USER     # USER"
+                " logs in again"
+            ),
             "and one of these, which outlive a reboot:",
             f"  1. {UDEV_FILE} with the line",
             f"     {UDEV_RULE}",
@@ -56,7 +65,10 @@ def powercap_remedy() -> str:
             f"  2. {TMPFILES_FILE} with the lines",
             *(f"     {line}" for line in TMPFILES_LINES),
             f"     then: systemd-tmpfiles --create {TMPFILES_FILE}",
-            "     (once a boot; where the driver is loaded later, take 1., or: echo intel_rapl_msr > /etc/modules-load.d/rapl.conf)",
+            (
+                "     (once a boot; where the driver is loaded later, take 1., or: echo"
+                " intel_rapl_msr > /etc/modules-load.d/rapl.conf)"
+            ),
             f"  3. without these files, by perf: {perf_remedy()}",
             WHY_CLOSED,
         ]
@@ -64,7 +76,8 @@ def powercap_remedy() -> str:
 
 
 def refused(tree: powercap.Tree) -> list[Absence]:
-    """Counters that are there and cannot be read: one absence for each class a user would ask for."""
+    """Counters that are there and cannot be read: one absence for each class a user would ask
+    for."""
     told: list[Absence] = []
     for kind, asked in (("cpu", "cpu"), ("dram", "dram"), ("psys", "node")):
         those = [
@@ -104,7 +117,8 @@ def unwrapped(tree: powercap.Tree) -> list[Absence]:
     return [
         Absence(
             "rapl range of " + ", ".join(channel.domain for channel in blind),
-            f"{file} gives no number, so it is not known where the counter starts again: each wrap, minutes apart under load, is a gap",
+            f"{file} gives no number, so it is not known where the counter starts again: each wrap,"
+            " minutes apart under load, is a gap",
             f"it is a constant and no secret; {TMPFILES_FILE} with the lines\n"
             + "".join(
                 f"  {line.replace('energy_uj 0440', 'max_energy_range_uj 0444')}\n"
@@ -120,7 +134,8 @@ def unknown_zones(tree: powercap.Tree) -> list[Absence]:
     return [
         Absence(
             f"rapl {zone.id}",
-            f"{zone.path / 'name'} says {zone.name[:40]!r}, which is no known counter; it is left out rather than counted twice",
+            f"{zone.path / 'name'} says {zone.name[:40]!r}, which is no known counter; it is left"
+            " out rather than counted twice",
             "please report what it is",
         )
         for zone in tree.zones
@@ -141,7 +156,10 @@ def no_dram(domains: Sequence[str], cpu: Processor) -> list[Absence]:
     if cpu.is_amd:
         reason = "AMD's RAPL counts packages and cores and has nothing for memory"
     else:
-        reason = "there is no dram counter: client processors have none, and some servers' firmware switches it off"
+        reason = (
+            "there is no dram counter: client processors have none, and some servers' firmware"
+            " switches it off"
+        )
     remedy = "the firmware's setup may have a setting for DRAM RAPL; " if not cpu.is_amd else ""
     return [
         Absence(
@@ -154,7 +172,8 @@ def no_dram(domains: Sequence[str], cpu: Processor) -> list[Absence]:
 
 
 def nothing(sysfs: Path, cpu: Processor) -> list[Absence]:
-    """No zone at all: a virtual machine, a container, another architecture, an old kernel, a driver that is not loaded."""
+    """No zone at all: a virtual machine, a container, another architecture, an old kernel, a driver
+    that is not loaded."""
     reason, remedy = _nothing(sysfs, cpu)
     return [
         Absence("rapl cpu", reason, remedy, "cpu"),
@@ -168,9 +187,14 @@ def _nothing(sysfs: Path, cpu: Processor) -> tuple[str, str]:
     shown = [name for name in powercap.listed(folder) if name.startswith("intel-rapl")]
     if any((folder / name).is_symlink() and not (folder / name).exists() for name in shown):
         return (
-            f"{folder / shown[0]} points to nothing: a container hides {sysfs / 'devices/virtual/powercap'}",
-            "docker run --security-opt systempaths=unconfined, podman run --security-opt unmask=/sys/devices/virtual/powercap, "
-            "or measure on the host",
+            (
+                f"{folder / shown[0]} points to nothing: a container hides"
+                f" {sysfs / 'devices/virtual/powercap'}"
+            ),
+            (
+                "docker run --security-opt systempaths=unconfined, podman run --security-opt"
+                " unmask=/sys/devices/virtual/powercap, or measure on the host"
+            ),
         )
     if cpu.architecture == "arm":
         return (
@@ -184,7 +208,10 @@ def _nothing(sysfs: Path, cpu: Processor) -> tuple[str, str]:
         )
     if cpu.virtual:
         return (
-            f"{folder} has no RAPL zone: a virtual machine, and its hypervisor passes no counters on",
+            (
+                f"{folder} has no RAPL zone: a virtual machine, and its hypervisor passes no"
+                " counters on"
+            ),
             host,
         )
     if cpu.is_amd and cpu.kernel is not None and cpu.kernel < (5, 11):
@@ -194,8 +221,14 @@ def _nothing(sysfs: Path, cpu: Processor) -> tuple[str, str]:
         )
     if (sysfs / "module/intel_rapl_msr").is_dir() or (sysfs / "module/intel_rapl_common").is_dir():
         return (
-            f"{folder} has no RAPL zone although the driver is loaded: it found no counter in this processor",
-            "dmesg | grep -i rapl says what it looked for; from Granite Rapids on: modprobe intel_rapl_tpmi",
+            (
+                f"{folder} has no RAPL zone although the driver is loaded: it found no counter in"
+                " this processor"
+            ),
+            (
+                "dmesg | grep -i rapl says what it looked for; from Granite Rapids on: modprobe"
+                " intel_rapl_tpmi"
+            ),
         )
     return f"{folder} has no RAPL zone and the driver is not loaded", f"as root: {_MODULE}"
 

@@ -1,7 +1,9 @@
-"""What the RAPL counters of a machine are about, whichever way they are read: names, roles, and a meter that outlives a lost counter.
+"""What the RAPL counters of a machine are about, whichever way they are read: names, roles, and a
+meter that outlives a lost counter.
 
-A package counter leaves memory out (on servers memory has one of its own), so package and dram add up. Cores and uncore lie inside the
-package. psys holds all of them, so it is held against their sum; where it is alone it is the part.
+A package counter leaves memory out (on servers memory has one of its own), so package and dram add
+up. Cores and uncore lie inside the package. psys holds all of them, so it is held against their
+sum; where it is alone it is the part.
 """
 
 from __future__ import annotations
@@ -48,7 +50,8 @@ class Processor(NamedTuple):
 
 
 def text_of(path: Path, most: int = 256) -> str:
-    """Start of a small file, without blanks around it; OSError when it cannot be read, whatever bytes it holds."""
+    """Start of a small file, without blanks around it; OSError when it cannot be read, whatever
+    bytes it holds."""
     with open(path, "rb") as file:
         return file.read(most).decode("utf-8", "replace").strip()
 
@@ -107,15 +110,19 @@ class Spot(NamedTuple):
 
 
 def once_a_package(spots: Iterable[Spot], amd: bool) -> list[Spot]:
-    """AMD counts once a package, but kernels 6.9 to 6.11 take its core complexes for dies and show the one counter again for each.
-    Only the first is kept: their sum would be as many times too high as there are dies."""
+    """AMD counts once a package, but kernels 6.9 to 6.11 take its core complexes for dies and show
+    the one counter again for each. Only the first is kept: their sum would be as many times too
+    high as there are dies."""
     kept: dict[tuple[str, int, bool, int | None], Spot] = {}
     for spot in sorted(
         spots,
         key=lambda s: (s.mirror, _KINDS.index(s.kind), s.package, -1 if s.die is None else s.die),
     ):
         if amd and spot.die is not None:
-            said = "the kernel shows this package's counter once a die; AMD has one a package, so one is read"
+            said = (
+                "the kernel shows this package's counter once a die; AMD has one a package, so one"
+                " is read"
+            )
             kept.setdefault(
                 (spot.kind, spot.package, spot.mirror, None),
                 spot._replace(die=None, note=both(spot.note, said)),
@@ -131,8 +138,8 @@ def both(*notes: str) -> str:
 
 
 def channels_of(spots: Sequence[Spot], device: str) -> tuple[Channel, ...]:
-    """One channel a counter, in the order given. Nothing is counted twice: a mirror is a detail beside what it mirrors, psys a whole
-    beside packages."""
+    """One channel a counter, in the order given. Nothing is counted twice: a mirror is a detail
+    beside what it mirrors, psys a whole beside packages."""
     packages = any(spot.kind == "cpu" for spot in spots)
     made = []
     for spot in spots:
@@ -161,9 +168,11 @@ def channels_of(spots: Sequence[Spot], device: str) -> tuple[Channel, ...]:
 
 @dataclass
 class Counters(Basic):
-    """A row of counters, each behind a file of its own. One that falls silent is NaN, said once, and tried again; the rest go on.
+    """A row of counters, each behind a file of its own. One that falls silent is NaN, said once,
+    and tried again; the rest go on.
 
-    `open_one(i)` gives a descriptor or raises OSError; `ask(i, descriptor)` gives joules or raises OSError or ValueError.
+    `open_one(i)` gives a descriptor or raises OSError; `ask(i, descriptor)` gives joules or raises
+    OSError or ValueError.
     """
 
     files: list[int] = field(default_factory=list)
@@ -240,5 +249,6 @@ def shut(file: int) -> None:
 
 
 def reason_of(error: BaseException) -> str:
-    """`Input/output error`, or what was wrong with the text; the kind of error where it has no words."""
+    """`Input/output error`, or what was wrong with the text; the kind of error where it has no
+    words."""
     return getattr(error, "strerror", None) or str(error) or type(error).__name__

@@ -1,6 +1,8 @@
-"""RAPL through the kernel's `power` PMU: one descriptor a counter and package, 64 bits, so that nothing wraps for us.
+"""RAPL through the kernel's `power` PMU: one descriptor a counter and package, 64 bits, so that
+nothing wraps for us.
 
-The kernel adds up from the moment of opening. It wants CAP_PERFMON or kernel.perf_event_paranoid at 0 or lower, and no file mode to change.
+The kernel adds up from the moment of opening. It wants CAP_PERFMON or kernel.perf_event_paranoid at
+0 or lower, and no file mode to change.
 """
 
 from __future__ import annotations
@@ -43,9 +45,13 @@ _CALLS = {
 }
 """number of the call perf_event_open by machine"""
 _ATTR = struct.Struct("=IIQQQQQIIQ")
-"""perf_event_attr as of its first version, 64 bytes: type, size, config and zeros, which count from now on and for everybody"""
+"""perf_event_attr as of its first version, 64 bytes: type, size, config and zeros, which count from
+now on and for everybody"""
 _CLOSE_ON_EXEC = 8
-_PSYS_UNSURE = "the kernel lists this event without asking the processor: if it never moves there is no such counter"
+_PSYS_UNSURE = (
+    "the kernel lists this event without asking the processor: if it never moves there is no such"
+    " counter"
+)
 
 Open = Callable[[int, int, int], int]
 """type, config, processor -> descriptor"""
@@ -137,7 +143,8 @@ def config_of(text: str) -> int:
 
 
 def places(sysfs: Path, processors: list[int]) -> dict[int, tuple[int, int | None]]:
-    """Package and die of each processor in the mask. A package with one processor in it needs no die."""
+    """Package and die of each processor in the mask. A package with one processor in it needs no
+    die."""
     found: dict[int, tuple[int, int]] = {}
     for order, processor in enumerate(processors):
         topology = sysfs / f"devices/system/cpu/cpu{processor}/topology"
@@ -200,7 +207,8 @@ def counters(
 
 
 def pmu(sysfs: Path, cpu: Processor, open_event: Open = perf_event_open) -> Pmu:
-    """Looks, opens and reads everything once. What answers becomes a meter; errors are kept for whoever explains them."""
+    """Looks, opens and reads everything once. What answers becomes a meter; errors are kept for
+    whoever explains them."""
     base = sysfs / "bus/event_source/devices/power"
     try:
         kind = int(text_of(base / "type"))

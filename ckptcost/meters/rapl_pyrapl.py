@@ -1,8 +1,9 @@
 """RAPL through pyRAPL 0.2.3.1, kept on a short lead: a reader of raw microjoules and nothing else.
 
-On import it logs through the root logger, which gives that a handler for good; on Python 3.12 and later it does not compile where
-warnings are errors; it leaves files open; it knows nothing of wraps. So it is imported and built inside a guard, only when it is asked
-for, its files are closed here, and where a counter starts again comes from our own reading of the powercap files.
+On import it logs through the root logger, which gives that a handler for good; on Python 3.12 and
+later it does not compile where warnings are errors; it leaves files open; it knows nothing of
+wraps. So it is imported and built inside a guard, only when it is asked for, its files are closed
+here, and where a counter starts again comes from our own reading of the powercap files.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ def _not_pyrapls(record: logging.LogRecord) -> bool:
 def guarded() -> Iterator[None]:
     """Nothing that happens inside reaches the root logger, the warning filters or a screen.
 
-    logging.warning() gives the root logger a handler when it has none, so it has one meanwhile: the one it would fall back on. What other
-    threads log comes through.
+    logging.warning() gives the root logger a handler when it has none, so it has one meanwhile: the
+    one it would fall back on. What other threads log comes through.
     """
     root = logging.root
     handlers, level = root.handlers[:], root.level
@@ -51,7 +52,8 @@ def guarded() -> Iterator[None]:
 
 
 def sensor(device: int) -> Any:
-    """A pyRAPL sensor for one device on all sockets. Any exception of pyRAPL's, or of the files it reads, may come out."""
+    """A pyRAPL sensor for one device on all sockets. Any exception of pyRAPL's, or of the files it
+    reads, may come out."""
     from pyRAPL import Device, Sensor  # type: ignore[import-untyped]
 
     return Sensor(devices=[Device(device)])
@@ -65,7 +67,8 @@ def let_go(one: Any) -> None:
 
 
 class PyRapl(Basic):
-    """Joules as pyRAPL reads them. A device that fails is NaN on all sockets, because pyRAPL reads them in one go."""
+    """Joules as pyRAPL reads them. A device that fails is NaN on all sockets, because pyRAPL reads
+    them in one go."""
 
     def __init__(
         self, sensors: dict[int, Any], spots: Sequence[Spot], cpu: Processor, version: str
@@ -134,7 +137,8 @@ def _joules(said: Sequence[float], place: int) -> float:
 
 
 def find(*, sysfs: Path, cpu: Processor) -> Found:
-    """pyRAPL as a meter. `sysfs` is where our own reader looks up the ranges; pyRAPL itself reads /sys whatever it is told."""
+    """pyRAPL as a meter. `sysfs` is where our own reader looks up the ranges; pyRAPL itself reads
+    /sys whatever it is told."""
     zones = powercap.zones(sysfs)
     own = {
         zone.spot.domain: zone.spot

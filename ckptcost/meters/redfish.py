@@ -1,9 +1,10 @@
-"""Power of the node as its BMC tells it over Redfish. The only module that uses a network, and only to the address the user names.
+"""Power of the node as its BMC tells it over Redfish. The only module that uses a network, and only
+to the address the user names.
 
-GET only, basic authentication only (a session would need POST). TLS is verified unless the user says otherwise; plain http only on loopback
-unless the user says otherwise. No proxy, no redirect to another host, 1 MiB a reply, one deadline for a reply. Neither the address nor the
-account is in a channel, a fact, an event, an error or a repr.
-Which document holds which number is in redfish_tree.
+GET only, basic authentication only (a session would need POST). TLS is verified unless the user
+says otherwise; plain http only on loopback unless the user says otherwise. No proxy, no redirect to
+another host, 1 MiB a reply, one deadline for a reply. Neither the address nor the account is in a
+channel, a fact, an event, an error or a repr. Which document holds which number is in redfish_tree.
 """
 
 from __future__ import annotations
@@ -140,7 +141,8 @@ def service(
 
 
 class Client:
-    """GET of JSON objects over one kept connection; every failure is MeterUnavailable with a reason that names no host."""
+    """GET of JSON objects over one kept connection; every failure is MeterUnavailable with a reason
+    that names no host."""
 
     def __init__(self, where: Service) -> None:
         self._where = where
@@ -315,9 +317,15 @@ def _distrust(code: int) -> tuple[str, str]:
         62: "is for another name",
         64: "is for another address",
     }
-    remedy = "give the BMC's CA or certificate as CA file, and the name that is in it; to skip the check must be asked for: --redfish-insecure"
+    remedy = (
+        "give the BMC's CA or certificate as CA file, and the name that is in it; to skip the check"
+        " must be asked for: --redfish-insecure"
+    )
     return (
-        f"its TLS certificate {reason.get(code, 'is not from a known authority')} (verify code {code})",
+        (
+            f"its TLS certificate {reason.get(code, 'is not from a known authority')} (verify code"
+            f" {code})"
+        ),
         remedy,
     )
 
@@ -381,7 +389,8 @@ def find(
     timeout_s: float = 5.0,
     least_s: float = 2.0,
 ) -> Found:
-    """The node's power from the BMC at `url`; InputError where what the user gave is wrong, an absence where the BMC does not answer."""
+    """The node's power from the BMC at `url`; InputError where what the user gave is wrong, an
+    absence where the BMC does not answer."""
     if not url:
         return Found(
             (),

@@ -1,8 +1,10 @@
-"""Where a Redfish service keeps the power of its node, and how a number is taken out of a document. No network here: `get` is given.
+"""Where a Redfish service keeps the power of its node, and how a number is taken out of a document.
+No network here: `get` is given.
 
-Which number (DMTF DSP0268): the chassis that holds the computer system; there EnvironmentMetrics PowerWatts, else Power
-PowerControl PowerConsumedWatts, else a sensor called total power, else the sum of the supplies' inputs, all of them or none.
-Services differ: anything may be missing, null, a text instead of a number, or of the wrong kind.
+Which number (DMTF DSP0268): the chassis that holds the computer system; there EnvironmentMetrics
+PowerWatts, else Power PowerControl PowerConsumedWatts, else a sensor called total power, else the
+sum of the supplies' inputs, all of them or none. Services differ: anything may be missing, null, a
+text instead of a number, or of the wrong kind.
 """
 
 from __future__ import annotations
@@ -75,7 +77,8 @@ def _members(get: Get, path: str) -> Iterator[str]:
 
 
 def control(doc: Doc) -> Doc:
-    """The entry of PowerControl that is the whole system: by its name, else the first. Some list processors and memory beside it."""
+    """The entry of PowerControl that is the whole system: by its name, else the first. Some list
+    processors and memory beside it."""
     entries = [entry for entry in _list(doc, "PowerControl") if isinstance(entry, dict)]
     whole = [
         e
@@ -90,7 +93,8 @@ def control(doc: Doc) -> Doc:
 
 
 class Spot(NamedTuple):
-    """Where one number is: a document and the keys in it. `PowerControl` as first key means its entry of the whole system."""
+    """Where one number is: a document and the keys in it. `PowerControl` as first key means its
+    entry of the whole system."""
 
     path: str
     keys: tuple[str | int, ...]
@@ -200,7 +204,8 @@ _MORE = (
 
 
 def rank(chassis: Doc) -> int:
-    """0 for the chassis of a node that holds its computer system; higher is less likely, 9 is never."""
+    """0 for the chassis of a node that holds its computer system; higher is less likely, 9 is
+    never."""
     kind = chassis.get("ChassisType")
     if kind in _MORE:
         return 9
@@ -229,7 +234,8 @@ def _chosen(docs: dict[str, Doc], wanted: str | None) -> list[list[str]]:
 
 
 def discover(get: Get, wanted: str | None = None, note: str = "") -> tuple[str, Plan]:
-    """The node's chassis and where its numbers are; MeterUnavailable with the reason where there is none or more than one."""
+    """The node's chassis and where its numbers are; MeterUnavailable with the reason where there is
+    none or more than one."""
     docs: dict[str, Doc] = {}
     trouble = ""
     for path in list(_members(get, "/redfish/v1/Chassis"))[:MOST_CHASSIS]:
@@ -260,8 +266,10 @@ def discover(get: Get, wanted: str | None = None, note: str = "") -> tuple[str, 
         for path, plan in plans.items():
             return path, plan
     raise MeterUnavailable(
-        f"no chassis tells a power; last trouble: {trouble}"
-        if trouble
-        else "no chassis tells a power",
+        (
+            f"no chassis tells a power; last trouble: {trouble}"
+            if trouble
+            else "no chassis tells a power"
+        ),
         "try the meter ipmi",
     )

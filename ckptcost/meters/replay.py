@@ -1,8 +1,10 @@
-"""A recorded run as meters: they answer what was answered then. Everything they say counts as simulated, whatever was recorded.
+"""A recorded run as meters: they answer what was answered then. Everything they say counts as
+simulated, whatever was recorded.
 
-The caller hands over what a loader has read, because meters know nothing of run files. Readings are in the recording's own seconds; the
-replay's clock runs at one second a second from `start_ns` on. Another speed is another clock: `SpedClock` for ten times as fast, one that
-jumps for as fast as possible. Power times time stays right that way, which a stretched recording would spoil.
+The caller hands over what a loader has read, because meters know nothing of run files. Readings are
+in the recording's own seconds; the replay's clock runs at one second a second from `start_ns` on.
+Another speed is another clock: `SpedClock` for ten times as fast, one that jumps for as fast as
+possible. Power times time stays right that way, which a stretched recording would spoil.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class Tape:
 
 
 class Replay:
-    """Meters and marks of a recording. The instant `begin_s` of the recording is at `start_ns` of the clock."""
+    """Meters and marks of a recording. The instant `begin_s` of the recording is at `start_ns` of
+    the clock."""
 
     def __init__(
         self, run: str, tapes: Sequence[Tape], marks: Sequence[Mark] = (), *, start_ns: int = 0
@@ -64,14 +67,16 @@ class Replay:
         return t_ns > self.at_ns(self.end_s)
 
     def marks(self, from_ns: int, to_ns: int) -> list[Mark]:
-        """Marks in [from, to) of the clock, by time, as recorded; `at_ns(mark.t_s)` puts one on the clock."""
+        """Marks in [from, to) of the clock, by time, as recorded; `at_ns(mark.t_s)` puts one on the
+        clock."""
         return self._marks[
             bisect_left(self._marked_ns, from_ns) : bisect_left(self._marked_ns, to_ns)
         ]
 
 
 class Replayed(Basic):
-    """One meter of a recording: at any time the last reading at or before it, NaN before the first and after the recording's end."""
+    """One meter of a recording: at any time the last reading at or before it, NaN before the first
+    and after the recording's end."""
 
     def __init__(self, replay: Replay, tape: Tape) -> None:
         if len(tape.channels) != len(tape.series):

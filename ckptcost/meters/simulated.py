@@ -1,7 +1,9 @@
-"""Meters without hardware: what drivers, counters and drives would say of a planned machine, ticks, wraps, noise and faults included.
+"""Meters without hardware: what drivers, counters and drives would say of a planned machine, ticks,
+wraps, noise and faults included.
 
-They are the demo, the fixture and the accuracy test in one, because the exact joules of any window are known (`Machine.exact_j`).
-Everything is a function of the plan and of the time asked for: the same plan gives the same run, at any speed.
+They are the demo, the fixture and the accuracy test in one, because the exact joules of any window
+are known (`Machine.exact_j`). Everything is a function of the plan and of the time asked for: the
+same plan gives the same run, at any speed.
 """
 
 from __future__ import annotations
@@ -44,7 +46,8 @@ class Origin:
 
 
 class Simulated(Basic, ABC):
-    """What all of them share: the clock and the faults. `values` is a pure function of the plan's time."""
+    """What all of them share: the clock and the faults. `values` is a pure function of the plan's
+    time."""
 
     def __init__(
         self,
@@ -289,7 +292,8 @@ class SimulatedNode(Simulated):
 
 
 def find(plan: Plan | None = None, *, origin_ns: int | None = None) -> Found:
-    """The meters of a planned machine, and what it lacks. Second 0 of the plan is at `origin_ns`, or else at the first reading."""
+    """The meters of a planned machine, and what it lacks. Second 0 of the plan is at `origin_ns`,
+    or else at the first reading."""
     plan = plan or Plan()
     machine, origin = Machine(plan), Origin(origin_ns)
     meters: list[Meter] = []

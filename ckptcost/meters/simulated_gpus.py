@@ -1,4 +1,5 @@
-"""What NVML would show of planned GPUs: a counter that moves in ticks, power that looks a quarter of the time, and a 1 s mean.
+"""What NVML would show of planned GPUs: a counter that moves in ticks, power that looks a quarter
+of the time, and a 1 s mean.
 
 All cards are computed together, and only when one of them has ticked since the last reading.
 """
@@ -22,7 +23,8 @@ _MIG = "MIG: the whole card's value, for all instances together"
 
 
 class Gpus:
-    """Channels and values of all cards; `values` is a pure function of the plan's time, its last answer kept."""
+    """Channels and values of all cards; `values` is a pure function of the plan's time, its last
+    answer kept."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine, plan = machine, machine.plan
@@ -166,7 +168,8 @@ class Gpus:
                 grown = np.einsum("gc,gc->g", areas[0] - areas[2], self._memory_weights_w)
                 shown[:, slot] = (self._memory_base_w + grown / AVERAGING_S) * 1000.0
             elif kind == "utilisation":
-                # a collective that waits for the one that saves spins: busy, and nothing done; in whole per cent
+                # a collective that waits for the one that saves spins: busy, and nothing done; in
+                # whole per cent
                 shown[:, slot] = (
                     np.rint((areas[0, :, JOB] - areas[2, :, JOB]) * (100.0 / AVERAGING_S)) * 10.0
                 )

@@ -1,4 +1,5 @@
-"""A plan as power: which activity moves which domain, and the exact joules of every domain in any window."""
+"""A plan as power: which activity moves which domain, and the exact joules of every domain in any
+window."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ JOB, TRAIN, SNAPSHOT, BACKGROUND, SAVING, DIRTIED, BUSY, STORED = range(8)
 """activities: all are 0 or 1 but for DIRTIED and STORED, whose areas count saves"""
 ACTIVITIES = 8
 _AT_FIRST = 32
-"""saves that are laid out together; later ones in batches that double. A save takes 6 kB, a day of one a minute 9 MB"""
+"""saves that are laid out together; later ones in batches that double. A save takes 6 kB, a day of
+one a minute 9 MB"""
 
 
 class Machine:
@@ -62,7 +64,8 @@ class Machine:
                 )
 
     def exact_j(self, domain: str, begin_s: float, end_s: float) -> float:
-        """Joules of a domain, in closed form. `parts` is all GPUs, packages and memory; `unaccounted` is the node less the parts.
+        """Joules of a domain, in closed form. `parts` is all GPUs, packages and memory;
+        `unaccounted` is the node less the parts.
 
         >>> from ckptcost.meters.simulated_plan import SQUARE
         >>> Machine(SQUARE).exact_j("gpu:0", 0.5, 2.5)      # 0.5 s at 600 W, 1 s at 120 W, 0.5 s at 600 W
@@ -117,7 +120,8 @@ class Machine:
         return Load(idle_w, weights, np.zeros(0), np.zeros(0))
 
     def _stretches(self) -> Iterator[tuple[Pieces, float]]:
-        """The timeline as far as somebody looks: the way to the first save, the saves, the end of the job."""
+        """The timeline as far as somebody looks: the way to the first save, the saves, the end of
+        the job."""
         p, total = self.plan, self.plan.count()
         job = Edges(np.zeros(2), np.array([JOB, TRAIN]), np.ones(2), np.full(2, p.ramp_s))
         yield _stretch(

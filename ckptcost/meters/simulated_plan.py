@@ -1,8 +1,10 @@
-"""What a simulated machine is and does: its watts in each state, when it saves and how long each phase takes, and what goes wrong.
+"""What a simulated machine is and does: its watts in each state, when it saves and how long each
+phase takes, and what goes wrong.
 
-The defaults are one node with 8 GPUs like H200: idle and load as an exporter's captures show them (driver 590.48, HBM apart), held up by a
-save at 0.49 of load as models/defaults.toml has it, and a host of 2.8 kW (data/accelerator_figures.csv). They are a rhythm to test and to
-show with, not a measurement of any machine.
+The defaults are one node with 8 GPUs like H200: idle and load as an exporter's captures show them
+(driver 590.48, HBM apart), held up by a save at 0.49 of load as models/defaults.toml has it, and a
+host of 2.8 kW (data/accelerator_figures.csv). They are a rhythm to test and to show with, not a
+measurement of any machine.
 """
 
 from __future__ import annotations
@@ -22,7 +24,8 @@ SAVES, TICKS, SPREAD, PHASES, NOISE, JITTER = range(6)
 
 
 def chance(seed: int, purpose: int, *place: int) -> float:
-    """A number in [0, 1) that belongs to its place: SplitMix64 over the words, so any order of asking gives the same."""
+    """A number in [0, 1) that belongs to its place: SplitMix64 over the words, so any order of
+    asking gives the same."""
     state = 0
     for word in (seed, purpose, *place):
         state = (state + word * _STEP + _STEP) & _MASK
@@ -34,13 +37,16 @@ def chance(seed: int, purpose: int, *place: int) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that goes wrong with what is read, from one second of the plan to another. The power itself goes on."""
+    """Something that goes wrong with what is read, from one second of the plan to another. The
+    power itself goes on."""
 
     kind: Literal["silent", "lost", "reset", "stuck", "gone"]
-    """silent: NaN and no word; lost: NaN, and an event when it goes and when it is back; reset: the domain's counters start again at 0;
-    stuck: the value stays; gone: the whole meter raises MeterLost"""
+    """silent: NaN and no word; lost: NaN, and an event when it goes and when it is back; reset: the
+    domain's counters start again at 0; stuck: the value stays; gone: the whole meter raises
+    MeterLost"""
     what: str
-    """a domain, whose inner domains (gpu:3.memory in gpu:3) suffer with it; for `gone` a meter's name"""
+    """a domain, whose inner domains (gpu:3.memory in gpu:3) suffer with it; for `gone` a meter's
+    name"""
     from_s: float
     to_s: float = math.inf
     """a reset has none"""
@@ -48,13 +54,15 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A machine and its job. Seconds count from the plan's own 0; watts are direct current unless they say otherwise."""
+    """A machine and its job. Seconds count from the plan's own 0; watts are direct current unless
+    they say otherwise."""
 
     seed: int = 1
     # the cards
     gpus: int = 8
     gpu_kind: Literal["card", "mig", "superchip"] = "card"
-    """mig: cards are split, only the parents answer; superchip: one counter for a module of GPU, CPU and memory"""
+    """mig: cards are split, only the parents answer; superchip: one counter for a module of GPU,
+    CPU and memory"""
     gpu_idle_w: float = 77.7
     gpu_train_w: float = 627.0
     gpu_stall_w: float = 307.0
@@ -107,12 +115,13 @@ class Plan:
     """how many at most"""
     asynchronous: bool = False
     storage: Literal["fsync", "buffered", "direct"] = "fsync"
-    """fsync: into the page cache, which drains from the start and until fsync returns; buffered: no fsync, and it drains
-    `writeback_delay_s` after the save returned; direct: past the cache"""
+    """fsync: into the page cache, which drains from the start and until fsync returns; buffered: no
+    fsync, and it drains `writeback_delay_s` after the save returned; direct: past the cache"""
     checkpoint_bytes: float = 112e9
     """8 billion parameters at 14 bytes, on one node"""
     shares: tuple[float, ...] = (1.0,)
-    """sizes of the saves over `checkpoint_bytes`, by turns; what moves bytes takes as much less time, the commit does not"""
+    """sizes of the saves over `checkpoint_bytes`, by turns; what moves bytes takes as much less
+    time, the commit does not"""
     snapshot_s: float = 0.3
     write_s: float = 2.2
     fsync_s: float = 5.3

@@ -1,7 +1,9 @@
-"""Power as a pure function of time, with its exact integral: activities that step and ramp, a wave that repeats, and loads made of both.
+"""Power as a pure function of time, with its exact integral: activities that step and ramp, a wave
+that repeats, and loads made of both.
 
-A load is `base_w + sum of weight * activity(t) - dips`. Everything is linear in the activities, so that a whole machine needs one look-up
-for a moment, and the joules between two moments are a difference of two areas, with no sampling and no error but rounding.
+A load is `base_w + sum of weight * activity(t) - dips`. Everything is linear in the activities, so
+that a whole machine needs one look-up for a moment, and the joules between two moments are a
+difference of two areas, with no sampling and no error but rounding.
 """
 
 from __future__ import annotations
@@ -18,7 +20,8 @@ _RATE, _SLOPE, _AREA = range(3)
 
 
 class Edges(NamedTuple):
-    """How activities change in a number of cycles of equal make: (cycles, edges) or (edges,) where all cycles agree."""
+    """How activities change in a number of cycles of equal make: (cycles, edges) or (edges,) where
+    all cycles agree."""
 
     at_s: Array
     """since the cycle began"""
@@ -29,7 +32,8 @@ class Edges(NamedTuple):
 
 
 class Pieces(NamedTuple):
-    """Knots of cycles that follow each other, and the area that each knot begins with, counted from the first one."""
+    """Knots of cycles that follow each other, and the area that each knot begins with, counted from
+    the first one."""
 
     t_s: Array
     rows: Array
@@ -39,7 +43,8 @@ class Pieces(NamedTuple):
 
 
 def pieces(begin_s: Array, until_s: Array, edges: Edges, before: Array, after: Array) -> Pieces:
-    """Piecewise linear activities over cycles [begin, until), each from the state `before` to the state `after`.
+    """Piecewise linear activities over cycles [begin, until), each from the state `before` to the
+    state `after`.
 
     >>> one = Edges(np.array([2.0]), np.array([0]), np.array([6.0]), np.array([3.0]))
     >>> p = pieces(np.array([10.0]), np.array([20.0]), one, np.zeros(1), np.full(1, 6.0))
@@ -51,7 +56,8 @@ def pieces(begin_s: Array, until_s: Array, edges: Edges, before: Array, after: A
     change = np.broadcast_to(edges.change, (cycles, count))
     ramps = np.broadcast_to(edges.ramp_s, (count,)) > 0
     steepness = change[:, ramps] / edges.ramp_s[ramps]
-    # a ramp is two knots, one that turns the slope up and one that turns it back; a step is one knot
+    # a ramp is two knots, one that turns the slope up and one that turns it back; a step is one
+    # knot
     knots = np.concatenate([np.zeros((cycles, 1)), at, at[:, ramps] + edges.ramp_s[ramps]], axis=1)
     turn, jump = (np.zeros((cycles, knots.shape[1], len(before))) for _ in range(2))
     first, back = 1 + np.arange(count), 1 + count + np.arange(int(ramps.sum()))
@@ -77,9 +83,11 @@ def pieces(begin_s: Array, until_s: Array, edges: Edges, before: Array, after: A
 
 
 class Timeline:
-    """Activities over all time: nothing before the first stretch, the last rate for ever after the last one.
+    """Activities over all time: nothing before the first stretch, the last rate for ever after the
+    last one.
 
-    A stretch is pieces and where they end. They are asked for only when somebody looks so far, so that a long run costs nothing before.
+    A stretch is pieces and where they end. They are asked for only when somebody looks so far, so
+    that a long run costs nothing before.
     """
 
     def __init__(self, activities: int, stretches: Iterable[tuple[Pieces, float]]) -> None:
@@ -144,7 +152,8 @@ class Wave(NamedTuple):
 
 
 class Load(NamedTuple):
-    """Watts of one domain: a base, so much for each activity, and dips of a wave that runs only while `clock` does."""
+    """Watts of one domain: a base, so much for each activity, and dips of a wave that runs only
+    while `clock` does."""
 
     base_w: float
     weights_w: Array
@@ -175,7 +184,8 @@ class Load(NamedTuple):
     def joules(self, t_s: Array, areas: Array, clock: int, wave: Wave) -> Array:
         """Integral of `watts` from second 0, or minus it for times before.
 
-        The dips are exact too: the wave's time is the clock's area, and `rate * wave(area) dt` is `wave(area) d(area)`.
+        The dips are exact too: the wave's time is the clock's area, and `rate * wave(area) dt` is
+        `wave(area) d(area)`.
         """
         value = self.base_w * t_s + areas @ self.weights_w
         if len(self.dips_w):

@@ -1,7 +1,9 @@
-"""Which cards a job may use, from its environment: CUDA_VISIBLE_DEVICES and its kin, read as the drivers read them.
+"""Which cards a job may use, from its environment: CUDA_VISIBLE_DEVICES and its kin, read as the
+drivers read them.
 
-An index counts the cards that this process may open, so a card of another job's cgroup is not counted. Entries are of one kind, indices
-or UUIDs; the first that names nothing ends the list, and a repeated one empties it. A MIG instance stands for its parent card.
+An index counts the cards that this process may open, so a card of another job's cgroup is not
+counted. Entries are of one kind, indices or UUIDs; the first that names nothing ends the list, and
+a repeated one empties it. A MIG instance stands for its parent card.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ def chosen(environ: Mapping[str, str], cards: Sequence[Card], everything: bool =
         and len({card.name for card in cards}) > 1
     ):
         unlike = Remark(
-            "the cards of this node are unlike, and CUDA numbers them fastest first: its index may name another card than the one measured",
+            "the cards of this node are unlike, and CUDA numbers them fastest first: its index may"
+            " name another card than the one measured",
             "export CUDA_DEVICE_ORDER=PCI_BUS_ID, or name the cards by UUID (nvidia-smi -L)",
         )
         return choice._replace(remarks=choice.remarks + (unlike,))
@@ -90,7 +93,10 @@ def listed(variable: str, text: str, cards: Sequence[Card]) -> Choice:
             if (
                 text.strip() and entry != "-1"
             ):  # empty and -1 are the customary ways to say: no more
-                said = f"{variable}: {entry!r} names no card here; it and all entries after it are ignored, as the driver does"
+                said = (
+                    f"{variable}: {entry!r} names no card here; it and all entries after it are"
+                    " ignored, as the driver does"
+                )
                 remarks.append(
                     Remark(said, f"correct {variable}; `nvidia-smi -L` lists what there is")
                 )
@@ -145,7 +151,8 @@ def _beginning(uuid: str, cards: Sequence[Card]) -> list[Card]:
 
 
 def _container(granted: str | None, cards: Sequence[Card]) -> Choice:
-    """What a container was granted matters only where it sees more, as a privileged one does: its indices are the host's then."""
+    """What a container was granted matters only where it sees more, as a privileged one does: its
+    indices are the host's then."""
     names = [name.strip() for name in (granted or "").split(",")]
     if granted is None or granted in _NO_CARDS or "all" in names or len(names) >= len(cards):
         return Choice(tuple(cards), {})

@@ -1,8 +1,9 @@
 """What the page cache still owes the drives, and when a save's share of it had been paid.
 
-Dirty + Writeback of /proc/meminfo is all that was written and is not on its way or on its way and not there, of the whole host. A
-second, slower meter has nr_written of /proc/vmstat: all pages that write-back ever sent, on whatever device (its file takes ten times
-as long to read). Direct I/O passes by both.
+Dirty + Writeback of /proc/meminfo is all that was written and is not on its way or on its way and
+not there, of the whole host. A second, slower meter has nr_written of /proc/vmstat: all pages that
+write-back ever sent, on whatever device (its file takes ten times as long to read). Direct I/O
+passes by both.
 """
 
 from __future__ import annotations
@@ -34,12 +35,16 @@ def _number(pattern: re.Pattern[bytes], text: bytes, unit: float) -> float:
 
 
 def held_up_bytes(procfs: Path = Path("/proc")) -> float | None:
-    """Dirty bytes of this host at which a writer waits for the drives; None where the kernel does not say."""
+    """Dirty bytes of this host at which a writer waits for the drives; None where the kernel does
+    not say."""
     try:
         vm = {
             name: float((procfs / "sys" / "vm" / name).read_text("ascii"))
             for name in ("dirty_ratio", "dirty_bytes")
-            + ("dirty_background_ratio", "dirty_background_bytes")
+            + (
+                "dirty_background_ratio",
+                "dirty_background_bytes",
+            )
         }
         memory = (procfs / "meminfo").read_bytes()
     except (OSError, ValueError):
@@ -136,10 +141,12 @@ def find(
 
 
 class Drained(NamedTuple):
-    """When what a save left in the page cache had reached the device; NaN for what the readings do not show."""
+    """When what a save left in the page cache had reached the device; NaN for what the readings do
+    not show."""
 
     at_s: float
-    """the level is back where it was before the save, and the device has taken as much as the save wrote"""
+    """the level is back where it was before the save, and the device has taken as much as the save
+    wrote"""
     after_s: float
     """the last reading at which that did not hold yet: the truth lies between this and `at_s`"""
     surely_s: float
@@ -147,8 +154,9 @@ class Drained(NamedTuple):
     left_bytes: float
     """above the level before the save, at the last reading"""
     enough: bool | None
-    """the device took at least the save's bytes by the last reading; None where either is unknown. False with a level that fell: the
-    bytes were deleted or cut before write-back, or went to another device"""
+    """the device took at least the save's bytes by the last reading; None where either is unknown.
+    False with a level that fell: the bytes were deleted or cut before write-back, or went to
+    another device"""
 
 
 def drained(
@@ -160,13 +168,15 @@ def drained(
     size_bytes: float = NOTHING,
     slack_bytes: float = NOTHING,
 ) -> Drained:
-    """When the write-back of a save that began at `begin_s` and returned at `returned_s` had drained.
+    """When the write-back of a save that began at `begin_s` and returned at `returned_s` had
+    drained.
 
-    `owed` is Dirty + Writeback, `written` the device's counter of bytes written, `size_bytes` what the save wrote less what was cancelled.
-    Draining takes both conditions: the level alone falls while somebody else's pages are written, the bytes alone may be somebody else's.
-    Another writer can make the answer late (the level does not come back) but early only where it had as much dirty before the save as it
-    writes during it; `surely_s` is free of that. `slack_bytes` (by default 1 % of the save, at most 1 MiB) is what a journal and its kin
-    keep dirty.
+    `owed` is Dirty + Writeback, `written` the device's counter of bytes written, `size_bytes` what
+    the save wrote less what was cancelled. Draining takes both conditions: the level alone falls
+    while somebody else's pages are written, the bytes alone may be somebody else's. Another writer
+    can make the answer late (the level does not come back) but early only where it had as much
+    dirty before the save as it writes during it; `surely_s` is free of that. `slack_bytes` (by
+    default 1 % of the save, at most 1 MiB) is what a journal and its kin keep dirty.
 
     >>> from ckptcost.core.channels import series
     >>> owed, disk = series([0, 1, 2, 3, 4], [0, 90e6, 60e6, 30e6, 0]), series([0, 1, 2, 3, 4], [5e6, 15e6, 45e6, 75e6, 105e6])

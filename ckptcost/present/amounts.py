@@ -205,7 +205,8 @@ def between(low: float | None, high: float | None) -> str:
 
 
 def drawn_between(low: float | None, high: float | None) -> str:
-    """A range that comes from draws: as many digits as hold, two, or three where two would make its ends one.
+    """A range that comes from draws: as many digits as hold, two, or three where two would make its
+    ends one.
 
     >>> drawn_between(5270.0, 11210.0), drawn_between(96.5, 97.2), drawn_between(1.0, None)
     ('5,300-11,000', '96-97', '')

@@ -1,4 +1,5 @@
-"""Pictures as data: curves, stacked traces over one time, bars. Numbers and the functions that put them into words; no drawing."""
+"""Pictures as data: curves, stacked traces over one time, bars. Numbers and the functions that put
+them into words; no drawing."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ class Curve(NamedTuple):
     """beside them; NaN is a gap, which is not drawn over"""
     tone: Tone = ""
     lows: Sequence[float] = ()
-    """between which each point lies: of a curve that was thinned, the least and the most around it; or both empty"""
+    """between which each point lies: of a curve that was thinned, the least and the most around it;
+    or both empty"""
     highs: Sequence[float] = ()
 
 
@@ -74,7 +76,8 @@ class Chart(NamedTuple):
 
 
 class Traces(NamedTuple):
-    """Charts stacked over one time axis; each one's title is a line of its own, with what it shows now."""
+    """Charts stacked over one time axis; each one's title is a line of its own, with what it shows
+    now."""
 
     charts: Sequence[Chart]
     x_range: tuple[float, float]
@@ -84,7 +87,8 @@ class Traces(NamedTuple):
 
 
 class Part(NamedTuple):
-    """A piece of a bar. `begin` and `end` are on the axis of all bars, so that a waterfall's pieces hang where they belong."""
+    """A piece of a bar. `begin` and `end` are on the axis of all bars, so that a waterfall's pieces
+    hang where they belong."""
 
     name: str
     begin: float
@@ -102,7 +106,8 @@ class Bar(NamedTuple):
 
 
 class Bars(NamedTuple):
-    """Horizontal bars. `names` are the parts of the legend, in order; empty where bars have one part."""
+    """Horizontal bars. `names` are the parts of the legend, in order; empty where bars have one
+    part."""
 
     rows: Sequence[Bar] = ()
     names: tuple[str, ...] = ()

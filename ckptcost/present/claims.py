@@ -1,4 +1,5 @@
-"""Amounts of an audit in words: in the unit the claim was made in, else in the usual one; bounds and ranges as people write them."""
+"""Amounts of an audit in words: in the unit the claim was made in, else in the usual one; bounds
+and ranges as people write them."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ _LEAST = 8
 
 
 def fit(text: str, width: int) -> str:
-    """Folders of paths go, the longest path's first, until it fits; what is still too long is for who draws it.
+    """Folders of paths go, the longest path's first, until it fits; what is still too long is for
+    who draws it.
 
     >>> fit("/mnt/lustre/job-17/step-2000.pt: no space is left", 40)
     '…/step-2000.pt: no space is left'

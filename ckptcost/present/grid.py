@@ -1,4 +1,5 @@
-"""A table as data: cells that are ready to be shown, and beside them what they are sorted by. Any screen or view can draw one."""
+"""A table as data: cells that are ready to be shown, and beside them what they are sorted by. Any
+screen or view can draw one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Sentences for what was measured: why a number is missing, what is odd about it, and what to do."""
+"""Sentences for what was measured: why a number is missing, what is odd about it, and what to
+do."""
 
 from __future__ import annotations
 
@@ -12,9 +13,13 @@ ABSENT: Mapping[str, str] = (
     UNSETTLED
     | UNSEEN
     | {
-        "NO_PARTS": "nothing here meters power or energy; `ckptcost doctor` says why and what would help",
+        "NO_PARTS": (
+            "nothing here meters power or energy; `ckptcost doctor` says why and what would help"
+        ),
         "NO_READING": "a meter did not answer in this time",
-        "NO_BASELINE": "no idle power is known for this machine: `ckptcost measure --baseline` learns it",
+        "NO_BASELINE": (
+            "no idle power is known for this machine: `ckptcost measure --baseline` learns it"
+        ),
         "NO_PACKAGE_METER": "no meter of the processor",
         "NO_CPU_TIME": "the processor time is not known",
         "NO_NODE_METER": "no meter of the whole node",
@@ -33,16 +38,41 @@ ABSENT: Mapping[str, str] = (
 """why a value is not known"""
 
 FLAGS: Mapping[str, str] = {
-    "SHORT": "A window holds fewer than five ticks of a counter: its edges are most of the answer, see low and high.",
-    "GAPS": "Part of a window is not covered by readings; joules are of the covered part and are not scaled up.",
-    "PARTS_EXCEED_NODE": "The parts add up to more than the node's own meter says: one of them is wrong, or sees more than the node.",
-    "COVERAGE_DIFFERS": "Parts and node are not known for the same time, so what no part explains is not known.",
-    "SHARED": "Saves overlap: `share` divides the instants that several have in common; the joules of each contain them whole.",
-    "BASELINE_OF_OTHER_HOST": "The baseline was learned on another host: learn this one's with `ckptcost measure --baseline`.",
-    "BASELINE_OF_OTHER_DRIVER": "The baseline was learned with another driver, and fields change their meaning with it: learn it again.",
+    "SHORT": (
+        "A window holds fewer than five ticks of a counter: its edges are most of the answer, see"
+        " low and high."
+    ),
+    "GAPS": (
+        "Part of a window is not covered by readings; joules are of the covered part and are not"
+        " scaled up."
+    ),
+    "PARTS_EXCEED_NODE": (
+        "The parts add up to more than the node's own meter says: one of them is wrong, or sees"
+        " more than the node."
+    ),
+    "COVERAGE_DIFFERS": (
+        "Parts and node are not known for the same time, so what no part explains is not known."
+    ),
+    "SHARED": (
+        "Saves overlap: `share` divides the instants that several have in common; the joules of"
+        " each contain them whole."
+    ),
+    "BASELINE_OF_OTHER_HOST": (
+        "The baseline was learned on another host: learn this one's with `ckptcost measure"
+        " --baseline`."
+    ),
+    "BASELINE_OF_OTHER_DRIVER": (
+        "The baseline was learned with another driver, and fields change their meaning with it:"
+        " learn it again."
+    ),
     "BASELINE_UNDATED": "The baseline does not say when it was learned.",
-    "BASELINE_OLD": "The baseline is older than 30 days: learn it again with `ckptcost measure --baseline`.",
-    "NO_BASELINE": "No idle power is known for this machine, so energy above idle is not: `ckptcost measure --baseline` learns it.",
+    "BASELINE_OLD": (
+        "The baseline is older than 30 days: learn it again with `ckptcost measure --baseline`."
+    ),
+    "NO_BASELINE": (
+        "No idle power is known for this machine, so energy above idle is not: `ckptcost measure"
+        " --baseline` learns it."
+    ),
 }
 
 
@@ -74,18 +104,28 @@ def warning_text(code: str, about: str) -> str:
         case "PART_MISSING":
             return f"No sum: {about} did not answer. What is known is in the table, by domain."
         case "SENSOR_LOOKS":
-            return f"A sensor looks only {about} of the time: what happens while it does not is in low and high only as chance has it."
+            return (
+                f"A sensor looks only {about} of the time: what happens while it does not is in low"
+                " and high only as chance has it."
+            )
         case "COUNTER_LOOKS":
             return (
-                f"The cards' sensor of watts looks only {about} of the time. Whether their counter of joules does too is not settled by "
-                "any published source, and not in low and high."
+                f"The cards' sensor of watts looks only {about} of the time. Whether their counter"
+                " of joules does too is not settled by any published source, and not in low and"
+                " high."
             )
         case "SENSOR_ERROR":
-            return f"The sensors' own error, published as up to {about} of a reading, is not in low and high."
+            return (
+                f"The sensors' own error, published as up to {about} of a reading, is not in low"
+                " and high."
+            )
         case "NOT_IDLE":
             return f"The machine was not idle: {about}."
         case "NO_BASELINE":
-            return f"The baseline has no idle power of {about}: learn it again with `ckptcost measure --baseline`."
+            return (
+                f"The baseline has no idle power of {about}: learn it again with `ckptcost measure"
+                " --baseline`."
+            )
         case "METER_LOST":
             return f"Lost during the run: {about}."
     raise ValueError(code)

@@ -13,11 +13,13 @@ if TYPE_CHECKING:
 
 
 WAITED = 0.5
-"""a save that training was held up for so much of the time until it was safe was written at the pace of the storage"""
+"""a save that training was held up for so much of the time until it was safe was written at the
+pace of the storage"""
 
 
 def save_text(one: Save) -> str:
-    """`step_100: 48 MB, held up for 0.2 s, safe after 0.31 s (155 MB/s)`; no rate where it lay in memory for a while."""
+    """`step_100: 48 MB, held up for 0.2 s, safe after 0.31 s (155 MB/s)`; no rate where it lay in
+    memory for a while."""
     said = [size(one.bytes)] if one.bytes == one.bytes else []
     if one.error:
         return f"{one.label}: " + ", ".join([*said, f"failed: {one.error}"])

@@ -1,4 +1,5 @@
-"""Plain aligned columns: text left, numbers right. No library, because `ckptcost model` would pay for it at every start."""
+"""Plain aligned columns: text left, numbers right. No library, because `ckptcost model` would pay
+for it at every start."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ def columns(
     gap: str = "  ",
     widest: int | None = None,
 ) -> list[str]:
-    """Lines of a table whose first `left` columns are text; past `widest`, gaps narrow to one and then text is cut with "..".
+    """Lines of a table whose first `left` columns are text; past `widest`, gaps narrow to one and
+    then text is cut with "..".
 
     >>> columns(["tier", "kWh"], [["nas", "1,830"], ["nvme", "12"]])
     ['tier    kWh', 'nas   1,830', 'nvme     12']

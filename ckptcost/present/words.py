@@ -68,24 +68,25 @@ def caution_text(caution: Caution) -> str:
     match caution.code:
         case "NEVER_FINISHES":
             return (
-                "The run would all but never finish: failures and saves take nearly all of its time. Take a faster "
-                "tier first; the best interval is what `ckptcost optimize` says."
+                "The run would all but never finish: failures and saves take nearly all of its"
+                " time. Take a faster tier first; the best interval is what `ckptcost optimize`"
+                " says."
             )
         case "NO_SAVE_IN_RUN":
             return (
-                f"The interval of {duration(value)} is longer than the run of {duration(limit)}: nothing is saved, "
-                "and every failure starts it over."
+                f"The interval of {duration(value)} is longer than the run of {duration(limit)}:"
+                " nothing is saved, and every failure starts it over."
             )
         case "NO_FIXED_TIME":
             return (
-                f"A save of {duration(value)} counts nothing for planning, barrier, fsync and commit (tier.setup = 0 s): "
-                "measure that time and give it."
+                f"A save of {duration(value)} counts nothing for planning, barrier, fsync and"
+                " commit (tier.setup = 0 s): measure that time and give it."
             )
         case "POWER_STEP":
             return (
-                f"When a save holds training up, the job's power falls by {power(value)} and comes back when it is "
-                "over, at every save: agree that with whoever supplies it. A snapshot shortens the step, and makes it "
-                "no smaller."
+                f"When a save holds training up, the job's power falls by {power(value)} and comes"
+                " back when it is over, at every save: agree that with whoever supplies it. A"
+                " snapshot shortens the step, and makes it no smaller."
             )
         case "COLLECTIVE_TIMEOUT":
             slow = float(caution.slow)
@@ -93,30 +94,39 @@ def caution_text(caution: Caution) -> str:
             if not value > limit:
                 how_long = f"may block for {duration(slow)} (99 of 100 draws stay below)"
             elif longest > 1.1 * value:
-                how_long = f"blocks for {duration(value)}, the slowest of a hundred draws for {duration(slow)}"
+                how_long = (
+                    f"blocks for {duration(value)}, the slowest of a hundred draws for"
+                    f" {duration(slow)}"
+                )
             else:
                 how_long = f"blocks for {duration(value)}"
             return (
                 f"A save {how_long}; ranks that wait for it in a collective give up after "
-                f"{duration(COLLECTIVE_TIMEOUT_S)} by default with NCCL in PyTorch, 30 min with other backends. Call "
+                f"{duration(COLLECTIVE_TIMEOUT_S)} by default with NCCL in PyTorch, 30 min with"
+                " other backends. Call "
                 f"init_process_group(timeout=timedelta(seconds={ceil(max(3.0 * longest, 1800.0) / 600.0) * 600}))."
             )
         case "STALL_NEAR_MTBF":
             return (
-                f"A save blocks for {share(value)} of the mean time between failures: failures hit many saves before "
-                "they are through. A faster tier or a snapshot shortens them."
+                f"A save blocks for {share(value)} of the mean time between failures: failures hit"
+                " many saves before they are through. A faster tier or a snapshot shortens them."
             )
         case "RECOVERY_NEAR_MTBF":
             return (
-                f"Starting, loading and warming up take {share(value)} of the mean time between failures: many recoveries "
-                "are hit again before they are through. Shorten loading and restart first."
+                f"Starting, loading and warming up take {share(value)} of the mean time between"
+                " failures: many recoveries are hit again before they are through. Shorten loading"
+                " and restart first."
             )
         case "STALL_OVER_INTERVAL":
-            return f"Each save blocks longer ({duration(value)}) than training runs between two ({duration(limit)})."
+            return (
+                f"Each save blocks longer ({duration(value)}) than training runs between two"
+                f" ({duration(limit)})."
+            )
         case "CAPACITY":
             return (
-                f"The checkpoints kept need {size(value) if value != float('inf') else 'more room'}; the tier holds "
-                f"{size(limit)}. Set policy.keep_last, or give tier.capacity."
+                "The checkpoints kept need"
+                f" {size(value) if value != float('inf') else 'more room'}; the tier holds"
+                f" {size(limit)}. Set policy.keep_last, or give tier.capacity."
             )
         case "KEEPING_DOMINATES":
             advice = (
@@ -126,61 +136,75 @@ def caution_text(caution: Caution) -> str:
             )
             return f"Keeping checkpoints is {share(value)} of these dollars; {advice}"
         case "DRIVE_WEAR":
-            return f"Checkpoints alone write the drives full {number(value * 86400)} times a day; they are rated for {number(limit * 86400)}."
+            return (
+                f"Checkpoints alone write the drives full {number(value * 86400)} times a day; they"
+                f" are rated for {number(limit * 86400)}."
+            )
         case "MEAN_OF_RATES":
             return (
-                f"The published write rate spreads by {share(value)} from one save to the next. "
-                "If the rate in use is a mean of such rates, it is more than bytes over time (about "
-                "1+spread^2 times): then give durations (tier.save_time)."
+                f"The published write rate spreads by {share(value)} from one save to the next. If"
+                " the rate in use is a mean of such rates, it is more than bytes over time (about"
+                " 1+spread^2 times): then give durations (tier.save_time)."
             )
         case "MEAN_OF_READ_RATES":
             return (
-                f"The published read rate spreads by {share(value)} from one load to the next. "
-                "If the rate in use is a mean of such rates, it is more than bytes over time (about "
-                "1+spread^2 times), and loading takes longer: then give durations (tier.load_time)."
+                f"The published read rate spreads by {share(value)} from one load to the next. If"
+                " the rate in use is a mean of such rates, it is more than bytes over time (about"
+                " 1+spread^2 times), and loading takes longer: then give durations"
+                " (tier.load_time)."
             )
         case "SCALED_TIME":
             return (
-                f"The times of tier.save_time and tier.load_time were measured with {size(limit)} and are taken in "
-                f"proportion for {size(value)}: what does not grow with the bytes is scaled too."
+                f"The times of tier.save_time and tier.load_time were measured with {size(limit)}"
+                f" and are taken in proportion for {size(value)}: what does not grow with the bytes"
+                " is scaled too."
             )
         case "STAGING_BUDGET":
             return (
-                f"The copies in flight want {size(value)} of host memory a node and may take {size(limit)} "
-                "(cluster.staging_budget): training waits until the rest has drained."
+                f"The copies in flight want {size(value)} of host memory a node and may take"
+                f" {size(limit)} (cluster.staging_budget): training waits until the rest has"
+                " drained."
             )
         case "NAMEPLATE_POWER":
             return (
-                f"Writing is charged the whole {power(value)} of the tier, because its idle power is not known: "
-                "an upper bound. Give tier.idle_power or tier.write_energy."
+                f"Writing is charged the whole {power(value)} of the tier, because its idle power"
+                " is not known: an upper bound. Give tier.idle_power or tier.write_energy."
             )
         case "PERSIST_OVER_INTERVAL":
             return (
-                f"With so many in flight a save can begin each {duration(value)}, and the cycle is {duration(limit)}: "
-                "the next one waits or is skipped (policy.when_busy, policy.in_flight)."
+                f"With so many in flight a save can begin each {duration(value)}, and the cycle is"
+                f" {duration(limit)}: the next one waits or is skipped (policy.when_busy,"
+                " policy.in_flight)."
             )
         case "HOST_RAM":
             return (
-                f"A node needs {size(value)} of host memory for copies of saves and what the job holds, and has "
-                f"{size(limit)}: a save can kill it. Fewer in flight, cluster.staging_budget, more nodes, or a direct write."
+                f"A node needs {size(value)} of host memory for copies of saves and what the job"
+                f" holds, and has {size(limit)}: a save can kill it. Fewer in flight,"
+                " cluster.staging_budget, more nodes, or a direct write."
             )
         case "COPY_DIES_WITH_NODE":
             return (
-                f"This tier dies with its node, and {share(value)} of failures lose one. The figures assume that another "
-                "copy exists: name it with second_tier.id and policy.second_every."
+                f"This tier dies with its node, and {share(value)} of failures lose one. The"
+                " figures assume that another copy exists: name it with second_tier.id and"
+                " policy.second_every."
             )
         case "SECOND_LAG_NEAR_MTBF":
             return (
-                f"Until a save is safe on the second tier passes {share(value)} of the mean time between failures: the closed form of two "
-                "asynchronous tiers, right to first order in that, is too kind. `ckptcost simulate` walks through it."
+                f"Until a save is safe on the second tier passes {share(value)} of the mean time"
+                " between failures: the closed form of two asynchronous tiers, right to first"
+                " order in that, is too kind. `ckptcost simulate` walks through it."
             )
         case "SECOND_TIER_TOO_SLOW":
-            return f"The second tier needs {duration(value)} a save but gets one each {duration(limit)}: raise policy.second_every."
+            return (
+                f"The second tier needs {duration(value)} a save but gets one each"
+                f" {duration(limit)}: raise policy.second_every."
+            )
     return caution.code
 
 
 def caution_of_several(said: Sequence[tuple[str, str]], everyone: int) -> str:
-    """One caution that holds for several, (name, words) each: the words of the first, and whom they are of.
+    """One caution that holds for several, (name, words) each: the words of the first, and whom they
+    are of.
 
     >>> caution_of_several([("A", "It blocks for 9 h."), ("B", "It blocks for 2 h.")], everyone=2)
     'It blocks for 9 h. [A; with other figures B]'

@@ -74,12 +74,15 @@ def of_statements(document: StatementDocument, form: str) -> str:
 
 
 def page(document: StatementDocument, source: str, study: Study | None, case: str = "") -> str:
-    """The page of what `source` was read into: its statements, and what else there is to draw. `study`: of a recorded run."""
+    """The page of what `source` was read into: its statements, and what else there is to draw.
+    `study`: of a recorded run."""
     return page_of(
         document,
-        of_study(study, document.statements)
-        if study is not None
-        else _extras(document, source, case),
+        (
+            of_study(study, document.statements)
+            if study is not None
+            else _extras(document, source, case)
+        ),
     )
 
 

@@ -1,7 +1,8 @@
 """Domain results to the document: every quantity with its unit, range and the factors it rests on.
 
-`parts_of` builds it as one dictionary, complete to the last key. `build` lets the schema judge that and takes its hashes;
-`plain` gives the views the same content without pydantic, which would double the time that a table on the terminal takes.
+`parts_of` builds it as one dictionary, complete to the last key. `build` lets the schema judge that
+and takes its hashes; `plain` gives the views the same content without pydantic, which would double
+the time that a table on the terminal takes.
 """
 
 from __future__ import annotations
@@ -262,9 +263,11 @@ def _schedule(case: Case) -> Part:
     }
     return {
         "mode": s.policy.mode,
-        "cadence": s.policy.cadence
-        if s.policy.cadence != "optimal"
-        else f"optimal for {s.policy.objective}",
+        "cadence": (
+            s.policy.cadence
+            if s.policy.cadence != "optimal"
+            else f"optimal for {s.policy.objective}"
+        ),
         "rules_judged_by": case.judged_by,
         "goodput_light": light_word(classic.goodput_light),
         "interval_light": light_word(classic.interval_light),
@@ -317,7 +320,8 @@ def _boundary(case: Case) -> Part:
 
 
 def _warnings(answer: Answer) -> list[Part]:
-    """Each kind of caution once, in the words of the first case it holds for; the others are named."""
+    """Each kind of caution once, in the words of the first case it holds for; the others are
+    named."""
     said: dict[str, list[tuple[str, str]]] = {}
     for case in answer.cases:
         for caution in case.cautions:
@@ -354,7 +358,8 @@ def parts_of(
     command: Sequence[str] = (),
     files: Sequence[tuple[str, bytes]] = (),
 ) -> Part:
-    """The document's content: the first case in full, all cases as rows. The result's hash is still empty."""
+    """The document's content: the first case in full, all cases as rows. The result's hash is still
+    empty."""
     case = answer.cases[0]
     o, spread = case.outcome, case.spread
     factors = [factor_of(i, catalog) for i in case.resolved.inputs]
@@ -384,8 +389,10 @@ def parts_of(
         "boundary": _boundary(case),
         "schedule": _schedule(case),
         "power_step": _power_step(case, known),
-        "totals": _totals(o.run, spread.run, "marginal", known)
-        | {"checkpoints": _quantity(o.saves, o.saves, "1", _same)},
+        "totals": (
+            _totals(o.run, spread.run, "marginal", known)
+            | {"checkpoints": _quantity(o.saves, o.saves, "1", _same)}
+        ),
         "functional_units": [{"name": "checkpoint", "count": tidy(float(o.saves))}],
         "components": _components(o.run, spread.run, known, bases, case),
         "allocated": _totals(o.run, spread.run, "allocated", known),
@@ -393,9 +400,11 @@ def parts_of(
             "totals": _totals(o.one_save, spread.one_save, "marginal", known),
             "components": _components(o.one_save, spread.one_save, known, bases, case),
         },
-        "avoidable": _difference(rows[0], _row(answer.reference, case, catalog))
-        if answer.reference
-        else None,
+        "avoidable": (
+            _difference(rows[0], _row(answer.reference, case, catalog))
+            if answer.reference
+            else None
+        ),
         "cases": rows,
         "factors": factors,
         "choices": choices,
@@ -478,7 +487,8 @@ NOT_HASHED = {
 
 
 def result_hash(report: Any) -> str:
-    """The hash that `reproducibility.result_sha256` should hold: over all that describes the result."""
+    """The hash that `reproducibility.result_sha256` should hold: over all that describes the
+    result."""
     return sha256(report.model_dump(mode="json", exclude=NOT_HASHED))
 
 

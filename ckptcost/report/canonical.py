@@ -1,7 +1,8 @@
-"""Bytes that mean the same everywhere: RFC 8785 canonical JSON for hashes, an indented form for files.
+"""Bytes that mean the same everywhere: RFC 8785 canonical JSON for hashes, an indented form for
+files.
 
-Numbers are rounded to 12 significant digits on the way into a document, so that the last bit of somebody's exp() changes neither
-a file nor a hash.
+Numbers are rounded to 12 significant digits on the way into a document, so that the last bit of
+somebody's exp() changes neither a file nor a hash.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ def canonical(value: Any) -> str:
     if isinstance(value, float):
         return _number(value)
     if type(value) is list and len(value) > 64 and all(type(item) is float for item in value):
-        # a column of numbers: most of them look alike in both languages, and calls would be most of the time
+        # a column of numbers: most of them look alike in both languages, and calls would be most of
+        # the time
         plain = [repr(item) for item in value]
         return (
             "["

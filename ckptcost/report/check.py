@@ -1,4 +1,5 @@
-"""Rebuild a report from the inputs it carries and compare every number: `ckptcost check FILE`. Nothing is looked up."""
+"""Rebuild a report from the inputs it carries and compare every number: `ckptcost check FILE`.
+Nothing is looked up."""
 
 from __future__ import annotations
 
@@ -219,7 +220,8 @@ def _case_of(said: Part, row: Part) -> Case:
 
 
 def differences(report: Report) -> list[Difference]:
-    """Everything in the report that its own inputs do not give: figures, ranges, sums, rows and hashes."""
+    """Everything in the report that its own inputs do not give: figures, ranges, sums, rows and
+    hashes."""
     if not report.cases:
         raise InputError("holds no case", key="cases")
     said = report.model_dump(mode="json")

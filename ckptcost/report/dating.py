@@ -1,6 +1,8 @@
-"""A statement put into time: rows by the hour or quicker, each with the grid factor of that time; contracts make the market-based one.
+"""A statement put into time: rows by the hour or quicker, each with the grid factor of that time;
+contracts make the market-based one.
 
-Energies, GPU-hours, dollars and embodied carbon stay what they were. Where factors change with time, emissions are the sum of the rows'.
+Energies, GPU-hours, dollars and embodied carbon stay what they were. Where factors change with
+time, emissions are the sum of the rows'.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ def dated(
     grid: GridHours | None = None,
     sites: Mapping[str, SiteContracts] | None = None,
 ) -> Statement:
-    """The statement with its dates and rows, under the factors that are given; without them under its own."""
+    """The statement with its dates and rows, under the factors that are given; without them under
+    its own."""
     site = _site(s, sites)
     begin_s, end_s = (
         None if each is None else round(each, 3) for each in _period(s, start_s)
@@ -63,14 +66,18 @@ def dated(
     warnings = list(s.warnings)
     if s.series is not None:
         if width_s < s.series.width_s:
-            text = f"Rows of {s.series.width_s:g} s were divided evenly into rows of {width_s:g} s: when in them energy was used is not known."
+            text = (
+                f"Rows of {s.series.width_s:g} s were divided evenly into rows of {width_s:g} s:"
+                " when in them energy was used is not known."
+            )
             warnings.append(Warned(code="ROWS_DIVIDED", message=text))
         width_s = min(width_s, s.series.width_s)  # its factors are of its own rows
     edges = edges_of(begin_s, end_s, width_s)
     placed = placed_of(s, begin_s, end_s)
     if (len(edges) - 1) * max(len(placed), 1) > MOST_ROWS:
         raise InputError(
-            f"{s.subject.name} is {len(edges) - 1:,} rows of time long, too many for {len(placed)} components",
+            f"{s.subject.name} is {len(edges) - 1:,} rows of time long, too many for {len(placed)}"
+            " components",
             remedy="leave it out with --case, which names the one to tell",
         )
     factors = Factors(_location(s, grid, edges), _market(s, site, steps, edges))
@@ -118,9 +125,13 @@ def _covered(found: Floats, edges: Floats, where: str) -> None:
     if len(lacking):
         first = instant(float(edges[lacking[0]]))
         raise InputError(
-            f"has no factor for {len(lacking)} of {len(found)} rows of the run's time, the first from {first}",
+            f"has no factor for {len(lacking)} of {len(found)} rows of the run's time, the first"
+            f" from {first}",
             where=where,
-            remedy="a factor that is not known is not taken to be like its neighbours: complete the file",
+            remedy=(
+                "a factor that is not known is not taken to be like its neighbours: complete the"
+                " file"
+            ),
         )
 
 
@@ -279,7 +290,8 @@ def _by_component(series: Series, column: str) -> dict[str, float]:
 def _under(
     c: Component, field: str, name: str, sums: Mapping[str, float] | None, factor: float | None
 ) -> Component:
-    """The component's emissions: as its rows have them, with the range of its energy. What has no rows used nothing, or nobody knows."""
+    """The component's emissions: as its rows have them, with the range of its energy. What has no
+    rows used nothing, or nobody knows."""
     energy: Quantity = c.energy
     before: Quantity = getattr(c, field)
     if energy.value is None:
@@ -310,7 +322,8 @@ def _under(
 
 
 def _time_mean(series: Series, name: str) -> float:
-    """Over the hours alone: what stands there anyway draws the same in each. Unknown where one of them is."""
+    """Over the hours alone: what stands there anyway draws the same in each. Unknown where one of
+    them is."""
     column = series.grid_kgco2e_per_kwh if name == LOCATION else series.market_kgco2e_per_kwh
     first = [
         n for n, component in enumerate(series.component) if component == series.component[0]
@@ -326,7 +339,8 @@ def _time_mean(series: Series, name: str) -> float:
 
 
 def _total(totals: Totals, marginal: Sequence[Component], what: str) -> Quantity:
-    """Their sum, with the range that the energy's sum has: low ends of lines do not add up to a sum's."""
+    """Their sum, with the range that the energy's sum has: low ends of lines do not add up to a
+    sum's."""
     before: Quantity = getattr(totals, what)
     known = {c.id: getattr(c, what).value for c in marginal if getattr(c, what).value is not None}
     dark = any(

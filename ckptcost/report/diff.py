@@ -1,6 +1,8 @@
-"""What changed from one statement to another: arithmetic only. Whether the two may be compared is judged in `diff_reasons`.
+"""What changed from one statement to another: arithmetic only. Whether the two may be compared is
+judged in `diff_reasons`.
 
-A change is after less before. Unknown on either side stays unknown, and so does a change of sums that leave out different lines.
+A change is after less before. Unknown on either side stays unknown, and so does a change of sums
+that leave out different lines.
 """
 
 from __future__ import annotations
@@ -121,7 +123,8 @@ def _ends(amount: Amount) -> tuple[float, float]:
 
 
 def other_grid_method(past: Statement, current: Statement) -> str | None:
-    """Why location-based emissions have no difference: one grid factor counts the life cycle, the other combustion alone."""
+    """Why location-based emissions have no difference: one grid factor counts the life cycle, the
+    other combustion alone."""
     before, now = past.grid_method, current.grid_method
     if before == now:
         return None
@@ -216,7 +219,8 @@ def value_of(statement: Statement, factor_id: str) -> float | None:
 
 
 def factors_changed(past: Sequence[Factor], current: Sequence[Factor]) -> list[FactorChange]:
-    """Factors with another value or range, or that one of the two lacks; prices and the like first."""
+    """Factors with another value or range, or that one of the two lacks; prices and the like
+    first."""
     one, two = ({f.id: f for f in factors} for factors in (past, current))
 
     def figure(f: Factor | None) -> Any:
@@ -283,20 +287,26 @@ def _splits(past: Statement, current: Statement) -> list[Split]:
     energy, lost = (_known(past, current, what) for what in ("energy", "gpu_time_lost"))
     pues = _pues(past, current)
     found = [
-        _split("energy", "kWh", "machines", "energy of the machines themselves", (), energy, pues)
-        if energy and pues
-        else None,
-        _by_product(
-            past,
-            current,
-            "emissions_location",
-            energy,
-            pues,
-            "site.grid_location",
-            "the grid's factor",
-        )
-        if other_grid_method(past, current) is None
-        else None,
+        (
+            _split(
+                "energy", "kWh", "machines", "energy of the machines themselves", (), energy, pues
+            )
+            if energy and pues
+            else None
+        ),
+        (
+            _by_product(
+                past,
+                current,
+                "emissions_location",
+                energy,
+                pues,
+                "site.grid_location",
+                "the grid's factor",
+            )
+            if other_grid_method(past, current) is None
+            else None
+        ),
         _by_product(
             past,
             current,
@@ -343,7 +353,8 @@ def _by_product(
     factor: str,
     label: str,
 ) -> Split | None:
-    """Of a quantity that is an amount times a factor: the mean factor is their quotient, whatever the hours were."""
+    """Of a quantity that is an amount times a factor: the mean factor is their quotient, whatever
+    the hours were."""
     whole = _known(past, current, what)
     if (
         amount is None

@@ -1,6 +1,8 @@
-"""The difference of two statements, schema ckptcost.diff 1.0: past, current, delta, and whether the two may be compared at all.
+"""The difference of two statements, schema ckptcost.diff 1.0: past, current, delta, and whether the
+two may be compared at all.
 
-Null = unknown: a change is never computed from a null as if it were 0. More is worse, of every quantity.
+Null = unknown: a change is never computed from a null as if it were 0. More is worse, of every
+quantity.
 """
 
 from __future__ import annotations
@@ -39,12 +41,17 @@ class Change(_Part):
     before: Amount | None = Field(description="null: the past one has no such line")
     after: Amount | None = Field(description="null: the current one has no such line")
     change: float | None = Field(
-        description="after less before; null where either is unknown, or their sums lack different lines"
+        description=(
+            "after less before; null where either is unknown, or their sums lack different lines"
+        )
     )
     relative: float | None = Field(description="of before; null also where before is 0")
     direction: Direction = Field(description="more is worse")
     ranges_overlap: bool | None = Field(
-        description="true: the change is within the uncertainty of the two, each taken alone; null where neither has a range"
+        description=(
+            "true: the change is within the uncertainty of the two, each taken alone; null where"
+            " neither has a range"
+        )
     )
     reason: str | None = Field(
         None, description="why the change, or its relation to before, is not known"
@@ -78,7 +85,8 @@ class ComponentChanges(Changes):
 
 
 class UnitChanges(Changes):
-    """The totals for each of something: what is left to compare where runs are of different length."""
+    """The totals for each of something: what is left to compare where runs are of different
+    length."""
 
     name: str = Field(description="checkpoint, hour of training, hour of the run ...")
     before_count: float | None
@@ -102,7 +110,9 @@ class FactorChange(_Part):
     before: FactorValue | None = Field(description="null: not a factor of the past one")
     after: FactorValue | None = Field(description="null: not a factor of the current one")
     converts: bool = Field(
-        description="a price, grid or facility factor: it changes what amounts cost, not the amounts"
+        description=(
+            "a price, grid or facility factor: it changes what amounts cost, not the amounts"
+        )
     )
 
 
@@ -113,7 +123,8 @@ class SplitPart(_Part):
 
 
 class Split(_Part):
-    """A change divided among causes, one after another: amounts at the old factors first. The parts add up to the change."""
+    """A change divided among causes, one after another: amounts at the old factors first. The parts
+    add up to the change."""
 
     quantity: str
     unit: str
@@ -132,7 +143,10 @@ class Delta(_Part):
     per: list[UnitChanges]
     factors: list[FactorChange]
     splits: list[Split] = Field(
-        description="only of changes that a price, grid or facility factor takes part in, and where that can be told"
+        description=(
+            "only of changes that a price, grid or facility factor takes part in, and where that"
+            " can be told"
+        )
     )
 
 
@@ -167,7 +181,10 @@ class Budget(_Part):
 
 class Reproducible(_Part):
     result_sha256: str = Field(
-        description="over the statements' hashes, delta, comparable, incomparable_reasons, notes and budgets"
+        description=(
+            "over the statements' hashes, delta, comparable, incomparable_reasons, notes and"
+            " budgets"
+        )
     )
 
 

@@ -20,17 +20,20 @@ def reasons_of(
 ) -> list[Reason]:
     """Why the two are not like for like; none: they are.
 
-    The SCI standard wants a baseline of identical methodology: measurements, assumptions, models and functional units the same. So:
+    The SCI standard wants a baseline of identical methodology: measurements, assumptions, models
+    and functional units the same. So:
 
     * another method, currency, boundary, kind (measured, modelled), functional unit, or simulated meters on one side only: two figures of
       different things. Such a reason `refuses`: nothing is computed unless that is asked for.
     * other prices, grid, PUE or contracts, other ranges, or another length of the work: the figures are of the same thing at other
-      conditions. All is computed, the reasons are told first, and `comparable` is false, because a gate on "the change to the code" would
-      judge the weather of a market instead. The splits say what the change is at constant factors, where that can be told.
+      conditions. All is computed, the reasons are told first, and `comparable` is false, because a
+      gate on "the change to the code" would judge the weather of a market instead. The splits say
+      what the change is at constant factors, where that can be told.
     * what a change is made of is no reason: checkpoint, tier, policy, hardware and failures may differ, or there would be nothing to
-      compare, and the price of another tier or accelerator comes with it. Nor is the wall time of one and the same work, which is an
-      outcome; nor are lines that only one of two models has (a second tier's, say): a model without the line is known to have none of
-      it. Of a measurement that is not known, and it refuses.
+      compare, and the price of another tier or accelerator comes with it. Nor is the wall time of
+      one and the same work, which is an outcome; nor are lines that only one of two models has (a
+      second tier's, say): a model without the line is known to have none of it. Of a measurement
+      that is not known, and it refuses.
     """
     found: list[Reason] = []
 
@@ -94,7 +97,8 @@ def reasons_of(
     if _far(lengths[0], lengths[1]):
         add(
             "LENGTH",
-            f"{what} is not equally long: {duration(lengths[0])} before, {duration(lengths[1])} now; see the figures for each unit",
+            f"{what} is not equally long: {duration(lengths[0])} before, {duration(lengths[1])}"
+            " now; see the figures for each unit",
             False,
         )
     return found
@@ -183,8 +187,11 @@ def notes_of(past: Statement, current: Statement, delta: Delta) -> list[Warned]:
         found.append(
             Warned(
                 code="OVERLAP",
-                message="Where ranges overlap, the change is within the uncertainty of the two, each taken alone. Where both rest on the same "
-                "uncertain inputs it can be surer than that: `ckptcost compare` draws both together.",
+                message=(
+                    "Where ranges overlap, the change is within the uncertainty of the two, each"
+                    " taken alone. Where both rest on the same uncertain inputs it can be surer"
+                    " than that: `ckptcost compare` draws both together."
+                ),
             )
         )
     grid = next((s for s in delta.splits if s.quantity == "emissions_location"), None)
@@ -194,7 +201,10 @@ def notes_of(past: Statement, current: Statement, delta: Delta) -> list[Warned]:
         found.append(
             Warned(
                 code="HOURS",
-                message="The grid's mean factor differs though the grid is the same: the energy was used at other hours.",
+                message=(
+                    "The grid's mean factor differs though the grid is the same: the energy was"
+                    " used at other hours."
+                ),
             )
         )
     return found

@@ -1,4 +1,5 @@
-"""A difference as a comment of a pull request, for a terminal of 80 columns, and as CSV. More is worse, and is said so."""
+"""A difference as a comment of a pull request, for a terminal of 80 columns, and as CSV. More is
+worse, and is said so."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ _LONGEST = 160
 
 
 def plain(text: str) -> str:
-    """Somebody's words as Markdown that shows them and does nothing else: no markup, no link, nobody notified.
+    """Somebody's words as Markdown that shows them and does nothing else: no markup, no link,
+    nobody notified.
 
     >>> plain("a|b <b>*@me*"), plain("see www.x.org")
     ('a&#124;b &#60;b&#62;&#42;@&#8203;me&#42;', 'see www&#46;x.org')
@@ -142,7 +144,10 @@ def headline(document: DiffDocument) -> str:
         else "from nothing to some"
     )
     sure = ", within the uncertainty" if most.ranges_overlap else ""
-    return f"{by} {NAMES[name]} ({word}{sure}): {amount_text(most.before, most.unit)} before, {amount_text(most.after, most.unit)} now"
+    return (
+        f"{by} {NAMES[name]} ({word}{sure}): {amount_text(most.before, most.unit)} before,"
+        f" {amount_text(most.after, most.unit)} now"
+    )
 
 
 def reason_lines(document: DiffDocument) -> list[str]:
@@ -154,7 +159,10 @@ def verdict(document: DiffDocument) -> str:
     if document.comparable:
         return ""
     if any(reason.refuses for reason in document.incomparable_reasons):
-        return "NOT COMPARABLE. These are figures of different things; they are shown because that was asked for (--anyway)."
+        return (
+            "NOT COMPARABLE. These are figures of different things; they are shown because that was"
+            " asked for (--anyway)."
+        )
     return "Not like for like: the figures below are of the same thing at other conditions."
 
 
@@ -181,7 +189,8 @@ _MORE = ["range before", "range after", "ranges"]
 
 
 def _shown_units(document: DiffDocument) -> list[UnitChanges]:
-    """Where counts differ, each figure for one of them; where they are the same it would be the totals again."""
+    """Where counts differ, each figure for one of them; where they are the same it would be the
+    totals again."""
     return [u for u in document.delta.per if u.before_count != u.after_count]
 
 
@@ -214,7 +223,8 @@ def split_lines(document: DiffDocument) -> list[str]:
             f"{_signed(part.change)} {split.unit} from {part.label}" for part in split.parts
         )
         found.append(
-            f"{NAMES[split.quantity]}, at constant factors: {_signed(split.at_constant_factors)} {split.unit} ({parts})"
+            f"{NAMES[split.quantity]}, at constant factors: {_signed(split.at_constant_factors)}"
+            f" {split.unit} ({parts})"
         )
     return found
 
@@ -232,7 +242,10 @@ def budget_text(budget: Budget) -> str:
     if budget.value is None:
         value = "the change is not known"
     else:
-        value = f"it is {'+' if budget.value > 0 else ''}{share(budget.value) if budget.relative else number(budget.value)}"
+        value = (
+            "it is"
+            f" {'+' if budget.value > 0 else ''}{share(budget.value) if budget.relative else number(budget.value)}"
+        )
     return f"{'met' if budget.met else 'EXCEEDED'}: {budget.text}, {value}"
 
 
@@ -241,14 +254,18 @@ def hash_line(document: DiffDocument) -> str:
         f"{which} {side.result_sha256[:16]} ({side.source})"
         for which, side in (("past", document.past), ("current", document.current))
     ]
-    return f"Documents: {', '.join(sides)}; difference {document.reproducibility.result_sha256[:16]}; method {document.tool.method_version}."
+    return (
+        f"Documents: {', '.join(sides)}; difference {document.reproducibility.result_sha256[:16]};"
+        f" method {document.tool.method_version}."
+    )
 
 
 # ---- Markdown
 
 
 def to_markdown(document: DiffDocument, most_bytes: int = MOST_BYTES) -> str:
-    """A comment that GitHub takes: details are left out from the end until it is short enough, and that is said."""
+    """A comment that GitHub takes: details are left out from the end until it is short enough, and
+    that is said."""
     head, details, tail = _head(document), _details(document), _tail(document)
     names = [name for name, blocks in details if blocks]
     room = most_bytes - len("\n".join([*head, *_left_out(names), *tail]).encode()) - 2
@@ -264,7 +281,10 @@ def to_markdown(document: DiffDocument, most_bytes: int = MOST_BYTES) -> str:
 
 
 def _left_out(names: Sequence[str]) -> list[str]:
-    words = f"_Left out, some or all, because a comment holds {MOST_BYTES + 1:,} characters at most: {', '.join(names)}._"
+    words = (
+        f"_Left out, some or all, because a comment holds {MOST_BYTES + 1:,} characters at most:"
+        f" {', '.join(names)}._"
+    )
     return ["", words] if names else []
 
 
@@ -311,9 +331,11 @@ def _details(document: DiffDocument) -> list[tuple[str, list[str]]]:
     return [
         (
             "changes at constant factors",
-            ["\n".join(["", *(f"- {plain(line)}" for line in split_lines(document))])]
-            if delta.splits
-            else [],
+            (
+                ["\n".join(["", *(f"- {plain(line)}" for line in split_lines(document))])]
+                if delta.splits
+                else []
+            ),
         ),
         ("warnings", [f"\n- {_cut(f'{note.message} ({note.code})')}" for note in document.notes]),
         ("figures for each unit", [_unit_block(each) for each in _shown_units(document)]),
@@ -485,7 +507,8 @@ def _wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
 
 
 def to_csv(document: DiffDocument) -> str:
-    """One row per quantity of the totals, of each unit and of each component; numbers in the row's unit, empty where unknown."""
+    """One row per quantity of the totals, of each unit and of each component; numbers in the row's
+    unit, empty where unknown."""
     header = [
         "of",
         "id",

@@ -1,6 +1,8 @@
-"""The report document, schema ckptcost.report 1.0. Unit in every quantity, null = unknown, 0 = known to be zero.
+"""The report document, schema ckptcost.report 1.0. Unit in every quantity, null = unknown, 0 =
+known to be zero.
 
-Written strictly (unknown keys and non-finite numbers are refused); a newer minor version is read, its extra keys ignored.
+Written strictly (unknown keys and non-finite numbers are refused); a newer minor version is read,
+its extra keys ignored.
 """
 
 from __future__ import annotations
@@ -15,7 +17,8 @@ Origin = Literal["measured", "published", "derived", "vendor", "user", "default"
 
 
 class _Part(BaseModel):
-    # deferred: the builder hands over one dictionary, so only Report's own schema is ever compiled (12 ms less at every start)
+    # deferred: the builder hands over one dictionary, so only Report's own schema is ever compiled
+    # (12 ms less at every start)
     model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, defer_build=True)
 
 
@@ -27,7 +30,10 @@ class Quantity(_Part):
     high: float | None = Field(default=None, description="null beside a low end: without bound")
     interval: Literal["p5-p95", "bounds"] | None = Field(
         default=None,
-        description="what low and high are; p5-p95 is widened where needed to contain the value, bounds are of a measurement",
+        description=(
+            "what low and high are; p5-p95 is widened where needed to contain the value, bounds are"
+            " of a measurement"
+        ),
     )
     factors: list[str] = Field(default=[], description="ids of the factors this figure rests on")
     excludes: list[str] = Field(
@@ -104,14 +110,18 @@ class Bill(_Part):
 
 
 class Schedule(_Part):
-    """When saves happen and what they do to the run. Seconds, bytes and shares, as the names say."""
+    """When saves happen and what they do to the run. Seconds, bytes and shares, as the names
+    say."""
 
     mode: Literal["sync", "async"]
     cadence: str
     interval_s: float
     saves: float
     stall_s: float = Field(
-        description="training held up per save; waiting for earlier saves and a second tier's share included"
+        description=(
+            "training held up per save; waiting for earlier saves and a second tier's share"
+            " included"
+        )
     )
     blocked_s: float = Field(
         description="part of the stall that waits for an earlier save to drain"
@@ -151,8 +161,10 @@ class Schedule(_Part):
     first_order_goodput: float | None
     first_order_goodput_off: float | None = Field(
         default=None,
-        description="distance of the first-order goodput from the exact one: up to 0.005 green, up to 0.02 amber, "
-        "beyond, below 0 or unknown red",
+        description=(
+            "distance of the first-order goodput from the exact one: up to 0.005 green, up to 0.02"
+            " amber, beyond, below 0 or unknown red"
+        ),
     )
     goodput_light: Literal["green", "amber", "red"] | None = None
     rules_judged_by: str | None = Field(
@@ -160,8 +172,10 @@ class Schedule(_Part):
     )
     daly_regret: float | None = Field(
         default=None,
-        description="what Daly's interval costs over the best one: up to 0.01 green, up to 0.05 amber, beyond red; "
-        "null where the rule cannot be applied",
+        description=(
+            "what Daly's interval costs over the best one: up to 0.01 green, up to 0.05 amber,"
+            " beyond red; null where the rule cannot be applied"
+        ),
     )
     interval_light: Literal["green", "amber", "red", "not applicable"] | None = None
     validity: Literal["green", "amber", "red", "not applicable"] = Field(
@@ -170,14 +184,18 @@ class Schedule(_Part):
 
 
 class PowerStep(_Part):
-    """How far the job's IT power falls when a save holds training up; it rises as far when the save is over."""
+    """How far the job's IT power falls when a save holds training up; it rises as far when the save
+    is over."""
 
     gpus: Quantity
     hosts: Quantity
     whole: Quantity = Field(description="null where one of the two is unknown")
     lasts_s: float = Field(description="the stall: until power is back")
     least_ramp_mw_per_s: float | None = Field(
-        description="mean rate of a fall and a rise that fill the stall; how fast it really is, is not known"
+        description=(
+            "mean rate of a fall and a rise that fill the stall; how fast it really is, is not"
+            " known"
+        )
     )
 
 
@@ -194,7 +212,10 @@ class Row(_Part):
     high: dict[str, float | None] = Field(default={}, description="p95; null = without bound")
     claims: list[dict[str, Any]] = Field(
         default=[],
-        description="what a vendor says of one checkpoint, as stated, for the size it states; never an input",
+        description=(
+            "what a vendor says of one checkpoint, as stated, for the size it states; never an"
+            " input"
+        ),
     )
     cautions: list[str] = []
     excludes: dict[str, list[str]] = Field(
@@ -240,7 +261,9 @@ class Boundary(_Part):
     counterfactual: str = "the same work with no checkpoints and no failures"
     inventory_treatment: Literal["memo_item"] = Field(
         default="memo_item",
-        description="these kWh already sit in the facility's meter: do not add them to an inventory",
+        description=(
+            "these kWh already sit in the facility's meter: do not add them to an inventory"
+        ),
     )
 
 

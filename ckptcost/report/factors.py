@@ -1,4 +1,5 @@
-"""The inputs as the report tells them: factors with their sources, which figure rests on which, and the assumptions among them."""
+"""The inputs as the report tells them: factors with their sources, which figure rests on which, and
+the assumptions among them."""
 
 from __future__ import annotations
 
@@ -103,8 +104,9 @@ def assumptions_of(factors: list[Part]) -> list[Part]:
     return [
         {
             "id": f"A{n}",
-            "text": f"{f['name']}: {f['text'] or f['value']}"
-            + (f" ({f['note']})" if f["note"] else ""),
+            "text": (
+                f"{f['name']}: {f['text'] or f['value']}" + (f" ({f['note']})" if f["note"] else "")
+            ),
             **{key: f[key] for key in ("value", "unit", "low", "high")},
             "sensitivity": None,
         }

@@ -1,4 +1,5 @@
-"""Writing one folder so that it appears whole or not at all, over an older one of the same kind or where none was."""
+"""Writing one folder so that it appears whole or not at all, over an older one of the same kind or
+where none was."""
 
 from __future__ import annotations
 
@@ -19,11 +20,13 @@ _OLD = ".old" + _ENDING
 
 @contextlib.contextmanager
 def whole_folder(target: Path, over: bool) -> Iterator[Path]:
-    """A folder to write into, which becomes `target` at the end, synced; `over`: in place of an older one.
+    """A folder to write into, which becomes `target` at the end, synced; `over`: in place of an
+    older one.
 
     Raises OSError, or OutputError where somebody was quicker.
 
-    A kill leaves a hidden folder beside it, which the next call takes away: a lock that dies with its holder says that nobody works in it.
+    A kill leaves a hidden folder beside it, which the next call takes away: a lock that dies with
+    its holder says that nobody works in it.
     """
     _sweep(target)
     made = Path(tempfile.mkdtemp(prefix=f".{target.name}.", suffix=_ENDING, dir=target.parent))
@@ -43,8 +46,8 @@ def whole_folder(target: Path, over: bool) -> Iterator[Path]:
 
 
 def _replace(made: Path, target: Path, over: bool) -> None:
-    """Between the two renames there is neither; nothing can swap folders at once everywhere. A kill there leaves the older one, and the
-    next call puts it back."""
+    """Between the two renames there is neither; nothing can swap folders at once everywhere. A kill
+    there leaves the older one, and the next call puts it back."""
     old = made.with_suffix(_OLD)
     held: int | None = None
     if over and target.exists():
@@ -78,7 +81,8 @@ def _sync(path: Path) -> None:
 
 
 def _sweep(target: Path) -> None:
-    """What killed writers of the same folder left: half-written ones go, and an older one that has no successor comes back."""
+    """What killed writers of the same folder left: half-written ones go, and an older one that has
+    no successor comes back."""
     for left in target.parent.iterdir():
         if not (
             left.name.startswith(f".{target.name}.")

@@ -1,4 +1,5 @@
-"""JSON of a file, and one sentence for each way in which it is none. A key that comes twice is refused: readers differ on which counts."""
+"""JSON of a file, and one sentence for each way in which it is none. A key that comes twice is
+refused: readers differ on which counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What a page shows besides the statement: the interval curve and tiers of a report, the tables and the power of a study."""
+"""What a page shows besides the statement: the interval curve and tiers of a report, the tables and
+the power of a study."""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ def _table(told: text.Table) -> TextTable:
 
 
 def curve_of(report: Report, at: int) -> Curve | None:
-    """What the run comes to at each interval: the same arithmetic, on the inputs that the report carries."""
+    """What the run comes to at each interval: the same arithmetic, on the inputs that the report
+    carries."""
     case = case_rebuilt(report, at)
     s = case.scenario
     now_s = float(case.outcome.interval_s)
@@ -98,7 +100,8 @@ def _listed(values: object, x: np.ndarray) -> list[float | None]:
 
 
 def of_study(study: Study, statements: Sequence[Statement]) -> Extras:
-    """Of what was simulated, compared or measured: its sentences, its tables, and its power over time."""
+    """Of what was simulated, compared or measured: its sentences, its tables, and its power over
+    time."""
     shown = [table for table in study.tables if table.shown and table.rows][:MOST_TABLES]
     known = {table.id: table for table in study.tables}
     power = power_of(known["power"], known.get("windows")) if "power" in known else None
@@ -116,7 +119,8 @@ def of_study(study: Study, statements: Sequence[Statement]) -> Extras:
         )
         said = [*study.about, *study.findings]
         lead = (
-            f"{count(float(len(statements)))} jobs; the bill of each is in the statements of this document."
+            f"{count(float(len(statements)))} jobs; the bill of each is in the statements of this"
+            " document."
             if statements
             else ""
         )

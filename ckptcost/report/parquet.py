@@ -1,7 +1,8 @@
-"""A run as Parquet, for pandas, DuckDB, Polars and the like: readings, marks and checkpoints as tables, all the rest in run.json.
+"""A run as Parquet, for pandas, DuckDB, Polars and the like: readings, marks and checkpoints as
+tables, all the rest in run.json.
 
-Written channel by channel, so that beside the run itself only some megabytes are in memory. pyarrow is imported here alone, and only when
-somebody asks. What is unknown is null.
+Written channel by channel, so that beside the run itself only some megabytes are in memory. pyarrow
+is imported here alone, and only when somebody asks. What is unknown is null.
 """
 
 from __future__ import annotations
@@ -32,7 +33,8 @@ FILES: Final = (READINGS, MARKS, WINDOWS, ABOUT)
 GROUP_ROWS: Final = 250_000
 """rows of a row group at most: 10 MB while it is written and while it is read"""
 COMPRESSION: Final = "zstd"
-"""a third of what snappy leaves. Numbers stay plain: splitting their bytes would halve it again, and not every reader can undo that"""
+"""a third of what snappy leaves. Numbers stay plain: splitting their bytes would halve it again,
+and not every reader can undo that"""
 
 _TEXT, _NUMBER, _COUNT = "text", "number", "count"
 _READINGS: Final = {
@@ -111,7 +113,8 @@ class Packed(NamedTuple):
 
 
 def pack(path: Path, target: Path, run: str = "", force: bool = False) -> Packed:
-    """The run in `path` as a folder of tables. The same run gives the same bytes, as long as pyarrow is the same."""
+    """The run in `path` as a folder of tables. The same run gives the same bytes, as long as
+    pyarrow is the same."""
     arrow = _arrow()
     may_write(target, force)
     whole = reader.load(path, run)
@@ -147,7 +150,8 @@ def _arrow() -> Any:
 
 
 def may_write(target: Path, force: bool) -> None:
-    """Never over something that is no pack, whatever was said: the folder is replaced as a whole."""
+    """Never over something that is no pack, whatever was said: the folder is replaced as a
+    whole."""
     try:
         there = sorted(os.listdir(target))
     except FileNotFoundError:

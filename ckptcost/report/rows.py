@@ -1,4 +1,5 @@
-"""One case in one line: the columns that the table of a report, a sweep and a data frame share. Works on numbers and arrays."""
+"""One case in one line: the columns that the table of a report, a sweep and a data frame share.
+Works on numbers and arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Rows by time and component: a statement's amounts over the hours, or quicker, in which they were spent."""
+"""Rows by time and component: a statement's amounts over the hours, or quicker, in which they were
+spent."""
 
 from __future__ import annotations
 
@@ -68,7 +69,8 @@ def placed_of(s: Statement, begin_s: float, end_s: float) -> list[Placed]:
 def series_of(
     placed: Sequence[Placed], edges: Floats, width_s: float, factors: Factors, checkpoints: Floats
 ) -> Series:
-    """The rows. A component has none where nothing of it happened; the first has all, because it carries the checkpoints."""
+    """The rows. A component has none where nothing of it happened; the first has all, because it
+    carries the checkpoints."""
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     starts = np.array([instant(each) for each in edges[:-1]], dtype=object)
     lengths = np.diff(edges)

@@ -1,9 +1,11 @@
-"""The shipped JSON Schemas, *.schema.json beside this file: `python -m ckptcost.report.schema_file` writes them."""
+"""The shipped JSON Schemas, *.schema.json beside this file: `python -m ckptcost.report.schema_file`
+writes them."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -39,7 +41,17 @@ def schema_text(name: str) -> str:
         "$id": f"urn:ckptcost:{name}:{VERSIONS[name]}",
         **DOCUMENTS[name].model_json_schema(mode="serialization"),
     }
+    _join_lines(schema)
     return json.dumps(schema, indent=1, sort_keys=True) + "\n"
+
+
+def _join_lines(part: Any) -> None:
+    """Where a description's source is broken into lines says nothing to who reads the schema."""
+    for value in part.values() if isinstance(part, dict) else part:
+        if isinstance(value, dict | list):
+            _join_lines(value)
+    if isinstance(part, dict) and isinstance(told := part.get("description"), str):
+        part["description"] = " ".join(told.split())
 
 
 if __name__ == "__main__":

@@ -1,7 +1,9 @@
-"""The score of the SCI standard (ISO/IEC 21031:2024) from a statement's totals: ((E * I) + M) per R, and all it asks to be disclosed.
+"""The score of the SCI standard (ISO/IEC 21031:2024) from a statement's totals: ((E * I) + M) per
+R, and all it asks to be disclosed.
 
-I is location-based: the standard leaves market-based measures out. What is not declared stays null: no M is not an M of 0, and no R
-is no R of 1. The score is that of the checkpoints, which are a part of a training; it is no score of the training itself.
+I is location-based: the standard leaves market-based measures out. What is not declared stays null:
+no M is not an M of 0, and no R is no R of 1. The score is that of the checkpoints, which are a part
+of a training; it is no score of the training itself.
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ class Coefficient(NamedTuple):
 
 
 def intensity_g_per_kwh(statement: Statement) -> float | None:
-    """I: mean over the energy and its hours; the grid's own factor where there is no energy to take a mean over."""
+    """I: mean over the energy and its hours; the grid's own factor where there is no energy to take
+    a mean over."""
     energy, operational = statement.totals.energy, statement.totals.emissions_location
     if (
         energy.value
@@ -69,14 +72,16 @@ def intensity_g_per_kwh(statement: Statement) -> float | None:
 def scores(statement: Statement) -> list[Score]:
     """One for each functional unit that is counted; one without a value where none is.
 
-    Sums are taken as the statement has them: a line it leaves out because it is unknown is missing here too, and the status says so.
+    Sums are taken as the statement has them: a line it leaves out because it is unknown is missing
+    here too, and the status says so.
     """
     found = [_score(statement, name, count, note) for name, count, note in units(statement)]
     return found or [_score(statement, "", None, "")]
 
 
 def units(statement: Statement) -> list[tuple[str, float | None, str]]:
-    """(name, count, how it is counted): the statement's functional units, then the model's tokens and parameters where they are given."""
+    """(name, count, how it is counted): the statement's functional units, then the model's tokens
+    and parameters where they are given."""
     found: list[tuple[str, float | None, str]] = [
         (unit.name, unit.count, "") for unit in statement.functional_units
     ]
@@ -217,14 +222,16 @@ def _disclosed(statement: Statement) -> list[Row]:
             "SCI for AI",
             "a part of the training's score",
             "",
-            "checkpoints, failures and work done again belong to it; its R is a FLOP, token or parameter, gross or effective",
+            "checkpoints, failures and work done again belong to it; its R is a FLOP, token or"
+            " parameter, gross or effective",
         ),
         Row("conversions", "1 kWh = 3.6 MJ, 1 kg = 1,000 g", "", ""),
     ]
 
 
 def coefficients(statement: Statement) -> list[Coefficient]:
-    """E, I, M and R as the template wants them, then PUE and the carbon factors. The other factors that E rests on are the statement's."""
+    """E, I, M and R as the template wants them, then PUE and the carbon factors. The other factors
+    that E rests on are the statement's."""
     t = statement.totals
     grid = _factor(statement, "site.grid_location")
     found = [

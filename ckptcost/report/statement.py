@@ -1,7 +1,9 @@
-"""The statement, schema ckptcost.statement 1.0: what checkpoints cost, line by line, dated and placed where that is known.
+"""The statement, schema ckptcost.statement 1.0: what checkpoints cost, line by line, dated and
+placed where that is known.
 
-One shape for what was modelled, simulated, compared and measured, and the one thing that every export is a function of. Null = unknown,
-0 = known to be zero. Sums are sums: of components in `totals`, and of rows of `series` in each dated component.
+One shape for what was modelled, simulated, compared and measured, and the one thing that every
+export is a function of. Null = unknown, 0 = known to be zero. Sums are sums: of components in
+`totals`, and of rows of `series` in each dated component.
 """
 
 from __future__ import annotations
@@ -88,15 +90,20 @@ class Boundary(_Part):
     counterfactual: str = "the same work with no checkpoints and no failures"
     inventory_treatment: Literal["memo_item"] = Field(
         default="memo_item",
-        description="these kWh already sit in the facility's meter: do not add them to an inventory",
+        description=(
+            "these kWh already sit in the facility's meter: do not add them to an inventory"
+        ),
     )
 
 
 class Series(_Part):
-    """Rows by time and component, as columns of equal length; UTC. Only components that any quantity is known of, and not zero."""
+    """Rows by time and component, as columns of equal length; UTC. Only components that any
+    quantity is known of, and not zero."""
 
     width_s: float = Field(
-        description="of a whole row; rows begin at whole multiples of it, the first and last may be shorter"
+        description=(
+            "of a whole row; rows begin at whole multiples of it, the first and last may be shorter"
+        )
     )
     start: list[str]
     duration_s: list[float]
@@ -167,7 +174,10 @@ class Statement(_Part):
     factors: list[Factor]
     choices: dict[str, Any] = Field(
         default={},
-        description="what was chosen that is no number: ids of entries, mode, whether a price holds electricity",
+        description=(
+            "what was chosen that is no number: ids of entries, mode, whether a price holds"
+            " electricity"
+        ),
     )
     contracts: list[Contract] = []
     assumptions: list[Assumption]
@@ -185,8 +195,8 @@ class Statement(_Part):
         return [c for c in self.components if c.ledger == "marginal"]
 
     def known(self, what: str) -> list[Component]:
-        """The marginal ledger's components, to be added up; none where their sum is not known: the zeros of some of them would say that
-        all of it is nothing."""
+        """The marginal ledger's components, to be added up; none where their sum is not known: the
+        zeros of some of them would say that all of it is nothing."""
         return [] if getattr(self.totals, what).value is None else self.marginal()
 
 

@@ -1,4 +1,5 @@
-"""Statements for a terminal of 80 columns, as Markdown, and as CSV with one row per component of each."""
+"""Statements for a terminal of 80 columns, as Markdown, and as CSV with one row per component of
+each."""
 
 from __future__ import annotations
 
@@ -378,7 +379,10 @@ def to_markdown(document: StatementDocument) -> str:
                 "",
                 *(f"- {plain(w.message)} ({plain(w.code)})" for w in s.warnings),
             ]
-    tail = f"Method {document.tool.method_version}, ckptcost {document.tool.version}, statements {document.reproducibility.result_sha256}."
+    tail = (
+        f"Method {document.tool.method_version}, ckptcost {document.tool.version}, statements"
+        f" {document.reproducibility.result_sha256}."
+    )
     return "\n".join([*out, "", tail]) + "\n"
 
 

@@ -1,6 +1,8 @@
-"""A study: the answer of simulate, optimize, solve, compare, sensitivity or audit, as tables whose every column has a unit.
+"""A study: the answer of simulate, optimize, solve, compare, sensitivity or audit, as tables whose
+every column has a unit.
 
-One shape for all of them, so that there is one schema, one text view, one Markdown view and one CSV.
+One shape for all of them, so that there is one schema, one text view, one Markdown view and one
+CSV.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ class Table(NamedTuple):
 
 
 class Bills:
-    """Statements that are made when somebody asks, because most views do not. What goes to another process goes with them made."""
+    """Statements that are made when somebody asks, because most views do not. What goes to another
+    process goes with them made."""
 
     def __init__(
         self, make: Callable[[Catalog], list[Statement]], made: list[Statement] | None = None
@@ -167,7 +170,8 @@ def cell(value: Any, unit: str) -> str:
 
 
 def shown_cells(table: Table) -> tuple[list[str], list[list[str]], int]:
-    """Header, rows and how many of the first columns are text, of the columns that views for people show."""
+    """Header, rows and how many of the first columns are text, of the columns that views for people
+    show."""
     columns = [column for column in table.columns if column.shown]
     left = next(
         (i for i, column in enumerate(columns) if column.unit not in ("", "bool")), len(columns)

@@ -1,4 +1,5 @@
-"""The document of a study, schema ckptcost.study 1.4: tables by name, a unit for every column, null = unknown.
+"""The document of a study, schema ckptcost.study 1.4: tables by name, a unit for every column, null
+= unknown.
 
 Written strictly: unknown keys and non-finite numbers are refused.
 """
@@ -127,7 +128,10 @@ class StudyDocument(_Part):
     requirements: list[GatePart]
     simulated: bool = Field(
         False,
-        description="measured figures come from a simulation, recorded or not, and not from a machine's meters",
+        description=(
+            "measured figures come from a simulation, recorded or not, and not from a machine's"
+            " meters"
+        ),
     )
     scenarios: list[ScenarioPart]
     statements: list[Statement] = Field(

@@ -104,7 +104,8 @@ def to_markdown(study: Study) -> str:
 
 
 def to_csv(study: Study, name: str | None = None) -> str:
-    """One table, the first unless another is named: raw numbers, the unit in the header, an empty cell where unknown."""
+    """One table, the first unless another is named: raw numbers, the unit in the header, an empty
+    cell where unknown."""
     table = study.tables[0] if name is None else _named(study, name)
     header = [_headed(column.id, column.unit) for column in table.columns]
     rows = [

@@ -1,4 +1,5 @@
-"""A sweep as CSV, JSON or a table: one row a grid point, its axes first, then the columns of a case. Written a chunk at a time."""
+"""A sweep as CSV, JSON or a table: one row a grid point, its axes first, then the columns of a
+case. Written a chunk at a time."""
 
 from __future__ import annotations
 
@@ -73,19 +74,21 @@ def records(pieces: Iterable[Piece]) -> Iterator[dict[str, Any]]:
 def axes_of(sweep: Sweep) -> list[dict[str, str]]:
     """What each axis is and the base unit its numbers are in."""
     return [
-        {
-            "name": over.name,
-            "input": f"{over.section}.{over.key}",
-            "unit": unit_of(over.section, over.key),
-            "meaning": meaning_of(over.section, over.key),
-        }
-        if _is_quantity(over)
-        else {
-            "name": over.name,
-            "input": f"{over.section}.{over.key}",
-            "unit": "",
-            "meaning": "catalogue entry or choice",
-        }
+        (
+            {
+                "name": over.name,
+                "input": f"{over.section}.{over.key}",
+                "unit": unit_of(over.section, over.key),
+                "meaning": meaning_of(over.section, over.key),
+            }
+            if _is_quantity(over)
+            else {
+                "name": over.name,
+                "input": f"{over.section}.{over.key}",
+                "unit": "",
+                "meaning": "catalogue entry or choice",
+            }
+        )
         for over in sweep.overs
     ]
 

@@ -67,7 +67,10 @@ def one_save(report: Report) -> Table:
             [row[:-1] for row in rows],
             "storage: the part of the kWh spent at the storage",
         )
-    note = "storage: the part of the kWh spent at the storage; claimed: kWh that a vendor states for a save of this size, boundary not stated"
+    note = (
+        "storage: the part of the kWh spent at the storage; claimed: kWh that a vendor states for a"
+        " save of this size, boundary not stated"
+    )
     return "What one save costs", header, rows, note
 
 
@@ -218,7 +221,8 @@ def interval_lines(report: Report) -> list[str]:
     every = f"Interval {duration(s.interval_s)} ({s.cadence});"
     if s.failures == 0:
         lines = [
-            f"{every} with no failures the best is never to save. Loading takes {duration(s.load_s)}."
+            f"{every} with no failures the best is never to save. Loading takes"
+            f" {duration(s.load_s)}."
         ]
     else:
         best = ", ".join(f"{name} {duration(value)}" for name, value in s.best_interval_s.items())
@@ -230,8 +234,9 @@ def interval_lines(report: Report) -> list[str]:
     if s.failures and s.lost_per_failure_s is not None and s.redone_per_failure_s is not None:
         back_s = s.lost_per_failure_s - s.redone_per_failure_s
         lines.append(
-            f"A failure costs {duration(s.lost_per_failure_s)} on average: "
-            f"{duration(s.redone_per_failure_s)} of training done again, {duration(back_s)} to get back"
+            f"A failure costs {duration(s.lost_per_failure_s)} on average:"
+            f" {duration(s.redone_per_failure_s)} of training done again, {duration(back_s)} to get"
+            " back"
             # shorter than its parts: the next failure ends some of them early
             + (
                 ", less where the next failure comes first."
@@ -241,7 +246,8 @@ def interval_lines(report: Report) -> list[str]:
         )
     if s.mode == "async":
         lines.append(
-            f"Asynchronous: training stops {duration(s.stall_s)} a save, which is safe {duration(s.lag_s)} later"
+            f"Asynchronous: training stops {duration(s.stall_s)} a save, which is safe"
+            f" {duration(s.lag_s)} later"
             + (
                 f"; {duration(s.blocked_s)} of the stop is waiting for the save before."
                 if s.blocked_s
@@ -252,7 +258,8 @@ def interval_lines(report: Report) -> list[str]:
 
 
 def power_lines(report: Report) -> list[str]:
-    """How far power falls at each save, which its supplier must bear; of the GPUs alone where the hosts are unknown."""
+    """How far power falls at each save, which its supplier must bear; of the GPUs alone where the
+    hosts are unknown."""
     step = report.power_step
     if step is None or step.gpus.value is None or not step.lasts_s:
         return []
@@ -273,8 +280,8 @@ def power_lines(report: Report) -> list[str]:
         "by" if step.lasts_s >= 1.0 else "by at most"
     )  # a stall so short may be over before it fell
     return [
-        f"Each save lets IT power fall {by} {_mw(fall.value)} ({ranged}{parts}) for {duration(step.lasts_s)} and rise "
-        f"again:{ramp} how much faster is not known."
+        f"Each save lets IT power fall {by} {_mw(fall.value)} ({ranged}{parts}) for"
+        f" {duration(step.lasts_s)} and rise again:{ramp} how much faster is not known."
     ]
 
 
@@ -307,9 +314,13 @@ def ram_lines(report: Report) -> list[str]:
 
 
 def _rules_lines(report: Report) -> list[str]:
-    """The textbook's intervals and goodput, each with its measured distance and the light of that."""
+    """The textbook's intervals and goodput, each with its measured distance and the light of
+    that."""
     s = report.schedule
-    rules = f"First-order rules: Young {duration(s.young_interval_s)}, Daly {duration(s.daly_interval_s)}"
+    rules = (
+        f"First-order rules: Young {duration(s.young_interval_s)}, Daly"
+        f" {duration(s.daly_interval_s)}"
+    )
     promise = f"{share(s.first_order_goodput)} against {share(s.goodput)} exact"
     if s.rules_judged_by is None:  # a document from before distances were measured
         return [f"{rules}, goodput {promise} ({s.validity})."]
@@ -375,8 +386,10 @@ def heading(report: Report) -> list[str]:
     second = f", one save in {count(every)} also to {s.second_tier}" if s.second_tier else ""
     return [
         s.run_name,
-        f"{size(b.size_bytes)} a save, {gpus}, {duration(b.work_s)} of training, {b.mode}{second}, "
-        f"PUE {number(report.boundary.pue)}, {s.grid or s.site}",
+        (
+            f"{size(b.size_bytes)} a save, {gpus}, {duration(b.work_s)} of training,"
+            f" {b.mode}{second}, PUE {number(report.boundary.pue)}, {s.grid or s.site}"
+        ),
     ]
 
 
@@ -403,15 +416,16 @@ def avoidable_lines(report: Report) -> list[str]:
     for run, of in (("the run", goodput), (f"the run on {name}", other)):
         if of is not None and of < HEADWAY_GOODPUT:
             return [
-                f"Nothing is counted as avoidable with {name}: as it stands {run} makes next to no headway "
-                f"(goodput {share(max(of, 0.0))}), and nobody would let it go on. Each at its own best interval: "
-                '--set policy.optimal="time".'
+                f"Nothing is counted as avoidable with {name}: as it stands {run} makes next to no"
+                f" headway (goodput {share(max(of, 0.0))}), and nobody would let it go on. Each at"
+                ' its own best interval: --set policy.optimal="time".'
             ]
     if not more:
         return [f"Avoidable with {name}: {', '.join(rest)} a run."]
     if not any(value is not None and value > 0 for value, _ in told):
         return [
-            f"Nothing was avoidable with {name}: it would add {', '.join(text for _, text in told)} a run."
+            f"Nothing was avoidable with {name}: it would add {', '.join(text for _, text in told)}"
+            " a run."
         ]
     return [f"Avoidable with {name}: {', '.join(rest)} a run; it would add {', '.join(more)}."]
 
@@ -450,7 +464,8 @@ def price_lines(report: Report) -> list[str]:
         f" ({ranged})" if ranged else ""
     )
     return [
-        f"{said}, {price.origin if price.origin != 'default' else 'assumed'}; the run's dollars range over {_ranged(total)} (p5-p95)."
+        f"{said}, {price.origin if price.origin != 'default' else 'assumed'}; the run's dollars"
+        f" range over {_ranged(total)} (p5-p95)."
     ]
 
 
@@ -519,6 +534,9 @@ def to_markdown(report: Report) -> str:
     )
     out += [
         "",
-        f"Method {report.tool.method_version}, report {report.report_id}. Memo item: this energy is already in the facility's meter.",
+        (
+            f"Method {report.tool.method_version}, report {report.report_id}. Memo item: this"
+            " energy is already in the facility's meter."
+        ),
     ]
     return "\n".join(out) + "\n"

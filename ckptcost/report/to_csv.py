@@ -1,4 +1,5 @@
-"""Cases as CSV: raw numbers with a point, the unit in the column's name, an empty cell where unknown."""
+"""Cases as CSV: raw numbers with a point, the unit in the column's name, an empty cell where
+unknown."""
 
 from __future__ import annotations
 

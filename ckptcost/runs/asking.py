@@ -1,7 +1,7 @@
 """Asking one meter: when it is due, what to do when it is gone, and what to do when it breaks.
 
-Whatever a meter raises stays here. A lost meter is tried again; one that raises anything else is set aside, because nobody knows what
-its numbers would mean.
+Whatever a meter raises stays here. A lost meter is tried again; one that raises anything else is
+set aside, because nobody knows what its numbers would mean.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class Asked:
         self._due_ns = -(1 << 62)
 
     def ask(self, t_ns: int, planned_ns: int) -> Values | None:
-        """Its values, or None where it was not asked. `planned_ns` is when this tick should have been: lateness must not skip a turn."""
+        """Its values, or None where it was not asked. `planned_ns` is when this tick should have
+        been: lateness must not skip a turn."""
         if planned_ns < self._due_ns:
             return None
         self._due_ns = planned_ns + self._least_ns
@@ -94,7 +95,8 @@ class Asked:
         self._due_ns = 1 << 62
         self._say(
             "error",
-            f"{type(error).__name__}: {brief(str(error), 200)}; {self.meter.name} is not asked any more",
+            f"{type(error).__name__}: {brief(str(error), 200)}; {self.meter.name} is not asked any"
+            " more",
         )
 
     def _say(self, name: str, text: str) -> None:

@@ -1,4 +1,5 @@
-"""The idle power of a machine, learned once on purpose and dated: one small JSON file a host in the user's folder."""
+"""The idle power of a machine, learned once on purpose and dated: one small JSON file a host in the
+user's folder."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Clocks of a recorder: one that waits, one that jumps, and the bell that ends a wait early.
 
-All times of a run are CLOCK_MONOTONIC in nanoseconds: one clock for every process of a node and boot, never set back. Wall time is
-read beside it now and then, so that nodes can be laid side by side and a step of the wall clock is seen.
+All times of a run are CLOCK_MONOTONIC in nanoseconds: one clock for every process of a node and
+boot, never set back. Wall time is read beside it now and then, so that nodes can be laid side by
+side and a step of the wall clock is seen.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ S = 1_000_000_000
 
 
 class Wake:
-    """A bell that may be rung from any thread, from a signal handler, and while it is ringing: a lock that the sleeper tries to take.
+    """A bell that may be rung from any thread, from a signal handler, and while it is ringing: a
+    lock that the sleeper tries to take.
 
     threading.Event has a lock of its own inside, which a signal handler would wait for forever.
     """
@@ -107,7 +109,8 @@ class VirtualClock:
 
 
 def boot_id(procfs: Path = Path("/proc")) -> str:
-    """Tells boots of one host apart, because monotonic time starts again with each; empty where the system does not say."""
+    """Tells boots of one host apart, because monotonic time starts again with each; empty where the
+    system does not say."""
     try:
         return (procfs / "sys/kernel/random/boot_id").read_text("ascii").strip()[:64]
     except (OSError, ValueError):

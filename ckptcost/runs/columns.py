@@ -1,6 +1,8 @@
-"""Channels out of many tables: where each stands, and at what times. Worked out once for all channels that have the same times.
+"""Channels out of many tables: where each stands, and at what times. Worked out once for all
+channels that have the same times.
 
-A node with 256 GPUs has 1,500 channels in a few dozen tables; to look through all of them for each would be quadratic.
+A node with 256 GPUs has 1,500 channels in a few dozen tables; to look through all of them for each
+would be quadratic.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ class _Times(NamedTuple):
 
 
 class Columns:
-    """Readings of a node by channel. What is kept is used only while the tables' rows are what they were."""
+    """Readings of a node by channel. What is kept is used only while the tables' rows are what they
+    were."""
 
     def __init__(self, tables: Sequence[tuple[Table, int]], origin_ns: int) -> None:
         """With what to add to each table's times."""
@@ -51,7 +54,8 @@ class Columns:
         return any(table.answered(index) for table, index, _ in self._places[key_of(channel)])
 
     def series(self, channel: Channel) -> Series:
-        """All readings by time, in seconds. Channels with the same times share their arrays, which nobody may write."""
+        """All readings by time, in seconds. Channels with the same times share their arrays, which
+        nobody may write."""
         found = self._places[key_of(channel)]
         rows = [table.rows(index) for table, index, _ in found]
         times = self._times.get(id(rows[0]))

@@ -1,4 +1,5 @@
-"""The two ends of a run's file, without what lies between: when its last line is of, and what a wrapper said of its command."""
+"""The two ends of a run's file, without what lies between: when its last line is of, and what a
+wrapper said of its command."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from ckptcost.runs.lines import BadLine, decode
 ENDS_BYTES = 262_144
 """of a file's beginning and of its end that are looked at: some hundred lines"""
 NOTE_BYTES = 4_194_304
-"""back from the end that a command's exit is looked for: after it a recorder waits until the disk has everything"""
+"""back from the end that a command's exit is looked for: after it a recorder waits until the disk
+has everything"""
 _LINES = 100
 _WRAPPED = b'"by":"wrap"'
 Fields = Mapping[str, Any]
@@ -102,7 +104,8 @@ def _notes(block: bytes) -> Iterator[Fields]:
 
 
 def spoken(lines: Iterator[Fields] | Sequence[Fields]) -> tuple[str, int | None]:
-    """Command and exit code, as far as marks say; of a job's tasks the first exit code that is not 0."""
+    """Command and exit code, as far as marks say; of a job's tasks the first exit code that is not
+    0."""
     command, exit_code = "", None
     for fields in lines:
         detail = fields.get("detail")

@@ -1,8 +1,10 @@
-"""One meter a node: the ranks of a job agree on who reads, through a lock that the kernel gives back when its holder dies.
+"""One meter a node: the ranks of a job agree on who reads, through a lock that the kernel gives
+back when its holder dies.
 
-The lock is a record lock (`fcntl`) on a file in a directory of this node and user, never on the run's directory, which may be on NFS.
-A record lock belongs to a process: a forked data loader does not carry it on after a `kill -9` of its parent, as it would with `flock`.
-The price is that one process could take it twice; a list of what this process holds prevents that.
+The lock is a record lock (`fcntl`) on a file in a directory of this node and user, never on the
+run's directory, which may be on NFS. A record lock belongs to a process: a forked data loader does
+not carry it on after a `kill -9` of its parent, as it would with `flock`. The price is that one
+process could take it twice; a list of what this process holds prevents that.
 """
 
 from __future__ import annotations
@@ -34,9 +36,11 @@ _RANKS = ("RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID")
 _SIZES = ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS")
 """beside each of those: how many tasks there are"""
 _LEFT_S = 5.0
-"""after an orderly end others wait so long: at the end of a job all ranks stop within seconds, and none should begin anew"""
+"""after an orderly end others wait so long: at the end of a job all ranks stop within seconds, and
+none should begin anew"""
 _held: dict[str, int] = {}
-"""lock files of this process, with the process they belong to: a forked child inherits the dictionary, not the lock"""
+"""lock files of this process, with the process they belong to: a forked child inherits the
+dictionary, not the lock"""
 
 
 def _first_number(names: tuple[str, ...], environ: Mapping[str, str]) -> int | None:
@@ -57,7 +61,8 @@ def global_rank(environ: Mapping[str, str] = os.environ) -> int:
 
 
 def job_run_id(environ: Mapping[str, str] = os.environ) -> str:
-    """An id that all ranks of a job make alike without talking; empty where the launcher gives no name to the job.
+    """An id that all ranks of a job make alike without talking; empty where the launcher gives no
+    name to the job.
 
     >>> job_run_id({"SLURM_JOB_ID": "17", "SLURM_STEP_ID": "0"}) == job_run_id({"SLURM_STEP_ID": "0", "SLURM_JOB_ID": "17"})
     True
@@ -80,7 +85,8 @@ def job_run_id(environ: Mapping[str, str] = os.environ) -> str:
 
 
 class Task(NamedTuple):
-    """One of the processes that a launcher started for a job, in which each may have a recorder around it."""
+    """One of the processes that a launcher started for a job, in which each may have a recorder
+    around it."""
 
     run: str
     name: str
@@ -113,7 +119,8 @@ def task_of(environ: Mapping[str, str] = os.environ) -> Task | None:
 
 
 def lock_directory(environ: Mapping[str, str] = os.environ, tmp: Path = Path("/tmp")) -> Path:
-    """A directory of this node that only this user can write to. Raises OutputError where somebody else made it."""
+    """A directory of this node that only this user can write to. Raises OutputError where somebody
+    else made it."""
     uid = os.getuid()
     runtime = environ.get("XDG_RUNTIME_DIR", "")
     if runtime and _is_ours(Path(runtime), uid):
@@ -129,7 +136,8 @@ def lock_directory(environ: Mapping[str, str] = os.environ, tmp: Path = Path("/t
         ) from error
     if not _is_ours(directory, uid):
         raise OutputError(
-            f"{directory} is not a directory that only you can write to. Remove it, or set XDG_RUNTIME_DIR"
+            f"{directory} is not a directory that only you can write to. Remove it, or set"
+            " XDG_RUNTIME_DIR"
         )
     return directory
 
@@ -157,8 +165,8 @@ class Seat:
         return self._fd >= 0 and self._pid == os.getpid()
 
     def take(self, anew: bool = False) -> bool:
-        """Tries, without waiting. About 30 us. `anew`: by who just began, such as the next command of the same job: whoever left a
-        moment ago is no sign that all are ending."""
+        """Tries, without waiting. About 30 us. `anew`: by who just began, such as the next command
+        of the same job: whoever left a moment ago is no sign that all are ending."""
         if self.held:
             return True
         name = str(self.path)
@@ -185,7 +193,8 @@ class Seat:
         return True
 
     def refresh(self) -> None:
-        """Now and then, so that what clears old files from temporary directories leaves this one."""
+        """Now and then, so that what clears old files from temporary directories leaves this
+        one."""
         if self.held:
             os.utime(self._fd)
 

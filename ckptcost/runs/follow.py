@@ -1,4 +1,5 @@
-"""New lines of a run as they come, for a live screen in another process; over the ends of parts and new recorders."""
+"""New lines of a run as they come, for a live screen in another process; over the ends of parts and
+new recorders."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ class _Tail:
         self._at = 0
 
     def lines(self) -> Iterator[Line]:
-        """Whole lines since the last time. Only they are consumed: a recorder takes half a line back when a disk is full."""
+        """Whole lines since the last time. Only they are consumed: a recorder takes half a line
+        back when a disk is full."""
         while True:
             block = os.pread(self._fd, _CHUNK, self._at)
             while len(block) >= _CHUNK and b"\n" not in block and len(block) < 16 * _CHUNK:
@@ -55,7 +57,8 @@ def follow(
     stop: Callable[[], bool] = lambda: False,
     wait: Callable[[float], None] = time.sleep,
 ) -> Iterator[Line]:
-    """Lines of a directory or file, from the start, then as they come, until `stop` says so. A look at an idle run costs some 20 us a part.
+    """Lines of a directory or file, from the start, then as they come, until `stop` says so. A look
+    at an idle run costs some 20 us a part.
 
     A part of which a later one of the same name exists is closed once it is read to its end.
     """

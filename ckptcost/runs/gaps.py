@@ -12,7 +12,8 @@ from ckptcost.runs.header import Header
 from ckptcost.runs.run import Gap, Node, Problem
 
 _PERIODS = 3.0
-"""of the pace at rest without a tick are a gap; below a second and a half it may be a summary whose neighbours are single ticks"""
+"""of the pace at rest without a tick are a gap; below a second and a half it may be a summary whose
+neighbours are single ticks"""
 
 
 def gaps_of(node: Node) -> Iterator[Gap]:
@@ -65,7 +66,8 @@ def missing_parts(parts: Sequence[tuple[str, Header]]) -> list[Problem]:
                 Problem(
                     host,
                     0,
-                    f"part{'s' if len(lacking) > 1 else ''} {_ranges(lacking)} not here: its time is a gap",
+                    f"part{'s' if len(lacking) > 1 else ''} {_ranges(lacking)} not here: its time"
+                    " is a gap",
                 )
             )
         if dropped - numbers:
@@ -73,14 +75,16 @@ def missing_parts(parts: Sequence[tuple[str, Header]]) -> list[Problem]:
                 Problem(
                     host,
                     0,
-                    f"parts {_ranges(sorted(dropped - numbers))} were removed to stay below the size asked for",
+                    f"parts {_ranges(sorted(dropped - numbers))} were removed to stay below the"
+                    " size asked for",
                 )
             )
     return problems
 
 
 def side_by_side(parts: Sequence[tuple[Header, int]]) -> list[Problem]:
-    """Two recorders of one host and run at the same time; `parts` are headers with the time of their last line."""
+    """Two recorders of one host and run at the same time; `parts` are headers with the time of
+    their last line."""
     spans: dict[tuple[str, str, int], tuple[int, int]] = {}
     for header, last_ns in parts:
         if header.meters:
@@ -92,7 +96,8 @@ def side_by_side(parts: Sequence[tuple[Header, int]]) -> list[Problem]:
         Problem(
             one[0],
             0,
-            f"processes {one[2]} and {other[2]} recorded at the same time for {(end_ns - start_ns) / 1e9:.1f} s",
+            f"processes {one[2]} and {other[2]} recorded at the same time for"
+            f" {(end_ns - start_ns) / 1e9:.1f} s",
         )
         for (one, (_, end_ns)), (other, (start_ns, _)) in pairwise(in_order)
         if one[:2] == other[:2] and start_ns < end_ns

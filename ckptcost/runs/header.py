@@ -1,4 +1,5 @@
-"""The first line of every part: whose run it is, which clock, and every channel with all that is known about it."""
+"""The first line of every part: whose run it is, which clock, and every channel with all that is
+known about it."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ class Header:
     simulated: bool = False
     meters: tuple[MeterHead, ...] = ()
     periods_s: tuple[tuple[float, ...], ...] = ()
-    """by meter and channel: how often the value was renewed, as measured in this run so far; NaN where that is not known yet"""
+    """by meter and channel: how often the value was renewed, as measured in this run so far; NaN
+    where that is not known yet"""
     settings: Mapping[str, float] = field(default_factory=dict)
     dropped: tuple[int, ...] = ()
     """first and last part that were removed to stay below the size asked for"""
@@ -106,15 +108,20 @@ def _channel(fields: Mapping[str, Any]) -> Channel:
 
 
 def header_from(fields: Mapping[str, Any], where: str = "") -> Header:
-    """Raises RunFileError for another format or a newer major version, BadLine for a header that lacks something."""
+    """Raises RunFileError for another format or a newer major version, BadLine for a header that
+    lacks something."""
     if fields.get("k") != "run" or fields.get("format") != FORMAT:
         raise BadLine("not the header of a run file")
     version = str(fields.get("version"))
     if not (known := re.match(r"(\d+)\.\d+$", version)) or int(known[1]) != MAJOR:
         raise RunFileError(
-            f"this run was written in version {brief(version, 20)} of the format, and this ckptcost reads {MAJOR}.x",
+            f"this run was written in version {brief(version, 20)} of the format, and this ckptcost"
+            f" reads {MAJOR}.x",
             where=where,
-            remedy=f"read it with the ckptcost that wrote it ({brief(fields.get('ckptcost', 'not said'), 40)}) or a newer one",
+            remedy=(
+                "read it with the ckptcost that wrote it"
+                f" ({brief(fields.get('ckptcost', 'not said'), 40)}) or a newer one"
+            ),
         )
     try:
         clock = fields["clock"]
@@ -151,7 +158,8 @@ def header_from(fields: Mapping[str, Any], where: str = "") -> Header:
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadLine(
-            f"its header lacks something or has it wrong ({type(error).__name__}: {brief(str(error))})"
+            f"its header lacks something or has it wrong ({type(error).__name__}:"
+            f" {brief(str(error))})"
         ) from error
 
 

@@ -1,7 +1,9 @@
-"""What a launcher says of the job, from the environment: kept in the run as a note, so that a fleet knows whose run it was.
+"""What a launcher says of the job, from the environment: kept in the run as a note, so that a fleet
+knows whose run it was.
 
-Slurm and torchrun say it by themselves; elsewhere CKPTCOST_JOB, CKPTCOST_NODES and CKPTCOST_LABELS="team=infra,model=llama-405b" do, and
-they have the last word. Nothing here fails: a variable that cannot be understood is left out, and the note says which.
+Slurm and torchrun say it by themselves; elsewhere CKPTCOST_JOB, CKPTCOST_NODES and
+CKPTCOST_LABELS="team=infra,model=llama-405b" do, and they have the last word. Nothing here fails: a
+variable that cannot be understood is left out, and the note says which.
 """
 
 from __future__ import annotations
@@ -126,7 +128,8 @@ def labels_of(said: Iterable[str]) -> dict[str, str]:
 
 
 def _nodes_said(environ: Mapping[str, str], odd: list[str]) -> tuple[int, str]:
-    """How many, and their names. A pod's own count is of its job; Slurm's is of the allocation; torchrun counts agents, one a node."""
+    """How many, and their names. A pod's own count is of its job; Slurm's is of the allocation;
+    torchrun counts agents, one a node."""
     own = _shown(environ.get("CKPTCOST_NODES", ""))
     names = _shown(environ.get("SLURM_JOB_NODELIST", ""))
     count = _number(environ, "CKPTCOST_NODES")
@@ -159,7 +162,8 @@ def _number(environ: Mapping[str, str], name: str) -> int | None:
 
 
 def facts_from(detail: Mapping[str, object]) -> JobFacts:
-    """As a run file has them, which anybody may have written: what is of another kind is unknown."""
+    """As a run file has them, which anybody may have written: what is of another kind is
+    unknown."""
 
     def text(key: str, most: int = MOST_LETTERS) -> str:
         value = detail.get(key)

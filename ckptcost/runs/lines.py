@@ -1,6 +1,7 @@
 """One line of a run file: a JSON object whose last key is a checksum of the bytes before it.
 
-Python's float to text and back is exact, so is JSON's. NaN and infinity, which JSON lacks, are null.
+Python's float to text and back is exact, so is JSON's. NaN and infinity, which JSON lacks, are
+null.
 """
 
 from __future__ import annotations
@@ -40,22 +41,24 @@ class Raw(NamedTuple):
 
 
 class Second(NamedTuple):
-    """What the ticks of one second come to. A gauge: [mean, min, max, count], or the value that all had. A counter: its last value, or
-    [value, ns before t_ns] where the last ticks had no answer. null: no answer at all."""
+    """What the ticks of one second come to. A gauge: [mean, min, max, count], or the value that all
+    had. A counter: its last value, or [value, ns before t_ns] where the last ticks had no answer.
+    null: no answer at all."""
 
     from_ns: int
     t_ns: int
     """first and last tick"""
     counts: tuple[int | tuple[int, int, int], ...]
-    """by meter: how often it was asked, of all these ticks; one that was not asked in the first and the last of them has
-    (count, ns before t_ns of the first time, ns before t_ns of the last)"""
+    """by meter: how often it was asked, of all these ticks; one that was not asked in the first and
+    the last of them has (count, ns before t_ns of the first time, ns before t_ns of the last)"""
     took_ns: tuple[int, ...]
     """by meter: the longest"""
     values: tuple[Sequence[Any] | None, ...]
 
 
 def begun_ns(took_ns: Sequence[int], values: Sequence[object]) -> list[int]:
-    """When each meter of a tick was asked, in ns after the tick's time: one after the other, each when the one before had answered.
+    """When each meter of a tick was asked, in ns after the tick's time: one after the other, each
+    when the one before had answered.
 
     >>> begun_ns((3, 0, 28_000, 28_020), ((1.0,), None, (2.0,), (3.0,)))
     [0, 0, 3, 28000]
@@ -100,7 +103,8 @@ def second_line(second: Second) -> bytes:
 
 
 def encode(fields: dict[str, Any]) -> bytes:
-    """Any other line. What JSON does not know becomes its text; nothing that a caller puts into a mark can raise here."""
+    """Any other line. What JSON does not know becomes its text; nothing that a caller puts into a
+    mark can raise here."""
     try:
         text = json.dumps(plain(fields), separators=(",", ":"), ensure_ascii=False, allow_nan=False)
         text.encode("utf-8")
@@ -113,7 +117,8 @@ def encode(fields: dict[str, Any]) -> bytes:
 
 
 def plain(value: Any, depth: int = 0) -> Any:
-    """The same in JSON's own types: NaN is None, what is strange is its text, what is deep or long is cut."""
+    """The same in JSON's own types: NaN is None, what is strange is its text, what is deep or long
+    is cut."""
     kind = type(value)
     if value is None or kind is bool or kind is int:
         return value

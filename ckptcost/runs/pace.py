@@ -1,7 +1,9 @@
-"""How often to ask: rarely at rest, often around every mark, because an edge lies between two readings and the counter between two ticks.
+"""How often to ask: rarely at rest, often around every mark, because an edge lies between two
+readings and the counter between two ticks.
 
-Ticks lie on a lattice of the quick period's multiples from the first tick on, so that lateness never adds up. Those between two ticks at
-rest are moved off it, each by another share of the period.
+Ticks lie on a lattice of the quick period's multiples from the first tick on, so that lateness
+never adds up. Those between two ticks at rest are moved off it, each by another share of the
+period.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ class Pace:
     rest_s: float = 0.2
     quick_s: float = 0.02
     off_beat: float = 0.75
-    """quick ticks are moved by up to this share of their period: in step with a counter's own ticks they would see each of them from the
-    same side, and its jitter not at all"""
+    """quick ticks are moved by up to this share of their period: in step with a counter's own ticks
+    they would see each of them from the same side, and its jitter not at all"""
     quick_for_s: float = 1.5
     """after each mark, and before one that is expected"""
     around_s: float = 2.0
@@ -47,7 +49,8 @@ class Pace:
             < 0
         ):
             raise ValueError(
-                f"a pace asks every 1 ms to 10 s, quick no slower than at rest, and off the beat by less than a period: {self}"
+                "a pace asks every 1 ms to 10 s, quick no slower than at rest, and off the beat by"
+                f" less than a period: {self}"
             )
 
     def settings(self) -> dict[str, float]:

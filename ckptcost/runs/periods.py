@@ -1,6 +1,7 @@
 """How often a source renews its value, as seen: published periods are wrong by driver and by board.
 
-Only readings in the quick pace tell: the time from the first to the last change in a stretch of them, over the changes between.
+Only readings in the quick pace tell: the time from the first to the last change in a stretch of
+them, over the changes between.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Between recorder and disk: lines wait here while the disk is slow, full or gone, and one small thread carries them over.
+"""Between recorder and disk: lines wait here while the disk is slow, full or gone, and one small
+thread carries them over.
 
-`write` may sleep for as long as the checkpoint that is being measured keeps the disk busy, and `fdatasync` makes a journal commit of its
-own. Neither may delay a tick, so both happen here. What waits is bounded; single ticks go first, then summaries, marks last.
+`write` may sleep for as long as the checkpoint that is being measured keeps the disk busy, and
+`fdatasync` makes a journal commit of its own. Neither may delay a tick, so both happen here. What
+waits is bounded; single ticks go first, then summaries, marks last.
 """
 
 from __future__ import annotations
@@ -16,7 +18,8 @@ from ckptcost.runs.lines import encode
 from ckptcost.runs.writer import WriteFailed, Writer
 
 SYNC_S: Final = 1.0
-"""a power cut costs that much; on the disk that takes the checkpoint too, it is one flush a second that is ours"""
+"""a power cut costs that much; on the disk that takes the checkpoint too, it is one flush a second
+that is ours"""
 RAW, SECOND, MARK = range(3)
 """how dear a line is"""
 LIMITS: Final = (8_000_000, 4_000_000, 4_000_000)
@@ -24,7 +27,8 @@ LIMITS: Final = (8_000_000, 4_000_000, 4_000_000)
 
 
 class Pump:
-    """`put` from the recorder's thread; everything else from this one's own, or, without one, from the caller's."""
+    """`put` from the recorder's thread; everything else from this one's own, or, without one, from
+    the caller's."""
 
     def __init__(
         self,
@@ -175,7 +179,8 @@ class Pump:
         return ticks, seconds, marks
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """Carries over what waits and syncs, for at most so long: a mount that hangs must not hold up the end of a job."""
+        """Carries over what waits and syncs, for at most so long: a mount that hangs must not hold
+        up the end of a job."""
         self._stop = True
         self._wake.ring()
         if self._thread:

@@ -1,4 +1,5 @@
-"""Run files back into a run: streaming, line by line; whatever is wrong is named and left out, never passed over in silence."""
+"""Run files back into a run: streaming, line by line; whatever is wrong is named and left out,
+never passed over in silence."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ Clock = tuple[str, str]
 
 
 class Part:
-    """The lines of one part under its header. `feed` raises BadLine for a line that does not fit it."""
+    """The lines of one part under its header. `feed` raises BadLine for a line that does not fit
+    it."""
 
     def __init__(self, loading: Loading, name: str, header: Header) -> None:
         self.name, self.header, self.last_ns = name, header, header.monotonic_ns
@@ -174,7 +176,8 @@ class Loading:
                             Problem(
                                 name,
                                 1,
-                                f"no header ({error}), so that nothing in this file can be understood",
+                                f"no header ({error}), so that nothing in this file can be"
+                                " understood",
                             )
                         )
                         return
@@ -277,7 +280,8 @@ class Loading:
         )
 
     def _clocks(self, first: Clock) -> dict[Clock, int]:
-        """By clock what to add to land on the first: 0 for itself, else by wall time, as the median of its pairs has it."""
+        """By clock what to add to land on the first: 0 for itself, else by wall time, as the median
+        of its pairs has it."""
         wall = {}
         for clock in {pair[0] for pair in self.pairs}:
             wall[clock] = int(
@@ -288,12 +292,16 @@ class Loading:
 
 def _torn(line: bytes) -> str:
     if zeros := len(line) - len(line.rstrip(b"\0")):
-        return f"it ends in {zeros} zero bytes: the power went before the last lines were on the disk; what is before them is kept"
+        return (
+            f"it ends in {zeros} zero bytes: the power went before the last lines were on the disk;"
+            " what is before them is kept"
+        )
     return "the last line is cut off, as after a kill or a crash; what is before it is kept"
 
 
 def load(path: Path | str, run: str = "") -> Run:
-    """A run from its directory, or from one file of it. `run` (the beginning of its id is enough) chooses where there are several.
+    """A run from its directory, or from one file of it. `run` (the beginning of its id is enough)
+    chooses where there are several.
 
     Raises RunFileError where there is no run to be had.
     """

@@ -1,6 +1,7 @@
 """The recorder: one thread, one clock, one timestamp a tick.
 
-It runs inside a training process, so nothing here may raise into it, wait for a disk or hold a lock that a mark needs.
+It runs inside a training process, so nothing here may raise into it, wait for a disk or hold a lock
+that a mark needs.
 """
 
 from __future__ import annotations
@@ -61,7 +62,8 @@ class Stats(NamedTuple):
 
 
 class Recorder:
-    """`start` and `stop`, or `step` by hand with a virtual clock. It closes the meters at the end."""
+    """`start` and `stop`, or `step` by hand with a virtual clock. It closes the meters at the
+    end."""
 
     def __init__(
         self,
@@ -76,8 +78,8 @@ class Recorder:
         reopen: Mapping[str, Callable[[], object]] | None = None,
         alone: bool = False,
     ) -> None:
-        """`alone`: the process is there to record, so all its threads are what recording costs; beside a training loop the recorder's
-        own are."""
+        """`alone`: the process is there to record, so all its threads are what recording costs;
+        beside a training loop the recorder's own are."""
         self.clock: Clock = clock or RealClock()
         self._process_s = process_time() if alone and not self.clock.virtual else math.nan
         self._pace = pace or Pace()
@@ -145,7 +147,8 @@ class Recorder:
         t_ns: int | None = None,
         **detail: object,
     ) -> None:
-        """A named instant, now or at `t_ns`. From any thread or signal handler, about 1 us; polls at once. In a forked child: nothing."""
+        """A named instant, now or at `t_ns`. From any thread or signal handler, about 1 us; polls
+        at once. In a forked child: nothing."""
         at_ns = self._now_ns() if t_ns is None else t_ns
         if os.getpid() != self._pid:
             return
@@ -164,7 +167,8 @@ class Recorder:
             self._wake.ring()
 
     def note(self, domain: str, text: str = "", **detail: object) -> None:
-        """Something that readers should know of the whole run: no mark, no window, nothing is polled for it. From any thread."""
+        """Something that readers should know of the whole run: no mark, no window, nothing is
+        polled for it. From any thread."""
         if os.getpid() == self._pid:
             fields = {
                 "k": "event",
@@ -393,7 +397,8 @@ class Recorder:
         self._sink.turn()
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """One last tick, everything to the disk. Twice is as good as once; in a forked child it does nothing."""
+        """One last tick, everything to the disk. Twice is as good as once; in a forked child it
+        does nothing."""
         if os.getpid() != self._pid or not self._begun:
             return
         self._stopping = True

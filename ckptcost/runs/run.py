@@ -1,4 +1,5 @@
-"""A run that has been loaded: series by channel, marks, events, gaps, and everything that was wrong with its files."""
+"""A run that has been loaded: series by channel, marks, events, gaps, and everything that was wrong
+with its files."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ class Node:
         return self.columns(channel).answered(channel)
 
     def period_s(self, channel: Channel) -> float | None:
-        """How often its source renewed it, as measured; else as published; None if neither is known."""
+        """How often its source renewed it, as measured; else as published; None if neither is
+        known."""
         return self.periods_s.get(key_of(channel), channel.tick_s)
 
     def ticked_s(self) -> NDArray[np.float64]:
@@ -164,7 +166,8 @@ class Run:
         return wall_s - t_s
 
     def wall_s(self, t_s: float) -> float:
-        """Unix time at a run time: along the nearest pairs, so that a clock that was set or drifts is followed."""
+        """Unix time at a run time: along the nearest pairs, so that a clock that was set or drifts
+        is followed."""
         at, wall = np.array(self.wall).T
         if len(at) == 1 or t_s <= at[0]:
             return float(wall[0] + (t_s - at[0]))

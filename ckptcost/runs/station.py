@@ -1,7 +1,9 @@
-"""A rank's place in a run: it records if it has the node's seat, else it keeps its own marks and stands by.
+"""A rank's place in a run: it records if it has the node's seat, else it keeps its own marks and
+stands by.
 
-Standing by costs one try for the lock each half second, in a daemon thread; when the holder is killed, another rank reads on within
-about a second, in a part of its own. Marks of a rank without the seat go to `<host>.rank<n>.jsonl`, from the same thread.
+Standing by costs one try for the lock each half second, in a daemon thread; when the holder is
+killed, another rank reads on within about a second, in a part of its own. Marks of a rank without
+the seat go to `<host>.rank<n>.jsonl`, from the same thread.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ _MOST_MARKS = 100_000
 
 
 class Station:
-    """`meters` is called only by the rank that records, when it does: nobody else opens a device."""
+    """`meters` is called only by the rank that records, when it does: nobody else opens a
+    device."""
 
     def __init__(
         self,
@@ -188,7 +191,8 @@ class Station:
             self._own.line(self._marks.popleft())
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """Ends this rank's part of the run. Another rank that goes on takes the seat after some seconds."""
+        """Ends this rank's part of the run. Another rank that goes on takes the seat after some
+        seconds."""
         if os.getpid() != self._pid or self._stopping:
             return
         self._stopping = True

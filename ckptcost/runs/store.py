@@ -1,4 +1,5 @@
-"""Where runs are kept, and how one is named: by its path, as "last", or by the beginning of its id or of its folder's name.
+"""Where runs are kept, and how one is named: by its path, as "last", or by the beginning of its id
+or of its folder's name.
 
 Only first lines are read: some thousand runs are looked through in about a second.
 """
@@ -32,7 +33,8 @@ class Head(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """A run, and the folder or file that it is in. A folder may hold several: a job that was started again writes a new one beside it."""
+    """A run, and the folder or file that it is in. A folder may hold several: a job that was
+    started again writes a new one beside it."""
 
     path: Path
     run: str
@@ -51,7 +53,8 @@ class Kept(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What somebody's word stands for; `run` is empty for a path, which says no more than itself."""
+    """What somebody's word stands for; `run` is empty for a path, which says no more than
+    itself."""
 
     path: Path
     run: str
@@ -70,7 +73,8 @@ def home() -> Path:
 
 
 def new_folder(name: str = "", run: str = "", now_ns: int | None = None) -> Path:
-    """An empty folder for one run: when, whose, and the beginning of its id. Two that ask at the same instant get two."""
+    """An empty folder for one run: when, whose, and the beginning of its id. Two that ask at the
+    same instant get two."""
     base = home()
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)  # a command line may be in there
@@ -85,13 +89,15 @@ def new_folder(name: str = "", run: str = "", now_ns: int | None = None) -> Path
             return folder
     except OSError as error:
         raise OutputError(
-            f"{base}: cannot make a folder for the run: {error.strerror}. Name another, or set CKPTCOST_RUNS"
+            f"{base}: cannot make a folder for the run: {error.strerror}. Name another, or set"
+            " CKPTCOST_RUNS"
         ) from None
     raise OutputError(f"{base / stem}: a thousand folders of this name are there already")
 
 
 def shared_folder(name: str, run: str) -> Path:
-    """The folder of a job whose tasks each come here: the same for all of them, made by whoever is first."""
+    """The folder of a job whose tasks each come here: the same for all of them, made by whoever is
+    first."""
     base = home()
     folder = base / f"{base_name(name)}-{base_name(run)[:8]}"
     try:
@@ -99,13 +105,15 @@ def shared_folder(name: str, run: str) -> Path:
         folder.mkdir(exist_ok=True)
     except OSError as error:
         raise OutputError(
-            f"{folder}: cannot make a folder for the run: {error.strerror}. Name another, or set CKPTCOST_RUNS"
+            f"{folder}: cannot make a folder for the run: {error.strerror}. Name another, or set"
+            " CKPTCOST_RUNS"
         ) from None
     return folder
 
 
 def folders(within: Path | None = None) -> list[Path]:
-    """Folders that hold run files or cannot be looked into, by name; `within` itself where it is one; none where it is not there."""
+    """Folders that hold run files or cannot be looked into, by name; `within` itself where it is
+    one; none where it is not there."""
     base = home() if within is None else within
     try:
         with os.scandir(base) as entries:
@@ -142,7 +150,8 @@ def _files(folder: Path) -> list[Path]:
 
 
 def kept_at(path: Path) -> list[Kept]:
-    """The runs of a folder or of one file, the latest first. Raises RunFileError where nothing of ours can be read."""
+    """The runs of a folder or of one file, the latest first. Raises RunFileError where nothing of
+    ours can be read."""
     if os.path.exists(path) and not (
         os.path.isdir(path) or os.path.isfile(path)
     ):  # a pipe would be waited for
@@ -198,7 +207,8 @@ def find(text: str, within: Path | None = None) -> Path:
 
 
 def found(text: str, within: Path | None = None) -> Found:
-    """The run that a word stands for. A path that is there wins, so that a run elsewhere can always be named."""
+    """The run that a word stands for. A path that is there wins, so that a run elsewhere can always
+    be named."""
     if not text.strip():
         raise InputError(
             "names no run", where="RUN", remedy=f'a path, "{LAST}", or the beginning of an id'

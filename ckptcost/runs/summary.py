@@ -1,4 +1,5 @@
-"""What a run is, from the first and last lines of its files alone: a day of readings is 137 MB, and a list has hundreds of runs.
+"""What a run is, from the first and last lines of its files alone: a day of readings is 137 MB, and
+a list has hundreds of runs.
 
 `counted` goes over every line once more for the marks, which lie anywhere.
 """
@@ -26,7 +27,8 @@ from ckptcost.runs.store import Head, Kept, kept_at
 
 COMPLETE, RECORDING, CUT = "complete", "recording", "cut short"
 LIVE_S = 5.0
-"""a recorder writes each second; one that was silent for longer was killed, or its disk takes nothing"""
+"""a recorder writes each second; one that was silent for longer was killed, or its disk takes
+nothing"""
 _MARK = b'"k":"mark"'
 
 
@@ -40,7 +42,8 @@ class Summary(NamedTuple):
     length_s: float
     """to its last line; 0 where only headers can be read"""
     state: str
-    """complete: somebody stopped it; recording: its last line is some seconds old; cut short: neither"""
+    """complete: somebody stopped it; recording: its last line is some seconds old; cut short:
+    neither"""
     hosts: tuple[str, ...]
     headers: tuple[Header, ...]
     """of every file, in order of time"""
@@ -81,7 +84,8 @@ class Told(NamedTuple):
 
 
 class _Last(NamedTuple):
-    """The last file of a recorder, how it ends, and when: on the recorder's clock and as Unix time."""
+    """The last file of a recorder, how it ends, and when: on the recorder's clock and as Unix
+    time."""
 
     head: Head
     end: Ending
@@ -90,7 +94,8 @@ class _Last(NamedTuple):
 
 
 def summary(path: Path, run: str = "", now_ns: int | None = None) -> Summary:
-    """Of the run in a folder or file; `run`, the beginning of its id, chooses where there are several. Raises RunFileError."""
+    """Of the run in a folder or file; `run`, the beginning of its id, chooses where there are
+    several. Raises RunFileError."""
     return summary_of(one_of(path, run), now_ns)
 
 

@@ -1,4 +1,5 @@
-"""Columns of one meter while a run is being read: flat arrays of machine numbers, eight bytes a value."""
+"""Columns of one meter while a run is being read: flat arrays of machine numbers, eight bytes a
+value."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ Key = tuple[str, ...]
 
 
 def key_of(channel: Channel) -> Key:
-    """What makes a channel of one part the same as one of the next; facts such as a tick may be known better by then."""
+    """What makes a channel of one part the same as one of the next; facts such as a tick may be
+    known better by then."""
     return channel.domain, channel.quantity, channel.source, channel.scope
 
 
@@ -59,7 +61,8 @@ class Table:
         self._finite: dict[bool, tuple[Rows, NDArray[np.bool_]]] = {}
 
     def tick(self, t_ns: int, took_ns: int, row: Sequence[Any], begun_ns: int = 0) -> None:
-        """A tick at `t_ns`, at which this meter was asked `begun_ns` later and had answered `took_ns` later."""
+        """A tick at `t_ns`, at which this meter was asked `begun_ns` later and had answered
+        `took_ns` later."""
         try:
             numbers = array("d", row)
         except TypeError:
@@ -77,7 +80,8 @@ class Table:
         row: Sequence[Any],
         before_ns: int = 0,
     ) -> None:
-        """`before_ns`: t_ns is so long before the time of the line, from which the entries count."""
+        """`before_ns`: t_ns is so long before the time of the line, from which the entries
+        count."""
         numbers = array("d", [entry if type(entry) is float else _one(entry) for entry in row])
         place = len(self._spans) // 4
         back = [
@@ -104,9 +108,10 @@ class Table:
     def rows(self, index: int) -> Rows:
         """Which readings count for a channel, in order; no second is there twice.
 
-        Ticks win over the summary of their second where at least half of them are there; otherwise a gauge's mean wins, while every
-        reading of a counter is as good as any other. It is the same for all counters and for all gauges of a table, unless a counter
-        answered last before the end of a second, so it is kept until something is added.
+        Ticks win over the summary of their second where at least half of them are there; otherwise
+        a gauge's mean wins, while every reading of a counter is as good as any other. It is the
+        same for all counters and for all gauges of a table, unless a counter answered last before
+        the end of a second, so it is kept until something is added.
         """
         counter = self._counters[index]
         back = self._back.get(index) if counter else None
@@ -153,9 +158,10 @@ class Table:
 
     def values(self, index: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """All that a channel said, ticks and summaries, as they came."""
-        return np.frombuffer(self._values, np.float64)[index :: self._width], np.frombuffer(
-            self._sums, np.float64
-        )[index :: self._width]
+        return (
+            np.frombuffer(self._values, np.float64)[index :: self._width],
+            np.frombuffer(self._sums, np.float64)[index :: self._width],
+        )
 
     def column(
         self, index: int
@@ -165,7 +171,8 @@ class Table:
         return rows.t_ns, np.concatenate(self.values(index))[rows.pick], rows.took_ns
 
     def answered(self, index: int) -> bool:
-        """Whether there is a number among what counts for a channel; of all channels at once, as long as nothing is added."""
+        """Whether there is a number among what counts for a channel; of all channels at once, as
+        long as nothing is added."""
         rows = self.rows(index)
         if index in self._back and self._counters[index]:
             return bool(np.isfinite(np.concatenate(self.values(index))[rows.pick]).any())

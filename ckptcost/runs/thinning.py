@@ -1,6 +1,8 @@
-"""What is kept of the ticks: a summary of every second, and the single ticks themselves around marks and within windows.
+"""What is kept of the ticks: a summary of every second, and the single ticks themselves around
+marks and within windows.
 
-The second is the unit: its ticks are kept all or none, so that a reader never mixes part of a second with its mean.
+The second is the unit: its ticks are kept all or none, so that a reader never mixes part of a
+second with its mean.
 """
 
 from __future__ import annotations
@@ -94,7 +96,8 @@ class _Bucket:
 
 
 class Thinner:
-    """Takes ticks, gives summaries and kept ticks to `put`. In memory are the seconds that a mark may still call back."""
+    """Takes ticks, gives summaries and kept ticks to `put`. In memory are the seconds that a mark
+    may still call back."""
 
     def __init__(
         self, kinds: Kinds, put: Callable[[Raw | Second], None], origin_ns: int, around_s: float
@@ -115,7 +118,8 @@ class Thinner:
             self._put(tick)
 
     def keep_since(self, t_ns: int) -> None:
-        """A mark at t_ns: the seconds before it that reach into what is to be kept, the current one among them."""
+        """A mark at t_ns: the seconds before it that reach into what is to be kept, the current one
+        among them."""
         for bucket in (*self._ring, self._now):
             if not bucket.kept and bucket.end_ns > t_ns - self._around_ns:
                 bucket.kept = True

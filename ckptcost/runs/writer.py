@@ -1,4 +1,5 @@
-"""Parts of a run on disk: append only, never over something that is there, never through a link, and small enough in all.
+"""Parts of a run on disk: append only, never over something that is there, never through a link,
+and small enough in all.
 
 This module may block and may raise; `pump` keeps both away from the recorder.
 """
@@ -42,7 +43,8 @@ def make_directory(directory: Path) -> None:
         ) from error
     if not os.access(directory, os.W_OK | os.X_OK):
         raise OutputError(
-            f"{directory}: no permission to write into the run's directory. Choose another, or `chmod u+wx` it"
+            f"{directory}: no permission to write into the run's directory. Choose another, or"
+            " `chmod u+wx` it"
         )
 
 
@@ -52,7 +54,8 @@ def first_line(path: Path, most: int = 4_000_000) -> bytes:
 
 
 def parts_of(directory: Path, base: str, run: str) -> list[tuple[int, Path]]:
-    """Parts that are there already and belong to this run, by number: what a successor counts into the total."""
+    """Parts that are there already and belong to this run, by number: what a successor counts into
+    the total."""
     mine = re.compile(rf"{re.escape(base)}\.(\d{{3,}})\.jsonl$")
     found = []
     for entry in directory.iterdir():
@@ -66,7 +69,8 @@ def parts_of(directory: Path, base: str, run: str) -> list[tuple[int, Path]]:
 
 
 class Writer:
-    """Lines into `<base>.000.jsonl`, `<base>.001.jsonl` ...; the first at once: a bad directory is known at the start."""
+    """Lines into `<base>.000.jsonl`, `<base>.001.jsonl` ...; the first at once: a bad directory is
+    known at the start."""
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
 """What every engine that really writes a checkpoint is given, and what it gives back.
 
-A save makes the directory `save-<number>` of a `Place` with one file for each `FileShape`, and returns when all of it is durable. Engines
-see neither meters nor windows: `Io` carries the instants (CLOCK_MONOTONIC, ns) from which others make marks.
+A save makes the directory `save-<number>` of a `Place` with one file for each `FileShape`, and
+returns when all of it is durable. Engines see neither meters nor windows: `Io` carries the instants
+(CLOCK_MONOTONIC, ns) from which others make marks.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class Settings:
     depth: int = 16
     """requests in flight, of all ranks together"""
     threads: int = 0
-    """writers at the same time in engines that write a file with one thread; 0 = one for each rank"""
+    """writers at the same time in engines that write a file with one thread; 0 = one for each
+    rank"""
     seed: int = 0
     """of the content"""
     preallocate: bool = True
@@ -92,7 +94,8 @@ class Io(NamedTuple):
 
     begin_ns: int
     returned_ns: int
-    """of a save: the last write returned, and training would go on; of a load: the last byte is here"""
+    """of a save: the last write returned, and training would go on; of a load: the last byte is
+    here"""
     durable_ns: int | None
     """of a save: everything is safe, the directory and its name too; None of a load"""
     bytes: int
@@ -108,7 +111,8 @@ class Io(NamedTuple):
     by_rank_s: tuple[float, ...]
     """how long each rank took: of a save up to its last fsync, of a load up to its last byte"""
     cached_bytes: int | None = None
-    """of a load: so much of the files was in the page cache when it began; None = not known, or it makes no difference (direct I/O)"""
+    """of a load: so much of the files was in the page cache when it began; None = not known, or it
+    makes no difference (direct I/O)"""
     notes: tuple[str, ...] = ()
     """what a reader of the figures has to know, in sentences"""
 
@@ -125,8 +129,10 @@ class Io(NamedTuple):
 
 
 class Saver(ABC):
-    """An engine. Making one raises MeterUnavailable where its library is missing. Every method raises OutputError where the storage
-    refuses (full, quota, EIO, no permission), and leaves nothing of an unfinished save, of an interrupted one neither."""
+    """An engine. Making one raises MeterUnavailable where its library is missing. Every method
+    raises OutputError where the storage refuses (full, quota, EIO, no permission), and leaves
+    nothing of an unfinished save, of an interrupted one neither.
+    """
 
     name: ClassVar[str]
 
@@ -140,4 +146,5 @@ class Saver(ABC):
 
     @abstractmethod
     def verify(self, place: Place, shape: Shape, settings: Settings, number: int) -> None:
-        """Read it and compare with what was written. Raises CkptcostError naming the file and the offset. Not timed."""
+        """Read it and compare with what was written. Raises CkptcostError naming the file and the
+        offset. Not timed."""

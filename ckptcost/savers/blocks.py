@@ -1,4 +1,5 @@
-"""All blocks of a checkpoint moved once, with many requests in flight: what writing, reading and comparing have in common."""
+"""All blocks of a checkpoint moved once, with many requests in flight: what writing, reading and
+comparing have in common."""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 """Through the page cache: write(), then fsync, as nearly every framework saves.
 
-Each rank writes its files one after the other, with one request in flight, and then syncs them. So one save tells both instants: when the
-last write returned, and training would have gone on had nobody synced; and when all was durable. Before a load the files are dropped from
-the page cache, and what the kernel did not let go of is counted. What a server or a drive keeps in a cache of its own cannot be seen.
+Each rank writes its files one after the other, with one request in flight, and then syncs them. So
+one save tells both instants: when the last write returned, and training would have gone on had
+nobody synced; and when all was durable. Before a load the files are dropped from the page cache,
+and what the kernel did not let go of is counted. What a server or a drive keeps in a cache of its
+own cannot be seen.
 """
 
 from __future__ import annotations
@@ -75,7 +77,8 @@ def _writers(shape: Shape, settings: Settings) -> int:
 
 
 class _Ranks:
-    """Every rank's part done once, by so many threads at a time as there are tools (what a thread works with)."""
+    """Every rank's part done once, by so many threads at a time as there are tools (what a thread
+    works with)."""
 
     def __init__(self, shape: Shape, settings: Settings) -> None:
         self.crew, self._shape = Crew(settings.control), shape
@@ -127,7 +130,8 @@ class _Files:
             os.close(fd)
 
     def cut(self) -> None:
-        """When it has to end early: an fsync would go on until all that is dirty is written, unless there is nothing left to write."""
+        """When it has to end early: an fsync would go on until all that is dirty is written, unless
+        there is nothing left to write."""
         with self._lock:
             for fd in self._fds:
                 try:
@@ -137,7 +141,8 @@ class _Files:
 
 
 class _Ahead:
-    """Content in stretches of blocks, one of them made ahead by a thread of its own: the writer should wait for the storage alone."""
+    """Content in stretches of blocks, one of them made ahead by a thread of its own: the writer
+    should wait for the storage alone."""
 
     def __init__(self, content: Content, block_bytes: int) -> None:
         self._content = content
@@ -146,8 +151,8 @@ class _Ahead:
         self.close = self._thread.shutdown
 
     def parts(self, files: Sequence[FileShape]) -> Iterator[tuple[FileShape, Bytes]]:
-        """All of the files in order, the first part with the file's first byte; an empty file is one part of nothing. A part holds until
-        the next is asked for."""
+        """All of the files in order, the first part with the file's first byte; an empty file is
+        one part of nothing. A part holds until the next is asked for."""
         length, made = len(self._two[0]), None
         spots = ((file, at) for file in files for at in range(0, max(file.size_bytes, 1), length))
         for turn, (file, at) in enumerate(spots):
@@ -256,10 +261,16 @@ def _dropped(save: Save, shape: Shape) -> int | None:
 def _notes(cached: int | None, shape: Shape) -> tuple[str, ...]:
     if cached is None:
         return (
-            "it cannot be told here whether the page cache still held the files when they were read",
+            (
+                "it cannot be told here whether the page cache still held the files when they were"
+                " read"
+            ),
         )
     if cached > _WORTH_SAYING * shape.size_bytes:
         return (
-            f"{cached / shape.size_bytes:.0%} of the bytes were still in the page cache when they were read",
+            (
+                f"{cached / shape.size_bytes:.0%} of the bytes were still in the page cache when"
+                " they were read"
+            ),
         )
     return ()

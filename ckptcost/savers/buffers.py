@@ -1,4 +1,5 @@
-"""Memory for requests: aligned to pages as direct I/O wants it, and there before anything is timed."""
+"""Memory for requests: aligned to pages as direct I/O wants it, and there before anything is
+timed."""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ from ckptcost.savers.content import Bytes
 
 
 def buffers(block_bytes: int, count: int) -> list[Bytes]:
-    """So many blocks. They are touched here: the first touch of 64 MiB takes as long as writing a tenth of a gigabyte. Huge pages where
-    there are some: the kernel has fewer of them to pin for a request."""
+    """So many blocks. They are touched here: the first touch of 64 MiB takes as long as writing a
+    tenth of a gigabyte. Huge pages where there are some: the kernel has fewer of them to pin for a
+    request."""
     size = block_bytes * count
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     if size > memory // 2:

@@ -1,8 +1,10 @@
-"""What is written: bytes that nobody can compress or store once for two, made faster than a drive takes them, and checked exactly.
+"""What is written: bytes that nobody can compress or store once for two, made faster than a drive
+takes them, and checked exactly.
 
-A mebibyte of random numbers, drawn once, is XORed in each mebibyte of each file with a key made of seed, save, file and position. So no two
-blocks of any save are alike, and a block that is old, swapped, shifted, cut off or damaged differs from what has to be there. The key
-alone differs between mebibytes: whoever knows the pool could undo that, a storage does not. 20 GB/s on one core.
+A mebibyte of random numbers, drawn once, is XORed in each mebibyte of each file with a key made of
+seed, save, file and position. So no two blocks of any save are alike, and a block that is old,
+swapped, shifted, cut off or damaged differs from what has to be there. The key alone differs
+between mebibytes: whoever knows the pool could undo that, a storage does not. 20 GB/s on one core.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ _WORDS = CHUNK_BYTES // 8
 
 
 class Content:
-    """Of one save. The same arguments give the same bytes anywhere, whatever the size of the blocks. Any number of threads may ask."""
+    """Of one save. The same arguments give the same bytes anywhere, whatever the size of the
+    blocks. Any number of threads may ask."""
 
     def __init__(self, seed: int, number: int) -> None:
         self._of = f"{seed}\0{number}\0"
@@ -32,13 +35,15 @@ class Content:
         )
 
     def fill(self, out: Bytes, name: str, offset: int) -> None:
-        """The bytes of file `name` from `offset` on, as many as `out` holds; both are multiples of 8. The interpreter is free meanwhile."""
+        """The bytes of file `name` from `offset` on, as many as `out` holds; both are multiples of
+        8. The interpreter is free meanwhile."""
         words = out.view(np.uint64)
         for key, pool, at in self._parts(len(words), name, offset):
             np.bitwise_xor(pool, key, out=words[at : at + len(pool)])
 
     def check(self, found: Bytes, name: str, offset: int, *, where: str = "") -> None:
-        """Raises OutputError naming the first byte that differs. `where` is the directory as the user knows it."""
+        """Raises OutputError naming the first byte that differs. `where` is the directory as the
+        user knows it."""
         whole = np.empty(-(-len(found) // 8) * 8, np.uint8)
         self.fill(whole, name, offset)
         expected = whole[: len(found)]
@@ -80,7 +85,10 @@ class Content:
             ):  # a key cancels out
                 keys = words ^ pages[number]
                 if (keys == keys[0]).all():
-                    return "there is a block of an earlier save, of another file or from elsewhere in this one"
+                    return (
+                        "there is a block of an earlier save, of another file or from elsewhere in"
+                        " this one"
+                    )
         return "there is something that was not written"
 
 

@@ -10,8 +10,9 @@ _LOOK_S = 0.05
 
 
 class Control:
-    """Between who drives a probe and who watches it from another thread. To be stopped is as Ctrl-C, so that what cleans up after the one
-    cleans up after the other: engines look between two requests and raise KeyboardInterrupt."""
+    """Between who drives a probe and who watches it from another thread. To be stopped is as
+    Ctrl-C, so that what cleans up after the one cleans up after the other: engines look between two
+    requests and raise KeyboardInterrupt."""
 
     def __init__(self, also: Callable[[], bool] | None = None) -> None:
         """`also` stops it as well; it is asked between two requests."""

@@ -1,4 +1,5 @@
-"""Threads that do one pass together: the first error stops all, Ctrl-C too, and nobody is left running."""
+"""Threads that do one pass together: the first error stops all, Ctrl-C too, and nobody is left
+running."""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class Crew:
     def run(
         self, tasks: Sequence[Callable[[], None]], hurry: Callable[[], None] | None = None
     ) -> None:
-        """Each task in a thread of its own, to the end of all. `hurry` is called, from any thread, when they have to stop early."""
+        """Each task in a thread of its own, to the end of all. `hurry` is called, from any thread,
+        when they have to stop early."""
         try:
             for task in tasks:
                 try:
@@ -57,8 +59,9 @@ class Crew:
             raise self._error
 
     def _wait_for_all(self) -> None:
-        """Whatever comes: a file must not be closed under a request. They stop within one request, so a second Ctrl-C can wait. Not by
-        `Thread.join`: in Python 3.11 a thread whose join was interrupted passes for ended."""
+        """Whatever comes: a file must not be closed under a request. They stop within one request,
+        so a second Ctrl-C can wait. Not by `Thread.join`: in Python 3.11 a thread whose join was
+        interrupted passes for ended."""
         while True:
             try:
                 with self._changed:

@@ -1,4 +1,5 @@
-"""Who does which block next: one file of each rank at a time, the ranks in turn, as when they all write at once."""
+"""Who does which block next: one file of each rank at a time, the ranks in turn, as when they all
+write at once."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ class Open:
 
 
 class Dealer:
-    """Deals (file, offset) to any number of threads. `close` closes what an error left open, when all of them are through."""
+    """Deals (file, offset) to any number of threads. `close` closes what an error left open, when
+    all of them are through."""
 
     def __init__(
         self, shape: Shape, block_bytes: int, open_file: Callable[[FileShape], int]

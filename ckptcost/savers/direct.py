@@ -1,8 +1,11 @@
-"""Past the page cache: O_DIRECT with many requests in flight, as FastPersist writes and as storage is benchmarked.
+"""Past the page cache: O_DIRECT with many requests in flight, as FastPersist writes and as storage
+is benchmarked.
 
-`depth` threads are each in one pwrite or preadv, without the interpreter's lock; one thread more fills the next block meanwhile. A request
-costs some 10 us of Python, so blocks of megabytes cost nothing to speak of. The end of a file that fills no page is written with padding,
-and the file cut to its length. Each file gets its fsync when its last block is written, while others are still being written.
+`depth` threads are each in one pwrite or preadv, without the interpreter's lock; one thread more
+fills the next block meanwhile. A request costs some 10 us of Python, so blocks of megabytes cost
+nothing to speak of. The end of a file that fills no page is written with padding, and the file cut
+to its length. Each file gets its fsync when its last block is written, while others are still being
+written.
 """
 
 from __future__ import annotations
@@ -27,7 +30,10 @@ _SPARE = 1
 """threads that fill a block while `depth` are in flight"""
 _MOST_CACHED = 0.05
 """of the bytes; direct I/O leaves none"""
-BUFFERED = "direct I/O was accepted here, but the data is in the page cache: these are the figures of buffered I/O"
+BUFFERED = (
+    "direct I/O was accepted here, but the data is in the page cache: these are the figures of"
+    " buffered I/O"
+)
 
 
 class Direct(Saver):
@@ -133,7 +139,8 @@ class _Compare(_Read):
 
 @contextmanager
 def _refusals(place: Place) -> Iterator[None]:
-    """EINVAL is how a file system says that it knows no direct I/O, when a file is opened or with the first request."""
+    """EINVAL is how a file system says that it knows no direct I/O, when a file is opened or with
+    the first request."""
     try:
         yield
     except OSError as error:

@@ -1,8 +1,9 @@
 """A tiny process that removes a probe's directory when the probe is gone, however it went.
 
-It waits for the end of a pipe whose other end only the probe holds, and so outlives even `kill -9`. It is in a session of its own: Ctrl-C
-does not reach it. It holds the probe's lock with it, so no other probe takes the directory for stale in between. About 20 ms to start
-and 8 MB, of which most is shared with other Pythons; it never wakes while it waits.
+It waits for the end of a pipe whose other end only the probe holds, and so outlives even `kill -9`.
+It is in a session of its own: Ctrl-C does not reach it. It holds the probe's lock with it, so no
+other probe takes the directory for stale in between. About 20 ms to start and 8 MB, of which most
+is shared with other Pythons; it never wakes while it waits.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ remove(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]))
 
 
 class Janitor:
-    """Starts watching at once. `parent` and `place` are open directories; `owner` is the open file with the lock."""
+    """Starts watching at once. `parent` and `place` are open directories; `owner` is the open file
+    with the lock."""
 
     def __init__(self, parent: int, name: str, place: int, owner: int) -> None:
         program = inspect.getsource(removal) + _MAIN
@@ -51,7 +53,8 @@ class Janitor:
             raise OSError(0, "the helper process that would remove the files did not start")
 
     def close(self) -> None:
-        """It looks once more, and ends. To be called when the directory is removed already, or should be."""
+        """It looks once more, and ends. To be called when the directory is removed already, or
+        should be."""
         _pipe(self._process.stdin).close()
         try:
             self._process.wait(_WAIT_S)

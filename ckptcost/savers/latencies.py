@@ -1,6 +1,7 @@
 """How long requests took, any number of them in the same few kilobytes.
 
-A histogram whose bins grow by 2 %: quantiles are right within 1 %; count, mean and maximum are exact.
+A histogram whose bins grow by 2 %: quantiles are right within 1 %; count, mean and maximum are
+exact.
 """
 
 from __future__ import annotations

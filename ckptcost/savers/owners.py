@@ -1,7 +1,9 @@
-"""Whose is a probe's directory: a lock on a file in it tells whether its probe lives; a dead one's files go when the next probe comes.
+"""Whose is a probe's directory: a lock on a file in it tells whether its probe lives; a dead one's
+files go when the next probe comes.
 
-The lock is the kernel's (`flock`), so it goes with its holder. It says nothing about other nodes: some shared file systems lock only within
-a node. So the file also names host and boot, and what another node's probe made is left alone and named.
+The lock is the kernel's (`flock`), so it goes with its holder. It says nothing about other nodes:
+some shared file systems lock only within a node. So the file also names host and boot, and what
+another node's probe made is left alone and named.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ def _boot(path: Path = Path("/proc/sys/kernel/random/boot_id")) -> str:
 
 
 def take(place: int) -> int | None:
-    """Make the file and lock it; the open file. None where another probe, which swept, was quicker: begin anew."""
+    """Make the file and lock it; the open file. None where another probe, which swept, was quicker:
+    begin anew."""
     fd = os.open(
         OWNER,
         os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
@@ -61,7 +64,8 @@ def _lock(fd: int) -> bool | None:
 
 
 def sweep(parent: int) -> list[str]:
-    """Remove what dead probes left in the directory `parent`. What was removed, and what was left and why, in sentences."""
+    """Remove what dead probes left in the directory `parent`. What was removed, and what was left
+    and why, in sentences."""
     said = []
     for name in sorted(os.listdir(parent)):
         if not _NAME.fullmatch(name):
@@ -98,7 +102,8 @@ def _judge(parent: int, name: str, place: int) -> list[str]:
         if mine is None or (host and host != os.uname().nodename and boot != _boot()):
             where = f"of {host}" if host else "of an unknown host"
             return [
-                f"{name} is of a probe {where}, of which it cannot be told here whether it still runs. If not, remove it by hand"
+                f"{name} is of a probe {where}, of which it cannot be told here whether it still"
+                " runs. If not, remove it by hand"
             ]
         return _gone(name, remove(parent, name, place))
     finally:

@@ -1,10 +1,12 @@
 """The directory that a probe makes for itself in a directory of the user's, and the saves in it.
 
-DIR is opened once; from then on everything happens relative to open directories, so nobody who renames a path or puts a link in it can lead
-us elsewhere. `.ckptcost-probe-<random>/` is for its owner only; in it `save-N.part/` becomes `save-N/` when it is complete.
+DIR is opened once; from then on everything happens relative to open directories, so nobody who
+renames a path or puts a link in it can lead us elsewhere. `.ckptcost-probe-<random>/` is for its
+owner only; in it `save-N.part/` becomes `save-N/` when it is complete.
 
-Space is asked for one save at a time: who drives an engine removes the last save before the next begins, outside of what is timed. A
-training job keeps the old one until the new one is safe; a probe's content is worth nothing, and half the space is worth a lot.
+Space is asked for one save at a time: who drives an engine removes the last save before the next
+begins, outside of what is timed. A training job keeps the old one until the new one is safe; a
+probe's content is worth nothing, and half the space is worth a lot.
 """
 
 from __future__ import annotations
@@ -53,7 +55,8 @@ def plain(name: str) -> str:
 
 
 class Save:
-    """A directory `save-N`, open. `path` leads to it for libraries that want a path; it holds in this process and what it forks."""
+    """A directory `save-N`, open. `path` leads to it for libraries that want a path; it holds in
+    this process and what it forks."""
 
     def __init__(self, place: Place, number: int, name: str) -> None:
         self.number, self._name, self._place = number, name, place
@@ -65,7 +68,8 @@ class Save:
         return Path(f"/proc/self/fd/{self.fd}")
 
     def create(self, name: str, flags: int = os.O_RDWR) -> int:
-        """A new file; `flags` says how it is opened (os.O_WRONLY | os.O_DIRECT ...). The open file."""
+        """A new file; `flags` says how it is opened (os.O_WRONLY | os.O_DIRECT ...). The open
+        file."""
         return os.open(
             plain(name),
             flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
@@ -86,8 +90,9 @@ class Save:
                 os.close(fd)
 
     def commit(self) -> None:
-        """The last step, as of a training job that lets nobody see half a checkpoint: fsync of the directory, its final name, fsync of the
-        directory above. When it returns, all is durable whose files were synced."""
+        """The last step, as of a training job that lets nobody see half a checkpoint: fsync of the
+        directory, its final name, fsync of the directory above. When it returns, all is durable
+        whose files were synced."""
         os.fsync(self.fd)
         final = f"save-{self.number}"
         os.rename(self._name, final, src_dir_fd=self._place.fd, dst_dir_fd=self._place.fd)
@@ -96,11 +101,12 @@ class Save:
 
 
 class Place:
-    """To be used in a `with`: whatever happens in it, the directory and all in it is gone afterwards."""
+    """To be used in a `with`: whatever happens in it, the directory and all in it is gone
+    afterwards."""
 
     def __init__(self, directory: Path | str, size_bytes: int = 0) -> None:
-        """`size_bytes` is the size of one save. Raises InputError where there is no such directory, OutputError where it cannot be
-        written to or is too full."""
+        """`size_bytes` is the size of one save. Raises InputError where there is no such directory,
+        OutputError where it cannot be written to or is too full."""
         self.shown = str(directory)
         self.notes: list[str] = []
         """what was found and removed, or left and why"""
@@ -152,11 +158,13 @@ class Place:
             self._janitor = Janitor(self._parent, self.name, self.fd, self._owner)
         except OSError as error:
             self.notes.append(
-                f"if this process is killed its files stay until the next probe there, since {error.strerror or error}"
+                "if this process is killed its files stay until the next probe there, since"
+                f" {error.strerror or error}"
             )
 
     def check_room(self, size_bytes: int) -> None:
-        """Raises OutputError where a save of that size does not fit, with a margin. Quotas show only when they are hit."""
+        """Raises OutputError where a save of that size does not fit, with a margin. Quotas show
+        only when they are hit."""
         found = os.fstatvfs(self._parent)
         whole, free = found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize
         if not whole:  # some network and user-space file systems do not say
@@ -164,14 +172,15 @@ class Place:
         room = free - margin_bytes(whole)
         if size_bytes > room:
             raise OutputError(
-                f"{self.shown}: a checkpoint of {_gb(size_bytes)} does not fit: {_gb(free)} are free, of which {_gb(free - max(room, 0))} "
-                "are left alone. Give a smaller size, or another directory"
+                f"{self.shown}: a checkpoint of {_gb(size_bytes)} does not fit: {_gb(free)} are"
+                f" free, of which {_gb(free - max(room, 0))} are left alone. Give a smaller size,"
+                " or another directory"
             )
 
     @contextmanager
     def saving(self, number: int, size_bytes: int) -> Iterator[Save]:
-        """Checkpoint `number` while it is written. If the block raises anything, Ctrl-C too, nothing of it is left; an OSError becomes
-        OutputError. The block ends with `commit()`."""
+        """Checkpoint `number` while it is written. If the block raises anything, Ctrl-C too,
+        nothing of it is left; an OSError becomes OutputError. The block ends with `commit()`."""
         self.check_room(size_bytes)
         part = f"save-{number}.part"
         try:
@@ -203,7 +212,8 @@ class Place:
             raise refused(error, f"{self.shown}: load of save {number}") from error
 
     def remove(self, number: int) -> None:
-        """Take checkpoint `number` away, and wait until the file system has taken note, so that this does not fall into the next save."""
+        """Take checkpoint `number` away, and wait until the file system has taken note, so that
+        this does not fall into the next save."""
         left = remove_save(self.fd, f"save-{number}")
         if left:
             raise OutputError(
@@ -225,7 +235,8 @@ class Place:
                     left = self._remove_again(left)
                 if left:
                     self.notes.append(
-                        f"{self.shown}/{self.name} could not be removed whole: {'; '.join(left[:5])}"
+                        f"{self.shown}/{self.name} could not be removed whole:"
+                        f" {'; '.join(left[:5])}"
                     )
             elif self.name:
                 with suppress(OSError):
@@ -239,7 +250,8 @@ class Place:
             self.fd = self._owner = self._parent = -1
 
     def _remove_again(self, left: list[str]) -> list[str]:
-        """A file system in user space keeps a removed file under a hidden name until whoever has it open lets go: the lock's too."""
+        """A file system in user space keeps a removed file under a hidden name until whoever has it
+        open lets go: the lock's too."""
         if self._janitor is not None:
             self._janitor.close()
             self._janitor = None

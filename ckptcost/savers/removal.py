@@ -1,6 +1,8 @@
-"""Removes the directory of a probe: only what a probe makes, through open directories, no link ever followed.
+"""Removes the directory of a probe: only what a probe makes, through open directories, no link ever
+followed.
 
-This text is also the whole program of the janitor, so it imports nothing of the package and nothing slow to load.
+This text is also the whole program of the janitor, so it imports nothing of the package and nothing
+slow to load.
 """
 
 import errno
@@ -21,9 +23,12 @@ def is_save(name: str) -> bool:
 
 
 def remove(parent: int, name: str, place: int) -> list[str]:
-    """Empty the directory `place`, open, and take it out of the directory `parent`, where it is `name`. What stays, and why.
+    """Empty the directory `place`, open, and take it out of the directory `parent`, where it is
+    `name`. What stays, and why.
 
-    A probe makes `owner`, and directories `save-N` with plain files in them. Anything else is somebody else's, and stays."""
+    A probe makes `owner`, and directories `save-N` with plain files in them. Anything else is
+    somebody else's, and stays.
+    """
     left: list[str] = []
     for entry in _names(place, left):
         if is_save(entry):
@@ -74,7 +79,8 @@ def _names(directory: int, left: list[str]) -> list[str]:
 
 
 def _unlink(directory: int, name: str, left: list[str]) -> None:
-    """A plain file of ours. Were a link put there this moment, the link would go and never what it points at."""
+    """A plain file of ours. Were a link put there this moment, the link would go and never what it
+    points at."""
     try:
         found = os.stat(name, dir_fd=directory, follow_symlinks=False)
         if not stat.S_ISREG(found.st_mode):

@@ -1,4 +1,5 @@
-"""safetensors: each file is a header and the tensors behind each other. It is written to a temporary name, renamed and not synced."""
+"""safetensors: each file is a header and the tensors behind each other. It is written to a
+temporary name, renamed and not synced."""
 
 from __future__ import annotations
 
@@ -9,11 +10,15 @@ from ckptcost.savers.torch_state import Tensor, bytes_of, library
 
 
 class Safetensors(OneCallSaver):
-    """Loading maps the file and reads nothing yet, so a load here includes the copy of every tensor to where training has it."""
+    """Loading maps the file and reads nothing yet, so a load here includes the copy of every tensor
+    to where training has it."""
 
     name = "safetensors"
     call = "safetensors.torch.save_file"
-    note = "save_file writes to a temporary name, renames it and does not sync: this program syncs each file afterwards"
+    note = (
+        "save_file writes to a temporary name, renames it and does not sync: this program syncs"
+        " each file afterwards"
+    )
 
     def __init__(self) -> None:
         super().__init__()

@@ -8,7 +8,8 @@ from ckptcost.errors import InputError
 from ckptcost.savers.base import FileShape, Kind, Shape
 
 WEIGHTS_FRACTION = 2 / 14
-"""mixed precision with Adam: 2 bytes of a parameter are weights, 12 are the optimizer's: master weights and two moments in float32"""
+"""mixed precision with Adam: 2 bytes of a parameter are weights, 12 are the optimizer's: master
+weights and two moments in float32"""
 METADATA_BYTES = 64 << 10
 """of rank 0: what lies where, the step, the random states"""
 
@@ -21,10 +22,12 @@ def shape_of(
     weights_fraction: float = WEIGHTS_FRACTION,
     straggler: float = 1.0,
 ) -> Shape:
-    """Each rank writes a shard of the weights and one of the optimizer, rank 0 a small file besides; the sizes sum to `size_bytes` exactly.
+    """Each rank writes a shard of the weights and one of the optimizer, rank 0 a small file
+    besides; the sizes sum to `size_bytes` exactly.
 
-    `files` asks for so many shards in all, with as many of each rank, the weights first. The last rank has `straggler` times the bytes of
-    any other: in real jobs the embedding or the expert that fits nowhere.
+    `files` asks for so many shards in all, with as many of each rank, the weights first. The last
+    rank has `straggler` times the bytes of any other: in real jobs the embedding or the expert that
+    fits nowhere.
     """
     if ranks < 1 or ranks > 4096:
         raise InputError(f"{ranks} ranks", remedy="give 1 to 4096")
@@ -66,7 +69,8 @@ def shape_of(
 
 
 def _weights_files(each: int, fraction: float) -> int:
-    """Of a rank's files, those with weights: at least one of each kind where there is room for both."""
+    """Of a rank's files, those with weights: at least one of each kind where there is room for
+    both."""
     if fraction in (0.0, 1.0) or each == 1:
         return each * (fraction > 0.0)
     return min(max(round(each * fraction), 1), each - 1)

@@ -1,7 +1,8 @@
-"""PyTorch's distributed checkpointing (DCP), in one process: each rank is a writer thread with a file, and an index comes last.
+"""PyTorch's distributed checkpointing (DCP), in one process: each rank is a writer thread with a
+file, and an index comes last.
 
-DCP syncs its data files. It asks for the sync of the index before the index leaves Python's buffer (seen in 2.13), and syncs no directory,
-so both are done here before a save counts as durable.
+DCP syncs its data files. It asks for the sync of the index before the index leaves Python's buffer
+(seen in 2.13), and syncs no directory, so both are done here before a save counts as durable.
 """
 
 from __future__ import annotations
@@ -25,8 +26,14 @@ _DCP = "torch.distributed.checkpoint"
 _ALONE = "torch.distributed is (disabled|unavailable)"
 """a warning; one process is what is meant, and not every version takes `no_dist` in every call"""
 _NOTES = (
-    "DCP syncs its data files itself, so `returned` includes that; fsync_s is only what this program syncs after it",
-    "ranks are threads of one process; between processes DCP also exchanges its plan, which is not measured here",
+    (
+        "DCP syncs its data files itself, so `returned` includes that; fsync_s is only what this"
+        " program syncs after it"
+    ),
+    (
+        "ranks are threads of one process; between processes DCP also exchanges its plan, which is"
+        " not measured here"
+    ),
 )
 
 
@@ -169,7 +176,8 @@ class TorchDcp(Saver):
     def _told(
         self, save: Save, doing: str, settings: Settings, size_bytes: int | None = None
     ) -> Iterator[None]:
-        """DCP's errors in our words; it wraps whatever happens in an exception that is no Exception."""
+        """DCP's errors in our words; it wraps whatever happens in an exception that is no
+        Exception."""
         try:
             yield
         except OSError:
@@ -187,12 +195,16 @@ def _check(settings: Settings) -> None:
 
 
 class TorchDcpAsync(TorchDcp):
-    """dcp.async_save: training waits for a copy in memory, and a thread writes it. One process needs no process group for that."""
+    """dcp.async_save: training waits for a copy in memory, and a thread writes it. One process
+    needs no process group for that."""
 
     name = "torch_dcp_async"
     _notes = (
         *_NOTES,
-        "nothing trains while the thread writes; in a job both want the processor, the memory and the interpreter",
+        (
+            "nothing trains while the thread writes; in a job both want the processor, the memory"
+            " and the interpreter"
+        ),
     )
 
     def _write(

@@ -1,7 +1,8 @@
-"""Engines with a library that writes one file in one call: each rank is a thread, which writes its files one after the other.
+"""Engines with a library that writes one file in one call: each rank is a thread, which writes its
+files one after the other.
 
-The library hands the bytes to the page cache and returns; the fsync of each file comes after all have returned, as a training job that
-cares would do it.
+The library hands the bytes to the page cache and returns; the fsync of each file comes after all
+have returned, as a training job that cares would do it.
 """
 
 from __future__ import annotations
@@ -166,7 +167,8 @@ class OneCallSaver(Saver):
 
 
 def _moved(settings: Settings, file: FileShape) -> None:
-    """One file more, which is as often as a library that writes one in one call can be asked to stop."""
+    """One file more, which is as often as a library that writes one in one call can be asked to
+    stop."""
     if settings.control is not None:
         settings.control.check()
         settings.control.moved(file.size_bytes)
@@ -192,7 +194,8 @@ def _by_ranks(
 
 
 def cut_short(save: Save) -> None:
-    """When it has to end early: an fsync would go on until all that is dirty is written, unless there is nothing left to write."""
+    """When it has to end early: an fsync would go on until all that is dirty is written, unless
+    there is nothing left to write."""
     for name in os.listdir(save.fd):
         try:
             fd = save.open(name, os.O_WRONLY)

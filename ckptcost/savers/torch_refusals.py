@@ -1,4 +1,5 @@
-"""What a storage refused a library, found in what the library raises: PyTorch and safetensors keep errno to themselves."""
+"""What a storage refused a library, found in what the library raises: PyTorch and safetensors keep
+errno to themselves."""
 
 from __future__ import annotations
 
@@ -17,8 +18,10 @@ _TRIAL_BYTES = 1 << 20
 def refusal(
     error: BaseException, save: Save, doing: str, size_bytes: int | None = None
 ) -> OSError | OutputError | KeyboardInterrupt:
-    """The error of the system behind it; where none is found and a write of so many bytes failed, a trial write, which ends a file of that
-    size, asks the storage again; else the library's own words. Ctrl-C stays Ctrl-C, which the libraries wrap as an error of their own."""
+    """The error of the system behind it; where none is found and a write of so many bytes failed, a
+    trial write, which ends a file of that size, asks the storage again; else the library's own
+    words. Ctrl-C stays Ctrl-C, which the libraries wrap as an error of their own.
+    """
     if interrupted(error):
         return KeyboardInterrupt()
     for behind in _chain(error):
@@ -58,7 +61,8 @@ def interrupted(error: BaseException) -> bool:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """It, what it wraps (`failures` of a CheckpointException: by rank, with the stack), and what it came from."""
+    """It, what it wraps (`failures` of a CheckpointException: by rank, with the stack), and what it
+    came from."""
     waiting, seen = [error], set()
     while waiting:
         this = waiting.pop(0)

@@ -1,4 +1,5 @@
-"""torch.save of each file: what most training scripts do. It is not synced, and not renamed into place."""
+"""torch.save of each file: what most training scripts do. It is not synced, and not renamed into
+place."""
 
 from __future__ import annotations
 
@@ -7,11 +8,15 @@ from ckptcost.savers.torch_state import Tensor, library
 
 
 class TorchSave(OneCallSaver):
-    """A zip archive with a record for each tensor and a CRC32 of each, which takes a good part of the time on fast storage."""
+    """A zip archive with a record for each tensor and a CRC32 of each, which takes a good part of
+    the time on fast storage."""
 
     name = "torch_save"
     call = "torch.save"
-    note = "torch.save does not sync: training would go on at `returned`, and this program syncs each file afterwards"
+    note = (
+        "torch.save does not sync: training would go on at `returned`, and this program syncs each"
+        " file afterwards"
+    )
 
     def _write(self, tensors: dict[str, Tensor], path: str) -> None:
         library("torch").save(tensors, path)

@@ -1,6 +1,8 @@
-"""A training state in PyTorch's tensors, shaped as a checkpoint: what the PyTorch engines save, and compare with what they read.
+"""A training state in PyTorch's tensors, shaped as a checkpoint: what the PyTorch engines save, and
+compare with what they read.
 
-Memory holds all of it, as in training; some engines need it twice (a load, a copy to write in the background).
+Memory holds all of it, as in training; some engines need it twice (a load, a copy to write in the
+background).
 """
 
 from __future__ import annotations
@@ -64,14 +66,16 @@ def parts_of(file: FileShape) -> Iterator[Part]:
 
 
 def bytes_of(tensor: Tensor) -> Bytes:
-    """Its memory. Numbers would not do: among random ones are NaN, which equal nothing, and numpy has no bfloat16."""
+    """Its memory. Numbers would not do: among random ones are NaN, which equal nothing, and numpy
+    has no bfloat16."""
     torch = library("torch")
     found: Bytes = tensor.reshape(-1).view(torch.uint8).numpy()
     return found
 
 
 class State:
-    """The tensors of each file. The memory is taken once for a shape, and filled anew for each save, outside of what is timed."""
+    """The tensors of each file. The memory is taken once for a shape, and filled anew for each
+    save, outside of what is timed."""
 
     def __init__(self) -> None:
         self._shape: Shape | None = None
@@ -103,9 +107,11 @@ class State:
         for file in shape.files:
             memory = self._memory[file.name] = np.zeros(-(-file.size_bytes // 8) * 8, np.uint8)
             self.tensors[file.name] = {
-                part.key: torch.from_numpy(
-                    memory[part.offset : part.offset + part.size_bytes]
-                ).view(getattr(torch, part.dtype))
+                part.key: (
+                    torch.from_numpy(memory[part.offset : part.offset + part.size_bytes]).view(
+                        getattr(torch, part.dtype)
+                    )
+                )
                 for part in parts_of(file)
             }
         self._shape = shape
@@ -122,7 +128,8 @@ def fits(tensors: dict[str, Tensor], file: FileShape, where: str) -> None:
         ):
             what = "is missing" if tensor is None else f"is {tensor.nbytes} bytes of {tensor.dtype}"
             raise OutputError(
-                f"{where}: {file.name}: read back wrongly: tensor {part.key} at offset {part.offset} {what}"
+                f"{where}: {file.name}: read back wrongly: tensor {part.key} at offset"
+                f" {part.offset} {what}"
             )
 
 
@@ -138,6 +145,7 @@ def _check_memory(needed_bytes: int, meminfo: Path = Path("/proc/meminfo")) -> N
     free_bytes = int(found[1]) * 1024 if found else needed_bytes
     if needed_bytes > free_bytes:
         raise InputError(
-            f"a state and its copy, {needed_bytes / 1e9:.3g} GB, do not fit in memory, of which {free_bytes / 1e9:.3g} GB are free",
+            f"a state and its copy, {needed_bytes / 1e9:.3g} GB, do not fit in memory, of which"
+            f" {free_bytes / 1e9:.3g} GB are free",
             remedy="give a smaller size, or take direct or posix, which hold a few blocks only",
         )

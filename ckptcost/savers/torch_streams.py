@@ -1,7 +1,9 @@
-"""The files that writer threads of distributed checkpointing have open: when each was complete, what went wrong, and that none is left.
+"""The files that writer threads of distributed checkpointing have open: when each was complete,
+what went wrong, and that none is left.
 
-A thread of DCP's that fails ends with a traceback, and the save succeeds without its tensors; one that still writes when Ctrl-C has ended
-the save would write through a path that means nothing any more. So every file is opened through here.
+A thread of DCP's that fails ends with a traceback, and the save succeeds without its tensors; one
+that still writes when Ctrl-C has ended the save would write through a path that means nothing any
+more. So every file is opened through here.
 """
 
 from __future__ import annotations
@@ -32,8 +34,8 @@ class Streams:
 
     @contextmanager
     def one(self, name: str, file: AbstractContextManager[Any]) -> Iterator[Any]:
-        """An error while it is written is kept for who drives the save, and does not go on into the thread; Ctrl-C does, however it is
-        wrapped."""
+        """An error while it is written is kept for who drives the save, and does not go on into the
+        thread; Ctrl-C does, however it is wrapped."""
         with self._idle:
             if self.closed:
                 raise SystemExit  # which ends a thread without a word
@@ -60,7 +62,8 @@ class Streams:
             yield _Stoppable(stream, self)
 
     def close(self) -> None:
-        """No file is opened from now on, those that are open take no more, and then none is. Ctrl-C waits until then."""
+        """No file is opened from now on, those that are open take no more, and then none is. Ctrl-C
+        waits until then."""
         interrupt: KeyboardInterrupt | None = None
         while True:
             try:

@@ -81,7 +81,8 @@ class CkptcostApp(Modes):
         self.call_after_refresh(self._painted)
 
     def _painted(self) -> None:
-        """After the first frame, which nothing else holds up: see `cli.screen_` for the collector."""
+        """After the first frame, which nothing else holds up: see `cli.screen_` for the
+        collector."""
         if not gc.isenabled():
             gc.freeze()
             gc.enable()
@@ -89,8 +90,8 @@ class CkptcostApp(Modes):
             self._look_at_the_machine()
 
     def refresh_css(self, animate: bool = True) -> None:
-        """Before there is a screen, a theme is colours and nothing else: the first widgets bring the style sheets to be read with them, and
-        now they would be read twice."""
+        """Before there is a screen, a theme is colours and nothing else: the first widgets bring
+        the style sheets to be read with them, and now they would be read twice."""
         if self.screen_stack:
             super().refresh_css(animate)
         else:
@@ -103,7 +104,8 @@ class CkptcostApp(Modes):
         self.remembered = self.remembered._replace(welcomed=True)
         self.push_screen(
             Welcome(
-                f"The screen remembers in {state.home()}; recordings go to {runs_home()}. Nothing is sent anywhere."
+                f"The screen remembers in {state.home()}; recordings go to {runs_home()}. Nothing"
+                " is sent anywhere."
             ),
             self._on,
         )
@@ -155,7 +157,8 @@ class CkptcostApp(Modes):
         self.push_screen(Defect(error))
 
     async def run_action(self, *words: Any, **more: Any) -> bool:
-        """Whatever a key asks for: what is wrong with a file or a figure is said, and the application goes on."""
+        """Whatever a key asks for: what is wrong with a file or a figure is said, and the
+        application goes on."""
         try:
             return await super().run_action(*words, **more)
         except (CkptcostError, OSError) as error:
@@ -181,7 +184,8 @@ class CkptcostApp(Modes):
         self.notify(f"Theme: {self.theme}", timeout=2)
 
     def action_leave(self) -> None:
-        """Out of a field, back from a panel that fills the screen, back from a screen that lies over a mode's own."""
+        """Out of a field, back from a panel that fills the screen, back from a screen that lies
+        over a mode's own."""
         if self.screen.maximized is not None:
             self.screen.minimize()
         elif isinstance(self.focused, Input):

@@ -1,4 +1,5 @@
-"""Copying. A terminal may or may not take what it is sent, and never says; so the text is kept in a file as well."""
+"""Copying. A terminal may or may not take what it is sent, and never says; so the text is kept in a
+file as well."""
 
 from __future__ import annotations
 

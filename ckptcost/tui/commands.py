@@ -1,4 +1,5 @@
-"""What can be done, once: keys, the line at the bottom, the palette and the help are all made from these."""
+"""What can be done, once: keys, the line at the bottom, the palette and the help are all made from
+these."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Going: what is still being recorded or written is asked about, what is to be remembered is written down."""
+"""Going: what is still being recorded or written is asked about, what is to be remembered is
+written down."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ from ckptcost.tui.screens.base import ModeScreen
 TERMINAL_S = 5.0
 """how often to look whether the terminal is still there"""
 GONE_S = 5.0
-"""so long after everything was given up; then nothing waits for a terminal that takes no more letters"""
+"""so long after everything was given up; then nothing waits for a terminal that takes no more
+letters"""
 
 
 def busy(app: App[Any]) -> list[str]:
@@ -61,7 +63,8 @@ def go(app: App[Any]) -> None:
 
 
 def end_with_the_terminal(app: App[Any]) -> None:
-    """A closed window or a kill ends what is under way in order; an application whose terminal is gone would wait or spin for ever."""
+    """A closed window or a kill ends what is under way in order; an application whose terminal is
+    gone would wait or spin for ever."""
     if app.is_headless:
         return
     loop = asyncio.get_running_loop()

@@ -1,4 +1,5 @@
-"""The modes: the screen of each is built when it is first gone to, and a run is handed from one to another."""
+"""The modes: the screen of each is built when it is first gone to, and a run is handed from one to
+another."""
 
 from __future__ import annotations
 
@@ -24,12 +25,14 @@ SCREENS = {
     "report": ("report", "ReportScreen"),
     "doctor": ("doctor", "DoctorScreen"),
 }
-"""by mode, the module of its screen and its class; a module is read when its mode is gone to, so that the start is quick"""
+"""by mode, the module of its screen and its class; a module is read when its mode is gone to, so
+that the start is quick"""
 
 
 def built(module: str, name: str) -> Screen[Any]:
     screen: Screen[Any] = getattr(import_module(f"ckptcost.tui.screens.{module}"), name)()
-    # its style sheets are still to be read, with the colours of now; or else everybody's would be read anew, as after a change of theme
+    # its style sheets are still to be read, with the colours of now; or else everybody's would be
+    # read anew, as after a change of theme
     screen._css_update_count = screen.app._css_update_count
     return screen
 

@@ -1,4 +1,5 @@
-"""The palette's entries: what can be done on this screen first, then everywhere, each with its key at the end."""
+"""The palette's entries: what can be done on this screen first, then everywhere, each with its key
+at the end."""
 
 from __future__ import annotations
 

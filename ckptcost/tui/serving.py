@@ -1,8 +1,9 @@
-"""The same screen in a browser, for this machine and for whoever has the address: it can start programs, so strangers must not reach it.
+"""The same screen in a browser, for this machine and for whoever has the address: it can start
+programs, so strangers must not reach it.
 
-The server listens on 127.0.0.1 only. A page of another site, opened in the same browser, could still speak to it, and so could another
-user of the machine; so every request must name this host and carry the secret of the address that was printed, and the page may load
-nothing from elsewhere.
+The server listens on 127.0.0.1 only. A page of another site, opened in the same browser, could
+still speak to it, and so could another user of the machine; so every request must name this host
+and carry the secret of the address that was printed, and the page may load nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -22,8 +23,9 @@ from ckptcost.interpreter import python
 HOST = "127.0.0.1"
 COOKIE = "ckptcost"
 POLICY = (
-    "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; font-src 'self' data:; img-src 'self' data:; "
-    "connect-src 'self' {socket}; frame-ancestors 'none'; base-uri 'none'; form-action 'none'"
+    "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline';"
+    " font-src 'self' data:; img-src 'self' data:; connect-src 'self' {socket}; frame-ancestors"
+    " 'none'; base-uri 'none'; form-action 'none'"
 )
 """what the page may load: its own files and its own socket"""
 

@@ -1,4 +1,5 @@
-"""What the screen remembers from one start to the next. A file that cannot be read is left alone and told once."""
+"""What the screen remembers from one start to the next. A file that cannot be read is left alone
+and told once."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def load(folder: Path | None = None) -> Remembered:
 
 
 def _checked(raw: dict[str, Any]) -> Remembered:
-    """Only what has the right shape: a newer version may remember more, an editor may have been at it."""
+    """Only what has the right shape: a newer version may remember more, an editor may have been at
+    it."""
 
     def text(key: str, otherwise: str) -> str:
         return raw[key] if isinstance(raw.get(key), str) else otherwise
@@ -88,5 +90,6 @@ def save(remembered: Remembered, folder: Path | None = None) -> None:
         part.replace(folder / "screen.json")
     except OSError as error:
         raise OutputError(
-            f"{folder}: what the screen should remember could not be written ({error.strerror or error})"
+            f"{folder}: what the screen should remember could not be written"
+            f" ({error.strerror or error})"
         ) from None

@@ -1,4 +1,5 @@
-"""Colours, which carry meaning only: good, warning, bad, a checkpoint's shade, and series that stay apart for colour-blind eyes."""
+"""Colours, which carry meaning only: good, warning, bad, a checkpoint's shade, and series that stay
+apart for colour-blind eyes."""
 
 from __future__ import annotations
 
@@ -103,5 +104,6 @@ DEFAULT = THEMES[0].name
 
 
 def theme_for(name: str, no_color: bool) -> str:
-    """The theme to begin with; without colours one that survives without them, whatever was remembered."""
+    """The theme to begin with; without colours one that survives without them, whatever was
+    remembered."""
     return name if name in {theme.name for theme in THEMES} and not no_color else DEFAULT

@@ -1,1 +1,2 @@
-"""What each screen shows, as data: asked of the same jobs as the commands, put into words by `present`. No screen toolkit here."""
+"""What each screen shows, as data: asked of the same jobs as the commands, put into words by
+`present`. No screen toolkit here."""

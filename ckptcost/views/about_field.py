@@ -1,4 +1,5 @@
-"""What is known of one field: its value and range, what that rests on, who said it, and what may be written there."""
+"""What is known of one field: its value and range, what that rests on, who said it, and what may be
+written there."""
 
 from __future__ import annotations
 
@@ -30,8 +31,12 @@ _WORDS = {
     "second_tier.id": "where every n-th save also goes",
     "cluster.id": "the machines of the job, an entry of the catalogue",
     "cluster.accelerator": "the GPU in the nodes, an entry of the catalogue",
-    "cluster.price_includes_electricity": "whether the price of a GPU-hour contains its power and cooling",
-    "policy.mode": "sync: training waits until a save is written; async: it goes on while a copy drains",
+    "cluster.price_includes_electricity": (
+        "whether the price of a GPU-hour contains its power and cooling"
+    ),
+    "policy.mode": (
+        "sync: training waits until a save is written; async: it goes on while a copy drains"
+    ),
     "policy.when_busy": "a save is due while another drains: wait for it, or leave this one out",
     "policy.optimal": "save at the interval with the least time, energy, dollars or carbon",
     "policy.pipelined": "copying, compressing and writing overlap",
@@ -74,7 +79,10 @@ def about_field(desk: Desk, path: str, resolved: Resolved | None = None) -> Line
 def _absent(resolved: Resolved, path: str) -> str:
     section, _, key = path.partition(".")
     if section == "policy" and key in CADENCES:
-        return f"Follows from policy.{resolved.words['policy.cadence']}; give one of {', '.join(CADENCES)} and optimal."
+        return (
+            f"Follows from policy.{resolved.words['policy.cadence']}; give one of"
+            f" {', '.join(CADENCES)} and optimal."
+        )
     if path == "failures.mtbf":
         return "Follows from the rates and the job's size; given, it stands for all of them."
     return (
@@ -178,7 +186,8 @@ _HEADS = {
 
 
 def entries(catalog: Catalog, path: str, marked: tuple[str, ...] = ()) -> Grid:
-    """What a field that names a catalogue entry can be set to, or the words of one that has a few."""
+    """What a field that names a catalogue entry can be set to, or the words of one that has a
+    few."""
     if path not in KINDS:
         return Grid(
             (Head("id", "choice", left=True),),

@@ -1,4 +1,5 @@
-"""Measured beside modelled: a recorded run against the desk's scenario, as `ckptcost compare run:PATH SCENARIO` has it."""
+"""Measured beside modelled: a recorded run against the desk's scenario, as `ckptcost compare
+run:PATH SCENARIO` has it."""
 
 from __future__ import annotations
 
@@ -65,7 +66,10 @@ class AgainstView(NamedTuple):
             if len(self.hosts) > 1
             else ""
         )
-        return f"Run {self.source.short}{several} against {self.study.question.get('scenario') or 'the scenario'}"
+        return (
+            f"Run {self.source.short}{several} against"
+            f" {self.study.question.get('scenario') or 'the scenario'}"
+        )
 
     @property
     def bars(self) -> Bars:
@@ -110,7 +114,8 @@ def _waterfall(table: Table, lines: Table) -> Bars:
 
 
 def settings_of(desk: Desk) -> tuple[str, tuple[str, ...]]:
-    """The scenario's name and the flags over it, the chosen tier among them where it is not the scenario's own."""
+    """The scenario's name and the flags over it, the chosen tier among them where it is not the
+    scenario's own."""
     layers = desk.layers()
     own = str(one_of(desk.catalog, layers).words.get("tier.id", ""))
     tier = desk.tier_chosen()

@@ -1,4 +1,5 @@
-"""Published claims held against each other: the sheets, the verdicts of one, and what is to be said on each."""
+"""Published claims held against each other: the sheets, the verdicts of one, and what is to be said
+on each."""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ def command(name: str) -> str:
 
 
 def opened(catalog: Catalog, name: str) -> Opened:
-    """The audit of a shipped sheet or of a file, or the vocabulary. Raises InputError where the file is wrong."""
+    """The audit of a shipped sheet or of a file, or the vocabulary. Raises InputError where the
+    file is wrong."""
     if name == VOCABULARY:
         return _vocabulary()
     path = str(path_of(name)) if name.startswith("~") else name
@@ -170,7 +172,10 @@ def _of_row(row: dict[str, Any], study: Study, audited: Audited) -> list[Told]:
         apart = f" ({row['apart']})" if row["apart"] else ""
         out.append(
             (
-                f"stated {row['stated']}; the rest gives {row['follows']}: {row['verdict']}{apart}.",
+                (
+                    f"stated {row['stated']}; the rest gives {row['follows']}:"
+                    f" {row['verdict']}{apart}."
+                ),
                 _TONES[row["verdict"]],
             )
         )
@@ -189,7 +194,8 @@ def _of_row(row: dict[str, Any], study: Study, audited: Audited) -> list[Told]:
 
 
 def _beside(row: dict[str, Any], study: Study, audited: Audited) -> list[Told]:
-    """What is said on other quantities of the same claim: they have no row of their own where everything rests on them."""
+    """What is said on other quantities of the same claim: they have no row of their own where
+    everything rests on them."""
     about = {claim.id: claim.about for claim in audited.sheet.claims}
     claim, _, what = row["claim"].partition(".")
     if not what or claim not in about:

@@ -1,4 +1,5 @@
-"""What recorded runs say of the model's figures: now and measured, how they differ, and what would be taken."""
+"""What recorded runs say of the model's figures: now and measured, how they differ, and what would
+be taken."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ _NONE = 5e-5
 _FREE = ("cluster.", "policy.")
 """paths that a tier's file does not hold: a tick decides whether they go onto the desk"""
 _FLAGGED = ("policy.snapshot", "policy.slowdown")
-"""as the next command of `ckptcost calibrate` has them; they mean something for asynchronous saves only"""
+"""as the next command of `ckptcost calibrate` has them; they mean something for asynchronous saves
+only"""
 
 
 class Calibrated(NamedTuple):
@@ -72,7 +74,8 @@ class Calibrated(NamedTuple):
 
     @property
     def usual(self) -> list[str]:
-        """Those that are ticked to begin with: the ones that the next command of `ckptcost calibrate` takes."""
+        """Those that are ticked to begin with: the ones that the next command of `ckptcost
+        calibrate` takes."""
         return [path for path in self.free if path.startswith("cluster.") or path in _FLAGGED]
 
     def named(self, id_: str, title: str = "") -> Calibration:
@@ -97,7 +100,8 @@ def study_for(
 
 
 def parameters(fitted: Calibrated, desk: Desk, ticked: Sequence[str]) -> Grid:
-    """Each figure beside the one that the model has now. A row's key is its path, or its id where the model has no place for it."""
+    """Each figure beside the one that the model has now. A row's key is its path, or its id where
+    the model has no place for it."""
     now = _now(desk)
     told = study_for(fitted).tables[0].rows
     both = sorted(
@@ -212,7 +216,10 @@ def why_not(fitted: Calibrated, key: str) -> str:
     if not parameter.estimate.known:
         return "it is not known, so there is nothing to take"
     if parameter.path.startswith("tier."):
-        return "it is in the tier's file, which is written whole: change it there afterwards, or with an edit of its own"
+        return (
+            "it is in the tier's file, which is written whole: change it there afterwards, or with"
+            " an edit of its own"
+        )
     return (
         "the model has no place for it"
         if not parameter.path
@@ -221,7 +228,8 @@ def why_not(fitted: Calibrated, key: str) -> str:
 
 
 def not_taken(fitted: Calibrated, ticked: Sequence[str], desk: Desk) -> list[str]:
-    """What is measured and still not used, and which of the desk's own changes stand before the tier's figures."""
+    """What is measured and still not used, and which of the desk's own changes stand before the
+    tier's figures."""
     left = [_label(fitted, path) for path in fitted.free if path not in ticked]
     said = [f"Not ticked, so the model keeps its own: {', '.join(left)}."] if left else []
     over = [

@@ -1,4 +1,5 @@
-"""Whether the model, with what was measured in it, now predicts the runs; and what changes for the desk's scenario."""
+"""Whether the model, with what was measured in it, now predicts the runs; and what changes for the
+desk's scenario."""
 
 from __future__ import annotations
 
@@ -49,14 +50,16 @@ _GOOD = 0.1
 
 
 class Checked(NamedTuple):
-    """Whole saves and loads of each run and host, in the mean: measured, and modelled at their size."""
+    """Whole saves and loads of each run and host, in the mean: measured, and modelled at their
+    size."""
 
     grid: Grid
     notes: tuple[str, ...]
 
 
 def check(fitted: Calibrated, base: str, settings: Sequence[str]) -> Checked:
-    """The model against the runs, before and after. It reads the runs once more, so it is work for the background."""
+    """The model against the runs, before and after. It reads the runs once more, so it is work for
+    the background."""
     rows: list[Row] = []
     notes: list[str] = []
     after = [*(each for each in settings if not each.startswith("tier.id=")), f"tier.id={UNNAMED}"]
@@ -135,7 +138,8 @@ def _with_entries(fitted: Calibrated) -> Iterator[Catalog]:
 
 
 def put_on(desk: Desk, id_: str, edits: dict[str, str]) -> Desk:
-    """The desk with the tier beside the others and chosen, and what was ticked as changes of its own. The catalogue is read anew."""
+    """The desk with the tier beside the others and chosen, and what was ticked as changes of its
+    own. The catalogue is read anew."""
     shown = [tier for tier in desk.tiers_shown() if tier and tier != id_]
     with_tier = replace(desk, catalog=Catalog(), tiers=(*shown, id_), chosen=id_)
     for path, text in edits.items():
@@ -181,7 +185,8 @@ def edits_of(fitted: Calibrated, ticked: Sequence[str]) -> dict[str, str]:
 
 
 def effect(fitted: Calibrated, desk: Desk, ticked: Sequence[str]) -> Grid:
-    """The scenario on its chosen tier, and on the calibrated one. Raises CkptcostError where the scenario cannot be computed."""
+    """The scenario on its chosen tier, and on the calibrated one. Raises CkptcostError where the
+    scenario cannot be computed."""
     tier = desk.tier_chosen()
     before = _figures(desk, tier)
     after: dict[str, float] = {}

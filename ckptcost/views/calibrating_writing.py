@@ -1,4 +1,5 @@
-"""Writing a calibration into the user's catalogue, exactly as `ckptcost calibrate --as` does, and taking it back."""
+"""Writing a calibration into the user's catalogue, exactly as `ckptcost calibrate --as` does, and
+taking it back."""
 
 from __future__ import annotations
 
@@ -29,7 +30,10 @@ def refused(fitted: Calibrated, id_: str, title: str = "") -> str:
         checked_name(title)
         checked_id(id_)
         if not fitted.kinds:
-            return "these runs give neither a write rate nor the watts of a GPU: there is nothing to write"
+            return (
+                "these runs give neither a write rate nor the watts of a GPU: there is nothing to"
+                " write"
+            )
         free(id_, fitted.kinds)
     except InputError as error:
         return (
@@ -44,7 +48,8 @@ def refused(fitted: Calibrated, id_: str, title: str = "") -> str:
 
 
 def write(fitted: Calibrated, id_: str, title: str = "") -> Written:
-    """The same files with the same content as the command line's. Raises InputError and OutputError, and then nothing is there."""
+    """The same files with the same content as the command line's. Raises InputError and
+    OutputError, and then nothing is there."""
     if said := refused(fitted, id_, title):
         raise InputError(said)
     named = fitted.named(checked_id(id_), checked_name(title))
@@ -54,7 +59,8 @@ def write(fitted: Calibrated, id_: str, title: str = "") -> Written:
 
 
 def undo(written: Written) -> str:
-    """Remove what was written; what was done, in a sentence. Raises OutputError where somebody changed it meanwhile."""
+    """Remove what was written; what was done, in a sentence. Raises OutputError where somebody
+    changed it meanwhile."""
     for path, text in written.texts:
         try:
             if path.read_text("utf-8") != text:
@@ -72,4 +78,7 @@ def undo(written: Written) -> str:
             raise OutputError(
                 f"{shown(path)}: could not be removed ({error.strerror or error})"
             ) from None
-    return f"{written.id} is taken back: its {' and '.join(written.kinds)} file{'s are' if len(written.kinds) > 1 else ' is'} removed."
+    return (
+        f"{written.id} is taken back: its {' and '.join(written.kinds)}"
+        f" file{'s are' if len(written.kinds) > 1 else ' is'} removed."
+    )

@@ -1,4 +1,5 @@
-"""One recorded save or load: its phases, bytes, joules, prices, what the scenario says of it, and how all of that is known."""
+"""One recorded save or load: its phases, bytes, joules, prices, what the scenario says of it, and
+how all of that is known."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ from ckptcost.views.desk import Desk
 
 
 class Recording:
-    """A run that was read from its files, and its checkpoints. Reading takes a while, all else some milliseconds."""
+    """A run that was read from its files, and its checkpoints. Reading takes a while, all else some
+    milliseconds."""
 
     def __init__(self, run: str, host: str = "", run_id: str = "") -> None:
         """Raises CkptcostError where there is no such run, or no readings in it."""
@@ -87,7 +89,8 @@ class Checkpoint(NamedTuple):
 
 
 def detail(recording: Recording, which: str, desk: Desk, every_domain: bool = False) -> Checkpoint:
-    """Everything about one checkpoint. Raises UnknownName where the run has none of that name or number."""
+    """Everything about one checkpoint. Raises UnknownName where the run has none of that name or
+    number."""
     m, place = recording.seen, recording.place(which)
     window, what, marks = m.windows[place], m.contents[place], recording.marks[place]
     beside = modelled(m, place, desk)
@@ -178,14 +181,15 @@ def _stats(m: Measured, place: int, beside: Modelled) -> tuple[Stat, ...]:
 
 
 def _boundary(m: Measured, place: int, beside: Modelled) -> str:
-    """Joules that are not of the same thing, told apart: energy is of the node until it is safe, prices of what a save holds up."""
+    """Joules that are not of the same thing, told apart: energy is of the node until it is safe,
+    prices of what a save holds up."""
     absolute = m.of_window(m.windows[place].name).absolute
     if not beside.lines_told:
         return ""
     whole = f" ({number(absolute.value)} J)" if absolute.known else ""
     return (
-        f"Energy is of the metered parts until it was safe, at the node{whole}. Cost and CO2e are of {some(beside.lines_told)}, at the "
-        f"facility, PUE {number(beside.pue)}"
+        f"Energy is of the metered parts until it was safe, at the node{whole}. Cost and CO2e are"
+        f" of {some(beside.lines_told)}, at the facility, PUE {number(beside.pue)}"
         + ("." if isnan(beside.energy_j) else f": {number(beside.energy_j)} J.")
     )
 
@@ -202,4 +206,7 @@ def _peak(m: Measured, name: str) -> str:
         return ""
     quickest = max(disks, key=lambda queue: queue.peak_write_bytes_per_s)
     which = f"the quickest of {count(len(disks))} disks" if len(disks) > 1 else "the disk"
-    return f"At its peak, {which} took {rate(quickest.peak_write_bytes_per_s)}, over {duration(quickest.peak_over_s)}."
+    return (
+        f"At its peak, {which} took {rate(quickest.peak_write_bytes_per_s)}, over"
+        f" {duration(quickest.peak_over_s)}."
+    )

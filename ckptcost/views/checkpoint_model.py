@@ -1,4 +1,5 @@
-"""One recorded checkpoint beside what the desk's scenario says of it, on the chosen tier; and its bill under that scenario."""
+"""One recorded checkpoint beside what the desk's scenario says of it, on the chosen tier; and its
+bill under that scenario."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class Modelled(NamedTuple):
 
 
 def modelled(m: Measured, place: int, desk: Desk) -> Modelled:
-    """This one alone against the scenario; `ckptcost compare run:RUN SCENARIO` says the same of the mean of all."""
+    """This one alone against the scenario; `ckptcost compare run:RUN SCENARIO` says the same of the
+    mean of all."""
     from ckptcost.views.against import (
         settings_of,
     )  # which itself shows a run, whose checkpoints are shown here
@@ -107,7 +109,8 @@ def modelled(m: Measured, place: int, desk: Desk) -> Modelled:
 
 
 def compared_by(report: str, beside: Modelled) -> str:
-    """The command that prints prices and the modelled side, of the run that another command reports; empty where there is no model."""
+    """The command that prints prices and the modelled side, of the run that another command
+    reports; empty where there is no model."""
     if beside.problem:
         return ""
     run = shlex.split(report)[-1]
@@ -141,7 +144,7 @@ def _lines(table: Table) -> Grid:
 
 def _prices(desk: Desk, s: Scenario) -> str:
     return (
-        f"Prices of {desk.title}: {quantity(float(s.cluster.usd_per_gpu_s), 'usd_per_gpu_s')}, "
-        f"{quantity(float(s.site.usd_per_j), 'usd_per_j')}, {quantity(float(s.site.kgco2e_per_j), 'kgco2e_per_j')}, "
-        f"PUE {number(float(s.site.pue))}."
+        f"Prices of {desk.title}: {quantity(float(s.cluster.usd_per_gpu_s), 'usd_per_gpu_s')},"
+        f" {quantity(float(s.site.usd_per_j), 'usd_per_j')},"
+        f" {quantity(float(s.site.kgco2e_per_j), 'kgco2e_per_j')}, PUE {number(float(s.site.pue))}."
     )

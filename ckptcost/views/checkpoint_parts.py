@@ -1,4 +1,5 @@
-"""Parts of one checkpoint's picture: its phases on a time line, its instants, its joules by domain."""
+"""Parts of one checkpoint's picture: its phases on a time line, its instants, its joules by
+domain."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ def phases_of(m: Measured, window: Window) -> Bars:
 
 
 def instants_of(m: Measured, window: Window, marks: Sequence[Mark], what: Contents) -> Grid:
-    """Each mark: the last rank's, of begins the first; and what is not known of the return and of safety."""
+    """Each mark: the last rank's, of begins the first; and what is not known of the return and of
+    safety."""
     heads = (
         Head("mark", "mark", left=True),
         Head("after", "after begin"),
@@ -131,7 +133,8 @@ def instants_of(m: Measured, window: Window, marks: Sequence[Mark], what: Conten
 
 
 def energy_of(m: Measured, window: Window, every_domain: bool) -> Grid:
-    """By domain with its range, at the node: no PUE. What is not metered says so; `every_domain` lists each card."""
+    """By domain with its range, at the node: no PUE. What is not metered says so; `every_domain`
+    lists each card."""
     heads = (
         Head("domain", "domain", left=True),
         Head("joules", "J"),

@@ -39,15 +39,25 @@ _COUNTER = {
 }
 """what the reading of a counter says"""
 _ODD = {
-    "DOUBLED": "The mark {about} came more than once; of begin and returned the first counts, of others the last.",
+    "DOUBLED": (
+        "The mark {about} came more than once; of begin and returned the first counts, of others"
+        " the last."
+    ),
     "STRAY": "A mark {about} came before its begin.",
-    "OUT_OF_ORDER": "The mark {about} stands before one that it should follow: their phases are told as one.",
-    "REUSED_WHILE_OPEN": "The same name was used again while it was still being written: which marks belong to which is not certain.",
+    "OUT_OF_ORDER": (
+        "The mark {about} stands before one that it should follow: their phases are told as one."
+    ),
+    "REUSED_WHILE_OPEN": (
+        "The same name was used again while it was still being written: which marks belong to which"
+        " is not certain."
+    ),
     "BEGIN_MISSING": "No mark says when it began ({about}).",
 }
 _POWER = {
     "CONFIRMED": "GPU power confirms that training stood still: it fell by {drop}.",
-    "CONTRADICTED": "GPU power does not fall where training is said to stand still: it may not have stalled.",
+    "CONTRADICTED": (
+        "GPU power does not fall where training is said to stand still: it may not have stalled."
+    ),
 }
 
 
@@ -108,8 +118,10 @@ def notes(
     if window.returned_s is None and window.returned_why:
         said.append(
             (
-                "When training went on is not known: "
-                f"{stall_reason_text(what.returned_why or window.returned_why)}.",
+                (
+                    "When training went on is not known: "
+                    f"{stall_reason_text(what.returned_why or window.returned_why)}."
+                ),
                 "warn",
             )
         )

@@ -1,4 +1,5 @@
-"""The desk: the scenario that all screens work on, as a preset or file with changes over it, exactly as flags of a command would say it."""
+"""The desk: the scenario that all screens work on, as a preset or file with changes over it,
+exactly as flags of a command would say it."""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ Stamp = tuple[tuple[str, int, int], ...]
 
 @dataclass(frozen=True)
 class Desk:
-    """Never changed in place: a screen puts a new one in its stead, and the others see it when they are shown again."""
+    """Never changed in place: a screen puts a new one in its stead, and the others see it when they
+    are shown again."""
 
     catalog: Catalog = field(default_factory=Catalog, compare=False)
     base: str = DEFAULT_SCENARIO
@@ -65,7 +67,8 @@ class Desk:
         return layers_for(self.catalog, self.base, None, self.settings())
 
     def stamp(self) -> Stamp:
-        """The files that the scenario is read from: where one was rewritten, what was computed from it is of the past."""
+        """The files that the scenario is read from: where one was rewritten, what was computed from
+        it is of the past."""
         try:
             files = [_file_of(self.catalog, layer) for layer in layers_of(self.catalog, self.base)]
         except (InputError, OSError):  # what can be read of it will differ once it is mended
@@ -113,7 +116,8 @@ class Desk:
         return Path(self.base).name + (" *" if self.edits else "")
 
     def to_toml(self, beside: Path) -> str:
-        """A scenario file that says only what differs; a base that is a file is named as seen from the folder `beside`."""
+        """A scenario file that says only what differs; a base that is a file is named as seen from
+        the folder `beside`."""
         return _toml(self, beside)
 
 

@@ -1,4 +1,5 @@
-"""What can be measured here: lights for the bar, three lines for the welcome, and every meter with what it says or what would help."""
+"""What can be measured here: lights for the bar, three lines for the welcome, and every meter with
+what it says or what would help."""
 
 from __future__ import annotations
 
@@ -62,12 +63,25 @@ _HEADS = (
     Head("why", "from, or why not", left=True, rank=3),
 )
 _WITHOUT = {
-    "gpu": "Without the GPUs' power, stalls, bytes and rates are measured as ever; their joules are unknown, never 0, and the model "
-    "still reckons them from the catalogue's watts.",
-    "cpu": "Without the processors' counter, host joules are unknown and every sum says that it leaves them out.",
-    "dram": "Without a counter of memory, its joules are unknown; a meter of the whole node contains them.",
-    "storage": "Without disk counters, saves are still timed and their bytes counted by the files themselves.",
-    "node": "Without a meter of the node, what no part meters (fans, supplies, boards) is not known.",
+    "gpu": (
+        "Without the GPUs' power, stalls, bytes and rates are measured as ever; their joules are"
+        " unknown, never 0, and the model still reckons them from the catalogue's watts."
+    ),
+    "cpu": (
+        "Without the processors' counter, host joules are unknown and every sum says that it leaves"
+        " them out."
+    ),
+    "dram": (
+        "Without a counter of memory, its joules are unknown; a meter of the whole node contains"
+        " them."
+    ),
+    "storage": (
+        "Without disk counters, saves are still timed and their bytes counted by the files"
+        " themselves."
+    ),
+    "node": (
+        "Without a meter of the node, what no part meters (fans, supplies, boards) is not known."
+    ),
 }
 
 
@@ -101,7 +115,8 @@ def three_lines(study: Study, plain: bool = False) -> tuple[str, str, str]:
 
 
 def overview(study: Study, plain: bool = False) -> list[tuple[str, Tone]]:
-    """A line for each kind, what works without what is missing, and what the asking cost. What is bad gets its mark where it is shown."""
+    """A line for each kind, what works without what is missing, and what the asking cost. What is
+    bad gets its mark where it is shown."""
     kinds = kinds_of(study)
     lines: list[tuple[str, Tone]] = []
     for one in kinds:
@@ -196,9 +211,11 @@ def detail(study: Study, key: str) -> list[tuple[str, Tone]]:
     )
     facts = [
         f"renewed each {duration(first['tick'])} as seen" if first["tick"] is not None else "",
-        f"each {duration(first['published_tick'])} as published"
-        if first["published_tick"] is not None
-        else "",
+        (
+            f"each {duration(first['published_tick'])} as published"
+            if first["published_tick"] is not None
+            else ""
+        ),
         f"a mean over {duration(first['averaging'])}" if first["averaging"] is not None else "",
         f"looks {share(first['looks'])} of the time" if first["looks"] is not None else "",
         f"published error {share(first['accuracy'])}" if first["accuracy"] is not None else "",
@@ -209,7 +226,10 @@ def detail(study: Study, key: str) -> list[tuple[str, Tone]]:
     answered = sum(one["answers"] for one in alike), sum(one["asked"] for one in alike)
     lines.append(
         (
-            f"answered {number(answered[0])} of {number(answered[1])} times; one reading takes {duration(first['took'])}",
+            (
+                f"answered {number(answered[0])} of {number(answered[1])} times; one reading takes"
+                f" {duration(first['took'])}"
+            ),
             "muted",
         )
     )
@@ -232,7 +252,8 @@ def remedy(study: Study, key: str) -> str:
 
 
 def worst(study: Study) -> str:
-    """The row to begin with: where a kind could be measured and is not, what refuses; else the first of all."""
+    """The row to begin with: where a kind could be measured and is not, what refuses; else the
+    first of all."""
     refused = {KINDS[one.id] for one in kinds_of(study) if one.state == "refuses"}
     rows = grid(study).rows
     return next(

@@ -1,4 +1,5 @@
-"""Of each kind of meter whether it answers, refuses, waits to be asked for, or is nothing that this machine has."""
+"""Of each kind of meter whether it answers, refuses, waits to be asked for, or is nothing that this
+machine has."""
 
 from __future__ import annotations
 
@@ -37,9 +38,12 @@ SHORT = {"gpu": "GPU", "cpu": "CPU", "dram": "DRAM", "storage": "IO"}
 """for the bar at the top"""
 
 _LACKS = re.compile(
-    r"no (NVIDIA|AMD) GPU is in this machine|no NVMe drive|none of the drives|no block device|no /\S*hwmon\b|no node power sensor"
-    r"|there is no dram counter|AMD's RAPL counts packages|RAPL is x86|its hypervisor passes no counters on"
-    r"|no Lustre mount|no path .* NFS|/nvidia-fs/stats: no such file|no /dev/ipmi\S*: the IPMI driver is not loaded, or there is no BMC"
+    r"no (NVIDIA|AMD) GPU is in this machine|no NVMe drive|none of the drives|no block device|no"
+    r" /\S*hwmon\b|no node power sensor"
+    r"|there is no dram counter|AMD's RAPL counts packages|RAPL is x86|its hypervisor passes no"
+    r" counters on"
+    r"|no Lustre mount|no path .* NFS|/nvidia-fs/stats: no such file|no /dev/ipmi\S*: the IPMI"
+    r" driver is not loaded, or there is no BMC"
 )
 """what is said of hardware that is not there; everything else could be made to answer"""
 

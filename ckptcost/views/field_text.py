@@ -1,4 +1,5 @@
-"""Quantities as texts that the parser takes back: what a field shows, and what a number typed without a unit means."""
+"""Quantities as texts that the parser takes back: what a field shows, and what a number typed
+without a unit means."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _BARE = re.compile(r"\d[\d_]*\.?\d*|\.\d+")
 
 
 def text_of(found: Input) -> str:
-    """An input as a flag would give it: as it was written, else as short as it can be without changing it."""
+    """An input as a flag would give it: as it was written, else as short as it can be without
+    changing it."""
     written = found.figure.text.strip()
     bare = not found.unit and _BARE.fullmatch(written)
     if written == "all" or (not bare and _means(written, found.unit) == found.figure.value):
@@ -88,7 +90,8 @@ def _means(text: str, unit: str) -> float:
 
 
 def with_unit(desk: Desk, path: str, text: str) -> str:
-    """A number alone is meant in the unit that stood there before, a percentage as well; without one, in that of the example."""
+    """A number alone is meant in the unit that stood there before, a percentage as well; without
+    one, in that of the example."""
     section, _, key = path.partition(".")
     unit = unit_of(section, key)
     if not _BARE.fullmatch(text):

@@ -1,4 +1,5 @@
-"""The form: which inputs are shown, in which groups, as texts that the parser takes back, and what typing in one of them means."""
+"""The form: which inputs are shown, in which groups, as texts that the parser takes back, and what
+typing in one of them means."""
 
 from __future__ import annotations
 
@@ -150,7 +151,8 @@ def form(
 
 
 def _first_groups(given: dict[str, Input]) -> list[tuple[str, list[str]]]:
-    """A tier of local drives has a rate a node, not one of its own: the field is the one that holds."""
+    """A tier of local drives has a rate a node, not one of its own: the field is the one that
+    holds."""
     rate = next((path for path in _ONE_RATE if path in given), "tier.write")
     return [
         (group, [rate if path == "tier.write" else path for path, _ in entries])
@@ -174,7 +176,8 @@ def _all_groups(resolved: Resolved) -> list[tuple[str, list[str]]]:
 
 
 def _keys_of(section: str) -> Iterable[str]:
-    """The reference first, then figures, then other words; a name is not a choice that changes anything."""
+    """The reference first, then figures, then other words; a name is not a choice that changes
+    anything."""
     reference = REFERENCES.get(section)
     words = [word for word in WORDS[section] if word not in (reference, "name")]
     early = [word for word in words if f"{section}.{word}" in KINDS or word == "mode"]
@@ -259,8 +262,9 @@ def choices_of(catalog: Catalog, path: str) -> tuple[str, ...]:
 
 
 def put(desk: Desk, path: str, text: str) -> Desk:
-    """The desk with a field changed; an empty text takes the change back. Raises InputError where the text alone is already wrong;
-    whether the scenario then holds is known when it is computed."""
+    """The desk with a field changed; an empty text takes the change back. Raises InputError where
+    the text alone is already wrong; whether the scenario then holds is known when it is
+    computed."""
     text = text.strip()
     section, _, key = path.partition(".")
     if path == TIER:
@@ -315,7 +319,8 @@ def _size_given(desk: Desk) -> bool:
 
 
 REFUSALS = (CkptcostError, ArithmeticError, ValueError, OSError)
-"""what a scenario may answer to what was typed: complaints, and sums that cannot be done; a wider net would hide defects"""
+"""what a scenario may answer to what was typed: complaints, and sums that cannot be done; a wider
+net would hide defects"""
 
 
 def refusal(error: Exception) -> str:
@@ -328,7 +333,8 @@ def refusal(error: Exception) -> str:
 
 
 def reason(error: Exception, most: int = 200) -> str:
-    """Why a text was refused, short enough for below its field: what is wrong and what would be right, not where."""
+    """Why a text was refused, short enough for below its field: what is wrong and what would be
+    right, not where."""
     if not isinstance(error, InputError):
         return refusal(error)[:most]
     file = (

@@ -71,8 +71,8 @@ def scenario_name(path: str) -> str:
 
 
 def save_scenario(desk: Desk, path: str, over: bool = False) -> Path:
-    """Write the changes as a file that extends what they were made over; into that file itself, where it is named.
-    Raises CkptcostError."""
+    """Write the changes as a file that extends what they were made over; into that file itself,
+    where it is named. Raises CkptcostError."""
     target = _target(scenario_name(path), over)
     own = target.exists() and Path(desk.base).exists() and target.samefile(desk.base)
     try:
@@ -102,16 +102,19 @@ def write_view(
     over: bool = False,
     read: Sequence[str] = (),
 ) -> Path:
-    """In the format that the name ends in, as the command line writes it; `read` are files that it rests on. Raises OutputError."""
+    """In the format that the name ends in, as the command line writes it; `read` are files that it
+    rests on. Raises OutputError."""
     target = _target(path, over)
     form = target.suffix.removeprefix(".")
     if form not in FORMATS:
         raise OutputError(f"{brief(target.name)}: end the name in .{', .'.join(FORMATS)} or .svg")
     _write(
         [
-            _page(shown, desk, command, read)
-            if form == "html"
-            else _text(shown, form, desk, command, read)
+            (
+                _page(shown, desk, command, read)
+                if form == "html"
+                else _text(shown, form, desk, command, read)
+            )
         ],
         target,
     )

@@ -1,4 +1,5 @@
-"""How often to save, on one tier: the optimum, the interval in force, and one on trial that the user moves along the curve."""
+"""How often to save, on one tier: the optimum, the interval in force, and one on trial that the
+user moves along the curve."""
 
 from __future__ import annotations
 
@@ -60,14 +61,16 @@ class Studied(NamedTuple):
 
     @property
     def reach_s(self) -> tuple[float, float]:
-        """The shortest and the longest interval that the keys go to: the curve, which ends with the run, and what is in force."""
+        """The shortest and the longest interval that the keys go to: the curve, which ends with the
+        run, and what is in force."""
         seen = [float(self.found.curve.interval_s[0]), float(self.found.curve.interval_s[-1])]
         if self.now is not None:
             seen += [self.now.interval_s / AROUND, self.now.interval_s * AROUND]
         return min(seen), max(seen)
 
     def drawn_s(self, trial_s: float) -> tuple[float, float]:
-        """The axis: all that can be reached, and the trial, which a row of the table may have put beyond it."""
+        """The axis: all that can be reached, and the trial, which a row of the table may have put
+        beyond it."""
         low_s, high_s = self.reach_s
         return (low_s if low_s <= trial_s else trial_s / AROUND), (
             high_s if trial_s <= high_s else trial_s * AROUND
@@ -87,7 +90,8 @@ def alone(desk: Desk) -> tuple[Desk, str]:
 
 
 def studied(desk: Desk, objective: str) -> Studied:
-    """The optimum of the chosen tier. Raises InputError where there is none, with what is lacking."""
+    """The optimum of the chosen tier. Raises InputError where there is none, with what is
+    lacking."""
     alone_desk, tier = alone(with_interval(desk, objective)[0])
     layers = alone_desk.layers()
     found = optimize(alone_desk.catalog, layers, (), "", objective)
@@ -120,7 +124,8 @@ def text_of(interval_s: float) -> str:
 
 
 def seconds_of(one: Studied, trial: str) -> float:
-    """The interval that a text stands for; those with a name are meant exactly where they read the same."""
+    """The interval that a text stands for; those with a name are meant exactly where they read the
+    same."""
     for point in (one.now, one.advised, one.best):
         if point is not None and trial == text_of(point.interval_s):
             return point.interval_s
@@ -133,7 +138,8 @@ def trial_of(one: Studied) -> str:
 
 
 def moved(one: Studied, trial: str, steps: float) -> str:
-    """The trial so many steps along, by at least the last digit shown and as far as the curve goes; where it cannot, it stays."""
+    """The trial so many steps along, by at least the last digit shown and as far as the curve goes;
+    where it cannot, it stays."""
     here_s = seconds_of(one, trial)
     for wanted_s in (here_s * STEP**steps, here_s * (1.0 + math.copysign(0.011, steps))):
         there = text_of(_within(one.reach_s, wanted_s))
@@ -150,7 +156,10 @@ def why_stayed(one: Studied, trial: str, steps: float) -> str:
         if steps > 0 and here_s > 0.99 * work_s
         else ""
     )
-    return f"The curve goes no {'longer' if steps > 0 else 'shorter'} than every {duration(here_s)}{run}."
+    return (
+        f"The curve goes no {'longer' if steps > 0 else 'shorter'} than every"
+        f" {duration(here_s)}{run}."
+    )
 
 
 def picked(one: Studied, trial: str, interval_s: float) -> str:
@@ -163,7 +172,8 @@ def _within(ends_s: tuple[float, float], interval_s: float) -> float:
 
 
 def applied(one: Studied, desk: Desk, trial: str) -> Desk:
-    """The desk with the trial in force: the desk itself where it is, so that no rounding gets into what was said another way."""
+    """The desk with the trial in force: the desk itself where it is, so that no rounding gets into
+    what was said another way."""
     seconds = seconds_of(one, trial)
     if one.now is not None and seconds == one.now.interval_s:
         return desk
@@ -192,7 +202,8 @@ def on_next_tier(desk: Desk) -> Desk:
 
 
 def command(one: Studied, trial: str = "") -> str:
-    """What prints the same numbers; a trial that is not among its rows anyway is put in force, and so printed as `now`."""
+    """What prints the same numbers; a trial that is not among its rows anyway is put in force, and
+    so printed as `now`."""
     desk = one.desk
     if trial and all(
         point is None or trial != text_of(point.interval_s)
@@ -212,5 +223,6 @@ def hopeless(outcome: Outcome) -> bool:
 
 
 def same_study(one: Desk, other: Desk | None, stamp: Stamp | None = None) -> bool:
-    """Whether two desks ask for the same optimum, and would find the same: the same figures of the same tier."""
+    """Whether two desks ask for the same optimum, and would find the same: the same figures of the
+    same tier."""
     return same_figures(one, other, stamp) and other is not None and one.chosen == other.chosen

@@ -1,4 +1,5 @@
-"""The interval screen as data: the curve with its rules, the run at each interval worth naming, and where the losses come from."""
+"""The interval screen as data: the curve with its rules, the run at each interval worth naming, and
+where the losses come from."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def view_of(one: Studied, trial: str) -> IntervalView:
 
 
 def point_at(one: Studied, trial: str) -> Point:
-    """The run at the trial; the row of the present, the advised or the best interval where it is one of them."""
+    """The run at the trial; the row of the present, the advised or the best interval where it is
+    one of them."""
     for point in (one.now, one.advised, one.best):
         if point is not None and trial == text_of(point.interval_s):
             return point
@@ -66,7 +68,8 @@ def point_at(one: Studied, trial: str) -> Point:
 
 
 def chart(one: Studied, trial: Point) -> Chart:
-    """Goodput, or what is added, over the interval; with the plateau, every objective's best, and what is in force."""
+    """Goodput, or what is added, over the interval; with the plateau, every objective's best, and
+    what is in force."""
     plateau = one.found.plateaus[one.objective]
     x_range = one.drawn_s(trial.interval_s)
     xs, ys = _curve(one, x_range)
@@ -93,7 +96,8 @@ def chart(one: Studied, trial: Point) -> Chart:
     )
     time = one.objective == "time"
     return Chart(
-        f"{TITLES.get(one.objective) or f'{UNITS[one.objective]} added'} over the interval, on {short(one.found.option.tier_id, 32)}",
+        f"{TITLES.get(one.objective) or f'{UNITS[one.objective]} added'} over the interval, on"
+        f" {short(one.found.option.tier_id, 32)}",
         (Curve("", xs, ys),),
         dots,
         bands,
@@ -110,7 +114,8 @@ def chart(one: Studied, trial: Point) -> Chart:
 
 
 def _kept_range(ys: list[float]) -> tuple[float, float] | None:
-    """Shares of time differ little between good intervals: the axis shows what differs, and never more than all of it."""
+    """Shares of time differ little between good intervals: the axis shows what differs, and never
+    more than all of it."""
     seen = [value for value in ys if value == value]
     if not seen or not max(seen) > min(seen):
         return None
@@ -123,7 +128,8 @@ def value_text(one: Studied, value: float) -> str:
 
 
 def _curve(one: Studied, ends_s: tuple[float, float]) -> tuple[list[float], list[float]]:
-    """`optimize`'s own curve, longer where what is in force or on trial lies outside; where the run never ends there is no value."""
+    """`optimize`'s own curve, longer where what is in force or on trial lies outside; where the run
+    never ends there is no value."""
     low_s, high_s = ends_s
     pairs = list(_values(one, one.found.curve.interval_s, one.found.curve.outcome))
     for begin_s, end_s in (
@@ -238,7 +244,8 @@ def interval_in(key: str) -> str:
 
 
 def parts(one: Studied, outcome: Outcome) -> dict[str, float]:
-    """What a run loses or adds, by cause: seconds of wall time, or amounts in people's units; they sum to `one.cost`'s whole."""
+    """What a run loses or adds, by cause: seconds of wall time, or amounts in people's units; they
+    sum to `one.cost`'s whole."""
     if one.objective == "time":
         shares, wall_s = shares_of(outcome)._asdict(), float(outcome.wall_s)
         return {name: part * wall_s for name, part in shares.items() if name != "kept"}
@@ -277,7 +284,8 @@ def lost(one: Studied, trial: Point) -> Grid:
 
 
 def _lost_row(time: bool, key: str, label: str, found: list[tuple[float, float]]) -> Row:
-    """Time in minutes a day and hours a run; a run that never ends has no days to share it among."""
+    """Time in minutes a day and hours a run; a run that never ends has no days to share it
+    among."""
     of_day, of_run = (60.0 / HOUR_S, 1.0 / HOUR_S) if time else (1.0, 1.0)
     days = [
         value / wall_s * DAY_S * of_day if 0 < wall_s < float("inf") else float("nan")

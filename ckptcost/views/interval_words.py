@@ -1,4 +1,5 @@
-"""What the interval screen says in sentences: the trial, the price of the present interval, the rules of thumb, and what to beware of."""
+"""What the interval screen says in sentences: the trial, the price of the present interval, the
+rules of thumb, and what to beware of."""
 
 from __future__ import annotations
 
@@ -31,7 +32,10 @@ RULES: dict[Tone, str] = {
 def trial_line(one: Studied, trial: Point) -> str:
     """The trial, and how far it is from the best."""
     if hopeless(trial.outcome):
-        return f"Every {duration(trial.interval_s)} the run would all but never finish: too much is lost between two saves."
+        return (
+            f"Every {duration(trial.interval_s)} the run would all but never finish: too much is"
+            " lost between two saves."
+        )
     values = row_of(trial.outcome)
     over = regret_value(trial.regrets[one.objective])
     far = over is not None and over >= WORTH_SAYING
@@ -51,14 +55,18 @@ def trial_line(one: Studied, trial: Point) -> str:
 
 
 def notes(one: Studied) -> list[Line]:
-    """What the present interval costs over the best one, how flat the valley is, what the rules of thumb say, and what to beware of."""
+    """What the present interval costs over the best one, how flat the valley is, what the rules of
+    thumb say, and what to beware of."""
     best, found = one.best, one.found
     lines: list[Line] = [_now_line(one)]
     lines += [(text, "warn") for text in advice(found)]
     if hopeless(best.outcome):
         lines.append(
             (
-                "Even at the best interval the run would all but never finish: a faster tier, or fewer failures.",
+                (
+                    "Even at the best interval the run would all but never finish: a faster tier,"
+                    " or fewer failures."
+                ),
                 "bad",
             )
         )
@@ -66,7 +74,10 @@ def notes(one: Studied) -> list[Line]:
     if ends.low_s == ends.low_s and not hopeless(best.outcome):
         lines.append(
             (
-                f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[one.objective]} {stay(one.objective)} within 1 % of the least.",
+                (
+                    f"From {duration(ends.low_s)} to {duration(ends.high_s)} the"
+                    f" {COSTS[one.objective]} {stay(one.objective)} within 1 % of the least."
+                ),
                 "",
             )
         )
@@ -76,7 +87,10 @@ def notes(one: Studied) -> list[Line]:
     if cheaper:
         lines.append(
             (
-                f"Not saving at all costs less ({', '.join(cheaper)}): the run is short beside the time between failures.",
+                (
+                    f"Not saving at all costs less ({', '.join(cheaper)}): the run is short beside"
+                    " the time between failures."
+                ),
                 "warn",
             )
         )
@@ -103,19 +117,26 @@ def _now_line(one: Studied) -> Line:
     lead = f"Now every {duration(now.interval_s)}"
     if hopeless(now.outcome):
         return (
-            f"{lead} the run would all but never finish; best is every {duration(best.interval_s)}.",
+            (
+                f"{lead} the run would all but never finish; best is every"
+                f" {duration(best.interval_s)}."
+            ),
             "bad",
         )
     if not makes_headway(now.outcome):
         return (
-            f"{lead} the run makes next to no headway (goodput {share(float(now.outcome.goodput))}); "
-            f"best is every {duration(best.interval_s)}.",
+            (
+                f"{lead} the run makes next to no headway (goodput"
+                f" {share(float(now.outcome.goodput))}); best is every {duration(best.interval_s)}."
+            ),
             "bad",
         )
     if not over >= WORTH_SAYING:
         return (
-            f"{lead}: within {share(WORTH_SAYING)} of the best for {one.objective}, "
-            f"every {duration(best.interval_s)}.",
+            (
+                f"{lead}: within {share(WORTH_SAYING)} of the best for {one.objective}, "
+                f"every {duration(best.interval_s)}."
+            ),
             "good",
         )
     mine, least = (row_of(point.outcome)["cost"] for point in (now, best))
@@ -124,5 +145,8 @@ def _now_line(one: Studied) -> Line:
         if mine is not None and least is not None and mine > least
         else ""
     )
-    text = f"{lead}: {share(over)} more {COSTS[one.objective]}{usd} than every {duration(best.interval_s)}."
+    text = (
+        f"{lead}: {share(over)} more {COSTS[one.objective]}{usd} than every"
+        f" {duration(best.interval_s)}."
+    )
     return text, "warn" if over > WITHIN else ""

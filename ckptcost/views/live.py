@@ -1,4 +1,5 @@
-"""What the live screen shows and what it can ask for: one frozen picture, and a source that readings come from. No drawing, no toolkit."""
+"""What the live screen shows and what it can ask for: one frozen picture, and a source that
+readings come from. No drawing, no toolkit."""
 
 from __future__ import annotations
 
@@ -35,9 +36,11 @@ class Headline(NamedTuple):
 
     state: State
     word: str
-    """one word or two, in capitals: RECORDING, ARMED, MEASURING, REPLAY 60x, SIMULATED, FOLLOWED, ENDED ... ; no symbols"""
+    """one word or two, in capitals: RECORDING, ARMED, MEASURING, REPLAY 60x, SIMULATED, FOLLOWED,
+    ENDED ... ; no symbols"""
     detail: str
-    """the rest of the line, most important first, parts divided by two blanks; cut from the right where there is no room"""
+    """the rest of the line, most important first, parts divided by two blanks; cut from the right
+    where there is no room"""
     short: str
     """the same where there is little room"""
     tone: Tone = ""
@@ -48,16 +51,19 @@ class LiveView(NamedTuple):
 
     headline: Headline
     stats: tuple[Stat, ...]
-    """energy, cost, CO2e, GPU-h lost, in checkpoints, last checkpoint: in this order, but where nothing meters power what is known leads"""
+    """energy, cost, CO2e, GPU-h lost, in checkpoints, last checkpoint: in this order, but where
+    nothing meters power what is known leads"""
     traces: Traces
-    """x is seconds before the end of what is shown (0 at the right); charts: GPU power, host power, storage, queue, those that are there"""
+    """x is seconds before the end of what is shown (0 at the right); charts: GPU power, host power,
+    storage, queue, those that are there"""
     checkpoints: Grid
     """newest first; a row's key is the checkpoint's number"""
     gpus: Grid
     meters: Grid
     """what answers, and what does not, with the reason and the remedy"""
     notes: tuple[str, ...]
-    """sentences: what the totals leave out and why, troubles of the recorder, meters that were lost"""
+    """sentences: what the totals leave out and why, troubles of the recorder, meters that were
+    lost"""
     begin_s: float
     """seconds since the run began: of what is shown, and of the last reading"""
     end_s: float
@@ -87,15 +93,19 @@ class Actions(NamedTuple):
     stops_job: bool = False
     """stopping ends a command: ask first"""
     pause: bool = False
-    """time can stand still: a replay or a simulation. (Freezing the picture needs nothing from here: show the last view.)"""
+    """time can stand still: a replay or a simulation. (Freezing the picture needs nothing from
+    here: show the last view.)"""
     seek: bool = False
     speed: bool = False
 
 
 class Source(Protocol):
-    """Where readings come from. `start` and `stop` may take a moment and are for a background thread; all else is quick.
+    """Where readings come from. `start` and `stop` may take a moment and are for a background
+    thread; all else is quick.
 
-    It works in threads of its own, or, where it was made with `threaded=False` (tests), only within `start` and `pump`."""
+    It works in threads of its own, or, where it was made with `threaded=False` (tests), only within
+    `start` and `pump`.
+    """
 
     @property
     def kind(self) -> Kind: ...
@@ -130,14 +140,18 @@ class Source(Protocol):
         """of a replay; else of what was recorded so far"""
 
     def start(self) -> None:
-        """Raises CkptcostError where it cannot begin: no such command, no such process, no such run."""
+        """Raises CkptcostError where it cannot begin: no such command, no such process, no such
+        run."""
 
     def stop(self, within_s: float | None = None) -> str:
-        """End the recording, and the command with it (SIGTERM, after 10 s SIGKILL). `within_s`: the program quits and does not wait longer
-        for the command. Twice is as good as once. Returns a sentence where there is something to say, e.g. that the job still runs."""
+        """End the recording, and the command with it (SIGTERM, after 10 s SIGKILL). `within_s`: the
+        program quits and does not wait longer for the command. Twice is as good as once. Returns a
+        sentence where there is something to say, e.g. that the job still runs.
+        """
 
     def pump(self, now_s: float | None = None) -> int:
-        """New records since the last time; at most some milliseconds of work. Call it before `view`. 0: nothing new to draw."""
+        """New records since the last time; at most some milliseconds of work. Call it before
+        `view`. 0: nothing new to draw."""
 
     def mark(self, name: str = "") -> str:
         """Begin a checkpoint by hand, or end the one that is open; what was done, in a sentence."""
@@ -163,7 +177,8 @@ class Source(Protocol):
 
 
 class Start(NamedTuple):
-    """What the user wants to be watched. Exactly one of command, pid, watch alone, or none of them (measure only)."""
+    """What the user wants to be watched. Exactly one of command, pid, watch alone, or none of them
+    (measure only)."""
 
     command: str = ""
     """as a shell would have it, without pipes: `python train.py --steps 100`"""

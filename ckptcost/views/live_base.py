@@ -1,4 +1,5 @@
-"""What all sources share: a board, a thread that reads, one that evaluates, and answers that are quick."""
+"""What all sources share: a board, a thread that reads, one that evaluates, and answers that are
+quick."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ def idle_of(host: str = "") -> Idle | None:
 
 
 class Live:
-    """A source without its own way of reading: subclasses give `_begin`, `_turn`, `_end` and `_status`."""
+    """A source without its own way of reading: subclasses give `_begin`, `_turn`, `_end` and
+    `_status`."""
 
     kind: Kind = "own"
 
@@ -104,7 +106,8 @@ class Live:
         """Somebody quits while another thread is in `_end`: that one need not wait any longer."""
 
     def _left(self) -> str:
-        """What there is to say of an end however often it is asked for: what goes on, what was not written."""
+        """What there is to say of an end however often it is asked for: what goes on, what was not
+        written."""
         return ""
 
     # what all do
@@ -220,7 +223,8 @@ class Live:
             pass
 
     def _absorb(self) -> None:
-        """What waits, in pieces, so that the screen gets its turn: of hundreds of GPUs in smaller ones."""
+        """What waits, in pieces, so that the screen gets its turn: of hundreds of GPUs in smaller
+        ones."""
         while self._items:
             piece = []
             with contextlib.suppress(IndexError):
@@ -264,7 +268,8 @@ class Live:
             self._ending.wait(0.01 if worked else TURN_S)
 
     def _breathe(self) -> None:
-        """Some work, some rest: who draws gets the interpreter at once, and a checkpoint is evaluated in three times its processor time."""
+        """Some work, some rest: who draws gets the interpreter at once, and a checkpoint is
+        evaluated in three times its processor time."""
         now_s = time.monotonic()
         if now_s - self._rested_s > _WORK_S and not self._ending.is_set():
             time.sleep(_REST_S)

@@ -1,4 +1,5 @@
-"""A bounded past of several curves: means with the least and the most, in bins of 0.2 s, 1 s and 10 s."""
+"""A bounded past of several curves: means with the least and the most, in bins of 0.2 s, 1 s and 10
+s."""
 
 from __future__ import annotations
 
@@ -133,7 +134,8 @@ class Bins:
         return (level.last - level.kept + 1) * level.width_s
 
     def _taken(self, place: int, begin_s: float, end_s: float) -> Stretch:
-        """Bins of one level, and for the newest, which are not made yet, those of the level below put together."""
+        """Bins of one level, and for the newest, which are not made yet, those of the level below
+        put together."""
         level = self._levels[place]
         first, end = max(int(begin_s / level.width_s), 0), max(int(end_s / level.width_s) + 1, 0)
         newest = self._levels[0].last * WIDTHS_S[0]

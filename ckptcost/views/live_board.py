@@ -1,4 +1,5 @@
-"""Everything the live screen knows: readings and marks go in as they come, from any thread, and a picture comes out at any time."""
+"""Everything the live screen knows: readings and marks go in as they come, from any thread, and a
+picture comes out at any time."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _AFTER_S = 60.0
 """of the readings after a checkpoint, its evaluation looks at so much"""
 
 _AGAIN_S, _READ_S = 1.0, 12.0
-"""a meter that is read seldom may not have spoken since the checkpoint's end: it is looked at again, until so long after that end"""
+"""a meter that is read seldom may not have spoken since the checkpoint's end: it is looked at
+again, until so long after that end"""
 _NO_POWER_S = 2.0
 """a counter needs two readings before it tells of power"""
 
@@ -51,7 +53,8 @@ class Task(NamedTuple):
 
 
 class LiveBoard(Intake):
-    """`absorb` and `turn` belong to the thread that reads, `work` to one that evaluates, all else to the screen."""
+    """`absorb` and `turn` belong to the thread that reads, `work` to one that evaluates, all else
+    to the screen."""
 
     def __init__(
         self,
@@ -62,7 +65,8 @@ class LiveBoard(Intake):
         tables: Tables | None = None,
         known: dict[tuple[str, float], Seen] | None = None,
     ) -> None:
-        """`tables`: where readings of a stretch can be had again; `known`: checkpoints of this run that were evaluated before."""
+        """`tables`: where readings of a stretch can be had again; `known`: checkpoints of this run
+        that were evaluated before."""
         super().__init__(host, tables is None)
         self.absences, self.idle, self.tally = tuple(absences), idle, Tally()
         self._tables, self._known = tables, {} if known is None else known
@@ -86,7 +90,8 @@ class LiveBoard(Intake):
         self._desk = desk
 
     def work(self, breathe: Callable[[], None] = at_once) -> bool:
-        """One piece of what takes its time; False: there was nothing to do. From one thread, which may rest when `breathe` is called."""
+        """One piece of what takes its time; False: there was nothing to do. From one thread, which
+        may rest when `breathe` is called."""
         if self._reprice():
             return True
         task = self._next()
@@ -111,7 +116,8 @@ class LiveBoard(Intake):
         return True
 
     def _postponed(self, task: Task, seen: Seen) -> bool:
-        """Some meter's last reading lies before the checkpoint's end. Its joules would be unknown for good, and are known in a moment."""
+        """Some meter's last reading lies before the checkpoint's end. Its joules would be unknown
+        for good, and are known in a moment."""
         if not any(
             UNSEEN_AFTER in energy.flags
             for cost in seen.costs

@@ -1,4 +1,5 @@
-"""Checkpoints as their marks come: which are open, which are over and can be evaluated, and which nobody will speak of again."""
+"""Checkpoints as their marks come: which are open, which are over and can be evaluated, and which
+nobody will speak of again."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ from ckptcost.core.windows import Stretch, Window, covered_s, extent, union
 QUIET_S = 1.0
 """after its last mark, before a save that is told to be over is believed"""
 WATCHED_S = 7.5
-"""the same of one that was seen from outside: who wrote it and what was synced is told some seconds later"""
+"""the same of one that was seen from outside: who wrote it and what was synced is told some seconds
+later"""
 BEFORE_S = 40.0
 """of the time before a save, its evaluation looks at up to half of this"""
 DRAIN_S = 45.0
@@ -24,7 +26,8 @@ DRAIN_S = 45.0
 GIVEN_UP_S = 600.0
 _LATELY = 50
 MOST_MARKS = 100_000
-"""that wait for a window to be over; the recorder's own bound on one checkpoint's ranks is far below"""
+"""that wait for a window to be over; the recorder's own bound on one checkpoint's ranks is far
+below"""
 
 
 @dataclass(slots=True)
@@ -75,7 +78,8 @@ class Book:
     """Marks in any order; `turn` after some have come."""
 
     def __init__(self, later: bool = False) -> None:
-        """`later`: readings can be had again, so that a checkpoint may be settled before it is evaluated."""
+        """`later`: readings can be had again, so that a checkpoint may be settled before it is
+        evaluated."""
         self._later = later
         self.backlog: deque[int] = deque()
         """numbers of settled ones that were not evaluated yet"""
@@ -190,7 +194,8 @@ class Book:
         )
 
     def _retire(self, now_s: float) -> None:
-        """From the front, so that numbers stay. Marks go when no save after them needs to know of the save."""
+        """From the front, so that numbers stay. Marks go when no save after them needs to know of
+        the save."""
         gone = 0
         for entry in self.recent:
             window, what = entry.best

@@ -1,4 +1,5 @@
-"""A run that another process is writing: its files are read as they grow, and nothing is written or ended by us."""
+"""A run that another process is writing: its files are read as they grow, and nothing is written or
+ended by us."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ _PILE = 50_000
 
 
 def item_of(part: str, fields: Mapping[str, Any]) -> Item | None:
-    """A decoded line for the board. Raises BadLine, RunFileError, KeyError ... for what does not fit; None for what nobody needs."""
+    """A decoded line for the board. Raises BadLine, RunFileError, KeyError ... for what does not
+    fit; None for what nobody needs."""
     match fields["k"]:
         case "raw":
             return part, Raw(fields["t"], tuple(fields["d"]), tuple(fields["v"]))
@@ -43,7 +45,8 @@ def item_of(part: str, fields: Mapping[str, Any]) -> Item | None:
 
 
 class Followed(Live):
-    """Reads in a thread of its own in any case, because the files decide when there is something."""
+    """Reads in a thread of its own in any case, because the files decide when there is
+    something."""
 
     kind: Kind = "followed"
 
@@ -121,7 +124,8 @@ class Followed(Live):
         troubles = self._troubles()
         if not self._over and silent_s > SILENT_S:
             troubles.append(
-                f"Nothing has been written for {round(silent_s)} s: the recorder may have ended without saying so."
+                f"Nothing has been written for {round(silent_s)} s: the recorder may have ended"
+                " without saying so."
             )
         exit_ = self.board.exit_status
         about = (

@@ -1,4 +1,5 @@
-"""One GPU's own trace beside the others' sum, from the newest readings: for machines with more cards than there is room for curves."""
+"""One GPU's own trace beside the others' sum, from the newest readings: for machines with more
+cards than there is room for curves."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ APART_S = 0.25
 
 
 def with_gpu(view: LiveView, source: Source, domain: str) -> LiveView:
-    """The picture with the trace of one card on top; as it is where nothing is known of that card."""
+    """The picture with the trace of one card on top; as it is where nothing is known of that
+    card."""
     chart = trace_of(source, domain, view.begin_s, view.end_s)
     return (
         view

@@ -69,7 +69,10 @@ class Checkpoints:
         note = (
             ""
             if isnan(pue) or not rows
-            else f"Energies at the facility, PUE {number(pue)}; of the stall, as `ckptcost compare` has them."
+            else (
+                f"Energies at the facility, PUE {number(pue)}; of the stall, as `ckptcost compare`"
+                " has them."
+            )
         )
         return Grid(CHECKPOINTS, rows, "Checkpoints", note, "no checkpoint yet")
 
@@ -233,7 +236,8 @@ def _known(value: float) -> Order:
 
 
 def outliers_grid(board: LiveBoard) -> Grid:
-    """Cards whose power is farthest from the median just now; those that do not answer come first."""
+    """Cards whose power is farthest from the median just now; those that do not answer come
+    first."""
     heads = (Head("gpu", "GPU"), Head("power", "W"), Head("off", "off the median"))
     curves = board.curves
     now = (

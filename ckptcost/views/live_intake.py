@@ -1,4 +1,5 @@
-"""Lines of a run on their way to the live screen: from a recorder in this process, from files that grow, or from a tape."""
+"""Lines of a run on their way to the live screen: from a recorder in this process, from files that
+grow, or from a tape."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class _Part(NamedTuple):
 
 
 class Intake:
-    """What comes in, sorted: each reading to the ring, the curves and the sums; each mark to the book; the rest remembered."""
+    """What comes in, sorted: each reading to the ring, the curves and the sums; each mark to the
+    book; the rest remembered."""
 
     def __init__(self, host: str, keeps: bool) -> None:
         """`keeps`: readings are kept for evaluations; else they can be had again from somewhere."""

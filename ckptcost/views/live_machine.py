@@ -1,4 +1,5 @@
-"""A simulated machine, at the pace of a real clock or faster: for a demonstration, and for a look at hundreds of GPUs."""
+"""A simulated machine, at the pace of a real clock or faster: for a demonstration, and for a look
+at hundreds of GPUs."""
 
 from __future__ import annotations
 
@@ -139,5 +140,6 @@ class Simulated(Live):
 
 
 def plan_of(gpus: int) -> Plan:
-    """So many cards; a machine of more than one node's is for looking at, no machine that is sold."""
+    """So many cards; a machine of more than one node's is for looking at, no machine that is
+    sold."""
     return replace(Plan(), gpus=gpus)

@@ -18,7 +18,8 @@ SHOWN: tuple[Quantity, ...] = ("energy_j", "cost_usd", "location_kgco2e")
 
 
 def stats_of(board: LiveBoard) -> tuple[Stat, ...]:
-    """Where nothing meters power, what is known leads: when the last checkpoint was safe, and how much time they take."""
+    """Where nothing meters power, what is known leads: when the last checkpoint was safe, and how
+    much time they take."""
     stats = _stats(board)
     if not board.powerless:
         return stats
@@ -70,7 +71,8 @@ def _in_checkpoints(board: LiveBoard) -> Stat:
 
 
 def _cost(board: LiveBoard, usd: float, price: str) -> Stat:
-    """Where a drain runs beside training, what it costs training is not metered: then the rest is a lower bound."""
+    """Where a drain runs beside training, what it costs training is not metered: then the rest is a
+    lower bound."""
     totals = board.tally.totals
     least = totals.least["cost_usd"]
     drains = any((seen.window.drain_s or 0.0) > 0 for seen in board.tally.seen.values())
@@ -166,5 +168,6 @@ def _last_stat(board: LiveBoard) -> Stat:
 
 
 def reason(code: str) -> str:
-    """Codes of readings that are missing are in small letters, and are all the same to whoever looks on."""
+    """Codes of readings that are missing are in small letters, and are all the same to whoever
+    looks on."""
     return why_text("NO_READING" if code == code.lower() else code)

@@ -1,4 +1,5 @@
-"""The live screen's picture, put together: headline, numbers, and sentences on what they leave out."""
+"""The live screen's picture, put together: headline, numbers, and sentences on what they leave
+out."""
 
 from __future__ import annotations
 
@@ -81,7 +82,8 @@ class Picture:
 
 
 def shown_s(board: LiveBoard, status: Status, chosen_s: float) -> float:
-    """The span that was chosen; of a shorter run, one that it nearly fills. Where the end is known, the whole run, and no more."""
+    """The span that was chosen; of a shorter run, one that it nearly fills. Where the end is known,
+    the whole run, and no more."""
     last_s = max(board.last_s, 0.0)
     if not isnan(status.length_s):
         return min(chosen_s, max(status.length_s, 1.0))
@@ -186,7 +188,10 @@ def notes_of(board: LiveBoard, status: Status) -> tuple[str, ...]:
     """Sentences, the most pressing first."""
     said = [*dict.fromkeys(status.troubles)]
     for event in list(board.lost.values())[:5]:
-        told = f"{event.domain} was lost {duration(round(max(board.last_s - event.t_s, 0.0)))} ago: {event.text}."
+        told = (
+            f"{event.domain} was lost {duration(round(max(board.last_s - event.t_s, 0.0)))} ago:"
+            f" {event.text}."
+        )
         said.append(f"{told} Until it is back its curves have a gap and sums are unknown.")
     totals, prices = board.tally.totals, board.tally.prices
     if prices.problem:
@@ -207,7 +212,8 @@ def notes_of(board: LiveBoard, status: Status) -> tuple[str, ...]:
     failed = [entry for entry in entries if entry.contents.error]
     if failed:
         said.append(
-            f"{_counted(len(failed), 'checkpoint')} ended with an error and {'is' if len(failed) == 1 else 'are'} not in the totals."
+            f"{_counted(len(failed), 'checkpoint')} ended with an error and"
+            f" {'is' if len(failed) == 1 else 'are'} not in the totals."
         )
     odd = {entry.number: text for entry in entries[-_LOOKED_AT:] if (text := disorder(entry))}
     if odd:
@@ -217,24 +223,29 @@ def notes_of(board: LiveBoard, status: Status) -> tuple[str, ...]:
     loads = [entry for entry in entries if entry.is_load]
     if loads:
         said.append(
-            f"{_counted(len(loads), 'load')} {'is' if len(loads) == 1 else 'are'} in the table and not in the totals."
+            f"{_counted(len(loads), 'load')} {'is' if len(loads) == 1 else 'are'} in the table and"
+            " not in the totals."
         )
     if any(entry.by == "hand" for entry in entries):
         said.append(
-            "Checkpoints marked by hand: training is taken to have stood still between the two marks."
+            "Checkpoints marked by hand: training is taken to have stood still between the two"
+            " marks."
         )
     machine = prices.machine
     if machine is not None and machine.is_part:
         said.append(
-            f"The readings are of one node of {count(machine.job_gpus / machine.gpus_per_node)}: GPU-hours and joules are this node's."
+            f"The readings are of one node of {count(machine.job_gpus / machine.gpus_per_node)}:"
+            " GPU-hours and joules are this node's."
         )
     if board.other_hosts:
         said.append(
-            f"The run has other hosts too ({', '.join(sorted(board.other_hosts)[:4])}); shown is {board.host}."
+            f"The run has other hosts too ({', '.join(sorted(board.other_hosts)[:4])}); shown is"
+            f" {board.host}."
         )
     if board.bad_lines:
         said.append(
-            f"{_counted(board.bad_lines, 'line')} of the run could not be read and {'is' if board.bad_lines == 1 else 'are'} left out."
+            f"{_counted(board.bad_lines, 'line')} of the run could not be read and"
+            f" {'is' if board.bad_lines == 1 else 'are'} left out."
         )
     return tuple(said)
 
@@ -261,7 +272,8 @@ def _of_some(totals: Totals) -> list[str]:
         if 0 < (known := totals.known[quantity]) < totals.saves:
             of.setdefault(known, []).append(name)
     return [
-        f"Of {count(float(known))} of {count(float(totals.saves))} checkpoints only: {', '.join(names)}; of the others too little is known."
+        f"Of {count(float(known))} of {count(float(totals.saves))} checkpoints only:"
+        f" {', '.join(names)}; of the others too little is known."
         for known, names in of.items()
     ]
 

@@ -1,4 +1,5 @@
-"""A recorded run, read again at a speed, with pause and jumps. What was evaluated once is kept over jumps."""
+"""A recorded run, read again at a speed, with pause and jumps. What was evaluated once is kept over
+jumps."""
 
 from __future__ import annotations
 
@@ -114,7 +115,8 @@ class Replay(Live):
         self.board, self._seen = board, -1
 
     def _remarks(self, board: LiveBoard, until_ns: int) -> None:
-        """Marks and events up to then, with a turn of the book now and then so that old ones are settled on the way."""
+        """Marks and events up to then, with a turn of the book now and then so that old ones are
+        settled on the way."""
         assert self._tape is not None
         remarks = self._tape.remarks
         count = 0

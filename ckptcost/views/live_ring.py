@@ -1,6 +1,8 @@
-"""The newest readings of one host, kept so that a checkpoint can be evaluated when it is over: in flat arrays, within bounds.
+"""The newest readings of one host, kept so that a checkpoint can be evaluated when it is over: in
+flat arrays, within bounds.
 
-What has just come stays a list for some seconds, because ticks of the last two seconds may be told after their summary.
+What has just come stays a list for some seconds, because ticks of the last two seconds may be told
+after their summary.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ MOST_VALUES = 3_000_000
 
 
 class Record(NamedTuple):
-    """What one meter said: a tick, or a summary where `asked`, how often in that second, is not 0."""
+    """What one meter said: a tick, or a summary where `asked`, how often in that second, is not
+    0."""
 
     slot: int
     from_ns: int
@@ -69,7 +72,8 @@ class Ring:
         self._open.append(record)
 
     def second_over(self, t_ns: int) -> None:
-        """All ticks up to then belong to seconds that are over: chunks are cut between seconds only."""
+        """All ticks up to then belong to seconds that are over: chunks are cut between seconds
+        only."""
         if not self._since_ns:
             self._since_ns = t_ns
         if self._cut_ns and t_ns >= self._cut_ns + LATE_NS:
@@ -96,7 +100,8 @@ class Ring:
         return self._values + sum(len(record.row) for record in self._open)
 
     def taken(self, begin_ns: int, end_ns: int) -> list[tuple[Table, int]]:
-        """Tables of all that lies in there and a little around; nothing of them changes any more."""
+        """Tables of all that lies in there and a little around; nothing of them changes any
+        more."""
         return self.tables_of(*self.held(begin_ns, end_ns))
 
     def held(self, begin_ns: int, end_ns: int) -> tuple[list[tuple[Table, int]], list[Record]]:

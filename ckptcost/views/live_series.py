@@ -1,4 +1,5 @@
-"""From readings to the curves of the live screen: power, storage rates, queue. A sum of which a part is unknown is a gap."""
+"""From readings to the curves of the live screen: power, storage rates, queue. A sum of which a
+part is unknown is a gap."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ HOST_KINDS = ("cpu", "dram", "core", "uncore", "psys")
 EACH_MOST = 8
 """so many GPUs may have a curve each; of more there is their mean with the least and the most"""
 HOLD_S = 2.5
-"""an answer counts for so long; of a meter that may be asked less often, two and a half times that"""
+"""an answer counts for so long; of a meter that may be asked less often, two and a half times
+that"""
 NOW_S = 1.0
 """what stands as "now" is the mean of so much: single readings jump with every training step"""
 _CARRY_S = 2.0
@@ -89,7 +91,8 @@ class Probe:
         return self.now if t_s - self.at_s <= self.hold_s else nan
 
     def lately(self, t_s: float) -> float:
-        """What is shown as "now", on every table and above every trace: the mean of its newest second."""
+        """What is shown as "now", on every table and above every trace: the mean of its newest
+        second."""
         if self.value(t_s) != self.now:
             return nan
         known = [value for _, value in self._newest if value == value]
@@ -131,7 +134,8 @@ def number_of(domain: str) -> int:
 def sources_of(
     slots: Sequence[tuple[Sequence[Channel], float]], has_value: Callable[[int, int], bool]
 ) -> Sources:
-    """`slots` are meters: channels, and how often they may be asked. Which channels speak is decided as the report decides it."""
+    """`slots` are meters: channels, and how often they may be asked. Which channels speak is
+    decided as the report decides it."""
     places = [
         (slot, place, channel, least_s)
         for slot, (channels, least_s) in enumerate(slots)
@@ -224,7 +228,8 @@ class Curves:
             probe.see(t_s, row[probe.place])
 
     def put(self, from_s: float, t_s: float) -> None:
-        """What is known at an instant, for the time since the one before, unless that is long ago."""
+        """What is known at an instant, for the time since the one before, unless that is long
+        ago."""
         own = self.sources
         each = [probe.value(t_s) for probe in own.gpus]
         known = [watts for watts in each if watts == watts]

@@ -1,4 +1,5 @@
-"""Joules since the recording began, domain by domain, added up reading by reading: roughly what a report of the run will say."""
+"""Joules since the recording began, domain by domain, added up reading by reading: roughly what a
+report of the run will say."""
 
 from __future__ import annotations
 
@@ -52,5 +53,6 @@ class Sum:
 
 
 def total_j(sums: Sequence[Sum]) -> float:
-    """Of all, or unknown: a sum that leaves one out is not the sum, and a counter that stands at 0 does not count."""
+    """Of all, or unknown: a sum that leaves one out is not the sum, and a counter that stands at 0
+    does not count."""
     return sum(one.joules or nan for one in sums) if sums else nan

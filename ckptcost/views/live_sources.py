@@ -9,7 +9,8 @@ from ckptcost.views.live import Source, Start
 
 
 def own(start: Start, desk: Desk, *, threaded: bool = True) -> Source:
-    """Record here: a command, a process, a folder, or the machine alone. Raises InputError for what cannot be meant."""
+    """Record here: a command, a process, a folder, or the machine alone. Raises InputError for what
+    cannot be meant."""
     from ckptcost.views.live_own import Own
 
     return Own(start, desk, threaded=threaded)
@@ -59,9 +60,11 @@ def learn_baseline(
     told: Callable[[float, str], None],
     for_s: float = 30.0,
 ) -> str:
-    """The idle power of this machine, learned while nothing else runs. `told`: share done, and a sentence. Returns what was learned.
+    """The idle power of this machine, learned while nothing else runs. `told`: share done, and a
+    sentence. Returns what was learned.
 
-    Raises CkptcostError where it is not idle, nothing is metered, or somebody stopped it; then nothing is kept.
+    Raises CkptcostError where it is not idle, nothing is metered, or somebody stopped it; then
+    nothing is kept.
     """
     import time
 

@@ -1,4 +1,5 @@
-"""What the live screen's start page shows and asks: what can be measured here, which processes hold a GPU, and what was typed."""
+"""What the live screen's start page shows and asks: what can be measured here, which processes hold
+a GPU, and what was typed."""
 
 from __future__ import annotations
 
@@ -146,7 +147,8 @@ def checkpoint_named(grid: Grid, key: str) -> str:
 
 
 def study_of(source: Source) -> Study | None:
-    """Its run so far, as that command has it; None where nothing is kept or nothing can be told yet."""
+    """Its run so far, as that command has it; None where nothing is kept or nothing can be told
+    yet."""
     if source.folder is None:
         return None
     try:
@@ -209,7 +211,8 @@ def _command(process: Path) -> str:
 
 
 def being_recorded(within: Path | None = None) -> Grid:
-    """Runs that a recorder is writing just now, here or elsewhere on a shared disk; a row's key is the folder."""
+    """Runs that a recorder is writing just now, here or elsewhere on a shared disk; a row's key is
+    the folder."""
     heads = (
         Head("name", "run", left=True),
         Head("host", "host", left=True),

@@ -1,4 +1,5 @@
-"""What checkpoints cost so far: each is evaluated once, from a piece of the readings, and priced again when the scenario changes."""
+"""What checkpoints cost so far: each is evaluated once, from a piece of the readings, and priced
+again when the scenario changes."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ _OF_THE_NODE = frozenset({"gpu", "module", "cpu", "dram", "core", "uncore", "psy
 
 
 class _Reduced:
-    """What a bill needs of a node's energies: domains of a kind already added up, and only the stretches that are asked for."""
+    """What a bill needs of a node's energies: domains of a kind already added up, and only the
+    stretches that are asked for."""
 
     def __init__(
         self,
@@ -66,7 +68,8 @@ def evaluated(
     since_s: float,
     breathe: Callable[[], None] = at_once,
 ) -> Seen | None:
-    """One checkpoint from a piece of its run that reaches from some time before it to some time after. `breathe`: between channels."""
+    """One checkpoint from a piece of its run that reaches from some time before it to some time
+    after. `breathe`: between channels."""
     node = run.node()
     energies = Energies(node, breathe)
     told = saves_of(run, energies)
@@ -186,9 +189,11 @@ class Totals(NamedTuple):
     saves: int
     """that were evaluated and did not fail"""
     least: Mapping[Quantity, float]
-    """what is known of all lines, also of saves whose sum is not; of those of which it is known what the stall cost"""
+    """what is known of all lines, also of saves whose sum is not; of those of which it is known
+    what the stall cost"""
     lines_j: Mapping[str, float]
-    """of the saves that are in the sum of joules, so that they are parts of it; of all where no save's sum is known"""
+    """of the saves that are in the sum of joules, so that they are parts of it; of all where no
+    save's sum is known"""
     lacking: Mapping[str, tuple[str, int]]
     """by line of joules: the commonest reason, and in how many saves it is unknown"""
 
@@ -202,7 +207,8 @@ class Prices(NamedTuple):
 
 
 class Tally:
-    """All that is known of what checkpoints cost. `price` and `take` may take some milliseconds; the rest is quick."""
+    """All that is known of what checkpoints cost. `price` and `take` may take some milliseconds;
+    the rest is quick."""
 
     def __init__(self) -> None:
         self.prices = Prices(None, None)
@@ -216,7 +222,8 @@ class Tally:
         self._totals = None
 
     def price(self, desk: Desk, parts: Sequence[str], hosts: Sequence[str], world: int) -> None:
-        """`parts`: the domains that add up, of which the GPUs are counted; `world`: ranks, as marks say."""
+        """`parts`: the domains that add up, of which the GPUs are counted; `world`: ranks, as marks
+        say."""
         self.prices = prices_of(desk, parts, hosts, world)
         self.priced = {}
         for number in self.seen:

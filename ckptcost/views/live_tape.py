@@ -1,4 +1,5 @@
-"""A recorded run as a tape: an index of its files by time, so that any stretch can be read without the rest."""
+"""A recorded run as a tape: an index of its files by time, so that any stretch can be read without
+the rest."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ class Tape:
         host: str = "",
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
-        """Goes over every line once, without decoding readings: a day's file in about a second. Raises RunFileError."""
+        """Goes over every line once, without decoding readings: a day's file in about a second.
+        Raises RunFileError."""
         self.files: list[_File] = []
         self.remarks: list[tuple[int, Item]] = []
         """headers, marks, events and the like, by time"""

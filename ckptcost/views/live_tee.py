@@ -14,7 +14,8 @@ from ckptcost.views.live_intake import Item
 
 
 class Tee:
-    """A recorder's sink that tells a screen everything at once, and passes it on to files where there are some."""
+    """A recorder's sink that tells a screen everything at once, and passes it on to files where
+    there are some."""
 
     def __init__(self, items: deque[Item], inner: Sink | None = None) -> None:
         self._items, self._inner = items, inner

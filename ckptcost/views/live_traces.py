@@ -1,4 +1,5 @@
-"""The stacked traces of the live screen: seconds before the end of what is shown, 0 at the right."""
+"""The stacked traces of the live screen: seconds before the end of what is shown, 0 at the
+right."""
 
 from __future__ import annotations
 
@@ -155,7 +156,8 @@ def _host(
 
 
 def _storage(curves: Curves, stretch: Stretch, xs: Floats, last_s: float) -> Chart | None:
-    """Its peak is the quickest reading in the time that is shown, however wide the bins of the curve are."""
+    """Its peak is the quickest reading in the time that is shown, however wide the bins of the
+    curve are."""
     sources = curves.sources
     if not sources.writes and not sources.reads:
         return None
@@ -191,7 +193,8 @@ def _watts(title: str, curves: Sequence[Curve]) -> Chart:
 
 
 def _curve(stretch: Stretch, row: int, xs: Floats, label: str, band: bool = False) -> Curve:
-    """Arrays as they are: they are drawn as arrays, and a list of each would be made for every picture."""
+    """Arrays as they are: they are drawn as arrays, and a list of each would be made for every
+    picture."""
     at, mean, low, high = (
         cast(Sequence[float], values)
         for values in (xs, stretch.mean[row], stretch.low[row], stretch.high[row])
@@ -215,7 +218,8 @@ def _requests(value: float) -> str:
 
 
 def _within(values: Floats, xs: Floats, bands: Sequence[Band]) -> str:
-    """Mean while training was held up, of what is shown: of points that lie in there as wide as they are."""
+    """Mean while training was held up, of what is shown: of points that lie in there as wide as
+    they are."""
     inside = np.zeros(len(xs), bool)
     half_s = max(float(xs[-1] - xs[-2]) / 2 if len(xs) > 1 else 0.0, 0.2)
     for band in bands:

@@ -1,7 +1,8 @@
-"""What the job's checkpoints cost, from one desk: every tier weighed, the best one named, and the tier that is looked at billed.
+"""What the job's checkpoints cost, from one desk: every tier weighed, the best one named, and the
+tier that is looked at billed.
 
-Everything here is recomputed at every keystroke, so nothing is asked for that is not shown: no ranges but those of one bill, and one
-best interval. `remarks` is the rest, for when nobody types.
+Everything here is recomputed at every keystroke, so nothing is asked for that is not shown: no
+ranges but those of one bill, and one best interval. `remarks` is the rest, for when nobody types.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ class ModelView(NamedTuple):
     """the tier whose bill and inputs are shown"""
     best: TierRuns | None
     against: TierRuns | None
-    """the tier that the best one is held against: the base, or the next best where the base is best"""
+    """the tier that the best one is held against: the base, or the next best where the base is
+    best"""
     base: TierRuns
     """the user's baseline, else the first tier"""
     subject: str
@@ -73,7 +75,8 @@ class ModelView(NamedTuple):
 
 
 def evaluate(desk: Desk) -> ModelView:
-    """Everything from the desk. Raises InputError where the scenario is wrong, or no tier has figures."""
+    """Everything from the desk. Raises InputError where the scenario is wrong, or no tier has
+    figures."""
     metric, layers, shown = metric_of(desk), scenario_of(desk).layers(), desk.tiers_shown()
     counts = compared(layers)[1]
     runs = tuple(runs_of(desk, layers, tier, counts) for tier in shown)
@@ -112,7 +115,8 @@ def form(view: ModelView, everything: bool = False) -> tuple[Field, ...]:
 
 
 def remarks(view: ModelView) -> Lines:
-    """For when nobody types: the sentences below `ckptcost model`'s bill, of the tier that is looked at."""
+    """For when nobody types: the sentences below `ckptcost model`'s bill, of the tier that is
+    looked at."""
     report = plain(Answer((case_of(view.resolved),)), view.desk.catalog)
     said = [
         *interval_lines(report),
@@ -151,8 +155,10 @@ def _pair(view: ModelView) -> tuple[TierRuns, ...]:
 
 
 def command(view: ModelView) -> str:
-    """What prints the same figures. `model` bills one tier and holds it against one other, so where the screen tells of others, theirs
-    are further commands: the difference of two that are not looked at, and the best interval of the best."""
+    """What prints the same figures. `model` bills one tier and holds it against one other, so where
+    the screen tells of others, theirs are further commands: the difference of two that are not
+    looked at, and the best interval of the best.
+    """
     desk, pair = scenario_of(view.desk), _pair(view)
     lines = [desk.command("model", *flags(view))]
     if pair and view.looked not in pair:

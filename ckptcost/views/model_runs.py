@@ -1,4 +1,5 @@
-"""Every tier of a desk at every number of saves that the scenario compares; which one is best, and what it is held against."""
+"""Every tier of a desk at every number of saves that the scenario compares; which one is best, and
+what it is held against."""
 
 from __future__ import annotations
 
@@ -64,14 +65,16 @@ METRICS = {
 
 
 class TierRuns(NamedTuple):
-    """One tier: the run at the cadence in force, what other numbers of saves would take, or why it has no figures."""
+    """One tier: the run at the cadence in force, what other numbers of saves would take, or why it
+    has no figures."""
 
     key: str
     found: Case | None
     values: dict[str, float] = {}  # noqa: RUF012  a named tuple's default is never written to
     """columns of report.rows"""
     others: dict[float, float] = {}  # noqa: RUF012
-    """what one save takes at the other numbers of saves that the scenario compares, in the quantity that is shown"""
+    """what one save takes at the other numbers of saves that the scenario compares, in the quantity
+    that is shown"""
     reason: str = ""
 
     @property
@@ -98,7 +101,8 @@ def one_of(metric: Metric, values: dict[str, float]) -> float:
 
 
 def total_of(run: TierRuns, metric: Metric) -> float:
-    """What decides which tier is best: the whole run, failures included. Infinite where it never ends, NaN where it is not known."""
+    """What decides which tier is best: the whole run, failures included. Infinite where it never
+    ends, NaN where it is not known."""
     if run.found is None:
         return float("nan")
     if never_ends(run.case.outcome):
@@ -107,7 +111,8 @@ def total_of(run: TierRuns, metric: Metric) -> float:
 
 
 def runs_of(desk: Desk, layers: Sequence[Layer], tier: str, counts: Sequence[float]) -> TierRuns:
-    """The scenario is resolved once for a tier: numbers of saves differ in nothing else. Three quarters of a keystroke's sums are this."""
+    """The scenario is resolved once for a tier: numbers of saves differ in nothing else. Three
+    quarters of a keystroke's sums are this."""
     try:
         case = case_of(
             scenario_on(desk.catalog, layers, tier or None), ranges=False, intervals=False
@@ -123,7 +128,8 @@ def runs_of(desk: Desk, layers: Sequence[Layer], tier: str, counts: Sequence[flo
 
 @np.errstate(over="ignore")
 def _one_save(metric: Metric, outcome: Outcome) -> float:
-    """As `one_of`, without the other twenty columns: they are two fifths of what it takes to look at another number of saves."""
+    """As `one_of`, without the other twenty columns: they are two fifths of what it takes to look
+    at another number of saves."""
     return float(
         outcome.mean_stall_s
         if metric.id == "time"
@@ -132,7 +138,8 @@ def _one_save(metric: Metric, outcome: Outcome) -> float:
 
 
 def undecided_of(runs: Sequence[TierRuns], metric: Metric) -> tuple[str, ...]:
-    """Inputs that decide which tier is best and are known for some of them only, so that none is."""
+    """Inputs that decide which tier is best and are known for some of them only, so that none
+    is."""
     ending = [run for run in runs if run.found is not None and not never_ends(run.case.outcome)]
     return missing_keys([run.case.outcome.run for run in ending], metric.attribute)
 
@@ -146,7 +153,8 @@ def best_of(able: Sequence[TierRuns], metric: Metric) -> TierRuns | None:
 
 
 def base_of(desk: Desk, runs: Sequence[TierRuns]) -> TierRuns:
-    """The user's baseline, with figures or without; where there is none, the first tier that has figures."""
+    """The user's baseline, with figures or without; where there is none, the first tier that has
+    figures."""
     chosen = next((run for run in runs if run.key == desk.baseline), None)
     return chosen or next(run for run in runs if run.found is not None)
 
@@ -154,7 +162,8 @@ def base_of(desk: Desk, runs: Sequence[TierRuns]) -> TierRuns:
 def against_of(
     able: Sequence[TierRuns], best: TierRuns | None, base: TierRuns, metric: Metric
 ) -> TierRuns | None:
-    """What the best tier is held against: the base; where that is the best one itself, the next best."""
+    """What the best tier is held against: the base; where that is the best one itself, the next
+    best."""
     if best is None or base is not best:
         return base if best is not None else None
     others = [
@@ -171,7 +180,8 @@ def lost_s(run: TierRuns) -> float:
 
 
 def unknown_of(run: TierRuns, metric: Metric) -> tuple[str, ...]:
-    """Lines of the run's bill that are in no sum of the metric; none where the run never ends, which is an answer."""
+    """Lines of the run's bill that are in no sum of the metric; none where the run never ends,
+    which is an answer."""
     if run.found is None or never_ends(run.case.outcome):
         return ()
     return run.case.outcome.run.unknown(metric.attribute)

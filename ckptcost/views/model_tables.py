@@ -47,7 +47,8 @@ def tiers_grid(
     base: TierRuns,
     asked: Sequence[float],
 ) -> Grid:
-    """One save, all saves without failures or so many of them, and the whole run with failures: what `ckptcost model` prints."""
+    """One save, all saves without failures or so many of them, and the whole run with failures:
+    what `ckptcost model` prints."""
     timed = metric.id == "time"
     counts = [] if timed else sorted(float(each) for each in asked if each > 1)
     saves = [
@@ -111,10 +112,12 @@ def _tier_row(
     }
     amounts = {"save": one_of(metric, values), "saves": run.of(f"saves_{metric.column}")}
     pairs = [
-        told[each]
-        if each in told
-        else _amount_cell(
-            metric, amounts[each] if each in amounts else _so_many(metric, run, float(each[1:]))
+        (
+            told[each]
+            if each in told
+            else _amount_cell(
+                metric, amounts[each] if each in amounts else _so_many(metric, run, float(each[1:]))
+            )
         )
         for each in columns
     ]
@@ -133,7 +136,8 @@ def _pair(value: float, text: str) -> tuple[str, Order]:
 
 
 def _so_many(metric: Metric, run: TierRuns, saves: float) -> float:
-    """Saves alone, without failures: as the run with that many makes them, where the scenario compares it."""
+    """Saves alone, without failures: as the run with that many makes them, where the scenario
+    compares it."""
     one = next((found for count, found in run.others.items() if math.isclose(count, saves)), None)
     return (one_of(metric, run.values) if one is None else one) * saves
 
@@ -157,7 +161,8 @@ def _note(metric: Metric, runs: Sequence[TierRuns]) -> str:
 
 
 def bill_grid(metric: Metric, looked: TierRuns, spread: Outcome) -> Grid:
-    """What a run on one tier costs, line by line, as `ckptcost model` prints it; the range is that of the quantity that is shown."""
+    """What a run on one tier costs, line by line, as `ckptcost model` prints it; the range is that
+    of the quantity that is shown."""
     case = looked.case
     ranged = metric if metric.id in BILLED else METRICS["gpuh"]
     heads = [Head("line", "line", left=True)]

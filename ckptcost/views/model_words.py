@@ -43,7 +43,10 @@ def subject_of(resolved: Resolved) -> str:
         else ""
     )
     where = names.get("grid", names["site"])
-    return f"{size_} a save, {gpus}, {work} of training, {s.policy.mode}{every}, PUE {number(float(s.site.pue))}, {where}"
+    return (
+        f"{size_} a save, {gpus}, {work} of training, {s.policy.mode}{every}, PUE"
+        f" {number(float(s.site.pue))}, {where}"
+    )
 
 
 def stats_of(
@@ -84,12 +87,14 @@ def stats_of(
 
 
 def _counted(metric: Metric) -> Metric:
-    """What a difference is told in: of wall times the command line prints none, of the GPU-hours that they are it does."""
+    """What a difference is told in: of wall times the command line prints none, of the GPU-hours
+    that they are it does."""
     return METRICS["gpuh"] if metric.id == "time" else metric
 
 
 def _change(metric: Metric, best: TierRuns, other: TierRuns, saves: bool) -> str:
-    """What the best tier saves, or what the other one costs more; where a quantity goes the other way, that is said."""
+    """What the best tier saves, or what the other one costs more; where a quantity goes the other
+    way, that is said."""
     saved = less(best, other, metric)
     if other.found is not None and no_headway(other.case.outcome):
         return DASH
@@ -118,7 +123,10 @@ def headline_of(
     if undecided:
         keys = " and ".join(undecided)
         return (
-            f"No tier is called best for {metric.objective}: {keys} is known for some of them only.",
+            (
+                f"No tier is called best for {metric.objective}: {keys} is known for some of them"
+                " only."
+            ),
             "warn",
         )
     if best is None and never_ends(looked.case.outcome):
@@ -159,7 +167,10 @@ def headline_of(
         costs = f"costs {more or 'nothing'} more" + (f" and {fewer} less" if fewer else "")
         return f"{name} saves nothing; {other} {costs} a run; {every}", "best"
     return (
-        f"{name} saves {more or 'nothing'}{f', costs {fewer} more' if fewer else ''} a run vs {other}; {every}",
+        (
+            f"{name} saves {more or 'nothing'}{f', costs {fewer} more' if fewer else ''} a run vs"
+            f" {other}; {every}"
+        ),
         "best",
     )
 
@@ -173,7 +184,8 @@ def role_of(desk: Desk, base: TierRuns) -> str:
 
 
 def cautions_of(desk: Desk, runs: Sequence[TierRuns], looked: TierRuns, note: str) -> Lines:
-    """What to beware of on the tier that is looked at, what is not known or in no sum, and which tiers have no figures."""
+    """What to beware of on the tier that is looked at, what is not known or in no sum, and which
+    tiers have no figures."""
     lines: list[tuple[str, Tone]] = [
         (f"{run.key}: {run.reason}", "bad") for run in runs if run.reason
     ]

@@ -1,4 +1,5 @@
-"""What somebody types as a path: a home that nobody has, a name that is too long, a folder that may not be looked into."""
+"""What somebody types as a path: a home that nobody has, a name that is too long, a folder that may
+not be looked into."""
 
 from __future__ import annotations
 

@@ -211,7 +211,8 @@ def _on_chosen(desk: Desk) -> Desk:
 
 
 def _variants(desk: Desk) -> list[str]:
-    """The tiers that can be held against the reference, which a catalogue has to name; none where the scenario is wrong."""
+    """The tiers that can be held against the reference, which a catalogue has to name; none where
+    the scenario is wrong."""
     try:
         return [tier for tier in desk.tiers_shown() if tier and tier != _reference(desk)]
     except (InputError, OSError):

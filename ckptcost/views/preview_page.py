@@ -1,4 +1,5 @@
-"""A report before it is written: in which format, what its file is called, and the command that prints the very same text."""
+"""A report before it is written: in which format, what its file is called, and the command that
+prints the very same text."""
 
 from __future__ import annotations
 
@@ -108,9 +109,11 @@ def _without_folders(words: Sequence[str], paths: Sequence[str]) -> list[str]:
     out = list(words)
     for path in filter(None, paths):
         out = [
-            word[: -len(path)] + os.path.basename(os.path.normpath(path))
-            if word.endswith(path)
-            else word
+            (
+                word[: -len(path)] + os.path.basename(os.path.normpath(path))
+                if word.endswith(path)
+                else word
+            )
             for word in out
         ]
     return out

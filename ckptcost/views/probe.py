@@ -1,4 +1,5 @@
-"""The probe screen as data: the form with its plan, the probe under way, and what it found. The screen knows this module alone."""
+"""The probe screen as data: the form with its plan, the probe under way, and what it found. The
+screen knows this module alone."""
 
 from __future__ import annotations
 
@@ -161,9 +162,10 @@ def known_rate(ended: Ended) -> float | None:
 def keep(ended: Ended) -> tuple[Ended, str]:
     """With its run among the user's runs, and a line that says so. Raises OutputError."""
     folder = probe_run.keep(ended)
-    return ended._replace(
-        folder=folder
-    ), f"Kept as run {_run_of(ended)}, {folder}; the screen Runs lists it."
+    return (
+        ended._replace(folder=folder),
+        f"Kept as run {_run_of(ended)}, {folder}; the screen Runs lists it.",
+    )
 
 
 def calibrating(ended: Ended) -> str:

@@ -1,4 +1,5 @@
-"""What a probe is asked to do: the fields of its form as texts, what is wrong with them, and the command that does the same."""
+"""What a probe is asked to do: the fields of its form as texts, what is wrong with them, and the
+command that does the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The folder that is to be probed: its file system, its device and its room; what speaks against it, and what to keep in mind."""
+"""The folder that is to be probed: its file system, its device and its room; what speaks against
+it, and what to keep in mind."""
 
 from __future__ import annotations
 
@@ -84,8 +85,8 @@ def refusal(spot: Spot, one: Wish) -> str:
     if one.size_bytes > spot.room_bytes:
         kept = spot.free_bytes - spot.room_bytes
         return (
-            f"{spot.directory}: a checkpoint of {size(one.size_bytes)} does not fit: {size(spot.free_bytes)} are free, of which "
-            f"{size(kept)} are left alone"
+            f"{spot.directory}: a checkpoint of {size(one.size_bytes)} does not fit:"
+            f" {size(spot.free_bytes)} are free, of which {size(kept)} are left alone"
         )
     return ""
 
@@ -110,7 +111,10 @@ def lines(spot: Spot, one: Wish | None) -> list[tuple[str, Tone]]:
     if (why := refusal(spot, one)) != "":
         said.append((why.removeprefix(f"{spot.directory}: "), "bad"))
     elif spot.kind != MEMORY and one.writer != "direct" and one.size_bytes < spot.memory_bytes:
-        text = f"{size(one.size_bytes)} fit into the page cache of {size(spot.memory_bytes)}: what counts is until fsync is through"
+        text = (
+            f"{size(one.size_bytes)} fit into the page cache of {size(spot.memory_bytes)}: what"
+            " counts is until fsync is through"
+        )
         said.append((text, "muted"))
     return said
 

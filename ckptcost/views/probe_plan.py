@@ -62,7 +62,10 @@ def plan(one: Wish, spot: Spot, known_bytes_per_s: float | None = None) -> Plan:
     )
     question = ""
     if written > ASK_FRACTION * spot.free_bytes and spot.whole_bytes:
-        question = f"that is {share(written / spot.free_bytes)} of the {size(spot.free_bytes)} that are free"
+        question = (
+            f"that is {share(written / spot.free_bytes)} of the {size(spot.free_bytes)} that are"
+            " free"
+        )
     elif written > ASK_BYTES:
         question = f"that is more than {size(ASK_BYTES)}"
     return Plan(
@@ -108,7 +111,10 @@ def lines(p: Plan, simulated: bool = False) -> list[tuple[str, Tone]]:
         (f"Will write {size(p.written_bytes)} into {one.directory}/.ckptcost-probe-...", "base"),
         (f"{saves}{of}{warm}; at most {size(one.size_bytes)} at a time.", ""),
         (
-            f"Will read {size(p.read_bytes)}, {'to compare and then timed' if one.read else 'to compare, untimed'}.",
+            (
+                f"Will read {size(p.read_bytes)},"
+                f" {'to compare and then timed' if one.read else 'to compare, untimed'}."
+            ),
             "",
         ),
         (f"About {duration(_rounded(p.seconds))}, {p.guess}.", ""),
@@ -122,8 +128,8 @@ def lines(p: Plan, simulated: bool = False) -> list[tuple[str, Tone]]:
 def question(p: Plan) -> str:
     """For the dialog before it begins."""
     return (
-        f"{size(p.written_bytes)} are written into {p.wish.directory}: {p.question}.\n"
-        f"Never more than {size(p.wish.size_bytes)} are there at a time, and nothing is left at the end."
+        f"{size(p.written_bytes)} are written into {p.wish.directory}: {p.question}.\nNever more"
+        f" than {size(p.wish.size_bytes)} are there at a time, and nothing is left at the end."
     )
 
 

@@ -1,4 +1,5 @@
-"""A probe's passes as rows, as a curve of rates and as a line of words: while it runs, and when it is over."""
+"""A probe's passes as rows, as a curve of rates and as a line of words: while it runs, and when it
+is over."""
 
 from __future__ import annotations
 
@@ -78,7 +79,8 @@ def progress(
 
 
 def finished(p: Probed, watch: Watch) -> tuple[Grid, Chart]:
-    """Rows and curve of a probe that is over. A simulated one has no engine that tells anything: its rates by pass."""
+    """Rows and curve of a probe that is over. A simulated one has no engine that tells anything:
+    its rates by pass."""
     done = [Done(one.number, one.of, one.size_bytes, seconds_of(one), one.io) for one in p.rounds]
     for one in done:
         told = next(
@@ -122,7 +124,10 @@ def _line(one: Wish, watch: Watch, now: Pass | None, now_ns: int, done: float) -
         else f" round {count(now.number)} of {count(len(one.asked.sizes))}"
     )
     moved = min(watch.moved_bytes, now.whole_bytes)
-    return f"{_DOING[now.what].capitalize()}{which}: {size(moved)} of {size(now.whole_bytes)}{at}{left}. {_ESC}"
+    return (
+        f"{_DOING[now.what].capitalize()}{which}: {size(moved)} of"
+        f" {size(now.whole_bytes)}{at}{left}. {_ESC}"
+    )
 
 
 _ESC = "Esc stops."
@@ -184,7 +189,10 @@ def _state(
 ) -> tuple[str, Tone]:
     if now is not None and now.number == number:
         return (
-            f"{_DOING[now.what]} {share(min(moved_bytes / now.whole_bytes, 1.0) if now.whole_bytes else None)}",
+            (
+                f"{_DOING[now.what]}"
+                f" {share(min(moved_bytes / now.whole_bytes, 1.0) if now.whole_bytes else None)}"
+            ),
             "base",
         )
     if save is None:

@@ -1,4 +1,5 @@
-"""What a probe found: its numbers, its verdict, the catalogue's tiers beside it, and a checkpoint of the scenario at this rate."""
+"""What a probe found: its numbers, its verdict, the catalogue's tiers beside it, and a checkpoint
+of the scenario at this rate."""
 
 from __future__ import annotations
 
@@ -155,18 +156,25 @@ def on_the_desk(study: Study, desk: Desk) -> list[Line]:
     held_up, name = duration(float(saved.stall_s)), now.tier_id
     return [
         (
-            f"A checkpoint of {desk.title} is {size(whole)}{each}: {duration(taken)} to write if every node has a place like this.",
+            (
+                f"A checkpoint of {desk.title} is {size(whole)}{each}: {duration(taken)} to write"
+                " if every node has a place like this."
+            ),
             "base",
         ),
         (
-            f"It holds training up for {held_up} and costs {cost} a save; on tier {name} it takes {duration(was)}.",
+            (
+                f"It holds training up for {held_up} and costs {cost} a save; on tier {name} it"
+                f" takes {duration(was)}."
+            ),
             "base",
         ),
     ]
 
 
 def like_this(desk: Desk, write: float, read: float | None) -> Desk:
-    """The scenario on nodes that each have such a place. A storage that they share gives each of them less."""
+    """The scenario on nodes that each have such a place. A storage that they share gives each of
+    them less."""
     nodes = float(nodes_of(desk.resolved().scenario.cluster))
     edits = {
         "node_write": quantity(write, "bytes_per_s"),
@@ -188,7 +196,10 @@ def ended_text(cancelled: bool, passes: int, left: Sequence[str], simulated: boo
         return "Done; a simulated machine, so nothing was written but the run.", "good"
     if left:
         return (
-            f"Ended, but these are still there: {', '.join(left)}; another probe's, or remove them by hand.",
+            (
+                f"Ended, but these are still there: {', '.join(left)}; another probe's, or remove"
+                " them by hand."
+            ),
             "warn",
         )
     removed = "everything that was written is removed"

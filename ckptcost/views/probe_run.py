@@ -1,4 +1,5 @@
-"""A probe under way: run in a thread, watched from the screen, stopped between two requests; and its run until it is kept."""
+"""A probe under way: run in a thread, watched from the screen, stopped between two requests; and
+its run until it is kept."""
 
 from __future__ import annotations
 
@@ -44,7 +45,8 @@ class Pass:
 
 
 class Watch(Control):
-    """Everything that the screen draws while it runs. The engine's threads write, the screen's reads."""
+    """Everything that the screen draws while it runs. The engine's threads write, the screen's
+    reads."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,7 +109,8 @@ class Running:
         return self._over.wait(wait_s)
 
     def work(self, stopped: Callable[[], bool]) -> Ended:
-        """In a thread of its own. Raises what the storage, a library or a meter refuses; nothing is left then either."""
+        """In a thread of its own. Raises what the storage, a library or a meter refuses; nothing is
+        left then either."""
         self.watch.stopped_by(stopped)
         try:
             ended = self._probe()

@@ -1,4 +1,5 @@
-"""One recorded run on a screen: the study that `ckptcost report` prints, its tables one at a time, and the traces of the whole of it."""
+"""One recorded run on a screen: the study that `ckptcost report` prints, its tables one at a time,
+and the traces of the whole of it."""
 
 from __future__ import annotations
 
@@ -62,7 +63,8 @@ class RunView(NamedTuple):
 
     @property
     def tables(self) -> list[Grid]:
-        """Those with a row, the checkpoints first; what people are not shown in a text is there too."""
+        """Those with a row, the checkpoints first; what people are not shown in a text is there
+        too."""
         tables = sorted(
             (table for table in self.study.tables if table.rows),
             key=lambda table: table.id != CHECKPOINTS,
@@ -90,7 +92,8 @@ class RunView(NamedTuple):
 
 
 def seen_of(source: Source, host: str = "") -> Measured:
-    """The run, evaluated; the same again costs nothing as long as its files are as they were. Raises CkptcostError."""
+    """The run, evaluated; the same again costs nothing as long as its files are as they were.
+    Raises CkptcostError."""
     return _seen(source.path, source.run, host, _stamps(Path(source.path)))
 
 
@@ -114,7 +117,8 @@ def _stamps(path: Path) -> tuple[tuple[str, int, int], ...]:
 
 
 def read(source: Source, host: str = "", goes_on: bool = False) -> RunView:
-    """Everything that the screen shows. Raises CkptcostError where the run cannot be read, or holds no reading."""
+    """Everything that the screen shows. Raises CkptcostError where the run cannot be read, or holds
+    no reading."""
     seen = seen_of(source, host)
     study = study_of(seen)
     node = seen.energies.node

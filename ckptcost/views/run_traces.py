@@ -1,4 +1,5 @@
-"""Power and storage over the whole of a recorded run: means of short stretches; power with the range of each."""
+"""Power and storage over the whole of a recorded run: means of short stretches; power with the
+range of each."""
 
 from __future__ import annotations
 
@@ -118,7 +119,8 @@ def _bands(seen: Measured) -> list[Band]:
 
 
 def zoomed(traces: Traces, whole: Traces, steps: int) -> Traces:
-    """A closer look around the middle, or around the rule that is in sight; never more than there is, never less than three points."""
+    """A closer look around the middle, or around the rule that is in sight; never more than there
+    is, never less than three points."""
     begin_s, end_s = traces.x_range
     length_s = end_s - begin_s
     marked = [rule.at for rule in traces.rules if begin_s <= rule.at <= end_s]

@@ -1,4 +1,5 @@
-"""The list of recorded runs: what each one is, in the words of `ckptcost runs`, and what its readings said where they were read."""
+"""The list of recorded runs: what each one is, in the words of `ckptcost runs`, and what its
+readings said where they were read."""
 
 from __future__ import annotations
 
@@ -18,7 +19,10 @@ from ckptcost.runs.store import Kept
 from ckptcost.runs.summary import CUT, RECORDING, Summary, Told
 from ckptcost.views.paths import path_of
 
-EMPTY = "No runs here yet. `ckptcost run -- python train.py` records one, 4 watches a job, 5 probes a disk. o opens a run elsewhere."
+EMPTY = (
+    "No runs here yet. `ckptcost run -- python train.py` records one, 4 watches a job, 5 probes a"
+    " disk. o opens a run elsewhere."
+)
 READING = "Reading the runs ..."
 NO_MATCH = "No run has all of these words. Escape leaves the field, an empty one shows all runs."
 HEADS: tuple[Head, ...] = (
@@ -122,7 +126,8 @@ class Entry(NamedTuple):
 
 
 def entries_of(summaries: Sequence[tuple[Kept, Summary, bool]]) -> list[Entry]:
-    """With the cells of the command line; the last of each three says whether it is alone in its folder."""
+    """With the cells of the command line; the last of each three says whether it is alone in its
+    folder."""
     rows = list_of([summary for _, summary, _ in summaries], [], Path()).tables[0].rows
     found = []
     for (kept, summary, alone), row in zip(summaries, rows, strict=True):
@@ -249,7 +254,8 @@ def unread_text(unread: Sequence[str], whole: bool = True) -> str:
     if unread:
         more = f" (and {count(len(unread) - 1)} more)" if len(unread) > 1 else ""
         said.append(
-            f"{count(len(unread))} folder{'' if len(unread) == 1 else 's'} could not be read: {_homely(unread[0]).rstrip('.')}{more}"
+            f"{count(len(unread))} folder{'' if len(unread) == 1 else 's'} could not be read:"
+            f" {_homely(unread[0]).rstrip('.')}{more}"
         )
     return ". ".join(said)
 
@@ -290,11 +296,15 @@ def refusal(text: str) -> list[tuple[str, Tone]]:
 
 
 def progress(done: int, of: int, runs: int) -> str:
-    return f"Reading the runs: {count(done)} of {count(of)} folders, {count(runs)} run{'' if runs == 1 else 's'} so far; x stops"
+    return (
+        f"Reading the runs: {count(done)} of {count(of)} folders, {count(runs)}"
+        f" run{'' if runs == 1 else 's'} so far; x stops"
+    )
 
 
 def details(entry: Entry) -> list[tuple[str, Tone]]:
-    """What is known of one run: as `ckptcost runs show` has it, then what `ckptcost report` found in its readings."""
+    """What is known of one run: as `ckptcost runs show` has it, then what `ckptcost report` found
+    in its readings."""
     told = entry.told
     study = show_of(entry.summary, told or Told({}, 0, 0, "", None))
     lines: list[tuple[str, Tone]] = [(line, "muted") for line in study.about]

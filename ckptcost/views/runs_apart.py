@@ -1,6 +1,8 @@
-"""Work on a run's readings that takes long, in a process of its own: the screen stays quick, and the work can be ended at any time.
+"""Work on a run's readings that takes long, in a process of its own: the screen stays quick, and
+the work can be ended at any time.
 
-Minutes of arithmetic in a thread would make every keystroke wait its turn, could not be given up, and would hold the program when it quits.
+Minutes of arithmetic in a thread would make every keystroke wait its turn, could not be given up,
+and would hold the program when it quits.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ class GivenUp(CkptcostError):
 
 
 class Apart:
-    """One process, started when it is first needed; one question at a time. What it read it keeps for the next question."""
+    """One process, started when it is first needed; one question at a time. What it read it keeps
+    for the next question."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -48,7 +51,8 @@ class Apart:
         weight: int,
         stopped: Callable[[], bool] = lambda: False,
     ) -> T:
-        """`task(*words)`, a function of a module. Raises GivenUp where `stopped` says so, and what the task raised."""
+        """`task(*words)`, a function of a module. Raises GivenUp where `stopped` says so, and what
+        the task raised."""
         if weight <= SMALL:
             return task(*words)
         while not self._lock.acquire(timeout=LOOK_S):
@@ -110,7 +114,8 @@ class Apart:
         self._process = self._pipe = None
 
     def close(self) -> None:
-        """End the process where no question is under way; a question that is ends it by itself when it is stopped."""
+        """End the process where no question is under way; a question that is ends it by itself when
+        it is stopped."""
         if self._lock.acquire(blocking=False):
             try:
                 self._end()

@@ -1,4 +1,5 @@
-"""Going through folders of runs, in a thread: first what each run is, then what its marks and readings say, told piece by piece."""
+"""Going through folders of runs, in a thread: first what each run is, then what its marks and
+readings say, told piece by piece."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Reading(NamedTuple):
 def read(
     within: Path | None, stopped: Stopped, told: Callable[[list[Entry], int, int], None]
 ) -> Reading:
-    """Every run. `told`: new entries, folders done, folders in all. Raises InputError where the place itself is closed."""
+    """Every run. `told`: new entries, folders done, folders in all. Raises InputError where the
+    place itself is closed."""
     folders = store.folders(within)
     folders.sort(
         key=lambda folder: folder.name, reverse=True
@@ -90,7 +92,8 @@ def again(entry: Entry) -> Entry:
 def learn(
     entries: Sequence[Entry], stopped: Stopped, told: Callable[[Entry], None], asked: bool = False
 ) -> None:
-    """Marks of all, readings of the newest; `asked`: somebody looks at it, so its marks are counted however long it is."""
+    """Marks of all, readings of the newest; `asked`: somebody looks at it, so its marks are counted
+    however long it is."""
     for place, entry in enumerate(latest_first(entries)):
         if stopped():
             return
@@ -111,7 +114,10 @@ def _learned(entry: Entry, readings: bool, asked: bool, stopped: Stopped) -> Ent
             return entry
         if bytes_ > READ_BYTES or entry.told.saves > READ_SAVES:
             return entry.knowing(
-                why=f"{size(bytes_)} of readings: Enter reads them, and energy and stalls are then known here too."
+                why=(
+                    f"{size(bytes_)} of readings: Enter reads them, and energy and stalls are then"
+                    " known here too."
+                )
             )
         return entry.knowing(
             learned=READER.ask(

@@ -1,4 +1,5 @@
-"""Deleting a run: only its own files, only of folders among the user's runs, never through a link."""
+"""Deleting a run: only its own files, only of folders among the user's runs, never through a
+link."""
 
 from __future__ import annotations
 
@@ -26,9 +27,15 @@ class Removal(NamedTuple):
     @property
     def text(self) -> str:
         """For the question."""
-        what = f"{count(len(self.files))} file{'' if len(self.files) == 1 else 's'}, {size(self.bytes)}, of {shown(self.folder)}"
+        what = (
+            f"{count(len(self.files))} file{'' if len(self.files) == 1 else 's'},"
+            f" {size(self.bytes)}, of {shown(self.folder)}"
+        )
         if self.others:
-            return f"{what}.\n{count(self.others)} other thing{'' if self.others == 1 else 's'} in the folder stay, and so does the folder."
+            return (
+                f"{what}.\n{count(self.others)} other thing{'' if self.others == 1 else 's'} in the"
+                " folder stay, and so does the folder."
+            )
         return f"{what}, and the folder itself.\nThis cannot be undone."
 
 
@@ -62,7 +69,8 @@ def removal_of(entry: Entry) -> Removal:
 
 
 def remove(removal: Removal) -> str:
-    """Do it; what was done, in a sentence. The folder is held open, so that nobody can put another in its place meanwhile."""
+    """Do it; what was done, in a sentence. The folder is held open, so that nobody can put another
+    in its place meanwhile."""
     gone = 0
     try:
         folder = os.open(removal.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
@@ -78,7 +86,8 @@ def remove(removal: Removal) -> str:
             removal.folder.rmdir()
     except OSError as error:
         raise OutputError(
-            f"{shown(removal.folder)}: {count(gone)} of {count(len(removal.files))} files deleted, then: {error.strerror}"
+            f"{shown(removal.folder)}: {count(gone)} of {count(len(removal.files))} files deleted,"
+            f" then: {error.strerror}"
         ) from None
     where = shown(removal.folder)
     return (

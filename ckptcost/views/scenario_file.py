@@ -1,6 +1,8 @@
-"""Changes written into a scenario file that is there: its comments and everything else stay as they are.
+"""Changes written into a scenario file that is there: its comments and everything else stay as they
+are.
 
-Only lines are changed, and what comes out is read again: where it does not say exactly what was meant, nothing is written.
+Only lines are changed, and what comes out is read again: where it does not say exactly what was
+meant, nothing is written.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ ONE_OF = (*CADENCES, "optimal")
 
 
 def changed(text: str, edits: Mapping[str, str], tiers: Sequence[str] = ()) -> str:
-    """The file's text with the changes in it. Raises InputError where that cannot be done line by line."""
+    """The file's text with the changes in it. Raises InputError where that cannot be done line by
+    line."""
     before = _read(text)
     meant = _meant(before, edits, tiers)
     lines = text.splitlines()
@@ -57,7 +60,8 @@ def _read(text: str) -> dict[str, Any]:
 def _meant(
     before: Mapping[str, Any], edits: Mapping[str, str], tiers: Sequence[str]
 ) -> dict[str, Any]:
-    """What the file should say: a new entry of the catalogue forgets what was said of its section, as flags over it would."""
+    """What the file should say: a new entry of the catalogue forgets what was said of its section,
+    as flags over it would."""
     meant = {
         name: dict(value) if isinstance(value, dict) else value for name, value in before.items()
     }

@@ -1,4 +1,5 @@
-"""The question backwards: how much of one quantity a target takes, on the tier that the interval screen is about."""
+"""The question backwards: how much of one quantity a target takes, on the tier that the interval
+screen is about."""
 
 from __future__ import annotations
 

@@ -11,7 +11,8 @@ from ckptcost.report.study_views import SIMULATED
 
 
 def grid_of(table: Table, keys: Sequence[str] = ()) -> Grid:
-    """The columns that people are shown; later ones give way first. `keys`: what its rows are, else their leading texts."""
+    """The columns that people are shown; later ones give way first. `keys`: what its rows are, else
+    their leading texts."""
     columns = [column for column in table.columns if column.shown]
     labels, cells, left = shown_cells(table)
     texts = [column.unit in ("", "bool") for column in columns]
@@ -44,7 +45,8 @@ def _distinct(names: Sequence[str]) -> list[str]:
 
 
 def paragraphs(study: Study) -> list[tuple[str, Tone]]:
-    """What was asked, what follows, whether targets are met, and what to take care of: in the order and the words of the text report."""
+    """What was asked, what follows, whether targets are met, and what to take care of: in the order
+    and the words of the text report."""
     out: list[tuple[str, Tone]] = [(SIMULATED, "warn")] if study.simulated else []
     out += [(line, "muted") for line in study.about]
     out += [(line, "") for line in study.findings]

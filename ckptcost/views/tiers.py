@@ -1,4 +1,5 @@
-"""Tiers side by side: every tier of the desk weighed once, at the interval in force and at its own best one.
+"""Tiers side by side: every tier of the desk weighed once, at the interval in force and at its own
+best one.
 
 A tier that cannot be computed stays in the list with the reason; it never stops the others.
 """
@@ -55,7 +56,8 @@ class Entry(NamedTuple):
     no_best: str
     """why there is none"""
     figures: Mapping[Shown, Mapping[str, float]]
-    """numbers in people's units under the names of `ckptcost model`'s JSON, without those that are unknown or infinite"""
+    """numbers in people's units under the names of `ckptcost model`'s JSON, without those that are
+    unknown or infinite"""
 
     @property
     def key(self) -> str:
@@ -70,7 +72,8 @@ class Weighed(NamedTuple):
     """All tiers of a desk."""
 
     desk: Desk
-    """the scenario as it was computed: where it says nothing of the interval, the best one is in force"""
+    """the scenario as it was computed: where it says nothing of the interval, the best one is in
+    force"""
     own_interval: bool
     """whether the scenario says how often to save"""
     objective: str
@@ -81,7 +84,8 @@ class Weighed(NamedTuple):
         return next((entry for entry in self.entries if entry.key == key), None)
 
     def undecided(self, shown: Shown = "best") -> tuple[str, ...]:
-        """Inputs that decide which tier is best and are known for some of them only, so that none is."""
+        """Inputs that decide which tier is best and are known for some of them only, so that none
+        is."""
         run: Shown = "asked" if shown == "asked" else "best"
         return undecided(
             [outcome for entry in self.entries if (outcome := entry.run(run)) is not None],
@@ -89,8 +93,8 @@ class Weighed(NamedTuple):
         )
 
     def best(self, shown: Shown = "best") -> Entry | None:
-        """The tier whose run costs least; of those alike, the first; none where a line is known for some only. One save is judged by
-        the run it is part of."""
+        """The tier whose run costs least; of those alike, the first; none where a line is known for
+        some only. One save is judged by the run it is part of."""
         if self.undecided(shown):
             return None
         runs: dict[Shown, tuple[Shown, ...]] = {
@@ -117,12 +121,14 @@ class Weighed(NamedTuple):
 
 
 def scenario_of(desk: Desk) -> Desk:
-    """Only what decides the figures: a change of tier.id holds for one tier alone, so it goes where several are named."""
+    """Only what decides the figures: a change of tier.id holds for one tier alone, so it goes where
+    several are named."""
     return desk.without("tier.id") if desk.tiers else desk
 
 
 def with_interval(desk: Desk, objective: str = OBJECTIVES[0]) -> tuple[Desk, bool]:
-    """The desk, asking for the best interval where the scenario says none, and whether it says one."""
+    """The desk, asking for the best interval where the scenario says none, and whether it says
+    one."""
     own = any(layer.has_cadence or layer.compare_saves for layer in desk.layers())
     return (desk, True) if own else (desk.edited("policy.optimal", objective), False)
 
@@ -220,7 +226,8 @@ def no_headway(outcome: Outcome) -> str:
 
 
 def command(weighed: Weighed, shown: Shown) -> str:
-    """What prints the same numbers: tiers that cannot be computed are left out, for one of them would stop the command."""
+    """What prints the same numbers: tiers that cannot be computed are left out, for one of them
+    would stop the command."""
     desk = weighed.desk
     able = [
         entry.tier
@@ -247,7 +254,8 @@ def command(weighed: Weighed, shown: Shown) -> str:
 
 
 def exported(weighed: Weighed, shown: Shown) -> Study | Report | None:
-    """What is written to a file: `optimize`'s answer, or `model`'s where the interval is the one in force; None where there is none."""
+    """What is written to a file: `optimize`'s answer, or `model`'s where the interval is the one in
+    force; None where there is none."""
     from ckptcost import answers
 
     desk, layers = weighed.desk, weighed.desk.layers()
@@ -310,8 +318,10 @@ def on_tier(desk: Desk, key: str) -> Desk:
 
 
 def same_figures(one: Desk, other: Desk | None, stamp: Stamp | None = None) -> bool:
-    """Whether two desks differ in nothing that a figure rests on. A scenario that was opened anew has new edits, even if both have none;
-    a catalogue that was read anew may hold other figures under the same names. `stamp`: of the other's files, when it was computed."""
+    """Whether two desks differ in nothing that a figure rests on. A scenario that was opened anew
+    has new edits, even if both have none; a catalogue that was read anew may hold other figures
+    under the same names. `stamp`: of the other's files, when it was computed.
+    """
     same = (
         other is not None
         and one.base == other.base

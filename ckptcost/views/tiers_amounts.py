@@ -10,7 +10,8 @@ COUNTED = {
     "usd": "cost_usd",
     "carbon": "location_kgco2e",
 }
-"""what the ratio to the baseline is of, by objective; lost GPU-hours stand for time, which is nearly the same for every tier"""
+"""what the ratio to the baseline is of, by objective; lost GPU-hours stand for time, which is
+nearly the same for every tier"""
 UNITS = {
     "gpu_hours": "GPU-h",
     "energy_kwh": "kWh",

@@ -1,4 +1,5 @@
-"""The front as a chart, one save in bars, one tier in detail, what vendors claim, and the list to choose tiers from."""
+"""The front as a chart, one save in bars, one tier in detail, what vendors claim, and the list to
+choose tiers from."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ SURVIVES = {
 
 
 def front_chart(weighed: Weighed, desk: Desk, cursor: str = "") -> Chart:
-    """Share of time lost against what it costs, each tier at its best interval, and the front that no tier beats."""
+    """Share of time lost against what it costs, each tier at its best interval, and the front that
+    no tier beats."""
     objective = weighed.objective
     key = AGAINST[objective]
     if (
@@ -100,7 +102,10 @@ def front_chart(weighed: Weighed, desk: Desk, cursor: str = "") -> Chart:
         x_log=True,
         y_log=True,
         x_kind="number",
-        note=f"each tier at its best for {objective}; best: nothing beats it in time, energy, money and carbon at once",
+        note=(
+            f"each tier at its best for {objective}; best: nothing beats it in time, energy, money"
+            " and carbon at once"
+        ),
         empty="no tier has a best interval",
     )._replace(curves=_front_curve(weighed, key))
 
@@ -168,7 +173,8 @@ def save_bars(weighed: Weighed, desk: Desk) -> Bars:
 
 
 def details(weighed: Weighed, desk: Desk, key: str, shown: Shown) -> list[Line]:
-    """One tier: how fast, on whose word, what it draws and costs, what it outlives, and what to beware of."""
+    """One tier: how fast, on whose word, what it draws and costs, what it outlives, and what to
+    beware of."""
     entry = weighed.entry(key)
     if entry is None:
         return []
@@ -191,7 +197,10 @@ def details(weighed: Weighed, desk: Desk, key: str, shown: Shown) -> list[Line]:
         narrowest = rate(float(saved.wire_bytes_per_s))
         lines.append(
             (
-                f"one save stalls {duration(float(run.mean_stall_s))}{later}; {narrowest} at the narrowest place",
+                (
+                    f"one save stalls {duration(float(run.mean_stall_s))}{later}; {narrowest} at"
+                    " the narrowest place"
+                ),
                 "",
             )
         )
@@ -267,7 +276,10 @@ def claims(weighed: Weighed) -> Grid:
         if entry.resolved is not None
         for at, claim in enumerate(entry.resolved.claims)
     ]
-    note = "no vendor says what its kWh include; the model counts the GPUs and hosts that wait, and the storage"
+    note = (
+        "no vendor says what its kWh include; the model counts the GPUs and hosts that wait, and"
+        " the storage"
+    )
     return Grid(
         heads,
         rows,
@@ -337,7 +349,8 @@ def choices(desk: Desk) -> Grid:
 
 
 def _writes(entity: CatalogEntry) -> tuple[str, float | None]:
-    """The rate in its own terms, and as a number to sort by; how many nodes or how much capacity there will be is the scenario's to say."""
+    """The rate in its own terms, and as a number to sort by; how many nodes or how much capacity
+    there will be is the scenario's to say."""
     for key, of in (
         ("write", ""),
         ("node_write", " a node"),
@@ -346,7 +359,7 @@ def _writes(entity: CatalogEntry) -> tuple[str, float | None]:
     ):
         if (figure := entity.figures.get(key)) is not None:
             unit = unit_of("tier", key)
-            return quantity(
-                figure.value, unit
-            ) + of, figure.value if unit == "bytes_per_s" else None
+            return quantity(figure.value, unit) + of, (
+                figure.value if unit == "bytes_per_s" else None
+            )
     return DASH, None

@@ -129,11 +129,13 @@ def _row(
     pairs += [
         (duration(best_s), best_s),
         (
-            "base"
-            if entry.key == baseline.key
-            else f"{number(ratio)}x"
-            if ratio is not None
-            else DASH,
+            (
+                "base"
+                if entry.key == baseline.key
+                else f"{number(ratio)}x"
+                if ratio is not None
+                else DASH
+            ),
             ratio,
         ),
         (evidence.basis or DASH, evidence.basis or None),
@@ -196,7 +198,8 @@ def _note(weighed: Weighed, baseline: Entry, shown: Shown) -> str:
     parts.append("kgCO2e: location-based")
     if not all(known_alike(entry, baseline, shown, counted(weighed)) for entry in weighed.entries):
         parts.append(
-            f"no ratio where {' and '.join(_deciding(weighed, shown))} is known for one of the two only"
+            f"no ratio where {' and '.join(_deciding(weighed, shown))} is known for one of the two"
+            " only"
         )
     everywhere = [
         path for path in weighed.desk.edits if path.startswith("tier.") and path != "tier.id"
@@ -210,7 +213,8 @@ def _note(weighed: Weighed, baseline: Entry, shown: Shown) -> str:
 
 
 def _in_force(weighed: Weighed) -> str:
-    """How often the runs save that are not at their best; where the scenario asks for the best, that is another one on each tier."""
+    """How often the runs save that are not at their best; where the scenario asks for the best,
+    that is another one on each tier."""
     if not weighed.own_interval:
         return "no interval is given: the best one"
     resolved, asked = next(
@@ -226,7 +230,10 @@ def sentence(weighed: Weighed, desk: Desk, shown: Shown) -> tuple[str, Tone]:
     objective, best, base = weighed.objective, weighed.best(shown), weighed.baseline(desk)
     if best is None and (keys := weighed.undecided(shown)):
         return (
-            f"No tier is called best for {objective}: {' and '.join(keys)} is known for some of them only.",
+            (
+                f"No tier is called best for {objective}: {' and '.join(keys)} is known for some of"
+                " them only."
+            ),
             "warn",
         )
     if best is None:
@@ -272,7 +279,10 @@ def sentence(weighed: Weighed, desk: Desk, shown: Shown) -> tuple[str, Tone]:
                 )
     if not saved and not more:
         return (
-            f"{name} and {against}, the baseline, are nothing apart{where if run == 'asked' else ''}.",
+            (
+                f"{name} and {against}, the baseline, are nothing"
+                f" apart{where if run == 'asked' else ''}."
+            ),
             "",
         )
     less = f"saves {_listed(saved)} a run" if saved else "saves nothing"

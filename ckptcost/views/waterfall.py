@@ -32,15 +32,16 @@ def _known(metric: Metric, case: Case, bill: Bill) -> list[tuple[str, float]]:
 
 
 def one_save_bars(metric: Metric, runs: Sequence[TierRuns], best: TierRuns | None) -> Bars:
-    """One save on each tier as shares of its total: tiers differ a thousandfold, what a save is made of does not."""
+    """One save on each tier as shares of its total: tiers differ a thousandfold, what a save is
+    made of does not."""
     able = [run for run in runs if run.found is not None]
     totals = {
         run.key: lost_s(run) if metric.id == "time" else one_of(metric, run.values) for run in able
     }
     parts = {
-        run.key: _known(metric, run.case, run.case.outcome.one_save)
-        if _told(totals[run.key])
-        else []
+        run.key: (
+            _known(metric, run.case, run.case.outcome.one_save) if _told(totals[run.key]) else []
+        )
         for run in able
     }
     names = tuple(dict.fromkeys(name for each in parts.values() for name, _ in each))

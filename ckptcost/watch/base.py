@@ -1,4 +1,5 @@
-"""What everything that finds checkpoints is given: somebody to tell, and a way to say that something is coming."""
+"""What everything that finds checkpoints is given: somebody to tell, and a way to say that
+something is coming."""
 
 from __future__ import annotations
 

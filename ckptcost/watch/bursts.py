@@ -1,10 +1,11 @@
 """Checkpoints where no directory is known: bursts in what a process and its descendants write.
 
-`Bursts` is the detector, fed with a counter and nothing else; `Burster` is the thread that reads /proc/PID/io and looks which files are
-open meanwhile. A burst begins when much more than usual is written within a second, and is over after two in which little was. What is
-usual is the median of the seconds outside bursts, so steady logging is none. The counter counts pages when they are made dirty and
-direct I/O at once, so mapped files and O_DIRECT are seen; files in memory (tmpfs), FUSE without its write cache and what other nodes
-write are not.
+`Bursts` is the detector, fed with a counter and nothing else; `Burster` is the thread that reads
+/proc/PID/io and looks which files are open meanwhile. A burst begins when much more than usual is
+written within a second, and is over after two in which little was. What is usual is the median of
+the seconds outside bursts, so steady logging is none. The counter counts pages when they are made
+dirty and direct I/O at once, so mapped files and O_DIRECT are seen; files in memory (tmpfs), FUSE
+without its write cache and what other nodes write are not.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from ckptcost.watch.writers import Growing, name_of, open_for_writing, run_toget
 
 S: Final = 1_000_000_000
 LEAST_BYTES: Final = 4 << 20
-"""within a window: event files and logs write kilobytes a second, the smallest checkpoint worth a joule megabytes"""
+"""within a window: event files and logs write kilobytes a second, the smallest checkpoint worth a
+joule megabytes"""
 _NOISE_BYTES: Final = 1 << 16
 """a reading with less is no part of a burst's edge"""
 _MOST_SECONDS: Final = 120
@@ -157,7 +159,8 @@ class Bursts:
         return None
 
     def _begin(self) -> Begun:
-        """Back to the first step of the window that belongs to it: no hole between, and not the noise before."""
+        """Back to the first step of the window that belongs to it: no hole between, and not the
+        noise before."""
         steps = list(self._steps)
         first = last = len(steps) - 1
         for place in range(last, -1, -1):
@@ -220,7 +223,8 @@ class Settle(Protocol):
 
 
 class Burster:
-    """Marks the bursts of a process and its descendants. `absence` says why not, where that is so."""
+    """Marks the bursts of a process and its descendants. `absence` says why not, where that is
+    so."""
 
     def __init__(
         self,
@@ -322,7 +326,8 @@ class Burster:
         return True
 
     def _newest(self) -> bytes:
-        """The number of the process or thread that was made last, on the whole host: while it stands, nobody has a new child."""
+        """The number of the process or thread that was made last, on the whole host: while it
+        stands, nobody has a new child."""
         return self._loadavg.read(128).rpartition(b" ")[2]
 
     def _look_at_files(self, tree: Tree) -> None:

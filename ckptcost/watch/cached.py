@@ -1,17 +1,20 @@
 """How much of a file the kernel still owes the storage, asked without writing anything back.
 
-cachestat(2) (Linux 6.5) counts a file's dirty pages and those under write-back, for files one owns or may write to; a container's filter
-that does not know the call refuses it. Else FIEMAP shows extents that have no place on the device yet, or whose data is not there: never
-with FIEMAP_FLAG_SYNC, which would write the file back itself. FIEMAP is blind to blocks that are written over in place, so its "nothing"
-counts only after it was seen to owe something.
+cachestat(2) (Linux 6.5) counts a file's dirty pages and those under write-back, for files one owns
+or may write to; a container's filter that does not know the call refuses it. Else FIEMAP shows
+extents that have no place on the device yet, or whose data is not there: never with
+FIEMAP_FLAG_SYNC, which would write the file back itself. FIEMAP is blind to blocks that are written
+over in place, so its "nothing" counts only after it was seen to owe something.
 
-Neither sees the drive's own cache or the file system's journal. Both answer for this host's page cache, so only where that is what stands
-between a write and the device: not in memory (tmpfs), not for servers' files, not where a file system keeps a cache of its own (ZFS).
-Measured on ext4: cachestat takes 15 us a GiB in large folios and 1.5 ms a GiB in pages of 4 KiB, FIEMAP 2 us a file of few extents. So
-huge files are asked in ranges, and not often.
+Neither sees the drive's own cache or the file system's journal. Both answer for this host's page
+cache, so only where that is what stands between a write and the device: not in memory (tmpfs), not
+for servers' files, not where a file system keeps a cache of its own (ZFS). Measured on ext4:
+cachestat takes 15 us a GiB in large folios and 1.5 ms a GiB in pages of 4 KiB, FIEMAP 2 us a file
+of few extents. So huge files are asked in ranges, and not often.
 
-On overlay (the root of every container) cachestat answers 0 whatever is owed; FIEMAP is passed on to the file below, so there it alone
-is asked, and "nothing" counts, as ever, only after it was seen to owe something.
+On overlay (the root of every container) cachestat answers 0 whatever is owed; FIEMAP is passed on
+to the file below, so there it alone is asked, and "nothing" counts, as ever, only after it was seen
+to owe something.
 """
 
 from __future__ import annotations
@@ -26,8 +29,13 @@ from typing import Final, NamedTuple
 
 REASONS: Final = {
     "IN_MEMORY": "the file system is memory: nothing is ever safe there",
-    "CLOSE_FLUSHES": "NFS: closing a file sends it to the server; this host's cache does not show when the server has it safe",
-    "ON_SERVER": "the file system is a server's: this host's cache does not show when the server has it safe",
+    "CLOSE_FLUSHES": (
+        "NFS: closing a file sends it to the server; this host's cache does not show when the"
+        " server has it safe"
+    ),
+    "ON_SERVER": (
+        "the file system is a server's: this host's cache does not show when the server has it safe"
+    ),
     "OWN_CACHE": "the file system keeps what is not written yet where nobody can ask",
     "UNKNOWN_FILE_SYSTEM": "it is not known whether this file system's page cache tells the truth",
     "NOT_PERMITTED": "the kernel does not say it to this user",
@@ -40,7 +48,9 @@ REMEDIES: Final = {
     "ON_SERVER": "mark `durable` where the program has called fsync",
     "OWN_CACHE": "mark `durable` where the program has called fsync",
     "UNKNOWN_FILE_SYSTEM": "mark `durable` where the program has called fsync",
-    "NOT_PERMITTED": "run as the owner of the files; let the container's seccomp filter pass cachestat",
+    "NOT_PERMITTED": (
+        "run as the owner of the files; let the container's seccomp filter pass cachestat"
+    ),
     "NOT_SUPPORTED": "Linux 6.5 or newer; or mark `durable` where the program has called fsync",
 }
 _OVERLAY: Final = 0x794C7630
@@ -58,7 +68,8 @@ _TELLING: Final = frozenset(
         0x7366746E,
     }
 )
-"""ext, XFS, btrfs, F2FS, bcachefs, JFS, NILFS, FAT, exFAT, NTFS3: linux/magic.h and their own sources"""
+"""ext, XFS, btrfs, F2FS, bcachefs, JFS, NILFS, FAT, exFAT, NTFS3: linux/magic.h and their own
+sources"""
 _DELAYING: Final = frozenset({0xEF53, 0x58465342, 0x9123683E})
 """of these FIEMAP's flags are known to change only when the data is on the device"""
 _SILENT: Final = {
@@ -111,7 +122,8 @@ _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def owed(fd: int, offset: int = 0, length: int = 0) -> Owed:
-    """Of `length` bytes (0: all) of a regular file that is open for reading. Never raises for what a kernel may answer."""
+    """Of `length` bytes (0: all) of a regular file that is open for reading. Never raises for what
+    a kernel may answer."""
     try:
         kind = file_system(fd)
         if kind == _OVERLAY:
@@ -148,7 +160,8 @@ def file_system(fd: int) -> int:
 
 
 def by_cachestat(fd: int, offset: int = 0, length: int = 0) -> tuple[int | None, int]:
-    """Bytes that are dirty or under write-back; or None and the error: EPERM (another's file, or a filter), ENOSYS (an older kernel)."""
+    """Bytes that are dirty or under write-back; or None and the error: EPERM (another's file, or a
+    filter), ENOSYS (an older kernel)."""
     if _libc is None:
         return None, errno.ENOSYS
     where, pages = _Range(offset, length), _Pages()
@@ -165,8 +178,8 @@ def by_cachestat(fd: int, offset: int = 0, length: int = 0) -> tuple[int | None,
 
 
 def by_fiemap(fd: int, offset: int = 0, length: int = 0) -> int | None:
-    """Bytes in extents that are not on the device; None where the file system has no FIEMAP. Up to the file's end: what a file system
-    sets aside beyond it is not owed."""
+    """Bytes in extents that are not on the device; None where the file system has no FIEMAP. Up to
+    the file's end: what a file system sets aside beyond it is not owed."""
     end = os.fstat(fd).st_size
     end = min(end, offset + length) if length else end
     at, found = offset, 0
@@ -227,8 +240,8 @@ class Held:
         os.close(self.fd)
 
     def owes(self) -> Owed:
-        """The first range from `at` on that owes something, or nothing. Large files are asked range by range, so that a look at one that
-        is far from clean costs little."""
+        """The first range from `at` on that owes something, or nothing. Large files are asked range
+        by range, so that a look at one that is far from clean costs little."""
         size_bytes = os.fstat(self.fd).st_size
         while True:
             answer = owed(self.fd, self.at, _RANGE_BYTES)

@@ -1,8 +1,9 @@
 """What a directory lies on, whether inotify can see there who writes, and when a file was born.
 
-inotify(7): "Inotify reports only events that a user-space program triggers through the filesystem API. As a result, it does not catch
-remote events that occur on network filesystems." Where other nodes or a host may write, the directory is polled, and only polled: what
-local processes write there does make events, so both together would tell it twice.
+inotify(7): "Inotify reports only events that a user-space program triggers through the filesystem
+API. As a result, it does not catch remote events that occur on network filesystems." Where other
+nodes or a host may write, the directory is polled, and only polled: what local processes write
+there does make events, so both together would tell it twice.
 """
 
 from __future__ import annotations
@@ -94,7 +95,8 @@ def kind_of(path: Path, procfs: Path = Path("/proc")) -> Mounted:
     fs_type = mount.fstype if mount is not None else _by_statfs(os.path.realpath(path))
     blind = fs_type in REMOTE or fs_type == "fuse" or fs_type.startswith("fuse.")
     why = (
-        f"polled: inotify on {fs_type} does not see what other nodes write, and with both, local writers were told twice"
+        f"polled: inotify on {fs_type} does not see what other nodes write, and with both, local"
+        " writers were told twice"
         if blind
         else ""
     )
@@ -124,7 +126,8 @@ def _statx() -> Callable[..., Any] | None:
 
 
 def birth_ns(path: bytes) -> int | None:
-    """Wall time at which a file was made; None where the file system, the kernel or the C library does not say."""
+    """Wall time at which a file was made; None where the file system, the kernel or the C library
+    does not say."""
     call = _statx()
     if call is None:
         return None
@@ -138,7 +141,8 @@ def birth_ns(path: bytes) -> int | None:
 
 
 def monotonic_ns(wall_ns: int | None, now_ns: int) -> int | None:
-    """An instant that a file system noted, on our clock; None if it is too long ago or ahead to be about what is found at `now_ns`."""
+    """An instant that a file system noted, on our clock; None if it is too long ago or ahead to be
+    about what is found at `now_ns`."""
     if wall_ns is None:
         return None
     at_ns = wall_ns - time.time_ns() + time.monotonic_ns()

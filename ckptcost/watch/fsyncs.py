@@ -1,12 +1,15 @@
-"""Which files a job is syncing right now, seen without its help: its threads' system calls, by polling /proc/PID/task/TID/syscall.
+"""Which files a job is syncing right now, seen without its help: its threads' system calls, by
+polling /proc/PID/task/TID/syscall.
 
-That file names the call a sleeping thread is in, with its arguments, to whoever may trace the process (the same user, and with Yama's
-scope 1 an ancestor). A call shorter than the polling is simply not seen, and neither is one through io_uring or on a server's side; what
-is seen did happen. A thread that is on a processor says only `running`, inside a call and outside, so a sync is over at the first poll
-that finds its thread elsewhere, and goes on if it is found in the same call again soon with nothing but `running` between.
+That file names the call a sleeping thread is in, with its arguments, to whoever may trace the
+process (the same user, and with Yama's scope 1 an ancestor). A call shorter than the polling is
+simply not seen, and neither is one through io_uring or on a server's side; what is seen did happen.
+A thread that is on a processor says only `running`, inside a call and outside, so a sync is over at
+the first poll that finds its thread elsewhere, and goes on if it is found in the same call again
+soon with nothing but `running` between.
 
-Measured: 3 us a thread and poll. At most `MOST_AT_ONCE` threads are asked in one poll, those first that lately wrote or synced, and the
-pause grows so that all of it takes at most 2 % of a core.
+Measured: 3 us a thread and poll. At most `MOST_AT_ONCE` threads are asked in one poll, those first
+that lately wrote or synced, and the pause grows so that all of it takes at most 2 % of a core.
 """
 
 from __future__ import annotations
@@ -62,7 +65,10 @@ _MOST_SYNCS: Final = 10_000
 SHARE: Final = 0.02
 WHY: Final = {
     "UNKNOWN_MACHINE": "the numbers of this processor's system calls are not known here",
-    "NOT_PERMITTED": "the system calls of the job's threads may not be read: it runs as another user, or ptrace is forbidden",
+    "NOT_PERMITTED": (
+        "the system calls of the job's threads may not be read: it runs as another user, or ptrace"
+        " is forbidden"
+    ),
     "NO_SYSCALL_FILE": "this kernel has no /proc/PID/task/TID/syscall",
 }
 
@@ -116,7 +122,8 @@ class _Thread:
 
 
 class Fsyncs:
-    """`start` when a checkpoint begins, `stop` when its last file is closed; then `synced` or `mark`. Or `poll` by hand."""
+    """`start` when a checkpoint begins, `stop` when its last file is closed; then `synced` or
+    `mark`. Or `poll` by hand."""
 
     def __init__(
         self,
@@ -171,13 +178,15 @@ class Fsyncs:
         closed_ns: int | None = None,
         before_ns: int | None = None,
     ) -> Synced | None:
-        """When the last sync of these files (and of those below) was over, and how many of them one was seen of. None: none was seen.
+        """When the last sync of these files (and of those below) was over, and how many of them one
+        was seen of. None: none was seen.
 
-        A sync counts for a file if it began after the file's last write and, where that is said, before `before_ns`, when the next save
-        began. One that began before the last file was closed, at `closed_ns`, was over by then: polls see that late.
+        A sync counts for a file if it began after the file's last write and, where that is said,
+        before `before_ns`, when the next save began. One that began before the last file was
+        closed, at `closed_ns`, was over by then: polls see that late.
 
-        Files count as the same by their inode, so a rename in between does not matter. Touches the file system, so call it where that may
-        hang.
+        Files count as the same by their inode, so a rename in between does not matter. Touches the
+        file system, so call it where that may hang.
         """
         wanted = [os.path.realpath(path) for path in paths]
         wrote_ns, devices = _identities(wanted)
@@ -380,7 +389,8 @@ class Fsyncs:
 
 
 def _mapped(maps: Path, address: int) -> tuple[str, tuple[int, int] | None]:
-    """The file behind an address. Reading `maps` may take a millisecond, and is done once a call."""
+    """The file behind an address. Reading `maps` may take a millisecond, and is done once a
+    call."""
     for line in maps.read_bytes().splitlines():
         span, _, _, device, inode, *path = line.split(None, 5)
         low, high = (int(end, 16) for end in span.split(b"-"))

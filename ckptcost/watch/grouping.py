@@ -1,8 +1,11 @@
-"""Which files are one checkpoint, when it began, was written and committed: no I/O and no clock, fed with events and with sizes.
+"""Which files are one checkpoint, when it began, was written and committed: no I/O and no clock,
+fed with events and with sizes.
 
-Names say little for certain, so the rules rest on what a saver must do. A directory with a step in its name is one checkpoint, whatever
-lies in it. Files side by side are one while they overlap or follow within `gap_s`, unless their names count another step; a number that
-varies while files overlap counts ranks. What is renamed stays what it was. Readers open files too: only what then changes was a save.
+Names say little for certain, so the rules rest on what a saver must do. A directory with a step in
+its name is one checkpoint, whatever lies in it. Files side by side are one while they overlap or
+follow within `gap_s`, unless their names count another step; a number that varies while files
+overlap counts ranks. What is renamed stays what it was. Readers open files too: only what then
+changes was a save.
 """
 
 from __future__ import annotations
@@ -54,10 +57,11 @@ class Grouping:
         self._left_out: set[str] = set()
         self._telling = Telling(self._small)
         self.paused: list[str] = []
-        """files that may be written and are not closed: when they are safe is to be looked at from now on. Whoever takes them empties it"""
+        """files that may be written and are not closed: when they are safe is to be looked at from
+        now on. Whoever takes them empties it"""
         self.still: dict[str, tuple[int, int]] = {}
-        """files that may be open and written again, with size and mtime_ns: the next write is to be told as "resumed". Whoever takes
-        them empties it"""
+        """files that may be open and written again, with size and mtime_ns: the next write is to be
+        told as "resumed". Whoever takes them empties it"""
         self._awaited: set[str] = set()
         """those files: whoever opens one of them is a reader, until it is written"""
 
@@ -77,7 +81,8 @@ class Grouping:
 
     @property
     def likely(self) -> bool:
-        """Signs of a checkpoint that is not told yet: a directory with a step in its name, a file that looks or grows like one."""
+        """Signs of a checkpoint that is not told yet: a directory with a step in its name, a file
+        that looks or grows like one."""
         return any(
             not group.began
             and (
@@ -113,7 +118,8 @@ class Grouping:
             self._of[path].files[path].claimed = True
 
     def leave_out(self, path: str) -> bool:
-        """It is no part of a checkpoint of this job, until somebody makes it anew. False where a checkpoint of it alone was told."""
+        """It is no part of a checkpoint of this job, until somebody makes it anew. False where a
+        checkpoint of it alone was told."""
         group = self._of.get(path)
         if group is None or (group.began and len(group.files) == 1):
             return False
@@ -148,7 +154,8 @@ class Grouping:
             ](event, stat)
 
     def _is_left_out(self, event: FileEvent, stat: Stat | None) -> bool:
-        """Another job's file stays so under another name; one that is made anew may be anybody's."""
+        """Another job's file stays so under another name; one that is made anew may be
+        anybody's."""
         path, out = event.path, self._left_out
         if not out:
             return False
@@ -194,7 +201,8 @@ class Grouping:
                 self._made[new + path[len(old) :]] = self._made.pop(path)
 
     def _rename(self, old: str, new: str) -> None:
-        """The file goes where it is called now; all of a group's files that do so are still one group."""
+        """The file goes where it is called now; all of a group's files that do so are still one
+        group."""
         group = self._of.pop(old)
         file = group.files.pop(old)
         there = self._of.get(new)
@@ -235,7 +243,8 @@ class Grouping:
             return
         before = self._opened.get(path)
         known = group.files[path].size if group is not None else self._known.get(path, 0)
-        # an empty file of a group may be a sign that all is there: who opens it need not be its writer
+        # an empty file of a group may be a sign that all is there: who opens it need not be its
+        # writer
         cut = stat is not None and (stat.size < known or (stat.size == 0 and group is None))
         if path in self._awaited and not cut:
             return
@@ -288,7 +297,8 @@ class Grouping:
         self._sign(path, t_ns, event.how)
 
     def _resumed(self, t_ns: int, path: str, stat: Stat) -> None:
-        """A file that was still and nobody had closed is written again: the next save, unless more of this one is awaited."""
+        """A file that was still and nobody had closed is written again: the next save, unless more
+        of this one is awaited."""
         self._awaited.discard(path)
         group = self._of.get(path)
         before = self._known.get(path, 0)
@@ -327,7 +337,8 @@ class Grouping:
         *,
         is_new: bool = False,
     ) -> None:
-        """A file of an open group is written once more: by a saver that has more to say, or by the next save."""
+        """A file of an open group is written once more: by a saver that has more to say, or by the
+        next save."""
         group = self._of[path]
         file = group.files[path]
         size = stat.size if stat is not None else 0
@@ -389,7 +400,8 @@ class Grouping:
         return file.appended and file.size - file.before < self._small
 
     def _was_there(self, file: File) -> bool:
-        """Before its directory was watched: where a close is an event, this one's may have gone by unseen."""
+        """Before its directory was watched: where a close is an event, this one's may have gone by
+        unseen."""
         return file.was_found and not self.polled
 
     def _place(self, path: str, t_ns: int) -> Group:
@@ -477,7 +489,8 @@ class Grouping:
                 self._end(group, t_ns, "gone")
 
     def _sign(self, path: str, t_ns: int, how: str) -> None:
-        """A small file written when all else was: the commit of its own group, or of one in or just below its directory."""
+        """A small file written when all else was: the commit of its own group, or of one in or just
+        below its directory."""
         name, top = path.rpartition("/")[2], path.rpartition("/")[0]
         mine = self._of.get(path)
         if mine is not None and mine.files[path].size >= self._small:

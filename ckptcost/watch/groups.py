@@ -1,4 +1,5 @@
-"""What a grouping of files knows: its rules, what it is told of files, what it tells, and the groups in between."""
+"""What a grouping of files knows: its rules, what it is told of files, what it tells, and the
+groups in between."""
 
 from __future__ import annotations
 
@@ -21,7 +22,8 @@ class Rules:
     commit_s: float = 30.0
     """a directory without a sign of its end may get more so long after its last file"""
     unfinished_s: float = 600.0
-    """a temporary name, or a part that is missing, so long after the last file: nobody will finish it"""
+    """a temporary name, or a part that is missing, so long after the last file: nobody will finish
+    it"""
 
     @property
     def small_bytes(self) -> int:
@@ -142,7 +144,8 @@ class Group:
         return max(last_ns, self.commit[0]) if self.commit is not None else last_ns
 
     def lacks(self, small_bytes: int) -> bool:
-        """It is not what it is going to be: a temporary name, a part of several that is not there, no metadata from rank 0."""
+        """It is not what it is going to be: a temporary name, a part of several that is not there,
+        no metadata from rank 0."""
         names = [path.rpartition("/")[2] for path in self.files]
         unit = self.unit.rpartition("/")[2]
         if (self.is_unit and final(unit) != unit) or any(

@@ -1,9 +1,11 @@
-"""What happens in a directory and below it, told by the kernel: inotify through ctypes, without a dependency.
+"""What happens in a directory and below it, told by the kernel: inotify through ctypes, without a
+dependency.
 
-inotify(7): each directory needs a watch of its own, so a new one is watched and then read at once for what was made before the watch stood;
-names that were told are kept, so that nothing is told twice. IN_MODIFY would be one event a write call: it is asked for once at a time, of
-files that are still and not closed. What a full queue lost is found by reading the whole tree again. Symbolic links are told of as files
-and never followed.
+inotify(7): each directory needs a watch of its own, so a new one is watched and then read at once
+for what was made before the watch stood; names that were told are kept, so that nothing is told
+twice. IN_MODIFY would be one event a write call: it is asked for once at a time, of files that are
+still and not closed. What a full queue lost is found by reading the whole tree again. Symbolic
+links are told of as files and never followed.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ _BUFFER_BYTES = 1 << 18
 _EVENT_BYTES = _HEAD.size + 256
 """the longest; a reading that leaves room for one has emptied the queue"""
 _HALF_MOVE_NS = 50_000_000
-"""the two halves of a rename follow each other; one that stays alone so long went out of the tree"""
+"""the two halves of a rename follow each other; one that stays alone so long went out of the
+tree"""
 _CLOCK_NS = 20_000_000
 """file systems note times by a clock that ticks every 4 to 10 ms"""
 MOST_AWAITED = 64
@@ -47,16 +50,21 @@ RETRY_NS = 5_000_000_000
 
 WATCHES = "/proc/sys/fs/inotify/max_user_watches"
 REMEDY = {
-    errno.ENOSPC: f"raise it: sysctl fs.inotify.max_user_watches=1048576 (now {{}}, {WATCHES}); until then the directory is polled",
-    errno.EMFILE: "raise it: sysctl fs.inotify.max_user_instances=1024; until then the directory is polled",
+    errno.ENOSPC: (
+        f"raise it: sysctl fs.inotify.max_user_watches=1048576 (now {{}}, {WATCHES}); until then"
+        " the directory is polled"
+    ),
+    errno.EMFILE: (
+        "raise it: sysctl fs.inotify.max_user_instances=1024; until then the directory is polled"
+    ),
 }
 
 
 class FileEvent(NamedTuple):
     t_ns: int
     kind: str
-    """created, opened, closed (after writing), moved, gone; resumed: written again, as was asked for; overflow; lost: the watched
-    directory itself is gone; found: it is back"""
+    """created, opened, closed (after writing), moved, gone; resumed: written again, as was asked
+    for; overflow; lost: the watched directory itself is gone; found: it is back"""
     path: str
     """relative to the watched directory; what is not UTF-8 in it as surrogates (os.fsdecode)"""
     is_dir: bool = False
@@ -77,9 +85,11 @@ def _refused(number: int) -> str:
 
 
 class Inotify:
-    """`fileno` becomes readable, `read` gives what happened; `look` now and then finds what no event tells.
+    """`fileno` becomes readable, `read` gives what happened; `look` now and then finds what no
+    event tells.
 
-    Where the kernel gives no more watches `exhausted` says so: then take what `read` still has, close this and poll.
+    Where the kernel gives no more watches `exhausted` says so: then take what `read` still has,
+    close this and poll.
     """
 
     how = "inotify"
@@ -103,7 +113,8 @@ class Inotify:
         self._identity: tuple[int, int] | None = None
         self._empty_ns = self._retry_ns = time.monotonic_ns()
         self._since_ns = time.time_ns()
-        """wall time from which on we watch; what was written before is older than any save we may see"""
+        """wall time from which on we watch; what was written before is older than any save we may
+        see"""
         if not self.exhausted:
             self._enter(tell=False)
 
@@ -181,7 +192,8 @@ class Inotify:
         return told
 
     def look(self) -> list[FileEvent]:
-        """Whether the watched directory is still the one that is watched, and whether what was denied is allowed by now."""
+        """Whether the watched directory is still the one that is watched, and whether what was
+        denied is allowed by now."""
         t_ns = time.monotonic_ns()
         try:
             found = os.stat(self._root)
@@ -260,7 +272,8 @@ class Inotify:
             self.problem = ""
 
     def _watch(self, t_ns: int, top: bytes, kind: str) -> None:
-        """Watches `top` and all below it. What was not told yet is told as `kind`; with an empty one it is only known."""
+        """Watches `top` and all below it. What was not told yet is told as `kind`; with an empty
+        one it is only known."""
         todo = [top]
         while todo and not self.exhausted:
             path = todo.pop()
@@ -292,7 +305,8 @@ class Inotify:
                     todo.append(inner)
 
     def _found(self, t_ns: int, kind: str, path: bytes, is_dir: bool) -> None:
-        """A name that no event told: a little older than its finding, and its birth says how much."""
+        """A name that no event told: a little older than its finding, and its birth says how
+        much."""
         if kind == "created" and not is_dir and self._is_old(path):
             return
         birth_ns = (
@@ -304,7 +318,8 @@ class Inotify:
             self._tell(birth_ns, kind, path, is_dir, how="btime")
 
     def _is_old(self, path: bytes) -> bool:
-        """Written before we began to watch, or before the directory was lost: it came with a directory that appeared late."""
+        """Written before we began to watch, or before the directory was lost: it came with a
+        directory that appeared late."""
         try:
             return os.lstat(os.path.join(self._root, path)).st_mtime_ns < self._since_ns - _CLOCK_NS
         except OSError:
@@ -398,7 +413,8 @@ class Inotify:
             self._forget(path)
 
     def _again(self, t_ns: int) -> None:
-        """The queue was full: what is there now against what was told, and what changed since the queue was last empty."""
+        """The queue was full: what is there now against what was told, and what changed since the
+        queue was last empty."""
         self._tell(t_ns, "overflow", b"", True)
         known, self._names = self._names, {path: set() for path in self._names}
         since_ns = self._empty_ns  # the queue may have been full since any instant after that

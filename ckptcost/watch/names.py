@@ -1,6 +1,8 @@
-"""What the name of a file or folder says of a checkpoint: which step, which rank, whether it is temporary, a commit, or noise.
+"""What the name of a file or folder says of a checkpoint: which step, which rank, whether it is
+temporary, a commit, or noise.
 
-Names say little for certain; what savers write in fact is in the tests, as their own sequences of files.
+Names say little for certain; what savers write in fact is in the tests, as their own sequences of
+files.
 """
 
 from __future__ import annotations
@@ -113,7 +115,8 @@ DATA = re.compile(
     re.I,
 )
 APPENDED = re.compile(r".*\.(?:h5|hdf5?|he5|nc4?|netcdf|tar|sqlite3?|db)", re.I)
-"""formats made to be added to while they stay open: a pause in one of them ends a save, in another file it may be the saver's own"""
+"""formats made to be added to while they stay open: a pause in one of them ends a save, in another
+file it may be the saver's own"""
 COMMIT = re.compile(
     r"\.metadata|commit_success.*|trainer_state\.json|_CHECKPOINT_METADATA|[._]*(?:success|completed?|done|commit(?:ted)?)|.*\.(?:complete|done)",
     re.I,
@@ -205,7 +208,8 @@ def _is_unit(name: str) -> bool:
 
 
 def unit_of(path: str) -> tuple[str, str, bool]:
-    """The directory that is, or holds, the checkpoint a file belongs to: as it is, as it will be called, and whether it is one by itself.
+    """The directory that is, or holds, the checkpoint a file belongs to: as it is, as it will be
+    called, and whether it is one by itself.
 
     >>> unit_of("run/tmp-checkpoint-500/global_step500/zero_rank_0.pt"), unit_of("run/best/model/a.pt")
     (('run/tmp-checkpoint-500', 'run/checkpoint-500', True), ('run/best', 'run/best', False))
@@ -248,7 +252,8 @@ def _apart(a: int, b: int) -> bool:
 
 
 def same_step(new: str, others: Iterable[str], *, overlap: bool) -> bool:
-    """Whether a name may belong to the checkpoint of the others, which lie in the same directory."""
+    """Whether a name may belong to the checkpoint of the others, which lie in the same
+    directory."""
     name = numbers_of(final(new))
     known = [numbers_of(final(other)) for other in others]
     for other in known:
@@ -289,7 +294,8 @@ def same_step(new: str, others: Iterable[str], *, overlap: bool) -> bool:
 
 
 def another_rank(new: str, others: Iterable[str]) -> bool:
-    """Whether the names differ in a rank and in nothing else: however late, that is the same checkpoint."""
+    """Whether the names differ in a rank and in nothing else: however late, that is the same
+    checkpoint."""
     name = numbers_of(final(new))
     for other in map(numbers_of, map(final, others)):
         if "rank" in name.kinds and other.template == name.template and other.values != name.values:

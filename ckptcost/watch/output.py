@@ -1,10 +1,12 @@
-"""What a command prints: finds the lines that say where its checkpoints begin and end, and passes every byte on as it came.
+"""What a command prints: finds the lines that say where its checkpoints begin and end, and passes
+every byte on as it came.
 
-A `Relay` stands between a command and our standard output. Where that is a terminal the command gets a pseudo-terminal of the same size, so
-that it colours, overwrites and flushes as it would without us; else a pipe. Its end does not touch the bytes (no newline becomes two), and
-nothing is kept back. What differs: the command's standard error, which goes past us, may come a moment earlier; a program that sets up its
-keyboard through standard output (curses) sets up the pseudo-terminal instead; a command that goes on in the background after its end loses
-its output.
+A `Relay` stands between a command and our standard output. Where that is a terminal the command
+gets a pseudo-terminal of the same size, so that it colours, overwrites and flushes as it would
+without us; else a pipe. Its end does not touch the bytes (no newline becomes two), and nothing is
+kept back. What differs: the command's standard error, which goes past us, may come a moment
+earlier; a program that sets up its keyboard through standard output (curses) sets up the
+pseudo-terminal instead; a command that goes on in the background after its end loses its output.
 """
 
 from __future__ import annotations
@@ -42,8 +44,8 @@ class Token(NamedTuple):
 
 
 class Tokens:
-    """Lines that stand for marks: each pattern is searched in each line, colours left out. The label of the window is the group `window`,
-    else the first group, else nothing."""
+    """Lines that stand for marks: each pattern is searched in each line, colours left out. The
+    label of the window is the group `window`, else the first group, else nothing."""
 
     def __init__(self, patterns: Sequence[tuple[str, str]]) -> None:
         self._patterns = [(name, _compiled(name, pattern)) for name, pattern in patterns]
@@ -96,8 +98,9 @@ def _size(fd: int) -> bytes:
 
 
 class Relay:
-    """`child_fd` becomes the command's standard output; then `start`, and when the command has ended `finish`. `seen` gets what was read
-    and when, after it was passed on; it must be quick, because the command waits for it."""
+    """`child_fd` becomes the command's standard output; then `start`, and when the command has
+    ended `finish`. `seen` gets what was read and when, after it was passed on; it must be quick,
+    because the command waits for it."""
 
     def __init__(self, seen: Callable[[bytes, int], None], out_fd: int = 1) -> None:
         self._seen, self._out = seen, out_fd
@@ -121,8 +124,9 @@ class Relay:
         self._thread.start()
 
     def resize(self) -> bool:
-        """Gives the command's terminal the size of ours; True where that changed. The command has had its SIGWINCH from our terminal
-        already, maybe too early to see it: send it another one then."""
+        """Gives the command's terminal the size of ours; True where that changed. The command has
+        had its SIGWINCH from our terminal already, maybe too early to see it: send it another one
+        then."""
         if not self.is_terminal or self._source < 0:
             return False
         size = _size(self._out)
@@ -132,7 +136,8 @@ class Relay:
         return True
 
     def finish(self, linger_s: float = 0.2) -> None:
-        """The command has ended: passes on what is left. Who else holds its output open (a process in the background) gets so long."""
+        """The command has ended: passes on what is left. Who else holds its output open (a process
+        in the background) gets so long."""
         if self._thread.ident is None:
             for fd in (self.child_fd, self._source):
                 os.close(fd)

@@ -1,8 +1,10 @@
-"""Whose the files are that are being written: those of the job, or of another one that saves into the same folder.
+"""Whose the files are that are being written: those of the job, or of another one that saves into
+the same folder.
 
-/proc/PID/fd tells, as long as a file is open. A file counts as another's only where a process of this machine that the job did not start
-has it open for writing, the job's own do not, and the job itself was seen to write into the folder: where a server or a daemon writes
-for it, and where other nodes do, all stays the job's.
+/proc/PID/fd tells, as long as a file is open. A file counts as another's only where a process of
+this machine that the job did not start has it open for writing, the job's own do not, and the job
+itself was seen to write into the folder: where a server or a daemon writes for it, and where other
+nodes do, all stays the job's.
 """
 
 from __future__ import annotations
@@ -27,7 +29,8 @@ class Other(NamedTuple):
 
 
 class Owners:
-    """`others` while files are written. `job` gives the processes of the job, none as long as they are not known."""
+    """`others` while files are written. `job` gives the processes of the job, none as long as they
+    are not known."""
 
     def __init__(
         self, folder: Path, job: Callable[[], Iterable[int]], procfs: Path = Path("/proc")
@@ -38,7 +41,8 @@ class Owners:
         self._next_ns = 0
 
     def others(self, paths: Iterable[str]) -> tuple[set[str], dict[str, Other]]:
-        """Of these, relative to the folder: which are surely the job's, and who else writes which."""
+        """Of these, relative to the folder: which are surely the job's, and who else writes
+        which."""
         job = set(self._job())
         if not job:
             return set(), {}

@@ -1,8 +1,10 @@
-"""What happens in a directory and below it, found by reading it again and again: for where inotify sees nothing of who writes.
+"""What happens in a directory and below it, found by reading it again and again: for where inotify
+sees nothing of who writes.
 
-The same events as from inotify, later and with less certainty: a file is closed when its size and time have been still for a while, and was
-moved when its inode is found under another name. Instants are those that the file system noted (birth, last write) where it notes any;
-a server's clock that differs from ours goes into them in full.
+The same events as from inotify, later and with less certainty: a file is closed when its size and
+time have been still for a while, and was moved when its inode is found under another name. Instants
+are those that the file system noted (birth, last write) where it notes any; a server's clock that
+differs from ours goes into them in full.
 """
 
 from __future__ import annotations
@@ -180,8 +182,9 @@ class Polling:
                 self._tell(t_ns, "scan", "gone", path, is_dir=True)
 
     def _missed(self, t_ns: int, path: bytes) -> None:
-        """A file that is not there any more. One that was never still is closed first, and is gone when we look again: a save whose
-        files all vanish at once was whole before, and in the time between that can be told."""
+        """A file that is not there any more. One that was never still is closed first, and is gone
+        when we look again: a save whose files all vanish at once was whole before, and in the time
+        between that can be told."""
         seen = self._files[path]
         if seen.is_open and not seen.is_missing:
             seen.is_open, seen.is_missing = False, True
@@ -191,9 +194,11 @@ class Polling:
         self._tell(t_ns, "scan", "gone", path)
 
     def _moved_dirs(self, t_ns: int, files: Found, dirs: Found) -> None:
-        """A directory whose inode has another name now, and none of whose files says that it is another one.
+        """A directory whose inode has another name now, and none of whose files says that it is
+        another one.
 
-        What is new in it is told under its old name first: a directory is renamed when all is written.
+        What is new in it is told under its old name first: a directory is renamed when all is
+        written.
         """
         left = {inode: path for path, inode in self._dirs.items() if path not in dirs}
         for path in sorted(dirs.keys() - self._dirs.keys(), key=len):
@@ -219,7 +224,8 @@ class Polling:
                 self._files[path + inner[len(old) :]] = self._files.pop(inner)
 
     def _is_another(self, old: bytes, path: bytes, files: Found) -> bool:
-        """Made anew with the inode of one that was deleted: files that were there are not, or were written anew and are no longer."""
+        """Made anew with the inode of one that was deleted: files that were there are not, or were
+        written anew and are no longer."""
         inside = {
             inner[len(old) :]: seen
             for inner, seen in self._files.items()
@@ -279,6 +285,7 @@ def _born(birth: int | None, t_ns: int) -> tuple[int, str]:
 
 
 def _wrote(mtime_ns: int, after_ns: int, t_ns: int) -> tuple[int, str]:
-    """The last write as the file system noted it, where that can be: after `after_ns` and not after `t_ns`."""
+    """The last write as the file system noted it, where that can be: after `after_ns` and not after
+    `t_ns`."""
     at_ns = monotonic_ns(mtime_ns, t_ns)
     return (t_ns, "scan") if at_ns is None or at_ns < after_ns else (at_ns, "mtime")

@@ -1,7 +1,9 @@
-"""When the bytes of files that were written are on the storage: asks the kernel what it still owes, file by file, until that is nothing.
+"""When the bytes of files that were written are on the storage: asks the kernel what it still owes,
+file by file, until that is nothing.
 
-One daemon thread for all checkpoints. It holds the files open, so that a rename does not mislead it; it lets go at once of a file that was
-deleted, because an open file keeps its blocks. What it cannot know it says as a note with `durable_why`, a code of `WHY`.
+One daemon thread for all checkpoints. It holds the files open, so that a rename does not mislead
+it; it lets go at once of a file that was deleted, because an open file keeps its blocks. What it
+cannot know it says as a note with `durable_why`, a code of `WHY`.
 """
 
 from __future__ import annotations
@@ -28,14 +30,16 @@ WHY: Final = REASONS | {
     "FAILED": "a file could not be opened",
     "NO_FILES": "there was no file to follow",
     "TOO_MANY_FILES": "there were more files than can be followed",
-    "NEVER_SEEN_OWING": "an older file was never seen to be owed anything, and FIEMAP alone proves nothing then",
+    "NEVER_SEEN_OWING": (
+        "an older file was never seen to be owed anything, and FIEMAP alone proves nothing then"
+    ),
     "NOT_DRAINED": "it was still not on the storage when we gave up",
     "STOPPED": "we stopped before it was on the storage",
 }
 S: Final = 1_000_000_000
 PROMPT_S: Final = 0.1
-"""a first look so soon after the last write counts as one at that instant; of a later one the kernel, or somebody's sync, may have been
-the first, and it is safe somewhere between the two"""
+"""a first look so soon after the last write counts as one at that instant; of a later one the
+kernel, or somebody's sync, may have been the first, and it is safe somewhere between the two"""
 EARLY_S: Final = 60
 """so long a file is looked at of which nobody says what it belongs to"""
 MOST_REMEMBERED: Final = 4096
@@ -54,7 +58,8 @@ _CODES: Final = {
 
 
 def files_in(path: Path, most: int) -> tuple[list[str], bool]:
-    """The regular files at or under a path, and whether that is all. Symbolic links are not followed. Raises OSError for the path."""
+    """The regular files at or under a path, and whether that is all. Symbolic links are not
+    followed. Raises OSError for the path."""
     mode = os.lstat(path).st_mode
     if not stat.S_ISDIR(mode):
         return [str(path)] if stat.S_ISREG(mode) else [], True
@@ -81,7 +86,8 @@ def files_in(path: Path, most: int) -> tuple[list[str], bool]:
 
 
 class _Clean(NamedTuple):
-    """Of a file as it was then: the truth lies between `after_ns`, where that is known, and `at_ns`."""
+    """Of a file as it was then: the truth lies between `after_ns`, where that is known, and
+    `at_ns`."""
 
     at_ns: int
     after_ns: int | None
@@ -159,7 +165,8 @@ class _Case:
         return bool(answer.bytes)
 
     def is_over(self) -> bool:
-        """One look. It ends at the first file that owes something: the rest need not be asked yet."""
+        """One look. It ends at the first file that owes something: the rest need not be asked
+        yet."""
         while self.owing:
             if self._owes(self.owing[0]):
                 return False
@@ -189,7 +196,8 @@ class _Case:
 
 
 class Settling:
-    """`follow` each checkpoint when its last file is closed; `stop` at the end. `share` is of one core, for all together."""
+    """`follow` each checkpoint when its last file is closed; `stop` at the end. `share` is of one
+    core, for all together."""
 
     def __init__(
         self,
@@ -226,8 +234,10 @@ class Settling:
         rank: int | None = None,
         closed: bool = True,
     ) -> None:
-        """Returns at once: no file is touched in the caller's thread, because a storage that hangs would hang it. `closed`: at
-        `written_ns` they were; else that is only their last write that was seen, and a sync may have come after it."""
+        """Returns at once: no file is touched in the caller's thread, because a storage that hangs
+        would hang it. `closed`: at `written_ns` they were; else that is only their last write that
+        was seen, and a sync may have come after it.
+        """
         case = _Case(
             window,
             [Path(path) for path in paths],
@@ -253,7 +263,8 @@ class Settling:
             self._changed.notify()
 
     def closed(self, path: Path, t_ns: int) -> None:
-        """A file was closed; which checkpoint it is of, `follow` will say, maybe a second later: when it was safe is seen from now on."""
+        """A file was closed; which checkpoint it is of, `follow` will say, maybe a second later:
+        when it was safe is seen from now on."""
         if len(self._cases) < self._most_files // 2:
             self._begin(_Case("", [path], t_ns - S, t_ns, None, t_ns + EARLY_S * S))
 
@@ -330,8 +341,8 @@ class Settling:
             return self._most_files - sum(len(case.files) for case in self._cases)
 
     def _clean_at_once(self, case: _Case) -> None:
-        """As seen file by file since each was closed; else the writer synced it before it closed it, unless we looked so late that the
-        kernel may have done it."""
+        """As seen file by file since each was closed; else the writer synced it before it closed
+        it, unless we looked so late that the kernel may have done it."""
         now_ns = time.monotonic_ns()
         seen = [self._clean.get(file.identity) for file in case.files]
         known = [

@@ -1,4 +1,5 @@
-"""What is told of a group of files, and under which label: the same for all that is told of a checkpoint, and nobody else's."""
+"""What is told of a group of files, and under which label: the same for all that is told of a
+checkpoint, and nobody else's."""
 
 from __future__ import annotations
 

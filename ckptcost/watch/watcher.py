@@ -1,7 +1,9 @@
-"""Finds the checkpoints that are written into a directory, and tells when each began, was written and committed.
+"""Finds the checkpoints that are written into a directory, and tells when each began, was written
+and committed.
 
-One daemon thread: it sleeps in poll(2) until the kernel has something, reads sizes only while a file is being written, and never opens a
-file. What it cannot do is in `problem`; nothing is raised after `start`.
+One daemon thread: it sleeps in poll(2) until the kernel has something, reads sizes only while a
+file is being written, and never opens a file. What it cannot do is in `problem`; nothing is raised
+after `start`.
 """
 
 from __future__ import annotations
@@ -52,11 +54,13 @@ class Settle(Protocol):
         *,
         closed: bool,
     ) -> None:
-        """`closed`: the files were, at `written_ns`; else that is the last write, and they may be open."""
+        """`closed`: the files were, at `written_ns`; else that is the last write, and they may be
+        open."""
 
 
 class Closed(Protocol):
-    """A file was closed that may be part of a checkpoint: what becomes of it is to be looked at from now on."""
+    """A file was closed that may be part of a checkpoint: what becomes of it is to be looked at
+    from now on."""
 
     def __call__(self, path: Path, t_ns: int) -> None: ...
 
@@ -254,7 +258,10 @@ class Watcher:
     def _take(self, events: list[FileEvent]) -> None:
         for event in events:
             if event.kind == "overflow":
-                self._kept_problem = "so much happened that events were lost; the directory was read again, instants near then are late"
+                self._kept_problem = (
+                    "so much happened that events were lost; the directory was read again, instants"
+                    " near then are late"
+                )
             elif event.kind in ("lost", "found"):
                 self._kept_problem = (
                     "the directory is gone; waiting for it" if event.kind == "lost" else ""
@@ -320,7 +327,8 @@ class Watcher:
                     self._grouping.event(FileEvent(now_ns, "resumed", path, how="inotify"), now)
 
     def _ask_whose(self) -> None:
-        """As soon as a file is there, and before anything is told of it: a quick save is open for milliseconds."""
+        """As soon as a file is there, and before anything is told of it: a quick save is open for
+        milliseconds."""
         paths = self._grouping.unclaimed if self._owners is not None else []
         if self._owners is None or not paths:
             return
@@ -393,7 +401,8 @@ class Watcher:
 
 
 def printable(path: str) -> str:
-    r"""A path that any file and screen takes: what is not UTF-8, and what would move a cursor, in escapes.
+    r"""A path that any file and screen takes: what is not UTF-8, and what would move a cursor, in
+    escapes.
 
     >>> printable("a\udcffb\n"), printable("größe")
     ('a\\xffb\\n', 'größe')

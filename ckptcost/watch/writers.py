@@ -1,10 +1,12 @@
 """Who writes a checkpoint, and whether training stands still meanwhile, from /proc alone.
 
-Three pictures tell: the main thread writes (a plain torch.save), the main thread waits while others write (a thread pool with a join), or
-it goes on computing (an asynchronous save). With one of the first two the save returned when its last file was closed; with the third
-nobody outside can say when. The bytes of a thread are in its own `io` file, and those of threads that ended stay in the process's, so two
-readings of the process and its main thread are enough. What the main thread does is compared with what it did before: a thread that
-always waits (for a GPU, for its children) tells nothing by waiting.
+Three pictures tell: the main thread writes (a plain torch.save), the main thread waits while others
+write (a thread pool with a join), or it goes on computing (an asynchronous save). With one of the
+first two the save returned when its last file was closed; with the third nobody outside can say
+when. The bytes of a thread are in its own `io` file, and those of threads that ended stay in the
+process's, so two readings of the process and its main thread are enough. What the main thread does
+is compared with what it did before: a thread that always waits (for a GPU, for its children) tells
+nothing by waiting.
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ WHY: Final = {
     "UNCLEAR": "the main thread did less than usual, and more than nothing",
     "MAIN_WORKED": "the main thread went on computing meanwhile",
     "WRITTEN_OVER": "its files were gone or written over before anybody could look",
-    "NOT_ALONE": "another save began before this one was known to be over: they came closer than --gap",
+    "NOT_ALONE": (
+        "another save began before this one was known to be over: they came closer than --gap"
+    ),
 }
 _MOST_FILES: Final = 64
 LEAST_S: Final = 0.02
@@ -80,7 +84,8 @@ class Writer(NamedTuple):
     main_share: float = 0.0
     """of these bytes, by its main thread"""
     trainer: int = 0
-    """the process whose main thread was judged: the writer, or the one above it that was busy before"""
+    """the process whose main thread was judged: the writer, or the one above it that was busy
+    before"""
     cpu_share: float = 0.0
     """of a core, by that thread during the save"""
     usual_share: float = 0.0
@@ -133,8 +138,8 @@ def open_for_writing(pids: Iterable[int], procfs: Path = Path("/proc")) -> list[
 
 
 class Growing:
-    """Files that are written while we look now and then, by descriptors that follow a rename and keep no blocks of what is deleted for
-    longer than it takes."""
+    """Files that are written while we look now and then, by descriptors that follow a rename and
+    keep no blocks of what is deleted for longer than it takes."""
 
     def __init__(self) -> None:
         self.at_once = 0
@@ -200,9 +205,10 @@ SEVERAL: Final = 3
 
 
 def run_together(files: Sequence[tuple[str, int]], wrote_bytes: int, at_once: int) -> int:
-    """How many saves a burst looks like: 0 where it looks like one. `files` are those that were seen, with their sizes; a burst that
-    wrote far more than they hold wrote one again and again, or others like them that came and went between two looks; and files of
-    like size one after another may each be a save, unless their names say that they are parts of one.
+    """How many saves a burst looks like: 0 where it looks like one. `files` are those that were
+    seen, with their sizes; a burst that wrote far more than they hold wrote one again and again, or
+    others like them that came and went between two looks; and files of like size one after another
+    may each be a save, unless their names say that they are parts of one.
 
     >>> run_together([("/c/ckpt.pt", 5)], 200, 1), run_together([("/c/a.pt", 100), ("/c/b.pt", 101), ("/c/c.pt", 99)], 300, 1)
     (40, 3)
@@ -257,8 +263,8 @@ def _cpu_s(task: Path, about: bytes) -> float:
 
 
 class Writers:
-    """`begin` and `end` of each save, from one thread; `look` in between finds who has the files open. `rest` at any time outside saves
-    makes what is usual recent."""
+    """`begin` and `end` of each save, from one thread; `look` in between finds who has the files
+    open. `rest` at any time outside saves makes what is usual recent."""
 
     def __init__(self, pids: Callable[[], Iterable[int]], procfs: Path = Path("/proc")) -> None:
         self._pids, self._procfs = pids, procfs
@@ -296,7 +302,8 @@ class Writers:
         return bool(holders)
 
     def end(self, size_bytes: int | None = None) -> list[Writer]:
-        """Who wrote, most first. `size_bytes`, where it is known, keeps out who wrote much less than half of it."""
+        """Who wrote, most first. `size_bytes`, where it is known, keeps out who wrote much less
+        than half of it."""
         now_ns = time.monotonic_ns()
         after = self._all()
         self._rested = {pid: (now_ns, each) for pid, each in after.items()}
@@ -313,8 +320,8 @@ class Writers:
         ]
 
     def _chosen(self, wrote: dict[int, tuple[int, float]], size_bytes: int | None) -> list[int]:
-        """Who had a file open; else, as when a helper has ended and its parent took over its sums, who wrote most, and others who wrote
-        at least half as much."""
+        """Who had a file open; else, as when a helper has ended and its parent took over its sums,
+        who wrote most, and others who wrote at least half as much."""
         chosen = [pid for pid in self._holders if pid in wrote and wrote[pid][0] > 0]
         if not chosen:
             most = max(moved for moved, _ in wrote.values())
@@ -324,7 +331,8 @@ class Writers:
         return sorted(chosen, key=lambda pid: -wrote[pid][0])
 
     def _wrote(self, pid: int, after: Reading) -> tuple[int, float]:
-        """Bytes and the main thread's share. mmap is not in wchar, memory and some servers are not in write_bytes: the larger counts."""
+        """Bytes and the main thread's share. mmap is not in wchar, memory and some servers are not
+        in write_bytes: the larger counts."""
         before = self._known(pid, after) or Reading(0, 0.0, 0, 0, 0, 0, 0.0)
         called, dirtied = after.wchar - before.wchar, after.written - before.written
         if called >= dirtied:
@@ -366,7 +374,8 @@ class Writers:
         )
 
     def _trainer(self, pid: int, after: dict[int, Reading]) -> int:
-        """Of the writer and those above it, who was busiest before: a helper process waits between saves, a launcher always."""
+        """Of the writer and those above it, who was busiest before: a helper process waits between
+        saves, a launcher always."""
         line = [pid]
         while (above := after[line[-1]].parent) in after and above not in line:
             line.append(above)

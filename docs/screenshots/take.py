@@ -1,8 +1,9 @@
-"""Pictures of the running screen, and of a report's page, for the README and these pages: `python docs/screenshots/take.py`.
+"""Pictures of the running screen, and of a report's page, for the README and these pages: `python
+docs/screenshots/take.py`.
 
-Needs Chromium (Debian: chromium).
-Each is the application itself at 120x36, driven by keys, with the simulated machine where something is measured. Textual writes an SVG; a
-browser turns it into a PNG, because other converters drop blanks and shift braille.
+Needs Chromium (Debian: chromium). Each is the application itself at 120x36, driven by keys, with
+the simulated machine where something is measured. Textual writes an SVG; a browser turns it into a
+PNG, because other converters drop blanks and shift braille.
 """
 
 from __future__ import annotations

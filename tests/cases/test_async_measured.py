@@ -70,7 +70,8 @@ STALLS = {  # bytes of the checkpoint, GPUs that copy it, seconds training stood
 
 @pytest.mark.parametrize("rate", STALLS)
 def test_the_stall_that_was_measured(rate):
-    """The share of one GPU over the rate gives the seconds back, and the link is no limit there. T 1 %."""
+    """The share of one GPU over the rate gives the seconds back, and the link is no limit there. T
+    1 %."""
     size, gpus, seconds = STALLS[rate]
     assert any(row["value"] == rate for row in ROWS)
     policy = Policy(every=1800.0, mode="async", gpu_snapshot_bytes_per_s=parse(rate, "bytes_per_s"))

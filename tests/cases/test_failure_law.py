@@ -1,4 +1,5 @@
-"""The default rate of failures against every published job: how often jobs of 8 to 100,000 GPUs were interrupted."""
+"""The default rate of failures against every published job: how often jobs of 8 to 100,000 GPUs
+were interrupted."""
 
 from __future__ import annotations
 
@@ -80,7 +81,8 @@ def test_the_exponent_is_fitted_to_the_jobs():
 
 
 def test_the_llama3_run():
-    """419 interruptions in 54 days on 2,048 nodes of 8, by cause: 46 of the nodes, 373 of the GPUs."""
+    """419 interruptions in 54 days on 2,048 nodes of 8, by cause: 46 of the nodes, 373 of the
+    GPUs."""
     found = job_failures_per_s(LAW, Cluster(16_384.0)) * 54 * DAY
     assert found == pytest.approx(419, rel=1e-4)
     per_node = LAW.failures_per_node_s + 8 * LAW.failures_per_gpu_s
@@ -121,7 +123,8 @@ def test_mtbf_stands_for_every_rate():
 
 
 def test_a_lost_rack_interrupts_once_and_loses_nodes():
-    """128 nodes in racks of 4, a rack lost once in 1,000 days: 32 in 1,000 days, all of which lose nodes."""
+    """128 nodes in racks of 4, a rack lost once in 1,000 days: 32 in 1,000 days, all of which lose
+    nodes."""
     plain = Failures(failures_per_node_s=1e-3 / DAY, node_loss_fraction=0.5)
     racks = replace(plain, rack_failures_per_s=1e-3 / DAY, nodes_per_rack=4.0)
     job = Cluster(1024.0)
@@ -138,7 +141,8 @@ def first(*settings):
 
 
 def test_every_answer_takes_the_mtbf_as_it_is():
-    """Model, sensitivity, optimize, simulate and solve: a failure each 6 h, whatever the job's size."""
+    """Model, sensitivity, optimize, simulate and solve: a failure each 6 h, whatever the job's
+    size."""
     for gpus in (64, 4096):
         case = first("failures.mtbf=6 h", f"cluster.gpus={gpus}", "policy.interval=30 min")
         assert 1 / case.outcome.plan.failures_per_s == pytest.approx(6 * HOUR)

@@ -72,7 +72,8 @@ def test_a25_a_node_of_eight_h100():
 
 
 def test_a27_tens_of_megawatts():
-    """A27, Llama 3: 24,576 H100 that wait for a save: 11 MW of GPUs alone. The caution says so, hosts known or not."""
+    """A27, Llama 3: 24,576 H100 that wait for a save: 11 MW of GPUs alone. The caution says so,
+    hosts known or not."""
     for host in ({}, {"host_train_w": 2800.0, "host_stall_fraction": 0.8}):
         s = llama3(24_576.0, **host)
         outcome = evaluate(s)

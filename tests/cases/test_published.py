@@ -1,6 +1,8 @@
-"""Published figures the model must meet. E: exact. T: within a stated tolerance. B: a bound. N: a figure that must be doubted.
+"""Published figures the model must meet. E: exact. T: within a stated tolerance. B: a bound. N: a
+figure that must be doubted.
 
-Each case names where its number was printed and how close it must come; arithmetic goes through the core's own functions.
+Each case names where its number was printed and how close it must come; arithmetic goes through the
+core's own functions.
 """
 
 from __future__ import annotations
@@ -133,7 +135,8 @@ def test_d6_daly_6_h():
 
 
 def test_d7_llama3():
-    """D7, Llama 3 paper: 16,384 GPUs, 54 days, 419 unexpected interruptions: 7.8 a day (E), more than 90 % effective (B)."""
+    """D7, Llama 3 paper: 16,384 GPUs, 54 days, 419 unexpected interruptions: 7.8 a day (E), more
+    than 90 % effective (B)."""
     nodes = nodes_of(Cluster(gpus=16_384.0))
     per_node = 419 / (54 * DAY) / nodes
     rate = job_failures_per_s(Failures(failures_per_node_s=per_node), Cluster(gpus=16_384.0))
@@ -161,7 +164,8 @@ def test_d8_rsc1():
 
 
 def test_d9_small_jobs_fail_more_often():
-    """D9, RSC-1 at 1,024 GPUs: the linear law says 28.8 h, 7.9 h were measured. N: the law of size must not say so."""
+    """D9, RSC-1 at 1,024 GPUs: the linear law says 28.8 h, 7.9 h were measured. N: the law of size
+    must not say so."""
     s = job(1024.0, 6.50, Policy(every=1800.0), 5 * MIN)
     assert to_hours(mtbf_s(evaluate(s).plan.failures_per_s)) == pytest.approx(28.8, abs=0.1)
     by_size = replace(s, failures=replace(s.failures, size_exponent=0.75))
@@ -181,7 +185,8 @@ def best_of_12000(save_s: float) -> float:
 
 
 def test_d10_rsc_recovery():
-    """D10, 12,000 GPUs at 6.5, recovery 5 min, save 10 s: ETTR of about 0.9 can be reached (.9205). T .01."""
+    """D10, 12,000 GPUs at 6.5, recovery 5 min, save 10 s: ETTR of about 0.9 can be reached (.9205).
+    T .01."""
     assert best_of_12000(10.0) == pytest.approx(0.9205, abs=0.01)
 
 
@@ -193,9 +198,11 @@ def test_d11_rsc_slow_save():
 
 @pytest.mark.parametrize(("per_day", "saves"), [(50.0, 2000.0), (60.0, 2400.0)])
 def test_d12_micron_saves_a_day(per_day, saves):
-    """D12, Micron: 100k GPUs, 97.5 %, 50-60 failures a day: 2,000-2,500 saves a day. E: n = failures/(1-G).
+    """D12, Micron: 100k GPUs, 97.5 %, 50-60 failures a day: 2,000-2,500 saves a day. E: n =
+    failures/(1-G).
 
-    At the best interval the stalls cost what the redone work costs, so n saves of C lose half of 1-G, and n = failures/(1-G).
+    At the best interval the stalls cost what the redone work costs, so n saves of C lose half of
+    1-G, and n = failures/(1-G).
     """
     rate, lost = per_day / DAY, 1 - 0.975
     assert per_day / lost == pytest.approx(saves, rel=1e-12)
@@ -209,7 +216,8 @@ def test_d12_micron_saves_a_day(per_day, saves):
 
 
 def test_d12_micron_what_97_5_percent_asks():
-    """D12, audit: a stall of at most 0.54 s and no recovery at all (E); 0.5 s at 55 failures a day with a recovery. T .0006.
+    """D12, audit: a stall of at most 0.54 s and no recovery at all (E); 0.5 s at 55 failures a day
+    with a recovery. T .0006.
 
     60 s of recovery give 93.8 %, 300 s give 80.6 %.
     """
@@ -230,7 +238,8 @@ def test_d13_50_000_hours(gpus, minutes):
 
 
 def test_d14_7b_async():
-    """D14, PyTorch distributed checkpoint, 7B: blocked for 148.8 s, then 6.3 s asynchronously: 23.6 times. T .2 %."""
+    """D14, PyTorch distributed checkpoint, 7B: blocked for 148.8 s, then 6.3 s asynchronously: 23.6
+    times. T .2 %."""
     checkpoint = Checkpoint(params=7e9, bytes_per_param=12.0)
     tier = Tier(write_bytes_per_s=full_bytes(checkpoint) / 148.8)
     cluster = Cluster(gpus=128.0)
@@ -241,7 +250,8 @@ def test_d14_7b_async():
 
 
 def test_d15_bytecheckpoint_405b():
-    """D15, ByteCheckpoint, 405B on 8,960 GPUs: stall .59, save 51.06, load 129.49 s: 111 and 44 GB/s at 14 B/param. T .6 %."""
+    """D15, ByteCheckpoint, 405B on 8,960 GPUs: stall .59, save 51.06, load 129.49 s: 111 and 44
+    GB/s at 14 B/param. T .6 %."""
     checkpoint = Checkpoint(params=405e9, bytes_per_param=14.0)
     tier, cluster = Tier(write_bytes_per_s=111e9, read_bytes_per_s=44e9), Cluster(gpus=8960.0)
     saved = save(checkpoint, tier, cluster, Policy(every=1800.0, mode="async", snapshot_s=0.59))
@@ -251,9 +261,11 @@ def test_d15_bytecheckpoint_405b():
 
 
 def test_d17_google_multi_tier():
-    """D17, Google multi-tier checkpointing, 35k chips: +6.59 % goodput, restore 30 min -> < 1 min: M = 7.3 h. B.
+    """D17, Google multi-tier checkpointing, 35k chips: +6.59 % goodput, restore 30 min -> < 1 min:
+    M = 7.3 h. B.
 
-    The restore alone gives (30 - 1) min / M; the exact gain is a little less in points and a little more as a ratio.
+    The restore alone gives (30 - 1) min / M; the exact gain is a little less in points and a little
+    more as a ratio.
     """
     mtbf = 7.3 * HOUR
     assert 29 * MIN / mtbf == pytest.approx(0.0659, rel=0.01)
@@ -266,7 +278,8 @@ def test_d17_google_multi_tier():
 
 
 def test_d18_opt_175b():
-    """D18, OPT-175B logbook: 992 A100, 2 months: about 110 failures, 178,000 GPU-hours lost, 12.3 %. T 3 %, as a run 6 %."""
+    """D18, OPT-175B logbook: 992 A100, 2 months: about 110 failures, 178,000 GPU-hours lost, 12.3
+    %. T 3 %, as a run 6 %."""
     two_months = 61 * DAY
     rate = parse("14.5 /1000 node-days", "failures_per_node_s")
     failures = job_failures_per_s(Failures(failures_per_node_s=rate), Cluster(gpus=992.0))
@@ -283,7 +296,8 @@ def test_d18_opt_175b():
 
 
 def test_d19_megascale():
-    """D19, MegaScale: 12,288 GPUs, more than 90 % effective, caught up within 15 min of a failure. B."""
+    """D19, MegaScale: 12,288 GPUs, more than 90 % effective, caught up within 15 min of a failure.
+    B."""
     catch_up = 15 * MIN
     interval = 10 * MIN
     s = job(
@@ -300,7 +314,8 @@ def test_d19_megascale():
 
 
 def test_d21_hpe_e2000():
-    """D21, MLPerf Storage v3.0, HPE E2000, 70B: 48.18 GiB/s and 18.915 s. T .02 %, size over time."""
+    """D21, MLPerf Storage v3.0, HPE E2000, 70B: 48.18 GiB/s and 18.915 s. T .02 %, size over
+    time."""
     assert drain_s(mlperf_gib("D2 70B") * GIB, 48.18 * GIB) == pytest.approx(18.915, rel=2e-4)
 
 
@@ -308,12 +323,14 @@ def test_d21_hpe_e2000():
     ("config", "rate", "seconds"), [("D2 70B", 105.5, 8.647), ("D1 8B", 13.34, 7.859)]
 )
 def test_d22_azure_amlfs(config, rate, seconds):
-    """D22, MLPerf Storage v3.0, Azure Managed Lustre: 70B at 105.5 GiB/s in 8.647 s; 8B at 13.34 GiB/s in 7.859 s. T .2 %."""
+    """D22, MLPerf Storage v3.0, Azure Managed Lustre: 70B at 105.5 GiB/s in 8.647 s; 8B at 13.34
+    GiB/s in 7.859 s. T .2 %."""
     assert drain_s(mlperf_gib(config) * GIB, rate * GIB) == pytest.approx(seconds, rel=2e-3)
 
 
 def test_d23_inspur_mean_of_rates():
-    """D23, MLPerf Storage v3.0, InspurData, 70B: 202.41 +- 59.6 GiB/s and 4.994 s. N: size over time is 182.5, and it must warn."""
+    """D23, MLPerf Storage v3.0, InspurData, 70B: 202.41 +- 59.6 GiB/s and 4.994 s. N: size over
+    time is 182.5, and it must warn."""
     assert mlperf_gib("D2 70B") / 4.994 == pytest.approx(182.5, abs=0.05)
     assert drain_s(mlperf_gib("D2 70B") * GIB, 202.41 * GIB) < 4.994 * 0.91
     tier = Tier(write_bytes_per_s=202.41 * GIB, rate_spread_fraction=59.6 / 202.41)
@@ -382,7 +399,8 @@ def test_d26_deepnvme_presets(drives, write, read):
 
 
 def test_d27_bloom():
-    """D27, BLOOM-176B: bf16 "329 GB" is GiB, full 2.3 TB (14 B/param is 2.244 TiB). T .3 % and 3 %, and the unit is told apart."""
+    """D27, BLOOM-176B: bf16 "329 GB" is GiB, full 2.3 TB (14 B/param is 2.244 TiB). T .3 % and 3 %,
+    and the unit is told apart."""
     params = 176_247_271_424
     weights = state_bytes(params, 2.0)
     assert weights == pytest.approx(parse("329 GiB", "bytes"), rel=0.003)
@@ -403,7 +421,8 @@ def test_d28_8b_fsdp():
     ("slow", "fast", "usd_per_h"), [(100e9, 400e9, 1875.0), (400e9, 2000e9, 974.0)]
 )
 def test_breakeven_price_of_a_faster_tier(slow, fast, usd_per_h):
-    """16,384 GPUs at $2/h, 5.68 TB, M = 11,135 s, 540 s + load to recover: what the faster tier is worth. T .1 %."""
+    """16,384 GPUs at $2/h, 5.68 TB, M = 11,135 s, 540 s + load to recover: what the faster tier is
+    worth. T .1 %."""
     reached = [
         best_goodput(5.68e12 / rate, Recovery(0.0, 0.0, 540.0, 5.68e12 / rate, 0.0), 11_135.0)
         for rate in (slow, fast)
@@ -417,7 +436,8 @@ def test_breakeven_price_of_a_faster_tier(slow, fast, usd_per_h):
     [(0.90, 600.0, 14.50, 392), (0.95, 300.0, 3.27, 1735), (0.975, 120.0, 1.17, 4850)],
 )
 def test_stall_that_reaches_a_goodput(reach, recovery_s, stall_s, gb_per_s):
-    """M = 11,135 s: the longest stall that still reaches the goodput, exactly; for 5.68 TB a bandwidth. T .2 %."""
+    """M = 11,135 s: the longest stall that still reaches the goodput, exactly; for 5.68 TB a
+    bandwidth. T .2 %."""
     mtbf, recovery = 11_135.0, Recovery(0.0, 0.0, 0.0, recovery_s, 0.0)
     stall = brentq(lambda c: best_goodput(c, recovery, mtbf) - reach, 1e-3, 500.0)
     assert stall == pytest.approx(stall_s, rel=2e-3)
@@ -435,7 +455,8 @@ def test_stall_that_reaches_a_goodput(reach, recovery_s, stall_s, gb_per_s):
     [(0.2, 10_000.0, 1429.0), (2.0, 1000.0, 143.0), (26.0, 77.0, 11.0)],
 )
 def test_whole_cluster_reading(gb_per_s, seconds, kwh):
-    """DDN 2025, 2 TB: 1,024 GPUs at 500 W stalled for the three times use about 1,429, 143 and 11 kWh. T .7 %."""
+    """DDN 2025, 2 TB: 1,024 GPUs at 500 W stalled for the three times use about 1,429, 143 and 11
+    kWh. T .7 %."""
     time_s = drain_s(2e12, gb_per_s * 1e9)
     assert time_s == pytest.approx(seconds, rel=2e-3)  # the last is given as 50-100 s
     stalled = to_kwh(spent_j(time_s, job_w(1024.0, 500.0, 128.0, 0.0), 1.0))
@@ -450,7 +471,8 @@ def test_whole_cluster_reading(gb_per_s, seconds, kwh):
 
 
 def test_the_gpus_share_of_a_save():
-    """1 W per GB/s is 1 J per GB; GPU share N*p/(N*p + w*BW): 1,024 held GPUs dwarf storage of 139 W per GB/s at 40 GB/s."""
+    """1 W per GB/s is 1 J per GB; GPU share N*p/(N*p + w*BW): 1,024 held GPUs dwarf storage of 139
+    W per GB/s at 40 GB/s."""
     assert write_j(2e12, 1e-9, 0.0, 0.0, 0.0, 1.0) == pytest.approx(2000.0)
     assert gpu_share_of_save(1024.0, 500.0, 139 * 40.0) == pytest.approx(
         512_000 / (512_000 + 5560), rel=1e-12
@@ -464,7 +486,8 @@ def test_the_gpus_share_of_a_save():
 
 
 def test_the_llama3_failure_rate_in_other_words():
-    """50,000 GPU-hours and the Llama 3 run are the same rate: 3.84 and 3.79 per 1,000 node-days. T 2 %."""
+    """50,000 GPU-hours and the Llama 3 run are the same rate: 3.84 and 3.79 per 1,000 node-days. T
+    2 %."""
     per_day = 8 / (50_000 * HOUR)
     assert per_day == pytest.approx(parse("3.84 /1000 node-days", "failures_per_node_s"), rel=1e-12)
     assert math.isclose(per_day, 419 / 54 / 2048 / DAY, rel_tol=0.02)

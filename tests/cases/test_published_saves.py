@@ -1,4 +1,5 @@
-"""Saves that people have published: sizes, seconds and rates of data/published_saves.csv, and what they said of them.
+"""Saves that people have published: sizes, seconds and rates of data/published_saves.csv, and what
+they said of them.
 
 E: exact. T: within a stated tolerance. B: a bound.
 """
@@ -55,7 +56,8 @@ def saved(name: str, policy: Policy | None = None, **tier: float) -> Save:
 
 
 def rate(name: str) -> float:
-    """Bytes per second of the save as timed, by way of the model: what a tier must do to take as long."""
+    """Bytes per second of the save as timed, by way of the model: what a tier must do to take as
+    long."""
     found = (
         size_of(name) / saved(name, save_time_s=seconds(name), timed_bytes=size_of(name)).stall_s
     )
@@ -129,7 +131,8 @@ def test_a_mb_that_is_a_mib():
 
 
 def test_planning_is_a_time_of_its_own():
-    """A10: 280 s with plans made anew, 155 s with plans kept: no bandwidth explains the 125 s between. E."""
+    """A10: 280 s with plans made anew, 155 s with plans kept: no bandwidth explains the 125 s
+    between. E."""
     size, later = size_of("dcp-256-later"), seconds("dcp-256-later")
     storage = {"write_bytes_per_s": size / later}
     first = saved("dcp-256-first", planning_s=125.0, **storage)
@@ -140,7 +143,8 @@ def test_planning_is_a_time_of_its_own():
 
 
 def test_an_asynchronous_save_waits_for_its_planning():
-    """A11: 90 s and more of planning on 256 ranks become 1.5 s, and training stands still for as much less. E."""
+    """A11: 90 s and more of planning on 256 ranks become 1.5 s, and training stands still for as
+    much less. E."""
     policy = Policy(every=1800.0, mode="async", snapshot_s=1.0)
     before, after = (
         saved("dcp-256-first", policy, planning_s=plans, write_bytes_per_s=1e10)
@@ -164,14 +168,16 @@ def test_sync_against_async():
 
 
 def test_3t_are_bytes():
-    """A18, B: in 1,500 s at the least 14 B of 235e9 parameters are written at 2.2 GB/s at the most; 3T parameters never are."""
+    """A18, B: in 1,500 s at the least 14 B of 235e9 parameters are written at 2.2 GB/s at the most;
+    3T parameters never are."""
     assert counted("speech-qwen3-235b") / seconds("speech-qwen3-235b") < 2.2e9
     assert counted("speech-qwen3-235b") == pytest.approx(3.29e12, rel=1e-3)
     assert state_bytes(3e12, 14.0) / 1500 > 10 * 2.2e9
 
 
 def test_save_and_load_of_a_small_model():
-    """A20: 6.46 s to save, 9.74 s to load, 6.26 s in all asynchronously: each is an input as it was read. E."""
+    """A20: 6.46 s to save, 9.74 s to load, 6.26 s in all asynchronously: each is an input as it was
+    read. E."""
     timed = Tier(save_time_s=6.46, load_time_s=9.74, timed_bytes=1.0)
     checkpoint, cluster = Checkpoint(size_bytes=1.0), Cluster(gpus=8.0)
     assert save(checkpoint, timed, cluster, Policy(every=600.0)).stall_s == 6.46
@@ -189,7 +195,8 @@ def test_the_first_saves_go_to_the_page_cache():
 
 
 def test_a_node_saves_no_faster_than_its_links():
-    """A23, B: 60 GB/s a node, 80 at the peak, into its memory: under eight links of PCIe 5 as measured."""
+    """A23, B: 60 GB/s a node, 80 at the peak, into its memory: under eight links of PCIe 5 as
+    measured."""
     figures = Catalog().get("accelerator", "h100-sxm").figures
     links = figures["gpus_per_node"].value * figures["gpu_d2h"].value
     assert links > 80e9
@@ -202,7 +209,8 @@ def test_a_node_saves_no_faster_than_its_links():
 
 
 def test_a_faster_file_system_loads_40_times_faster():
-    """A26: an NFS read 1 GB/s, the Storage Scale that replaced it 40 GB/s: the preset loads in a 40th. E."""
+    """A26: an NFS read 1 GB/s, the Storage Scale that replaced it 40 GB/s: the preset loads in a
+    40th. E."""
     read = Catalog().get("tier", "ibm-storage-scale-vela").figures["read"].value
     checkpoint, cluster = Checkpoint(size_bytes=1e12), Cluster(gpus=1024.0)
     before, after = (
@@ -211,7 +219,8 @@ def test_a_faster_file_system_loads_40_times_faster():
     assert before / after == pytest.approx(40.0, rel=1e-12)
 
 
-# ---- what was said of them: the audit -------------------------------------------------------------
+# ---- what was said of them: the audit
+# -------------------------------------------------------------
 
 
 @functools.cache
@@ -255,7 +264,8 @@ def test_what_80_percent_would_take():
     assert found.printed.low == pytest.approx(600.0)
 
 
-# ---- bytes a parameter of the catalogue's models --------------------------------------------------
+# ---- bytes a parameter of the catalogue's models
+# --------------------------------------------------
 
 MUON = {  # parameters of its embeddings and output, which Adam trains
     "kimi-k2": 2 * 163_840 * 7168,
@@ -276,7 +286,8 @@ def test_muon_keeps_one_moment_of_a_matrix(model):
 
 
 def test_the_embeddings_of_kimi_are_those_of_its_shape():
-    """Vocabulary of 160 x 1,024 by 7,168, in and out: 2.35B, 0.23 % of what Muon would else train. E."""
+    """Vocabulary of 160 x 1,024 by 7,168, in and out: 2.35B, 0.23 % of what Muon would else train.
+    E."""
     raw = tomllib.loads((ROOT / "models/checkpoints/kimi-k2.toml").read_text("utf-8"))
     assert raw["about"]["vocab"] == 160 * 1024
     assert 2 * raw["about"]["vocab"] * raw["about"]["hidden"] == MUON["kimi-k2"] == 2_348_810_240

@@ -17,7 +17,8 @@ RACK = Cluster(gpus=64.0, gpus_per_node=4.0)
 
 
 def one_rack(budget_gib: float, ram_gib: float) -> Scenario:
-    """5.36 TB from one rack; 78 GiB of each process are its resident share of the offloaded state."""
+    """5.36 TB from one rack; 78 GiB of each process are its resident share of the offloaded
+    state."""
     return Scenario(
         Checkpoint(size_bytes=5.36e12),
         Tier(write_bytes_per_s=5.36e12 / 374),
@@ -35,7 +36,8 @@ def one_rack(budget_gib: float, ram_gib: float) -> Scenario:
 
 
 def test_a15_what_kills_a_node():
-    """marin-community/marin #8469: 61 GiB in flight a process, 556 GiB a node, killed; 40 GiB, 472 GiB, held."""
+    """marin-community/marin #8469: 61 GiB in flight a process, 556 GiB a node, killed; 40 GiB, 472
+    GiB, held."""
     for budget, needed in ((61.0, 556.0), (40.0, 472.0)):
         ram = host_ram(one_rack(budget, 500.0), 24.0)
         assert ram.needed_bytes == needed * GIB
@@ -52,7 +54,8 @@ def test_a15_what_kills_a_node():
 
 
 def test_one_rack_stages_as_long_as_was_measured():
-    """marin-community/marin #8514: 78 GiB a process, a budget of 8, 0.60 GiB/s, 13 s of copy: 130.1 s, where 130 were expected."""
+    """marin-community/marin #8514: 78 GiB a process, a budget of 8, 0.60 GiB/s, 13 s of copy: 130.1
+    s, where 130 were expected."""
     cluster = replace(RACK, staging_budget_bytes=4 * 8 * GIB)
     checkpoint = Checkpoint(size_bytes=64 * 78 * GIB, files=0.0)
     tier = Tier(gpu_write_bytes_per_s=0.6 * GIB)
@@ -61,13 +64,15 @@ def test_one_rack_stages_as_long_as_was_measured():
 
 
 def test_a14_a_share_over_the_budget_stalls_the_run():
-    """4,993 GiB, 512 of 704 processes stage 9.75 GiB each against a budget of 8: 9 min 15 s in each 64 min."""
+    """4,993 GiB, 512 of 704 processes stage 9.75 GiB each against a budget of 8: 9 min 15 s in each
+    64 min."""
     checkpoint = Checkpoint(size_bytes=4993 * GIB, straggler_factor=704 / 512, files=0.0)
     cluster = Cluster(gpus=704.0, gpus_per_node=4.0)
     share_gib = staged_bytes(checkpoint, cluster) / 4 / GIB
     assert share_gib == pytest.approx(9.75, abs=0.005)
     policy = Policy(every=3840.0 - 555.0, mode="async", snapshot_s=0.0)
-    # what a process uploads a second, from the stall; the whole share then takes 51 of the 64 minutes
+    # what a process uploads a second, from the stall; the whole share then takes 51 of the 64
+    # minutes
     tier = Tier(gpu_write_bytes_per_s=(share_gib - 8.0) * GIB / 555.0)
     tight = save(checkpoint, tier, replace(cluster, staging_budget_bytes=4 * 8 * GIB), policy)
     assert tight.stall_s == pytest.approx(555.0, rel=1e-9)
@@ -80,7 +85,8 @@ def test_a14_a_share_over_the_budget_stalls_the_run():
 
 
 def test_a5_a_person_with_two_durations_needs_no_rate():
-    """AMD-AGI/Primus: 94.34 GB, save 758 s, load 174 s; the rate that is printed there is in MiB/s."""
+    """AMD-AGI/Primus: 94.34 GB, save 758 s, load 174 s; the rate that is printed there is in
+    MiB/s."""
     checkpoint = Checkpoint(params=6_738_415_616.0, bytes_per_param=14.0)
     tier = Tier(save_time_s=758.0, load_time_s=174.0, timed_bytes=94_338_155_448.0)
     cluster = Cluster(gpus=8.0)
@@ -91,7 +97,8 @@ def test_a5_a_person_with_two_durations_needs_no_rate():
 
 
 def test_a10_and_a11_planning_is_a_time_of_its_own():
-    """pytorch/pytorch #147343: 280 s first, 155 s later, 1.6 TB; #149785: 90 s and more of planning, 1.5 s from the cache."""
+    """pytorch/pytorch #147343: 280 s first, 155 s later, 1.6 TB; #149785: 90 s and more of
+    planning, 1.5 s from the cache."""
     checkpoint, cluster = Checkpoint(size_bytes=1.6e12, files=0.0), Cluster(gpus=256.0)
     tier = Tier(write_bytes_per_s=1.6e12 / 155.0)
     first = save(checkpoint, replace(tier, planning_s=125.0), cluster, Policy(every=3600.0))
@@ -107,7 +114,8 @@ def test_a10_and_a11_planning_is_a_time_of_its_own():
 
 
 def test_a17_one_in_flight_makes_the_cadence_the_drain():
-    """NVIDIA-NeMo/Automodel #3125: a save each step on 8 GPUs, 64 s apart, 59 s with a quicker drain."""
+    """NVIDIA-NeMo/Automodel #3125: a save each step on 8 GPUs, 64 s apart, 59 s with a quicker
+    drain."""
     for cadence in (64.0, 59.0):
         s = Scenario(
             Checkpoint(size_bytes=56e9, files=0.0),

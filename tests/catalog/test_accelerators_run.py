@@ -1,4 +1,5 @@
-"""Every accelerator and every cluster that ships gives kWh and USD, as shipped, on the command line."""
+"""Every accelerator and every cluster that ships gives kWh and USD, as shipped, on the command
+line."""
 
 from __future__ import annotations
 

@@ -79,7 +79,8 @@ def test_what_is_wrong_is_said(file, before, after, said):
 def test_shares_of_one_time_are_at_most_all(file):
     twice = GOOD.replace(
         '[[site]]\nid = "france"',
-        '[[site.contract]]\nname = "Sun"\ninstrument = "GO"\nshare = "50 %"\nfactor = "0 g/kWh"\nfrom = 2026-06-01\n',
+        '[[site.contract]]\nname = "Sun"\ninstrument = "GO"\nshare = "50 %"\nfactor = "0'
+        ' g/kWh"\nfrom = 2026-06-01\n',
     )
     with pytest.raises(InputError, match="add up to more than all"):
         read_contracts(file(twice))

@@ -28,8 +28,8 @@ def _at(text: str) -> float:
 
 def test_an_export_of_electricity_maps_with_a_column_named(file):
     path = file(
-        "Datetime (UTC),Zone id,Carbon intensity gCO₂eq/kWh (direct),Carbon intensity gCO₂eq/kWh (Life cycle)\n"
-        "2026-10-01 00:00:00,DE,310.5,355.25\n2026-10-01 01:00:00,DE,300,340\n"
+        "Datetime (UTC),Zone id,Carbon intensity gCO₂eq/kWh (direct),Carbon intensity gCO₂eq/kWh"
+        " (Life cycle)\n2026-10-01 00:00:00,DE,310.5,355.25\n2026-10-01 01:00:00,DE,300,340\n"
     )
     with pytest.raises(InputError, match="several columns of factors"):
         read_grid(path)

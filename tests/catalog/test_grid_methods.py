@@ -1,4 +1,5 @@
-"""What a grid factor counts: said of each, kept apart in comparisons, and called by its name in an inventory."""
+"""What a grid factor counts: said of each, kept apart in comparisons, and called by its name in an
+inventory."""
 
 from __future__ import annotations
 
@@ -106,8 +107,9 @@ def test_diff_and_sweep_hold_no_emissions_of_two_methods_against_each_other(cli,
     done = cli("diff", *documents, "-f", "json")
     change = json.loads(done.out)["delta"]["totals"]["emissions_location"]
     assert (change["change"], change["direction"]) == (None, "unknown")
-    assert change["reason"] == (
-        "the grid's factor is of the whole life cycle before, of combustion alone now"
+    assert (
+        change["reason"]
+        == "the grid's factor is of the whole life cycle before, of combustion alone now"
     )
     over = "site.id=sweden,azure-sweden-central"
     swept = cli("sweep", "--over", over, "--over", "tier=nas-hdd", "-f", "json")

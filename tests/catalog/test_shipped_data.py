@@ -149,12 +149,18 @@ COLUMNS = {
     "gpu_prices": "id,provider,usd_per_gpu_h,date,basis,source,note",
     "grids": "id,name,scope,method,gco2e_per_kwh,year,basis,source,licence,note",
     "failure_rates": "id,gpus,gpus_per_node,mtbf,fit,basis,source,note",
-    "published_saves": "id,system,printed,size,params,bytes_per_param,save_time,load_time,basis,source,note",
+    "published_saves": (
+        "id,system,printed,size,params,bytes_per_param,save_time,load_time,basis,source,note"
+    ),
     "tariffs": "id,name,price_per_kwh,currency,year,basis,source,licence,note",
     "pue": "id,name,pue,wue_l_per_kwh,year,basis,source,note",
-    "mlperf_checkpoint": "round,submitter,system,model,accelerators,client_hosts,checkpoint_gib,save_gib_s,save_sd_gib_s,save_gb_s,save_s,"
-    "load_gib_s,load_sd_gib_s,load_gb_s,load_s,nameplate_w,usable_tib,nameplate_kwh_per_save,basis,source,note",
-    "checkpoint_sizes": "id,model,params_b,size_as_published,size_gb,bytes_per_param,contains,basis,source,note",
+    "mlperf_checkpoint": (
+        "round,submitter,system,model,accelerators,client_hosts,checkpoint_gib,save_gib_s,save_sd_gib_s,save_gb_s,save_s,"
+        "load_gib_s,load_sd_gib_s,load_gb_s,load_s,nameplate_w,usable_tib,nameplate_kwh_per_save,basis,source,note"
+    ),
+    "checkpoint_sizes": (
+        "id,model,params_b,size_as_published,size_gb,bytes_per_param,contains,basis,source,note"
+    ),
 }
 SOURCE_KINDS = {
     "paper",
@@ -201,7 +207,8 @@ NAMED = {
     "hard-drive network storage": "hdd-network",
     "object storage": "object-store",
 }
-# METHOD section 1: GiB, and the shape it follows from (vocab, hidden, layers, ffn, heads, kv heads, tp, pp, dp)
+# METHOD section 1: GiB, and the shape it follows from (vocab, hidden, layers, ffn, heads, kv heads,
+# tp, pp, dp)
 GOLDEN = {
     "mlperf-8b": (104.70452117919922, (128256, 4096, 32, 14336, 32, 8, 1, 1, 8)),
     "mlperf-70b": (911.2121276855469, (128256, 8192, 80, 28672, 128, 8, 8, 1, 8)),
@@ -237,7 +244,8 @@ def named(text: str) -> list[str]:
 
 
 def figures(path: Path) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(key, unit, the figure with the file's basis and source filled in) for every figure and claim of a file."""
+    """(key, unit, the figure with the file's basis and source filled in) for every figure and claim
+    of a file."""
     content, units = toml(path), KEYS[path.parent.name]
     default = {"basis": content.get("basis"), "source": content.get("source")}
     for key, value in content.items():
@@ -392,7 +400,8 @@ def test_prices_grids_tariffs_and_pue_are_plausible_numbers() -> None:
 
 
 def test_a_price_carries_its_date() -> None:
-    """As exactly as it is known: the day, the month or the year it was read; or the note says that none is given."""
+    """As exactly as it is known: the day, the month or the year it was read; or the note says that
+    none is given."""
     for row in table("gpu_prices"):
         dated = re.fullmatch(r"20\d\d(-\d\d(-\d\d)?)?", row["date"])
         assert dated or "no date given" in row["note"], row

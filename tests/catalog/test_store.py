@@ -95,7 +95,8 @@ def test_every_price_says_of_when_it_is_or_that_it_is_assumed():
 
 
 def test_a_price_is_as_old_as_the_list_it_was_read_in():
-    """A price of one dated list has that list's date; a copy of the date in two places must not drift."""
+    """A price of one dated list has that list's date; a copy of the date in two places must not
+    drift."""
     sources = Catalog().sources
     for where, figure in priced():
         entry = sources.get(figure.source, {})
@@ -409,7 +410,8 @@ def test_a_home_without_both_folders_is_refused(monkeypatch, tmp_path, cli, made
     assert (done.code, done.out) == (2, "")
     assert (
         done.err
-        == f"ckptcost: CKPTCOST_HOME={tmp_path}: holds no models/ and data/. unset it to use the shipped catalogue\n"
+        == f"ckptcost: CKPTCOST_HOME={tmp_path}: holds no models/ and data/. unset it to use the"
+        " shipped catalogue\n"
     )
 
 

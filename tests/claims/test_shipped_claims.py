@@ -1,7 +1,8 @@
-"""Every verdict and number that METHOD section 8 finds in the three documents, to the digits printed there.
+"""Every verdict and number that METHOD section 8 finds in the three documents, to the digits
+printed there.
 
-Two of its numbers are corrected here: 1,024 GPUs at 500 W for 10,000 s are 1,422 kWh, not 1,429; and 2 TB at 38 J/GB are 0.021 kWh,
-not 0.013.
+Two of its numbers are corrected here: 1,024 GPUs at 500 W for 10,000 s are 1,422 kWh, not 1,429;
+and 2 TB at 38 J/GB are 0.021 kWh, not 0.013.
 """
 
 from __future__ import annotations
@@ -365,7 +366,8 @@ def test_energies_do_not_follow_from_times(claim):
 
 
 def test_failures_grow_linearly_with_gpus():
-    """ "To the power of cluster size": from 7.8 a day at 16,384 to 50-60 at 100,000 is an exponent of 1.03 to 1.13."""
+    """ "To the power of cluster size": from 7.8 a day at 16,384 to 50-60 at 100,000 is an exponent
+    of 1.03 to 1.13."""
     found = followed("micron-2026", "exponent of failures in GPUs").printed
     assert found.low == pytest.approx(math.log(50 / 7.8) / math.log(1e5 / 16384))
     to_the_digit(found, "1.03", "1.13")
@@ -397,7 +399,8 @@ def test_the_middle_of_the_fast_tier():
 
 @pytest.mark.parametrize("claim", ["nas", "generic", "exascaler"])
 def test_storage_alone(claim):
-    """38 to 309 J/GB of 2 TB; METHOD prints 0.013 at the low end, which none of its figures gives."""
+    """38 to 309 J/GB of 2 TB; METHOD prints 0.013 at the low end, which none of its figures
+    gives."""
     storage = readings("ddn-2025", claim, "boundary")["storage-system"]
     to_the_digit(storage.gives, "0.021", "0.17", KWH_J)
     assert not storage.fits

@@ -130,5 +130,6 @@ def test_neither_a_process_nor_a_folder_is_an_error(environ):
     assert done.returncode == 2
     assert (
         done.stderr
-        == "ckptcost: ckptcost attach: names no process. give its PID, or --watch DIR to watch a folder alone\n"
+        == "ckptcost: ckptcost attach: names no process. give its PID, or --watch DIR to watch a"
+        " folder alone\n"
     )

@@ -228,7 +228,8 @@ def test_a_file_without_its_ending(cli, sheet):
 
 def test_long_texts_and_large_sheets_keep_to_80_columns(cli, sheet):
     long = "".join(
-        f'[[claim]]\nid = "c{i}"\nabout = "{"words " * 30}"\nsize = "exactly 2 TB"\nwrite = "200 MB/s"\ntime = "1{i} s"\n'
+        f'[[claim]]\nid = "c{i}"\nabout = "{"words " * 30}"\nsize = "exactly 2 TB"\nwrite = "200'
+        f' MB/s"\ntime = "1{i} s"\n'
         for i in range(99)
     )
     done = cli("audit", sheet(long))

@@ -1,4 +1,5 @@
-"""Wrong input: one message that says where, what and the remedy; exit code 2; no traceback; nothing on stdout, nothing written."""
+"""Wrong input: one message that says where, what and the remedy; exit code 2; no traceback; nothing
+on stdout, nothing written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`ckptcost calibrate` from the shell: runs on the disk become a tier and a cluster, and `ckptcost model` uses them."""
+"""`ckptcost calibrate` from the shell: runs on the disk become a tier and a cluster, and `ckptcost
+model` uses them."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ START_S = 1_767_225_600
 def kept(
     folder: Path, bytes_: float, said: Sequence[Mark] | None = None, after_s: int = 0, **more
 ) -> Path:
-    """A run on the disk: a job that saves so much at a rate and with a fixed time that are known."""
+    """A run on the disk: a job that saves so much at a rate and with a fixed time that are
+    known."""
     moving_s = bytes_ / RATE
     written = {
         "snapshot_s": 0.0,

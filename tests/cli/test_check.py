@@ -133,7 +133,8 @@ OUTSIDE_THE_HASH = ("reproducibility.inputs", "reproducibility.seed")
 
 
 def test_every_number_times_1000_is_found(cli, tmp_path):
-    """The hash is over everything but the date, the tool and itself: no number can be changed unnoticed."""
+    """The hash is over everything but the date, the tool and itself: no number can be changed
+    unnoticed."""
     _, document = written(
         cli, tmp_path, "--tier", "nas-hdd", "--saves", "100", "--against", "generic-pfs"
     )
@@ -286,9 +287,10 @@ def test_words_that_carry_meaning(cli, tmp_path, path):
         "reproducibility.inputs_sha256": lambda _: "0" * 64,
     }
     set_at(document, path, change[path])
-    assert tampered(cli, tmp_path, document, rehash=True).code in (1, 2), (
-        f"{path} was changed and nobody noticed"
-    )
+    assert tampered(cli, tmp_path, document, rehash=True).code in (
+        1,
+        2,
+    ), f"{path} was changed and nobody noticed"
 
 
 @pytest.mark.parametrize(
@@ -306,7 +308,8 @@ def test_words_that_carry_meaning(cli, tmp_path, path):
     ],
 )
 def test_factors_outside_all_bounds_do_not_break_it(cli, tmp_path, id_, value):
-    """A report from elsewhere may hold anything the schema allows: still one message or a list, never a traceback."""
+    """A report from elsewhere may hold anything the schema allows: still one message or a list,
+    never a traceback."""
     _, document = written(cli, tmp_path, "--tier", "nas-hdd", "--saves", "100")
     next(f for f in document["factors"] if f["id"] == id_)["value"] = value
     done = tampered(cli, tmp_path, document, rehash=True)
@@ -336,7 +339,8 @@ def test_choices_of_any_type_do_not_break_it(cli, tmp_path, key, value):
 
 
 def test_a_newer_minor_version_is_read_and_its_extra_keys_left_alone(cli, tmp_path):
-    """Keys this version does not know belong to the hash of the one that wrote them: no difference may be made of them."""
+    """Keys this version does not know belong to the hash of the one that wrote them: no difference
+    may be made of them."""
     _, document = written(cli, tmp_path, "--tier", "nas-hdd", "--saves", "100")
     document["schema_version"] = "1.7"
     document["mood"] = {"of": "the day"}

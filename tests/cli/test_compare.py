@@ -48,7 +48,8 @@ def document(ran) -> dict:
     ("first", "second"), list(zip(SCENARIOS, SCENARIOS[1:] + SCENARIOS[:1], strict=True))
 )
 def test_two_outputs_never_disagree(cli, first, second):
-    """Value and range of every quantity are those of `model -f json`, and the differences are theirs."""
+    """Value and range of every quantity are those of `model -f json`, and the differences are
+    theirs."""
     rows = document(cli("compare", first, second, "-f", "json"))["tables"]["values"]["rows"]
     found = {(row["scenario"], row["quantity"]): row for row in rows}
     models = [

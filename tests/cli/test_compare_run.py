@@ -1,4 +1,5 @@
-"""`ckptcost compare RUN SCENARIO`: a recorded run beside a scenario, in every form, and what is refused."""
+"""`ckptcost compare RUN SCENARIO`: a recorded run beside a scenario, in every form, and what is
+refused."""
 
 from __future__ import annotations
 

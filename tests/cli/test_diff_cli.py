@@ -170,8 +170,10 @@ def test_what_cannot_be_compared_is_refused(cli, files):
     )
     done = cli("diff", old, new)
     assert (done.code, done.out) == (2, "")
-    assert done.err == (
-        "ckptcost: new.json: cannot be compared with old.json: method: 2026.1 before, 2027.1 now. --anyway compares them\n"
+    assert (
+        done.err
+        == "ckptcost: new.json: cannot be compared with old.json: method: 2026.1 before, 2027.1"
+        " now. --anyway compares them\n"
     )
     done = cli("diff", old, new, "--anyway")
     assert (done.code, done.err) == (0, "")
@@ -277,7 +279,8 @@ def test_reports_and_cases_are_read(cli, tmp_path, monkeypatch):
 def test_a_line_known_on_one_side_only_is_told_and_the_rest_computed(
     cli, tmp_path, monkeypatch, unmetered_slow_tiers
 ):
-    """The energy of writing is known of one tier and not of the other: no change of the sum, and no refusal."""
+    """The energy of writing is known of one tier and not of the other: no change of the sum, and no
+    refusal."""
     monkeypatch.chdir(tmp_path)
     for tier in ("nas-hdd", "flash-shared"):
         assert (

@@ -1,4 +1,5 @@
-"""`ckptcost export` and the documents of `ckptcost report`: every format from the command line, and everything that can be wrong."""
+"""`ckptcost export` and the documents of `ckptcost report`: every format from the command line, and
+everything that can be wrong."""
 
 from __future__ import annotations
 
@@ -69,7 +70,10 @@ def test_every_format_of_a_plan(cli, report, name, tmp_path):
         assert str(tmp_path).encode() not in file.read_bytes()
 
 
-ONE_OF_TWO = "ckptcost: {}: nas-hdd@1008 alone is exported, of 2 cases; --case names another, such as generic-pfs@1008\n"
+ONE_OF_TWO = (
+    "ckptcost: {}: nas-hdd@1008 alone is exported, of 2 cases; --case names another, such as"
+    " generic-pfs@1008\n"
+)
 
 
 def test_a_file_goes_to_stdout_where_none_is_named(cli, report):
@@ -337,7 +341,8 @@ def test_a_key_that_comes_twice_is_refused(cli, report, tmp_path):
 def test_a_comparison_tells_no_difference_of_sums_that_lack_other_lines(
     cli, tmp_path, monkeypatch, unmetered_slow_tiers
 ):
-    """The energy of writing is known on one tier and not on the other: the table above says what the findings below say."""
+    """The energy of writing is known on one tier and not on the other: the table above says what
+    the findings below say."""
     monkeypatch.chdir(tmp_path)
     assert (
         cli(

@@ -1,4 +1,5 @@
-"""`ckptcost fleet` from the shell: a made-up fleet is written and read, in every format; targets, slips, and what is said of each."""
+"""`ckptcost fleet` from the shell: a made-up fleet is written and read, in every format; targets,
+slips, and what is said of each."""
 
 from __future__ import annotations
 

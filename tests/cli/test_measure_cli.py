@@ -1,4 +1,5 @@
-"""`ckptcost measure` and `ckptcost doctor` from the shell: formats, what they never tell, exit codes, a stop in the middle."""
+"""`ckptcost measure` and `ckptcost doctor` from the shell: formats, what they never tell, exit
+codes, a stop in the middle."""
 
 from __future__ import annotations
 
@@ -201,8 +202,10 @@ def test_a_machine_without_joules_is_no_success_unless_other_things_were_asked_f
         "the result is written all the same"
     )
     if not words and code:
-        assert done.err == (
-            "ckptcost: nothing here meters joules: ckptcost doctor says why; --need storage asks for bytes alone\n"
+        assert (
+            done.err
+            == "ckptcost: nothing here meters joules: ckptcost doctor says why; --need storage asks"
+            " for bytes alone\n"
         )
 
 

@@ -1,4 +1,5 @@
-"""What `measure` and `doctor` make of their flags before anything is measured, and what a report may tell of the command."""
+"""What `measure` and `doctor` make of their flags before anything is measured, and what a report
+may tell of the command."""
 
 from __future__ import annotations
 

@@ -25,7 +25,8 @@ def report(ran) -> dict:
 
 
 def test_the_2_tb_table_is_one_command(cli):
-    """10,000 s, 1,000 s, 100 s and 50 s for 0.2, 2, 20 and 40 GB/s and 5 s of set-up; the article's energy claims beside ours."""
+    """10,000 s, 1,000 s, 100 s and 50 s for 0.2, 2, 20 and 40 GB/s and 5 s of set-up; the article's
+    energy claims beside ours."""
     shown = cli("model")
     assert (shown.code, shown.err) == (0, "")
     words = " ".join(shown.out.split())
@@ -585,7 +586,8 @@ def test_two_durations_need_no_rate(cli):
 
 
 def test_the_light_is_of_the_figure_beside_it(cli):
-    """2 TB at 2 GB/s every 10 min on 8 GPUs: the rule's interval is right and the goodput it promises is nonsense."""
+    """2 TB at 2 GB/s every 10 min on 8 GPUs: the rule's interval is right and the goodput it
+    promises is nonsense."""
     words = ("--tier", "generic-pfs", "--set", "cluster.gpus=8", "--interval", "10 min")
     out = " ".join(cli("model", *words, "--set", "tier.write=2 GB/s").out.split())
     said = re.search(r"Daly's interval costs (.*?) % over the least wall time \((.*?)\)", out)

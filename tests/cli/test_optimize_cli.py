@@ -172,7 +172,8 @@ def test_regret_moves_with_the_interval(cli):
 def test_unknown_is_a_dash_with_its_reason(cli, tmp_path):
     file = tmp_path / "job.toml"
     file.write_text(
-        '[checkpoint]\nsize = "2 TB"\n[tier]\nwrite = "30 GB/s"\n[cluster]\ngpus = 4096\n[run]\nwork = "30 days"\n'
+        '[checkpoint]\nsize = "2 TB"\n[tier]\nwrite = "30 GB/s"\n[cluster]\ngpus ='
+        ' 4096\n[run]\nwork = "30 days"\n'
     )
     done = cli("optimize", "-s", str(file))
     assert done.code == 0, done.err

@@ -250,7 +250,8 @@ def test_a_disk_that_fills_up_half_way(cli, tmp_path, monkeypatch):
 
 
 def test_kill_in_the_middle_leaves_the_old_file(tmp_path):
-    """SIGKILL while rows are being written: the old file is whole, the new one nowhere under its name."""
+    """SIGKILL while rows are being written: the old file is whole, the new one nowhere under its
+    name."""
     target = tmp_path / "sweep.csv"
     target.write_text("old\n")
     words = [

@@ -1,4 +1,5 @@
-"""`ckptcost run`, with real commands: nobody in the pipeline may notice that it is there, and the run is complete whatever happens."""
+"""`ckptcost run`, with real commands: nobody in the pipeline may notice that it is there, and the
+run is complete whatever happens."""
 
 from __future__ import annotations
 
@@ -83,7 +84,10 @@ def test_what_a_shell_says_of_commands_that_are_none(wrapped, tmp_path, environ)
 
 
 def test_its_streams_are_its_own_to_the_byte(wrapped):
-    program = "import sys; sys.stdout.buffer.write(bytes(range(256)) * 999); sys.stderr.write('err\\r\\n'); print(sys.stdin.read())"
+    program = (
+        "import sys; sys.stdout.buffer.write(bytes(range(256)) * 999);"
+        " sys.stderr.write('err\\r\\n'); print(sys.stdin.read())"
+    )
     done = wrapped(
         sys.executable, "-c", program, input=b"told", flags=("--quiet", "--settle", "0 s")
     )
@@ -131,9 +135,9 @@ def test_quiet_is_for_stderr_and_the_report_is_written_all_the_same(wrapped, tmp
 def test_nothing_of_ours_is_blocked_or_ignored_in_the_command(wrapped):
     told = dict(
         line.split(":\t")
-        for line in wrapped("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
-        .stdout.decode()
-        .splitlines()
+        for line in (
+            wrapped("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status").stdout.decode().splitlines()
+        )
     )
     assert int(told["SigBlk"], 16) == 0
     ignored = int(told["SigIgn"], 16)
@@ -167,7 +171,10 @@ def test_a_signal_to_us_reaches_the_command_which_decides(environ, number, tmp_p
 
 def test_killed_by_force_it_leaves_the_command_alone_and_a_run_that_can_be_read(environ, tmp_path):
     sign = tmp_path / "sign"
-    program = f"import time; print('ready', flush=True); time.sleep(3); open({str(sign)!r}, 'w').write('done')"
+    program = (
+        f"import time; print('ready', flush=True); time.sleep(3); open({str(sign)!r},"
+        " 'w').write('done')"
+    )
     words = [*CKPTCOST, "run", "--", sys.executable, "-c", program]
     with subprocess.Popen(words, stdout=subprocess.PIPE, env=environ, text=True) as running:
         assert running.stdout is not None
@@ -249,7 +256,10 @@ def test_a_hook_in_the_job_says_it_exactly(wrapped, tmp_path, environ):
 
 
 def test_lines_of_its_output_are_marks_and_pass_through(wrapped, environ):
-    program = "import time\nfor n in range(2):\n print(f'saving s{n}', flush=True); time.sleep(0.3); print(f'saved s{n}', flush=True)"
+    program = (
+        "import time\nfor n in range(2):\n print(f'saving s{n}', flush=True); time.sleep(0.3);"
+        " print(f'saved s{n}', flush=True)"
+    )
     flags = (
         "--token",
         "begin=saving (?P<window>\\S+)",

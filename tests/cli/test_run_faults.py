@@ -1,4 +1,5 @@
-"""What goes wrong around a job under `ckptcost run`: the run is there, says what happened, and the job ends as it would have."""
+"""What goes wrong around a job under `ckptcost run`: the run is there, says what happened, and the
+job ends as it would have."""
 
 from __future__ import annotations
 
@@ -101,8 +102,8 @@ def test_a_folder_that_is_removed_and_comes_back(environ, tmp_path):
     folder = tmp_path / "ckpt"
     folder.mkdir()
     program = (
-        "import shutil\nsave(1); time.sleep(1.3); shutil.rmtree(folder); time.sleep(0.3); folder.mkdir(); time.sleep(1.0)\n"
-        "save(2); time.sleep(0.2)"
+        "import shutil\nsave(1); time.sleep(1.3); shutil.rmtree(folder); time.sleep(0.3);"
+        " folder.mkdir(); time.sleep(1.0)\nsave(2); time.sleep(0.2)"
     )
     done = run(environ, program, folder, "--watch", str(folder))
     assert done.returncode == 0, done.stderr
@@ -124,9 +125,8 @@ def test_a_folder_that_the_job_makes_later(environ, tmp_path):
 
 def test_a_job_that_is_killed_in_the_middle_of_a_save(environ, tmp_path):
     program = (
-        "save(1); time.sleep(1.3)\n"
-        "file = (folder / 'step_2.pt.tmp').open('wb'); file.write(os.urandom(6 << 20)); file.flush()\n"
-        "time.sleep(0.3); os.kill(os.getpid(), 9)"
+        "save(1); time.sleep(1.3)\nfile = (folder / 'step_2.pt.tmp').open('wb');"
+        " file.write(os.urandom(6 << 20)); file.flush()\ntime.sleep(0.3); os.kill(os.getpid(), 9)"
     )
     done = run(
         environ, program, tmp_path, "--watch", str(tmp_path), "--record", str(tmp_path / "run")

@@ -1,4 +1,5 @@
-"""`ckptcost selftest`: real saves agree with the truth, what is refused, and that nothing of it stays whatever ends it."""
+"""`ckptcost selftest`: real saves agree with the truth, what is refused, and that nothing of it
+stays whatever ends it."""
 
 from __future__ import annotations
 

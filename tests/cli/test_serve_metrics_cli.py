@@ -152,7 +152,8 @@ def test_whoever_opens_it_to_others_is_told(place):
         _, err = process.communicate(timeout=30)
         assert (
             err
-            == f"ckptcost: anybody who reaches port {port} of 0.0.0.0 can read this run, under any name\n"
+            == f"ckptcost: anybody who reaches port {port} of 0.0.0.0 can read this run, under any"
+            " name\n"
         )
 
 

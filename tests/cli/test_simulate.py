@@ -1,4 +1,5 @@
-"""`ckptcost simulate` from the shell: formats, targets, progress, a stop in the middle, and what is not accepted."""
+"""`ckptcost simulate` from the shell: formats, targets, progress, a stop in the middle, and what is
+not accepted."""
 
 from __future__ import annotations
 
@@ -363,7 +364,8 @@ def test_progress_is_shown_on_a_terminal_only(shell):
 
 
 def test_a_record_is_the_same_in_every_unit(tmp_path, monkeypatch):
-    """1.5 h, 3 h and 30 h: whatever the column is called; one mean gap follows the last where no span is said."""
+    """1.5 h, 3 h and 30 h: whatever the column is called; one mean gap follows the last where no
+    span is said."""
     said = {
         "time_s": "10800\n5400\n108000",
         "time_min": "180\n90\n1800",
@@ -375,7 +377,8 @@ def test_a_record_is_the_same_in_every_unit(tmp_path, monkeypatch):
         trace = read_trace(str(tmp_path / "trace.csv"), None)
         assert trace.times_s == pytest.approx((5400.0, 10_800.0, 108_000.0)), column
         assert (trace.span_s, trace.kinds) == (pytest.approx(108_000.0 + 108_000.0 / 3), ()), column
-    # a timestamp counts from the first in time, which need not be the first row; without a zone a day has 24 hours, even in March
+    # a timestamp counts from the first in time, which need not be the first row; without a zone a
+    # day has 24 hours, even in March
     monkeypatch.setenv("TZ", "CET-1CEST,M3.5.0,M10.5.0/3")
     time.tzset()
     (tmp_path / "trace.csv").write_text(
@@ -394,9 +397,9 @@ def test_a_record_is_the_same_in_every_unit(tmp_path, monkeypatch):
 
 def test_every_word_of_a_kind_is_read(tmp_path):
     (tmp_path / "kinds.toml").write_text(
-        '[[kind]]\nname = "a"\nshare = "30 %"\ntier = 2\nnotice = "2 min"\n'
-        'detect = "1 s"\nreschedule = "2 s"\ninit = "3 s"\nwarmup = "4 s"\n[[kind]]\nname = "b"\nrate = "1 /day"\n[[kind]]\nname = "c"\n'
-        'every = "12 h"\n'
+        '[[kind]]\nname = "a"\nshare = "30 %"\ntier = 2\nnotice = "2 min"\ndetect = "1'
+        ' s"\nreschedule = "2 s"\ninit = "3 s"\nwarmup = "4 s"\n[[kind]]\nname = "b"\nrate = "1'
+        ' /day"\n[[kind]]\nname = "c"\nevery = "12 h"\n'
     )
     nothing = (None, None, None, None)
     assert read_kinds(str(tmp_path / "kinds.toml")) == (
@@ -407,7 +410,8 @@ def test_every_word_of_a_kind_is_read(tmp_path):
 
 
 def test_beside_the_closed_form(cli):
-    """What `model` says of the same run, and by how many standard errors the runs are off it, with the sign."""
+    """What `model` says of the same run, and by how many standard errors the runs are off it, with
+    the sign."""
     words = ("-s", "llama31-405b-16k", "--set", "run.work=2 days")
     for seed in ("1", "2", "3"):
         done = cli("simulate", *words, "--runs", "20", "--seed", seed, "-f", "json")

@@ -1,4 +1,5 @@
-"""`ckptcost solve`: the answer in words, the exit code, every format, and questions that are refused."""
+"""`ckptcost solve`: the answer in words, the exit code, every format, and questions that are
+refused."""
 
 from __future__ import annotations
 
@@ -27,8 +28,8 @@ def test_the_bandwidth_a_goodput_needs(cli):
     done = cli("solve", "write", *LLAMA, "--for", "goodput>=0.9")
     assert done.code == 0
     assert (
-        "It takes a write rate of 527 GB/s, 3.15 times today's 168 GB/s: goodput is 90 % by the model, with 582 s"
-        in flat(done.out)
+        "It takes a write rate of 527 GB/s, 3.15 times today's 168 GB/s: goodput is 90 % by the"
+        " model, with 582 s" in flat(done.out)
     )
     assert "To first order 726 GB/s: bytes / (((1-G) - L/M)^2 * M/2 - fixed time)." in flat(
         done.out
@@ -89,8 +90,8 @@ def test_the_projection_to_100k(cli):
     said = flat(done.out)
     assert "INFEASIBLE" in said
     assert (
-        "a stall per save of at most 0.549 s and 43.2 s of training between saves (1,970 saves a day)"
-        in said
+        "a stall per save of at most 0.549 s and 43.2 s of training between saves (1,970 saves a"
+        " day)" in said
     )
     assert "a stall of 0.54 s = (1-G)^2 * M/2" in said
     assert "failures / (1-G) = 50 / 0.025 = 2,000 saves a day" in said

@@ -1,4 +1,5 @@
-"""The status line: only on a terminal, rewritten in place, never in the way of a line that stays."""
+"""The status line: only on a terminal, rewritten in place, never in the way of a line that
+stays."""
 
 from __future__ import annotations
 
@@ -81,8 +82,10 @@ def test_a_line_that_stays_takes_the_status_away_first(clock):
     status.show("going on")
     status.save(Save("step_1", 2e9, 1.0, nan, ""))
     status.line("more")
-    assert terminal.getvalue() == (
-        f"{ERASE}going on{ERASE}ckptcost: step_1: 2 GB, written in 1 s, not known when it was safe\nckptcost: more\n"
+    assert (
+        terminal.getvalue()
+        == f"{ERASE}going on{ERASE}ckptcost: step_1: 2 GB, written in 1 s, not known when it was"
+        " safe\nckptcost: more\n"
     )
 
 

@@ -205,15 +205,17 @@ def test_ends_of_a_range_belong_to_it(cli):
 
 
 def test_an_axis_with_units_says_them(cli):
-    """A column without a unit in its name holds what? Base units: so the name must say so, or the head of the file."""
+    """A column without a unit in its name holds what? Base units: so the name must say so, or the
+    head of the file."""
     done = json.loads(
         cli("sweep", "--over", "tier=nas-hdd", "--over", "interval=30 min,1 h", "-f", "json").out
     )
     assert [row["interval_s"] for row in done["rows"]] == [1800.0, 3600.0]
     axes = {axis["name"]: axis for axis in done["axes"]}
-    assert set(done["rows"][0]) <= {*axes, *done["columns"]}, (
-        "an axis column that the document does not explain"
-    )
+    assert set(done["rows"][0]) <= {
+        *axes,
+        *done["columns"],
+    }, "an axis column that the document does not explain"
     assert axes["interval"] == {
         "name": "interval",
         "input": "policy.interval",
@@ -223,7 +225,8 @@ def test_an_axis_with_units_says_them(cli):
 
 
 def test_the_default_sweep_needs_no_tier(cli):
-    """What the preset compares is what a sweep over something else runs over, or the message says to name a tier."""
+    """What the preset compares is what a sweep over something else runs over, or the message says
+    to name a tier."""
     done = cli("sweep", "--over", "saves=10,20", "-f", "csv")
     if done.code == 0:
         assert {row["tier"] for row in csv.DictReader(io.StringIO(done.out))} == {

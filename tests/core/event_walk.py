@@ -1,11 +1,14 @@
-"""Plain event-by-event walks through an interrupted run, written from the description of the process and not from the formulas.
+"""Plain event-by-event walks through an interrupted run, written from the description of the
+process and not from the formulas.
 
-One level: train for `work`, stand still for `stall`, train on; the save becomes usable `lag` after its stall. A failure (at
-random, rate `rate`) throws the run back to the newest usable save; then come detect and reschedule, which no failure interrupts,
-then init, load and warm-up, which a failure starts over from detect.
+One level: train for `work`, stand still for `stall`, train on; the save becomes usable `lag` after
+its stall. A failure (at random, rate `rate`) throws the run back to the newest usable save; then
+come detect and reschedule, which no failure interrupts, then init, load and warm-up, which a
+failure starts over from detect.
 
-Two levels: every n-th segment ends with a second stall. Failures are of two kinds; `spared` ones return to the newest save of any
-kind, `lost` ones to the newest save of the second level, and once the first level's copy is gone it stays gone until the next save.
+Two levels: every n-th segment ends with a second stall. Failures are of two kinds; `spared` ones
+return to the newest save of any kind, `lost` ones to the newest save of the second level, and once
+the first level's copy is gone it stays gone until the next save.
 """
 
 from __future__ import annotations
@@ -60,7 +63,8 @@ def estimate(rows: Sequence[Sequence[float]]) -> Estimate:
 
 
 def _recover(clock: random.Random, row: list[float], phases: Phases, rate: float) -> None:
-    """Down time, then the exposed phases, over again until none of them is hit; the failure that led here is already counted."""
+    """Down time, then the exposed phases, over again until none of them is hit; the failure that
+    led here is already counted."""
     while True:
         row[DETECT] += phases.detect
         row[RESCHEDULE] += phases.reschedule
@@ -87,10 +91,11 @@ def one_level(
     in_flight: int = 0,
     staging: str = "before",
 ) -> Estimate:
-    """One long run up to its n-th interruption of training; a row of the estimate is what lies between two of them.
+    """One long run up to its n-th interruption of training; a row of the estimate is what lies
+    between two of them.
 
-    With m in flight (0: any number), the stall of a save does not end before the m-th save before it is safe; staged `after`
-    that, it does not even begin. Nothing is in flight after a start.
+    With m in flight (0: any number), the stall of a save does not end before the m-th save before
+    it is safe; staged `after` that, it does not even begin. Nothing is in flight after a start.
     """
     clock = random.Random(seed)
     rows = []
@@ -163,7 +168,8 @@ def two_levels(
             row[RESCHEDULE] += second.reschedule
 
     def back(row: list[float]) -> bool:
-        """After a failure: True when the first level's copy brought the run back, False when only the second's could."""
+        """After a failure: True when the first level's copy brought the run back, False when only
+        the second's could."""
         while True:
             if is_lost():
                 from_second(row)
@@ -192,7 +198,8 @@ def two_levels(
 def drained(
     work: float, stall: float, lag: float, rate: float, interruptions: int, seed: int
 ) -> tuple[float, float]:
-    """Drains' worth of bytes moved per save that becomes usable, those cut short counted by their part, and its standard error."""
+    """Drains' worth of bytes moved per save that becomes usable, those cut short counted by their
+    part, and its standard error."""
     clock = random.Random(seed)
     moved, usable = [], []
     for _ in range(interruptions):
@@ -212,7 +219,8 @@ def drained(
 def segment_times(
     work: float, rate: float, segments: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """(durations, failures) of single segments that start over at each failure, without stall or recovery."""
+    """(durations, failures) of single segments that start over at each failure, without stall or
+    recovery."""
     clock = random.Random(seed)
     times, hits = [], []
     for _ in range(segments):
@@ -228,10 +236,11 @@ def segment_times(
 def by_the_clock(
     every: float, stall: float, back: float, rate: float, failures: int, seed: int, grid: bool
 ) -> tuple[float, float]:
-    """(goodput, its standard error) of saves that begin by the clock; `back` is down time that no failure hits.
+    """(goodput, its standard error) of saves that begin by the clock; `back` is down time that no
+    failure hits.
 
-    On the `grid` they begin at each multiple of `every` since midnight, whatever happened before; else the timer starts
-    with the training. A save that is due while one is made is left out.
+    On the `grid` they begin at each multiple of `every` since midnight, whatever happened before;
+    else the timer starts with the training. A save that is due while one is made is left out.
     """
     clock = random.Random(seed)
     now = 0.0

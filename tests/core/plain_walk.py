@@ -1,9 +1,11 @@
-"""One run, piece by piece and save by save, in plain Python: written from the description of a run and not from `core.walk`.
+"""One run, piece by piece and save by save, in plain Python: written from the description of a run
+and not from `core.walk`.
 
-The run is a list of pieces: train, stall, train, stall; after every n-th save a stall for the second tier, after every n3-th of those
-one for the third. It comes up at its start or at a point that a copy holds, first through init, load and warm-up where it comes
-back. Copies become loadable a lag after their stall has ended, on each tier its own lag; what has not become loadable when the run is
-interrupted never does. An interruption of level l destroys what the tiers before l hold.
+The run is a list of pieces: train, stall, train, stall; after every n-th save a stall for the
+second tier, after every n3-th of those one for the third. It comes up at its start or at a point
+that a copy holds, first through init, load and warm-up where it comes back. Copies become loadable
+a lag after their stall has ended, on each tier its own lag; what has not become loadable when the
+run is interrupted never does. An interruption of level l destroys what the tiers before l hold.
 """
 
 from __future__ import annotations
@@ -86,7 +88,8 @@ def pieces_of(job: Plain) -> list[Piece]:
 
 
 def plain_walk(job: Plain, gaps: Sequence[float], said: Sequence[int]) -> Ledger:
-    """The run whose i-th start is followed, `gaps[i]` later, by an interruption of kind `said[i]`."""
+    """The run whose i-th start is followed, `gaps[i]` later, by an interruption of kind
+    `said[i]`."""
     pieces = pieces_of(job)
     tiers = len(job.lags)
     book = Ledger(by_kind=[0] * len(job.kinds))
@@ -166,7 +169,8 @@ def in_flight_walk(
     staging: str,
     gaps: Sequence[float],
 ) -> InFlight:
-    """A run interrupted `gaps[i]` after its i-th start, up again at once: save by save, each looks whether a place is free."""
+    """A run interrupted `gaps[i]` after its i-th start, up again at once: save by save, each looks
+    whether a place is free."""
     last = math.ceil(work / kept - 1e-9)
     safe = 0
     wall = trained = writes = 0.0
@@ -201,7 +205,8 @@ def _next(job: Plain, interruptions: Iterator[tuple[float, int]]) -> tuple[float
 def _train_and_save(
     job: Plain, pieces: list[Piece], book: Ledger, point: Point, quiet: float, copies: list[Point]
 ) -> tuple[Point, float, list[tuple[int, float]], bool]:
-    """From a point on for at most `quiet` seconds: (where it ends, seconds, drains that began and when, whether all is done).
+    """From a point on for at most `quiet` seconds: (where it ends, seconds, drains that began and
+    when, whether all is done).
 
     Fills `copies` with what can be loaded at the end.
     """
@@ -230,7 +235,8 @@ def _train_and_save(
                 book.writes[piece.tier] += 1.0
             if not sync:
                 drains.append((piece.tier, spent))
-            # the nearer tiers hold the same state: after a farther one's stall there is nothing left to save of it
+            # the nearer tiers hold the same state: after a farther one's stall there is nothing
+            # left to save of it
             fresh += [(spent + job.lags[tier], tier, point) for tier in range(piece.tier + 1)]
     done = at == len(pieces)
     for ready, tier, held in fresh:

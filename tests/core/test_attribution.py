@@ -1,4 +1,5 @@
-"""What a window cost a domain: timelines by hand, conservation over overlapping windows, and an account second by second."""
+"""What a window cost a domain: timelines by hand, conservation over overlapping windows, and an
+account second by second."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ from ckptcost.core.windows import Phase, extent, union
 
 
 class Meter:
-    """Exact joules of power that is constant in each second, give or take `off_j` at a window; seconds of NaN are gaps."""
+    """Exact joules of power that is constant in each second, give or take `off_j` at a window;
+    seconds of NaN are gaps."""
 
     def __init__(self, watts: list[float], off_j: float = 0.0) -> None:
         self.watts, self.off_j = watts, off_j
@@ -198,7 +200,7 @@ def test_another_windows_stall_is_not_training():
     )
     assert (first.overlap_s, second.overlap_s) == (35.0, 0.0)
     assert first.extra.value == pytest.approx(35 * 30)
-    (first, _) = attributed(
+    first, _ = attributed(
         windows((100.0, 110.0, 115.0), (110.0, 120.0, 120.0)), ["gpu:0"], Meter(watts), 0.0
     )
     assert first.extra.why == "OTHERS_STALL"
@@ -258,7 +260,8 @@ class Plain(NamedTuple):
 
 
 def second_by_second(spans, watts, n) -> Plain:
-    """One window's share and its drain's extra, each second on its own; its reference is told, not sought."""
+    """One window's share and its drain's extra, each second on its own; its reference is told, not
+    sought."""
     stalled = {s for begin, returned, _ in spans for s in range(int(begin), int(returned))}
     share = extra = overlap = 0.0
     for second in range(45):

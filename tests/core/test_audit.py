@@ -61,7 +61,10 @@ def point(name):
 )
 def test_arithmetic_is_that_of_python(numbers, marks):
     """Precedence and association, against Python's own."""
-    text = f"{numbers[0]:.3f} {marks[0]} {numbers[1]:.3f} {marks[1]} {numbers[2]:.3f} {marks[2]} {numbers[3]:.3f}"
+    text = (
+        f"{numbers[0]:.3f} {marks[0]} {numbers[1]:.3f} {marks[1]} {numbers[2]:.3f} {marks[2]}"
+        f" {numbers[3]:.3f}"
+    )
     signs = {
         ast.Add: operator.add,
         ast.Sub: operator.sub,
@@ -235,7 +238,8 @@ def test_best_goodput_is_the_top_of_the_curve():
 
 
 def test_the_goodput_laws_agree_with_the_exact_one():
-    """The stall that a goodput allows, put into the exact best goodput without recovery, gives that goodput back to second order."""
+    """The stall that a goodput allows, put into the exact best goodput without recovery, gives that
+    goodput back to second order."""
     goodput, per_day = 0.99, 10.0
     stall = evaluate(
         formula("(1 - goodput)^2 / 2 * (1 day / failures_per_day)"),
@@ -347,7 +351,8 @@ def test_the_order_of_keys_changes_nothing():
 
 
 def test_a_planted_contradiction_is_found_through_a_chain():
-    """params -> size -> time -> energy: the last one is 10 times what the first three and the power say."""
+    """params -> size -> time -> energy: the last one is 10 times what the first three and the power
+    say."""
     good = {
         "params": "100B",
         "bytes_per_param": "exactly 14 B",
@@ -595,7 +600,8 @@ def test_what_is_firm_and_what_is_not():
 
 
 def test_the_most_a_quantity_can_be_is_no_value_to_go_on_with():
-    """failures and saves a day give a goodput, that the most a stall may be; a goodput from that stall would be a guess of a guess."""
+    """failures and saves a day give a goodput, that the most a stall may be; a goodput from that
+    stall would be a guess of a guess."""
     slots = derive(of(saves_per_day=1000, failures_per_day=20, recovery="60 s").claims[0])
     assert slots["stall", "stall for a goodput"].at_most
     assert any(what == "goodput" for what, _ in slots)
@@ -623,7 +629,8 @@ def test_a_context_is_not_judged_in_each_claim():
 
 
 def test_the_other_ways_to_read_a_value():
-    """The same digits in the other kind of prefix, in bits, as a mean of rates, as about that much."""
+    """The same digits in the other kind of prefix, in bits, as a mean of rates, as about that
+    much."""
     for text, unit, rate, wanted in (
         ("2 TB", "bytes", False, {"unit": 2 * 2.0**40}),
         ("2 TiB", "bytes", False, {"unit": 2e12}),
@@ -662,7 +669,8 @@ def said(**stated):
 
 
 def test_a_goodput_below_the_best_is_possible():
-    """10 failures a day at 90 %: 100 saves a day at best, 1,000 with a recovery of 800 s and a short stall."""
+    """10 failures a day at 90 %: 100 saves a day at best, 1,000 with a recovery of 800 s and a
+    short stall."""
     assert said(failures_per_day=10, goodput="90 %", saves_per_day=1000) == {
         ("goodput", "goodput for saves"): (CONSISTENT, "at most")
     }
@@ -734,7 +742,8 @@ def test_functions_of_ranges_by_hand():
 
 
 def test_the_best_goodput_of_ranges_is_that_of_their_ends():
-    """Worst with the most failures, the longest stall and recovery; without a stall only the recovery is lost."""
+    """Worst with the most failures, the longest stall and recovery; without a stall only the
+    recovery is lost."""
     (few, many), (short, long), (quick, slow) = (10.0, 50.0), (0.5, 2.0), (20.0, 90.0)
 
     def at(*values):

@@ -1,4 +1,5 @@
-"""The bill: lines sum to totals, ledgers stay apart, nothing unknown turns into zero, and the best interval is the bill's own."""
+"""The bill: lines sum to totals, ledgers stay apart, nothing unknown turns into zero, and the best
+interval is the bill's own."""
 
 from __future__ import annotations
 
@@ -133,7 +134,8 @@ def test_joules_by_hand():
 
 
 def test_storage_joules_by_power():
-    """Without joules per byte: what the tier draws above its rest, for as long as it writes; an unknown rest counts as none."""
+    """Without joules per byte: what the tier draws above its rest, for as long as it writes; an
+    unknown rest counts as none."""
     powered = changed(tier__write_j_per_byte=UNKNOWN, tier__active_w=300e3, tier__idle_w=40e3)
     outcome = evaluate(powered)
     writing = outcome.spent.saves * outcome.plan.saved.write_s
@@ -149,7 +151,8 @@ def test_storage_joules_by_power():
 
 
 def test_failure_joules_by_state():
-    """Detection and init hold the GPUs, rescheduling leaves them idle, warm-up and redone work run at training power."""
+    """Detection and init hold the GPUs, rescheduling leaves them idle, warm-up and redone work run
+    at training power."""
     outcome = evaluate(BASE)
     t, bill = outcome.spent, outcome.run
     held_w, idle_w, train_w = (
@@ -208,7 +211,8 @@ def test_a_cloud_price_contains_the_electricity(shape):
 
 @pytest.mark.parametrize("boundary", ["drive", "node"])
 def test_a_drive_inside_a_rented_node_is_in_its_price(boundary):
-    """Its electricity comes out of the same socket as the node's, and the node's price contains that."""
+    """Its electricity comes out of the same socket as the node's, and the node's price contains
+    that."""
     local = replace(RAM, boundary=boundary, write_j_per_byte=3e-9)
     bill = evaluate(replace(BASE, tier=local)).run
     assert bill.line("storage_write").energy_j > 0
@@ -605,9 +609,11 @@ def clock_job(every, stall, mtbf, back):
     ],
 )
 def test_saves_by_the_clock_as_a_plain_walk(every, stall, mtbf, back):
-    """Every interval is taken alike; the first after a start is not, and what that does is of second order.
+    """Every interval is taken alike; the first after a start is not, and what that does is of
+    second order.
 
-    A timer that starts with the training leaves it the whole first interval. A grid of wall time leaves it what is left.
+    A timer that starts with the training leaves it the whole first interval. A grid of wall time
+    leaves it what is left.
     """
     o = evaluate(clock_job(every, stall, mtbf, back))
     found, kept, rate = float(o.goodput), float(o.interval_s), 1 / mtbf
@@ -626,7 +632,8 @@ def test_saves_by_the_clock_as_a_plain_walk(every, stall, mtbf, back):
 
 
 def test_the_clock_counts_the_stall():
-    """A save of 60 s each 30 min leaves 29 min of training; one of 40 min leaves the 20 min until the next but one."""
+    """A save of 60 s each 30 min leaves 29 min of training; one of 40 min leaves the 20 min until
+    the next but one."""
     for stall, interval in ((60.0, 1740.0), (1800.0, 1800.0), (2400.0, 1200.0)):
         o = evaluate(clock_job(1800.0, stall, math.inf, 0.0))
         assert o.interval_s == pytest.approx(interval)
@@ -704,7 +711,8 @@ def test_second_tier_holds_its_own():
 
 
 def test_what_an_async_run_really_writes():
-    """A failure cuts drains short: (exp(l*lag)-1)/(l*lag) drains' worth of bytes for each usable save, as the walk sees it."""
+    """A failure cuts drains short: (exp(l*lag)-1)/(l*lag) drains' worth of bytes for each usable
+    save, as the walk sees it."""
     s = changed(ASYNC, policy__in_flight=64.0, policy__slowdown_fraction=0.0, policy__every=600.0)
     outcome = evaluate(changed(s, tier__write_bytes_per_s=0.4e9, failures__failures_per_s=1e-4))
     plan, rate = outcome.plan, outcome.plan.failures_per_s
@@ -718,7 +726,8 @@ def test_what_an_async_run_really_writes():
 
 @pytest.mark.parametrize(("survives", "share"), [("process", 0.8), ("node", 0.0), ("site", 0.0)])
 def test_what_a_lost_node_takes_with_it(survives, share):
-    """Only a first tier that dies with its node sends the run back to the second, for the share of failures that lose a node."""
+    """Only a first tier that dies with its node sends the run back to the second, for the share of
+    failures that lose a node."""
     plan = evaluate(replace(TWO_TIERS, tier=replace(RAM, survives=survives))).plan
     rate = 1024 * 3.8 / 1000 / DAY + 0.1 / DAY
     assert plan.failures_per_s == pytest.approx(rate, rel=1e-12)
@@ -757,7 +766,8 @@ def test_the_best_interval_knows_what_a_byte_written_costs():
 
 
 def test_breakeven_price():
-    """Equal goodput, equal price; a tier that saves a tenth of the GPU time is worth a tenth of the rent and of itself."""
+    """Equal goodput, equal price; a tier that saves a tenth of the GPU time is worth a tenth of the
+    rent and of itself."""
     assert breakeven_usd_per_s(1000.0, 1e-3, 0.2, 0.9, 0.9) == pytest.approx(0.2, rel=1e-14)
     assert breakeven_usd_per_s(1000.0, 1e-3, 0.2, 0.8, 0.88) == pytest.approx(
         1.1 * (1.0 + 0.2) - 1.0, rel=1e-12

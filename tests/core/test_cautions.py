@@ -172,7 +172,8 @@ def test_no_more_copies_than_saves():
 
 
 def test_memory_of_a_node_by_hand():
-    """980 GB on 1,024 nodes: 957 MB a copy, two in flight and one to copy into; what is not known decides nothing."""
+    """980 GB on 1,024 nodes: 957 MB a copy, two in flight and one to copy into; what is not known
+    decides nothing."""
     copy = 980.001e9 / 1024
     s = changed(ASYNC, cluster__node_ram_bytes=10e9)
     assert host_ram(s, 100.0).copies_bytes == pytest.approx(2 * copy)
@@ -209,7 +210,8 @@ def test_held_at_once():
 
 
 def test_keeping_says_what_a_few_would_cost():
-    """Beside the share as planned stands the share with three: a run made with three has it exactly."""
+    """Beside the share as planned stands the share with three: a run made with three has it
+    exactly."""
     s = changed(policy__keep_last=inf, tier__usd_per_byte_s=1e-15)
     now, few = keeping_shares(s, evaluate(s))
     planned, same = keeping_shares(three := changed(s, policy__keep_last=3.0), evaluate(three))

@@ -1,4 +1,5 @@
-"""Joules of windows: against exact integrals, conservation, a plain loop over the readings, and counters that misbehave."""
+"""Joules of windows: against exact integrals, conservation, a plain loop over the readings, and
+counters that misbehave."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ RAMPS_J = np.concatenate([[0.0], np.cumsum((RAMPS_W[1:] + RAMPS_W[:-1]) / 2.0) *
 
 
 def ramps(t_s):
-    """Between 120 and 600 W within 0.4 s, twice every 2 s; corners lie on the grid, so the integral is exact at its points."""
+    """Between 120 and 600 W within 0.4 s, twice every 2 s; corners lie on the grid, so the integral
+    is exact at its points."""
     return np.interp(t_s, GRID_S, RAMPS_J)
 
 
@@ -292,7 +294,8 @@ def test_the_counter_itself_bounds_every_answer(steps, first, second, tick_s):
         assert found.reasons or found.coverage != found.coverage
         return
     assert 0.0 <= found.low <= found.value <= found.high
-    # not more than from the last reading before the tick that is before the window, to the first reading past the tick after it
+    # not more than from the last reading before the tick that is before the window, to the first
+    # reading past the tick after it
     changes = np.flatnonzero(np.diff(value) > 0) + 1
     earlier = changes[t_s[changes] <= begin_s]
     later = changes[t_s[changes - 1] >= end_s]
@@ -581,7 +584,8 @@ def late_by(lag_s, joules, tick_s, phase_s=0.007):
 @pytest.mark.parametrize("tick_s", [0.02, 0.1])
 @pytest.mark.parametrize("lag_s", [0.0, 0.03, 0.06, 0.1])
 def test_a_late_counter_moves_a_window_and_its_interval_holds_every_lag(tick_s, lag_s):
-    """In closed form: a save of 1 s at 120 W in training at 600 W comes out lag*(600 - 120) too dear."""
+    """In closed form: a save of 1 s at 120 W in training at 600 W comes out lag*(600 - 120) too
+    dear."""
     meter = late_by(lag_s, stall, tick_s)
     plain, held = (unwrapped(meter, lag_s=most_s).energy(7.0, 8.0) for most_s in (0.0, 0.1))
     assert plain.value == held.value == pytest.approx(120.0 + 480.0 * lag_s, abs=3.0)
@@ -618,7 +622,8 @@ def test_no_edge_is_known_better_than_by_its_call():
 
 
 def test_power_that_goes_up_between_slow_polls_and_falls_at_the_edge():
-    """420 W, then 620 W from 0.05 s before the save on: the last slow gaps do not show the 620 W, but what was seen earlier does."""
+    """420 W, then 620 W from 0.05 s before the save on: the last slow gaps do not show the 620 W,
+    but what was seen earlier does."""
 
     knots_s = [0.0, 3.5, 4.7, 6.95, 7.0, 9.0]
     joules = np.concatenate(

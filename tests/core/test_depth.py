@@ -1,4 +1,5 @@
-"""Queue depth and rates: a vendor's published trace, Little's law on a queue simulated request by request, and gaps."""
+"""Queue depth and rates: a vendor's published trace, Little's law on a queue simulated request by
+request, and gaps."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from ckptcost.core.depth import growth, line, over, wait_s
 
 TIB, GIB, KIB = 2.0**40, 2.0**30, 2.0**10
 TRACE_BYTES, TRACE_S, TRACE_WRITES = 39.54 * TIB, 28_295.0, 340_970_988.0
-"""the trace of micron-2026-sdc: also 710 reads, 1.43 GiB/s mean, 3.84 GiB/s peak, depth 342 mean, 767 peak"""
+"""the trace of micron-2026-sdc: also 710 reads, 1.43 GiB/s mean, 3.84 GiB/s peak, depth 342 mean,
+767 peak"""
 MS_WRAP_S = 2.0**32 / 1000.0
 
 
@@ -37,7 +39,8 @@ def test_what_the_slide_says_follows_from_what_it_says():
 
 
 def test_the_published_trace_from_counters():
-    """Bursts at the peak rate and depth, one in a few seconds; the rest is even. The queue counter wraps as the kernel's does."""
+    """Bursts at the peak rate and depth, one in a few seconds; the rest is even. The queue counter
+    wraps as the kernel's does."""
     seconds = int(TRACE_S)
     burst = np.arange(seconds) % 5 == 2
 

@@ -1,7 +1,9 @@
-"""The name tells the truth: every public formula is run on quantities with units, and its result must be what its name says.
+"""The name tells the truth: every public formula is run on quantities with units, and its result
+must be what its name says.
 
-A GPU, a node, a file, a request, a dollar and a kgCO2e are units of their own here, so watts per GPU cannot pass for watts. The
-quantities come in other units than the plain numbers (hours for seconds, kilobytes for bytes), so their magnitudes must convert.
+A GPU, a node, a file, a request, a dollar and a kgCO2e are units of their own here, so watts per
+GPU cannot pass for watts. The quantities come in other units than the plain numbers (hours for
+seconds, kilobytes for bytes), so their magnitudes must convert.
 """
 
 from __future__ import annotations
@@ -83,7 +85,8 @@ for definition in (
     "k_requests = 1000 * request",
 ):
     registry.define(definition)
-# the same dimension in a unit that nobody inside the core uses; GPUs and nodes stay whole, formulas round them up
+# the same dimension in a unit that nobody inside the core uses; GPUs and nodes stay whole, formulas
+# round them up
 ODD = {
     "s": "h",
     "j": "kwh",
@@ -198,7 +201,7 @@ def names_of(kind: type) -> list[str]:
     return list(inspect.signature(kind).parameters)
 
 
-RATES = {name: ("j" if name == "per_save" else "j / s") for name in names_of(optimum.Rates)}
+RATES = {name: "j" if name == "per_save" else "j / s" for name in names_of(optimum.Rates)}
 RESULT_FIELDS = {"failures": "dimensionless"}
 CLASSES = {
     kind.__name__: kind
@@ -283,7 +286,9 @@ NOT_RUN = {
     "plateau_s": "searches on the logarithm of a number of seconds; test_regret proves it",
     "boundary": "searches on the logarithm of whatever it is given; test_solve proves it",
     "golden_interval_s": "searches on the logarithm of a number of seconds; test_optimum proves it",
-    "mlperf_bytes": "divides whole parameters by whole ranks; the published cases prove it to the byte",
+    "mlperf_bytes": (
+        "divides whole parameters by whole ranks; the published cases prove it to the byte"
+    ),
     "replicas_lost_probability": "counts whole nodes with binomials; test_failures proves it",
 }
 
@@ -310,7 +315,8 @@ def is_united(x: object) -> bool:
 
 
 def alike(x: object, y: object) -> tuple[object, object]:
-    """A bare 0, inf or NaN takes the unit of its partner; anything else bare stays bare and will not mix."""
+    """A bare 0, inf or NaN takes the unit of its partner; anything else bare stays bare and will
+    not mix."""
     if is_united(x) != is_united(y):
         bare, other = (y, x) if is_united(x) else (x, y)
         if not other.dimensionless and (bare == 0 or math.isinf(bare) or math.isnan(bare)):
@@ -320,7 +326,8 @@ def alike(x: object, y: object) -> tuple[object, object]:
 
 
 def where(condition, yes, no):
-    """One quantity, so one branch; the two must be of a kind unless the one not taken is a bare stand-in or zero."""
+    """One quantity, so one branch; the two must be of a kind unless the one not taken is a bare
+    stand-in or zero."""
     yes, no = alike(yes, no)
     taken, other = (yes, no) if bool(condition) else (no, yes)
     if is_united(yes) and is_united(no) and not yes.is_compatible_with(no) and other.magnitude != 0:
@@ -340,7 +347,8 @@ def maximum(x, y):
 
 @contextmanager
 def quantities_allowed():
-    """numpy's `where` and `minimum` take no bare infinity beside a quantity; these do, and check the rest as strictly."""
+    """numpy's `where` and `minimum` take no bare infinity beside a quantity; these do, and check
+    the rest as strictly."""
     swapped = []
     for module in (numeric, *FORMULAS, bill, outcome):
         for name, stand_in in (("where", where), ("minimum", minimum), ("maximum", maximum)):
@@ -418,7 +426,8 @@ def test_the_name_tells_the_truth(name):
 
 
 def test_no_formula_escapes():
-    """Each public function is run, or listed with a reason; nothing is listed that does not exist."""
+    """Each public function is run, or listed with a reason; nothing is listed that does not
+    exist."""
     names = {name.split(".")[1] for name in ALL}
     assert set(NOT_RUN) <= names
     assert set(RESULTS) <= names
@@ -606,7 +615,8 @@ def compare_lines(plain: Line, quantity: Line) -> None:
 
 
 OTHER = {"s": 8, "gpu": 4, "j": 128}
-"""how many of our units are in those of somebody else: powers of two, which no float is rounded by"""
+"""how many of our units are in those of somebody else: powers of two, which no float is rounded
+by"""
 _DRAWN = np.random.default_rng(11)
 _WHOLE = np.repeat(np.arange(30), 8)
 SAMPLES: dict[object, dict[str, object]] = {

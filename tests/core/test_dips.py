@@ -1,4 +1,5 @@
-"""Stalls that power confirms and stalls that it does not: on the simulated machine, where the truth is known, and by hand."""
+"""Stalls that power confirms and stalls that it does not: on the simulated machine, where the truth
+is known, and by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How many digits of a range hold: p5 and p95 over the default draws against those over a quarter of a million."""
+"""How many digits of a range hold: p5 and p95 over the default draws against those over a quarter
+of a million."""
 
 from __future__ import annotations
 

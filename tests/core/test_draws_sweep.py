@@ -106,7 +106,8 @@ def test_draws_are_inside_their_ranges_and_repeatable():
 
 
 def test_draws_have_the_mean_of_the_triangle():
-    """Latin hypercube: the mean of the strata is the mean of the distribution to a part in a thousand; the scale is logarithmic."""
+    """Latin hypercube: the mean of the strata is the mean of the distribution to a part in a
+    thousand; the scale is logarithmic."""
     pue = drawn(BASE, RANGES).site.pue
     assert np.log(pue).mean() == pytest.approx(np.log([1.1, 1.25, 1.5]).mean(), rel=1e-3)
     ends = drawn(BASE, {"failures.warmup_s": (30.0, 120.0, 480.0)}).failures.warmup_s

@@ -1,4 +1,5 @@
-"""Intervals of means and medians, held against scipy and against many samples with a known truth."""
+"""Intervals of means and medians, held against scipy and against many samples with a known
+truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The renewal model against its closed form, its limits and an independent walk through the events."""
+"""The renewal model against its closed form, its limits and an independent walk through the
+events."""
 
 from __future__ import annotations
 
@@ -206,7 +207,8 @@ def test_every_state_agrees_with_the_walk(case):
 
 
 def test_the_walk_itself_meets_its_oracles():
-    """R = D = 0: mean (e^lw - 1)/l, variance (e^2lw - 1 - 2lw e^lw)/l^2; failures of a segment are geometric."""
+    """R = D = 0: mean (e^lw - 1)/l, variance (e^2lw - 1 - 2lw e^lw)/l^2; failures of a segment are
+    geometric."""
     mtbf, work = 100.0, 40.0
     rate, times_n = 1 / mtbf, 60_000
     durations, hits = segment_times(work, rate, times_n, seed=7)
@@ -237,7 +239,8 @@ def test_rate_is_linear_in_nodes_and_adds_what_is_shared():
     ("nodes", "group", "lost"), [(4, 2, 2), (6, 2, 2), (6, 3, 3), (8, 2, 3), (9, 3, 4)]
 )
 def test_replica_loss_against_counting(nodes, group, lost):
-    """Every way to lose `lost` nodes, counted; the formula is exact while two groups cannot die at once, else an upper bound."""
+    """Every way to lose `lost` nodes, counted; the formula is exact while two groups cannot die at
+    once, else an upper bound."""
     from itertools import combinations
 
     ways = list(combinations(range(nodes), lost))
@@ -260,7 +263,8 @@ def test_replica_loss_against_counting(nodes, group, lost):
     [(300.0, 5.0, 1200.0, 3600.0), (100.0, 60.0, 1500.0, 5000.0), (100.0, 0.0, 2000.0, 20_000.0)],
 )
 def test_a_save_that_waits_for_one_before_it(work, stall, lag, mtbf, in_flight, staging):
-    """Against a plain walk with m saves in flight; the first m saves after a start wait for none."""
+    """Against a plain walk with m saves in flight; the first m saves after a start wait for
+    none."""
     recovery = Recovery(60.0, 120.0, 90.0, 30.0, 45.0)
     taken = lag + (stall if staging == "after" else 0.0)
     blocked = taken / in_flight - work - stall

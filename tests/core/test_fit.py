@@ -107,7 +107,8 @@ def test_the_interval_of_a_time_per_file_holds_it_too():
 
 
 def test_plain_least_squares_alone_would_say_too_little():
-    """Durations that scatter in proportion to their length: the slope's own error, without the second law, holds the rate 3 times in 4."""
+    """Durations that scatter in proportion to their length: the slope's own error, without the
+    second law, holds the rate 3 times in 4."""
     rng, exact, inside = np.random.default_rng(1), 0.5 + SIZES / 1e9, 0
     for _ in range(500):
         plain = stats.linregress(SIZES, exact * (1 + 0.05 * rng.normal(size=5)))

@@ -1,4 +1,5 @@
-"""The parts of a gap add up to the gap, whatever the numbers; each planted cause is the part that has it."""
+"""The parts of a gap add up to the gap, whatever the numbers; each planted cause is the part that
+has it."""
 
 from __future__ import annotations
 

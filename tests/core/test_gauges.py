@@ -1,4 +1,5 @@
-"""Joules from watts: against exact integrals, a plain loop, and sensors that average, look away or fall silent."""
+"""Joules from watts: against exact integrals, a plain loop, and sensors that average, look away or
+fall silent."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from ckptcost.core.gauges import carried_s, energy, spread
 def sampled(
     joules, rng, every_s=0.02, until_s=25.0, since_s=3.0, renewed_s=None, over_s=0.0, seen_s=None
 ):
-    """A sensor that is renewed so often with the mean over the last `over_s`, of which it looks at `seen_s`."""
+    """A sensor that is renewed so often with the mean over the last `over_s`, of which it looks at
+    `seen_s`."""
     t_s, took_s = polls(rng, since_s, until_s, every_s)
     at = t_s + took_s * rng.uniform(0.0, 1.0, len(t_s))
     if renewed_s:
@@ -326,7 +328,8 @@ def test_samples_that_resemble_each_other_count_as_fewer():
 
 @pytest.mark.parametrize("span_s", [0.1, 0.3, 0.5, 0.7, 1.0, 2.0])
 def test_what_a_mean_carries_over_a_window_shorter_than_itself(span_s):
-    """Against the mean itself, sampled finely: an exact dip of 480 W, in seconds of what the mean shows of it."""
+    """Against the mean itself, sampled finely: an exact dip of 480 W, in seconds of what the mean
+    shows of it."""
     at = np.arange(-5.0, 5.0, 1e-3)
     dip = np.clip(at + span_s / 2.0, 0.0, span_s)
     shown = 480.0 * (np.interp(at + 0.5, at, dip) - np.interp(at - 0.5, at, dip))

@@ -1,4 +1,5 @@
-"""What interrupts: gaps against scipy, a replayed record by hand, a platform of nodes against its rate, inputs against scipy."""
+"""What interrupts: gaps against scipy, a replayed record by hand, a platform of nodes against its
+rate, inputs against scipy."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def test_without_failures_the_next_one_never_comes():
 
 @pytest.mark.parametrize("shape", [0.1, 0.3, 0.7, 1.0, 3.0, 20.0])
 def test_residual_life(shape):
-    """A node of unknown age: P(it fails within t) = integral of survival / mean = P(1/k, (t/scale)^k)."""
+    """A node of unknown age: P(it fails within t) = integral of survival / mean = P(1/k,
+    (t/scale)^k)."""
     shares, times_s = residual_life_s(1000.0, shape)
     scale_s = 1000.0 / math.gamma(1 + 1 / shape)
     assert shares == pytest.approx(gammainc(1 / shape, (times_s / scale_s) ** shape), abs=2e-4)
@@ -125,7 +127,8 @@ def steps_of(
 
 
 def test_a_replayed_record_by_hand():
-    """Failures at 150, 152 (while it is down), 158 (while it loads) and 320 s; 90 s of work and 10 s of saving at a time."""
+    """Failures at 150, 152 (while it is down), 158 (while it loads) and 320 s; 90 s of work and 10
+    s of saving at a time."""
     line = steps_of(Replay(np.array([150.0, 152.0, 158.0, 320.0]), None, 1e6, np.zeros(1)))
     assert [step.start_s for step in line] == pytest.approx([0.0, 155.0, 163.0, 325.0])
     assert [step.trained_s for step in line] == pytest.approx(
@@ -143,7 +146,8 @@ def test_a_replayed_record_by_hand():
 
 @pytest.mark.parametrize("kind", ["replay", "platform"])
 def test_an_instant_interrupts_once(kind):
-    """Also where the job is up again at once: the clock is a sum, and its last bits must not find the same instant again."""
+    """Also where the job is up again at once: the clock is a sum, and its last bits must not find
+    the same instant again."""
     instants = np.cumsum(np.random.default_rng(8).uniform(3.0, 9.0, 3000)) / 3.0
     process: Replay | Platform = (
         Replay(instants, None, 1e9, np.zeros(1))

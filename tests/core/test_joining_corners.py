@@ -1,4 +1,5 @@
-"""Where a watched save lies in a hooked one: at the edges in time, by name, rank by rank, and what its remarks become."""
+"""Where a watched save lies in a hooked one: at the edges in time, by name, rank by rank, and what
+its remarks become."""
 
 from __future__ import annotations
 
@@ -97,7 +98,8 @@ def test_a_rank_keeps_what_it_said_and_the_others_get_the_folders():
     assert {span.rank: span.durable_s for span in window.spans} == {3: 4.0, 5: 9.0}
     assert window.durable_s == 9.0
     kept = [mark for mark in found if mark.by == "watch" and mark.t_s == 9.0]
-    # once for the rank that lacks it, once as a remark beside the first rank's own word; sizes are told apart, once
+    # once for the rank that lacks it, once as a remark beside the first rank's own word; sizes are
+    # told apart, once
     assert sorted((mark.name, mark.rank, mark.window) for mark in kept) == [
         ("durable", 5, "step 9"),
         ("note", 0, "step 9"),

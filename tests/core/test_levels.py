@@ -47,7 +47,8 @@ def test_without_lost_copies_it_is_one_level(work, stall, lag, a, b, c, rate, ev
     every=st.integers(1, 12),
 )
 def test_only_lost_copies_make_one_long_segment(work, stall, a, b, rate, every):
-    """With no spared failures a period is a single segment of all its work and all its stalls on the second tier."""
+    """With no spared failures a period is a single segment of all its work and all its stalls on
+    the second tier."""
     recovery = Recovery(a, b, a, b, a)
     two = period(work, stall, 0.0, NOTHING, 0.0, float(every), 50.0, 0.0, recovery, rate)
     one = segment(every * work, every * stall + 50.0, 0.0, recovery, rate)
@@ -177,13 +178,15 @@ def test_ordinary_to_extreme_values_have_a_number(rate, every):
 
 
 def alone(length, rate):
-    """One segment of `length` mean times between failures, (exp(x)-1)/l; infinite past the largest float."""
+    """One segment of `length` mean times between failures, (exp(x)-1)/l; infinite past the largest
+    float."""
     return math.expm1(length) / rate if length < 700 else math.inf
 
 
 @pytest.mark.parametrize("length", [10.0, 36.0, 37.0, 40.0, 100.0, 600.0, 1000.0])
 def test_a_segment_of_many_mtbfs_is_as_long_as_it_is(length):
-    """Lost failures only, segment of `length` mean times between failures: (exp(x)-1)/l, infinite past the largest float."""
+    """Lost failures only, segment of `length` mean times between failures: (exp(x)-1)/l, infinite
+    past the largest float."""
     rate = 1e-3
     two = period(length / rate, 0.0, 0.0, NOTHING, 0.0, 1.0, 0.0, 0.0, NOTHING, rate).total_s
     assert two == pytest.approx(alone(length, rate), rel=1e-6)
@@ -199,7 +202,8 @@ def test_a_segment_of_many_mtbfs_with_spared_failures_only(length):
 @pytest.mark.parametrize("rate", [1e-6, 1e-4, 1e-3])
 @pytest.mark.parametrize("every", [1.0, 5.0, 20.0])
 def test_the_stall_on_the_second_tier_is_kept_apart(rate, every):
-    """The last stretch of a period that any failure restarts: (exp(l*C2)-1)/l in it per period; the rest is on the first tier."""
+    """The last stretch of a period that any failure restarts: (exp(l*C2)-1)/l in it per period; the
+    rest is on the first tier."""
     near, far = Recovery(1.0, 2.0, 3.0, 4.0, 5.0), Recovery(6.0, 7.0, 8.0, 90.0, 10.0)
     states = period(300.0, 10.0, 0.0, near, 0.0, every, 200.0, 0.0, far, rate)
     assert states.second_stall_s * every == pytest.approx(math.expm1(rate * 200.0) / rate, rel=1e-9)

@@ -1,4 +1,5 @@
-"""What a load that is switched tells of a counter, against a counter whose ticks, jitter and lag are known."""
+"""What a load that is switched tells of a counter, against a counter whose ticks, jitter and lag
+are known."""
 
 from __future__ import annotations
 
@@ -24,11 +25,13 @@ HIGH_W, LOW_W = 600.0, 120.0
 
 
 class Bench:
-    """A load that changes each `phase_s`, low first, its exact joules, and instants at which somebody polls, off the beat."""
+    """A load that changes each `phase_s`, low first, its exact joules, and instants at which
+    somebody polls, off the beat."""
 
     def __init__(self, seed, phase_s=2.0, phases=12, poll_s=0.005, call_s=2e-4, noise=0.0):
         self.rng = np.random.default_rng(seed)
-        # not in step with any tick: a meter that is renewed with the load would be late by the same part of a tick each time
+        # not in step with any tick: a meter that is renewed with the load would be late by the same
+        # part of a tick each time
         lengths_s = phase_s * (1.0 + 0.2 * ((np.arange(phases) * 0.618034) % 1.0 - 0.5))
         edges_s = np.round(np.cumsum(lengths_s), 2)
         self.end_s = float(edges_s[-1])
@@ -222,7 +225,8 @@ def test_answers_that_are_missing_do_no_harm():
 @pytest.mark.parametrize("lag_s", [0.0, 0.05])
 @pytest.mark.parametrize("over_s", [0.025, 0.1])
 def test_watts_show_a_step_late_by_what_they_average_and_hold(lag_s, over_s):
-    """Half of the time that they are a mean over, half of the time that they are held, and the lag."""
+    """Half of the time that they are a mean over, half of the time that they are held, and the
+    lag."""
     held = 0
     for seed in range(20):
         bench = Bench([seed, 12])

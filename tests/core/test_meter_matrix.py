@@ -1,4 +1,5 @@
-"""A sample of the meters' matrix in docs/accuracy.md: in each row of it at least nine of ten intervals hold the truth."""
+"""A sample of the meters' matrix in docs/accuracy.md: in each row of it at least nine of ten
+intervals hold the truth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What missing nodes would have added, held against the textbook of samples and against fleets of which the rest is known."""
+"""What missing nodes would have added, held against the textbook of samples and against fleets of
+which the rest is known."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def test_nodes_that_lack_all_windows_are_the_textbooks():
 
 @pytest.mark.parametrize(("nodes", "missing"), [(10, 5), (40, 4), (100, 60), (12, 1)])
 def test_the_truth_is_within_as_often_as_it_says(nodes, missing):
-    """A fleet of nodes that differ, of which some at random wrote nothing, for times of their own."""
+    """A fleet of nodes that differ, of which some at random wrote nothing, for times of their
+    own."""
     rng = np.random.default_rng(nodes)
     held = []
     for _ in range(2000):

@@ -1,4 +1,5 @@
-"""The mean time between failures, held against scipy's chi-squared; the shape, against scipy's fit, the likelihood itself, and samples."""
+"""The mean time between failures, held against scipy's chi-squared; the shape, against scipy's fit,
+the likelihood itself, and samples."""
 
 from __future__ import annotations
 
@@ -127,7 +128,8 @@ def test_the_interval_holds_the_shape_about_as_often_as_it_says(shape, n, close)
 
 
 def test_an_even_rate_seen_for_a_limited_time_is_found_even():
-    """Nodes under observation for a year, fail and come back; the last gap of each is open. Without those the gaps look too short."""
+    """Nodes under observation for a year, fail and come back; the last gap of each is open. Without
+    those the gaps look too short."""
     rng = np.random.default_rng(5)
     held = []
     for _ in range(400):

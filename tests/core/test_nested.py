@@ -1,4 +1,5 @@
-"""Nested intervals: the first-order rule against its own waste, the exact search against every neighbour and against brute force."""
+"""Nested intervals: the first-order rule against its own waste, the exact search against every
+neighbour and against brute force."""
 
 from __future__ import annotations
 
@@ -92,7 +93,8 @@ def test_multiples_are_whole_and_nest(intervals):
 @quick
 @given(st.floats(1.0, 60.0))
 def test_the_nearer_multiple_by_waste(ratio):
-    """Among whole n the one at which (n/r + r/n) is least: off by the factor n/r either way wastes the same."""
+    """Among whole n the one at which (n/r + r/n) is least: off by the factor n/r either way wastes
+    the same."""
     chosen = nested([100.0, 100.0 * ratio]).multiples[1]
     assert (
         chosen / ratio + ratio / chosen <= min(n / ratio + ratio / n for n in range(1, 70)) + 1e-12
@@ -117,7 +119,8 @@ def test_the_base_is_the_least_for_its_multiples(pairs, steps):
 @quick
 @given(levels)
 def test_rounding_to_multiples_wastes_little(pairs):
-    """Brute force over nested multiples: what the rule picks wastes at most a few per cent more than the best of them."""
+    """Brute force over nested multiples: what the rule picks wastes at most a few per cent more
+    than the best of them."""
     found = first_order_levels(*zip(*pairs, strict=True))
     picked = nested(found).multiples
     mine = waste(nested_base_s(*zip(*pairs, strict=True), picked) * np.array(picked), pairs)
@@ -188,7 +191,8 @@ def test_brute_force_over_n(mode, case, objective):
 
 @pytest.mark.parametrize("share", [0.02, 0.1, 0.5])
 def test_the_rule_is_near_the_exact_pair_when_failures_are_rare(share):
-    """A thousand times rarer than in the sample: what the rounded rule adds to the overhead is a few per cent."""
+    """A thousand times rarer than in the sample: what the rounded rule adds to the overhead is a
+    few per cent."""
     s = changed(
         TWO_TIERS,
         failures__failures_per_node_s=1e-11,
@@ -217,7 +221,8 @@ def test_without_failures_that_need_it_the_second_tier_is_put_off_to_the_end():
 
 
 def test_the_second_tier_is_fed_no_faster_than_it_drains():
-    """Several saves in flight hide a slow drain from the rhythm; the pair still gives the second tier its time."""
+    """Several saves in flight hide a slow drain from the rhythm; the pair still gives the second
+    tier its time."""
     s = changed(TWO_TIERS_ASYNC, policy__in_flight=8.0, second_tier__write_bytes_per_s=0.5e9)
     plan = plan_of(s)
     best = joint_interval_s(s, plan, "time")
@@ -229,7 +234,8 @@ def test_the_second_tier_is_fed_no_faster_than_it_drains():
 
 
 def test_the_least_interval_just_feeds_the_second_tier():
-    """n cycles of interval, stall and drag last exactly one drain; an interval that is long enough stays as it is."""
+    """n cycles of interval, stall and drag last exactly one drain; an interval that is long enough
+    stays as it is."""
     s = changed(
         TWO_TIERS_ASYNC,
         policy__in_flight=8.0,
@@ -245,7 +251,8 @@ def test_the_least_interval_just_feeds_the_second_tier():
 
 
 def test_a_run_too_short_for_a_save_still_has_a_pair():
-    """Where even every interval's best is longer than the run, saving to both tiers at once is compared all the same."""
+    """Where even every interval's best is longer than the run, saving to both tiers at once is
+    compared all the same."""
     s = changed(
         TWO_TIERS, failures__failures_per_node_s=0.0, failures__failures_per_s=1e-13, work_s=3600.0
     )

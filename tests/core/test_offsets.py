@@ -1,4 +1,5 @@
-"""Clock offsets: planted ones come back to the nanosecond where nodes begin together, and within what is stated where they do not."""
+"""Clock offsets: planted ones come back to the nanosecond where nodes begin together, and within
+what is stated where they do not."""
 
 from __future__ import annotations
 
@@ -51,7 +52,8 @@ def test_what_begins_together_comes_out_to_the_nanosecond(planted_ns, windows, s
 
 @pytest.mark.parametrize("seed", range(5))
 def test_late_begins_and_lacking_windows_move_nothing(seed):
-    """Each node is late in a fifth of its windows and lacks a tenth: most begin together most of the time."""
+    """Each node is late in a fifth of its windows and lacks a tenth: most begin together most of
+    the time."""
     rng = np.random.default_rng(seed)
     planted_ns = np.rint(rng.normal(0.0, 2e7, 64)).astype(np.int64)
     found = offsets_of(*fleet(planted_ns, 200, rng, there=0.9, late_share=0.2))

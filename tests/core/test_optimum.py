@@ -1,4 +1,5 @@
-"""The best interval: against scipy's Lambert W, against a golden-section search of the model itself, and by its own laws."""
+"""The best interval: against scipy's Lambert W, against a golden-section search of the model
+itself, and by its own laws."""
 
 from __future__ import annotations
 
@@ -112,7 +113,8 @@ def test_best_interval_is_the_least_of_the_model(stall, recovery, rate, rates, d
 
     assume(rate * best < 30)
     least = searched(cost, best)
-    # the golden section finds the least value to 1e-12, and the place to the square root of that: compare the values tightly
+    # the golden section finds the least value to 1e-12, and the place to the square root of that:
+    # compare the values tightly
     assert cost(best) == pytest.approx(cost(least), rel=1e-10)
     assert cost(best) <= cost(best * 1.02)
     assert cost(best) <= cost(best * 0.98)
@@ -284,7 +286,8 @@ def test_arrays_equal_scalars():
 @quick
 @given(recovery=recoveries, rate=st.floats(1e-8, 1e-3), rates=costs)
 def test_recovery_cost_prices_the_states(recovery, rate, rates):
-    """One recovery's cost is what `segment` spends in the recovery states, per interruption of training."""
+    """One recovery's cost is what `segment` spends in the recovery states, per interruption of
+    training."""
     t = segment(100.0, 10.0, 0.0, recovery, rate)
     spent = (
         rates.detect * t.detect_s

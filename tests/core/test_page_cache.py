@@ -1,4 +1,5 @@
-"""The honeymoon of buffered saves: against a published run, a simulation of the page cache, and chance."""
+"""The honeymoon of buffered saves: against a published run, a simulation of the page cache, and
+chance."""
 
 from __future__ import annotations
 

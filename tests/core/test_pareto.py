@@ -59,7 +59,8 @@ def test_the_order_of_the_points_does_not_matter(points, chance):
 @quick
 @given(tables)
 def test_the_least_of_each_column_is_on_it(points):
-    """Of the rows that share the least value, one is on the front; and the front of the front is itself."""
+    """Of the rows that share the least value, one is on the front; and the front of the front is
+    itself."""
     senses = ["low"] * points.shape[1]
     kept = front(points, senses)
     known = ~np.isnan(points).any(axis=1)

@@ -178,7 +178,8 @@ def test_marks_of_two_watchers_at_one_instant_are_in_order():
 def test_a_name_used_twice():
     first, second, third = windows_of(
         marks(
-            "begin 0, returned 5, durable 6, begin 10, returned 12, synced 14, end 14, begin 14, returned 15"
+            "begin 0, returned 5, durable 6, begin 10, returned 12, synced 14, end 14, begin 14,"
+            " returned 15"
         )
     )
     assert [w.name for w in (first, second, third)] == ["step 1000", "step 1000 #2", "step 1000 #3"]
@@ -370,7 +371,8 @@ def test_any_marks_in_any_order(some, chance):
 
 @given(ANY)
 def test_no_mark_is_lost_or_invented(some):
-    """Each mark's instant is in a span or its name is flagged; each instant in a span is a mark's."""
+    """Each mark's instant is in a span or its name is flagged; each instant in a span is a
+    mark's."""
     found = [(window.label, span) for window in windows_of(some) for span in window.spans]
     said = Counter(
         (mark.window, mark.rank, mark.name, mark.t_s) for mark in some if mark.name in MARKS

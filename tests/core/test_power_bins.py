@@ -1,4 +1,5 @@
-"""Power over time: constant power is constant, a step is where it was, stretches add up, and the ranges hold the truth."""
+"""Power over time: constant power is constant, a step is where it was, stretches add up, and the
+ranges hold the truth."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ def mean_w(joules, edges=EDGES):
 
 
 def polled(joules, tick_s, poll_s, jitter_s=0.0, until_s=60.0, seed=1, phase_s=0.037):
-    """Renewed every tick, up to `jitter_s` later; asked without keeping step with it. The plain oracle of a stepwise counter."""
+    """Renewed every tick, up to `jitter_s` later; asked without keeping step with it. The plain
+    oracle of a stepwise counter."""
     rng = np.random.default_rng(seed)
     ticks_s = np.arange(phase_s, until_s + 2 * tick_s, tick_s)
     ticks_s = ticks_s + rng.uniform(0.0, jitter_s, len(ticks_s)) if jitter_s else ticks_s

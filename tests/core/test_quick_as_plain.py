@@ -117,7 +117,8 @@ def test_the_last_tick_before_each_reading(seed, every_s):
     ("every_s", "jitter_s"), [(0.01, 0.0), (0.03, 0.004), (0.2, 0.0), (0.02, 0.09)]
 )
 def test_ticks_of_a_stretch_are_those_of_its_readings_alone(every_s, jitter_s):
-    """What lies between polls is looked over once for a whole counter; a stretch of it is as if nothing else had been read."""
+    """What lies between polls is looked over once for a whole counter; a stretch of it is as if
+    nothing else had been read."""
     seen = polled(3, every_s, jitter_s=jitter_s)
     all_ = ticks.polls(*(np.asarray(part) for part in (seen.t_s, seen.took_s, seen.value)))
     kinds = set()

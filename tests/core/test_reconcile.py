@@ -1,4 +1,5 @@
-"""Which joules may be added: machines by hand, rules on random heaps of channels, and ranges by corners."""
+"""Which joules may be added: machines by hand, rules on random heaps of channels, and ranges by
+corners."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ quick = settings(max_examples=60, deadline=None, derandomize=True)
 @quick
 @given(st.floats(1e-3, 1e6), st.floats(1e-3, 1e6), st.floats(1e-4, 10.0))
 def test_plateau_of_the_square_root_law_in_closed_form(stall, slope, within):
-    """C/x + b*x is (1+w) times its least at best*((1+w) +- sqrt((1+w)^2 - 1)); the two multiply to best^2."""
+    """C/x + b*x is (1+w) times its least at best*((1+w) +- sqrt((1+w)^2 - 1)); the two multiply to
+    best^2."""
     best = math.sqrt(stall / slope)
     ends = plateau_s(lambda x: stall / x + slope * x, best, within)
     reach = (1.0 + within) + math.sqrt((1.0 + within) ** 2 - 1.0)
@@ -66,7 +67,8 @@ def test_without_an_optimum_there_is_no_plateau():
 
 
 def test_past_what_can_be_computed_is_past_the_plateau():
-    """A cost that overflows (inf) or cannot be computed (NaN) ends the plateau, and the root is still found."""
+    """A cost that overflows (inf) or cannot be computed (NaN) ends the plateau, and the root is
+    still found."""
     for beyond in (math.inf, math.nan):
         ends = plateau_s(
             lambda x, beyond=beyond: x / 2 + 50 / x if x < 21.0 else beyond, 10.0, 0.25
@@ -101,7 +103,8 @@ def test_a_cost_is_what_decides_the_optimum(shape, objective):
 @pytest.mark.parametrize("shape", ["sync", "async"])
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_a_search_of_the_bill_finds_the_closed_form(shape, objective):
-    """Golden section on the run's cost: the least agrees to 1e-6 (the place of it only as far as the cost tells points apart)."""
+    """Golden section on the run's cost: the least agrees to 1e-6 (the place of it only as far as
+    the cost tells points apart)."""
     s = SHAPES[shape]
     plan = plan_of(s)
     best = best_interval_s(s, plan, objective)

@@ -1,4 +1,5 @@
-"""The uninterrupted time line against a list of its pieces, and a scenario's rhythm against the closed form's cycle."""
+"""The uninterrupted time line against a list of its pieces, and a scenario's rhythm against the
+closed form's cycle."""
 
 from __future__ import annotations
 
@@ -117,7 +118,8 @@ def test_the_third_tier_has_its_place_in_the_rhythm():
 
 
 def test_a_third_tier_that_fills_slowly_holds_the_rhythm_up():
-    """Each of its saves must have drained before its next one: 24 cycles for one drain, and each drain drags on 24 intervals' training."""
+    """Each of its saves must have drained before its next one: 24 cycles for one drain, and each
+    drain drags on 24 intervals' training."""
     third = replace(BASE.tier, write_bytes_per_s=0.05e9)
     policy = replace(
         TWO_TIERS_ASYNC.policy,

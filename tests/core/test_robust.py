@@ -102,7 +102,8 @@ def test_ranges_as_wide_as_those_move_the_optimum_and_narrow_ones_do_not():
 
 
 def test_the_unit_of_time_does_not_matter():
-    """Everything that is a time or a rate, a hundred times slower: so is the interval, and the regret is the same."""
+    """Everything that is a time or a rate, a hundred times slower: so is the interval, and the
+    regret is the same."""
     by = 100.0
     slow = replace(
         JOB,
@@ -126,7 +127,8 @@ def test_the_unit_of_time_does_not_matter():
 
 
 def test_two_worlds_meet_in_the_geometric_middle():
-    """Costs x/b + b/x for b = 1 and 100: by symmetry the robust interval is 10, its regret (10 + 1/10)/2 - 1."""
+    """Costs x/b + b/x for b = 1 and 100: by symmetry the robust interval is 10, its regret (10 +
+    1/10)/2 - 1."""
     bests = np.array([1.0, 100.0])
 
     def costs(x):
@@ -156,7 +158,8 @@ def test_a_tied_input_goes_with_the_one_it_is_tied_to():
 
 
 def test_the_table_of_the_page_is_what_is_computed():
-    """Two rows of the study in docs/method/robust.md; `python benchmarks/robust_intervals.py --write` brings all of it up to date."""
+    """Two rows of the study in docs/method/robust.md; `python benchmarks/robust_intervals.py
+    --write` brings all of it up to date."""
     folder = Path(__file__).resolve().parents[2] / "benchmarks"
     spec = importlib.util.spec_from_file_location(
         "robust_intervals", folder / "robust_intervals.py"

@@ -1,4 +1,5 @@
-"""Room for checkpoints: against holding them one by one, and the published case of a full target."""
+"""Room for checkpoints: against holding them one by one, and the published case of a full
+target."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def test_files_limit_too_and_what_is_not_known_does_not():
 
 
 def test_a_full_target_ends_a_save_whatever_is_free():
-    # 459 GB free in all, one target full: a save of 53 GB failed at 27 GB    [awsome-distributed-ai #1225]
+    # 459 GB free in all, one target full: a save of 53 GB failed at 27 GB    [awsome-distributed-ai
+    # #1225]
     saves = Saves(53e9, 53e9, 1, 1, 1, 0.0)
     free = [229.5e9, 229.5e9, 0.0]
     assert fits(saves, Limit("free space", sum(free), math.nan), 1)

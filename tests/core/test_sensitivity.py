@@ -82,7 +82,8 @@ def shares_of(*weights_and_inputs, result):
 )
 @pytest.mark.parametrize("samples", [1024, N])
 def test_a_planted_linear_model(weights, samples):
-    """Equal inputs of weight w: shares w^2 / sum of w^2, exactly but for rounding to six digits, and nothing left over."""
+    """Equal inputs of weight w: shares w^2 / sum of w^2, exactly but for rounding to six digits,
+    and nothing left over."""
     inputs = np.array([strata(i, samples) for i in range(len(weights))])
     found = variance_shares(inputs, 40.0 + np.array(weights) @ inputs)
     planted = np.square(weights) / np.sum(np.square(weights))
@@ -92,7 +93,8 @@ def test_a_planted_linear_model(weights, samples):
 
 
 def test_a_planted_additive_model_that_is_not_linear():
-    """Var of exp(u) and of u^2 over [0, 1] are known; whatever the inputs' own scale, only their order matters."""
+    """Var of exp(u) and of u^2 over [0, 1] are known; whatever the inputs' own scale, only their
+    order matters."""
     u, v = strata(3, N), strata(4, N)
     result = 2.0 * np.exp(u) + 5.0 * v**2
     variances = 4.0 * ((math.e**2 - 1) / 2 - (math.e - 1) ** 2), 25.0 * (1 / 5 - 1 / 9)
@@ -117,7 +119,8 @@ def test_an_input_without_effect_explains_nothing_but_noise():
 
 
 def test_noise_is_not_explained():
-    """80 coefficients fitted to 1,024 values of nothing would explain 8 % of it, were it not taken off again."""
+    """80 coefficients fitted to 1,024 values of nothing would explain 8 % of it, were it not taken
+    off again."""
     inputs = np.array([strata(i, 1024) for i in range(20)])
     found = variance_shares(inputs, strata(99, 1024))
     assert float(np.sum(found.each)) < 0.04

@@ -1,4 +1,5 @@
-"""Simulated runs against the closed form, against distributions that are known, and against what a bootstrap says of their errors."""
+"""Simulated runs against the closed form, against distributions that are known, and against what a
+bootstrap says of their errors."""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ def expected(s: Scenario) -> dict[str, float]:
 
 
 def scenario_like(base: Scenario, seed: int) -> Scenario:
-    """A random scenario of one shape that saves whole intervals and meets some 200 failures a run."""
+    """A random scenario of one shape that saves whole intervals and meets some 200 failures a
+    run."""
     u = iter(streams.uniforms(streams.keys_of(seed, 99, np.arange(16)), 0).tolist())
     mean_s = 10 ** (3.3 + 1.5 * next(u))
     every = int(base.policy.second_every)
@@ -106,7 +108,8 @@ def slack_of(s: Scenario) -> float:
         plan.second
     ):  # right to first order in the lags, and every drain that a failure cut short is made again
         return float(plan.second.lag_s * plan.failures_per_s)
-    # a run is over when its last save has been copied: what fails while that drains makes no save again
+    # a run is over when its last save has been copied: what fails while that drains makes no save
+    # again
     open_s = float(plan.saved.lag_s)
     return (
         float(plan.failures_per_s)
@@ -140,7 +143,8 @@ def z_scores(shape: str, count: int = 20) -> dict[str, list[float]]:
 def test_means_meet_the_closed_form(shape):
     """20 random scenarios each, within 3 standard errors.
 
-    One of them may lie beyond by chance (the quantities of a scenario rise and fall together); a bias would move all 20.
+    One of them may lie beyond by chance (the quantities of a scenario rise and fall together); a
+    bias would move all 20.
     """
     scores = z_scores(shape)
     assert len(scores) >= 13
@@ -171,7 +175,8 @@ def bare(interval_s: float, mean_s: float, segments: int) -> Scenario:
 
 
 def test_failures_of_n_segments_are_negative_binomial():
-    """Without recovery each segment is tried until it is through: failures ~ NegBin(n, e^(-w/M))."""
+    """Without recovery each segment is tried until it is through: failures ~ NegBin(n,
+    e^(-w/M))."""
     segments, runs = 5, 20_000
     found, _ = simulated(bare(40.0, 100.0, segments), 40.0, runs)
     law = nbinom(segments, math.exp(-0.4))
@@ -188,7 +193,8 @@ def test_failures_of_n_segments_are_negative_binomial():
 
 
 def test_mean_and_variance_of_a_segment():
-    """M = 100, w = 40, nothing else: mean (e^(lw)-1)/l = 49.18, variance (e^(2lw) - 1 - 2lw e^(lw))/l^2 = 320.8."""
+    """M = 100, w = 40, nothing else: mean (e^(lw)-1)/l = 49.18, variance (e^(2lw) - 1 - 2lw
+    e^(lw))/l^2 = 320.8."""
     runs, segments = 20_000, 4
     found, _ = simulated(bare(40.0, 100.0, segments), 40.0, runs, seed=2)
     x = 0.4
@@ -221,7 +227,8 @@ def test_weibull_gaps_without_recovery(shape):
 
 
 def test_three_tiers_to_first_order():
-    """Waste near sum of stalls per interval, l_i times half a period of the tier that it needs, and recovery."""
+    """Waste near sum of stalls per interval, l_i times half a period of the tier that it needs, and
+    recovery."""
     third = replace(BASE.tier, write_bytes_per_s=10e9, read_bytes_per_s=10e9)
     s = replace(
         changed(
@@ -296,7 +303,8 @@ def test_states_and_bill_account_for_the_whole_run():
 
 @pytest.mark.parametrize("base", [TWO_TIERS, TWO_TIERS_ASYNC], ids=["sync", "async"])
 def test_what_the_walk_is_told_and_the_bill_holds_tier_by_tier(base):
-    """A save in an emergency lasts until it is safe, stall and drain; each tier keeps its own number of its own saves."""
+    """A save in an emergency lasts until it is safe, stall and drain; each tier keeps its own
+    number of its own saves."""
     third = replace(BASE.tier, write_bytes_per_s=10e9, read_bytes_per_s=3e9)
     s = replace(
         changed(

@@ -43,7 +43,8 @@ def test_full_size_as_stated_or_counted():
 
 
 def test_parameters_counted_matrix_by_matrix():
-    """Embedding and head, then per layer two norms, q, k, v, o and three feed-forward matrices, then the last norm."""
+    """Embedding and head, then per layer two norms, q, k, v, o and three feed-forward matrices,
+    then the last norm."""
     vocab, hidden, layers, ffn, heads, kv_heads = 1000, 100, 7, 350, 12, 3
     kv = (100 // 12) * 3
     layer = 2 * hidden + hidden * hidden + 2 * hidden * kv + hidden * hidden + 3 * hidden * ffn
@@ -55,7 +56,8 @@ def test_parameters_counted_matrix_by_matrix():
 
 @pytest.mark.parametrize(("every", "delta"), [(1.0, 0.3), (4.0, 0.25), (10.0, 0.05), (7.0, 1.0)])
 def test_incremental_saves(every, delta):
-    """One full save and k-1 deltas in k; a failure finds 0..k-1 deltas since the last full one, each as likely."""
+    """One full save and k-1 deltas in k; a failure finds 0..k-1 deltas since the last full one,
+    each as likely."""
     sizes = [100.0] + [100.0 * delta] * (int(every) - 1)
     assert mean_save_bytes(100.0, every, delta) == pytest.approx(sum(sizes) / every, rel=1e-14)
     chains = [100.0 + 100.0 * delta * k for k in range(int(every))]
@@ -85,7 +87,8 @@ def test_the_narrowest_place_decides():
 
 
 def test_provisioned_rates():
-    """125 MB/s for each provisioned TiB: 100 TiB give 12.5 GB/s, unless the system's own limit is lower."""
+    """125 MB/s for each provisioned TiB: 100 TiB give 12.5 GB/s, unless the system's own limit is
+    lower."""
     tier = Tier(capacity_bytes=100 * 2**40, write_per_s=125e6 / 2**40, read_per_s=250e6 / 2**40)
     assert write_rate_bytes_per_s(tier, CLUSTER) == pytest.approx(12.5e9, rel=1e-14)
     assert read_rate_bytes_per_s(tier, CLUSTER) == pytest.approx(25e9, rel=1e-14)
@@ -224,7 +227,8 @@ def cadence(interval, stall, lag, many, staging, when_busy, saves=400):
 @pytest.mark.parametrize("interval", [10.0, 30.0, 99.0, 200.0])
 @pytest.mark.parametrize("stall", [0.0, 1.0, 60.0])
 def test_block_waits(interval, in_flight, staging, stall):
-    """A cycle is never shorter than lag/m, nor, staged after, than (copy + lag)/m; and never longer than it must be."""
+    """A cycle is never shorter than lag/m, nor, staged after, than (copy + lag)/m; and never longer
+    than it must be."""
     policy = Policy(every=interval, mode="async", in_flight=float(in_flight), staging=staging)
     cycle = backpressure(interval, slow_save(100.0, stall), policy)
     assert cycle.interval_s == interval
@@ -270,7 +274,8 @@ def test_a_copy_that_takes_no_time_needs_no_second_buffer():
 
 
 def test_one_in_flight_makes_the_cadence_the_drain():
-    """A save every step of a few seconds on 8 GPUs: training goes at the drain's pace, whatever the stall (64 s, then 59 s)."""
+    """A save every step of a few seconds on 8 GPUs: training goes at the drain's pace, whatever the
+    stall (64 s, then 59 s)."""
     for drain in (64.0, 59.0):
         for stall in (0.1, 3.0):
             policy = Policy(every=2.0, mode="async")
@@ -312,7 +317,8 @@ def test_sync_never_waits_for_itself():
 
 
 def fluid_s(share, budget, copy_rate, drain_rate, step=2e-3):
-    """(stall, lag) of a copy that flows through a bounded buffer while it drains, in small steps of time."""
+    """(stall, lag) of a copy that flows through a bounded buffer while it drains, in small steps of
+    time."""
     copied = drained = time = 0.0
     stall = None
     while drained < share - 1.0:
@@ -325,7 +331,8 @@ def fluid_s(share, budget, copy_rate, drain_rate, step=2e-3):
 
 
 def by_turns_s(share, budget, copy_rate, drain_rate, piece=1e6):
-    """The same piece by piece: a piece is copied when there is room for it, else the oldest one drains, one thing at a time."""
+    """The same piece by piece: a piece is copied when there is room for it, else the oldest one
+    drains, one thing at a time."""
     copied = drained = time = 0.0
     while copied < share:
         if copied + piece <= drained + budget:
@@ -352,7 +359,8 @@ def staged_save(share, budget, many=1.0, staging="after", **fields):
 @pytest.mark.parametrize("staging", ["before", "after"])
 @pytest.mark.parametrize("budget", [4e9, 12e9, 30e9, 200e9])
 def test_a_bounded_buffer_stalls_for_what_must_drain_first(budget, many, staging):
-    """copy + (share - buffer)/drain rate, the budget shared by the copies in flight; no more than the sum of both in all."""
+    """copy + (share - buffer)/drain rate, the budget shared by the copies in flight; no more than
+    the sum of both in all."""
     share, buffer = 40e9, budget / (many + (staging == "before"))
     saved, policy = staged_save(share, budget, float(many), staging)
     stall, lag = by_turns_s(share, buffer, 10e9, 1e9)

@@ -1,4 +1,5 @@
-"""Backwards: the search against scipy, the published requirements, and the first-order formulas against the model they come from."""
+"""Backwards: the search against scipy, the published requirements, and the first-order formulas
+against the model they come from."""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ REQUIRED = [
     (0.95, 300.0, 3.27, 2.96, 1735e9),
     (0.975, 120.0, 1.17, 1.13, 4850e9),
 ]
-"""goodput, recovery (which failures can hit), stall by the exact model, stall to first order, rate for 5.68 TB"""
+"""goodput, recovery (which failures can hit), stall by the exact model, stall to first order, rate
+for 5.68 TB"""
 
 
 def best_goodput(stall_s: float, back_s: float, mtbf_s: float = MTBF_S) -> float:

@@ -1,4 +1,5 @@
-"""When one rank's part is safe: what each combination of its marks proves, and what none of them does."""
+"""When one rank's part is safe: what each combination of its marks proves, and what none of them
+does."""
 
 from __future__ import annotations
 

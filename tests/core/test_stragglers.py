@@ -1,4 +1,5 @@
-"""Who waited for whom, held against going through every pair and every instant; blames are waits under another name."""
+"""Who waited for whom, held against going through every pair and every instant; blames are waits
+under another name."""
 
 from __future__ import annotations
 
@@ -115,7 +116,8 @@ def test_blames_add_up_to_waits_in_each_window(seed):
 
 
 def test_many_windows_do_not_blur_one():
-    """Sums run within a window: what went before leaves nothing in it. Two windows of a second each are a million seconds apart."""
+    """Sums run within a window: what went before leaves nothing in it. Two windows of a second each
+    are a million seconds apart."""
     window = np.array([0, 0, 1, 1])
     found = stragglers_of(
         window,
@@ -172,7 +174,8 @@ def test_a_stall_that_is_not_known_leaves_its_window_unknown_and_no_other():
 
 
 def test_unknown_watts_reach_whom_is_waited_for_and_no_further():
-    """The second to return has no meter: its own wait and what comes on those after it are not known, the rest is."""
+    """The second to return has no meter: its own wait and what comes on those after it are not
+    known, the rest is."""
     stall_w = np.array([100.0, math.nan, 100.0, 100.0])
     found = stragglers_of(
         np.zeros(4, int), 1, np.zeros(4, int), np.array([1.0, 2.0, 3.0, 4.0]), np.ones(4), stall_w
@@ -189,9 +192,10 @@ def test_unknown_watts_reach_whom_is_waited_for_and_no_further():
         np.ones(2),
         np.array([100.0, math.nan]),
     )
-    assert (last.wait_j.tolist(), last.blamed_j.tolist()) == ([100.0, 0.0], [0.0, 100.0]), (
-        "who does not wait needs no meter"
-    )
+    assert (last.wait_j.tolist(), last.blamed_j.tolist()) == (
+        [100.0, 0.0],
+        [0.0, 100.0],
+    ), "who does not wait needs no meter"
 
 
 def test_columns_of_different_lengths_are_refused():

@@ -1,4 +1,5 @@
-"""Hashed numbers: strictly inside (0, 1), even, unrelated between runs, events, streams and seeds, and each run's own."""
+"""Hashed numbers: strictly inside (0, 1), even, unrelated between runs, events, streams and seeds,
+and each run's own."""
 
 from __future__ import annotations
 

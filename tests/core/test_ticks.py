@@ -1,4 +1,5 @@
-"""Ticks from polls: against ticks that are known, a linear programme, and counters that have none."""
+"""Ticks from polls: against ticks that are known, a linear programme, and counters that have
+none."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def answers(rng, at_s, values, t_s, took_s):
 
 
 def numbered(at_s, t_s, took_s, rng, near_s=None, tick_s=None):
-    """Ticks found behind a counter whose total is the number of its tick, and the ticks that they are."""
+    """Ticks found behind a counter whose total is the number of its tick, and the ticks that they
+    are."""
     total = answers(rng, at_s, np.arange(len(at_s), dtype=float), t_s, took_s)
     found = ticks.found(t_s, took_s, total, near_s=near_s, tick_s=tick_s)
     return found, at_s[found.total.astype(int)]

@@ -22,8 +22,9 @@ def pieces(found: Useful) -> dict[str, float]:
 
 
 def lived(seed: int) -> tuple[list[RunSpan], Counter[str], int]:
-    """Runs one after the other, a label for each second, and how many failed. A save holds training up for some seconds and keeps the
-    state of its first one; a failure in the middle of a save leaves the one before."""
+    """Runs one after the other, a label for each second, and how many failed. A save holds training
+    up for some seconds and keeps the state of its first one; a failure in the middle of a save
+    leaves the one before."""
     rng = np.random.default_rng(seed)
     spans, seconds, clock, failures = [], [], 0, 0
     for _ in range(rng.integers(1, 8)):

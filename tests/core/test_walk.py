@@ -1,4 +1,5 @@
-"""Whole runs against a plain walk through each of their saves: the same interruptions, the same run, to the last write."""
+"""Whole runs against a plain walk through each of their saves: the same interruptions, the same
+run, to the last write."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ FIELDS = ("kept", "trained", "stall", "detect", "reschedule", "init", "load", "w
 
 
 def job_for(jobs: list[Plain]) -> Job:
-    """The same jobs as arrays, one element a run; what a job has one of (counts, kinds, limit) they share."""
+    """The same jobs as arrays, one element a run; what a job has one of (counts, kinds, limit) they
+    share."""
 
     def column(name: str) -> Any:
         values = np.array([getattr(job, name) for job in jobs], dtype=float)
@@ -231,7 +233,8 @@ def one_run(job: Plain, *gaps: float, kinds: tuple[int, ...] = ()) -> list[Step]
 
 
 def test_a_run_by_hand():
-    """Five times 90 s of work and 10 s of saving; an interruption 150 s in, another 4 s after the job has come back."""
+    """Five times 90 s of work and 10 s of saving; an interruption 150 s in, another 4 s after the
+    job has come back."""
     first, second, third = one_run(PLAIN, 150.0, 4.0)
     assert first == Step(0.0, 0.0, 0.0, 0.0, 140.0, 10.0, 50.0, 1.0, 20.0, 0, 0)
     assert second == Step(170.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 20.0, 0, 0)
@@ -249,7 +252,8 @@ def test_a_warning_by_hand():
 
 
 def test_a_limit_by_hand():
-    """Stopped in training, in a save, on the way back, and while it is down: what counts is the newest save."""
+    """Stopped in training, in a save, on the way back, and while it is down: what counts is the
+    newest save."""
     for limit, kept in (
         (150.0, 90.0),
         (199.0, 90.0),
@@ -281,7 +285,8 @@ def test_a_limit_cuts_an_emergency_save_short():
 
 
 def test_a_lost_node_needs_the_farther_copy():
-    """Two tiers, every second save to the far one; lost 350 s in: back to the second save, with the far tier's load."""
+    """Two tiers, every second save to the far one; lost 350 s in: back to the second save, with the
+    far tier's load."""
     job = PLAIN._replace(
         every=2, second_stall=30.0, lags=(0.0, 0.0), loads=(3.0, 20.0), emergency=(10.0, 40.0)
     )
@@ -296,7 +301,8 @@ def test_a_lost_node_needs_the_farther_copy():
 
 
 def test_a_save_cut_short_in_the_last_interval_is_written_in_part():
-    """40 s of work, 10 s of saving, interrupted 4 s into it: the shorter interval's save is as real as the others."""
+    """40 s of work, 10 s of saving, interrupted 4 s into it: the shorter interval's save is as real
+    as the others."""
     runs = walk(job_for([PLAIN._replace(work=40.0)]), told(44.0), np.zeros(1, np.uint64))
     assert float(runs.saves[0]) == pytest.approx(1.4)
     assert float(runs.trained_s[0]) == 80.0
@@ -327,7 +333,8 @@ def test_a_run_that_never_gets_through(monkeypatch):
 
 
 def blocked_runs(*gaps: float, work: float = 40.0) -> Any:
-    """Train 10, copy 1, drain 25: each cycle but the first after a start waits 14 for the save before it."""
+    """Train 10, copy 1, drain 25: each cycle but the first after a start waits 14 for the save
+    before it."""
     rhythm = Rhythm(10.0, 0.0, 1.0, 14.0, 0, 0.0, 0, 0.0, (25.0,))
     job = Job(work, rhythm, (Kind("failure", 1.0, 0, 0.0, 0.0, 0.0, 0.0),), (0.0,), (26.0,))
     told = np.array([[*gaps, *[NEVER] * EVENTS]])
@@ -368,7 +375,8 @@ def test_the_first_save_after_a_start_waits_for_none(gaps, work, wall, trained, 
 @pytest.mark.parametrize("many", [1, 2, 3])
 @pytest.mark.parametrize("work", [400.0, 393.0])
 def test_saves_in_flight_as_a_plain_walk(many, staging, work):
-    """Train 10, copy 2, drain 60: m saves come together, then one waits; the last interval may be shorter."""
+    """Train 10, copy 2, drain 60: m saves come together, then one waits; the last interval may be
+    shorter."""
     policy = Policy(every=10.0, mode="async", in_flight=float(many), staging=staging)
     saved = Save(2.0, 60.0, 60.0, 1.0, 1.0, 1.0)
     cycle = backpressure(10.0, saved, policy)

@@ -1,4 +1,5 @@
-"""Real Prometheus software on loopback, and a little parser of its text that shares nothing with the exporter."""
+"""Real Prometheus software on loopback, and a little parser of its text that shares nothing with
+the exporter."""
 
 from __future__ import annotations
 
@@ -21,14 +22,16 @@ import pytest
 CONSUMERS = Path(__file__).parents[2] / ".consumers"
 Series = tuple[str, frozenset[tuple[str, str]]]
 _LINE = re.compile(
-    r'(?P<name>[a-z_]+)(?:\{(?P<labels>(?:[a-z_0-9]+="(?:[^"\\\n]|\\.)*",?)*)\})? (?P<value>\S+)(?: (?P<at>\S+))?'
+    r'(?P<name>[a-z_]+)(?:\{(?P<labels>(?:[a-z_0-9]+="(?:[^"\\\n]|\\.)*",?)*)\})? (?P<value>\S+)(?:'
+    r" (?P<at>\S+))?"
 )
 _LABEL = re.compile(r'([a-z_0-9]+)="((?:[^"\\\n]|\\.)*)"')
 _UNESCAPED = {r"\\": "\\", r"\n": "\n", r"\"": '"'}
 
 
 def samples(text: str) -> dict[Series, list[tuple[float | None, float]]]:
-    """By series: when and how much. Refuses what is no sample, a series in two places, and a value without a HELP and a TYPE before it."""
+    """By series: when and how much. Refuses what is no sample, a series in two places, and a value
+    without a HELP and a TYPE before it."""
     found: dict[Series, list[tuple[float | None, float]]] = {}
     last = None
     for line in text.split("\n"):
@@ -71,7 +74,8 @@ def get(url: str, **params: str) -> str:
 
 @contextmanager
 def serving(command: list[str], ready: str) -> Iterator[str]:
-    """The address of a program that listens on a free port of loopback, ended on the way out. `{port}` is filled in."""
+    """The address of a program that listens on a free port of loopback, ended on the way out.
+    `{port}` is filled in."""
     for _ in range(5):  # another may take the port between our asking and its listening
         with socket.socket() as asked:
             asked.bind(("127.0.0.1", 0))
@@ -141,7 +145,8 @@ def backfill(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @contextmanager
 def prometheus_with(text: str, folder: Path) -> Iterator[Prometheus]:
-    """A Prometheus whose history is an OpenMetrics text, kept for a hundred years: the samples' dates are made up."""
+    """A Prometheus whose history is an OpenMetrics text, kept for a hundred years: the samples'
+    dates are made up."""
     done = backfill(text, folder)
     assert done.returncode == 0, done.stderr
     (folder / "prometheus.yml").write_text("global: {}\n")

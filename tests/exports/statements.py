@@ -1,4 +1,5 @@
-"""Statements for tests: made up, consistent (components add up to totals, rows to components), of any length; and random ones."""
+"""Statements for tests: made up, consistent (components add up to totals, rows to components), of
+any length; and random ones."""
 
 from __future__ import annotations
 
@@ -134,7 +135,8 @@ def statement(
     width_s: float = 3600.0,
     tags: dict[str, str] | None = None,
 ) -> Statement:
-    """`rows` hours or parts of them, the first half an hour long; every component's energy evenly over them, a grid that varies by hour."""
+    """`rows` hours or parts of them, the first half an hour long; every component's energy evenly
+    over them, a grid that varies by hour."""
     edges = (
         [begin, *(math.floor(begin / width_s) * width_s + width_s * n for n in range(1, rows + 1))]
         if rows
@@ -174,9 +176,9 @@ def statement(
                     "grid_kgco2e_per_kwh": grids[n],
                     "market_kgco2e_per_kwh": market,
                     "emissions_location_kgco2e": kg[-1],
-                    "emissions_market_kgco2e": None
-                    if part is None or market is None
-                    else part * market,
+                    "emissions_market_kgco2e": (
+                        None if part is None or market is None else part * market
+                    ),
                     "embodied_kgco2e": None if embodied is None else embodied * share,
                 }
                 for key, value in row.items():
@@ -303,20 +305,22 @@ def statement(
                 high=1.56,
             )
         ],
-        measurements=[
-            Measurement(
-                id="gpu:0",
-                instrument="NVML total energy consumption",
-                scope="gpu",
-                boundary="node",
-                basis="measured",
-                tick_s=0.1,
-                coverage=1.0,
-                energy_kwh=0.2,
-            )
-        ]
-        if kind == "measured"
-        else [],
+        measurements=(
+            [
+                Measurement(
+                    id="gpu:0",
+                    instrument="NVML total energy consumption",
+                    scope="gpu",
+                    boundary="node",
+                    basis="measured",
+                    tick_s=0.1,
+                    coverage=1.0,
+                    energy_kwh=0.2,
+                )
+            ]
+            if kind == "measured"
+            else []
+        ),
         uncertainty="5th and 95th percentile over drawn inputs",
         warnings=[Warned(code="UNKNOWN_INPUT", message="tier.write_energy is not known.")],
     )

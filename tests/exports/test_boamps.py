@@ -1,4 +1,5 @@
-"""BoAmps: its required fields, what it says against the statement, and CodeCarbon's classes and report writer reading it."""
+"""BoAmps: its required fields, what it says against the statement, and CodeCarbon's classes and
+report writer reading it."""
 
 from __future__ import annotations
 
@@ -61,7 +62,8 @@ def text_of(document: StatementDocument) -> str:
 
 
 def complete(node: Any, place: str = "") -> None:
-    """Required fields are there, lists are not empty, words are of the lists, and no field is null. Raises where not."""
+    """Required fields are there, lists are not empty, words are of the lists, and no field is null.
+    Raises where not."""
     if isinstance(node, list):
         assert node, f"{place} is empty"
         for each in node:

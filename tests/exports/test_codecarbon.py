@@ -1,4 +1,5 @@
-"""CodeCarbon's emissions.csv: what stands in it, and CodeCarbon 3.3.2 itself reading it, adding to it, refusing it and showing it."""
+"""CodeCarbon's emissions.csv: what stands in it, and CodeCarbon 3.3.2 itself reading it, adding to
+it, refusing it and showing it."""
 
 from __future__ import annotations
 
@@ -58,7 +59,8 @@ def same(a: float, b: float) -> bool:
 
 
 def judge(text: str, document: StatementDocument) -> None:
-    """The file says what the statements say: every line, in base units, sums included. Raises where it does not."""
+    """The file says what the statements say: every line, in base units, sums included. Raises where
+    it does not."""
     rows = rows_of(text)
     wanted = {
         (statement.subject.run_id, line.id)
@@ -359,7 +361,8 @@ print(json.dumps([names, valid]))
 
 
 def read_by_codecarbon(python: Path, folder: Path, text: str, mode: str) -> tuple[list[str], bool]:
-    """CodeCarbon looks at the file and writes a row of its own; its columns, and whether ours are."""
+    """CodeCarbon looks at the file and writes a row of its own; its columns, and whether ours
+    are."""
     (folder / "emissions.csv").write_text(text)
     ran = subprocess.run(
         [*apart(), str(python), "-c", READ, mode],
@@ -432,7 +435,8 @@ class Board:
                 return refused.code, refused.read().decode()
 
     def panels(self, project: str) -> tuple[dict[str, Any], list[str]]:
-        """Every callback of the page for a project: what is shown, by id and property, and the panels that failed."""
+        """Every callback of the page for a project: what is shown, by id and property, and the
+        panels that failed."""
         shown: dict[str, Any] = {"project_name.value": project, "energy_type.value": "fossil"}
         failed = []
         for wired in json.loads(self.ask("/_dash-dependencies")[1]):

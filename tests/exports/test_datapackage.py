@@ -1,4 +1,5 @@
-"""CSV with a Data Package: what was written reads back as the statement, and frictionless finds what is wrong with it."""
+"""CSV with a Data Package: what was written reads back as the statement, and frictionless finds
+what is wrong with it."""
 
 from __future__ import annotations
 
@@ -365,7 +366,8 @@ def _offline() -> tuple[str, ...]:
 
 @pytest.fixture
 def frictionless(tmp_path: Path) -> Callable[[Texts], tuple[bool, set[str]]]:
-    """`frictionless validate` in a folder of these files: whether it finds it valid, and the kinds of errors."""
+    """`frictionless validate` in a folder of these files: whether it finds it valid, and the kinds
+    of errors."""
     if not FRICTIONLESS.is_file():
         pytest.skip("frictionless is not installed: make consumers")
 

@@ -71,7 +71,7 @@ def test_codecarbon_cells_are_no_formulas_and_places_are_not_each_other():
         os="+o",
         region="-r",
     )
-    (row, *_) = rows_of(text_of(s, "codecarbon"))
+    row, *_ = rows_of(text_of(s, "codecarbon"))
     assert (row["country_name"], row["country_iso_code"], row["os"], row["region"]) == (
         "'=1+1",
         "'@x",
@@ -289,7 +289,8 @@ def test_hours_in_which_a_component_has_no_row_have_the_grid_of_that_hour():
     )
     host = manifest(changed(s, series=rows)).split('"host_wait":\n', 1)[1]
     found = re.findall(
-        r'timestamp: "([^"]*)", duration: [\d.]+, energy: ([\d.]+), grid/carbon-intensity: ([\d.]+)',
+        r'timestamp: "([^"]*)", duration: [\d.]+, energy: ([\d.]+), grid/carbon-intensity:'
+        r" ([\d.]+)",
         host,
     )
     assert [start for start, _, _ in found] == [

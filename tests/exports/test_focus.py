@@ -455,7 +455,8 @@ def test_a_lost_column_a_lost_row_a_zero_for_null_and_swapped_methods_are_found(
             check(text_of(broken), doc)
 
 
-# --- the validator of the FinOps Foundation ------------------------------------------------------------------------------------------
+# --- the validator of the FinOps Foundation
+# ------------------------------------------------------------------------------------------
 
 ENVIRONMENT = Path(__file__).parents[2] / ".consumers" / "focus"
 CRITERIA = ",".join(
@@ -477,7 +478,8 @@ CRITERIA = ",".join(
     )
 )
 ARTEFACT = {"InvoiceId-C-005-C"}
-"""one arm of an "or" whose other arm holds: a charge without an invoice has no id of one, and one of the two always fails"""
+"""one arm of an "or" whose other arm holds: a charge without an invoice has no id of one, and one
+of the two always fails"""
 
 
 TO_PARQUET = """
@@ -495,7 +497,8 @@ class Judged(NamedTuple):
 
 
 class Validator:
-    """Its command in a folder of its own: it opens a file of its package relative to where it is started, and leaves a log there."""
+    """Its command in a folder of its own: it opens a file of its package relative to where it is
+    started, and leaves a log there."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -581,7 +584,8 @@ def test_the_validator_passes_parquet_of_the_same(validator: Validator, tmp_path
 
 
 def test_the_validator_finds_what_is_wrong(validator: Validator) -> None:
-    """Of a price that is not the cost over the quantity it says nothing: where ChargeClass is null, it skips the row. `check` does not."""
+    """Of a price that is not the cost over the quantity it says nothing: where ChargeClass is null,
+    it skips the row. `check` does not."""
     rows = [
         {name: cell for name, cell in row.items() if name != "ListCost"}
         for row in rows_of(written(document()))
@@ -622,7 +626,8 @@ def _allowed(rule: object) -> list[dict[str, str]]:
 
 
 def test_words_are_among_the_allowed_ones(validator: Validator) -> None:
-    """The validator takes a column for good where two of its rows differ, so its model is read here."""
+    """The validator takes a column for good where two of its rows differ, so its model is read
+    here."""
     rules = json.loads(
         (validator.folder / "focus_validator" / "rules" / "model-1.2.0.1.json").read_text()
     )["ModelRules"]

@@ -1,4 +1,5 @@
-"""The array that github-action-benchmark takes: what its own reader of `customSmallerIsBetter` does with it, and the figures."""
+"""The array that github-action-benchmark takes: what its own reader of `customSmallerIsBetter` does
+with it, and the figures."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def text_of(document: StatementDocument) -> str:
 
 
 def read(text: str) -> list[dict[str, Any]]:
-    """As the action does: a list, of each the five fields; plus what its charts and its comparison need of them."""
+    """As the action does: a list, of each the five fields; plus what its charts and its comparison
+    need of them."""
     found = [
         {key: each.get(key) for key in ("name", "value", "unit", "range", "extra")}
         for each in json.loads(text)
@@ -54,7 +56,8 @@ def read(text: str) -> list[dict[str, Any]]:
 
 
 def check(document: StatementDocument, text: str) -> None:
-    """Each known figure once a run and once a checkpoint, in the statement's amounts; raises where it is not so."""
+    """Each known figure once a run and once a checkpoint, in the statement's amounts; raises where
+    it is not so."""
     entries = {each["name"]: each for each in read(text)}
     for s in document.statements:
         saves = s.totals.checkpoints.value

@@ -1,4 +1,5 @@
-"""The dashboard fits Grafana's types, and every query of it and of the rules finds our figures in a real Prometheus."""
+"""The dashboard fits Grafana's types, and every query of it and of the rules finds our figures in a
+real Prometheus."""
 
 from __future__ import annotations
 
@@ -207,7 +208,8 @@ BEGIN, END = START, START + 31 * 3600.0
 
 
 def filled(expr: str, run: str = ".*", window: str = "1d") -> str:
-    """As Grafana does: a chosen run's special characters escaped for a regular expression in a string, All as its `allValue`."""
+    """As Grafana does: a chosen run's special characters escaped for a regular expression in a
+    string, All as its `allValue`."""
     chosen = run if run == ".*" else re.sub(r"[\\^$*+?.()|{}\[\]]", r"\\\\\g<0>", run)
     for name, value in (("$__range", f"{END - BEGIN:.0f}s"), ("$window", window), ("$run", chosen)):
         expr = expr.replace(name, value)
@@ -361,11 +363,14 @@ WHO = 'run="r",run_id="1",component="c"'
 
 
 def scenario(lost_per_hour: int, kwh: float = 24.0) -> dict[str, Any]:
-    """Two days scraped hourly, far apart for any rate window, from two places with the same figures; 10 GPUs."""
+    """Two days scraped hourly, far apart for any rate window, from two places with the same
+    figures; 10 GPUs."""
     series = {
         f'ckptcost_energy_joules_total{{{WHO},basis="measured",instance="x"}}': "0+3600000x48",
         f'ckptcost_energy_joules_total{{{WHO},basis="measured",instance="y"}}': "0+3600000x48",
-        f'ckptcost_gpu_lost_seconds_total{{{WHO},basis="measured"}}': f"0+{lost_per_hour * 3600}x48",
+        f'ckptcost_gpu_lost_seconds_total{{{WHO},basis="measured"}}': (
+            f"0+{lost_per_hour * 3600}x48"
+        ),
         'ckptcost_run_accelerators{run="r",run_id="1"}': "10x48",
     }
     exact = {
@@ -390,7 +395,10 @@ def scenario(lost_per_hour: int, kwh: float = 24.0) -> dict[str, Any]:
         "exp_labels": {"run": "r", "run_id": "1", "severity": "warning"},
         "exp_annotations": {
             "summary": "r lost 20% of a day's GPU time to checkpoints and failures",
-            "description": "More than a tenth. See the dashboard 'Checkpoint costs' for the components; change the share to suit.",
+            "description": (
+                "More than a tenth. See the dashboard 'Checkpoint costs' for the components; change"
+                " the share to suit."
+            ),
         },
     }
     alert = {

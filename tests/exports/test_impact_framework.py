@@ -20,8 +20,14 @@ from ckptcost.exports.formats import exported
 from ckptcost.report.statement import Series, Statement, StatementDocument
 
 NODE = Path(__file__).parents[2] / ".consumers" / "node" / "node_modules"
-NASTY = 'a, "b": {c} # d - &e *f !g |h\n\ttab \\ %i @j `k` é \U0001f600 \u2028 \x9f <b>x</b> =1+1 ${y} yes ~ null: 1'
-TO_JSON = 'const y=require(process.argv[1]+"/js-yaml");console.log(JSON.stringify(y.load(require("fs").readFileSync(0,"utf8"))))'
+NASTY = (
+    'a, "b": {c} # d - &e *f !g |h\n\ttab \\ %i @j `k` é \U0001f600 \u2028 \x9f <b>x</b> =1+1 ${y}'
+    " yes ~ null: 1"
+)
+TO_JSON = (
+    "const"
+    ' y=require(process.argv[1]+"/js-yaml");console.log(JSON.stringify(y.load(require("fs").readFileSync(0,"utf8"))))'
+)
 Tree = Mapping[str, Mapping[str, list[dict[str, Any]]]]
 """rows by statement and component"""
 
@@ -87,7 +93,8 @@ def computable(s: Statement) -> set[str]:
 
 
 def check(document: StatementDocument, tree: Tree) -> None:
-    """Rows, components and totals of the manifest are the statement's, in grams; raises where they are not."""
+    """Rows, components and totals of the manifest are the statement's, in grams; raises where they
+    are not."""
     wanted = {f"run {s.subject.run_id}": s for s in document.statements if computable(s)}
     assert set(tree) == set(wanted)
     for key, s in wanted.items():
@@ -196,8 +203,8 @@ def changed(
     for c in s.components:
         at = [i for i, line in enumerate(table["component"]) if line == c.id]
         new = {
-            what: getattr(c, what).model_copy(
-                update={"value": total([table[column][i] for i in at])}
+            what: (
+                getattr(c, what).model_copy(update={"value": total([table[column][i] for i in at])})
             )
             for what, column in (
                 ("energy", "energy_kwh"),
@@ -208,12 +215,14 @@ def changed(
         }
         made.append(c.model_copy(update=new))
     sums = {
-        what: getattr(s.totals, what).model_copy(
-            update={
-                "value": total(
-                    [getattr(c, what).value for c in made if c.ledger == "marginal"], skip=True
-                )
-            }
+        what: (
+            getattr(s.totals, what).model_copy(
+                update={
+                    "value": total(
+                        [getattr(c, what).value for c in made if c.ledger == "marginal"], skip=True
+                    )
+                }
+            )
         )
         for what in ("energy", "emissions_location", "embodied")
     }
@@ -390,7 +399,8 @@ def loaded(node: Path, text: str) -> dict[str, Any]:
 
 @pytest.fixture
 def if_run(node: Path, offline: list[str], tmp_path: Path) -> Callable[[str], dict[str, Any]]:
-    """if-run ends with 0 even where it fails; its output says how it went. The name needs its .yaml: the path may have dots."""
+    """if-run ends with 0 even where it fails; its output says how it went. The name needs its
+    .yaml: the path may have dots."""
 
     def run(text: str) -> dict[str, Any]:
         (tmp_path / "m.yaml").write_text(text, encoding="utf-8")
@@ -413,7 +423,8 @@ def outputs(told: Mapping[str, Any]) -> Tree:
 
 
 def check_sums(document: StatementDocument, told: Mapping[str, Any]) -> None:
-    """What if-run summed up itself: each component, each statement, and the whole where there is only one statement."""
+    """What if-run summed up itself: each component, each statement, and the whole where there is
+    only one statement."""
     tree = told["tree"]
     for s in (s for s in document.statements if computable(s)):
         group = tree["children"][f"run {s.subject.run_id}"]
@@ -506,7 +517,8 @@ def test_if_run_refuses_a_broken_manifest(
 
 
 def test_why_all_children_have_the_same_times(if_run: Callable[[str], dict[str, Any]]) -> None:
-    """A first child with a row less: if-run succeeds, and has lost the last hour of every other child."""
+    """A first child with a row less: if-run succeeds, and has lost the last hour of every other
+    child."""
     document = statements.document()
     text = text_of(document)
     gone = re.search(r'(            - \{.*\}\n)        "host_wait"', text)

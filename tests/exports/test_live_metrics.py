@@ -1,4 +1,5 @@
-"""A run's metrics while it is recorded: at its end they are the report's figures, and on the way there no counter falls."""
+"""A run's metrics while it is recorded: at its end they are the report's figures, and on the way
+there no counter falls."""
 
 from __future__ import annotations
 
@@ -90,7 +91,8 @@ def close(a: float | None, b: float | None) -> bool:
 
 
 def check(parsed: str, report: dict[str, Any], host: str) -> None:
-    """Raises unless the text says what the report says, of every domain that adds up or contains others, and no more."""
+    """Raises unless the text says what the report says, of every domain that adds up or contains
+    others, and no more."""
     found = of_host(parsed, host)
     domains = {
         (row["domain"], row["role"]): row for row in report["domains"] if row["role"] != "detail"
@@ -113,9 +115,9 @@ def check(parsed: str, report: dict[str, Any], host: str) -> None:
             sum(row["durable"] is not None and not row["error"] for row in saves)
         ),
         "ckptcost_live_stall_seconds_total": known_sum(saves, "stall"),
-        "ckptcost_live_gpu_lost_seconds_total": known_sum(saves, "gpu_s")
-        if any(key[0].startswith("gpu:") for key in domains)
-        else None,
+        "ckptcost_live_gpu_lost_seconds_total": (
+            known_sum(saves, "gpu_s") if any(key[0].startswith("gpu:") for key in domains) else None
+        ),
         "ckptcost_live_checkpoint_bytes_total": known_sum(saves, "bytes"),
     }
     for name, value in expected.items():
@@ -180,7 +182,8 @@ def test_slips_are_seen(simulated, slip: Callable[[str], str]):
 
 
 def small_generations(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of some minutes: 384 readings of the made-up machine, by which an edge is judged, are less than a minute and a half."""
+    """Of some minutes: 384 readings of the made-up machine, by which an edge is judged, are less
+    than a minute and a half."""
     monkeypatch.setattr(live_lines, "MOST_VALUES", 10_000)
     monkeypatch.setattr(live_counters, "BEFORE_S", 15.0)
     monkeypatch.setattr(live_counters, "AFTER_S", 90.0)
@@ -188,7 +191,8 @@ def small_generations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_generations_come_to_the_same(simulated, monkeypatch):
-    """Readings that were let go are in the sums, to nine digits of what the report has from all of them."""
+    """Readings that were let go are in the sums, to nine digits of what the report has from all of
+    them."""
     small_generations(monkeypatch)
     counters = counters_of(simulated)
     assert counters._from_s > 120.0, "no generation took over"
@@ -199,7 +203,8 @@ def test_generations_come_to_the_same(simulated, monkeypatch):
 
 
 def test_a_late_word_begins_no_other_save(simulated, monkeypatch):
-    """Of a save that was counted and let go without an end, what comes later is no save of its own."""
+    """Of a save that was counted and let go without an end, what comes later is no save of its
+    own."""
     small_generations(monkeypatch)
     lines = [endless(line) for line in lines_of(simulated)]
     late = next(
@@ -218,7 +223,8 @@ def test_a_late_word_begins_no_other_save(simulated, monkeypatch):
 
 
 def endless(line: Line) -> Line:
-    """Of the first save it is told that training goes on, and neither when it was safe nor how large it was."""
+    """Of the first save it is told that training goes on, and neither when it was safe nor how
+    large it was."""
     if line.fields.get("window") != "save-1":
         return line
     name = line.fields["name"] if line.fields["name"] in ("begin", "returned") else "note"
@@ -227,7 +233,8 @@ def endless(line: Line) -> Line:
 
 @pytest.mark.parametrize("small", [False, True], ids=["one generation", "several"])
 def test_on_the_way_no_counter_falls(simulated, monkeypatch, small):
-    """What is told first is held: an estimate at the edge of what was read may come down again, and Prometheus would count it twice."""
+    """What is told first is held: an estimate at the edge of what was read may come down again, and
+    Prometheus would count it twice."""
     if small:
         small_generations(monkeypatch)
     counters, highest, before = LiveCounters(one_of(simulated).run), Highest(), {}
@@ -286,7 +293,8 @@ def test_a_host_each(tmp_path):
 
 
 def test_unknown_is_left_out_and_nothing_is_nothing(tmp_path):
-    """Before any save, saves have cost 0. After one of which nobody says how long training stood, that is not known."""
+    """Before any save, saves have cost 0. After one of which nobody says how long training stood,
+    that is not known."""
 
     class NoGpu(Real):
         def __init__(self) -> None:

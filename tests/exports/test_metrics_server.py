@@ -1,4 +1,5 @@
-"""The HTTP side: who is answered and who is not, that nobody holds up anybody else, and a real Prometheus that scrapes a recording."""
+"""The HTTP side: who is answered and who is not, that nobody holds up anybody else, and a real
+Prometheus that scrapes a recording."""
 
 from __future__ import annotations
 
@@ -129,7 +130,8 @@ def test_answers(server, path, kind, body):
 def test_openmetrics_for_who_asks_for_it(server):
     answer = asked(
         server,
-        "GET /metrics HTTP/1.1\nHost: {host}\nAccept: application/openmetrics-text;version=1.0.0,*/*;q=0.1\n\n",
+        "GET /metrics HTTP/1.1\nHost: {host}\nAccept:"
+        " application/openmetrics-text;version=1.0.0,*/*;q=0.1\n\n",
     )
     assert "Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8" in answer
     assert answer.endswith("\n# EOF\n")
@@ -165,7 +167,10 @@ def test_openmetrics_for_who_asks_for_it(server):
         ("\x16\x03\x01\x02\n\n", 400),
         (f"GET /{'a' * 70_000} HTTP/1.1\nHost: {{host}}\n\n", 414),
         (
-            f"GET / HTTP/1.1\nHost: {{host}}\n{''.join(f'X-{n}: 1{chr(10)}' for n in range(200))}\n",
+            (
+                "GET / HTTP/1.1\nHost:"
+                f" {{host}}\n{''.join(f'X-{n}: 1{chr(10)}' for n in range(200))}\n"
+            ),
             431,
         ),
     ],
@@ -298,8 +303,10 @@ def test_a_run_that_is_gone(server, tmp_path, what):
         for file in (tmp_path / "run").iterdir():
             file.unlink()
     else:
-        (tmp_path / "run").rename(tmp_path / "was") if what == "replaced" else shutil.rmtree(
-            tmp_path / "run"
+        (
+            (tmp_path / "run").rename(tmp_path / "was")
+            if what == "replaced"
+            else shutil.rmtree(tmp_path / "run")
         )
     if what == "replaced":
         recorded(tmp_path / "run", run_id="b" * 32)
@@ -392,13 +399,14 @@ def test_a_recorder_that_is_killed(recording, monkeypatch):
 
 
 def test_a_real_prometheus_scrapes_a_recording(recording, tmp_path):
-    """Its queries see joules and saves grow while they are recorded, by as much as the made-up meters draw."""
+    """Its queries see joules and saves grow while they are recorded, by as much as the made-up
+    meters draw."""
     folder, _ = recording
     with server_of(folder) as server:
         until(lambda: "_energy_joules_total{" in get(f"{server.url}/metrics"))
         (tmp_path / "prometheus.yml").write_text(
-            "scrape_configs:\n- job_name: ckptcost\n  scrape_interval: 500ms\n  scrape_timeout: 500ms\n"
-            f"  static_configs:\n  - targets: ['127.0.0.1:{server.server_port}']\n"
+            "scrape_configs:\n- job_name: ckptcost\n  scrape_interval: 500ms\n  scrape_timeout:"
+            f" 500ms\n  static_configs:\n  - targets: ['127.0.0.1:{server.server_port}']\n"
         )
         command = [
             program("prometheus"),

@@ -92,7 +92,8 @@ def text_of(document: StatementDocument) -> str:
 def front(text: str) -> dict[str, Any]:
     """The block's only mapping, by hand: a key a line, numbers bare and texts in quotes."""
     found = re.fullmatch(
-        r"---\nco2_eq_emissions:\n((?:  [a-z_]+: .*\n)+)---\n\n## Environmental impact\n\n((?:- .*\n)+)",
+        r"---\nco2_eq_emissions:\n((?:  [a-z_]+: .*\n)+)---\n\n## Environmental impact\n\n((?:-"
+        r" .*\n)+)",
         text,
     )
     assert found is not None
@@ -101,7 +102,8 @@ def front(text: str) -> dict[str, Any]:
 
 
 def check(s: Statement, kwh: float, fields: dict[str, Any], text: str) -> None:
-    """Grams of the whole run, by hand from the meters; raises where the card says another figure."""
+    """Grams of the whole run, by hand from the meters; raises where the card says another
+    figure."""
     pue = s.boundary.pue or 1.0
     per_j = next(f.value for f in s.factors if f.id == "site.grid_location") or 0.0
     grams = kwh * 3.6e6 * pue * per_j * 1000.0
@@ -251,7 +253,10 @@ def test_what_is_not_the_whole_run_has_no_card(name: str) -> None:
     make, why = REFUSED[name]
     with pytest.raises(
         InputError,
-        match=rf"means the whole training, and this statement has only what checkpoints and failures add \(.*{why}",
+        match=(
+            r"means the whole training, and this statement has only what checkpoints and failures"
+            rf" add \(.*{why}"
+        ),
     ):
         text_of(make())
 

@@ -1,4 +1,5 @@
-"""The same over time: what a row cost is what its counter grew, here and in a real Prometheus filled with it."""
+"""The same over time: what a row cost is what its counter grew, here and in a real Prometheus
+filled with it."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ def histories(parsed: dict[Any, Any], name: str, run_id: str) -> dict[str, Histo
 
 
 def check(text: str, wanted: StatementDocument) -> None:
-    """Raises unless every counter goes from 0 at the run's start to what the component cost, by what each row says."""
+    """Raises unless every counter goes from 0 at the run's start to what the component cost, by
+    what each row says."""
     assert text.endswith("\n# EOF\n")
     parsed = samples(text)
     assert all(at is not None for values in parsed.values() for at, _ in values)

@@ -1,4 +1,5 @@
-"""OTLP metrics as JSON: OpenTelemetry's own protocol buffers read the statement from them, from the file and over HTTP."""
+"""OTLP metrics as JSON: OpenTelemetry's own protocol buffers read the statement from them, from the
+file and over HTTP."""
 
 from __future__ import annotations
 
@@ -290,8 +291,8 @@ def points(text):
                            point.start_time_unix_nano, point.time_unix_nano, point.as_double]
 """
 FROM_FILE = (
-    PARSE
-    + "print(json.dumps([point for line in open(sys.argv[1], encoding='utf-8') for point in points(line)]))"
+    PARSE + "print(json.dumps([point for line in open(sys.argv[1], encoding='utf-8') for point in"
+    " points(line)]))"
 )
 RECEIVER = (
     PARSE

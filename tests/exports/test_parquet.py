@@ -1,4 +1,5 @@
-"""The tables as Parquet: pyarrow and DuckDB read the statement from them, with units and meaning."""
+"""The tables as Parquet: pyarrow and DuckDB read the statement from them, with units and
+meaning."""
 
 from __future__ import annotations
 

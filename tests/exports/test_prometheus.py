@@ -331,7 +331,8 @@ def test_node_exporter_serves_it(sample, tmp_path):
     (tmp_path / "ckptcost.prom").write_text(text)
     answer = scraped(tmp_path)
     assert "\nnode_textfile_scrape_error 0\n" in answer
-    # its own metrics are beside ours; where a family's series differ in their labels it fills in empty ones
+    # its own metrics are beside ours; where a family's series differ in their labels it fills in
+    # empty ones
     every = samples(answer).items()
     served = {
         (name, frozenset((key, value) for key, value in labels if value)): at

@@ -1,4 +1,5 @@
-"""Every export of one and the same answer, read back and held against the JSON that the command wrote: six quantities, to nine digits."""
+"""Every export of one and the same answer, read back and held against the JSON that the command
+wrote: six quantities, to nine digits."""
 
 from __future__ import annotations
 
@@ -205,7 +206,8 @@ def reconcile(said, wanted):
     for what, value in said.items():
         other = wanted[what]
         if value is None or other is None:
-            # unknown in the sum: some lines may be known all the same, and a sum of none of them is none
+            # unknown in the sum: some lines may be known all the same, and a sum of none of them is
+            # none
             if other is not None:
                 raise Mismatch(f"{what} is missing")
         elif abs(value - other) > 1e-9 * max(abs(other), 1e-12):
@@ -255,7 +257,8 @@ ANSWERS = {
 
 @pytest.fixture(params=ANSWERS)
 def answer(request, cli, tmp_path, monkeypatch):
-    """The source of an export, the options that date it, and the totals as its own JSON has them."""
+    """The source of an export, the options that date it, and the totals as its own JSON has
+    them."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(
         "SOURCE_DATE_EPOCH", "1830000000"

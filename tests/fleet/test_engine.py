@@ -1,4 +1,5 @@
-"""One machine, threads, processes and a real cluster: the same bits, also when a worker is killed in the middle."""
+"""One machine, threads, processes and a real cluster: the same bits, also when a worker is killed
+in the middle."""
 
 from __future__ import annotations
 
@@ -275,7 +276,10 @@ def test_a_scheduler_that_is_lost_is_told(store, tmp_path):
             r"worker tcp://\S+ has 0\.0\.0; here is ckptcost ",
         ),
         (
-            "import ckptcost.fleet.kept.store as s; s.Store.read = lambda self, path: open('/not/there')",
+            (
+                "import ckptcost.fleet.kept.store as s; s.Store.read = lambda self, path:"
+                " open('/not/there')"
+            ),
             r"does not see the store: .*No such file",
         ),
     ],

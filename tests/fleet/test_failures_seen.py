@@ -1,4 +1,5 @@
-"""How runs ended, what was lost with them and until the next one, and how often a node fails: against timelines worked out by hand."""
+"""How runs ended, what was lost with them and until the next one, and how often a node fails:
+against timelines worked out by hand."""
 
 from __future__ import annotations
 
@@ -77,7 +78,8 @@ def test_how_a_run_ended(
 
 
 def _failed_once(written: Callable[[], Any]) -> Any:
-    """1000 s, of which 100 s to 110 s were a save and 600 s to 620 s another, then 300 s of nothing, then 1000 s with a load of 40 s."""
+    """1000 s, of which 100 s to 110 s were a save and 600 s to 620 s another, then 300 s of
+    nothing, then 1000 s with a load of 40 s."""
     made = written()
     _run(made, "r1", 0, 1000, exit_code=1.0, train_gpu_w=[4000.0, 4400.0])
     _run(made, "r2", 1300, 2300)
@@ -230,7 +232,8 @@ def test_a_run_is_followed_by_one_that_begins_when_it_is_over(
 
 
 def test_a_run_that_comes_and_goes_beside_another_is_no_restart(written: Callable[[], Any]) -> None:
-    """The long one fails at last, and is down until the third; the short one between has nothing after it."""
+    """The long one fails at last, and is down until the third; the short one between has nothing
+    after it."""
     made = written()
     _run(made, "long", 0, 80_000, exit_code=1.0)
     _run(made, "short", 1000, 3000, exit_code=0.0, over=True)
@@ -254,7 +257,8 @@ def _saves_of(made: Any, run: str, *stalls_s: float, at_s: float = 100.0) -> Non
 def test_a_save_of_unknown_length_is_taken_to_be_as_long_as_the_others(
     written: Callable[[], Any],
 ) -> None:
-    """10 and 30 s are known, two are not: 80 s of 1000; the failed save at the end stays as it is."""
+    """10 and 30 s are known, two are not: 80 s of 1000; the failed save at the end stays as it
+    is."""
     made = written()
     _run(made, "r1", 0, 1000)
     _saves_of(made, "r1", 10.0, nan, 30.0, nan)
@@ -315,7 +319,8 @@ def test_goodput_is_of_what_is_known_if_that_is_half(
 def test_a_run_without_gpus_weighs_as_many_as_the_others_nodes_have(
     written: Callable[[], Any],
 ) -> None:
-    """8 GPUs a node at 90 %, 1 GPU at 50 %, and a node that says nothing, at 100 %: as (16 + 1) / 3 GPUs a node, whichever job it is."""
+    """8 GPUs a node at 90 %, 1 GPU at 50 %, and a node that says nothing, at 100 %: as (16 + 1) / 3
+    GPUs a node, whichever job it is."""
     made = written()
     for job, hosts, gpus, stall_s in (
         ("big", 2, 8.0, 100.0),
@@ -370,7 +375,8 @@ _TIMES = st.integers(0, 400)
     )
 )
 def test_each_runs_part_adds_up_to_the_jobs(rows: list[tuple[int, int, bool, int, int]]) -> None:
-    """Overlapping or not, the parts are none of them negative and come to what the core says of all runs at once."""
+    """Overlapping or not, the parts are none of them negative and come to what the core says of all
+    runs at once."""
     spans = sorted(
         (
             RunSpan(float(at), float(at + length), failed, float(kept), float(stall), 0.0)
@@ -399,7 +405,8 @@ def test_each_runs_part_adds_up_to_the_jobs(rows: list[tuple[int, int, bool, int
 def test_lines_are_what_the_core_says_of_the_job(
     written: Callable[[], Any], rows: list[tuple[int, int, bool]]
 ) -> None:
-    """Runs one after another without saves: what failed is lost altogether, what lies after a failure is a restart."""
+    """Runs one after another without saves: what failed is lost altogether, what lies after a
+    failure is a restart."""
     made, at = written(), 0
     ends: list[tuple[int, int, bool]] = []
     for place, (length, gap, failed) in enumerate(rows):

@@ -1,4 +1,5 @@
-"""Sums of a fleet against sums by hand and by brute force; any grouping comes to the same whole; prices as a statement of one run has."""
+"""Sums of a fleet against sums by hand and by brute force; any grouping comes to the same whole;
+prices as a statement of one run has."""
 
 from __future__ import annotations
 
@@ -226,14 +227,16 @@ def test_a_place_prices_each_line_as_a_statement_of_one_run_does(
             if name in ("storage_write", "host_wait") and quantity == "embodied_kgco2e":
                 wanted = [0.0, 0.0, 0.0]
             if name == "storage_write" and quantity == "cost_usd" and electricity_in_price:
-                # a statement's range of dollars has the nodes' tariff, which is none here; the storage's electricity is paid
+                # a statement's range of dollars has the nodes' tariff, which is none here; the
+                # storage's electricity is paid
                 mine, wanted = (mine.value,), wanted[:1]
             assert mine == pytest.approx(wanted, rel=1e-6), (name, quantity)
     assert fleet_of(made.part(), "job", s).pue == 1.25
 
 
 def test_dollars_need_joules_where_electricity_is_paid_apart(written: Callable[[], Any]) -> None:
-    """As a statement has it: a wait whose joules nobody knows has no price, unless GPU time holds the electricity."""
+    """As a statement has it: a wait whose joules nobody knows has no price, unless GPU time holds
+    the electricity."""
     made = written().head().node(windows=2).window(gpu=nan).window(at_s=50, gpu=1e6)
     apart, together = (
         _line(fleet_of(made.part(), "job", _site(paid)).whole, "gpu_wait").cost_usd
@@ -248,7 +251,8 @@ def test_dollars_need_joules_where_electricity_is_paid_apart(written: Callable[[
 def test_between_two_runs_the_rent_is_known_and_electricity_beside_it_is_not(
     written: Callable[[], Any],
 ) -> None:
-    """A crash after 1000 s and 500 s until the next run, on 8 GPUs: 4000 GPU-seconds of rent, and no less where joules are paid too."""
+    """A crash after 1000 s and 500 s until the next run, on 8 GPUs: 4000 GPU-seconds of rent, and
+    no less where joules are paid too."""
     made = (
         written()
         .head(run="r1", until_ns=written().instant(1000), exit_code=1.0)
@@ -298,7 +302,8 @@ def test_less_than_half_of_a_line_is_no_sum(
 
 
 def test_saves_without_a_drain_have_no_training_to_slow(written: Callable[[], Any]) -> None:
-    """A thousand of them say nothing of the one that drains, and nobody knows how much longer training took beside that one."""
+    """A thousand of them say nothing of the one that drains, and nobody knows how much longer
+    training took beside that one."""
     made = written().head().node(windows=99)
     for at in range(99):
         made.window(at_s=20 * at)
@@ -528,7 +533,8 @@ def _adds_up(fleet: Fleet) -> None:
                 wanted = getattr(getattr(line, quantity), end)
                 summed = fsum(value for value in mine_too if not isnan(value))
                 assert summed == pytest.approx(0.0 if isnan(wanted) else wanted, rel=1e-9, abs=near)
-            # a group that lacks what is needed has no sum, and then the groups' sums are not the whole's
+            # a group that lacks what is needed has no sum, and then the groups' sums are not the
+            # whole's
             if not any(isnan(mine(group)) for group in fleet.groups) and not isnan(mine(whole)):
                 assert _known_sum(fleet.groups, mine) == pytest.approx(
                     mine(whole), rel=1e-9, abs=near

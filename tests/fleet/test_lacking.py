@@ -1,4 +1,5 @@
-"""Nodes that are missing or silent: by name, with the windows that they lack, and what that is taken to come to."""
+"""Nodes that are missing or silent: by name, with the windows that they lack, and what that is
+taken to come to."""
 
 from __future__ import annotations
 
@@ -155,7 +156,8 @@ def test_names_of_another_kind_than_the_hosts_make_nobody_missing(
 def test_the_share_of_missing_nodes_is_the_mean_of_the_others_with_students_interval(
     written: Callable[[], Any],
 ) -> None:
-    """Four nodes with three windows each, one of them silent on one, one more missing: 3 + 1 windows at the mean of four."""
+    """Four nodes with three windows each, one of them silent on one, one more missing: 3 + 1
+    windows at the mean of four."""
     made = written()
     own, joules = [60.0, 66.0, 72.0, 52.0], [3e3, 6e3, 9e3, 8e3]
     for at, (gpu_s, j) in enumerate(zip(own, joules, strict=True)):
@@ -226,7 +228,8 @@ def test_missing_by_day_adds_up_to_missing_in_all(written: Callable[[], Any]) ->
 def test_bytes_of_missing_nodes_are_estimated_and_rates_are_of_the_whole_job(
     written: Callable[[], Any],
 ) -> None:
-    """Three of four nodes, two saves of 6 GB in 10 s each, and a load that is nobody's bytes of a save."""
+    """Three of four nodes, two saves of 6 GB in 10 s each, and a load that is nobody's bytes of a
+    save."""
     made = written()
     for host, gigabytes in (("n1", 1.0), ("n2", 2.0), ("n3", 3.0)):
         made.head(host=host, nodes=4, node_names="n[1-4]").node(

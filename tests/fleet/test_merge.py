@@ -45,7 +45,8 @@ def node_days(
     moved: dict[int, int] | None = None,
     **head: Any,
 ) -> list[NodeDay]:
-    """Files by the node's own clock. `moved`: rows, by place, that lie in a file so many days later."""
+    """Files by the node's own clock. `moved`: rows, by place, that lie in a file so many days
+    later."""
     files: dict[tuple[str, str, str], list[dict[str, Any]]] = defaultdict(list)
     for place, row in enumerate(rows):
         own = row.at + offsets.get(row.host, 0)
@@ -82,7 +83,8 @@ def merged(store, order=lambda entries: entries) -> Part:
 
 
 def made_up(seed: int, jitter: bool = True, nodes: int = 5) -> tuple[list[Row], dict[str, int]]:
-    """Two runs on the same nodes over three days, with everything unknown now and then, near midnight more than elsewhere."""
+    """Two runs on the same nodes over three days, with everything unknown now and then, near
+    midnight more than elsewhere."""
     rng = np.random.default_rng(seed)
     hosts = [f"n{k}" for k in range(nodes)]
     offsets = {host: int(rng.integers(-200 * S, 200 * S)) for host in hosts}
@@ -192,9 +194,11 @@ class Oracle:
             "failed": any(row["failed"] for row in rows),
             "begin_ns": begin,
             "stall_s": last,
-            "drain_s": NAN
-            if not stalled or any(math.isnan(row["drain_s"]) for row in rows)
-            else max(row["done"] + row["drain_s"] for row in rows) - last,
+            "drain_s": (
+                NAN
+                if not stalled or any(math.isnan(row["drain_s"]) for row in rows)
+                else max(row["done"] + row["drain_s"] for row in rows) - last
+            ),
             "bytes": sum(row["bytes"] for row in rows),
             "files": sum(row["files"] for row in rows),
             "nodes": len(rows),
@@ -235,7 +239,8 @@ class Oracle:
 
     @staticmethod
     def blame(row: dict[str, Any], rows: list[dict[str, Any]], rate: str) -> float:
-        """Between two returns, what those that are done take is on those that are not, in equal parts."""
+        """Between two returns, what those that are done take is on those that are not, in equal
+        parts."""
         instants = sorted({each["done"] for each in rows})
         total = 0.0
         for since, until in itertools.pairwise(instants):
@@ -386,7 +391,8 @@ STEPS = {f"step {k}": NOON + k * 600 * S for k in range(5)}
 
 
 def test_a_node_that_is_alone_on_a_day_keeps_the_offset_of_the_day_beside(tmp_path):
-    """Its clock is 250 s ahead: the save of 23:59 is in its file of the next day, where no other node is."""
+    """Its clock is 250 s ahead: the save of 23:59 is in its file of the next day, where no other
+    node is."""
     midnight = day_of(DAYS[1])[0]
     rows = plain_rows({**STEPS, "late": midnight - 60 * S})
     part = merged(stored(tmp_path, node_days(rows, {"C": 250 * S})))
@@ -463,7 +469,8 @@ def test_numbers_that_can_be_followed_by_hand(tmp_path):
 
 
 def test_a_high_end_that_is_not_known_is_not_that_of_the_rest(tmp_path):
-    """A host that is metered without ends leaves the sum without: leaving it out would make the high end lower than the value."""
+    """A host that is metered without ends leaves the sum without: leaving it out would make the
+    high end lower than the value."""
     said = {"label": "s", "gpu_j": 100.0, "gpu_low_j": 90.0, "gpu_high_j": 110.0, "host_j": 100.0}
     rows = [
         Row("run", host, NOON, {**said, "stall_s": stall_s})
@@ -587,7 +594,8 @@ def test_a_run_that_ends_another_begins_are_apart(tmp_path):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_label_that_comes_again_is_told_apart_by_time_though_nodes_lack_some(seed: int) -> None:
-    """Saves of a few labels, about 20 s between two of a label, begun within a second of each other; every node lacks a fifth of them."""
+    """Saves of a few labels, about 20 s between two of a label, begun within a second of each
+    other; every node lacks a fifth of them."""
     rng = np.random.default_rng(seed)
     saves = [(key, load, turn) for key in range(3) for load in (False, True) for turn in range(8)]
     at_ns = {save: (save[2] * 20 + int(rng.integers(0, 5))) * S for save in saves}

@@ -1,4 +1,5 @@
-"""A node's day as a file: every bit comes back, others can read it, and a file that is not as it was written is never believed."""
+"""A node's day as a file: every bit comes back, others can read it, and a file that is not as it
+was written is never believed."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ NUMBERS = [name for name, column in COLUMNS.items() if column.dtype != "str"]
 
 
 def realistic(count=700, seed=0):
-    """Storage is not known, as on most nodes; bytes and files are the same in every save but not in loads."""
+    """Storage is not known, as on most nodes; bytes and files are the same in every save but not in
+    loads."""
     draws = np.random.default_rng(seed)
     rows = empty_rows(count)
     rows["label"][:] = [f"step {1000 * number}" for number in range(count)]
@@ -205,7 +207,8 @@ def test_pyarrow_reads_the_same():
 
 
 def test_every_number_is_read_from_its_place(monkeypatch):
-    """Ten million rows are read in the time that is due because no number column goes through pyarrow; a text does."""
+    """Ten million rows are read in the time that is due because no number column goes through
+    pyarrow; a text does."""
     data = encode(NodeDay(HEAD, realistic()))
     known = json.loads(text_of(data))
     assert list(known["places"]) == NUMBERS
@@ -263,7 +266,8 @@ def test_texts_that_are_none():
 
 
 def test_a_flip_of_any_byte_is_found(small):
-    """One bit and all bits of every byte: pages, text, footer, seal and both marks. Never believed, nor any other exception."""
+    """One bit and all bits of every byte: pages, text, footer, seal and both marks. Never believed,
+    nor any other exception."""
     for at in range(len(small)):
         for mask in (1 << (at % 8), 0xFF):
             data = bytearray(small)
@@ -313,7 +317,10 @@ def test_written_anew_by_another_program(small):
 def test_versions(small):
     with pytest.raises(
         BadNodeFile,
-        match=r"n\.parquet: format ckptcost\.node '2\.0', this program reads 1\.x\. use a newer ckptcost",
+        match=(
+            r"n\.parquet: format ckptcost\.node '2\.0', this program reads 1\.x\. use a newer"
+            r" ckptcost"
+        ),
     ) as caught:
         decode(retold(small, '"version": "1.0"', '"version": "2.0"'), where="n.parquet")
     assert caught.value.code == "FUTURE"

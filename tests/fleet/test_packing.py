@@ -1,4 +1,5 @@
-"""From recordings to rows: sums that are the statement's, days that add up to the run, and packing again that changes nothing."""
+"""From recordings to rows: sums that are the statement's, days that add up to the run, and packing
+again that changes nothing."""
 
 from __future__ import annotations
 
@@ -168,7 +169,8 @@ def test_processors_alone_are_the_least_that_the_host_took(tmp_path):
         meters=steady(node=False, packages=2),
     )
     rows = day_of(folder).rows
-    # a load is one line of a statement, which has no joules without the node's: the fleet says no other
+    # a load is one line of a statement, which has no joules without the node's: the fleet says no
+    # other
     assert rows["host_j"] == pytest.approx([2000.0, math.nan], rel=1e-6, nan_ok=True)
     assert rows["host_high_j"][0] == math.inf
     assert rows["gpu_j"] == pytest.approx([6000.0, 6000.0], rel=1e-6)
@@ -431,7 +433,7 @@ def test_what_lies_in_the_store(tmp_path, midnight):
         3,
         True,
     )
-    (_, same) = days_of(reviewed(midnight), Said("17", head.labels, 4, "n[1-4]", True, head.source))
+    _, same = days_of(reviewed(midnight), Said("17", head.labels, 4, "n[1-4]", True, head.source))
     assert replace(head, meter="") == replace(same.head, meter="")
     for name in COLUMNS:
         np.testing.assert_array_equal(last.rows[name], same.rows[name])
@@ -488,7 +490,7 @@ def test_a_day_whose_first_hours_are_gone_does_not_replace_the_whole(tmp_path):
 def test_what_is_asked_for_comes_before_what_the_launcher_said(tmp_path, midnight):
     store = store_at(tmp_path)
     pack(store, midnight, job="mine", labels={"team": "vision", "cluster": "", "tier": "scratch"})
-    (head, _) = (decode(data).head for data in read_all(store).values())
+    head, _ = (decode(data).head for data in read_all(store).values())
     assert head.job == "mine"
     assert dict(head.labels) == {"team": "vision", "model": "llama-405b", "tier": "scratch"}
     assert outcomes(pack(store, midnight, job="mine", labels={"team": "nlp"})) == [WRITTEN, WRITTEN]
@@ -513,7 +515,8 @@ def test_what_was_said_by_hand_stays_when_the_run_has_grown(tmp_path):
 
 
 def test_another_job_takes_nothing_away_that_holds_more(tmp_path):
-    """A copy of the run that was made while it went on, packed under another name, must not cost the whole one."""
+    """A copy of the run that was made while it went on, packed under another name, must not cost
+    the whole one."""
     whole = packable(tmp_path / "whole", save("a", 20, 22), save("b", 100, 102))
     part = packable(tmp_path / "part", save("a", 20, 22), seconds=60.0)
     store = store_at(tmp_path)

@@ -1,4 +1,5 @@
-"""A job that starts `ckptcost run` twice: two runs of one job; and one run, where somebody fixed its id. Nothing of either is lost."""
+"""A job that starts `ckptcost run` twice: two runs of one job; and one run, where somebody fixed
+its id. Nothing of either is lost."""
 
 from __future__ import annotations
 
@@ -71,7 +72,7 @@ def packed(runs: Path, store: Path, *what: str) -> list[tuple[str, str, list[str
 def test_two_runs_of_one_job(tmp_path: Path) -> None:
     recorded(tmp_path / "runs", "(1, 2)", 3)
     recorded(tmp_path / "runs", "(2, 3)", 0)
-    (first, second) = packed(tmp_path / "runs", tmp_path / "store")
+    first, second = packed(tmp_path / "runs", tmp_path / "store")
     assert first[0] == second[0] == "17"
     assert first[1] != second[1]
     assert sorted([first[2], second[2]]) == [["step 1", "step 2"], ["step 2", "step 3"]]

@@ -1,4 +1,5 @@
-"""Packers that are killed, that meet each other, a full disk, and runs and stores that are not as they should be."""
+"""Packers that are killed, that meet each other, a full disk, and runs and stores that are not as
+they should be."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The Kubernetes and systemd recipes: their shape, and what can be run of them where there is no cluster and systemd runs nothing."""
+"""The Kubernetes and systemd recipes: their shape, and what can be run of them where there is no
+cluster and systemd runs nothing."""
 
 from __future__ import annotations
 
@@ -226,7 +227,8 @@ def test_the_units_command_records_a_folder_and_ends_in_order(tmp_path, programs
 def test_packing_is_done_as_the_owner_of_the_runs(tmp_path, programs):
     shutil.copytree(SHIPPED, tmp_path / "fleet")
     (programs / "told").write_text(
-        '#!/bin/sh\necho "$(id -u):$(id -G):$(grep NoNewPrivs /proc/self/status | tr -dc 0-9)" >"$TOLD"\nexit 3\n'
+        '#!/bin/sh\necho "$(id -u):$(id -G):$(grep NoNewPrivs /proc/self/status | tr -dc 0-9)"'
+        ' >"$TOLD"\nexit 3\n'
     )
     (programs / "told").chmod(0o755)
     runs, told = tmp_path / "runs/7", tmp_path / "told"

@@ -1,4 +1,5 @@
-"""What would have been saved: against the model's own closed forms, a search over intervals, and a job that was walked step by step."""
+"""What would have been saved: against the model's own closed forms, a search over intervals, and a
+job that was walked step by step."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ def _site(copy_bytes_per_s: float = inf, paid_apart: bool = False) -> Scenario:
 def _job(
     made: Any, job: str = "a", runs: int = 4, saves: int = 20, fails: bool = True, **of_window: Any
 ) -> Any:
-    """Each run loads, then works and saves so often, and fails right after a save; the next one comes when it is down no more."""
+    """Each run loads, then works and saves so often, and fails right after a save; the next one
+    comes when it is down no more."""
     at = 0.0
     for place in range(runs):
         run, began = f"r{place}", at
@@ -130,7 +132,8 @@ def test_watts_are_of_all_nodes_whether_they_are_there_or_not(
 
 
 def test_watts_of_waiting_and_of_a_node_that_nobody_metered(written: Callable[[], Any]) -> None:
-    """Of two nodes one is metered: it drew 800 W of GPUs and 300 W beside, and 110 W in the mean while it waited; both do, it is taken."""
+    """Of two nodes one is metered: it drew 800 W of GPUs and 300 W beside, and 110 W in the mean
+    while it waited; both do, it is taken."""
     of_one = {
         "gpu": 800.0 * STALL_S,
         "host": 300.0 * STALL_S,
@@ -177,7 +180,8 @@ def test_no_interval_does_better_than_the_best(written: Callable[[], Any]) -> No
 def test_a_job_that_has_the_best_interval_has_nothing_to_win_from_it(
     written: Callable[[], Any],
 ) -> None:
-    """And the low end of the range is nothing where the rates of failures that are possible have it as their best."""
+    """And the low end of the range is nothing where the rates of failures that are possible have it
+    as their best."""
     made = written()
     rate_of = 4 / (4 * 21 * (WORK_S + STALL_S))
     stall_s = WORK_S**2 * rate_of / 2  # Young's rule the other way round
@@ -263,7 +267,8 @@ def test_without_failures_values_are_the_least(written: Callable[[], Any]) -> No
     assert best.gpu_s.high == pytest.approx(STALL_S / WORK_S * job.usual.useful_gpu_s, rel=1e-3)
     assert 0.0 <= best.gpu_s.value == best.gpu_s.low < best.gpu_s.high
     recovery = Recovery(0.0, 0.0, 0.0, LOAD_S, 0.0)
-    # the best one is not known, only that it is no shorter than for as many failures as there can have been
+    # the best one is not known, only that it is no shorter than for as many failures as there can
+    # have been
     assert isnan(best.interval_s.value)
     assert best.interval_s.low == pytest.approx(
         best_interval_s(STALL_S, recovery, 1.0 / job.mtbf_s.low)

@@ -1,4 +1,5 @@
-"""The Slurm recipe as it is shipped, on a real Slurm of one node that this test starts and ends; skipped where there is none."""
+"""The Slurm recipe as it is shipped, on a real Slurm of one node that this test starts and ends;
+skipped where there is none."""
 
 from __future__ import annotations
 
@@ -290,7 +291,8 @@ def test_a_job_is_recorded_once_a_node_and_is_in_the_store_when_its_epilog_is_ov
 def test_nothing_of_ours_fails_a_job_or_drains_its_node(cluster):
     script = cluster.base / "plain.sbatch"
     script.write_text(
-        f"#!/bin/sh\n#SBATCH --output={cluster.base}/plain-%j.log\nckptcost run --meters block --settle '0 s' -- sh -c 'exit 7'\n"
+        f"#!/bin/sh\n#SBATCH --output={cluster.base}/plain-%j.log\nckptcost run --meters block"
+        " --settle '0 s' -- sh -c 'exit 7'\n"
     )
     cluster.settings(PROGRAM="/nowhere/ckptcost")
     job = cluster.batch(str(script))
@@ -337,7 +339,8 @@ def test_what_was_packed_long_ago_goes_and_nothing_else(tmp_path):
         check=False,
     )
     assert done.returncode == 0
-    # 1 is in the store for long; 2 was packed lately; 3 was written to since, and could not be packed again; the last is no job's
+    # 1 is in the store for long; 2 was packed lately; 3 was written to since, and could not be
+    # packed again; the last is no job's
     assert sorted(each.name for each in (tmp_path / "runs").iterdir()) == [
         ".packed",
         "2",

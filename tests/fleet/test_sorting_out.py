@@ -1,4 +1,5 @@
-"""Every way in which a file does not count, made for real; the rest is as if the file were not there."""
+"""Every way in which a file does not count, made for real; the rest is as if the file were not
+there."""
 
 from __future__ import annotations
 
@@ -214,7 +215,7 @@ def test_a_clock_is_corrected_up_to_five_minutes(tmp_path, offset_s, counts):
 
 def test_of_two_clocks_the_one_behind_is_taken_and_it_is_said_that_nobody_knows(tmp_path):
     part = merged(stored(tmp_path / "bad", [node("a", offset_s=400.0), node("b")]))
-    (((code, text)),) = named(part).values()
+    ((code, text),) = named(part).values()
     assert code == "SKEWED"
     assert "nobody can tell" in text
     assert part.heads.host.tolist() == ["b"]

@@ -1,4 +1,5 @@
-"""A store: names that lead nowhere else, files that are whole or not there, and a listing that knows its own."""
+"""A store: names that lead nowhere else, files that are whole or not there, and a listing that
+knows its own."""
 
 from __future__ import annotations
 
@@ -440,7 +441,10 @@ def test_a_really_full_disk(tmp_path):
         for target in (path, store.path_of(head(host="n2"))):
             with pytest.raises(
                 OutputError,
-                match=r"fleet/job=llama/day=2026-11-20/n.*\.parquet: could not be written \(No space left on device\)",
+                match=(
+                    r"fleet/job=llama/day=2026-11-20/n.*\.parquet: could not be written \(No space"
+                    r" left on device\)"
+                ),
             ):
                 store.put(target, b"y" * 200_000)
         assert everything(disk) == before
@@ -601,7 +605,8 @@ def test_swept_where_locks_cannot_be_asked(store, monkeypatch):
 
 
 def test_swept_before_it_was_locked(store, monkeypatch):
-    """Between making the file and locking it, another's sweep takes it for left behind: then it is written once more."""
+    """Between making the file and locking it, another's sweep takes it for left behind: then it is
+    written once more."""
     real = fcntl.flock
     swept = []
 

@@ -37,7 +37,8 @@ def missing_of(made: Any, *settings: str) -> Line:
 def test_storage_of_missing_nodes_is_of_their_saves_only(
     written: Callable[[], Any], windows: int, saves: int, joules: float
 ) -> None:
-    """Per window: what storage takes in a save, times the share of windows that are saves; a load stores nothing."""
+    """Per window: what storage takes in a save, times the share of windows that are saves; a load
+    stores nothing."""
     made = written()
     for host in ("n1", "n2"):
         made.head(host=host, nodes=3)
@@ -145,7 +146,8 @@ def test_a_job_of_which_no_running_time_is_known_has_no_savings(
 def test_beside_training_a_save_is_safe_after_what_it_took_before_and_its_drain(
     written: Callable[[], Any],
 ) -> None:
-    """As much as 2 s of copying hold training up, and then the 20 s of the save and the 5 s of its drain pass."""
+    """As much as 2 s of copying hold training up, and then the 20 s of the save and the 5 s of its
+    drain pass."""
     made = written().head(exit_code=1.0, gpus=1.0).node()
     for at in range(5):
         made.window(at_s=700 * at, stall_s=20.0, drain_s=5.0, bytes=2e9)

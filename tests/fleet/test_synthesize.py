@@ -1,4 +1,5 @@
-"""The synthetic fleet: its files against its truth, by sums in plain Python over what is really written."""
+"""The synthetic fleet: its files against its truth, by sums in plain Python over what is really
+written."""
 
 from __future__ import annotations
 
@@ -86,7 +87,8 @@ def aside_of(truth: Truth) -> frozenset[str]:
 def brute(
     folder: Path, truth: Truth
 ) -> tuple[dict[tuple[str, bool], Amounts], dict[tuple[str, str], float]]:
-    """By job and direction; blames by job and host. Row by row, on the clock that the truth says each file was written by."""
+    """By job and direction; blames by job and host. Row by row, on the clock that the truth says
+    each file was written by."""
     windows: dict[tuple[str, str, bool, str], list[tuple[str, dict[str, float]]]] = defaultdict(
         list
     )
@@ -397,7 +399,10 @@ def test_a_seed_gives_the_same_bytes_and_another_gives_others(tmp_path: Path) ->
 
 
 def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
-    program = "import sys; from ckptcost.fleet.made_up.synthesize import synthesize; synthesize(3, 2, sys.argv[1], saves_per_day=20)"
+    program = (
+        "import sys; from ckptcost.fleet.made_up.synthesize import synthesize; synthesize(3, 2,"
+        " sys.argv[1], saves_per_day=20)"
+    )
     subprocess.run(
         [sys.executable, "-c", program, str(tmp_path / "there")],
         check=True,
@@ -571,7 +576,8 @@ def test_failures_come_at_the_rate_that_is_stated() -> None:
                     gaps.append(days)
     expected = rate * exposure_days
     assert abs(failures - expected) < 4 * math.sqrt(expected)
-    # gaps of an exponential law scatter as much as they last; cut at the end of the time they are a little shorter
+    # gaps of an exponential law scatter as much as they last; cut at the end of the time they are a
+    # little shorter
     assert 0.8 < np.std(gaps) / np.mean(gaps) < 1.1
 
 

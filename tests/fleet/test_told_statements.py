@@ -1,4 +1,5 @@
-"""Each job of a fleet as a statement: sums are sums, days are days, figures are the planned ones, and every export takes it."""
+"""Each job of a fleet as a statement: sums are sums, days are days, figures are the planned ones,
+and every export takes it."""
 
 from __future__ import annotations
 
@@ -74,7 +75,8 @@ def component(bill: Statement, name: str) -> Any:
 
 
 def two_days(written: Callable[[], Any]) -> Any:
-    """One node, from 12:00 to 12:00 the next day; two saves on the first day and one on the next, by which the first costs 3 kWh."""
+    """One node, from 12:00 to 12:00 the next day; two saves on the first day and one on the next,
+    by which the first costs 3 kWh."""
     made = written()
     began_ns, ended_ns = made.instant(43_200), made.instant(43_200, NEXT)
     for day in (DAY, NEXT):

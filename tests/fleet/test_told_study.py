@@ -1,4 +1,5 @@
-"""A fleet as a study: its sentences, warnings, gates and what is asked of it, by hand and on a made-up store with known truth."""
+"""A fleet as a study: its sentences, warnings, gates and what is asked of it, by hand and on a
+made-up store with known truth."""
 
 from __future__ import annotations
 
@@ -181,8 +182,10 @@ def test_who_was_waited_for_in_a_sentence(written: Callable[[], Any]) -> None:
         ("n5", 0.0),
     ):
         made.head(host=host).node(host=host, blamed_gpu_s=blamed, wait_gpu_s=1440.0)
-    assert said(told(made), "2 GPU-hours of that") == (
-        "2 GPU-hours of that are nodes that were done and waited, most for n1 (50 %), n2 (25 %), n3 (15 %)."
+    assert (
+        said(told(made), "2 GPU-hours of that")
+        == "2 GPU-hours of that are nodes that were done and waited, most for n1 (50 %), n2 (25 %),"
+        " n3 (15 %)."
     )
     assert not [
         text for text in told(written().head().node().window()).findings if "waited" in text
@@ -197,12 +200,16 @@ def test_what_is_missing_in_a_sentence(written: Callable[[], Any]) -> None:
         )
     made.window(nodes=2).window(at_s=60, nodes=2)
     # seven nodes lack two windows each, at one GPU-hour and 0.5 kWh; equal nodes have no spread
-    assert said(told(made), "Missing") == (
-        "Missing: n3, n4, n5 and 2 more; 2 whose names nobody says: estimated at 14 GPU-hours and 7 kWh (7 to 7), on a line of its own."
+    assert (
+        said(told(made), "Missing")
+        == "Missing: n3, n4, n5 and 2 more; 2 whose names nobody says: estimated at 14 GPU-hours"
+        " and 7 kWh (7 to 7), on a line of its own."
     )
     one = written().head(nodes=2).node(own_gpu_s=3600.0, gpu_j=3.6e6).window()
-    assert said(told(one), "Missing") == (
-        "Missing: 1 whose names nobody says: estimated at 1 GPU-hours and 1 kWh (0 to more), on a line of its own."
+    assert (
+        said(told(one), "Missing")
+        == "Missing: 1 whose names nobody says: estimated at 1 GPU-hours and 1 kWh (0 to more), on"
+        " a line of its own."
     )
     dark = {f"{line}_j": nan for line in (*LINES, "wait")} | {
         f"{line}_windows": 0 for line in LINES
@@ -213,8 +220,9 @@ def test_what_is_missing_in_a_sentence(written: Callable[[], Any]) -> None:
         .node(own_gpu_s=3600.0, **dark)
         .window(gpu=nan, host=nan, slow=nan, storage=nan, wait=nan)
     )
-    assert said(told(unmetered), "Missing") == (
-        "Missing: 1 whose names nobody says: estimated at 1 GPU-hours, on a line of its own."
+    assert (
+        said(told(unmetered), "Missing")
+        == "Missing: 1 whose names nobody says: estimated at 1 GPU-hours, on a line of its own."
     )
     assert not [
         text

@@ -1,4 +1,5 @@
-"""How a fleet says what its sums lack: at least, of which lines, of how many saves; and the jobs that lost most."""
+"""How a fleet says what its sums lack: at least, of which lines, of how many saves; and the jobs
+that lost most."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def row(table: Table, **wanted: object) -> dict[str, Any]:
 
 
 def crash(written: Callable[[], Any]) -> Any:
-    """An hour on 8 GPUs, a save of 1 kWh and 2 GPU-hours at its end, a crash, half an hour of nothing, and an hour."""
+    """An hour on 8 GPUs, a save of 1 kWh and 2 GPU-hours at its end, a crash, half an hour of
+    nothing, and an hour."""
     made = written().head(run="r1", exit_code=1.0, train_gpu_w=0.0, train_host_w=0.0).node(run="r1")
     made.window(run="r1", at_s=3590, own_gpu_s=7200.0, gpu=3.6e6)
     return made.head(run="r2", began_ns=made.instant(5400), until_ns=made.instant(9000)).node(
@@ -65,15 +67,19 @@ def crash(written: Callable[[], Any]) -> Any:
 
 
 def test_a_sum_that_lacks_a_line_is_the_least(written: Callable[[], Any]) -> None:
-    """GPU time of the pause is known, its joules are not; so dollars are the least where joules are paid apart."""
+    """GPU time of the pause is known, its joules are not; so dollars are the least where joules are
+    paid apart."""
     assert (
         took(told(crash(written))) == "Checkpoints and failures took 6 GPU-hours, at least 1 kWh."
     )
-    assert took(told(crash(written), here())) == (
-        "Checkpoints and failures took 6 GPU-hours, at least 1 kWh, at least 7 USD, at least 1 kgCO2e."
+    assert (
+        took(told(crash(written), here()))
+        == "Checkpoints and failures took 6 GPU-hours, at least 1 kWh, at least 7 USD, at least 1"
+        " kgCO2e."
     )
-    assert took(told(crash(written), here("cluster.price_includes_electricity=true"))) == (
-        "Checkpoints and failures took 6 GPU-hours, 6 USD, at least 1 kWh, at least 1 kgCO2e."
+    assert (
+        took(told(crash(written), here("cluster.price_includes_electricity=true")))
+        == "Checkpoints and failures took 6 GPU-hours, 6 USD, at least 1 kWh, at least 1 kgCO2e."
     )
 
 
@@ -188,8 +194,10 @@ def test_saves_of_which_something_is_unknown_are_counted(written: Callable[[], A
     assert (
         warned["UNKNOWN_BYTES"] == "Bytes not known of 1 of 3 checkpoints: they are not in the sum."
     )
-    assert warned["UNKNOWN_STALLS"] == (
-        "Nobody says how long 1 of 3 checkpoints held training up. Goodput takes them to have been as long as the others of their run."
+    assert (
+        warned["UNKNOWN_STALLS"]
+        == "Nobody says how long 1 of 3 checkpoints held training up. Goodput takes them to have"
+        " been as long as the others of their run."
     )
     none = dict(told(written().head().node().window(stall_s=nan)).warnings)
     assert none["UNKNOWN_STALLS"] == "Nobody says how long 1 of 1 checkpoint held training up."

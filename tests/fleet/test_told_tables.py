@@ -48,7 +48,8 @@ def here() -> Resolved:
 
 
 def jobs_of_two(written: Callable[[], Any]) -> Any:
-    """Job a on two nodes: a load, two saves and one that failed, and it ends as it should. Job b on one node: a save, a crash, a save."""
+    """Job a on two nodes: a load, two saves and one that failed, and it ends as it should. Job b on
+    one node: a save, a crash, a save."""
     made = written()
     at = made.instant
     for host in ("n1", "n2"):
@@ -362,7 +363,8 @@ def test_lines_add_up_to_the_total_and_say_what_is_known(written: Callable[[], A
         ("total", ""),
     ]
     row = row_of(table, id="gpu_wait")
-    # of saves times nodes, 2 * 2 + 2 are known, and the failed save's two are not; job b's node has nobody to wait for
+    # of saves times nodes, 2 * 2 + 2 are known, and the failed save's two are not; job b's node has
+    # nobody to wait for
     near(
         row,
         line="GPUs waiting for saves",
@@ -416,7 +418,8 @@ def test_runs_and_failures_by_hand(written: Callable[[], Any]) -> None:
         useful=3566.0,
         state="over",
     )
-    # the failed run's last save began at 700: what came after is lost, but for that save's own stall
+    # the failed run's last save began at 700: what came after is lost, but for that save's own
+    # stall
     near(
         table.rows[1],
         runs=2.0,
@@ -825,8 +828,10 @@ def test_the_sentence_names_the_job_that_would_win_most() -> None:
         saved(job="e", options=()),
     )
     whole = (AllSavings("BEST_INTERVAL", 2, exact(792e2), UNKNOWN, UNKNOWN),)
-    assert savings_tables.sentence(Savings(jobs, whole)) == (
-        "The best interval would have saved 22 GPU-hours, most of it in c: every 1,800 s instead of 600 s."
+    assert (
+        savings_tables.sentence(Savings(jobs, whole))
+        == "The best interval would have saved 22 GPU-hours, most of it in c: every 1,800 s instead"
+        " of 600 s."
     )
     for none in (
         whole[0]._replace(gpu_s=exact(0.0)),

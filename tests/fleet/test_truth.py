@@ -1,6 +1,8 @@
-"""A made-up fleet of 2,048 nodes and 7 days against its known truth: one process, Dask's threads, and a real cluster that loses a worker.
+"""A made-up fleet of 2,048 nodes and 7 days against its known truth: one process, Dask's threads,
+and a real cluster that loses a worker.
 
-Its files are made once, in about half a minute. Sums must agree to one in a million; between schedulers every bit must.
+Its files are made once, in about half a minute. Sums must agree to one in a million; between
+schedulers every bit must.
 """
 
 from __future__ import annotations
@@ -149,7 +151,8 @@ def test_every_grouping_is_true(made: Made, by: str) -> None:
 
 
 def test_days_are_true_but_for_saves_at_midnight(made: Made) -> None:
-    """The job's clock is its middle node's, some milliseconds from the true one: a save that begins in these may be of another day."""
+    """The job's clock is its middle node's, some milliseconds from the true one: a save that begins
+    in these may be of another day."""
     days, true = {group.name: group for group in made.fleet.trend}, made.truth.by("day")
     assert days.keys() == true.keys()
     assert sum(group.checkpoints for group in days.values()) == made.truth.saves.windows

@@ -1,4 +1,5 @@
-"""A training process that records by itself: the run that it leaves, its ranks, its forks, its violent end, and a folder that fails."""
+"""A training process that records by itself: the run that it leaves, its ranks, its forks, its
+violent end, and a folder that fails."""
 
 from __future__ import annotations
 
@@ -99,7 +100,10 @@ def test_it_finds_out_itself_when_a_save_is_safe(tmp_path):
 
 
 def test_the_environment_is_enough(tmp_path):
-    code = "import ckptcost, time\nwith ckptcost.window('s', path='x'): time.sleep(0.05)\nckptcost.step()"
+    code = (
+        "import ckptcost, time\nwith ckptcost.window('s', path='x'):"
+        " time.sleep(0.05)\nckptcost.step()"
+    )
     environ = {
         **os.environ,
         "CKPTCOST_RECORD": str(tmp_path / "run"),

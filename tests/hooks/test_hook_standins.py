@@ -1,4 +1,5 @@
-"""Adapters against stand-ins with the signatures that the frameworks document: here no framework need be installed."""
+"""Adapters against stand-ins with the signatures that the frameworks document: here no framework
+need be installed."""
 
 from __future__ import annotations
 

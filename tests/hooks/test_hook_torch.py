@@ -1,4 +1,5 @@
-"""torch.save and torch.distributed.checkpoint as they are installed: real files, real futures, real ranks."""
+"""torch.save and torch.distributed.checkpoint as they are installed: real files, real futures, real
+ranks."""
 
 from __future__ import annotations
 
@@ -178,8 +179,9 @@ dcp.async_save(state, checkpoint_id=folder + "/step_2").result()
 torch.distributed.destroy_process_group()
 print("saved", flush=True)
 """
-"""The last line stands for the exit code: once in a few thousand runs a thread of torch's own aborts a process that is ending,
-after all of it was told ("terminate called without an active exception")."""
+"""The last line stands for the exit code: once in a few thousand runs a thread of torch's own
+aborts a process that is ending, after all of it was told ("terminate called without an active
+exception")."""
 
 
 def test_two_ranks_are_one_checkpoint_and_count_their_own_bytes(tmp_path):

@@ -1,4 +1,5 @@
-"""Lightning, the Hugging Face Trainer, Accelerate and DeepSpeed as they are installed, training something tiny on the processor."""
+"""Lightning, the Hugging Face Trainer, Accelerate and DeepSpeed as they are installed, training
+something tiny on the processor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Windows: which marks follow from which code, what is part of what, and that nothing ever reaches the training job."""
+"""Windows: which marks follow from which code, what is part of what, and that nothing ever reaches
+the training job."""
 
 from __future__ import annotations
 
@@ -56,9 +57,11 @@ def test_marks_by_hand(ear, tmp_path, monkeypatch):
         "end",
     ]
     assert ear.detail("written") == {"bytes": 5, "files": 2}
-    assert ear.detail("returned") == {"path": str(tmp_path / "a.pt"), "bytes": 5, "files": 2}, (
-        "nobody need find out: it was synced"
-    )
+    assert ear.detail("returned") == {
+        "path": str(tmp_path / "a.pt"),
+        "bytes": 5,
+        "files": 2,
+    }, "nobody need find out: it was synced"
     (window,) = windows(ear)
     assert (window.flags, window.durable_why) == ((), "")
 
@@ -588,7 +591,8 @@ def test_a_context_of_its_own(ear):
 
 
 def test_a_fork_in_the_middle_of_everything(tmp_path):
-    """A window is open, another thread decides who listens, and the rank is known: none of that is the child's."""
+    """A window is open, another thread decides who listens, and the rank is known: none of that is
+    the child's."""
     from ckptcost.hooks.wire import Listener
 
     told = []

@@ -1,4 +1,5 @@
-"""The wire: many ranks, broken and hostile senders, a listener that is slow, gone or back again, and what a mark costs."""
+"""The wire: many ranks, broken and hostile senders, a listener that is slow, gone or back again,
+and what a mark costs."""
 
 from __future__ import annotations
 
@@ -179,7 +180,10 @@ def test_many_ranks_at_once(heard, listener, monkeypatch, wait_for):
 
 def test_what_a_dead_child_said_last_is_still_read(heard, listener, monkeypatch):
     monkeypatch.setenv("CKPTCOST_SOCKET", listener.path)
-    code = "import ckptcost, os, signal\nfor n in range(100): ckptcost.begin(f's {n}').returned()\nos.kill(os.getpid(), signal.SIGKILL)"
+    code = (
+        "import ckptcost, os, signal\nfor n in range(100): ckptcost.begin(f's"
+        " {n}').returned()\nos.kill(os.getpid(), signal.SIGKILL)"
+    )
     done = subprocess.run([sys.executable, "-c", code], check=False, timeout=60)
     listener.close()
     assert done.returncode == -signal.SIGKILL
@@ -360,8 +364,8 @@ def test_a_queue_of_connections_that_is_full_does_not_block(tmp_path, client_of)
 def test_the_wrapper_is_killed(tmp_path, monkeypatch):
     """The training process must not get SIGPIPE."""
     code = (
-        "import sys, time\nfrom ckptcost.hooks.wire import Listener\n"
-        "Listener(lambda *a, **b: print('heard', flush=True), sys.argv[1])\nprint('ready', flush=True)\ntime.sleep(60)"
+        "import sys, time\nfrom ckptcost.hooks.wire import Listener\nListener(lambda *a, **b:"
+        " print('heard', flush=True), sys.argv[1])\nprint('ready', flush=True)\ntime.sleep(60)"
     )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path / "s")], stdout=subprocess.PIPE, text=True
@@ -759,7 +763,10 @@ def modules_after(code, **environ):
     return set(done.stdout.split())
 
 
-USE = "import ckptcost\nwith ckptcost.window('s', path='x'): pass\nckptcost.step()\nckptcost.begin('b').returned()"
+USE = (
+    "import ckptcost\nwith ckptcost.window('s', path='x'):"
+    " pass\nckptcost.step()\nckptcost.begin('b').returned()"
+)
 
 
 def test_nothing_heavy_is_loaded(listener):
@@ -821,7 +828,8 @@ def test_what_a_mark_costs(heard, listener, monkeypatch, record_property):
     record_property("wire_us", wire := per_call_us(a_window, 500))
     record_property("wire_step_us", step := per_call_us(ckptcost.step))
     print(
-        f"median and 99 % in us: begin+returned off {off}, wire {wire}; step off {off_step}, wire {step}"
+        f"median and 99 % in us: begin+returned off {off}, wire {wire}; step off {off_step}, wire"
+        f" {step}"
     )
     assert off[0] < 10
     assert off_step[0] < 5

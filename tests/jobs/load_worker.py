@@ -1,4 +1,5 @@
-"""Runs in a process of its own on the fake NVML: the load step of a self-test, with shorter phases, and what it told as JSON."""
+"""Runs in a process of its own on the fake NVML: the load step of a self-test, with shorter phases,
+and what it told as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""From a recorded run to an answer: its saves are the run's own, the interval is the model's own sum."""
+"""From a recorded run to an answer: its saves are the run's own, the interval is the model's own
+sum."""
 
 from __future__ import annotations
 
@@ -69,7 +70,8 @@ def test_a_run_that_shows_too_little_gets_no_advice(saves, why):
 
 
 def test_the_interval_is_dalys_where_daly_holds():
-    """A stall of 4.1 s and a failure each 10 h: far from where the exact interval and Daly's part."""
+    """A stall of 4.1 s and a failure each 10 h: far from where the exact interval and Daly's
+    part."""
     found = advise(Catalog(), RHYTHM, Job(64, 2.5, "10 h"))
     assert found.interval_s == pytest.approx(daly_interval_s(4.1, 36_000.0), rel=1e-3)
     assert found.gpu_s_a_save == pytest.approx(4.1 * 64)
@@ -89,7 +91,8 @@ def test_what_the_advised_interval_wins_is_first_order():
 
 
 def test_saves_that_did_not_wait_for_those_before_do_not_wait_in_the_sum():
-    """Not synced, they lie in the page cache for 33 s and the job saves each 2 s: 13 % of it is lost to saves, not nine tenths."""
+    """Not synced, they lie in the page cache for 33 s and the job saves each 2 s: 13 % of it is
+    lost to saves, not nine tenths."""
     found = advise(Catalog(), RHYTHM._replace(stall_s=0.3, lag_s=33.0, interval_s=2.0), Job(64))
     assert found.now is not None
     assert float(found.now.goodput) == pytest.approx(2.0 / 2.3, abs=0.01)
@@ -125,8 +128,9 @@ def test_a_save_that_is_uploaded_and_removed_stalls_for_at_least_its_writing():
         job(seen_from_outside("a", 10.0, 12.0, 18.0), seen_from_outside("b", 42.0, 44.0, 50.0))
     )
     assert sent.staged == 2
-    assert headline(sent) == (
-        "2 saves of 1 GB, at least 2 s of training lost at each, at least 4 % of the run"
+    assert (
+        headline(sent)
+        == "2 saves of 1 GB, at least 2 s of training lost at each, at least 4 % of the run"
     )
     with pytest.raises(InputError, match="as after an upload"):
         advise(Catalog(), sent, Job(64))

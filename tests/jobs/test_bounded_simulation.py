@@ -1,4 +1,5 @@
-"""Simulations that would never end are refused at once, and a stop in the middle answers with what is known."""
+"""Simulations that would never end are refused at once, and a stop in the middle answers with what
+is known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Calibration: a planted machine comes back from its own recordings, and what they cannot tell is not made up."""
+"""Calibration: a planted machine comes back from its own recordings, and what they cannot tell is
+not made up."""
 
 from __future__ import annotations
 
@@ -212,7 +213,8 @@ class TestAsynchronous:
 
 
 def step_marks(plan: Plan, more: float, step_s: float = 0.25) -> list[Mark]:
-    """What a hook tells of a job that stands still in a stall and is slower in a drain; by chance 1 % longer or shorter."""
+    """What a hook tells of a job that stands still in a stall and is slower in a drain; by chance 1
+    % longer or shorter."""
     rng = np.random.default_rng(7)
     edges = [(plan.start_s, 1.0)]
     for save in range(int((FOR_S - plan.first_s) // plan.interval_s) + 1):
@@ -374,7 +376,8 @@ def early(plan: Plan) -> list[Mark]:
 
 
 def test_writing_begins_with_the_save_where_nothing_drains_behind():
-    """Returned before it was safe, but after the last byte: the rate is of all of it, and training waits for less."""
+    """Returned before it was safe, but after the last byte: the rate is of all of it, and training
+    waits for less."""
     runs = [measured(plan, early(plan)) for plan in (plan_of(12.5e9), plan_of(50e9))]
     c = calibrate(runs, "early")
     assert {round_.mode for round_ in c.saves} == {"early"}

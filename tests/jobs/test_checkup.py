@@ -1,4 +1,5 @@
-"""What `doctor` says of a meter: ticks, rates and noise of sources whose truth is a formula, and which kind of thing is measured."""
+"""What `doctor` says of a meter: ticks, rates and noise of sources whose truth is a formula, and
+which kind of thing is measured."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The parts of a wrapped command that need no terminal: what may be run, and how its end is told."""
+"""The parts of a wrapped command that need no terminal: what may be run, and how its end is
+told."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Differences: of one and the same nothing, of what is known exactly that, of shared uncertainties only what is not shared."""
+"""Differences: of one and the same nothing, of what is known exactly that, of shared uncertainties
+only what is not shared."""
 
 from __future__ import annotations
 
@@ -49,9 +50,12 @@ def test_the_same_twice_differs_in_nothing():
     for result in RESULTS:
         change = difference(answer, 1, result)
         if change.value == change.value:
-            assert (change.value, change.low, change.high, change.more) == (0.0, 0.0, 0.0, 0.0), (
-                result.id
-            )
+            assert (change.value, change.low, change.high, change.more) == (
+                0.0,
+                0.0,
+                0.0,
+                0.0,
+            ), result.id
             assert change.sign_is_certain
     assert difference(answer, 1, BY_ID["kwh"]).value == 0.0
     assert math.isnan(difference(answer, 1, BY_ID["market_kgco2e"]).value)
@@ -76,7 +80,8 @@ def test_differences_are_differences():
 
 
 def test_a_shared_uncertainty_cancels():
-    """Two PUEs, both known, on the same uncertain kWh: the difference is the kWh times the difference of the PUEs, draw by draw."""
+    """Two PUEs, both known, on the same uncertain kWh: the difference is the kWh times the
+    difference of the PUEs, draw by draw."""
     base = layers("llama31-405b-16k", "site.pue=1.1")
     answer = held("site.pue=1.2", base=base)
     change = difference(answer, 1, BY_ID["kwh"])
@@ -107,7 +112,8 @@ def test_a_difference_is_less_uncertain_than_its_parts_drawn_apart():
 
 
 def test_figures_of_different_sources_are_not_shared():
-    """Two tiers' own write rates are two uncertainties; the default joules per byte behind both are one."""
+    """Two tiers' own write rates are two uncertainties; the default joules per byte behind both are
+    one."""
     answer = held("tier.id=flash-shared")  # the same entry again: shared
     assert difference(answer, 1, BY_ID["stall"]).low == 0.0
     mine = {i.path: i.figure for i in answer.cases[0].resolved.inputs}
@@ -128,7 +134,8 @@ def test_figures_of_different_sources_are_not_shared():
 
 
 def test_one_assumption_scaled_by_two_ratings_is_shared():
-    """Power while training is the same fraction of an H100's and an H200's rated watts: it is one uncertainty."""
+    """Power while training is the same fraction of an H100's and an H200's rated watts: it is one
+    uncertainty."""
     answer = held("cluster.accelerator=h200-sxm")
     figures = [{i.path: i.figure for i in case.resolved.inputs} for case in answer.cases]
     one, two = (each["cluster.gpu_train"] for each in figures)
@@ -320,7 +327,8 @@ def test_each_result_leaves_out_the_lines_of_its_own_quantity():
 
 
 def test_a_range_of_the_interval_is_no_uncertainty():
-    """The plan stays as chosen: only the world is drawn, as `model` does it; a range alone is a changed input all the same."""
+    """The plan stays as chosen: only the world is drawn, as `model` does it; a range alone is a
+    changed input all the same."""
     ranged = read_layer(
         CATALOG,
         {"policy": {"interval": {"value": "1 h", "low": "30 min", "high": "2 h"}}},
@@ -348,9 +356,10 @@ def test_the_table_is_the_differences():
                 change.relative,
                 change.more,
             ), name
-            assert (row["difference_low"], row["difference_high"]) == (change.low, change.high), (
-                name
-            )
+            assert (row["difference_low"], row["difference_high"]) == (
+                change.low,
+                change.high,
+            ), name
             assert row["sign_certain"] is change.sign_is_certain
         assert rows[letter, "kwh"]["difference_high"] == pytest.approx(
             difference(answer, at, BY_ID["kwh"]).high / 3.6e6
@@ -380,7 +389,8 @@ def test_a_variants_entry_wins_over_a_flags_and_the_flags_single_inputs_hold_for
 
 
 def test_nothing_is_saved_against_a_run_that_makes_no_headway(cli):
-    """A filer of 0.2 GB/s for 5.68 TB: 0.2 % of the time is work, and no dollars are told against it."""
+    """A filer of 0.2 GB/s for 5.68 TB: 0.2 % of the time is work, and no dollars are told against
+    it."""
     job = ("-s", "llama31-405b-16k")
     findings = json.loads(cli("compare", *job, "--with", "tier=nas-hdd", "-f", "json").out)[
         "findings"
@@ -395,7 +405,8 @@ def test_nothing_is_saved_against_a_run_that_makes_no_headway(cli):
 
 
 def test_the_best_is_told_with_how_sure_it_is():
-    """Two tiers a few per cent apart: their ranges turn the order in many draws, and the sentence says so."""
+    """Two tiers a few per cent apart: their ranges turn the order in many draws, and the sentence
+    says so."""
     answer = held("tier.id=aws-fsx-p2-500", "tier.id=aws-fsx-p2-1000")
     said = next(text for text in study_of(answer).findings if "Least" in text or "least" in text)
     assert "of the draws, so not for sure" in said

@@ -1,4 +1,5 @@
-"""Whose bytes stand beside a save: the folder's own device's, never those of a disk below a loop device."""
+"""Whose bytes stand beside a save: the folder's own device's, never those of a disk below a loop
+device."""
 
 from __future__ import annotations
 

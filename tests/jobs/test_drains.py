@@ -1,4 +1,5 @@
-"""What the host's page cache says of saves that nobody saw become safe, and of which it says nothing."""
+"""What the host's page cache says of saves that nobody saw become safe, and of which it says
+nothing."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def test_safe_at_the_reading_at_which_both_were_paid():
 
 
 def test_dirty_alone_is_not_all_that_is_owed():
-    """The pages under write-back are not there yet: with the level of dirty alone it would be safe at 8 s."""
+    """The pages under write-back are not there yet: with the level of dirty alone it would be safe
+    at 8 s."""
     assert found(Host(taken=[5e6, 5e6, 5e6, 200e6, 200e6, 200e6, 200e6, 200e6]))[0].t_s == 10.0
 
 

@@ -1,4 +1,5 @@
-"""Which channel speaks for a domain, and what its readings come to: on meters that say what a formula says."""
+"""Which channel speaks for a domain, and what its readings come to: on meters that say what a
+formula says."""
 
 from __future__ import annotations
 
@@ -117,7 +118,8 @@ def test_a_jump_in_one_reading_is_a_gap():
 
 
 class TestHowOftenItIsRenewed:
-    """Polled every 20 ms in the first seconds: slower renewals are seen, quicker ones look like the polls themselves."""
+    """Polled every 20 ms in the first seconds: slower renewals are seen, quicker ones look like the
+    polls themselves."""
 
     def test_what_polling_saw_goes_before_what_is_published(self):
         published, real = 0.02, 0.5

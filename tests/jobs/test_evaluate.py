@@ -1,4 +1,5 @@
-"""From a recording to what a node used: every figure of `Measured` against a machine whose watts are round numbers."""
+"""From a recording to what a node used: every figure of `Measured` against a machine whose watts
+are round numbers."""
 
 from __future__ import annotations
 
@@ -482,13 +483,14 @@ def test_of_two_hosts_each_has_its_own_marks(tmp_path):
 
 
 def test_of_one_host_all_marks_are_its_own_whatever_they_say():
-    (mark, *rest) = SAVE
+    mark, *rest = SAVE
     seen = evaluated(node_of(), marks=[mark._replace(detail={"host": "somewhere else"}), *rest])
     assert [window.begin_s for window in seen.windows] == [5.0]
 
 
 def test_before_a_host_was_recorded_there_was_no_training(tmp_path):
-    """Its own first reading counts, not the run's: 0.6 s are no reference, and 4 s of which it saw 0.6 are none either."""
+    """Its own first reading counts, not the run's: 0.6 s are no reference, and 4 s of which it saw
+    0.6 are none either."""
     kept(tmp_path, host="a")
     kept(tmp_path, host="b", begin_s=4.4)
     run = reader.load(tmp_path)

@@ -1,4 +1,5 @@
-"""Measured against modelled: a planted truth has no gap, a planted cause is named, and the parts of a gap are the gap."""
+"""Measured against modelled: a planted truth has no gap, a planted cause is named, and the parts of
+a gap are the gap."""
 
 from __future__ import annotations
 
@@ -172,7 +173,8 @@ def test_another_size_is_told_first_and_then_the_rest():
         study_of(found)
         .findings[1]
         .startswith(
-            "At the run's own size the model says 7.85 s, and most of what is left (4 s more) is the fixed"
+            "At the run's own size the model says 7.85 s, and most of what is left (4 s more) is"
+            " the fixed"
         )
     )
 
@@ -447,7 +449,8 @@ class TestLoads:
         assert loads.row("time").modelled.value == pytest.approx(2.05)
         assert loads.parts.rate_s == pytest.approx(1.95)
         assert first(found).startswith(
-            "The load w takes 2x as long as modelled (4 s, modelled 2.05 s): of 1.95 s more, 1.95 s are the read rate"
+            "The load w takes 2x as long as modelled (4 s, modelled 2.05 s): of 1.95 s more, 1.95 s"
+            " are the read rate"
         )
         assert loads.row("loading").measured.value == pytest.approx(4 * 1000 * 1.2, rel=3e-3)
         study = study_of(found)

@@ -1,4 +1,5 @@
-"""The first saves fit into the page cache, later ones wait for the device: said, and not calibrated on."""
+"""The first saves fit into the page cache, later ones wait for the device: said, and not calibrated
+on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A known load beside meters: a GPU of the fake NVML that a stand-in for PyTorch drives, and processors that spin for real."""
+"""A known load beside meters: a GPU of the fake NVML that a stand-in for PyTorch drives, and
+processors that spin for real."""
 
 from __future__ import annotations
 
@@ -134,8 +135,8 @@ def test_without_pytorch_for_gpus_the_ticks_alone_are_told(tmp_path):
 
 
 class Cores(Basic):
-    """Joules of processors: 50 W, and 30 W more for each second that a child of ours runs or waits for its turn: beside others' work too the
-    load is known. By the scheduler's own account."""
+    """Joules of processors: 50 W, and 30 W more for each second that a child of ours runs or waits
+    for its turn: beside others' work too the load is known. By the scheduler's own account."""
 
     def __init__(self):
         channel = Channel("cpu:0", "energy_j", "made up", scope="package", tick_s=0.001)

@@ -1,4 +1,5 @@
-"""From meters to joules of a checkpoint: on simulated machines, whose exact joules are known, and on this one."""
+"""From meters to joules of a checkpoint: on simulated machines, whose exact joules are known, and
+on this one."""
 
 from __future__ import annotations
 
@@ -338,7 +339,8 @@ def test_the_margin_lets_the_edges_lie_between_ticks(plain):
 
 
 def by_a_script(folder, saves, for_s=15.0):
-    """What `ckptcost.record()` leaves: a recorder, the script's own marks, and nobody who says when it begins."""
+    """What `ckptcost.record()` leaves: a recorder, the script's own marks, and nobody who says when
+    it begins."""
     clock = VirtualClock(0)
     recorder = Recorder(
         [Told("told", {energy("gpu:0", tick_s=0.1): at(300.0, 0.1)})],
@@ -359,7 +361,8 @@ def by_a_script(folder, saves, for_s=15.0):
 
 @pytest.mark.parametrize("first_s", [1.0, 4.0, 9.0])
 def test_a_script_that_saves_late_keeps_its_sum(first_s, tmp_path):
-    """Of the first seconds only seconds are kept, and a counter is known from its second answer on."""
+    """Of the first seconds only seconds are kept, and a counter is known from its second answer
+    on."""
     seen = by_a_script(tmp_path, [first_s])
     spent = seen.spans["gpu:0"]
     assert seen.begin_s < 3.0

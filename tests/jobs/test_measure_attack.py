@@ -1,4 +1,5 @@
-"""Numbers of a measurement held against simulated machines whose exact joules are known: where a range, a mean or a sum could mislead."""
+"""Numbers of a measurement held against simulated machines whose exact joules are known: where a
+range, a mean or a sum could mislead."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def table(study, name: str) -> list[dict]:
 
 @pytest.mark.parametrize("kind", ["silent", "lost"])
 def test_a_card_that_never_answers_is_missing_from_the_sum_not_ignored(kind):
-    """Two cards are there, one says nothing from the first reading on: the sum of both is not the joules of one."""
+    """Two cards are there, one says nothing from the first reading on: the sum of both is not the
+    joules of one."""
     seen = measured(Plan(gpus=2, packages=0, faults=(Fault(kind, "gpu:1", 0.0),)))
     assert not seen.node.parts.known
     assert "gpu:1" in seen.node.missing
@@ -86,7 +88,8 @@ def test_a_run_of_several_hosts_says_that_its_numbers_are_of_one(tmp_path: Path)
 
 
 def test_a_counter_that_stood_still_and_caught_up_has_no_more_than_its_mean_power():
-    """300 W; the counter stands from 20 to 30 s and then shows all. Joules over what is covered are 300 W, whatever is called covered."""
+    """300 W; the counter stands from 20 to 30 s and then shows all. Joules over what is covered are
+    300 W, whatever is called covered."""
     at = [k / 50 for k in range(3000)]
     shown = [300.0 * (20.0 if 20.0 <= t < 30.0 else math.floor(t * 10 + 1e-9) / 10) for t in at]
     meter = counters.unwrapped(series(at, shown), tick_s=0.1)
@@ -128,7 +131,8 @@ HALF_SEEN = Plan(
 
 
 def test_mean_power_of_the_sum_is_the_sum_of_the_parts_mean_powers():
-    """One card is seen half of the time: its watts are known, and the other's are not doubled by it."""
+    """One card is seen half of the time: its watts are known, and the other's are not doubled by
+    it."""
     seen = measured(HALF_SEEN, said=[])
     by_part = {
         row["domain"]: row["watts"]
@@ -141,7 +145,8 @@ def test_mean_power_of_the_sum_is_the_sum_of_the_parts_mean_powers():
 
 
 def test_what_no_part_explains_is_not_what_was_not_seen():
-    """The node is seen all the time and one card half of it: the difference of these joules is no power of fans and boards."""
+    """The node is seen all the time and one card half of it: the difference of these joules is no
+    power of fans and boards."""
     seen, machine = measured(HALF_SEEN, said=[]), Machine(HALF_SEEN)
     exact = machine.exact_j("unaccounted", seen.begin_s, seen.end_s)
     left = seen.node.unaccounted
@@ -171,7 +176,8 @@ def test_windows_outside_what_was_asked_for_are_not_told(tmp_path: Path):
 
 
 def test_what_a_drain_adds_has_room_for_the_step_that_it_meets():
-    """A drain shorter than a training step meets more or less of the dip at its end; the truth is that saving adds 8 W."""
+    """A drain shorter than a training step meets more or less of the dip at its end; the truth is
+    that saving adds 8 W."""
     missed = []
     for seed in range(8):
         plan = Plan(
@@ -200,7 +206,8 @@ def test_what_a_drain_adds_has_room_for_the_step_that_it_meets():
 
 @pytest.mark.parametrize("domain", ["gpu:0.memory", "gpu:0.average"])
 def test_means_over_a_second_are_not_late(domain):
-    """At rest a second is kept as one mean. The job begins in such a second: 51 W more, which half a second of delay makes 25 J."""
+    """At rest a second is kept as one mean. The job begins in such a second: 51 W more, which half
+    a second of delay makes 25 J."""
     plan = Plan(gpus=1, packages=0)
     seen = measured(plan, 70.0)
     exact = Machine(plan).exact_j(domain.removesuffix(".average"), seen.begin_s, seen.end_s)
@@ -210,7 +217,8 @@ def test_means_over_a_second_are_not_late(domain):
 
 
 def test_watts_that_are_renewed_with_the_same_value_are_still_renewed():
-    """600 W and 120 W, a second each, renewed every 100 ms and seen every 20 ms: the steps are known to a tenth of a second."""
+    """600 W and 120 W, a second each, renewed every 100 ms and seen every 20 ms: the steps are
+    known to a tenth of a second."""
     plan = replace(SQUARE, energy_counter=False, packages=0, disks=0)
     said = [Mark(10.3, "begin", "a"), Mark(11.9, "returned", "a"), Mark(11.9, "durable", "a")]
     seen = measured(plan, 20.0, said=said)

@@ -1,4 +1,5 @@
-"""What went wrong on somebody's machine once: partial sums, full disks, unreadable baselines, names that do not answer."""
+"""What went wrong on somebody's machine once: partial sums, full disks, unreadable baselines, names
+that do not answer."""
 
 from __future__ import annotations
 

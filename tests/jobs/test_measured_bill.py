@@ -1,4 +1,5 @@
-"""The bill of a recorded save: round watts in, and the model's own lines, prices and reasons out."""
+"""The bill of a recorded save: round watts in, and the model's own lines, prices and reasons
+out."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ NEAR = {"rel": 3e-3}
 
 
 def node(drop: tuple[str, ...] = (), **watts_of):
-    """Two cards of 300 W, a package, a drive, and a node of 1,000 W; `drive_w=7` changes one, `drop` leaves kinds out."""
+    """Two cards of 300 W, a package, a drive, and a node of 1,000 W; `drive_w=7` changes one,
+    `drop` leaves kinds out."""
     power_w = {
         "gpu:0": 300.0,
         "gpu:1": 300.0,

@@ -1,4 +1,5 @@
-"""The quick way through the model, for a screen: less is computed, and what is computed is the same."""
+"""The quick way through the model, for a screen: less is computed, and what is computed is the
+same."""
 
 from __future__ import annotations
 
@@ -73,7 +74,7 @@ def test_a_job_that_costs_no_dollars_is_computed_and_has_no_best_interval_for_th
         *layers_of(CATALOG, PRESETS[0]),
         set_layer(CATALOG, ["cluster.gpu_price=0 USD/GPU-h", "tier.storage_price=0 USD/GB-month"]),
     ]
-    (case, *_) = model(CATALOG, layers, ["nas-hdd"], [100.0]).cases
+    case, *_ = model(CATALOG, layers, ["nas-hdd"], [100.0]).cases
     assert math.isnan(float(case.best["usd"]))
     assert float(case.best["time"]) > 0
     assert columns_of(case.outcome)["run_cost_usd"] == 0

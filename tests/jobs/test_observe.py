@@ -1,4 +1,5 @@
-"""What is started, told and ended around a job, in which order: with parts that only say what was asked of them."""
+"""What is started, told and ended around a job, in which order: with parts that only say what was
+asked of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""`ckptcost run` once for each task of a launcher: real processes, which write one run with one meter for each node."""
+"""`ckptcost run` once for each task of a launcher: real processes, which write one run with one
+meter for each node."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The optimize job: agrees with `model`, with searches of the bill, and with itself whatever the order of the question."""
+"""The optimize job: agrees with `model`, with searches of the bill, and with itself whatever the
+order of the question."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ def modelled(preset, settings=(), tiers=()):
 
 @presets
 def test_it_says_what_model_says(preset):
-    """The best intervals, the textbook rules where the rhythm is not blocked, and the run at the interval that is given."""
+    """The best intervals, the textbook rules where the rhythm is not blocked, and the run at the
+    interval that is given."""
     mine = (
         found(preset, tiers=(modelled(preset).tier_id,)) if preset != "opt-175b" else found(preset)
     )
@@ -122,7 +124,8 @@ def test_the_plateau_ends_where_the_cost_is_1_percent_more(preset, mode, objecti
 
 
 def test_the_light_is_of_the_best_interval():
-    """What Daly's interval costs over the best one, in the objective's own cost: none of it where it is the best one."""
+    """What Daly's interval costs over the best one, in the objective's own cost: none of it where
+    it is the best one."""
     assert found("gpt4-scale-2tb", tiers=("nas-hdd",)).classic.interval_light == 2
     for objective in OBJECTIVES:
         mine = found("llama31-405b-16k", tiers=("nas-hdd",), objective=objective)
@@ -177,8 +180,8 @@ def gridless(tmp_path):
     """A cluster of one's own, without a price or any watts."""
     file = tmp_path / "job.toml"
     file.write_text(
-        '[checkpoint]\nsize = "2 TB"\n[tier]\nwrite = "30 GB/s"\n[cluster]\ngpus = 4096\n[run]\nwork = "30 days"\n'
-        '[policy]\ninterval = "1 h"\n'
+        '[checkpoint]\nsize = "2 TB"\n[tier]\nwrite = "30 GB/s"\n[cluster]\ngpus ='
+        ' 4096\n[run]\nwork = "30 days"\n[policy]\ninterval = "1 h"\n'
     )
     return file
 
@@ -212,7 +215,8 @@ def test_without_failures_there_is_nothing_to_save_for():
 
 
 def test_a_short_run_may_do_without_saving():
-    """Ten minutes at a failure each three hours: the best interval is longer than the run, or not saving is cheaper."""
+    """Ten minutes at a failure each three hours: the best interval is longer than the run, or not
+    saving is cheaper."""
     mine = found("llama31-405b-16k", ("run.work=16 min",))
     assert mine.never["time"] < 0
     long = found("llama31-405b-16k")
@@ -253,7 +257,8 @@ def test_the_pair_is_no_worse_than_anything_beside_it(mode, objective):
 
 
 def test_another_mode_than_todays_has_no_row_of_now():
-    """The scenario saves synchronously today: what its interval would be in the other mode is not what runs now."""
+    """The scenario saves synchronously today: what its interval would be in the other mode is not
+    what runs now."""
     mine = found("small-8b", mode="async")
     assert "now" not in {point.id for point in mine.levels.points}
     [now] = [point for point in mine.points if point.id == "now"]
@@ -348,7 +353,8 @@ def test_the_scenarios_own_comparison_is_the_default():
 
 
 def test_a_tier_that_lacks_a_figure_is_kept_apart(tmp_path, monkeypatch):
-    """Here a tier lowers nothing but what it knows: an option without a price can not be held against one with a price."""
+    """Here a tier lowers nothing but what it knows: an option without a price can not be held
+    against one with a price."""
     mine = found("llama31-405b-16k", tiers=TIERS)
     from ckptcost.jobs import pareto as job
 
@@ -378,7 +384,8 @@ def test_targets_are_judged_at_the_recommended_point():
 
 
 def test_what_is_looked_at_reaches_beyond_the_optima_but_not_beyond_the_run():
-    """Four times shorter than the shortest optimum to four times longer than the longest, or one save in the run."""
+    """Four times shorter than the shortest optimum to four times longer than the longest, or one
+    save in the run."""
     for settings in ((), ("run.work=30 min",)):
         mine = found("llama31-405b-16k", ("policy.keep_last=1", *settings))
         (looked_at,) = mine.front.candidates
@@ -411,7 +418,8 @@ def test_an_objective_whose_best_is_to_save_all_the_time_has_no_interval(monkeyp
 
 
 def test_the_rule_is_told_what_a_drain_drags():
-    """A save costs its stall and the training that its drain slows; failures that the first tier survives are the first level's."""
+    """A save costs its stall and the training that its drain slows; failures that the first tier
+    survives are the first level's."""
     option = found("small-8b", ("policy.slowdown=0.02", "policy.in_flight=3"), mode="async").option
     levels, plan = (
         found("small-8b", ("policy.slowdown=0.02", "policy.in_flight=3"), mode="async").levels,
@@ -467,7 +475,8 @@ def test_where_saves_are_skipped_no_plateau_reaches_below_what_the_drain_allows(
 
 
 def test_an_uncertain_optimum_is_not_advised():
-    """Behind training the measured ranges leave the best interval open by more than a factor of two."""
+    """Behind training the measured ranges leave the best interval open by more than a factor of
+    two."""
     mine = found("llama31-405b-16k", mode="async")
     robust = mine.robust
     assert robust.high_s > 2.0 * robust.low_s

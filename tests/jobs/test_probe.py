@@ -1,4 +1,5 @@
-"""The order and the instants of a probe's passes, with an engine and a clock that tests can read; and a simulated one."""
+"""The order and the instants of a probe's passes, with an engine and a clock that tests can read;
+and a simulated one."""
 
 from __future__ import annotations
 
@@ -187,7 +188,8 @@ class TestSimulated:
             (4, "save", 56e9),
         ]
         for one in found.rounds:
-            # 0.3 + 2.2 + 5.3 s for 112 GB, and 0.05 s whatever the size, all longer or shorter by at most 5 %
+            # 0.3 + 2.2 + 5.3 s for 112 GB, and 0.05 s whatever the size, all longer or shorter by
+            # at most 5 %
             assert one.window.length_s == pytest.approx(
                 7.8 * one.size_bytes / 112e9 + 0.05, rel=0.051
             )

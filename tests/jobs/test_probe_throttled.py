@@ -47,7 +47,8 @@ def test_a_buffered_save_returns_long_before_it_is_safe(tmp_path):
     with throttled(tmp_path, 50_000_000) as point:
         seen = probed(point, 250_000_000, "posix", read=False)
     (written,) = sums(seen)
-    # the journal's commit and the wake of the write-back come on top: 0.25 s of 5 s on a busy machine
+    # the journal's commit and the wake of the write-back come on top: 0.25 s of 5 s on a busy
+    # machine
     assert written.rate_bytes_per_s == pytest.approx(50e6, rel=0.1)
     assert written.returned_s < 0.5 * written.mean_s
     for window in seen.measured.windows:

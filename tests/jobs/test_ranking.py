@@ -47,7 +47,8 @@ def test_a_line_that_one_lacks_decides_and_is_named():
 
 
 def test_the_share_is_that_of_the_paired_draws():
-    """The same draws for what both share, written out; only the write rate differs, so the faster tier wins in each."""
+    """The same draws for what both share, written out; only the write rate differs, so the faster
+    tier wins in each."""
     slow, fast = resolved("tier.write=20 GB/s"), resolved("tier.write=30 GB/s")
     runs = [(each, evaluate(each.scenario)) for each in (slow, fast)]
     order = ordered(runs, "usd")
@@ -57,7 +58,8 @@ def test_the_share_is_that_of_the_paired_draws():
 
 
 def test_a_tie_in_the_middle_is_won_in_half_of_the_draws():
-    """Two tiers alike but for a price each, drawn apart: neither is cheaper in more than about half of the draws."""
+    """Two tiers alike but for a price each, drawn apart: neither is cheaper in more than about half
+    of the draws."""
     one = resolved("policy.keep_last=100", tier="flash-shared")
     other = resolved("policy.keep_last=100", "tier.storage_price=0.11 USD/GB-month")
     runs = [(each, evaluate(each.scenario)) for each in (one, other)]
@@ -66,7 +68,8 @@ def test_a_tie_in_the_middle_is_won_in_half_of_the_draws():
 
 
 def test_tiers_that_nothing_tells_apart_have_no_order():
-    """One rate for all and no figures of their own: that the first named is less in 0 % of the draws says nothing."""
+    """One rate for all and no figures of their own: that the first named is less in 0 % of the
+    draws says nothing."""
     layers = api.layers_for(CATALOG, "gpt4-scale-2tb", None, ("tier.write=2 GB/s",))
     found = optimize(CATALOG, layers, ("nas-hdd", "generic-pfs"))
     assert found.order is not None
@@ -86,7 +89,8 @@ def test_one_run_is_the_first_of_its_order():
 
 
 def test_the_fsx_tier_is_no_more_over_a_tier_without_a_price():
-    """A capacity that is paid for against a tier that nobody prices: both have the line, and the order its share."""
+    """A capacity that is paid for against a tier that nobody prices: both have the line, and the
+    order its share."""
     layers = api.layers_for(
         CATALOG, "llama31-405b-16k", None, ("tier.capacity=1000 TiB", "policy.keep_last=3")
     )

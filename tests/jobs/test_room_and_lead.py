@@ -1,4 +1,5 @@
-"""`fits` and `lead`: what is read of a file system, how runs and ranges become seconds, and the exit codes."""
+"""`fits` and `lead`: what is read of a file system, how runs and ranges become seconds, and the
+exit codes."""
 
 from __future__ import annotations
 
@@ -155,7 +156,8 @@ def test_a_blocking_save_near_the_collective_timeout(write, holds):
 
 
 def test_the_slowest_save_of_a_hundred_is_held_against_the_timeout():
-    """290 s of writing and a set-up of 5 s (1 to 30 s): near the timeout of 300 s in some draws only."""
+    """290 s of writing and a set-up of 5 s (1 to 30 s): near the timeout of 300 s in some draws
+    only."""
 
     def found(seconds, ranges, *settings):
         rate = f"tier.write={3e12 / seconds} B/s"

@@ -1,4 +1,5 @@
-"""There and back: storage of a known rate and fixed time is probed, calibrated, and modelled; the model says what it takes."""
+"""There and back: storage of a known rate and fixed time is probed, calibrated, and modelled; the
+model says what it takes."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ SIZE = 100e9
 
 
 class Storage:
-    """A machine whose storage takes so many bytes a second and so much time whatever the size, under the plan's own power."""
+    """A machine whose storage takes so many bytes a second and so much time whatever the size,
+    under the plan's own power."""
 
     def __init__(self, monkeypatch, **more):
         self.given, self.plans = Plan(gpus=2, packages=1, disks=1, **more), []

@@ -1,4 +1,5 @@
-"""How a self-test judges a save: between the disks' counter and fsync it agrees, outside it does not, and unknown is not wrong."""
+"""How a self-test judges a save: between the disks' counter and fsync it agrees, outside it does
+not, and unknown is not wrong."""
 
 from __future__ import annotations
 

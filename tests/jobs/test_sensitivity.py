@@ -52,7 +52,8 @@ def only(case: Case, *paths: str) -> Case:
 
 @pytest.mark.parametrize(("rarer", "within"), [(1.0, 0.2), (100.0, 0.02), (10_000.0, 0.002)])
 def test_the_envelope_theorem(rarer, within):
-    """At the best interval dw/dC = 1/tau* and dw/dL = 1/M to first order, w = 1 - goodput: the rarer failures, the closer."""
+    """At the best interval dw/dC = 1/tau* and dw/dL = 1/M to first order, w = 1 - goodput: the
+    rarer failures, the closer."""
     rate = f"failures.rate={3.8 / rarer} /1000 node-days"
     case = case_of("llama31-405b-16k", rate, "tier.setup=0 s")
     for replan in (False, True):
@@ -78,7 +79,8 @@ def test_at_its_optimum_the_goodput_does_not_notice_the_interval():
 
 @pytest.mark.parametrize("replan", [False, True])
 def test_the_overhead_goes_with_the_root_of_the_mtbf(replan):
-    """Without recovery w = sqrt(2C/M) to first order: GPU-hours lost go with M^-1/2, rate^1/2, C^1/2 - planned or chosen anew."""
+    """Without recovery w = sqrt(2C/M) to first order: GPU-hours lost go with M^-1/2, rate^1/2,
+    C^1/2 - planned or chosen anew."""
     case = case_of(
         "llama31-405b-16k", *NO_RECOVERY, "failures.rate=0.001 /1000 node-days", "tier.setup=0 s"
     )
@@ -91,7 +93,8 @@ def test_the_overhead_goes_with_the_root_of_the_mtbf(replan):
     "name", ["llama31-405b-16k", "small-8b", "micron-100k", "bloom-176b", "opt-175b"]
 )
 def test_exact_elasticities(name):
-    """kWh are proportional to PUE and to training time at a fixed interval; kgCO2e to the grid factor."""
+    """kWh are proportional to PUE and to training time at a fixed interval; kgCO2e to the grid
+    factor."""
     case = case_of(name)
     assert responses(sensitivity(case, "kwh"))["site.pue"].elasticity == pytest.approx(
         1.0, abs=2e-6
@@ -117,7 +120,8 @@ def test_dollars_are_proportional_to_the_price_when_all_else_is_free():
 
 @pytest.mark.parametrize("name", ["llama31-405b-16k", "micron-100k", "opt-175b"])
 def test_powers_add_up(name):
-    """Energy is linear and homogeneous in all powers together (Euler): their elasticities add up to 1, copies counted once."""
+    """Energy is linear and homogeneous in all powers together (Euler): their elasticities add up to
+    1, copies counted once."""
     found = responses(sensitivity(case_of(name, "tier.network_energy=8 J/GB"), "kwh"))
     powers = [
         f"cluster.{who}_{state}" for who in ("gpu", "host") for state in ("train", "stall", "idle")
@@ -217,7 +221,8 @@ def test_one_uncertain_input_explains_everything_and_known_leaves_nothing():
 
 
 def test_shares_of_a_bill_that_is_linear_in_two_powers():
-    """With only two powers uncertain the kWh are c1*p1 + c2*p2: shares are c^2 times the variances of what was drawn."""
+    """With only two powers uncertain the kWh are c1*p1 + c2*p2: shares are c^2 times the variances
+    of what was drawn."""
     case = only(case_of(), "cluster.gpu_stall", "cluster.gpu_train")
     found = sensitivity(case, "kwh")
     many = drawn(
@@ -289,7 +294,8 @@ def test_gpus_move_in_whole_nodes():
 
 
 def test_gpus_a_node_never_round_up_to_one_node_more():
-    """Nodes as seen by the model are the whole number meant, for every size: host energy is proportional to them."""
+    """Nodes as seen by the model are the whole number meant, for every size: host energy is
+    proportional to them."""
     for gpus in (24, 128, 1000, 4096, 100_000):
         case = case_of(
             "llama31-405b-16k",
@@ -315,7 +321,8 @@ def test_zero_and_unlimited_inputs():
     assert (setup.note, math.isnan(setup.elasticity)) == ("no elasticity at 0", True)
     o = case.outcome
     rate, recovery = float(o.plan.failures_per_s), o.plan.recovery
-    # of E = (1/l + D) exp(l R) (exp(l (tau + C)) - 1), by C and, as loading begins with it too, by R
+    # of E = (1/l + D) exp(l R) (exp(l (tau + C)) - 1), by C and, as loading begins with it too, by
+    # R
     by_stall = (1 + rate * recovery.down_s) * math.exp(
         rate * (recovery.exposed_s + o.interval_s + o.cycle.stall_s)
     )

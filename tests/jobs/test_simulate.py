@@ -1,4 +1,5 @@
-"""The job: the same numbers however the work is cut up, one run alone as among the others, inputs drawn, and what it refuses."""
+"""The job: the same numbers however the work is cut up, one run alone as among the others, inputs
+drawn, and what it refuses."""
 
 from __future__ import annotations
 
@@ -93,7 +94,8 @@ def test_nodes_agree_with_the_exponential_in_the_mean(shape):
     )
     a, b = (found.summary("failures") for found in (nodes, plain))
     if shape == 1.0:
-        # failures while the job is down interrupt nothing, which a memoryless gap after each start knows anyway
+        # failures while the job is down interrupt nothing, which a memoryless gap after each start
+        # knows anyway
         assert abs(a.mean - b.mean) < 4 * math.hypot(a.error, b.error)
     assert a.mean == pytest.approx(b.mean, rel=0.08)
 
@@ -257,7 +259,8 @@ def test_an_interval_longer_than_the_run_is_refused():
 
 
 def test_kinds_that_a_file_adds_keep_their_own_words():
-    """Shares are parts of the scenario's failures, rates come on top; what a kind does not say is the scenario's."""
+    """Shares are parts of the scenario's failures, rates come on top; what a kind does not say is
+    the scenario's."""
 
     def words(kind):
         return (
@@ -308,7 +311,8 @@ def up_days(found: Simulation) -> Any:
 
 
 def test_a_rate_of_its_own_is_not_drawn_with_the_scenarios():
-    """The scenario's failures vary a hundredfold from run to run; one kind comes once a day all the same."""
+    """The scenario's failures vary a hundredfold from run to run; one kind comes once a day all the
+    same."""
     resolved = resolved_for(
         "llama31-405b-16k", "run.work=5 days", "failures.rate=0 /1000 node-days"
     )
@@ -344,7 +348,8 @@ def test_a_record_is_not_added_to():
 
 
 def test_a_stopped_run_keeps_what_it_wrote():
-    """With all saves kept at a price, the bill of a run that a limit stops is that of the saves it made."""
+    """With all saves kept at a price, the bill of a run that a limit stops is that of the saves it
+    made."""
     resolved = resolved_for(
         "llama31-405b-16k",
         "run.work=30 days",
@@ -401,7 +406,8 @@ def test_each_state_rests_on_its_own_input():
 
 
 def test_what_the_closed_form_speaks_of():
-    """Exponential failures at the scenario's own rate, of its own kinds, inputs as given, no limit, two tiers at most."""
+    """Exponential failures at the scenario's own rate, of its own kinds, inputs as given, no limit,
+    two tiers at most."""
     assert simulate(SHORT, Asked(runs=2)).exact
     kind = SaidKind("a", 0.3, None, None, 1, 0.0, *[None] * 4)
     for asked in (
@@ -436,7 +442,8 @@ def test_a_target_is_held_against_what_it_asks_for():
 
 
 def test_nodes_that_outlive_their_table_get_a_longer_one(monkeypatch):
-    """Failures ten times as frequent as the closed form knows: the table is too short at first, and the runs are the same."""
+    """Failures ten times as frequent as the closed form knows: the table is too short at first, and
+    the runs are the same."""
     asked = Asked(runs=12, process="weibull-nodes", shape=0.7, mean_s=1500.0)
     short = resolved_for(
         "llama31-405b-16k",
@@ -452,7 +459,8 @@ def test_nodes_that_outlive_their_table_get_a_longer_one(monkeypatch):
 
 
 def test_the_drawn_world_is_walked_through():
-    """Each run's own failure rate and its own ways back; a kind's own words stay; the plan and the shares of kinds do too."""
+    """Each run's own failure rate and its own ways back; a kind's own words stay; the plan and the
+    shares of kinds do too."""
     base = resolved_for(
         "llama31-405b-16k", "second_tier.id=generic-pfs", "policy.second_every=4", "run.work=6 h"
     )

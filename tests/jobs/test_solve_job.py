@@ -1,4 +1,5 @@
-"""Solve: a scenario whose answer is known gets it back; what cannot be reached is said with its reason."""
+"""Solve: a scenario whose answer is known gets it back; what cannot be reached is said with its
+reason."""
 
 from __future__ import annotations
 
@@ -67,7 +68,8 @@ def best_for(s: Scenario, measure: str) -> Scenario:
 
 
 def turned(s: Scenario, what: str, factor: float) -> tuple[Scenario, float]:
-    """The scenario with an input changed in the domain itself, and the amount of it then: not by way of the job's knobs."""
+    """The scenario with an input changed in the domain itself, and the amount of it then: not by
+    way of the job's knobs."""
     write, read = (
         float(write_rate_bytes_per_s(s.tier, s.cluster)),
         float(read_rate_bytes_per_s(s.tier, s.cluster)),
@@ -118,7 +120,8 @@ def turned(s: Scenario, what: str, factor: float) -> tuple[Scenario, float]:
     often=st.floats(0.2, 5.0),
 )
 def test_a_known_answer_comes_back(shape, what, measure, factor, often):
-    """Build the scenario with the answer in it, evaluate it forwards, and ask the unchanged one for what that needs."""
+    """Build the scenario with the answer in it, evaluate it forwards, and ask the unchanged one for
+    what that needs."""
     assume(
         what != "stall" or "async" in shape
     )  # a synchronous stall is a result of many inputs: it has a test of its own
@@ -148,7 +151,8 @@ def test_a_known_answer_comes_back(shape, what, measure, factor, often):
     assert needed is not None
     assert asked.holds(needed.measured)
     assert needed.measured == pytest.approx(asked.limit, rel=1e-7)
-    # where the result hardly depends on the input, many values give it: then the results must agree, and do above
+    # where the result hardly depends on the input, many values give it: then the results must
+    # agree, and do above
     nearby = evaluate(best_for(turned(base, what, factor * 1.01)[0], measure))
     felt = abs(float(MEASURES[measure].of(nearby)) / asked.limit - 1)
     assert needed.value == pytest.approx(value, rel=max(1e-6, 1e-10 / max(felt, 1e-12)))
@@ -449,7 +453,8 @@ def test_the_reasons_add_up(shape):
         )
 
 
-# ---- the projection to 100,000 GPUs ---------------------------------------------------------------------------------------------------
+# ---- the projection to 100,000 GPUs
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_what_the_projection_to_100k_rests_on():
@@ -520,12 +525,14 @@ def test_a_job_that_says_it_has_no_recovery_is_asked_about_one():
 
 @pytest.mark.parametrize("rate", [1.0, 1e2, 1e4, 1e5, 1e6])
 def test_an_endless_first_recovery_leaves_the_second_tier(rate):
-    """Reading ever slower from the first tier ends at what the second still gives, and not in an overflow."""
+    """Reading ever slower from the first tier ends at what the second still gives, and not in an
+    overflow."""
     at = Trials(resolved(TWO_TIERS), gate("goodput>=0.5")).at(KNOBS["read"], rate)
     assert 0.74 < at.measured < 0.76
 
 
-# ---- break-even -----------------------------------------------------------------------------------------------------------------------
+# ---- break-even
+# -----------------------------------------------------------------------------------------------------------------------
 
 
 def published(rate: int, *more: str) -> Resolved:
@@ -561,7 +568,8 @@ def test_break_even_as_published(slow, fast, usd_per_h):
 
 
 def test_an_assumed_price_is_no_price_to_be_below_of():
-    """What a tier without a price is given for a ranking spans a factor of thirty: no verdict rests on it."""
+    """What a tier without a price is given for a ranking spans a factor of thirty: no verdict rests
+    on it."""
     slow, fast = (side_of(published(rate)) for rate in (100, 400))
     found = breakeven(slow, fast)
     assert math.isnan(slow.price_usd_per_s)
@@ -633,7 +641,8 @@ def test_no_price_without_the_price_of_a_gpu():
 
 
 def test_what_the_tier_itself_costs_is_in_its_price_alone():
-    """Electricity of storage and network, and the bytes held: none is in what saves and failures cost; all of the rest is."""
+    """Electricity of storage and network, and the bytes held: none is in what saves and failures
+    cost; all of the rest is."""
     free = side_of(
         preset("llama31-405b-16k", "site.tariff=0.1 USD/kWh", "tier.network_energy=0 J/GB")
     )
@@ -688,7 +697,8 @@ def test_keeping_is_a_part_of_its_own():
 
 @pytest.mark.parametrize("what", ["write", "bandwidth", "stall", "interval", "read"])
 def test_saves_that_are_safe_at_once_are_asked_about_where_that_is_another_question(what):
-    """With a drain, for a stall and for intervals; a faster write acts through the lag, so it is no circumstance there."""
+    """With a drain, for a stall and for intervals; a faster write acts through the lag, so it is no
+    circumstance there."""
     for shape, lagging in ((BASE, False), (ASYNC, True)):
         times = [
             each.recovery_s
@@ -711,7 +721,8 @@ def test_without_failures_the_scenario_as_it_stands_saves_once():
 
 
 def test_several_drains_at_once_let_intervals_be_shorter():
-    """Skipping: an interval of one m-th of a drain, less stall and drag, is the shortest that is really made with m in flight."""
+    """Skipping: an interval of one m-th of a drain, less stall and drag, is the shortest that is
+    really made with m in flight."""
     for m in (1.0, 4.0):
         s = changed(
             ASYNC,

@@ -1,4 +1,5 @@
-"""A recording beside something else, with real commands: it ends with them, ends them, and leaves a complete run whatever happens."""
+"""A recording beside something else, with real commands: it ends with them, ends them, and leaves a
+complete run whatever happens."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ for n in (1, 2):
 time.sleep(0.3)
 sys.exit(7)
 """
-DEAF = "import signal, time, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf', flush=True); time.sleep(60)"
+DEAF = (
+    "import signal, time, sys; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('deaf',"
+    " flush=True); time.sleep(60)"
+)
 
 
 @pytest.fixture(autouse=True)

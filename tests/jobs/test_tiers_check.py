@@ -1,4 +1,5 @@
-"""Nested tiers by simulation: agrees with the closed form where there is one, and finds what no neighbour beats where there is none."""
+"""Nested tiers by simulation: agrees with the closed form where there is one, and finds what no
+neighbour beats where there is none."""
 
 from __future__ import annotations
 
@@ -198,7 +199,8 @@ def test_the_search_starts_at_the_rule_and_stays_within_the_run(found):
 
 @pytest.mark.parametrize("mode", ["sync", "async"])
 def test_what_the_rule_is_told_of_three_tiers(mode):
-    """A level costs its stall, and what its drain slows; it loses getting back with its own tier's load; the rates are the kinds'."""
+    """A level costs its stall, and what its drain slows; it loses getting back with its own tier's
+    load; the rates are the kinds'."""
     resolved = resolved_of(
         *(each for each in THREE if "mode" not in each),
         f"policy.mode={mode}",

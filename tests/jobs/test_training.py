@@ -94,7 +94,8 @@ class Gpus:
 
 
 def watts(load):
-    """Joules of a power by domain, second by second; `load(domain, t_s)` in W at a resolution of 10 ms."""
+    """Joules of a power by domain, second by second; `load(domain, t_s)` in W at a resolution of 10
+    ms."""
 
     def joules(domain, begin_s, end_s):
         count = max(round((end_s - begin_s) / 0.01), 1)

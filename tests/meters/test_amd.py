@@ -1,4 +1,5 @@
-"""AMD GPUs on a stand-in for amdsmi: a driver with names, counters and the holes that real ones have."""
+"""AMD GPUs on a stand-in for amdsmi: a driver with names, counters and the holes that real ones
+have."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""diskstats and sysfs trees made by hand; then this machine's own disk against what was written to it."""
+"""diskstats and sysfs trees made by hand; then this machine's own disk against what was written to
+it."""
 
 from __future__ import annotations
 
@@ -349,7 +350,8 @@ def test_device_of_says_why_there_is_none(machine, tmp_path):
         ("9p", "share", "rw", "names no disk"),
     ):
         machine.mountinfo(
-            f"1 1 0:3 / / rw - ext4 /dev/sda1 rw\n2 1 0:77 / {tmp_path} rw - {fstype} {source} {options}\n"
+            f"1 1 0:3 / / rw - ext4 /dev/sda1 rw\n2 1 0:77 / {tmp_path} rw - {fstype} {source}"
+            f" {options}\n"
         )
         home = block.device_of(tmp_path, procfs=machine.procfs, sysfs=machine.sysfs, number="0:77")
         assert home.disks == ()
@@ -364,7 +366,8 @@ def test_an_overlay_with_a_visible_upper_directory_is_followed(machine, tmp_path
     real = os.stat(upper).st_dev
     machine.disk("sda", number=f"{os.major(real)}:{os.minor(real)}")
     machine.mountinfo(
-        f"1 1 0:3 / / rw - ext4 /dev/sda rw\n2 1 0:77 / {tmp_path}/top rw - overlay overlay rw,upperdir={upper}\n"
+        f"1 1 0:3 / / rw - ext4 /dev/sda rw\n2 1 0:77 / {tmp_path}/top rw - overlay overlay"
+        f" rw,upperdir={upper}\n"
     )
     (tmp_path / "top").mkdir()
     home = block.device_of(
@@ -422,7 +425,10 @@ def test_what_is_synced_has_reached_the_disk(disk, way):
     file = folder / "save.bin"
     before = moved()
     if way == "child":
-        script = f"import os; f = open({str(file)!r}, 'wb'); f.write(os.urandom({SIZE})); f.flush(); os.fsync(f.fileno())"
+        script = (
+            f"import os; f = open({str(file)!r}, 'wb'); f.write(os.urandom({SIZE})); f.flush();"
+            " os.fsync(f.fileno())"
+        )
         subprocess.run([sys.executable, "-c", script], check=True)
     elif way == "mmap":
         with open(file, "wb+") as opened:

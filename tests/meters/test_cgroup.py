@@ -129,7 +129,10 @@ def test_a_path_that_a_container_does_not_see(tree):
     meter.close()
 
 
-BYTES = "254:0 Read 4096\n254:0 Write 8192\n254:0 Sync 1\n254:0 Async 2\n254:0 Total 12288\nTotal 12288\n"
+BYTES = (
+    "254:0 Read 4096\n254:0 Write 8192\n254:0 Sync 1\n254:0 Async 2\n254:0 Total 12288\nTotal"
+    " 12288\n"
+)
 COUNTS = "254:0 Read 1\n254:0 Write 2\n254:0 Total 3\nTotal 3\n"
 
 

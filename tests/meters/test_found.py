@@ -1,4 +1,5 @@
-"""Looking for meters: what each finder is told, what is left alone unless it is named, and that later ones know of earlier ones."""
+"""Looking for meters: what each finder is told, what is left alone unless it is named, and that
+later ones know of earlier ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""hwmon trees as drivers make them: what is a part, what lies inside one, and what is no reading at all."""
+"""hwmon trees as drivers make them: what is a part, what lies inside one, and what is no reading at
+all."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Tree:
         return self.root / "class" / "hwmon"
 
     def chip(self, name: str, files: dict[str, object], *, old: bool = False) -> Path:
-        """`old`: registered the way of hwmon_device_register, with the attributes in the device's folder."""
+        """`old`: registered the way of hwmon_device_register, with the attributes in the device's
+        folder."""
         where = self.folder / f"hwmon{self.count}"
         self.count += 1
         (where / "device").mkdir(parents=True)

@@ -1,4 +1,5 @@
-"""DCMI over ipmitool: real output, a fake tool that is slow, wrong or gone, and reasons with remedies."""
+"""DCMI over ipmitool: real output, a fake tool that is slow, wrong or gone, and reasons with
+remedies."""
 
 from __future__ import annotations
 
@@ -32,7 +33,10 @@ GOOD = """
 """as ipmitool 1.8.19 prints it: ipmi_timestamp_numeric ends without a newline"""
 OLD = GOOD.replace("02/15/24 08:36:01 UTC    Sampling", "Thu Feb 15 08:36:01 2024\n    Sampling")
 """as 1.8.18 does"""
-NO_DEVICE = "Could not open device at /dev/ipmi0 or /dev/ipmi/0 or /dev/ipmidev/0: No such file or directory"
+NO_DEVICE = (
+    "Could not open device at /dev/ipmi0 or /dev/ipmi/0 or /dev/ipmidev/0: No such file or"
+    " directory"
+)
 """what ipmitool 1.8.19 writes without a BMC; exit code 1"""
 
 
@@ -48,7 +52,8 @@ def says(folder: Path, text: str, code: int = 0, err: str = "") -> str:
     (folder / "err").write_text(err)
     return tool(
         folder,
-        f'echo "$@" >> {folder}/argv; echo "$LC_ALL" > {folder}/lang; cat {folder}/out; cat {folder}/err >&2; exit {code}',
+        f'echo "$@" >> {folder}/argv; echo "$LC_ALL" > {folder}/lang; cat {folder}/out; cat'
+        f" {folder}/err >&2; exit {code}",
     )
 
 

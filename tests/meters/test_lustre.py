@@ -26,7 +26,10 @@ OSC = """snapshot_time             1523008010.8 secs.nsecs
 req_waittime              99 samples [usec] 30 90000 500000 90000000
 write_bytes               5 samples [bytes] 4096 4194304 {wrote} 99
 """
-INFO = "1 0 254:0 / / rw - ext4 /dev/vda rw\n2 1 0:44 / /scratch rw - lustre 10.0.0.1@tcp:10.0.0.2@tcp:/scr rw,flock\n"
+INFO = (
+    "1 0 254:0 / / rw - ext4 /dev/vda rw\n2 1 0:44 / /scratch rw - lustre"
+    " 10.0.0.1@tcp:10.0.0.2@tcp:/scr rw,flock\n"
+)
 
 
 @pytest.fixture

@@ -37,7 +37,10 @@ def entry(
 """
 
 
-LOCAL = "device /dev/vda1 mounted on / with fstype ext4\ndevice proc mounted on /proc with fstype proc\n"
+LOCAL = (
+    "device /dev/vda1 mounted on / with fstype ext4\ndevice proc mounted on /proc with fstype"
+    " proc\n"
+)
 STATS = (
     LOCAL
     + entry("srv:/export/scratch", "/scratch")

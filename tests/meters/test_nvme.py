@@ -1,4 +1,5 @@
-"""NVMe pages built by hand, nvme-cli's JSON of two major versions, a made-up /sys, and an ioctl that is not one."""
+"""NVMe pages built by hand, nvme-cli's JSON of two major versions, a made-up /sys, and an ioctl
+that is not one."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ from ckptcost.meters.nvme_model import Watts, stated, watts_of
 
 
 def smart_page(energy_wh=0, power=0, units_written=0, units_read=0):
-    """struct nvme_smart_log, field after field, as the specification lists them: an oracle that knows no offsets."""
+    """struct nvme_smart_log, field after field, as the specification lists them: an oracle that
+    knows no offsets."""
     fields = [
         (0, 1),
         (311, 2),

@@ -20,7 +20,8 @@ class NVMLError(Exception):
 
 
 def binding(**calls):
-    """A stand-in for pynvml in which only the given calls exist; an exception is raised, everything else is returned."""
+    """A stand-in for pynvml in which only the given calls exist; an exception is raised, everything
+    else is returned."""
 
     def call(said):
         def made(*_):
@@ -141,8 +142,10 @@ def test_no_package_at_all(monkeypatch):
 
 def test_an_import_that_warns_and_logs_leaves_no_trace(monkeypatch, tmp_path):
     (tmp_path / "pynvml.py").write_text(
-        "import logging, warnings\nlogging.warning('loud')\nlogging.getLogger().setLevel(1)\nwarnings.warn('old', FutureWarning)\n"
-        "_nvmlGetFunctionPointer = None\nclass NVMLError(Exception):\n    value = 12\ndef nvmlInit():\n    raise NVMLError\n",
+        "import logging,"
+        " warnings\nlogging.warning('loud')\nlogging.getLogger().setLevel(1)\nwarnings.warn('old',"
+        " FutureWarning)\n_nvmlGetFunctionPointer = None\nclass NVMLError(Exception):\n    value ="
+        " 12\ndef nvmlInit():\n    raise NVMLError\n",
         "utf-8",
     )
     monkeypatch.syspath_prepend(tmp_path)

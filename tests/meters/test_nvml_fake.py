@@ -1,4 +1,5 @@
-"""Our NVML meter on a fake libnvidia-ml.so.1: NVIDIA's own binding, real ctypes, and a power whose integral is known exactly."""
+"""Our NVML meter on a fake libnvidia-ml.so.1: NVIDIA's own binding, real ctypes, and a power whose
+integral is known exactly."""
 
 from __future__ import annotations
 

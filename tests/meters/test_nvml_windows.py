@@ -1,4 +1,5 @@
-"""Windows cut from one recording of the fake GPUs, against their exact joules: the whole way from ctypes to an interval."""
+"""Windows cut from one recording of the fake GPUs, against their exact joules: the whole way from
+ctypes to an interval."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def recording(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def judged(recording):
-    """For each window and GPU: its length, the GPU, the truth, our amount, and what a plain difference of the counter gives."""
+    """For each window and GPU: its length, the GPU, the truth, our amount, and what a plain
+    difference of the counter gives."""
     t_s, took_s, joules = (
         np.array(recording["t_s"]),
         np.array(recording["took_s"]),

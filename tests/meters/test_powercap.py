@@ -1,4 +1,5 @@
-"""Powercap zones: which they are, what they add up to, and what happens when one of them stops talking."""
+"""Powercap zones: which they are, what they add up to, and what happens when one of them stops
+talking."""
 
 from __future__ import annotations
 
@@ -470,7 +471,8 @@ def test_the_builder_wraps_like_the_kernel(tmp_path):
 
 
 def watched(meter, zones, power_w, begin_j, until_s=20.0, step_s=0.25):
-    """The files move with their power, are read every `step_s`, and each channel becomes a series."""
+    """The files move with their power, are read every `step_s`, and each channel becomes a
+    series."""
     count = round(until_s / step_s)
     at, rows = [], []
     for n in range(count + 1):
@@ -513,7 +515,8 @@ POWER_W = {
 def test_a_wrap_costs_nothing_whichever_socket_and_wherever_in_the_window(
     tmp_path, meters, wrapping, at_s
 ):
-    """On one socket, on both; in the middle, at the window's first and last instant, and between two readings there."""
+    """On one socket, on both; in the middle, at the window's first and last instant, and between
+    two readings there."""
     host = cpu_trees.intel(tmp_path, sockets=2)
     meter = meters(host)
     begin_j = dict.fromkeys(POWER_W, 1000.0)

@@ -15,7 +15,10 @@ from ckptcost.meters.base import Meter
 from ckptcost.meters.kept import Kept
 from ckptcost.meters.pressure import stalled_s
 
-TEXT = "some avg10=2.62 avg60=0.52 avg300=0.16 total=90387941\nfull avg10=2.23 avg60=0.43 avg300=0.14 total=64836153\n"
+TEXT = (
+    "some avg10=2.62 avg60=0.52 avg300=0.16 total=90387941\nfull avg10=2.23 avg60=0.43 avg300=0.14"
+    " total=64836153\n"
+)
 
 
 @pytest.fixture

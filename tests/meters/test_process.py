@@ -23,8 +23,8 @@ SIZE = 32 * MIB
 
 
 class Processes:
-    """A made-up /proc. A process that ends takes its files along; a kept descriptor must then fail as the kernel's does, so `Kept` is
-    replaced by one that looks at the path."""
+    """A made-up /proc. A process that ends takes its files along; a kept descriptor must then fail
+    as the kernel's does, so `Kept` is replaced by one that looks at the path."""
 
     def __init__(self, procfs: Path) -> None:
         self.procfs = procfs
@@ -32,7 +32,8 @@ class Processes:
 
     def io(self, pid, written=0, cancelled=0, read=0):
         (self.procfs / str(pid) / "io").write_text(
-            f"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: {read}\nwrite_bytes: {written}\ncancelled_write_bytes: {cancelled}\n"
+            f"rchar: 1\nwchar: 2\nsyscr: 3\nsyscw: 4\nread_bytes: {read}\nwrite_bytes:"
+            f" {written}\ncancelled_write_bytes: {cancelled}\n"
         )
 
     def start(self, pid, parent=1, written=0, listed=True, cancelled=0, read=0):
@@ -173,7 +174,8 @@ def test_the_root_may_end_before_its_children(made):
 
 
 def test_a_child_reaped_between_two_readings_of_one_pass(made):
-    """The sibling ends after it was asked, just when the first one's end makes the parent be asked again."""
+    """The sibling ends after it was asked, just when the first one's end makes the parent be asked
+    again."""
     made.start(10)
     made.start(11, 10, written=100)
     made.start(12, 10, written=1000)
@@ -202,7 +204,8 @@ def test_a_child_reaped_between_two_readings_of_one_pass(made):
 @settings(max_examples=50)
 @given(st.data())
 def test_any_order_of_deaths_keeps_the_true_sum(tmp_path_factory, data):
-    """A plain account of who wrote what, beside a /proc where some children are waited for and some vanish."""
+    """A plain account of who wrote what, beside a /proc where some children are waited for and some
+    vanish."""
     made = Processes(tmp_path_factory.mktemp("proc"))
 
     class Looked:
@@ -413,7 +416,10 @@ def test_direct_io_counts(me, folder):
         assert SIZE <= rose(me, write)[0] < SIZE + NEAR
 
 
-WRITE = "import os, sys; f = open(sys.argv[1], 'wb'); f.write(bytes(int(sys.argv[2]))); f.flush(); print('w', flush=True); sys.stdin.read()"
+WRITE = (
+    "import os, sys; f = open(sys.argv[1], 'wb'); f.write(bytes(int(sys.argv[2]))); f.flush();"
+    " print('w', flush=True); sys.stdin.read()"
+)
 
 
 def test_a_real_child_counts_once_before_and_after_its_end(folder):

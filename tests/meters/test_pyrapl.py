@@ -327,7 +327,8 @@ assert sys.modules["pyRAPL"].__file__.startswith(sys.path[1]), sys.path
 
 
 def fresh(middle, tmp_path, *before):
-    """A fresh interpreter that takes each warning for an error, with a pyRAPL that no .pyc saves from being compiled."""
+    """A fresh interpreter that takes each warning for an error, with a pyRAPL that no .pyc saves
+    from being compiled."""
     site = tmp_path / "site"
     shutil.copytree(
         Path(pyrapl.__file__).parent, site / "pyRAPL", ignore=shutil.ignore_patterns("__pycache__")

@@ -197,7 +197,9 @@ def test_closed_files_for_a_real_user(open_folder):
         f"f = rapl.find(sysfs=Path({str(host.sysfs)!r}), procfs=Path({str(host.procfs)!r}))\n"
         "print(json.dumps([len(f.meters), [list(a) for a in f.absences]]))"
     )
-    imports = "import ckptcost.meters.rapl_perf, ckptcost.meters.rapl\n"  # before giving up rights: the checkout may be root's
+    imports = (  # before giving up rights: the checkout may be root's
+        "import ckptcost.meters.rapl_perf, ckptcost.meters.rapl\n"
+    )
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", imports + code],
         cwd=ROOT,
@@ -248,16 +250,19 @@ def test_the_tmpfiles_lines_open_every_zone(tmp_path):
     assert len(files) == 11
     for path in files:
         status = path.stat()
-        assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (0o440, 0, 54321), (
-            path
-        )
+        assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (
+            0o440,
+            0,
+            54321,
+        ), path
     assert (
         stat.S_IMODE((host.zones["cpu:0"].path / "name").stat().st_mode) == 0o644
     )  # and nothing else
 
 
 def test_the_udev_rule_meets_every_zone_and_only_zones(tmp_path):
-    """udev's own substitutions: %S is the root of sysfs, %p the device below it; KERNEL is the last part of its path."""
+    """udev's own substitutions: %S is the root of sysfs, %p the device below it; KERNEL is the last
+    part of its path."""
     host = cpu_trees.intel(tmp_path, sockets=2, psys=True, mmio=True)
     rule = rapl_advice.UDEV_RULE
     assert "\n" not in rule

@@ -1,4 +1,5 @@
-"""The `power` PMU: what its files say, which events are real, and the system call itself on an event that any kernel has."""
+"""The `power` PMU: what its files say, which events are real, and the system call itself on an
+event that any kernel has."""
 
 from __future__ import annotations
 
@@ -20,7 +21,8 @@ SECOND = 1_000_000_000
 
 
 class Kernel:
-    """perf_event_open with counters to order: a file per event and processor that holds what read(2) gives."""
+    """perf_event_open with counters to order: a file per event and processor that holds what
+    read(2) gives."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -139,7 +141,8 @@ def test_dies(tmp_path, kernel):
 
 @pytest.mark.parametrize("release", ["5.10.0", "6.8.0"])
 def test_amd_has_packages_only_and_one_counter_each(tmp_path, kernel, release):
-    """Before 5.17 the kernel listed events that do not exist; 6.9 to 6.11 listed the package once a core complex."""
+    """Before 5.17 the kernel listed events that do not exist; 6.9 to 6.11 listed the package once a
+    core complex."""
     host = server(
         tmp_path, {n: (n // 4, n % 4) for n in range(8)}, "0-7", ALL, "AuthenticAMD", release
     )
@@ -335,7 +338,8 @@ def test_the_system_call_counts():
     not allowed_everywhere(), reason="counting a whole processor is not allowed here"
 )
 def test_a_meter_over_the_real_call(tmp_path):
-    """The software PMU dressed as `power`: real descriptors, real counts, the way from files to joules."""
+    """The software PMU dressed as `power`: real descriptors, real counts, the way from files to
+    joules."""
     host = server(
         tmp_path, {0: (0, 0)}, "0", {"energy-pkg": 0}
     )  # config 0 is the processor's clock in ns

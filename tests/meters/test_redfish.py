@@ -1,4 +1,5 @@
-"""Redfish against servers on loopback: which number is the node's, whom it trusts, and that no secret gets out."""
+"""Redfish against servers on loopback: which number is the node's, whom it trusts, and that no
+secret gets out."""
 
 from __future__ import annotations
 
@@ -148,7 +149,8 @@ def chassis(name="1", kind="RackMount", systems=True, **links):
 
 
 def tree(*chassis_docs, **pages):
-    """Pages of a service: a chassis collection, its members, and what else is given by its path under /redfish/v1/Chassis."""
+    """Pages of a service: a chassis collection, its members, and what else is given by its path
+    under /redfish/v1/Chassis."""
     paths = {f"/redfish/v1/Chassis/{doc['Id']}": doc for doc in chassis_docs}
     more = {f"/redfish/v1/Chassis/{key}": value for key, value in pages.items()}
     return {"/redfish/v1/Chassis": {"Members": [ref(path) for path in paths]}, **paths, **more}
@@ -268,7 +270,8 @@ def test_a_sensor_called_total_power():
 
 
 def supplies(*readings):
-    """A PowerSubsystem whose supplies read so; None is a supply without a reading, False an empty slot."""
+    """A PowerSubsystem whose supplies read so; None is a supply without a reading, False an empty
+    slot."""
     base = "/redfish/v1/Chassis/1/PowerSubsystem"
     pages = tree(chassis(PowerSubsystem=1))
     pages[base] = {"PowerSupplies": ref(f"{base}/PowerSupplies")}

@@ -227,7 +227,8 @@ def test_a_replay_as_fast_as_possible_is_the_run_again():
         for channel, other in zip(tape.channels, again.channels, strict=True):
             assert other.source == f"replay of first: {channel.source}"
             before, after = first.series(channel), second.series(other)
-            # single ticks of a gauge are kept around the marks only; elsewhere it is a mean over a second
+            # single ticks of a gauge are kept around the marks only; elsewhere it is a mean over a
+            # second
             known = after.t_s <= (replay.end_s if channel.is_counter else 15.0)
             at = np.searchsorted(before.t_s, after.t_s[known] + 1e-9, "right") - 1
             assert len(at) > 15

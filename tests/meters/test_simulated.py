@@ -1,4 +1,5 @@
-"""Simulated meters against plain re-computation: power summed over fine steps, counters by their definition, faults as described."""
+"""Simulated meters against plain re-computation: power summed over fine steps, counters by their
+definition, faults as described."""
 
 from __future__ import annotations
 
@@ -106,7 +107,8 @@ def test_windows_add_up_and_parts_make_the_node(at, asynchronous, storage, seed)
     node, unaccounted = machine.exact_j("node", a, c), machine.exact_j("unaccounted", a, c)
     assert node == pytest.approx(parts + unaccounted, rel=1e-9, abs=1e-4)
     plan = machine.plan
-    # without saves the other watts are constant: their joules and the loss of the supplies are all that no part explains
+    # without saves the other watts are constant: their joules and the loss of the supplies are all
+    # that no part explains
     quiet = Machine(replace(plan, saves=0))
     known = (
         quiet.exact_j("parts", a, c) * (1 / plan.psu_efficiency - 1)

@@ -1,4 +1,5 @@
-"""Which cards an environment leaves, against the rules as CUDA's guide and PyTorch state them, written again in plain steps."""
+"""Which cards an environment leaves, against the rules as CUDA's guide and PyTorch state them,
+written again in plain steps."""
 
 from __future__ import annotations
 

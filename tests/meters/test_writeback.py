@@ -1,4 +1,5 @@
-"""meminfo and vmstat made by hand; `drained` against made-up write-backs whose end is known, and one real one."""
+"""meminfo and vmstat made by hand; `drained` against made-up write-backs whose end is known, and
+one real one."""
 
 from __future__ import annotations
 
@@ -17,7 +18,10 @@ from ckptcost.meters import block, writeback
 from ckptcost.meters.base import Meter
 from ckptcost.meters.writeback import drained
 
-MEMINFO = "MemTotal: 9 kB\nDirty:               284 kB\nWriteback:            16 kB\nNFS_Unstable: 7 kB\nWritebackTmp:          3 kB\n"
+MEMINFO = (
+    "MemTotal: 9 kB\nDirty:               284 kB\nWriteback:            16 kB\nNFS_Unstable: 7"
+    " kB\nWritebackTmp:          3 kB\n"
+)
 VMSTAT = "nr_dirty 70\nnr_dirtied 5928656\nnr_written 5139380\nnr_dirty_threshold 1\n"
 
 
@@ -56,7 +60,8 @@ def test_absences(tmp_path):
 
 
 def a_save(size, rate, begin=10.0, returned=12.0, first=0.0, standing=0.0, period=0.5, end=200.0):
-    """A page cache that fills from begin to return and is written out at `rate` from then on; and the device's counter."""
+    """A page cache that fills from begin to return and is written out at `rate` from then on; and
+    the device's counter."""
     t = np.arange(0.0, end, period)
     made = np.clip((t - begin) / (returned - begin), 0.0, 1.0) * size
     taken = np.clip((t - returned) * rate, 0.0, size)

@@ -1,4 +1,5 @@
-"""What another tier would have avoided, and what it would have added: never one told as the other."""
+"""What another tier would have avoided, and what it would have added: never one told as the
+other."""
 
 from types import SimpleNamespace
 
@@ -33,7 +34,10 @@ def said(gpu_h, kwh, usd, kg, goodput=0.9, more=0.0):
         ),
         (
             (-10.0, -5.0, -20.0, -2.0),
-            "Nothing was avoidable with flash: it would add 10 GPU-h, 5 kWh, 20 USD, 2 kgCO2e a run.",
+            (
+                "Nothing was avoidable with flash: it would add 10 GPU-h, 5 kWh, 20 USD, 2 kgCO2e a"
+                " run."
+            ),
         ),
         (
             (10.0, -5.0, 20.0, -2.0),

@@ -1,4 +1,5 @@
-"""Statements put into time: sums stay, factors of each hour apply, and what is not known stays unknown."""
+"""Statements put into time: sums stay, factors of each hour apply, and what is not known stays
+unknown."""
 
 from __future__ import annotations
 
@@ -59,7 +60,8 @@ def total(values):
 
 
 def check_sums(s):
-    """Rows add up to components and components to totals; each row's kilograms are its energy times its factor."""
+    """Rows add up to components and components to totals; each row's kilograms are its energy times
+    its factor."""
     names = {
         "energy": "energy_kwh",
         "gpu_time_lost": "gpu_hours",

@@ -86,7 +86,10 @@ def test_a_byte_order_mark_before_a_comment(file):
 
 
 def test_midnight_of_a_contract_is_utc_wherever_this_runs(file, monkeypatch):
-    text = '[[site]]\nid = "usa"\n[[site.contract]]\nname = "a"\ninstrument = "PPA"\nshare = "60 %"\nfactor = "0 g/kWh"\nfrom = 2026-01-01\n'
+    text = (
+        '[[site]]\nid = "usa"\n[[site.contract]]\nname = "a"\ninstrument = "PPA"\nshare = "60'
+        ' %"\nfactor = "0 g/kWh"\nfrom = 2026-01-01\n'
+    )
     monkeypatch.setenv("TZ", "Asia/Tokyo")
     time.tzset()
     try:

@@ -1,4 +1,5 @@
-"""The difference of two statements: arithmetic, what is unknown, and whether the two may be compared."""
+"""The difference of two statements: arithmetic, what is unknown, and whether the two may be
+compared."""
 
 from __future__ import annotations
 
@@ -39,9 +40,11 @@ def changed(s, **fields):
 def with_factors(s, **values):
     """The same with other values of some factors, by the last word of their id."""
     factors = [
-        f.model_copy(update={"value": values[name]})
-        if (name := f.id.split(".")[-1]) in values
-        else f
+        (
+            f.model_copy(update={"value": values[name]})
+            if (name := f.id.split(".")[-1]) in values
+            else f
+        )
         for f in s.factors
     ]
     return changed(s, factors=factors)
@@ -60,7 +63,8 @@ def codes(past, current, refuses=None):
 
 
 def check(found: DiffDocument) -> None:
-    """Everything the document says of a change follows from its own before and after; raises where it does not."""
+    """Everything the document says of a change follows from its own before and after; raises where
+    it does not."""
     delta = found.delta
     sums: list[Changes] = [
         delta.totals,
@@ -498,7 +502,8 @@ def test_dates_are_a_note():
 
 
 def test_an_absent_line_of_a_measurement_is_a_boundary():
-    """A model that has no second tier has no line of it; a measurement that lacks a line may only lack its meter."""
+    """A model that has no second tier has no line of it; a measurement that lacks a line may only
+    lack its meter."""
     lines = (*LINES, ("network", "network to storage", "save", "cluster"))
     more = {
         "energies": (1.0, 1.0, None, 1.0, 0.0, 2.0),

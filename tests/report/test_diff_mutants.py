@@ -1,4 +1,5 @@
-"""Slips of a difference that its own consistency does not show: order, sides, columns, and what is said of them."""
+"""Slips of a difference that its own consistency does not show: order, sides, columns, and what is
+said of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A difference as a pull request's comment, as text and as CSV; the comment through GitHub's own converter."""
+"""A difference as a pull request's comment, as text and as CSV; the comment through GitHub's own
+converter."""
 
 from __future__ import annotations
 

@@ -203,7 +203,8 @@ def test_other_inputs_other_hashes():
 
 
 def test_the_hash_is_over_rfc_8785(reports):
-    """Anybody can recompute it: canonical JSON of the document less the parts that say when, who and this."""
+    """Anybody can recompute it: canonical JSON of the document less the parts that say when, who
+    and this."""
     import hashlib
 
     from ckptcost.report.build import NOT_HASHED

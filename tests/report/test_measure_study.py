@@ -1,4 +1,5 @@
-"""What is told of a measurement: every cell against a machine of round watts, every sentence and warning where it belongs."""
+"""What is told of a measurement: every cell against a machine of round watts, every sentence and
+warning where it belongs."""
 
 from __future__ import annotations
 

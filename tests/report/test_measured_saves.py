@@ -1,4 +1,5 @@
-"""The sentences on checkpoints and training: how many, how large, how long, and what is not known of which."""
+"""The sentences on checkpoints and training: how many, how large, how long, and what is not known
+of which."""
 
 from __future__ import annotations
 
@@ -53,8 +54,8 @@ def test_of_what_is_not_known_of_stalls_the_reason_is_said():
     ]
     windows = [judged(1.0, 2.0), *(judged(None, None) for _ in contents[1:])]
     assert stalls_told(SimpleNamespace(windows=windows, contents=contents)) == [
-        "Of 3 saves it is not known how long training stood still: another save began before this one "
-        "was known to be over: they came closer than --gap, no mark says so."
+        "Of 3 saves it is not known how long training stood still: another save began before this"
+        " one was known to be over: they came closer than --gap, no mark says so."
     ]
     assert stalls_told(SimpleNamespace(windows=windows[:1], contents=contents[:1])) == []
     assert returned_why(windows[0], contents[0]) == ""
@@ -122,7 +123,8 @@ def test_failed_and_unknown_are_counted_with_their_reasons():
         (window(durable_s=None, why="UNSYNCED"), SAVE._replace(bytes=nan)),
     )
     assert line.startswith(
-        "5 checkpoints, 8 GB; safe after 2 s, 2 GB/s; 2 failed: OSError; of 2 it is not known when they were safe: "
+        "5 checkpoints, 8 GB; safe after 2 s, 2 GB/s; 2 failed: OSError; of 2 it is not known when"
+        " they were safe: "
     )
     assert line.endswith(
         f"{', '.join(sorted([reason_text('IN_MEMORY'), reason_text('UNSYNCED')]))}."
@@ -180,7 +182,8 @@ def test_what_was_removed_before_the_next_save_may_have_been_sent_elsewhere():
     ("unsure_s", "known"), [(nan, True), (0.05, True), (32.5, False), (40.0, False)]
 )
 def test_a_save_that_was_looked_at_too_late_is_not_called_unsynced(unsure_s, known):
-    """Its fsync may have been before anybody looked: the first save of a job that was attached to."""
+    """Its fsync may have been before anybody looked: the first save of a job that was attached
+    to."""
     span = Span(0, {"begin": 0.0, "written": 0.4, "durable": 33.0})
     late = SimpleNamespace(**vars(window(0.0, 33.0)) | {"spans": (span,)})
     what = SAVE._replace(how="cachestat", unsure_s=unsure_s)
@@ -229,7 +232,10 @@ class TestTraining:
         assert training_told(SimpleNamespace(steps=None, windows=[], dips=[])) == []
 
     def test_what_a_save_costs_by_them(self):
-        line = "5 training steps marked, 1.5 s each outside saves; by them a save holds training up for 3 s"
+        line = (
+            "5 training steps marked, 1.5 s each outside saves; by them a save holds training up"
+            " for 3 s"
+        )
         assert self.said([Estimate(2.0), absent("STEPS_MISSING"), Estimate(4.0)]) == [f"{line}."]
         more = Estimate(0.25, 0.2, 0.3)
         assert self.said([Estimate(3.0)], more) == [
@@ -240,9 +246,10 @@ class TestTraining:
         ]
 
     def test_power_that_does_not_fall_is_said_of_the_right_one(self):
-        (_, line) = self.said(dips=["CONFIRMED", "CONTRADICTED", None], names=["a", "b", "c"])
+        _, line = self.said(dips=["CONFIRMED", "CONTRADICTED", None], names=["a", "b", "c"])
         assert (
             line
-            == "GPU power does not fall where training is said to stand still, in b: it may not have stalled."
+            == "GPU power does not fall where training is said to stand still, in b: it may not"
+            " have stalled."
         )
         assert len(self.said(dips=["CONFIRMED", "NOT_RESOLVED"], names=["a", "b"])) == 1

@@ -1,4 +1,5 @@
-"""The views read the document's parts as they are; the JSON is the same parts, judged by the schema. They must not differ."""
+"""The views read the document's parts as they are; the JSON is the same parts, judged by the
+schema. They must not differ."""
 
 import pytest
 

@@ -1,4 +1,5 @@
-"""What is told of a probe: each cell where it belongs, the catalogue around it, and only sentences that the figures bear out."""
+"""What is told of a probe: each cell where it belongs, the catalogue around it, and only sentences
+that the figures bear out."""
 
 from __future__ import annotations
 
@@ -274,7 +275,8 @@ class TestSentences:
         assert found[1] == "Reading back: 4 GB/s (8 GB in 2 s)."
         assert (
             found[-1]
-            == "`ckptcost calibrate 01234567 --as NAME` makes a tier of it that `ckptcost model` uses."
+            == "`ckptcost calibrate 01234567 --as NAME` makes a tier of it that `ckptcost model`"
+            " uses."
         )
 
     @pytest.mark.parametrize(
@@ -326,7 +328,8 @@ class TestSentences:
         assert found.title == "A checkpoint of 8 GB on n1"
         assert (
             found.about[0]
-            == "Saver posix, 2 writers, 3 requests of 1.05 MB in flight, 2 rounds in each of two sizes."
+            == "Saver posix, 2 writers, 3 requests of 1.05 MB in flight, 2 rounds in each of two"
+            " sizes."
         )
         assert found.question == {
             "bytes": 8e9,

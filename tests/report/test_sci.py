@@ -1,4 +1,5 @@
-"""The SCI section: a hand-computed score, agreement with the statement's sums, and what is not declared."""
+"""The SCI section: a hand-computed score, agreement with the statement's sums, and what is not
+declared."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def total(s, what, **fields):
 
 
 def test_a_score_by_hand():
-    """10 kWh at 400 g/kWh and 1.2 kg embodied over 8 checkpoints: (4,000 + 1,200) / 8 = 650 g each."""
+    """10 kWh at 400 g/kWh and 1.2 kg embodied over 8 checkpoints: (4,000 + 1,200) / 8 = 650 g
+    each."""
     s = statement(
         (6.0, 4.0, 0.0, 0.0, 0.0),
         gpu_hours=(40.0, 0.0, 0.0, 0.0, 0.0),

@@ -1,4 +1,5 @@
-"""Statements as text, Markdown and CSV: figures as the document has them, unknown in words, names as names."""
+"""Statements as text, Markdown and CSV: figures as the document has them, unknown in words, names
+as names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Statements against what they are made from: the report, the simulation, the comparison, the run."""
+"""Statements against what they are made from: the report, the simulation, the comparison, the
+run."""
 
 from __future__ import annotations
 

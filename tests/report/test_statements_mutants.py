@@ -1,4 +1,5 @@
-"""Statements of machines of round watts, of simulations and plans: what a figure is, by hand; and how they are told as text."""
+"""Statements of machines of round watts, of simulations and plans: what a figure is, by hand; and
+how they are told as text."""
 
 from __future__ import annotations
 
@@ -588,8 +589,9 @@ def test_intensity_is_no_quotient_of_sums_over_different_lines():
 def test_a_licence_that_nobody_states_is_said_to_be_none():
     s = statement()
     source = s.factors[0].sources[0]
-    assert statement_views._sources([source, source.model_copy(update={"licence": None})]) == (
-        "Yearly electricity data (CC BY 4.0); Yearly electricity data (licence not stated)"
+    assert (
+        statement_views._sources([source, source.model_copy(update={"licence": None})])
+        == "Yearly electricity data (CC BY 4.0); Yearly electricity data (licence not stated)"
     )
 
 

@@ -148,8 +148,8 @@ def test_lines_that_say_nothing_are_not_in_the_bill_and_notes_name_only_what_is_
     assert statement_views.bill(s)[4].endswith("Apart: stands there anyway, in no total.")
     note = statement_views.totals(s)[4]
     assert note.endswith(
-        "Not in the totals because unknown: energy: storage writing; emissions, location-based: storage writing; "
-        "emissions, market-based: storage writing; cost: storage writing."
+        "Not in the totals because unknown: energy: storage writing; emissions, location-based:"
+        " storage writing; emissions, market-based: storage writing; cost: storage writing."
     )
     assert (
         "Not in the totals"

@@ -1,4 +1,5 @@
-"""Runs whose saves overlap, never end, or seem to give energy back: their lines still add up, and nothing is counted twice."""
+"""Runs whose saves overlap, never end, or seem to give energy back: their lines still add up, and
+nothing is counted twice."""
 
 from __future__ import annotations
 

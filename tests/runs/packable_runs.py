@@ -1,4 +1,5 @@
-"""Short recordings on a clock that jumps, to be packed: of meters whose truth is a formula, or of a simulated machine."""
+"""Short recordings on a clock that jumps, to be packed: of meters whose truth is a formula, or of a
+simulated machine."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ def packable(
     asked: Sequence[float] = (),
     start_ns: int = 0,
 ) -> Path:
-    """`asked`: what the run is about, the rest is its margin. A wrapped command ends a second before the recording does."""
+    """`asked`: what the run is about, the rest is its margin. A wrapped command ends a second
+    before the recording does."""
     clock = VirtualClock(start_ns, wall_ns)
     recorder = Recorder(meters or steady(), FileSink(folder), clock, run_id=run_id, host=host)
     recorder.begin()

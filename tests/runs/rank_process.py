@@ -45,7 +45,8 @@ def rank(directory: str, locks: str, number: str) -> None:
 
 
 def flood(directory: Path, out: int) -> None:
-    """Records as quickly as it can until it is killed, and says after each mark how far the clock is."""
+    """Records as quickly as it can until it is killed, and says after each mark how far the clock
+    is."""
     recorder = Recorder(
         [Steady(count=40)],
         FileSink(directory, part_bytes=60_000),

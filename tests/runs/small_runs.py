@@ -38,7 +38,8 @@ def recorded(
     stop: bool = True,
     **sink: int,
 ) -> Recorder:
-    """A save of two seconds at each of the seconds named; a wrapped command ends `after` seconds before the recording does."""
+    """A save of two seconds at each of the seconds named; a wrapped command ends `after` seconds
+    before the recording does."""
     clock = VirtualClock(start_ns, wall_ns)
     recorder = Recorder([Real(count)], FileSink(folder, **sink), clock, run_id=run_id, host=host)
     recorder.begin()

@@ -13,7 +13,8 @@ EVEN = Pace(off_beat=0.0)
 
 
 class Steady(Basic):
-    """`count` domains; domain i draws 100 + i watts: a counter of exact joules and a gauge of watts each."""
+    """`count` domains; domain i draws 100 + i watts: a counter of exact joules and a gauge of watts
+    each."""
 
     def __init__(
         self,

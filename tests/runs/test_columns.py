@@ -1,4 +1,5 @@
-"""Readings of a channel out of many tables: the same as a plain loop over the lines makes of them, also after more has come."""
+"""Readings of a channel out of many tables: the same as a plain loop over the lines makes of them,
+also after more has come."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What launchers say of a job, as Slurm, torchrun and a pod set it, and that it stands in the run and troubles nobody there."""
+"""What launchers say of a job, as Slurm, torchrun and a pod set it, and that it stands in the run
+and troubles nobody there."""
 
 from __future__ import annotations
 

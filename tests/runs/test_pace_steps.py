@@ -1,4 +1,5 @@
-"""Training steps are told once a second: nobody looks closer for them, or a recorder would never rest."""
+"""Training steps are told once a second: nobody looks closer for them, or a recorder would never
+rest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""When to ask, and what is kept: a plain re-implementation for the summaries, rules for the rest."""
+"""When to ask, and what is kept: a plain re-implementation for the summaries, rules for the
+rest."""
 
 from __future__ import annotations
 

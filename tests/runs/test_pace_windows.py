@@ -1,4 +1,5 @@
-"""The small print of recording: when a window is over, what lateness does, what a broken meter or a broken sink leaves standing."""
+"""The small print of recording: when a window is over, what lateness does, what a broken meter or a
+broken sink leaves standing."""
 
 from __future__ import annotations
 
@@ -97,7 +98,8 @@ def test_times_are_not_negative(wrong):
 
 @pytest.mark.parametrize("tick_s", [0.01, 0.02, 0.05, 0.1])
 def test_quick_polls_are_off_the_beat_of_every_usual_counter(tick_s):
-    """They look at a tick from all sides within the quick time; polls of 20 ms look from one to five of them."""
+    """They look at a tick from all sides within the quick time; polls of 20 ms look from one to
+    five of them."""
 
     def widest_s(pace):
         tempo, polls_ns = Tempo(pace, 0), [0]

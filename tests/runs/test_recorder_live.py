@@ -63,7 +63,8 @@ def burnt(seconds):
 
 @pytest.mark.parametrize("alone", [True, False])
 def test_a_process_that_only_records_costs_what_all_its_threads_take(alone):
-    """Watching files and asking when they are safe goes on in threads of its own: 7 % of a core where the recorder's was 2 %."""
+    """Watching files and asking when they are safe goes on in threads of its own: 7 % of a core
+    where the recorder's was 2 %."""
     burnt(0.3)  # what was before is not the recording's
     before_s = time.process_time()
     recorder = Recorder([Steady()], MemorySink(), alone=alone).start()

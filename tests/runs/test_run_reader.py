@@ -1,4 +1,5 @@
-"""Runs back from files: whole ones exactly, broken ones as far as they go, each fault in a sentence."""
+"""Runs back from files: whole ones exactly, broken ones as far as they go, each fault in a
+sentence."""
 
 from __future__ import annotations
 

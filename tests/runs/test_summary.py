@@ -1,4 +1,5 @@
-"""What a run is, by its first and last lines: the same as a reader of everything says, at a thousandth of the cost."""
+"""What a run is, by its first and last lines: the same as a reader of everything says, at a
+thousandth of the cost."""
 
 from __future__ import annotations
 
@@ -70,9 +71,10 @@ def test_a_live_recorder_and_its_end(tmp_path):
         with file.open("rb") as stream, (half := tmp_path / "half.jsonl").open("wb") as copy:
             copy.write(stream.read()[:-10])
         beside = summary(half)
-        assert (beside.state, beside.problems) == (RECORDING, ()), (
-            "half a line is one that is just being written"
-        )
+        assert (beside.state, beside.problems) == (
+            RECORDING,
+            (),
+        ), "half a line is one that is just being written"
         half.unlink()
     finally:
         recorder.stop()
@@ -97,9 +99,10 @@ def test_recording_from_its_first_instant_and_on_another_machine(tmp_path):
 def test_killed_for_real(tmp_path, monkeypatch):
     helper = str(Path(__file__).with_name("small_runs.py"))
     code = (
-        "import sys, time; sys.path[:0] = [sys.argv[1]]; from small_runs import Real; from pathlib import Path\n"
-        "from ckptcost.runs.recorder import Recorder; from ckptcost.runs.sinks import FileSink\n"
-        "r = Recorder([Real()], FileSink(Path(sys.argv[2]))).start(); r.mark('note', by='wrap', command='train'); time.sleep(60)"
+        "import sys, time; sys.path[:0] = [sys.argv[1]]; from small_runs import Real; from pathlib"
+        " import Path\nfrom ckptcost.runs.recorder import Recorder; from ckptcost.runs.sinks import"
+        " FileSink\nr = Recorder([Real()], FileSink(Path(sys.argv[2]))).start(); r.mark('note',"
+        " by='wrap', command='train'); time.sleep(60)"
     )
     running = subprocess.Popen(
         [sys.executable, "-c", code, str(Path(helper).parent), str(tmp_path)]

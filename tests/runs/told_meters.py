@@ -1,4 +1,5 @@
-"""Meters that say what formulas say, and what a recording of them comes to: for tests whose oracle is the formula."""
+"""Meters that say what formulas say, and what a recording of them comes to: for tests whose oracle
+is the formula."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A process that probes, to be killed, interrupted, left without permission or refused by the kernel: see what the tests hand to it."""
+"""A process that probes, to be killed, interrupted, left without permission or refused by the
+kernel: see what the tests hand to it."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ _NUMBERS = {
 
 
 def refuse(call: str, error: int, flag: int = 0) -> None:
-    """From now on the kernel answers this call with an error, by a seccomp filter; with `flag`, only where its third argument has it."""
+    """From now on the kernel answers this call with an error, by a seccomp filter; with `flag`,
+    only where its third argument has it."""
     number = _NUMBERS[platform.machine()][call]
     load, equal, has, give = 0x20, 0x15, 0x45, 0x06
     program = [(load, 0, 0, 0), (equal, 0, 3 if flag else 1, number)]
@@ -81,7 +83,8 @@ def save_on(directory: str, saver: str, size: str) -> None:
 
 
 def save_once(directory: str, saver: str, size: str, *refusals: str) -> None:
-    """Saves once; then the calls in `refusals` (name:errno or name:errno:flag) begin to fail, and saves and loads again."""
+    """Saves once; then the calls in `refusals` (name:errno or name:errno:flag) begin to fail, and
+    saves and loads again."""
     shape, number = shape_of(int(size), 2), 0
     with Place(directory) as place:
         try:
@@ -99,7 +102,8 @@ def save_once(directory: str, saver: str, size: str, *refusals: str) -> None:
 
 
 def try_place(directory: str, size: str, uid: str = "") -> None:
-    """What a place says, by another user if asked; from inside, since that user may not get there."""
+    """What a place says, by another user if asked; from inside, since that user may not get
+    there."""
     os.chdir(directory)
     if uid:
         os.setresuid(int(uid), int(uid), int(uid))

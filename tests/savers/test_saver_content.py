@@ -1,4 +1,5 @@
-"""What is written: nothing can compress it or find it twice, and nothing that is wrong with it stays unseen."""
+"""What is written: nothing can compress it or find it twice, and nothing that is wrong with it
+stays unseen."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Both engines of our own: all bytes are there, the figures add up, every damage is found, and a storage that refuses is said."""
+"""Both engines of our own: all bytes are there, the figures add up, every damage is found, and a
+storage that refuses is said."""
 
 from __future__ import annotations
 
@@ -339,15 +340,12 @@ def test_no_note_where_direct_is_direct(place):
 def test_the_storage_is_full_in_the_midst(engine, preallocate, tmp_path):
     """Somebody else fills it meanwhile: the question for free space comes too early."""
     script = (
-        "import os, sys\nsys.path.insert(0, sys.argv[1])\nfrom probe_process import *\n"
-        "Place.check_room = lambda self, size: None\n"
-        "with Place(sys.argv[2]) as place:\n"
-        "    try:\n"
-        "        SAVERS[sys.argv[3]]().save(place, shape_of(64 << 20, 2), Settings(depth=3, preallocate=sys.argv[4] == 'True'), 0)\n"
-        "    except CkptcostError as error:\n"
-        "        print(type(error).__name__, error.exit_code, error)\n"
-        "    print(*os.listdir(place.fd))\n"
-        "print('left', *os.listdir(sys.argv[2]))\n"
+        "import os, sys\nsys.path.insert(0, sys.argv[1])\nfrom probe_process import"
+        " *\nPlace.check_room = lambda self, size: None\nwith Place(sys.argv[2]) as place:\n   "
+        " try:\n        SAVERS[sys.argv[3]]().save(place, shape_of(64 << 20, 2), Settings(depth=3,"
+        " preallocate=sys.argv[4] == 'True'), 0)\n    except CkptcostError as error:\n       "
+        " print(type(error).__name__, error.exit_code, error)\n   "
+        " print(*os.listdir(place.fd))\nprint('left', *os.listdir(sys.argv[2]))\n"
     )
     words = in_tmpfs(tmp_path, "size=16m")
     done = subprocess.run(
@@ -411,8 +409,10 @@ def test_the_kernel_refuses_to_read(engine, call, tmp_path):
 )
 def test_where_direct_io_is_refused_the_remedy_is_said(call, tmp_path):
     first, *_, last = probe("save_once", tmp_path, "direct", 3 << 20, call)
-    assert first == (
-        f"InputError 2 {tmp_path}: the file system there refuses direct I/O (O_DIRECT). `--saver posix` writes through the page cache"
+    assert (
+        first
+        == f"InputError 2 {tmp_path}: the file system there refuses direct I/O (O_DIRECT). `--saver"
+        " posix` writes through the page cache"
     )
     assert last == "left"
 
@@ -427,7 +427,8 @@ def test_no_locks_there(tmp_path):
 
 
 def test_an_interrupt_during_a_long_fsync_does_not_wait_for_it(place, monkeypatch):
-    """The files are cut, so that nothing is left to write: here the fsync that is under way sees its file empty."""
+    """The files are cut, so that nothing is left to write: here the fsync that is under way sees
+    its file empty."""
     sizes, real = [], os.fsync
 
     def slow(fd):

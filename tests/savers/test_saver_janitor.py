@@ -1,4 +1,5 @@
-"""Nothing stays, however a probe ends: real kills, probes side by side, and links that somebody planted."""
+"""Nothing stays, however a probe ends: real kills, probes side by side, and links that somebody
+planted."""
 
 from __future__ import annotations
 
@@ -148,7 +149,8 @@ def test_while_a_janitor_still_works_nobody_takes_its_directory_for_stale(tmp_pa
 
 
 def plant(made, victims):
-    """What a foe with our rights could put there: links to files and directories, and things of other kinds."""
+    """What a foe with our rights could put there: links to files and directories, and things of
+    other kinds."""
     (made / "save-9").symlink_to(victims, target_is_directory=True)
     (made / "save-1" / "weights-00001").symlink_to(victims / "file")
     (made / "save-2.part" / "save-1").symlink_to(victims, target_is_directory=True)
@@ -274,7 +276,8 @@ def test_other_names_are_nobodys_business(tmp_path):
 
 @pytest.mark.parametrize("through", [False, True])
 def test_two_that_begin_at_the_same_time_and_sweep_each_other(through, tmp_path, monkeypatch):
-    """The one that lost its directory to the sweep of another, which has the lock still or is through, takes a new one."""
+    """The one that lost its directory to the sweep of another, which has the lock still or is
+    through, takes a new one."""
     real, made = owners._lock, []
 
     def swept_first(fd):
@@ -294,8 +297,8 @@ def test_two_that_begin_at_the_same_time_and_sweep_each_other(through, tmp_path,
 
 def test_many_probes_that_begin_and_end_at_once(tmp_path):
     script = (
-        "import sys\nfrom ckptcost.savers.place import Place\n"
-        "for _ in range(8):\n    with Place(sys.argv[1]) as place:\n        assert not place.notes, place.notes\n"
+        "import sys\nfrom ckptcost.savers.place import Place\nfor _ in range(8):\n    with"
+        " Place(sys.argv[1]) as place:\n        assert not place.notes, place.notes\n"
     )
     processes = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) for _ in range(3)]
     assert [process.wait(60) for process in processes] == [0, 0, 0]

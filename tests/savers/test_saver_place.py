@@ -31,7 +31,8 @@ def said(*words, before=()):
 
 
 def in_tmpfs(directory, options):
-    """Words that run a command with a small file system in memory mounted there, for it alone; skips where that is forbidden."""
+    """Words that run a command with a small file system in memory mounted there, for it alone;
+    skips where that is forbidden."""
     private = ["unshare", "-m"] if os.getuid() == 0 else ["unshare", "-rm"]
     script = f'mount -t tmpfs -o {options} none "$0" && exec "$@"'
     if (
@@ -177,14 +178,16 @@ def test_a_margin_stays_free(tmp_path):
     out = said("try_place", tmp_path, size - margin // 2, before=words)
     assert (
         out
-        == "OutputError 4 .: a checkpoint of 65.4 MB does not fit: 67.1 MB are free, of which 3.36 MB are left alone. "
-        "Give a smaller size, or another directory\nleft\n"
+        == "OutputError 4 .: a checkpoint of 65.4 MB does not fit: 67.1 MB are free, of which 3.36"
+        " MB are left alone. Give a smaller size, or another directory\nleft\n"
     )
 
 
 def test_a_read_only_file_system(tmp_path):
-    assert said("try_place", tmp_path, 0, before=in_tmpfs(tmp_path, "size=1m,ro")) == (
-        "OutputError 4 .: cannot make a directory in it: the file system is mounted read-only\nleft\n"
+    assert (
+        said("try_place", tmp_path, 0, before=in_tmpfs(tmp_path, "size=1m,ro"))
+        == "OutputError 4 .: cannot make a directory in it: the file system is mounted"
+        " read-only\nleft\n"
     )
 
 

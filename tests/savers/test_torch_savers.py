@@ -1,4 +1,5 @@
-"""The engines that use PyTorch and safetensors: what they write comes back exactly, every refusal is in our words and leaves nothing."""
+"""The engines that use PyTorch and safetensors: what they write comes back exactly, every refusal
+is in our words and leaves nothing."""
 
 from __future__ import annotations
 
@@ -186,7 +187,10 @@ def test_a_flipped_byte_is_found(saver, place):
         file.write(bytes([byte ^ 1]))
     with pytest.raises(
         OutputError,
-        match=r"optimizer-0000[01]: read back wrongly at offset \d+: there is something that was not written",
+        match=(
+            r"optimizer-0000[01]: read back wrongly at offset \d+: there is something that was not"
+            r" written"
+        ),
     ):
         saver.verify(place, SHAPE, SETTINGS, 1)
 
@@ -284,7 +288,10 @@ def test_a_full_disk(tmp_path):
     for name in NAMES:
         _or_skip(name)
     root = Path(__file__).resolve().parents[2]
-    script = f'mount -t tmpfs -o size=4m none {tmp_path} && exec "$0" -c "$1" {tmp_path} {" ".join(NAMES)}'
+    script = (
+        f'mount -t tmpfs -o size=4m none {tmp_path} && exec "$0" -c "$1" {tmp_path}'
+        f" {' '.join(NAMES)}"
+    )
     command = ["unshare", "-m", "bash", "-c", script, sys.executable, FULL]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(root), *sys.path])}
     done = subprocess.run(
@@ -490,7 +497,9 @@ def test_a_state_larger_than_memory_is_refused(tmp_path):
     torch_state._check_memory(1_024_000, meminfo)
     with pytest.raises(
         InputError,
-        match=r"0.00102 GB, do not fit in memory, of which 0.00102 GB are free. give a smaller size",
+        match=(
+            r"0.00102 GB, do not fit in memory, of which 0.00102 GB are free. give a smaller size"
+        ),
     ):
         torch_state._check_memory(1_024_001, meminfo)
     with pytest.raises(InputError, match="do not fit in memory"):

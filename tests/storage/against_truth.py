@@ -1,6 +1,8 @@
-"""What `ckptcost run` says of a job's saves, beside what the job itself noted and what the device's own counter shows.
+"""What `ckptcost run` says of a job's saves, beside what the job itself noted and what the device's
+own counter shows.
 
-A save is truly safe when the device has taken as many bytes as its files have: saves are so far apart that the one before is through.
+A save is truly safe when the device has taken as many bytes as its files have: saves are so far
+apart that the one before is through.
 """
 
 from __future__ import annotations
@@ -110,7 +112,8 @@ def written_back(folder: Path, every_s: float = 1.0) -> Iterator[None]:
 def ran(
     way: str, folder: Path, notes: Path, device: Path | None, *words: str, path: str = ""
 ) -> Ran:
-    """A job under `ckptcost run` in `folder`; `device` is a folder on the device beneath it, None where there is none."""
+    """A job under `ckptcost run` in `folder`; `device` is a folder on the device beneath it, None
+    where there is none."""
     folder, truth = folder / way, notes / f"{way}.jsonl"
     folder.mkdir()
     environ = {

@@ -1,7 +1,9 @@
-"""Small training jobs that save as known frameworks do, and write down what they did: `saving_jobs.py WAY FOLDER TRUTH`.
+"""Small training jobs that save as known frameworks do, and write down what they did:
+`saving_jobs.py WAY FOLDER TRUTH`.
 
-Each save adds a line of JSON to TRUTH: when it began and returned (CLOCK_MONOTONIC), how many bytes its files have, and whether the job
-itself saw them synced. The ways that need a framework import it; the rest repeat its system calls.
+Each save adds a line of JSON to TRUTH: when it began and returned (CLOCK_MONOTONIC), how many bytes
+its files have, and whether the job itself saw them synced. The ways that need a framework import
+it; the rest repeat its system calls.
 """
 
 from __future__ import annotations
@@ -80,7 +82,8 @@ def renamed(job: Job) -> Save:
 
 
 def rotation(job: Job) -> Save:
-    """Hugging Face's Trainer with save_total_limit=1: a folder of files, then the older one goes."""
+    """Hugging Face's Trainer with save_total_limit=1: a folder of files, then the older one
+    goes."""
 
     def save(number: int) -> Path:
         path = job.folder / f"checkpoint-{number}"

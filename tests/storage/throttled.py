@@ -1,4 +1,5 @@
-"""A file system of our own on a loop device whose writes the kernel's block-I/O controller holds to a rate: storage with a known truth."""
+"""A file system of our own on a loop device whose writes the kernel's block-I/O controller holds to
+a rate: storage with a known truth."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ def why_not() -> str:
 def throttled(
     folder: Path, bytes_per_s: int = 0, size_bytes: int = 1_000_000_000, kind: str = "ext4"
 ) -> Iterator[Path]:
-    """The mount point; 0 is no limit. Reads are held to the same rate. The image lies in memory where it can: only the throttle is slow."""
+    """The mount point; 0 is no limit. Reads are held to the same rate. The image lies in memory
+    where it can: only the throttle is slow."""
     point = folder / "mounted"
     point.mkdir()
     with NamedTemporaryFile(
@@ -102,7 +104,8 @@ def written_bytes(folder: Path) -> int:
 
 
 def device_of(folder: Path) -> Path:
-    """Where the kernel shows the device that a folder lies on; btrfs has a number of its own for itself."""
+    """Where the kernel shows the device that a folder lies on; btrfs has a number of its own for
+    itself."""
     numbers = os.stat(folder).st_dev
     if os.major(numbers) == 0:
         mounts = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]

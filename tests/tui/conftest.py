@@ -1,4 +1,5 @@
-"""Screens under test: a fixed size, no blinking, no animation, a state folder of their own, and text snapshots."""
+"""Screens under test: a fixed size, no blinking, no animation, a state folder of their own, and
+text snapshots."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from textual.widgets import Input
 from ckptcost.tui.app import CkptcostApp
 
 TURN_S = 0.004
-"""Pilot looks so often whether the application has come to rest; its 0.02 s, twice a key, would be half the time of all these tests"""
+"""Pilot looks so often whether the application has come to rest; its 0.02 s, twice a key, would be
+half the time of all these tests"""
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 Script = Callable[[Pilot[None]], Awaitable[Any]]
 
@@ -47,7 +49,8 @@ def drive() -> Callable[..., Any]:
 
 @pytest.fixture
 def snapshot(request: pytest.FixtureRequest) -> Callable[[CkptcostApp, str], None]:
-    """`snapshot(app, "model_120x36_normal")` compares the screen with the file; `pytest --update-golden` writes it."""
+    """`snapshot(app, "model_120x36_normal")` compares the screen with the file; `pytest
+    --update-golden` writes it."""
 
     def compare(app: CkptcostApp, name: str) -> None:
         text, file = screen_text(app), SNAPSHOTS / f"{name}.txt"

@@ -1,4 +1,5 @@
-"""Calibrating on a screen: ticks, the check, writing as the command line writes, the desk, and taking it back."""
+"""Calibrating on a screen: ticks, the check, writing as the command line writes, the desk, and
+taking it back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The screen of one checkpoint: laid over another, left and right to its neighbours, Escape back."""
+"""The screen of one checkpoint: laid over another, left and right to its neighbours, Escape
+back."""
 
 from __future__ import annotations
 

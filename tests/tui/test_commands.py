@@ -1,4 +1,5 @@
-"""Keys of all screens: told apart, answered by somebody, and written down in docs/reference/screen.md."""
+"""Keys of all screens: told apart, answered by somebody, and written down in
+docs/reference/screen.md."""
 
 from __future__ import annotations
 

@@ -52,7 +52,8 @@ def mine_at(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], No
 
     def write(rate: str) -> None:
         file.write_text(
-            f'id = "mine"\nname = "Measured here"\nwrite = "{rate}"\nread = "{rate}"\nbasis = "measured"\nsource = "house"\n'
+            f'id = "mine"\nname = "Measured here"\nwrite = "{rate}"\nread = "{rate}"\nbasis ='
+            ' "measured"\nsource = "house"\n'
         )
 
     return write

@@ -1,4 +1,5 @@
-"""What the live screen asks before it writes, and what it says when something is not as it should be."""
+"""What the live screen asks before it writes, and what it says when something is not as it should
+be."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def test_enter_alone_begins_nothing_and_m_says_where_it_writes(drive, monkeypatc
         assert asked == [Start()]
         assert (
             said[0]
-            == "Starting; the run is written to ~/.local/share/ckptcost/runs, a folder of its own ..."
+            == "Starting; the run is written to ~/.local/share/ckptcost/runs, a folder of its"
+            " own ..."
         )
 
     drive(app, script)

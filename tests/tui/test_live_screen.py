@@ -29,7 +29,10 @@ from ckptcost.views.live_start import Typed, command_of, start_of
 
 NO_GPU = [
     (
-        "\u2013 GPUs        no NVIDIA GPU is in this machine, or none was passed into this virtual machine or container",
+        (
+            "\u2013 GPUs        no NVIDIA GPU is in this machine, or none was passed into this"
+            " virtual machine or container"
+        ),
         "muted",
     ),
     ("processors  /sys/class/powercap/intel-rapl:0/energy_uj: permission denied", "bad"),

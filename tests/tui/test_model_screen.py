@@ -1,4 +1,5 @@
-"""The model's screen: typing is calculating, a slip of the pen costs nothing, and every size shows the answer."""
+"""The model's screen: typing is calculating, a slip of the pen costs nothing, and every size shows
+the answer."""
 
 from __future__ import annotations
 
@@ -61,8 +62,9 @@ def displayed(pilot):
 
 
 def test_first_sight_at_every_size(drive, snapshot):
-    """Somebody who has never seen it reads which tier, what it saves, and how often to save. On a small screen views take turns, and
-    the fields come as a drawer with what is known of them beside."""
+    """Somebody who has never seen it reads which tier, what it saves, and how often to save. On a
+    small screen views take turns, and the fields come as a drawer with what is known of them
+    beside."""
     app = CkptcostApp()
 
     async def script(pilot):

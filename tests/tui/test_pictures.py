@@ -1,4 +1,5 @@
-"""The widgets that draw, all on one screen: at both sizes, without colours, in letters, under each theme."""
+"""The widgets that draw, all on one screen: at both sizes, without colours, in letters, under each
+theme."""
 
 from __future__ import annotations
 

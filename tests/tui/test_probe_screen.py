@@ -1,4 +1,5 @@
-"""The probe's screen: the plan before anything is written, a probe under way, its end, and that it never leaves a file behind."""
+"""The probe's screen: the plan before anything is written, a probe under way, its end, and that it
+never leaves a file behind."""
 
 from __future__ import annotations
 

@@ -286,7 +286,8 @@ def test_a_rewritten_scenario_or_tier_is_reported_anew(drive, tmp_path, monkeypa
 
     def write(rate):
         mine.write_text(
-            f'id = "mine"\nname = "Measured here"\nwrite = "{rate}"\nbasis = "measured"\nsource = "house"\n'
+            f'id = "mine"\nname = "Measured here"\nwrite = "{rate}"\nbasis = "measured"\nsource ='
+            ' "house"\n'
         )
 
     write("2 GB/s")

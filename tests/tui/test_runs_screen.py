@@ -1,4 +1,5 @@
-"""The list of runs on a screen: filled as it goes, filtered, marked, opened, deleted, and where there is nothing or no way in."""
+"""The list of runs on a screen: filled as it goes, filtered, marked, opened, deleted, and where
+there is nothing or no way in."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ def made(tmp_path_factory):
 
 @pytest.fixture
 def learning(monkeypatch):
-    """Readings of the newest runs are evaluated unasked; in other tests they are not, for it takes longer than all else."""
+    """Readings of the newest runs are evaluated unasked; in other tests they are not, for it takes
+    longer than all else."""
     monkeypatch.setattr(runs_reading, "NEWEST", 30)
 
 

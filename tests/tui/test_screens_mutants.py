@@ -1,4 +1,5 @@
-"""What a slip in a screen could do without another test hearing of it: the wrong file, an answer turned round, a thing forgotten."""
+"""What a slip in a screen could do without another test hearing of it: the wrong file, an answer
+turned round, a thing forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The screen in a browser: it listens to this machine only, strangers are turned away, and Chromium shows it."""
+"""The screen in a browser: it listens to this machine only, strangers are turned away, and Chromium
+shows it."""
 
 from __future__ import annotations
 
@@ -236,7 +237,10 @@ def test_a_browser_shows_it(served, tmp_path):
             colours = {row[i : i + 3] for row in rows[::3] for i in range(0, len(row), each)}
         assert GROUND in colours, "the theme's own ground"
         assert len(colours) >= 40, "letters and curves on it"
-        script = "return performance.getEntriesByType('resource').filter(e => e.transferSize || e.decodedBodySize).map(e => e.name)"
+        script = (
+            "return performance.getEntriesByType('resource').filter(e => e.transferSize ||"
+            " e.decodedBodySize).map(e => e.name)"
+        )
         loaded = driver.of("POST", "/execute/sync", {"script": script, "args": []})
         assert loaded, "its own files"
         assert [

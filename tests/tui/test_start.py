@@ -1,4 +1,5 @@
-"""The way to the first frame: nothing is read, styled or drawn twice on it, and what it borrows is given back."""
+"""The way to the first frame: nothing is read, styled or drawn twice on it, and what it borrows is
+given back."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ from ckptcost.views import model
 
 @pytest.fixture
 def counted(monkeypatch):
-    """How often each thing was done, by name; drawing, by whether the application held updates back."""
+    """How often each thing was done, by name; drawing, by whether the application held updates
+    back."""
     found: Counter[str] = Counter()
 
     def count(of, name, when=lambda: ""):
@@ -146,7 +148,10 @@ def test_a_server_collects(monkeypatch):
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="counts threads in /proc")
 def test_numpy_starts_no_threads_beside_the_screen():
-    code = "from ckptcost.cli import screen_; import os; screen_._numpy_alone(); print(len(os.listdir('/proc/self/task')))"
+    code = (
+        "from ckptcost.cli import screen_; import os; screen_._numpy_alone();"
+        " print(len(os.listdir('/proc/self/task')))"
+    )
     env = {
         name: value
         for name, value in os.environ.items()

@@ -1,4 +1,5 @@
-"""What the screen remembers: whole or not at all, and nothing breaks over a file that somebody else wrote."""
+"""What the screen remembers: whole or not at all, and nothing breaks over a file that somebody else
+wrote."""
 
 import json
 

@@ -1,4 +1,5 @@
-"""The real program in real terminals: a pseudo-terminal of each kind, and tmux, which shows what a person would see."""
+"""The real program in real terminals: a pseudo-terminal of each kind, and tmux, which shows what a
+person would see."""
 
 from __future__ import annotations
 

@@ -201,7 +201,8 @@ def test_a_tier_of_the_users_own(
     folder = tmp_path / "models" / "tiers"
     folder.mkdir(parents=True)
     (folder / f"{name}.toml").write_text(
-        f'id = "{name}"\nname = "[bold]Measured[/bold] here [1]"\nwrite = "7 GB/s"\nbasis = "measured"\nsource = "house"\n'
+        f'id = "{name}"\nname = "[bold]Measured[/bold] here [1]"\nwrite = "7 GB/s"\nbasis ='
+        ' "measured"\nsource = "house"\n'
     )
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path))
     app = app_on(Desk(tiers=("nas-hdd", name)))
@@ -225,7 +226,8 @@ def test_a_tier_calibrated_again_has_other_figures(
 
     def write(rate: str) -> None:
         file.write_text(
-            f'id = "mine"\nname = "Measured here"\nwrite = "{rate}"\nbasis = "measured"\nsource = "house"\n'
+            f'id = "mine"\nname = "Measured here"\nwrite = "{rate}"\nbasis = "measured"\nsource ='
+            ' "house"\n'
         )
 
     def stall() -> str:

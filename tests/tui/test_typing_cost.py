@@ -1,4 +1,5 @@
-"""What a key in a field costs: one frame, no layout, only the lines that change; and nothing that was kept is shown when it is old."""
+"""What a key in a field costs: one frame, no layout, only the lines that change; and nothing that
+was kept is shown when it is old."""
 
 from __future__ import annotations
 
@@ -325,7 +326,8 @@ KEYS = (
 
 @pytest.mark.parametrize("size", [SMALL, USUAL, WIDE])
 def test_what_stands_there_is_what_would_be_drawn_anew(drive, never_idle, size):
-    """Whatever was typed before: letters and colours are those of a screen that is drawn from nothing."""
+    """Whatever was typed before: letters and colours are those of a screen that is drawn from
+    nothing."""
     app = CkptcostApp()
     keys = random.Random(20 + size[0])
 

@@ -1,4 +1,5 @@
-"""Calibrating on a screen: the fit, the files and the refusals of `ckptcost calibrate`, and a check that the model itself makes."""
+"""Calibrating on a screen: the fit, the files and the refusals of `ckptcost calibrate`, and a check
+that the model itself makes."""
 
 from __future__ import annotations
 
@@ -140,8 +141,9 @@ def test_the_same_files_as_the_command_line(cli, made, fitted, tmp_path, monkeyp
         texts.append({str(file.relative_to(tmp_path / user)): file.read_bytes() for file in files})
     assert texts[0] == texts[1]
     assert len(texts[0]) == 2
-    assert calibrating.command_of(fitted.sources, "planted", "A b") == (
-        f"ckptcost calibrate {made / 'small'} {made / 'large'} --as planted --name 'A b'"
+    assert (
+        calibrating.command_of(fitted.sources, "planted", "A b")
+        == f"ckptcost calibrate {made / 'small'} {made / 'large'} --as planted --name 'A b'"
     )
 
 

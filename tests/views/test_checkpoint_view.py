@@ -1,4 +1,5 @@
-"""One checkpoint in detail: its numbers are those of `ckptcost report` and `ckptcost compare`, and what is not known says why."""
+"""One checkpoint in detail: its numbers are those of `ckptcost report` and `ckptcost compare`, and
+what is not known says why."""
 
 from __future__ import annotations
 
@@ -174,7 +175,8 @@ def test_the_chosen_tier_is_held_against_and_the_command_says_so(cli, one):
 
 
 def test_each_tile_says_what_it_covers(cli, one, two):
-    """Of a save that drains more joules are metered than its stall costs: the tiles are of different things, and say of which."""
+    """Of a save that drains more joules are metered than its stall costs: the tiles are of
+    different things, and say of which."""
     shown = detail(Recording(str(one)), "1", DESK)
     together = next(
         row

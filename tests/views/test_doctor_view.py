@@ -1,4 +1,5 @@
-"""The doctor's lights, lines and rows say what the checkup found, in the words and amounts that `ckptcost doctor` prints."""
+"""The doctor's lights, lines and rows say what the checkup found, in the words and amounts that
+`ckptcost doctor` prints."""
 
 from __future__ import annotations
 
@@ -134,11 +135,17 @@ def test_command():
         ("the package amdsmi is not installed", "refuses"),
         ("/sys/class/powercap has no RAPL zone and the driver is not loaded", "refuses"),
         (
-            "/sys/class/powercap has no RAPL zone: a virtual machine, and its hypervisor passes no counters on",
+            (
+                "/sys/class/powercap has no RAPL zone: a virtual machine, and its hypervisor passes"
+                " no counters on"
+            ),
             "lacks",
         ),
         (
-            "AMD's RAPL counts packages and cores and has nothing for memory. The memory's joules are unknown, not 0",
+            (
+                "AMD's RAPL counts packages and cores and has nothing for memory. The memory's"
+                " joules are unknown, not 0"
+            ),
             "lacks",
         ),
         ("no /sys/class/hwmon", "lacks"),

@@ -1,4 +1,5 @@
-"""The form: texts that are read back as what they show, what typing means, and what is told of each field."""
+"""The form: texts that are read back as what they show, what typing means, and what is told of each
+field."""
 
 from __future__ import annotations
 

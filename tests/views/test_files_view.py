@@ -1,4 +1,5 @@
-"""Opening and writing from the screen: what can be opened, and one line where it cannot be written."""
+"""Opening and writing from the screen: what can be opened, and one line where it cannot be
+written."""
 
 import json
 import os

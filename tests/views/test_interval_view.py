@@ -1,4 +1,5 @@
-"""The interval screen's figures are those that `ckptcost optimize`, `model` and `solve` print for the command it shows."""
+"""The interval screen's figures are those that `ckptcost optimize`, `model` and `solve` print for
+the command it shows."""
 
 from __future__ import annotations
 
@@ -23,11 +24,11 @@ DESKS = {
     "one of four": replace(Desk(), chosen="generic-pfs"),
     "the first": Desk(),
     "two tiers": Desk(base="small-8b"),
-    "async, edited": Desk(
-        base="llama31-405b-16k", tiers=("flash-shared", "nas-hdd"), chosen="nas-hdd"
-    )
-    .edited("policy.mode", "async")
-    .edited("policy.interval", "20 min"),
+    "async, edited": (
+        Desk(base="llama31-405b-16k", tiers=("flash-shared", "nas-hdd"), chosen="nas-hdd")
+        .edited("policy.mode", "async")
+        .edited("policy.interval", "20 min")
+    ),
 }
 
 
@@ -183,9 +184,10 @@ def test_the_price_of_the_present_interval(cli: Callable[..., Any]) -> None:
         rows_of(document, "intervals")["best for energy"],
     )
     regret = rows_of(document, "regret")["now"]["regret_energy"]
-    assert text == (
-        f"Now every 7,200 s: {share(regret)} more energy added and {number(now['cost'] - best['cost'])} USD a run than every "
-        f"{duration(best['interval'])}."
+    assert (
+        text == f"Now every 7,200 s: {share(regret)} more energy added and"
+        f" {number(now['cost'] - best['cost'])} USD a run than every"
+        f" {duration(best['interval'])}."
     )
     assert tone == "warn"
 
@@ -206,7 +208,8 @@ def test_the_price_of_the_present_interval(cli: Callable[..., Any]) -> None:
 def test_the_light_beside_the_rules_of_thumb(
     desk: Desk, objective: str, rows: list[tuple[str, str]], word: str
 ) -> None:
-    """Each rule by what its own interval costs over the best; the figure stands in the row and in the sentence."""
+    """Each rule by what its own interval costs over the best; the figure stands in the row and in
+    the sentence."""
     one = interval.studied(desk, objective)
     view = interval_shown.view_of(one, interval.trial_of(one))
     assert [(row.cells[0], row.tone) for row in view.points.rows[-2:]] == rows
@@ -425,7 +428,8 @@ def test_two_tiers_are_told_of() -> None:
 def test_a_tier_that_is_in_no_catalogue(tmp_path: Path, cli: Callable[..., Any]) -> None:
     file = tmp_path / "job.toml"
     file.write_text(
-        '[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30 days"\n[tier]\nwrite = "20 GB/s"\n'
+        '[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30'
+        ' days"\n[tier]\nwrite = "20 GB/s"\n'
     )
     one = interval.studied(Desk(base=str(file)), "usd")
     assert (one.tier, one.now) == ("", None)

@@ -1,4 +1,5 @@
-"""The live screen's board by hand: readings and marks put in one by one, and what is shown of them."""
+"""The live screen's board by hand: readings and marks put in one by one, and what is shown of
+them."""
 
 from __future__ import annotations
 
@@ -370,7 +371,8 @@ SPANS = (30.0, 60.0, 180.0, 600.0, 1800.0, 3600.0)
 
 @pytest.mark.parametrize("seed", range(4))
 def test_now_and_peak_do_not_depend_on_how_much_is_shown(seed):
-    """Bins are 0.2 s to 10 s wide. What stands as "now" is the last second, as in the tables; a longer time has no lower peak."""
+    """Bins are 0.2 s to 10 s wide. What stands as "now" is the last second, as in the tables; a
+    longer time has no lower peak."""
     chance = np.random.default_rng(seed)
     disk = Channel("disk:nvme0n1", "written_bytes", "diskstats", "disk")
     one = Played(nvml(), MeterHead("block", (disk,)))
@@ -468,8 +470,8 @@ def test_instants_out_of_order_are_marked_and_said_in_words():
         ("1", "1", ""),
     ]
     assert (
-        "The instants of #2 (marked !) are out of order: the mark synced stands before one that it should follow."
-        in view.notes
+        "The instants of #2 (marked !) are out of order: the mark synced stands before one that it"
+        " should follow." in view.notes
     ), view.notes
 
 

@@ -1,4 +1,5 @@
-"""What a recording of our own says of itself: that nothing reaches the disk, what it waits for, what was typed, and how it ends."""
+"""What a recording of our own says of itself: that nothing reaches the disk, what it waits for,
+what was typed, and how it ends."""
 
 from __future__ import annotations
 
@@ -16,7 +17,10 @@ from ckptcost.views.live import Start
 from ckptcost.views.live_machine import Simulated
 from ckptcost.views.live_own import Own, middle_cut
 
-STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('on', flush=True); time.sleep(60)"
+STUBBORN = (
+    "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('on', flush=True);"
+    " time.sleep(60)"
+)
 
 
 @pytest.fixture(autouse=True)

@@ -1,4 +1,5 @@
-"""Sources of the live screen: a recording of our own, one that another process makes, a simulated machine."""
+"""Sources of the live screen: a recording of our own, one that another process makes, a simulated
+machine."""
 
 from __future__ import annotations
 

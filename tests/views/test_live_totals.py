@@ -1,4 +1,5 @@
-"""What the live screen adds up, checkpoint by checkpoint, against the same run evaluated whole by the jobs behind the commands."""
+"""What the live screen adds up, checkpoint by checkpoint, against the same run evaluated whole by
+the jobs behind the commands."""
 
 from __future__ import annotations
 
@@ -86,7 +87,8 @@ def test_totals_are_those_of_compare(name, tmp_path):
     assert totals.least["gpu_s"] == pytest.approx(found.saves.row("gpu_s").total, rel=1e-3)
     for line, joules in totals.lines_j.items():
         if line != "requests" and line not in totals.lacking:
-            # where a tick of 100 ms ends within a stall of 300 ms is seen a little better with more readings around it
+            # where a tick of 100 ms ends within a stall of 300 ms is seen a little better with more
+            # readings around it
             assert joules == pytest.approx(found.saves.row(line).total, rel=3e-3, abs=1.0), line
 
 
@@ -188,7 +190,8 @@ def test_a_replay_has_the_same_rows_at_any_speed_and_after_jumps(tmp_path):
 
 
 def stepped(plan: Plan, until_saves: int) -> Simulated:
-    """With two and a half minutes of history, then a fifth of a second at a time, until so many saves are evaluated."""
+    """With two and a half minutes of history, then a fifth of a second at a time, until so many
+    saves are evaluated."""
     clock = Hand()
     source = Simulated(Desk(), plan, history_s=150.0, threaded=False, clock=clock)
     source.start()
@@ -199,7 +202,8 @@ def stepped(plan: Plan, until_saves: int) -> Simulated:
 
 
 def test_a_save_waits_for_the_meter_that_is_read_seldom():
-    """1.2 s after the third save the node's meter has not been read since its end: then the hosts' joules would be unknown for good."""
+    """1.2 s after the third save the node's meter has not been read since its end: then the hosts'
+    joules would be unknown for good."""
     totals = stepped(Plan(gpus=1), 3).board.tally.totals
     assert totals.saves == totals.known["energy_j"] == 3
     assert "host_wait" not in totals.lacking

@@ -31,7 +31,8 @@ DESKS = [
 
 
 def refused(desk, edits, sentences=False):
-    """Why figures are refused, after all that a keystroke leads to; empty where they are not. Whatever else is raised is a defect."""
+    """Why figures are refused, after all that a keystroke leads to; empty where they are not.
+    Whatever else is raised is a defect."""
     try:
         for path, text in edits.items():
             desk = fields.put(desk, path, text)

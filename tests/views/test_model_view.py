@@ -1,4 +1,5 @@
-"""The model's view against `ckptcost model` with the flags it copies: the same numbers, and sentences that say no more than they do."""
+"""The model's view against `ckptcost model` with the flags it copies: the same numbers, and
+sentences that say no more than they do."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ DESKS = {
 
 
 def report_of(view, cli):
-    """What the command line says to the flags that the screen copies, to the first of its commands."""
+    """What the command line says to the flags that the screen copies, to the first of its
+    commands."""
     words = shlex.split(model.command(view).split("; ")[0])
     assert words[:2] == ["ckptcost", "model"]
     ran = cli(*words[1:], "-f", "json")
@@ -188,8 +190,9 @@ def test_the_baseline_stays_the_base_where_it_is_the_best():
         for each in ("run_energy_kwh", "run_cost_usd", "run_gpu_hours")
     }
     assert view.headline[0].startswith(
-        f"ddn-exascaler-40 (baseline) saves nothing; ddn-exascaler-20 costs {more['run_energy_kwh']} kWh, {more['run_cost_usd']} USD, "
-        f"{more['run_gpu_hours']} GPU-h more a run; best for energy every "
+        "ddn-exascaler-40 (baseline) saves nothing; ddn-exascaler-20 costs"
+        f" {more['run_energy_kwh']} kWh, {more['run_cost_usd']} USD, {more['run_gpu_hours']} GPU-h"
+        " more a run; best for energy every "
     )
     assert view.stats[1] == (
         "the next costs",
@@ -269,8 +272,8 @@ def test_sums_that_lack_different_lines_have_no_best():
     (tile,) = stats_of(usd, None, runs[0], None, keys)
     assert (tile.value, "tier.storage_price" in tile.note) == ("-", True)
     said, tone = headline_of(Desk(), usd, runs[0], None, runs[0], None, keys)
-    assert said == (
-        "No tier is called best for usd: tier.storage_price is known for some of them only."
+    assert (
+        said == "No tier is called best for usd: tier.storage_price is known for some of them only."
     )
     assert tone == "warn"
     best = best_of(runs, kwh)
@@ -284,8 +287,8 @@ def test_what_is_in_no_sum_of_the_metric_is_said():
     assert view.grid.note == ""
     runs = [without(view.runs[0], "network", "energy_j"), *view.runs[1:]]
     grid = tiers_grid(METRICS["kwh"], runs, runs[0], None, runs[0], ())
-    assert grid.note == (
-        "none is best: tier.network_energy is known for some of them only; "
+    assert (
+        grid.note == "none is best: tier.network_energy is known for some of them only; "
         "left out because unknown: network to storage [nas-hdd]"
     )
     every = [without(run, "network", "energy_j") for run in view.runs]
@@ -419,7 +422,10 @@ def test_the_table_and_the_course_say_whether_useful_time_is_in_it(metric, head,
     view = model.evaluate(Desk(metric=metric))
     assert view.grid.heads[-1].label == head
     assert view.course.rows[-1].label == last
-    lost = f"lost in the run: {number(view.looked.of('run_gpu_hours'))} GPU-h; the rest is useful training"
+    lost = (
+        f"lost in the run: {number(view.looked.of('run_gpu_hours'))} GPU-h; the rest is useful"
+        " training"
+    )
     assert view.course.note == (
         lost if metric in ("gpuh", "time") else "useful training, 8.33 d, is not in it"
     )

@@ -163,8 +163,8 @@ def test_a_comparison_of_some_of_the_tiers_says_which_it_leaves_out():
 def test_a_tier_without_a_name_is_left_out_unless_it_is_the_reference(tmp_path):
     file = tmp_path / "bare.toml"
     file.write_text(
-        '[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30 days"\n[tier]\nwrite = "20 GB/s"\n'
-        'survives = "site"\n[policy]\ninterval = "1 h"\n'
+        '[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30'
+        ' days"\n[tier]\nwrite = "20 GB/s"\nsurvives = "site"\n[policy]\ninterval = "1 h"\n'
     )
     desk = Desk(DESK.catalog, base=str(file), tiers=("", "nas-hdd", "generic-pfs"))
     assert preview.answered(desk, preview.TIERS).note == ""

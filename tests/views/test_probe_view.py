@@ -1,5 +1,5 @@
-"""The probe screen's data: what is asked for and what the command would do, the plan against what is really moved, cancelling, keeping,
-and the result in the numbers that the command prints."""
+"""The probe screen's data: what is asked for and what the command would do, the plan against what
+is really moved, cancelling, keeping, and the result in the numbers that the command prints."""
 
 from __future__ import annotations
 
@@ -217,7 +217,8 @@ class TestPlace:
         one = probe_form.wish(Draft(".", "500 GB"), desk)
         assert (
             probe_place.refusal(DISK, one)
-            == ".: a checkpoint of 500 GB does not fit: 400 GB are free, of which 1.07 GB are left alone"
+            == ".: a checkpoint of 500 GB does not fit: 400 GB are free, of which 1.07 GB are left"
+            " alone"
         )
         assert probe.asking(Draft(".", "500 GB"), desk, DISK).ready is None
         assert probe_place.refusal(DISK._replace(whole_bytes=0.0), one) == "", (
@@ -259,7 +260,8 @@ class TestPlan:
         assert said[0] == "Will write 23 GB into ./.ckptcost-probe-..."
         assert (
             said[1]
-            == "8 saves, 4 GB each, every second one a quarter; the first 2 do not count; at most 4 GB at a time."
+            == "8 saves, 4 GB each, every second one a quarter; the first 2 do not count; at most 4"
+            " GB at a time."
         )
         assert said[3].startswith("About ")
         assert "if a drive does 2 GB/s" in said[3]
@@ -423,7 +425,8 @@ class TestRun:
 class TestProgress:
     @pytest.fixture
     def watch(self):
-        """Round 1 is over: 1 s of writing, 0.5 s until it is safe, 0.5 s of reading; round 2 is half written."""
+        """Round 1 is over: 1 s of writing, 0.5 s until it is safe, 0.5 s of reading; round 2 is
+        half written."""
         watch = probe_run.Watch()
         watch.begin_ns = 0
         watch.begin("save", 1, 10**9)
@@ -523,8 +526,8 @@ class TestResult:
         totals = document["one_save"]["totals"]
         assert f"{duration(document['schedule']['write_s'])} to write" in said
         assert (
-            f"{number(totals['energy']['value'])} kWh, {number(totals['gpu_time_lost']['value'])} GPU-h"
-            in said
+            f"{number(totals['energy']['value'])} kWh, {number(totals['gpu_time_lost']['value'])}"
+            " GPU-h" in said
         )
         assert f"{number(totals['cost']['value'])} USD" in said
         assert "2 TB, 15.6 GB on each of 128 nodes" in said

@@ -1,4 +1,5 @@
-"""The list of runs and one run: the figures of the command line, whatever lies in the folders, and nothing deleted but ours."""
+"""The list of runs and one run: the figures of the command line, whatever lies in the folders, and
+nothing deleted but ours."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Changes written into a file: it then says what was meant, its comments stay, and a file that cannot be changed is left alone."""
+"""Changes written into a file: it then says what was meant, its comments stay, and a file that
+cannot be changed is left alone."""
 
 import tomllib
 

@@ -1,4 +1,5 @@
-"""Tiers side by side: every figure is what `ckptcost model` and `ckptcost optimize` print for the command that the screen shows."""
+"""Tiers side by side: every figure is what `ckptcost model` and `ckptcost optimize` print for the
+command that the screen shows."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ _SEEN: dict[str, dict[str, Any]] = {}
 
 
 def printed(cli: Callable[..., Any], line: str) -> list[dict[str, Any]]:
-    """The documents that the commands of a line print; each asked once, since nothing changes it."""
+    """The documents that the commands of a line print; each asked once, since nothing changes
+    it."""
     for command in line.split("; "):
         if command not in _SEEN:
             ran = cli(*shlex.split(command)[1:], "-f", "json")
@@ -151,13 +153,13 @@ def test_another_baseline_turns_the_ratios() -> None:
 
 def test_what_the_best_tier_saves_is_what_model_calls_avoidable(cli: Callable[..., Any]) -> None:
     desk = Desk()
-    (text, tone) = tiers_table.sentence(tiers.weighed(desk, "time"), desk, "asked")
+    text, tone = tiers_table.sentence(tiers.weighed(desk, "time"), desk, "asked")
     (document,) = printed(cli, "ckptcost model --tier nas-hdd --against ddn-exascaler-40")
     avoidable = document["avoidable"]["values"]
     assert tone == "best"
     assert (
-        f"saves {number(avoidable['run_gpu_hours'])} GPU-h, {number(avoidable['run_cost_usd'])} USD and "
-        in text
+        f"saves {number(avoidable['run_gpu_hours'])} GPU-h, {number(avoidable['run_cost_usd'])} USD"
+        " and " in text
     )
     assert f"{number(avoidable['run_energy_kwh'])} kWh a run, both at the interval in force" in text
 
@@ -332,7 +334,8 @@ def test_a_scenario_without_an_interval_is_run_at_the_best_one(
 ) -> None:
     file = tmp_path / "job.toml"
     file.write_text(
-        '[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30 days"\n[tier]\nwrite = "20 GB/s"\nsurvives = "site"\n'
+        '[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30'
+        ' days"\n[tier]\nwrite = "20 GB/s"\nsurvives = "site"\n'
     )
     desk = Desk(base=str(file))
     weighed = tiers.weighed(desk, "energy")
@@ -351,8 +354,8 @@ def test_a_tier_of_the_scenario_itself_beside_one_of_the_catalogue(
 ) -> None:
     own = tmp_path / "own.toml"
     own.write_text(
-        '[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30 days"\n[tier]\nwrite = "20 GB/s"\n'
-        '[policy]\ninterval = "1 h"\n'
+        '[checkpoint]\nsize = "2 TB"\n[cluster]\nid = "h100-1024"\n[run]\nwork = "30'
+        ' days"\n[tier]\nwrite = "20 GB/s"\n[policy]\ninterval = "1 h"\n'
     )
     desk = Desk(base=str(own))
     desk = tiers.with_tiers(desk, [tiers.OWN, "nas-hdd"])
@@ -514,7 +517,8 @@ def test_choices_hold_the_whole_catalogue_and_tick_what_is_shown(
     folder = tmp_path / "models" / "tiers"
     folder.mkdir(parents=True)
     (folder / "mine.toml").write_text(
-        'id = "mine"\nname = "Measured here"\nwrite = "7 GB/s"\nbasis = "measured"\nsource = "house"\n'
+        'id = "mine"\nname = "Measured here"\nwrite = "7 GB/s"\nbasis = "measured"\nsource ='
+        ' "house"\n'
     )
     (folder / "broken.toml").write_text('id = "broken"\nname = 3\n')
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path))

@@ -288,7 +288,10 @@ def run_through(tools, *argv: str) -> Supervisor:
 
 def test_of_a_long_output_the_end_is_kept_and_what_was_written_is_told(tools, tmp_path):
     """Some kernels count no bytes of a process; what they count is a number all the same."""
-    code = f"print('first' + '.' * 40_000); print('THE END'); open({str(tmp_path / 'x')!r}, 'wb').write(bytes(4096))"
+    code = (
+        f"print('first' + '.' * 40_000); print('THE END'); open({str(tmp_path / 'x')!r},"
+        " 'wb').write(bytes(4096))"
+    )
     one = run_through(tools, sys.executable, "-c", code)
     assert one.output().endswith(b"THE END\n")
     assert not one.output().startswith(b"first")
@@ -684,7 +687,8 @@ def test_a_command_has_nothing_to_read(tools):
 
 @pytest.fixture(scope="module")
 def drained(tmp_path_factory) -> checkpoint.Checkpoint:
-    """Two ranks that begin at 5 and 6 s, go on at 7 and 8 s and are safe at 10 and 11 s; one card that takes 100 W."""
+    """Two ranks that begin at 5 and 6 s, go on at 7 and 8 s and are safe at 10 and 11 s; one card
+    that takes 100 W."""
     folder = tmp_path_factory.mktemp("drained") / "run"
     recorder = Recorder(
         [Real(1)], FileSink(folder), VirtualClock(0, WALL_NS), run_id="a" * 32, host="node1"

@@ -1,4 +1,5 @@
-"""Bursts of writing: made-up counters with known edges, and real processes that write in all the ways there are."""
+"""Bursts of writing: made-up counters with known edges, and real processes that write in all the
+ways there are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Syncs seen from outside: a made-up /proc for the order of events, real processes for what the kernel says."""
+"""Syncs seen from outside: a made-up /proc for the order of events, real processes for what the
+kernel says."""
 
 from __future__ import annotations
 
@@ -211,7 +212,8 @@ def test_a_mapping_is_found_by_its_address(job, tmp_path):
     there = path.stat()
     device = f"{os.major(there.st_dev):02x}:{os.minor(there.st_dev):02x}"
     (job.folder / "maps").write_text(
-        f"7f0000000000-7f0000001000 rw-p 00000000 00:00 0\n7f0000001000-7f0000009000 rw-s 00000000 {device} {there.st_ino}      {path}\n"
+        "7f0000000000-7f0000001000 rw-p 00000000 00:00 0\n7f0000001000-7f0000009000 rw-s 00000000"
+        f" {device} {there.st_ino}      {path}\n"
     )
     job.calls(7, "msync", 0x7F0000002000, 0x1000)
     job.seen.poll()

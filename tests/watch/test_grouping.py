@@ -1,4 +1,5 @@
-"""Which files are one checkpoint: the file sequences of real savers, on a clock of the test's own."""
+"""Which files are one checkpoint: the file sequences of real savers, on a clock of the test's
+own."""
 
 from __future__ import annotations
 
@@ -30,7 +31,8 @@ class Seen(NamedTuple):
 
 
 class World:
-    """Files, a clock, and what inotify and lstat would say of them. `at` goes on in time, with readings every 0.15 s on the way."""
+    """Files, a clock, and what inotify and lstat would say of them. `at` goes on in time, with
+    readings every 0.15 s on the way."""
 
     def __init__(self, **rules):
         self.grouping = Grouping(Rules(**rules))

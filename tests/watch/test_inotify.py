@@ -1,4 +1,5 @@
-"""inotify on the real kernel: races with the writer, names, renames, limits, and directories that go and come back."""
+"""inotify on the real kernel: races with the writer, names, renames, limits, and directories that
+go and come back."""
 
 from __future__ import annotations
 
@@ -87,7 +88,8 @@ def test_many_writes_are_not_many_events(watch, tmp_path):
 
 
 def test_what_is_made_in_a_new_directory_before_its_watch_stands_is_told_once(watch, tmp_path):
-    """A writer that makes directories and files as fast as it can, against a reader that looks whenever it gets to it."""
+    """A writer that makes directories and files as fast as it can, against a reader that looks
+    whenever it gets to it."""
     inotify = watch()
     expected = set()
 
@@ -345,7 +347,8 @@ def child(tmp_path, before, after, *words, **more):
 
 
 def test_no_watches_left_is_said_with_the_remedy(tmp_path):
-    """The limit is that of a user namespace of its own, so that nobody else on the machine runs into it."""
+    """The limit is that of a user namespace of its own, so that nobody else on the machine runs
+    into it."""
     if shutil.which("unshare") is None:
         pytest.skip("no unshare(1) to get a limit of our own")
     for name in "abcdef":
@@ -380,8 +383,9 @@ def test_a_directory_that_may_not_be_read_is_said_and_tried_again(public):
     (public / "shut").mkdir(mode=0o700)
     (public / "open").mkdir(mode=0o755)
     go = (
-        "print(inotify.watches, inotify.problem, inotify.exhausted, flush=True); sys.stdin.readline();"
-        "inotify._retry_ns -= 10**11; print([event.path for event in inotify.look()], repr(inotify.problem), inotify.watches)"
+        "print(inotify.watches, inotify.problem, inotify.exhausted, flush=True);"
+        " sys.stdin.readline();inotify._retry_ns -= 10**11; print([event.path for event in"
+        " inotify.look()], repr(inotify.problem), inotify.watches)"
     )
     environment = {**os.environ, "PYTHONPATH": str(REPO), "PYTHONDONTWRITEBYTECODE": "1"}
     words = [

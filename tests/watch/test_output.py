@@ -1,4 +1,5 @@
-"""What a command prints passes through untouched, and its tokens are found: real pipes, real pseudo-terminals."""
+"""What a command prints passes through untouched, and its tokens are found: real pipes, real
+pseudo-terminals."""
 
 from __future__ import annotations
 
@@ -113,7 +114,10 @@ def test_what_is_no_pattern_is_refused():
 
 
 def test_fifty_megabytes_pass_as_they_are():
-    text = "import os, random; r = random.Random(7); b = r.randbytes(1 << 20)\nfor n in range(50): os.write(1, b[n:] + b[:n])"
+    text = (
+        "import os, random; r = random.Random(7); b = r.randbytes(1 << 20)\nfor n in range(50):"
+        " os.write(1, b[n:] + b[:n])"
+    )
     plain = subprocess.run(python(text), capture_output=True, check=True).stdout
     relayed = subprocess.run(through(*python(text)), capture_output=True, check=True)
     assert len(plain) > 49 << 20
@@ -277,7 +281,10 @@ def test_off_a_terminal_the_command_is_off_it_too():
 
 
 def test_much_on_a_terminal_passes_as_it_is():
-    text = "import os, random; b = random.Random(3).randbytes(1 << 16)\nfor n in range(16): os.write(1, b)"
+    text = (
+        "import os, random; b = random.Random(3).randbytes(1 << 16)\nfor n in range(16):"
+        " os.write(1, b)"
+    )
     plain, _ = on_terminal(python(text))
     relayed, _ = on_terminal(through(*python(text)))
     assert relayed == plain
@@ -288,9 +295,9 @@ def test_the_size_follows_ours():
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 60, 0, 0))
     relay = Relay(lambda data, t_ns: None, slave)
     text = (
-        "import os, signal, sys\n"
-        "signal.signal(signal.SIGWINCH, lambda *_: print('now', *os.get_terminal_size(1), flush=True))\n"
-        "print('was', *os.get_terminal_size(1), flush=True)\nsys.stdin.readline()"
+        "import os, signal, sys\nsignal.signal(signal.SIGWINCH, lambda *_: print('now',"
+        " *os.get_terminal_size(1), flush=True))\nprint('was', *os.get_terminal_size(1),"
+        " flush=True)\nsys.stdin.readline()"
     )
     with subprocess.Popen(python(text), stdout=relay.child_fd, stdin=subprocess.PIPE) as job:
         relay.start()

@@ -10,7 +10,10 @@ import pytest
 
 from ckptcost.watch.owners import Owners
 
-HOLDS = "import sys; files = [open(path, 'ab') for path in sys.argv[1:]]; print('open', flush=True); sys.stdin.read()"
+HOLDS = (
+    "import sys; files = [open(path, 'ab') for path in sys.argv[1:]]; print('open', flush=True);"
+    " sys.stdin.read()"
+)
 
 
 @pytest.fixture

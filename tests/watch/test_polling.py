@@ -234,7 +234,8 @@ def test_removed_and_made_again(poll, tmp_path):
 
 
 def test_what_cannot_be_read_for_a_while_is_not_gone(poll, tmp_path, monkeypatch):
-    """A server that does not answer: root may read whatever it likes, so the error itself is put in."""
+    """A server that does not answer: root may read whatever it likes, so the error itself is put
+    in."""
     (tmp_path / "a" / "b").mkdir(parents=True)
     (tmp_path / "a" / "b" / "x").write_bytes(b"1")
     polling = poll()

@@ -1,4 +1,5 @@
-"""What the kernel owes a file, and when that is nothing: real files, written back by other processes."""
+"""What the kernel owes a file, and when that is nothing: real files, written back by other
+processes."""
 
 from __future__ import annotations
 
@@ -106,7 +107,8 @@ def dirty(path: Path, mib: int) -> None:
 
 @pytest.fixture
 def owing(monkeypatch):
-    """Files (their inodes) that go on to owe something, whatever the host writes back meanwhile: any user may call sync."""
+    """Files (their inodes) that go on to owe something, whatever the host writes back meanwhile:
+    any user may call sync."""
     inodes = set()
     really = cached.owed
 

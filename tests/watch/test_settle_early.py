@@ -1,4 +1,5 @@
-"""Files that are looked at as soon as they are closed, before anybody knows what they belong to: on a clock and a page cache of our own."""
+"""Files that are looked at as soon as they are closed, before anybody knows what they belong to: on
+a clock and a page cache of our own."""
 
 from __future__ import annotations
 
@@ -164,7 +165,8 @@ def test_a_file_keeps_what_was_seen_under_another_name(world):
 
 
 def test_a_clean_file_that_was_looked_at_late_may_have_been_synced_by_others(world):
-    """Renamed before anybody looked: whoever syncs the file system a second later must not make the save safe at its close."""
+    """Renamed before anybody looked: whoever syncs the file system a second later must not make the
+    save safe at its close."""
     path = world.write("a", 100.0)
     world.follow(101.0, [path], 100.0)
     assert world.safe == (101.0, 1.0)
@@ -189,7 +191,8 @@ def test_where_nobody_saw_it_closed_a_sync_may_have_come_after_the_last_write(wo
 
 
 def test_what_is_remembered_is_of_the_followed_too(world):
-    """A second checkpoint that has a file of the first, as one that is linked: it was safe when it was seen."""
+    """A second checkpoint that has a file of the first, as one that is linked: it was safe when it
+    was seen."""
     path = world.write("a", 100.0)
     world.follow(100.05, [path], 100.0)
     world.marks.clear()

@@ -154,7 +154,10 @@ def test_the_begin_is_told_while_it_is_written_and_the_label_is_open(watch, told
 
 def test_a_directory_checkpoint_of_several_processes(watch, told, tmp_path):
     watch()
-    code = "import sys, time; f = open(sys.argv[1], 'wb', 0); [(f.write(b'x' * 500_000), time.sleep(0.05)) for _ in range(4)]"
+    code = (
+        "import sys, time; f = open(sys.argv[1], 'wb', 0); [(f.write(b'x' * 500_000),"
+        " time.sleep(0.05)) for _ in range(4)]"
+    )
     (tmp_path / "tmp-step_9").mkdir()
     writers = [
         subprocess.Popen([sys.executable, "-c", code, str(tmp_path / "tmp-step_9" / f"rank{k}.pt")])
@@ -169,7 +172,10 @@ def test_a_directory_checkpoint_of_several_processes(watch, told, tmp_path):
 
 def test_a_writer_killed_in_the_middle_of_a_temporary_file(watch, told, tmp_path):
     watch()
-    code = "import sys, time; f = open(sys.argv[1], 'wb', 0); f.write(b'x' * 2_000_000); print(1, flush=True); time.sleep(60)"
+    code = (
+        "import sys, time; f = open(sys.argv[1], 'wb', 0); f.write(b'x' * 2_000_000); print(1,"
+        " flush=True); time.sleep(60)"
+    )
     with subprocess.Popen(
         [sys.executable, "-c", code, str(tmp_path / "a.pt.tmp")], stdout=subprocess.PIPE
     ) as writer:

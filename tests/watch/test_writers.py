@@ -1,4 +1,5 @@
-"""Who writes and whether training stands still: real processes in the four shapes that saves have."""
+"""Who writes and whether training stands still: real processes in the four shapes that saves
+have."""
 
 from __future__ import annotations
 
@@ -188,7 +189,8 @@ class Script:
 
 
 def test_a_helper_that_waits_between_saves_is_not_the_trainer(monkeypatch):
-    """A saver process that lives as long as the job: its own main thread writes, and that does not mean that training stood still."""
+    """A saver process that lives as long as the job: its own main thread writes, and that does not
+    mean that training stood still."""
     trainer, helper = 7, 8
     script = Script(
         monkeypatch,
@@ -259,9 +261,11 @@ def test_a_process_number_that_was_given_away_begins_anew(monkeypatch):
         {7: figures(born_s=1012.0, wchar=90, main_wchar=90)},
     )
     (found,) = script.run(10.0, 5.0)
-    assert (found.bytes, found.code, found.why) == (90, "UNKNOWN", "ALWAYS_WAITS"), (
-        "made for the save: a helper, of nobody that is known"
-    )
+    assert (found.bytes, found.code, found.why) == (
+        90,
+        "UNKNOWN",
+        "ALWAYS_WAITS",
+    ), "made for the save: a helper, of nobody that is known"
 
 
 def test_nobody_wrote_so_much(monkeypatch):

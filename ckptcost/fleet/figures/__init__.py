@@ -1,1 +1,2 @@
-"""From merged jobs to figures: the bill, failures, goodput, what is missing, what would have been saved."""
+"""From merged jobs to figures: the bill, failures, goodput, what is missing, what would have been
+saved."""

@@ -1,6 +1,8 @@
-"""What nodes that are missing would have said of the saves and loads that they lack: at the mean of the nodes that are there.
+"""What nodes that are missing would have said of the saves and loads that they lack: at the mean of
+the nodes that are there.
 
-What the others waited for a missing node nobody can see, so where a straggler is missing this is too little.
+What the others waited for a missing node nobody can see, so where a straggler is missing this is
+too little.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ class _Mean(NamedTuple):
 def missing_line(
     nodes: DataFrame, cells: Cells, lacking: Sequence[Lacking], s: Scenario | None
 ) -> CellLine:
-    """The windows that are lacking at the mean of the nodes that are there, all lines together; by day as they lack."""
+    """The windows that are lacking at the mean of the nodes that are there, all lines together; by
+    day as they lack."""
     some = {(each.job, each.run): each for each in lacking if each.each}
     columns = np.zeros((3, 5, cells.many))
     of_run = _rows_of_runs(cells)
@@ -135,7 +138,8 @@ def _usd(mean: _Mean, s: Scenario | None) -> Floats:
 
 
 class WholeJob(NamedTuple):
-    """What is missing of bytes. A node that recorded and shows no such save is there, and wrote none."""
+    """What is missing of bytes. A node that recorded and shows no such save is there, and wrote
+    none."""
 
     times: Floats
     """by window: the run's nodes over those that are there"""
@@ -144,7 +148,8 @@ class WholeJob(NamedTuple):
 
 
 def whole_job_of(part: Part, cells: Cells, lacking: Sequence[Lacking]) -> WholeJob:
-    """Bytes at the mean of the nodes that are there; how far off that may be by how much they differ."""
+    """Bytes at the mean of the nodes that are there; how far off that may be by how much they
+    differ."""
     windows, at = part.windows, cells.of_windows
     size, nodes = numbers(windows, "bytes"), numbers(windows, "nodes")
     present = np.zeros(cells.many)
@@ -189,7 +194,8 @@ def whole_job_of(part: Part, cells: Cells, lacking: Sequence[Lacking]) -> WholeJ
 
 
 def _bytes(nodes: DataFrame, run: Lacking, lacks: float, mean: float) -> Estimate:
-    """`mean`: of a node and completed save. Rows of nodes count loads too, so they say how nodes differ and no more."""
+    """`mean`: of a node and completed save. Rows of nodes count loads too, so they say how nodes
+    differ and no more."""
     each = np.array(
         [float(node.windows) for node in run.missing] + [float(run.unnamed_windows)] * run.unnamed
     )

@@ -1,4 +1,5 @@
-"""The lines of each cell: what windows say, what failed runs lost, and the time until the next. Missing nodes are in absent_nodes."""
+"""The lines of each cell: what windows say, what failed runs lost, and the time until the next.
+Missing nodes are in absent_nodes."""
 
 from __future__ import annotations
 
@@ -41,7 +42,8 @@ def cell_lines_of(
 
 
 class _Rows(NamedTuple):
-    """Windows and the bin of each, of which the last is for those that do not belong to the line."""
+    """Windows and the bin of each, of which the last is for those that do not belong to the
+    line."""
 
     frame: DataFrame
     bins: Places
@@ -58,7 +60,8 @@ class _Rows(NamedTuple):
             joules = numbers(self.frame, f"{line}_j")
             some = np.where(np.isnan(joules), 0.0, numbers(self.frame, f"{line}_nodes"))
             if line == "wait":
-                # of a node whose host nobody metered, it is the GPUs' alone; where nobody waited there is nothing to meter
+                # of a node whose host nobody metered, it is the GPUs' alone; where nobody waited
+                # there is nothing to meter
                 hosts = np.where(
                     np.isnan(numbers(self.frame, "host_j")), 0.0, numbers(self.frame, "host_nodes")
                 )
@@ -91,8 +94,10 @@ class _Rows(NamedTuple):
         )
 
     def both(self, energy: Amounts, gpu_s: Floats, *lines: str) -> tuple[Amounts, Floats]:
-        """Joules of windows whose GPU-seconds are known, and GPU-seconds of nodes whose joules are, if a window's nodes stood alike:
-        what has no joules has no price where electricity is paid apart, and so for what has no time."""
+        """Joules of windows whose GPU-seconds are known, and GPU-seconds of nodes whose joules are,
+        if a window's nodes stood alike: what has no joules has no price where electricity is paid
+        apart, and so for what has no time.
+        """
         share = np.divide(
             self.known(*lines), self.nodes, where=self.nodes > 0, out=np.zeros(len(gpu_s))
         )
@@ -170,8 +175,8 @@ def _redone(runs: Sequence[RunSeen], cells: Cells, s: Scenario | None) -> CellLi
 
 
 def _restart(runs: Sequence[RunSeen], cells: Cells, s: Scenario | None) -> CellLine:
-    """Nobody records between two runs: GPU-seconds are known, joules are not. Where electricity is paid apart, dollars are the rent, and
-    more by nobody knows how much."""
+    """Nobody records between two runs: GPU-seconds are known, joules are not. Where electricity is
+    paid apart, dollars are the rent, and more by nobody knows how much."""
     energy, gpu_s = np.zeros((2, 5, cells.many))
     for run in runs:
         if run.restart_s > 0:

@@ -1,4 +1,5 @@
-"""How often a node of the fleet fails, whether failures come evenly, and what each cause has cost."""
+"""How often a node of the fleet fails, whether failures come evenly, and what each cause has
+cost."""
 
 from __future__ import annotations
 

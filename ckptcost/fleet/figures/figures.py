@@ -1,4 +1,5 @@
-"""A fleet's figures, by whatever it is grouped: what was saved, how long that took, what it cost, and how much of the time was work."""
+"""A fleet's figures, by whatever it is grouped: what was saved, how long that took, what it cost,
+and how much of the time was work."""
 
 from __future__ import annotations
 
@@ -42,7 +43,8 @@ WHOLE = "all"
 
 
 class Times(NamedTuple):
-    """Of completed saves, from the first node's begin to the last one's return. NaN where none is known."""
+    """Of completed saves, from the first node's begin to the last one's return. NaN where none is
+    known."""
 
     mean_s: float
     p50_s: float
@@ -63,18 +65,21 @@ class Group(NamedTuple):
     bytes: float
     """of completed saves and of nodes that are there, as files"""
     bytes_missing: Amount
-    """of completed saves: what nodes that are missing would have written, at the mean of the others"""
+    """of completed saves: what nodes that are missing would have written, at the mean of the
+    others"""
     files: float
     unknown: Mapping[str, int]
-    """by figure, of how many saves (loads) it is not known; the sums are without them. `done_stall`: completed
-    ones among the stalls; `assumed`: completed saves and loads that goodput
-    takes to have been as long as their run's others; `useful`: runs of which nobody knows how much was work"""
+    """by figure, of how many saves (loads) it is not known; the sums are without them.
+    `done_stall`: completed ones among the stalls; `assumed`: completed saves and loads that goodput
+    takes to have been as long as their run's others; `useful`: runs of which nobody knows how much
+    was work"""
     stall_s: float
     """of all saves, added up"""
     load_s: float
     stalls: Times
     write_bytes_per_s: float
-    """of the whole job, missing nodes at the mean of the others; until safe, or where nobody says when that was, until training went on"""
+    """of the whole job, missing nodes at the mean of the others; until safe, or where nobody says
+    when that was, until training went on"""
     running_s: float
     """of runs, added up"""
     saves_per_day: float
@@ -108,7 +113,8 @@ class Fleet(NamedTuple):
 
 
 def fleet_of(part: Part, by: str, site: Scenario | None) -> Fleet:
-    """`site`: where it stands and what it pays; without one joules are as metered, and there are neither dollars nor carbon."""
+    """`site`: where it stands and what it pays; without one joules are as metered, and there are
+    neither dollars nor carbon."""
     cells = cells_of(part)
     groups = groups_of(cells, by)
     lacking = lacking_of(part, cells)
@@ -209,8 +215,8 @@ _UNKNOWN = ("bytes", "files", "stall", "done_stall", "load")
 def _by_cell(
     windows: DataFrame, cells: Cells, job_times: Floats
 ) -> tuple[dict[str, Floats], Floats, Places]:
-    """Sums by cell; and the stalls of completed saves, shortest first, with the cell of each. `job_times`: nodes of the whole job over
-    those that are there."""
+    """Sums by cell; and the stalls of completed saves, shortest first, with the cell of each.
+    `job_times`: nodes of the whole job over those that are there."""
     load, failed = flags(windows, "load"), flags(windows, "failed")
     stall_s, drain_s, size, files = (
         numbers(windows, name) for name in ("stall_s", "drain_s", "bytes", "files")

@@ -10,8 +10,9 @@ from ckptcost.fleet.figures.runs_seen import RunSeen
 
 
 class Kept(NamedTuple):
-    """A run of which nobody knows how much was work is taken at the mean of the others, unless those are less than half of the time: then
-    nothing is known. NaN in GPU-seconds where nobody knows any GPUs."""
+    """A run of which nobody knows how much was work is taken at the mean of the others, unless
+    those are less than half of the time: then nothing is known. NaN in GPU-seconds where nobody
+    knows any GPUs."""
 
     useful_gpu_s: float
     wall_gpu_s: float
@@ -42,8 +43,8 @@ def kept_of(runs: Sequence[RunSeen]) -> Kept:
 
 
 def weights_of(runs: Sequence[RunSeen]) -> tuple[list[float], bool]:
-    """GPUs of each run. Where they are not known, its nodes have as many as the others' in the mean; where they are of none, its nodes
-    count, which is said by False."""
+    """GPUs of each run. Where they are not known, its nodes have as many as the others' in the
+    mean; where they are of none, its nodes count, which is said by False."""
     known = [run for run in runs if not isnan(run.gpus)]
     nodes = sum(run.nodes for run in known)
     if not nodes:

@@ -1,4 +1,5 @@
-"""Whose each row is: a job's run on one day is a cell, every sum is kept by cell, and a group is some of the cells.
+"""Whose each row is: a job's run on one day is a cell, every sum is kept by cell, and a group is
+some of the cells.
 
 So whatever a fleet is grouped by, the groups are the same sums put together in another order.
 """
@@ -30,7 +31,8 @@ _KEYS: Final = ("job", "run", "day")
 
 
 class Cells(NamedTuple):
-    """A job's run on one day, by job, day and run; and which cell each row of the frames belongs to."""
+    """A job's run on one day, by job, day and run; and which cell each row of the frames belongs
+    to."""
 
     job: tuple[str, ...]
     run: tuple[str, ...]

@@ -1,7 +1,9 @@
-"""Which nodes a job's run should have, which of them said nothing on which days, and how many saves and loads that leaves out.
+"""Which nodes a job's run should have, which of them said nothing on which days, and how many saves
+and loads that leaves out.
 
-A launcher says how many nodes a run has, and often their names. A node without a file that counts is missing, for one reason or another;
-one with a file that is silent on a save that others made stood there with them. Both lack windows, and both are told by name.
+A launcher says how many nodes a run has, and often their names. A node without a file that counts
+is missing, for one reason or another; one with a file that is silent on a save that others made
+stood there with them. Both lack windows, and both are told by name.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 NO_FILE: Final = "NO_FILE"
 SILENT: Final = "SILENT"
 MOST_NAMES: Final = 200_000
-"""nodes that a launcher's list may name; a longer one is taken for a slip of the pen, and says nothing"""
+"""nodes that a launcher's list may name; a longer one is taken for a slip of the pen, and says
+nothing"""
 _PIECE: Final = re.compile(r"\[([^\[\]]*)\]|([^\[\],\s]+)")
 _NAME: Final = re.compile(r"(?:\[[^\[\]]*\]|[^\[\],\s])+")
 _RANGE: Final = re.compile(r"(\d+)(?:-(\d+))?")
@@ -92,7 +95,8 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 def _numbered(inside: str, room: int) -> list[str]:
-    """001-003,7: as many digits as the first of a range has. None where it is no such list, or a longer one than there is room for."""
+    """001-003,7: as many digits as the first of a range has. None where it is no such list, or a
+    longer one than there is room for."""
     found: list[str] = []
     for piece in inside.split(","):
         ends = _RANGE.fullmatch(piece.strip())
@@ -211,7 +215,8 @@ def _launched(heads: DataFrame, cells: Cells) -> dict[tuple[str, str], tuple[int
 
 
 def _set_aside(files: DataFrame, cells: Cells) -> dict[int, dict[str, str]]:
-    """By cell, the hosts of files that do not count and the code of each. What a broken file was of is in its name only."""
+    """By cell, the hosts of files that do not count and the code of each. What a broken file was of
+    is in its name only."""
     found: dict[int, dict[str, str]] = {}
     if not len(files):
         return found

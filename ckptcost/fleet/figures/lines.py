@@ -1,12 +1,15 @@
-"""What a fleet's saves and failures took, line by line and cell by cell, and what that comes to at a place: the bill of many nodes.
+"""What a fleet's saves and failures took, line by line and cell by cell, and what that comes to at
+a place: the bill of many nodes.
 
-Joules are as metered, or at the facility where a scenario says the PUE. Dollars and carbon follow as in a statement of one run: GPU time
-at the price of the cluster, electricity by the tariff unless that price has it in. What a window or node does not know is not in the
-sums, and how much that is stands beside them.
+Joules are as metered, or at the facility where a scenario says the PUE. Dollars and carbon follow
+as in a statement of one run: GPU time at the price of the cluster, electricity by the tariff unless
+that price has it in. What a window or node does not know is not in the sums, and how much that is
+stands beside them.
 
-A line is about what has it: a save that nothing drains of has no training to slow down, a save of one node nobody to wait for. Such saves
-are neither known nor lacking. Of what has it at least half must be known of a job's run on a day, or the sum would be of what happens to be
-known, and nothing of that day is in it.
+A line is about what has it: a save that nothing drains of has no training to slow down, a save of
+one node nobody to wait for. Such saves are neither known nor lacking. Of what has it at least half
+must be known of a job's run on a day, or the sum would be of what happens to be known, and nothing
+of that day is in it.
 """
 
 from __future__ import annotations
@@ -37,8 +40,9 @@ LINES: Final = (
 ESTIMATED: Final = frozenset({"missing_nodes", "redone_work"})
 """they follow from what was measured; the others were"""
 NEEDED: Final = (OF_THE_JOB | {"waiting"}) - {"restart", "slowdown"}
-"""a sum that lacks one of these is none, as in every bill. Between two runs nobody records, and how much longer training took beside a
-drain nobody sees: that is said beside the sum, or most jobs would have none"""
+"""a sum that lacks one of these is none, as in every bill. Between two runs nobody records, and how
+much longer training took beside a drain nobody sees: that is said beside the sum, or most jobs
+would have none"""
 _OF_GPUS: Final = frozenset(LINES) - {"host_wait", "storage_write"}
 _LEAST: Final = 1e-6
 """ends that differ by less are one: bounds are kept with seven digits"""
@@ -71,7 +75,8 @@ class Amounts(NamedTuple):
     of: Floats
     """all that have it; where none has, the amount is zero"""
     partly: Floats | float = 0.0
-    """further windows or runs of which a part is in the sum, and the rest is not known: rent without its electricity"""
+    """further windows or runs of which a part is in the sum, and the rest is not known: rent
+    without its electricity"""
 
     @classmethod
     def of_sums(
@@ -96,7 +101,8 @@ class Amounts(NamedTuple):
         return cls(*np.zeros((5, cells)))
 
     def times(self, factor: float) -> Amounts:
-        """An unknown factor makes everything unknown that is something; nothing times anything is nothing."""
+        """An unknown factor makes everything unknown that is something; nothing times anything is
+        nothing."""
         if factor == 0:
             return self._replace(
                 value=0.0 * self.of, low=0.0 * self.of, high=0.0 * self.of, known=self.of
@@ -113,8 +119,9 @@ class Amounts(NamedTuple):
         )
 
     def among(self, which: Places, groups: int) -> list[tuple[Amount, float, float]]:
-        """By group: the sum of what is known; of how much it is known, and of how much. Of a cell that is known of less than half nothing
-        is in the sum: judged by cell, so that groups add up however they are made."""
+        """By group: the sum of what is known; of how much it is known, and of how much. Of a cell
+        that is known of less than half nothing is in the sum: judged by cell, so that groups add up
+        however they are made."""
         partly_known = self.partly + np.zeros(len(self.of))
         told = 2.0 * (self.known + partly_known) >= self.of
         known, of, there = (
@@ -156,8 +163,8 @@ def line_of(
     both: tuple[Amounts, Floats] | None = None,
     costs: Amounts | None = None,
 ) -> CellLine:
-    """Quantities first, prices last; the PUE is applied here. `both`: joules and GPU-seconds of what has the two, where that is not all;
-    `costs`: dollars, where they are known otherwise."""
+    """Quantities first, prices last; the PUE is applied here. `both`: joules and GPU-seconds of
+    what has the two, where that is not all; `costs`: dollars, where they are known otherwise."""
     if s is None:
         of = np.maximum(gpu_s.of, energy.of)
         return CellLine(name, energy, gpu_s, *(Amounts.exact(0.0 * of, 0.0 * of, of),) * 4)

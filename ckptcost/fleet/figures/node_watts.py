@@ -35,7 +35,8 @@ class Watts:
 
 
 def mean_watts(hosts: _Days, expected: int) -> Estimate:
-    """Some of the nodes are a sample of all. All of them are none: how they differ leaves nothing open, only how the days do.
+    """Some of the nodes are a sample of all. All of them are none: how they differ leaves nothing
+    open, only how the days do.
 
     >>> mean_watts({"n1": {"2026-11-02": [900.0]}, "n2": {"2026-11-02": [1100.0]}}, 2)[:3]
     (1000.0, 1000.0, 1000.0)

@@ -1,7 +1,8 @@
-"""How long the saves and loads of each run stood, and which save was its last: what a run's time is divided by.
+"""How long the saves and loads of each run stood, and which save was its last: what a run's time is
+divided by.
 
-A save that was completed took some time, even where nobody says how much: it is taken to have been as long as the run's others. Where
-nobody says it of any, nobody knows how much of the run was work.
+A save that was completed took some time, even where nobody says how much: it is taken to have been
+as long as the run's others. Where nobody says it of any, nobody knows how much of the run was work.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ class Stalls:
         )
 
     def as_known(self, at: int, spent: Useful) -> Useful:
-        """Without what rests on times that nobody says. A run that kept nothing has no work, whatever its loads took."""
+        """Without what rests on times that nobody says. A run that kept nothing has no work,
+        whatever its loads took."""
         if self._no_stall[at]:
             spent = spent._replace(stall_s=nan)
         if self._no_load[at]:
@@ -71,7 +73,8 @@ class Stalls:
 def _filled(
     stall_s: Floats, which: NDArray[np.bool_], run_of: Places, count: int
 ) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]:
-    """With the mean of those that are known in the run for those that are not; how many these are; and where none is known of some."""
+    """With the mean of those that are known in the run for those that are not; how many these are;
+    and where none is known of some."""
     lacking = which & np.isnan(stall_s)
     lacks = counted(lacking, run_of, count)
     if not lacks.any():

@@ -26,7 +26,8 @@ OVER: Final = "OVER"
 OPEN: Final = "OPEN"
 CUT: Final = "CUT"
 _ENDED_BY_OTHERS: Final = frozenset({143, -15, 137, -9})
-"""a launcher ends the others' processes when one fails: theirs is not the cause, if somebody else has one"""
+"""a launcher ends the others' processes when one fails: theirs is not the cause, if somebody else
+has one"""
 _MIDNIGHT_NS: Final = 10 * 10**9
 """a recorder reads each second or so"""
 SLACK_NS: Final = 60 * 10**9
@@ -41,7 +42,8 @@ class RunSeen(NamedTuple):
     began_ns: int
     ended_ns: int
     state: str
-    """FAILED; PLANNED: it ended as it should, and another one followed; OVER: nothing followed; OPEN: nobody saw an end"""
+    """FAILED; PLANNED: it ended as it should, and another one followed; OVER: nothing followed;
+    OPEN: nobody saw an end"""
     cause: str
     """of a failure: CUT (the recordings stop), or EXIT_1"""
     nodes: int
@@ -50,15 +52,17 @@ class RunSeen(NamedTuple):
     last_kept_ns: int
     """begin of the last save that was completed, 0 if none"""
     spent: Useful
-    """the run's own time, and as `down_s` what passed until the next one; the pieces of a job's runs add up to the job's"""
+    """the run's own time, and as `down_s` what passed until the next one; the pieces of a job's
+    runs add up to the job's"""
     train_gpu_w: Estimate
     """of one node"""
     train_host_w: Estimate
     running_s: Mapping[int, float]
     """by cell"""
     assumed: int = 0
-    """completed saves, and loads, that are taken to have been as long as the others, for nobody says how long they were. Where nobody says
-    it of any, stalls (loads) and useful time are NaN, and work that was lost has in it what of that stood still"""
+    """completed saves, and loads, that are taken to have been as long as the others, for nobody
+    says how long they were. Where nobody says it of any, stalls (loads) and useful time are NaN,
+    and work that was lost has in it what of that stood still"""
 
     @property
     def own_s(self) -> float:
@@ -80,7 +84,8 @@ class _Ended(NamedTuple):
     code: int | None
     over: bool
     cut_at_midnight: bool = False
-    """its last file goes on to the end of its day, so that there was one of the next day, which is lost"""
+    """its last file goes on to the end of its day, so that there was one of the next day, which is
+    lost"""
 
 
 def runs_of(part: Part, cells: Cells, lacking: Sequence[Lacking]) -> tuple[RunSeen, ...]:
@@ -133,8 +138,8 @@ def runs_of(part: Part, cells: Cells, lacking: Sequence[Lacking]) -> tuple[RunSe
 
 
 def shares_of(spans: Sequence[RunSpan]) -> list[Useful]:
-    """Of each of a job's runs, by begin, its own part of what `useful_of` says of all; the time until the next is of the one that ended
-    last."""
+    """Of each of a job's runs, by begin, its own part of what `useful_of` says of all; the time
+    until the next is of the one that ended last."""
     found: list[Useful] = []
     place = 0
     while place < len(spans):
@@ -171,7 +176,8 @@ def shares_of(spans: Sequence[RunSpan]) -> list[Useful]:
 
 
 def _followed(end: _Ended, later_ns: Sequence[int]) -> bool:
-    """Whether one that began later did so when this one was over, by clocks that may differ. One that began meanwhile goes on beside it."""
+    """Whether one that began later did so when this one was over, by clocks that may differ. One
+    that began meanwhile goes on beside it."""
     slack_ns = min(SLACK_NS, (end.ended_ns - end.began_ns) // 2)
     return bool(later_ns) and max(later_ns) >= end.ended_ns - slack_ns
 

@@ -1,7 +1,9 @@
-"""What the best interval, a faster tier or saving beside training would have saved: the model, run on the fleet's own numbers.
+"""What the best interval, a faster tier or saving beside training would have saved: the model, run
+on the fleet's own numbers.
 
-Stall, drain, load, downtime and the work between saves are each job's own, the rate of failures is the fleet's. What the model says of the
-job as it was stands beside what was measured: where these are far apart, so is what it says of anything else.
+Stall, drain, load, downtime and the work between saves are each job's own, the rate of failures is
+the fleet's. What the model says of the job as it was stands beside what was measured: where these
+are far apart, so is what it says of anything else.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ ASYNC: Final = "ASYNC"
 OPTIONS: Final = (BEST_INTERVAL, TWICE, TENFOLD, ASYNC)
 _FASTER: Final = {BEST_INTERVAL: 1.0, TWICE: 2.0, TENFOLD: 10.0}
 _RATES: Final = 33
-"""failure rates that are tried from one end of the interval to the other: a saving is least somewhere inside, not at an end"""
+"""failure rates that are tried from one end of the interval to the other: a saving is least
+somewhere inside, not at an end"""
 
 
 class Option(NamedTuple):
@@ -48,7 +51,8 @@ class Option(NamedTuple):
     """of the nodes while they train, stand and load; at the facility where a site is known"""
     cost_usd: Amount
     why: str
-    """NO_COPY_RATE: as if the copy that training waits for took no time, so this is the most it can save"""
+    """NO_COPY_RATE: as if the copy that training waits for took no time, so this is the most it can
+    save"""
 
 
 class JobSavings(NamedTuple):
@@ -63,8 +67,8 @@ class JobSavings(NamedTuple):
     """modelled over measured"""
     options: tuple[Option, ...]
     why: str
-    """NO_FAILURES: none was seen, so failures are taken to be as frequent as they can be, and values are the least; NO_SAVES, NO_STALL,
-    NO_INTERVAL, NO_EXPOSURE: nothing can be said"""
+    """NO_FAILURES: none was seen, so failures are taken to be as frequent as they can be, and
+    values are the least; NO_SAVES, NO_STALL, NO_INTERVAL, NO_EXPOSURE: nothing can be said"""
 
 
 class AllSavings(NamedTuple):
@@ -97,7 +101,8 @@ class _Rates(NamedTuple):
         )
 
     def told(self, values: Any) -> Amount:
-        """Where no failure was seen there are ends and no value: the rate that makes one is a guess."""
+        """Where no failure was seen there are ends and no value: the rate that makes one is a
+        guess."""
         found = self.amount(values)
         return found._replace(value=nan) if self.none_seen else found
 
@@ -185,7 +190,8 @@ def _option(
 
 
 def _times(name: str, usual: Usual, s: Scenario | None) -> tuple[float, float, str]:
-    """Stall, lag until safe. A faster tier shortens what waits for it: of a save beside training that is the drain alone."""
+    """Stall, lag until safe. A faster tier shortens what waits for it: of a save beside training
+    that is the drain alone."""
     if name != ASYNC:
         faster = _FASTER[name]
         return (
@@ -211,7 +217,8 @@ def _usd(gpu_s: Amount, energy: Amount, s: Scenario | None) -> Amount:
 
 
 def _together(name: str, jobs: Sequence[JobSavings]) -> AllSavings:
-    """Over the jobs of which it is known; ends by worst case, for they all rest on one rate of failures."""
+    """Over the jobs of which it is known; ends by worst case, for they all rest on one rate of
+    failures."""
     options = [
         option for job in jobs for option in job.options if option.id == name and option.gpu_s.known
     ]

@@ -1,6 +1,8 @@
-"""What each tier did for a node in this fleet: rate and fixed time fitted to its saves, and the rates that single saves had.
+"""What each tier did for a node in this fleet: rate and fixed time fitted to its saves, and the
+rates that single saves had.
 
-Of a node, because jobs have from one to thousands of them: whether a storage that they share gives each the same shows in the rows by job.
+Of a node, because jobs have from one to thousands of them: whether a storage that they share gives
+each the same shows in the rows by job.
 """
 
 from __future__ import annotations
@@ -40,14 +42,16 @@ class TierSeen(NamedTuple):
     until_safe: int
     """of these, until they were safe; the others until training went on, for nobody says more"""
     fit: TimeFit
-    """of a node's bytes, in the mean of its job's, and seconds of the whole save. Its `why` says what these saves cannot tell"""
+    """of a node's bytes, in the mean of its job's, and seconds of the whole save. Its `why` says
+    what these saves cannot tell"""
     p5_bytes_per_s: float
     p50_bytes_per_s: float
     p95_bytes_per_s: float
 
 
 def tiers_of(part: Part, cells: Cells | None = None) -> tuple[TierSeen, ...]:
-    """Each tier, and each job on it where it has several; by tier and job. `cells`: the part's, if somebody has them."""
+    """Each tier, and each job on it where it has several; by tier and job. `cells`: the part's, if
+    somebody has them."""
     cells = cells_of(part) if cells is None else cells
     windows = part.windows
     size, stall_s, drain_s = (numbers(windows, name) for name in ("bytes", "stall_s", "drain_s"))
@@ -96,6 +100,7 @@ def _seen(
 
 
 def _evenly(many: int) -> Places:
-    """One of each stretch, at a place in it that never comes again: every k-th save alone might be all the full ones."""
+    """One of each stretch, at a place in it that never comes again: every k-th save alone might be
+    all the full ones."""
     stretch = np.arange(MOST)
     return np.asarray((stretch + stretch * _GOLDEN % 1.0) * (many / MOST)).astype(np.int64)

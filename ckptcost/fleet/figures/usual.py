@@ -1,4 +1,5 @@
-"""How a job saves, as the model wants to know it: means over its saves, loads and failures, and the power of its nodes meanwhile."""
+"""How a job saves, as the model wants to know it: means over its saves, loads and failures, and the
+power of its nodes meanwhile."""
 
 from __future__ import annotations
 
@@ -47,7 +48,8 @@ class Usual(NamedTuple):
     useful_gpu_s: float
     goodput: float
     train_w: float
-    """of all its nodes, missing ones at the mean of the others; without the hosts' part where that is not known of training or of stalls"""
+    """of all its nodes, missing ones at the mean of the others; without the hosts' part where that
+    is not known of training or of stalls"""
     stall_w: float
     """the same"""
     why: str
@@ -131,7 +133,8 @@ def _usual(
 
 
 class _Still(NamedTuple):
-    """A node that is there while its job stands still for a save: by job, joules and the seconds of nodes that they are of."""
+    """A node that is there while its job stands still for a save: by job, joules and the seconds of
+    nodes that they are of."""
 
     gpu: tuple[Floats, Floats]
     host: tuple[Floats, Floats]
@@ -161,7 +164,8 @@ class _Still(NamedTuple):
 def _watts(
     runs: Sequence[RunSeen], own_s: float, nodes: float, still_w: tuple[float, ...], pue: float
 ) -> tuple[float, float]:
-    """While training, and while it stands still for a save: of a node that is there, times all; with the PUE that is in the lines."""
+    """While training, and while it stands still for a save: of a node that is there, times all;
+    with the PUE that is in the lines."""
     gpu_w, host_w = (
         pue
         * _over(
@@ -212,7 +216,8 @@ def _mean(values: Floats, places: Places, which: NDArray[np.bool_], many: int) -
 def _intervals(
     part: Part, cell: Places, job: Places, many: int, runs: Sequence[tuple[str, str]]
 ) -> Floats:
-    """By job, from a save's return to the next one's begin in the same run, in the mean; failed ones stand between, too."""
+    """By job, from a save's return to the next one's begin in the same run, in the mean; failed
+    ones stand between, too."""
     windows = part.windows
     numbers_of: dict[tuple[str, str], int] = {}
     run = np.array([numbers_of.setdefault(key, len(numbers_of)) for key in runs], dtype=np.int64)[

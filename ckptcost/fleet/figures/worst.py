@@ -1,4 +1,5 @@
-"""Where to look first: the saves that cost most, the hosts that everybody waited for, and the jobs that lose most."""
+"""Where to look first: the saves that cost most, the hosts that everybody waited for, and the jobs
+that lose most."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A store under a URL: an object store, or whatever else fsspec has a name for. fsspec is imported here alone, and only for such a URL."""
+"""A store under a URL: an object store, or whatever else fsspec has a name for. fsspec is imported
+here alone, and only for such a URL."""
 
 from __future__ import annotations
 
@@ -10,7 +11,8 @@ from ckptcost.fleet.kept.places import Thing
 
 
 class Remote:
-    """An object store appears whole or not at all by itself. Of others, as sftp, a reader may find half a file, which its seal tells."""
+    """An object store appears whole or not at all by itself. Of others, as sftp, a reader may find
+    half a file, which its seal tells."""
 
     def __init__(self, url: str) -> None:
         self.url = url

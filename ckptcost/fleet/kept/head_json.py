@@ -70,7 +70,8 @@ def to_plain(head: Head) -> dict[str, Any]:
 
 
 def from_plain(known: Mapping[str, Any]) -> Head:
-    """Keys of a newer minor version are passed over. Raises ValueError, KeyError, TypeError or OverflowError."""
+    """Keys of a newer minor version are passed over. Raises ValueError, KeyError, TypeError or
+    OverflowError."""
     for name in NEEDED:
         known[name]
     head = Head(**{name: taken(known[name]) for name, _, taken in _FIELDS if name in known})

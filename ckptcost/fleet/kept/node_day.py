@@ -1,4 +1,5 @@
-"""What one node says of one run on one UTC day: who it was, how it went, and one row for each save and load. The unit of the store."""
+"""What one node says of one run on one UTC day: who it was, how it went, and one row for each save
+and load. The unit of the store."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ Rows = Mapping[str, NDArray[Any]]
 """columns of equal length, as COLUMNS says"""
 
 LINES: Final = ("gpu", "host", "slow", "storage")
-"""joules of a row: GPUs and host while training stood still for it (of a load, while it was read), what draining added, storage"""
+"""joules of a row: GPUs and host while training stood still for it (of a load, while it was read),
+what draining added, storage"""
 WORDS: Final = ("team", "cluster", "model", "tier")
 """labels that a fleet is grouped by; others are kept too"""
 
@@ -57,7 +59,8 @@ COLUMNS: Final[Mapping[str, Column]] = {
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """Of a node's day. Times are Unix ns by the node's own clock; NaN, 0 and empty are unknown unless said otherwise."""
+    """Of a node's day. Times are Unix ns by the node's own clock; NaN, 0 and empty are unknown
+    unless said otherwise."""
 
     job: str
     run: str

@@ -1,11 +1,14 @@
-"""A node's day as one Parquet file: plain columns that pandas, DuckDB and the like read, the head as JSON in the schema's metadata.
+"""A node's day as one Parquet file: plain columns that pandas, DuckDB and the like read, the head
+as JSON in the schema's metadata.
 
-Most of reading ten million rows in 14,336 files would be opening them: 0.3 ms each with pyarrow. So the JSON also says where in the file
-a column's values lie as they are in memory, and they are taken from there: 0.1 ms. It is looked up after the pages are written, never
-assumed: a column that is not found as such, as texts never are, is read with pyarrow.
+Most of reading ten million rows in 14,336 files would be opening them: 0.3 ms each with pyarrow. So
+the JSON also says where in the file a column's values lie as they are in memory, and they are taken
+from there: 0.1 ms. It is looked up after the pages are written, never assumed: a column that is not
+found as such, as texts never are, is read with pyarrow.
 
-Nothing is compressed: joules and seconds are noise below their first digits, and zstd took a sixth off for three times the time. NaN
-stays NaN, so that a sum over it is not known either, whoever sums.
+Nothing is compressed: joules and seconds are noise below their first digits, and zstd took a sixth
+off for three times the time. NaN stays NaN, so that a sum over it is not known either, whoever
+sums.
 """
 
 from __future__ import annotations
@@ -46,7 +49,8 @@ _WRONG: Final = (ValueError, KeyError, TypeError, OverflowError, RecursionError)
 
 
 def encode(day: NodeDay) -> bytes:
-    """The same day gives the same bytes, as long as pyarrow is the same. Raises ValueError for rows that no reader would take."""
+    """The same day gives the same bytes, as long as pyarrow is the same. Raises ValueError for rows
+    that no reader would take."""
     arrow = _arrow()
     _check(day)
     arrays: dict[str, Any] = {
@@ -102,8 +106,9 @@ def encode(day: NodeDay) -> bytes:
 def decode(
     data: bytes, columns: Sequence[str] | None = None, where: str = "", own: bool = True
 ) -> NodeDay:
-    """`columns` of node_day.COLUMNS, all unless said; key is always there. Not `own`: arrays lie in the file's bytes, unaligned perhaps,
-    and cannot be changed. Raises BadNodeFile, with `where` as its place."""
+    """`columns` of node_day.COLUMNS, all unless said; key is always there. Not `own`: arrays lie in
+    the file's bytes, unaligned perhaps, and cannot be changed. Raises BadNodeFile, with `where` as
+    its place."""
     wanted = COLUMNS if columns is None else dict.fromkeys(("key", *columns))
     if unknown := [name for name in wanted if name not in COLUMNS]:
         raise ValueError(f"no column {unknown[0]}")
@@ -123,7 +128,8 @@ def decode(
 
 
 def _told(text: bytes) -> tuple[Head, int, Mapping[str, Any]]:
-    """Head, number of rows, and where columns lie: first byte, and how many values are there (one may stand for all)."""
+    """Head, number of rows, and where columns lie: first byte, and how many values are there (one
+    may stand for all)."""
     try:
         known = json.loads(text)
         if known["format"] != FORMAT:
@@ -147,8 +153,8 @@ def _told(text: bytes) -> tuple[Head, int, Mapping[str, Any]]:
 def _rows(
     data: bytes, count: int, places: Mapping[str, Any], wanted: Mapping[str, Any], own: bool
 ) -> dict[str, _Array]:
-    """What is in the file as plain values is taken from where it lies; other columns go through pyarrow; what an older file lacks is
-    unknown."""
+    """What is in the file as plain values is taken from where it lies; other columns go through
+    pyarrow; what an older file lacks is unknown."""
     if count > 8 * len(data):  # a flag takes a bit
         raise ValueError("more rows than bytes")
     found: dict[str, _Array] = {}
@@ -201,7 +207,8 @@ def _check(day: NodeDay) -> None:
         values = rows[name]
         if values.dtype != _dtype(name) or values.shape != (day.many,):
             raise ValueError(
-                f"{name}: {day.many} values of {dtype} were due, not {values.shape} of {values.dtype}"
+                f"{name}: {day.many} values of {dtype} were due, not {values.shape} of"
+                f" {values.dtype}"
             )
         if dtype == "str" and not all(isinstance(text, str) for text in values):
             raise ValueError(f"{name}: not all are texts")
@@ -218,7 +225,8 @@ def _judge(rows: Mapping[str, _Array]) -> None:
 
 
 def _places(pages: bytes, raw: Mapping[str, tuple[bytes, int]]) -> dict[str, tuple[int, int]]:
-    """In the order in which they are written, so that each is looked for after the last one. Equal bytes elsewhere would do as well."""
+    """In the order in which they are written, so that each is looked for after the last one. Equal
+    bytes elsewhere would do as well."""
     found = {}
     after = 0
     for name, (values, held) in raw.items():

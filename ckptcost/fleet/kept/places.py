@@ -1,4 +1,5 @@
-"""Where a store's files are: in a folder of this machine, or elsewhere (far_places). Each lists, reads, and puts whole files."""
+"""Where a store's files are: in a folder of this machine, or elsewhere (far_places). Each lists,
+reads, and puts whole files."""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ class Thing(NamedTuple):
 
 class Place(Protocol):
     def things(self, folder: str) -> Iterator[Thing]:
-        """Those with a dot first are left out. Nothing where there is no such folder; raises InputError where it cannot be looked into."""
+        """Those with a dot first are left out. Nothing where there is no such folder; raises
+        InputError where it cannot be looked into."""
 
     def is_folder(self, path: str) -> bool: ...
 
@@ -49,7 +51,8 @@ class Place(Protocol):
 
 
 class Folder:
-    """A file is written under a hidden name, synced, and renamed. The lock on it dies with its writer."""
+    """A file is written under a hidden name, synced, and renamed. The lock on it dies with its
+    writer."""
 
     def __init__(self, root: str) -> None:
         self.root = root

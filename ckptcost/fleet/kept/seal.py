@@ -1,7 +1,9 @@
-"""A Parquet file under a checksum of all its bytes, and a text in it that is found without a Parquet reader.
+"""A Parquet file under a checksum of all its bytes, and a text in it that is found without a
+Parquet reader.
 
-Readers find a Parquet file's footer from its end and the pages by their offsets, so bytes between pages and footer are nobody's: 16 of
-them hold the seal. Checked first, it keeps every flipped byte from the libraries that would otherwise take it for a length.
+Readers find a Parquet file's footer from its end and the pages by their offsets, so bytes between
+pages and footer are nobody's: 16 of them hold the seal. Checked first, it keeps every flipped byte
+from the libraries that would otherwise take it for a length.
 """
 
 from __future__ import annotations
@@ -76,7 +78,8 @@ def _footer_of(data: bytes) -> int | None:
 
 
 def _unsealed(data: bytes) -> BadNodeFile:
-    """Somebody else's, a later format, or ours with the seal broken: its name is in it more than once."""
+    """Somebody else's, a later format, or ours with the seal broken: its name is in it more than
+    once."""
     if (found := _VERSION.search(data)) and int(found[1]) > MAJOR:
         return BadNodeFile(
             FUTURE, f"format {FORMAT} {int(found[1])}.x, this program reads {MAJOR}.x"

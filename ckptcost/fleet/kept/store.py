@@ -1,4 +1,5 @@
-"""A store: one file for each run, node and UTC day, in folders by job and day. Many nodes write at once, without a server.
+"""A store: one file for each run, node and UTC day, in folders by job and day. Many nodes write at
+once, without a server.
 
 Folders are named as hive has it, so that whoever reads them has job and day as columns.
 """
@@ -34,7 +35,8 @@ _MAKE: Final = "`ckptcost runs pack --store DIR` and `ckptcost fleet --synthesiz
 
 
 class Entry(NamedTuple):
-    """A node's file. `path` is within the store; `job` as far as the path can hold it: the head has it whole."""
+    """A node's file. `path` is within the store; `job` as far as the path can hold it: the head has
+    it whole."""
 
     path: str
     job: str
@@ -43,7 +45,8 @@ class Entry(NamedTuple):
 
 
 class Store:
-    """Pickles, and is the same place in another process of this machine or of one that sees the same folders."""
+    """Pickles, and is the same place in another process of this machine or of one that sees the
+    same folders."""
 
     def __init__(self, url: str, place: Place) -> None:
         self.url, self._place = url, place
@@ -54,8 +57,9 @@ class Store:
     def looked_through(
         self, since: str = "", until: str = "", jobs: Sequence[str] = ()
     ) -> tuple[list[Entry], list[str]]:
-        """Files of nodes, sorted by job, day and path, and paths of what does not belong here; hidden files may be anybody's. Days
-        inclusive; folders of other jobs and days are not looked into."""
+        """Files of nodes, sorted by job, day and path, and paths of what does not belong here;
+        hidden files may be anybody's. Days inclusive; folders of other jobs and days are not looked
+        into."""
         for name, day in (("since", since), ("until", until)):
             if day and not _is_day(day):
                 raise InputError(f"no day: {brief(day)}", where=name, remedy="as 2026-11-20")
@@ -78,7 +82,8 @@ class Store:
             raise InputError("is not there any more", where=f"{self.url}/{path}") from None
 
     def put(self, path: str, data: bytes) -> None:
-        """Whole or not at all, and safe on the disk once it returns; over what was there. Raises OutputError."""
+        """Whole or not at all, and safe on the disk once it returns; over what was there. Raises
+        OutputError."""
         self._place.put(path, data)
 
     def remove(self, path: str) -> str:
@@ -98,7 +103,8 @@ class Store:
         return f"job={folder_of(head.job)}/day={head.day}/{name}"
 
     def sweep(self) -> int:
-        """Takes away what killed writers left, and says how many files that were. Those at work are let alone."""
+        """Takes away what killed writers left, and says how many files that were. Those at work are
+        let alone."""
 
         def folders() -> Iterator[str]:
             yield ""
@@ -147,7 +153,8 @@ class Store:
                         )
 
     def _looked_into(self, folder: str) -> Iterator[Thing | str]:
-        """One job's folder that may not be read costs that job, and its name is told with the reason."""
+        """One job's folder that may not be read costs that job, and its name is told with the
+        reason."""
         try:
             yield from self._place.things(folder)
         except InputError as error:
@@ -155,7 +162,8 @@ class Store:
 
 
 def open_store(url: str, make: bool = False) -> Store:
-    """A folder, `file://` and a folder, or any URL that fsspec knows. Raises InputError where there is none and `make` does not say so."""
+    """A folder, `file://` and a folder, or any URL that fsspec knows. Raises InputError where there
+    is none and `make` does not say so."""
     if not url:
         raise InputError("a store has a name", remedy=_MAKE)
     place: Place
@@ -219,7 +227,8 @@ def folder_of(job: str) -> str:
 
 
 def _coded(text: str) -> str:
-    """Letters, digits, `_.-~` as they are; a first dot would hide a file, and a first line mark hides it from readers of Parquet."""
+    """Letters, digits, `_.-~` as they are; a first dot would hide a file, and a first line mark
+    hides it from readers of Parquet."""
     name = quote(text, safe="", errors="backslashreplace")
     return f"%{ord(name[0]):02X}{name[1:]}" if name.startswith((".", "_")) else name
 

@@ -1,7 +1,9 @@
-"""What a synthetic fleet is: which jobs hold which nodes, how fast their tiers are, when runs fail, whose clock is off and who is slow.
+"""What a synthetic fleet is: which jobs hold which nodes, how fast their tiers are, when runs fail,
+whose clock is off and who is slow.
 
-Everything is an integer (nanoseconds, bytes, milliwatts) drawn from a generator that belongs to its place, so the same seed gives the same
-fleet on every machine and in any order. Logarithms, which libraries round differently, are rounded to milliseconds.
+Everything is an integer (nanoseconds, bytes, milliwatts) drawn from a generator that belongs to its
+place, so the same seed gives the same fleet on every machine and in any order. Logarithms, which
+libraries round differently, are rounded to milliseconds.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ TEAMS: Final = ("pretraining", "applied", "research")
 MODELS: Final = ("llama31-405b", "mixtral-8x22b", "llama31-8b")
 CLUSTERS: Final = ("north", "south")
 CRASH, NODE, CUT, ENDED, OPEN = "crash", "node", "cut", "ended", "open"
-"""how a run ends: its command fails; one node dies and the others' commands are killed; all recorders are cut; in order; not yet"""
+"""how a run ends: its command fails; one node dies and the others' commands are killed; all
+recorders are cut; in order; not yet"""
 COPY_BYTES_PER_S: Final = 40_000_000_000
 """of an asynchronous save: what the training stands still for"""
 _CLEAR_NS = 5 * S_NS
@@ -36,7 +39,8 @@ _CLEAR_NS = 5 * S_NS
 
 
 class Tier(NamedTuple):
-    """What one node gets of it. A save takes bytes / rate + fixed, a load bytes / read rate + fixed."""
+    """What one node gets of it. A save takes bytes / rate + fixed, a load bytes / read rate +
+    fixed."""
 
     name: str
     bytes_per_s: int
@@ -136,14 +140,16 @@ def generator(seed: int, purpose: int, *place: int) -> np.random.Generator:
 
 
 def usual_rate(nodes: int, days: int) -> float:
-    """Failures per node-day so that about six happen. A real fleet of 16,384 GPUs had 0.0038, which would leave a small one without any."""
+    """Failures per node-day so that about six happen. A real fleet of 16,384 GPUs had 0.0038, which
+    would leave a small one without any."""
     return min(6.0 / (nodes * days), 1.0)
 
 
 def plan_of(
     nodes: int, days: int, seed: int, saves_per_day: float, start: str, failures_per_node_day: float
 ) -> FleetPlan:
-    """Half of the nodes are one job's, half of the rest another's, and so on down to single nodes."""
+    """Half of the nodes are one job's, half of the rest another's, and so on down to single
+    nodes."""
     start_ns = (date.fromisoformat(start) - date(1970, 1, 1)).days * DAY_NS
     end_ns = start_ns + days * DAY_NS
     jobs: list[JobPlan] = []
@@ -154,7 +160,8 @@ def plan_of(
         cluster = slot % len(CLUSTERS)
         names = [f"{CLUSTERS[cluster]}{first[cluster] + place + 1:05d}" for place in range(size)]
         chance = generator(seed, JOB, slot)
-        # the largest begins in the morning, so that a clock that is hours behind still says the same day
+        # the largest begins in the morning, so that a clock that is hours behind still says the
+        # same day
         began_ns = start_ns + int(chance.integers(1800, 3600) * (1 if slot else 6)) * S_NS
         read_ns = (
             end_ns - _CLEAR_NS
@@ -202,7 +209,8 @@ def _job(
     interval_ns = int(
         DAY_NS / a_day * (1000 if not slot else int(chance.integers(850, 1150))) / 1000
     )
-    # a straggler takes up to 1.8 times as long as the others, and both must leave most of the interval to training
+    # a straggler takes up to 1.8 times as long as the others, and both must leave most of the
+    # interval to training
     write_ns = min(int(chance.integers(8_000, 30_000)) * 1_000_000, interval_ns // 5)
     usual_bytes = max(tier.bytes_per_s * write_ns // S_NS, 1_000_000)
     factors = np.full(count, 1000, np.int64)
@@ -250,7 +258,8 @@ def _job(
 def _runs(
     job: int, nodes: int, span: tuple[int, int, bool], seed: int, rate: float
 ) -> Iterator[RunPlan]:
-    """One after another until the time is over: failures come at a constant rate while a run lasts."""
+    """One after another until the time is over: failures come at a constant rate while a run
+    lasts."""
     began_ns, until_ns, ends = span
     place = 0
     while began_ns < until_ns:

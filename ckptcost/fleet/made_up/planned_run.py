@@ -1,6 +1,7 @@
 """The saves and loads of one run of a synthetic fleet, by window and node, on the true clock.
 
-Kept small: a save of a node is six bytes (how far from usual it was, how late it began), and times are made of them when asked for.
+Kept small: a save of a node is six bytes (how far from usual it was, how late it began), and times
+are made of them when asked for.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _RAGGED = 0.25
 _LATE_NS = (1_000_000, 300_000_000)
 _INIT_NS = 90 * S_NS
 _NEAR_NS = 2 * S_NS
-"""no save begins as near to midnight as a clock may be off, but those that are put there on purpose"""
+"""no save begins as near to midnight as a clock may be off, but those that are put there on
+purpose"""
 _AT_MIDNIGHT_NS = 400_000
 _GASP_NS = 300_000_000
 """from the last save's begin to the end"""
@@ -89,7 +91,8 @@ def drains(job: JobPlan, load: bool, off: NDArray[np.uint16]) -> Ints:
 
 
 def windows_of(seed: int, job: JobPlan, run: RunPlan, kept_step: int) -> Windows:
-    """Load what was kept, train, save, train on. A save begins when training has gone its steps after the one before had returned."""
+    """Load what was kept, train, save, train on. A save begins when training has gone its steps
+    after the one before had returned."""
     begins: list[int] = []
     steps: list[int] = []
     lates: list[NDArray[np.uint32]] = []
@@ -147,7 +150,8 @@ def windows_of(seed: int, job: JobPlan, run: RunPlan, kept_step: int) -> Windows
 
 
 class _Column(NamedTuple):
-    """What a window may become; pairs are for a load and for a save: until the last return, until all is safe."""
+    """What a window may become; pairs are for a load and for a save: until the last return, until
+    all is safe."""
 
     ragged: bool
     off: NDArray[np.uint16]
@@ -192,7 +196,8 @@ def _columns(seed: int, job: JobPlan, run: RunPlan) -> Iterator[_Column]:
 
 
 def _placed(job: JobPlan, run: RunPlan, at_ns: int, before_ns: int) -> int:
-    """Kept away from midnight, but two of three midnights of a long run have a save that some clocks put into the day before."""
+    """Kept away from midnight, but two of three midnights of a long run have a save that some
+    clocks put into the day before."""
     midnight_ns = at_ns // DAY_NS * DAY_NS
     far_ns = 6 * job.interval_ns
     trains = before_ns < midnight_ns and at_ns - job.train_ns < midnight_ns - job.train_ns // 4

@@ -1,4 +1,5 @@
-"""What goes wrong in a synthetic fleet on purpose: which files are damaged, whose clock is wrong, which nodes say nothing."""
+"""What goes wrong in a synthetic fleet on purpose: which files are damaged, whose clock is wrong,
+which nodes say nothing."""
 
 from __future__ import annotations
 
@@ -57,7 +58,8 @@ class Planted:
         return (job, node) in self.never or (job, node, day) in self.not_on
 
     def code(self, key: Key, day: int) -> str:
-        """Why the file is set aside, or "" where it counts. A skewed clock's file needs a row to be seen; that is the caller's to know."""
+        """Why the file is set aside, or "" where it counts. A skewed clock's file needs a row to be
+        seen; that is the caller's to know."""
         return SKEWED if key in self.skews_ns else self.files.get((key, day), "")
 
 

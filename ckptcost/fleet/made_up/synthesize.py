@@ -1,7 +1,8 @@
-"""A synthetic fleet: a store of node files as real jobs would leave one, and beside it what they really cost.
+"""A synthetic fleet: a store of node files as real jobs would leave one, and beside it what they
+really cost.
 
-The same seed gives the same bytes, as long as numpy's generator and pyarrow are the same. Files are written plainly and not synced: a
-fleet that is lost is made again.
+The same seed gives the same bytes, as long as numpy's generator and pyarrow are the same. Files are
+written plainly and not synced: a fleet that is lost is made again.
 """
 
 from __future__ import annotations
@@ -54,7 +55,8 @@ def synthesize(
     failures_per_node_day: float | None = None,
     tell: Tell | None = None,
 ) -> Truth:
-    """`tell(done, of)` counts files. Raises InputError for what cannot be made, OutputError where it cannot be written."""
+    """`tell(done, of)` counts files. Raises InputError for what cannot be made, OutputError where
+    it cannot be written."""
     rate = _judge(nodes, days, seed, saves_per_day, start, faults, failures_per_node_day)
     encode(
         NodeDay(Head("-", "-", "-", "2026-01-01"), empty_rows())

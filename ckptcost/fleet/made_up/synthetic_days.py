@@ -1,4 +1,5 @@
-"""The node files of one run of a synthetic fleet: every node's rows by its own clock and power, cut into its own days."""
+"""The node files of one run of a synthetic fleet: every node's rows by its own clock and power, cut
+into its own days."""
 
 from __future__ import annotations
 
@@ -188,7 +189,8 @@ def _head(
 
 
 def ending(run: RunPlan, node: int) -> tuple[bool, int | None]:
-    """What the node's recorder says at the end of its run: whether it was stopped in order, and the command's exit code."""
+    """What the node's recorder says at the end of its run: whether it was stopped in order, and the
+    command's exit code."""
     if run.how == ENDED:
         return True, 0
     if run.how == CRASH:
@@ -199,7 +201,8 @@ def ending(run: RunPlan, node: int) -> tuple[bool, int | None]:
 
 
 class _Stood:
-    """When the whole job stood still, on the true clock: from a window's first begin to its last return, or to the end of the run."""
+    """When the whole job stood still, on the true clock: from a window's first begin to its last
+    return, or to the end of the run."""
 
     def __init__(self, job: JobPlan, run: RunPlan, windows: Windows) -> None:
         until_ns = np.empty(windows.many, np.int64)

@@ -1,7 +1,7 @@
 """What planned saves and loads come to: the oracle of a synthetic fleet's sums.
 
-It shares nothing with the merge: it never sees a row, and adds whole nanoseconds of the plan by node before it multiplies once by the
-node's watts.
+It shares nothing with the merge: it never sees a row, and adds whole nanoseconds of the plan by
+node before it multiplies once by the node's watts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ FILES: Final = 8
 
 
 class Amounts(NamedTuple):
-    """Of some saves or loads. Sums are over what is known: not of those that failed. NaN: of none of them."""
+    """Of some saves or loads. Sums are over what is known: not of those that failed. NaN: of none
+    of them."""
 
     windows: int = 0
     """completed"""
@@ -117,11 +118,15 @@ def tally(
         "gpu": _joules(gpu_mw, own_ns),
         "host": _joules(host_mw, own_ns),
         "slow": _joules(slow_mw, drain_ns.sum(axis=1).tolist()),
-        "storage": 0.0
-        if load
-        else fsum(each * job.tier.j_per_byte * windows for each in moved)
-        if job.storage_known
-        else nan,
+        "storage": (
+            0.0
+            if load
+            else (
+                fsum(each * job.tier.j_per_byte * windows for each in moved)
+                if job.storage_known
+                else nan
+            )
+        ),
     }
     ends: dict[str, Any] = {}
     for line, value in lines.items():
@@ -170,7 +175,8 @@ def _joules(mw: list[int], ns: list[int]) -> float:
 
 
 def _blames(returned_ns: Ints, watts: Floats) -> tuple[Floats, Floats]:
-    """From one return to the next, those that are back wait for those that are not, who share it equally."""
+    """From one return to the next, those that are back wait for those that are not, who share it
+    equally."""
     nodes = len(returned_ns)
     if nodes == 1:
         return np.zeros(1), np.zeros(1)

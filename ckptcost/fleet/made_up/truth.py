@@ -116,10 +116,12 @@ class JobTruth(NamedTuple):
 
 
 class Trouble(NamedTuple):
-    """Something planted. Only what is set aside or missing adds `rows` and the amounts to what lacks."""
+    """Something planted. Only what is set aside or missing adds `rows` and the amounts to what
+    lacks."""
 
     code: str
-    """CORRUPT, TRUNCATED, FUTURE, DUPLICATE, SKEWED, UNSTEADY, NOT_OURS, STRAY (not a file of a store), NO_FILE"""
+    """CORRUPT, TRUNCATED, FUTURE, DUPLICATE, SKEWED, UNSTEADY, NOT_OURS, STRAY (not a file of a
+    store), NO_FILE"""
     path: str
     """within the store; empty where there is no file"""
     job: str = ""

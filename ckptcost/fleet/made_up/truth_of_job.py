@@ -23,7 +23,8 @@ Flags = NDArray[np.bool_]
 
 
 class _Piece(NamedTuple):
-    """Windows next to each other of one true day and direction, all completed or not, that the same nodes speak of."""
+    """Windows next to each other of one true day and direction, all completed or not, that the same
+    nodes speak of."""
 
     begin: int
     end: int

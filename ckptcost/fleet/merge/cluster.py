@@ -1,4 +1,5 @@
-"""Work done by a Dask cluster that somebody else runs: it is asked, never started, and left as it was."""
+"""Work done by a Dask cluster that somebody else runs: it is asked, never started, and left as it
+was."""
 
 from __future__ import annotations
 
@@ -25,7 +26,8 @@ _ADDRESS: Final = re.compile(r"t(?:cp|ls)://(?:\[[0-9a-fA-F:.%\w]+\]|[^:/\s]+):\
 ANSWER_S: Final = 8.0
 """a scheduler, or its first worker, that says nothing for so long is not there"""
 RETRIES: Final = 2
-"""of a piece that a worker could not do; pieces of a worker that is lost are done again without being counted"""
+"""of a piece that a worker could not do; pieces of a worker that is lost are done again without
+being counted"""
 BATCH: Final = 64
 """pieces sent at once: a list of 2,048 files is 0.2 MB"""
 
@@ -121,7 +123,8 @@ def _client(distributed: Any, address: str) -> Iterator[Any]:
 
 
 def _in_time(make: Callable[[], Any]) -> Any:
-    """What listens there may be no scheduler, and say nothing for ever: Dask's own limit does not cover its greeting."""
+    """What listens there may be no scheduler, and say nothing for ever: Dask's own limit does not
+    cover its greeting."""
     found: Queue[Any] = Queue()
 
     def run() -> None:
@@ -141,7 +144,8 @@ def _in_time(make: Callable[[], Any]) -> Any:
 
 
 def _same_on_workers(client: Any, store: Store, address: str) -> None:
-    """The sums are the same bits only where the program is the same, and a store that a worker does not see would seem empty."""
+    """The sums are the same bits only where the program is the same, and a store that a worker does
+    not see would seem empty."""
     where = f"--scheduler {address}"
     has = client.run(_asked(), on_error="return")
     for worker, version in has.items():
@@ -167,7 +171,8 @@ def _same_on_workers(client: Any, store: Store, address: str) -> None:
 
 def _asked() -> Callable[[], str]:
     def version() -> str:
-        # within a function, so that its text is sent: a worker without ckptcost could not look it up by name
+        # within a function, so that its text is sent: a worker without ckptcost could not look it
+        # up by name
         try:
             from ckptcost.version import __version__ as there
         except ImportError:

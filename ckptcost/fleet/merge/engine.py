@@ -1,11 +1,13 @@
-"""The same work on one machine and on many: a part for each job and day, put together in order. Only who does the work differs.
+"""The same work on one machine and on many: a part for each job and day, put together in order.
+Only who does the work differs.
 
     pandas                       one part after another, here
     threads                      dask's on this machine
     processes                    of our own on this machine
     tcp://host:port, tls://...   workers of a Dask cluster, which see the store under the same name
 
-Workers get a store's name and a list of files, and give back sums. A worker that is lost has its parts done again by another.
+Workers get a store's name and a list of files, and give back sums. A worker that is lost has its
+parts done again by another.
 """
 
 from __future__ import annotations
@@ -57,7 +59,8 @@ def grouped(entries: Iterable[Entry]) -> list[list[Entry]]:
 def collected(
     store: Store, groups: Sequence[Sequence[Entry]], scheduler: str = ONE, tell: Tell | None = None
 ) -> Part:
-    """Each group is the files of one job and day. The result is the same bits whatever the scheduler and the number of workers."""
+    """Each group is the files of one job and day. The result is the same bits whatever the
+    scheduler and the number of workers."""
     groups, aside = _one_job_each(store, groups)
     work = [(store, list(group)) for group in groups]
     return finished(
@@ -94,7 +97,8 @@ def _done(
 
 
 def _here(work: Sequence[Work], tell: Tell | None) -> Iterator[Pieces]:
-    """In this process. A second thread reads files while the first one adds up: a fifth quicker, at half as much memory again."""
+    """In this process. A second thread reads files while the first one adds up: a fifth quicker, at
+    half as much memory again."""
     if len(work) < HERE:
         yield from map(worked, work)
         return
@@ -111,7 +115,8 @@ def _here(work: Sequence[Work], tell: Tell | None) -> Iterator[Pieces]:
 
 @contextlib.contextmanager
 def _no_collecting() -> Iterator[None]:
-    """Arrays by the hundred thousand and no circles among them: looking for some took a thirtieth of the time."""
+    """Arrays by the hundred thousand and no circles among them: looking for some took a thirtieth
+    of the time."""
     was = gc.isenabled()
     gc.disable()
     try:
@@ -164,7 +169,8 @@ def dask_of() -> Any:
 def _one_job_each(
     store: Store, groups: Sequence[Sequence[Entry]]
 ) -> tuple[list[list[Entry]], list[Verdict]]:
-    """A run, host and day under two jobs has the same file name in both: only of such files are the heads read, before anything counts."""
+    """A run, host and day under two jobs has the same file name in both: only of such files are the
+    heads read, before anything counts."""
     named: defaultdict[tuple[str, str], list[Entry]] = defaultdict(list)
     for group in groups:
         for entry in group:
@@ -184,10 +190,11 @@ def _one_job_each(
 
 
 def windows_frame(store: Store, entries: Iterable[Entry], columns: Sequence[str] = RAW) -> Any:
-    """A lazy dask.dataframe of the rows as the nodes wrote them, by their own clocks, for questions of one's own.
+    """A lazy dask.dataframe of the rows as the nodes wrote them, by their own clocks, for questions
+    of one's own.
 
-    Files that cannot be read, lie in a wrong place or are of another day are left out; `collected` names them. Files that are there twice
-    are in it twice.
+    Files that cannot be read, lie in a wrong place or are of another day are left out; `collected`
+    names them. Files that are there twice are in it twice.
     """
     dask_of()
     import dask.dataframe as dd

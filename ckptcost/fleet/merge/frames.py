@@ -1,6 +1,8 @@
-"""Columns of a part, with the names, types and order that part.py says, empty or not; and frames of the columns of many.
+"""Columns of a part, with the names, types and order that part.py says, empty or not; and frames of
+the columns of many.
 
-A job's day comes as plain arrays: a frame takes some milliseconds to make, which many small jobs over months would pay a million times.
+A job's day comes as plain arrays: a frame takes some milliseconds to make, which many small jobs
+over months would pay a million times.
 """
 
 from __future__ import annotations
@@ -70,7 +72,8 @@ class Pieces(NamedTuple):
 
 
 def typed(names: Sequence[str], columns: Mapping[str, Any], whole: Iterable[str] = ()) -> Columns:
-    """Arrays of these names; of the same types wherever they are made, so that they can be put one after another."""
+    """Arrays of these names; of the same types wherever they are made, so that they can be put one
+    after another."""
     found = {}
     for name in names:
         if name in whole or name in WHOLE:
@@ -136,8 +139,8 @@ def of_files(verdicts: Iterable[Verdict]) -> Columns:
 
 
 def of_heads(timed: Timed, first_ns: Ints, kept_ns: Ints, last_ns: Ints) -> Columns:
-    """Instants with the offset taken off; where nothing tells it, it is NaN and nothing is taken off. Who does not say when it began had
-    begun by its first row."""
+    """Instants with the offset taken off; where nothing tells it, it is NaN and nothing is taken
+    off. Who does not say when it began had begun by its first row."""
     heads = [file.head for file in timed.files]
     found: dict[str, Any] = {
         name: [getattr(head, name) for head in heads]

@@ -1,7 +1,8 @@
 """One job's day from the files of its nodes, and jobs from their days.
 
-    part_of      files of a job and day -> the ones that count -> one clock -> sums of windows and of nodes
-    finished     what lies near midnight, where a save may be half in one file and half in the next -> the same sums
+    part_of      files of a job and day -> the ones that count -> one clock -> sums of windows and
+    of nodes finished     what lies near midnight, where a save may be half in one file and half in
+    the next -> the same sums
 
 The first is a piece of work that any process can do, the second is done once, where all pieces are.
 """
@@ -79,7 +80,8 @@ def pieces_of(store: Store, entries: Sequence[Entry]) -> frames.Pieces:
 
 
 def finished(part: Part) -> Part:
-    """Windows near midnight merged over the days, and everything in an order of its own. Done twice, it changes nothing."""
+    """Windows near midnight merged over the days, and everything in an order of its own. Done
+    twice, it changes nothing."""
     windows, nodes, heads = merged(part)
     return Part(
         frames.in_order(part.files, "path"),
@@ -91,7 +93,8 @@ def finished(part: Part) -> Part:
 
 
 def _columns(timed: Timed) -> dict[str, Any]:
-    """Rows of all files, one after another; each file's own are let go on the way, so that they are in memory once."""
+    """Rows of all files, one after another; each file's own are let go on the way, so that they are
+    in memory once."""
     found = {name: np.concatenate([file.rows.pop(name) for file in timed.files]) for name in NEEDED}
     found["begin_ns"] -= timed.offset_ns[timed.node]
     return found
@@ -104,7 +107,8 @@ def _near_midnight(begin_ns: Ints, day: str) -> Any:
 
 
 def _instants(timed: Timed, columns: Mapping[str, Any]) -> tuple[Ints, Ints, Ints]:
-    """Of each file: the first begin, that of its last completed save, and the last instant that a row names; 0 if none."""
+    """Of each file: the first begin, that of its last completed save, and the last instant that a
+    row names; 0 if none."""
     begin_ns = columns["begin_ns"]
     took_s = np.nan_to_num(columns["stall_s"]) + np.nan_to_num(columns["drain_s"])
     first, kept, last = np.zeros((3, len(timed.files)), dtype=np.int64)

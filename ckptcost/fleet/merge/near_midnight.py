@@ -1,6 +1,8 @@
-"""Saves near midnight: some of their nodes' rows may be in the one day's files and some in the next one's. Here they are put together.
+"""Saves near midnight: some of their nodes' rows may be in the one day's files and some in the next
+one's. Here they are put together.
 
-A window belongs to the day in which it begins on the job's clock, and so does what its nodes have of it.
+A window belongs to the day in which it begins on the job's clock, and so does what its nodes have
+of it.
 """
 
 from __future__ import annotations
@@ -40,7 +42,8 @@ def _put_together(some: DataFrame, more: DataFrame) -> DataFrame:
 
 
 def _with_offsets_of_other_days(heads: DataFrame, edges: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """A node that shares no save on one day may share some on the day beside: its clock is the same one."""
+    """A node that shares no save on one day may share some on the day beside: its clock is the same
+    one."""
     told = heads["offset_windows"].to_numpy() > 0
     if told.all() or not told.any():
         return heads, edges
@@ -113,7 +116,8 @@ def _summed(edges: DataFrame) -> tuple[DataFrame, DataFrame]:
 
 
 def _added(nodes: DataFrame) -> DataFrame:
-    """One row a node and day. A row without windows knows all its sums, zero, and leaves the unknown ones of another row as they are."""
+    """One row a node and day. A row without windows knows all its sums, zero, and leaves the
+    unknown ones of another row as they are."""
     place = nodes.groupby([*_NODE, "day"], sort=False).ngroup().to_numpy()
     places = int(place.max()) + 1 if len(place) else 0
     if places == len(nodes):
@@ -129,5 +133,5 @@ def _added(nodes: DataFrame) -> DataFrame:
         if name in whole:
             found[name] = bins.total(nodes[name].to_numpy()).astype(np.int64)
         elif name not in found:
-            ((found[name],), _) = bins.known(nodes[name].to_numpy())
+            (found[name],), _ = bins.known(nodes[name].to_numpy())
     return made(NODES, found, ("slowest",))

@@ -1,4 +1,5 @@
-"""The job's clock: rows of all nodes of a day put to their windows, and every node's offset told from the saves that it shares."""
+"""The job's clock: rows of all nodes of a day put to their windows, and every node's offset told
+from the saves that it shares."""
 
 from __future__ import annotations
 
@@ -14,15 +15,18 @@ from ckptcost.fleet.merge.same_save import Ints, places_of
 from ckptcost.fleet.merge.sorting_out import SKEW_S, SKEWED, UNSTEADY, Seen, Verdict, verdict
 
 UNSTEADY_S: Final = 1.0
-"""nodes of a job come to a save together; one that strays so far from save to save has a clock that is being set"""
+"""nodes of a job come to a save together; one that strays so far from save to save has a clock that
+is being set"""
 UNSTEADY_WINDOWS: Final = 3
 """fewer do not tell a clock from a late begin"""
 SMALL: Final = 8
-"""among so few nodes a straying one makes the others seem to stray: the worst goes first, and the others are looked at again"""
+"""among so few nodes a straying one makes the others seem to stray: the worst goes first, and the
+others are looked at again"""
 
 
 class Timed(NamedTuple):
-    """Files that count, in the order of their sums; of their rows, one file after another, which window and file they belong to."""
+    """Files that count, in the order of their sums; of their rows, one file after another, which
+    window and file they belong to."""
 
     files: list[Seen]
     window: Ints
@@ -46,7 +50,8 @@ class _Run(NamedTuple):
 
 
 def on_one_clock(files: Sequence[Seen]) -> tuple[Timed, list[Verdict]]:
-    """Files sorted by Seen.order. Where a clock is set aside, the others' offsets are told without it."""
+    """Files sorted by Seen.order. Where a clock is set aside, the others' offsets are told without
+    it."""
     runs, aside = [], []
     for _, same in groupby(files, key=lambda file: file.head.run):
         run = _run(list(same))
@@ -95,7 +100,8 @@ def _repeated(counts: list[int]) -> Ints:
 
 
 def _faults(run: _Run) -> dict[int, tuple[str, str]]:
-    """By place of the file. First what is far off, then what strays once that is gone. One node of a run always stays: the steadiest."""
+    """By place of the file. First what is far off, then what strays once that is gone. One node of
+    a run always stays: the steadiest."""
     two = (
         " With two nodes nobody can tell whose clock is wrong: the one that is behind is taken."
         if len(run.files) == 2
@@ -110,7 +116,10 @@ def _faults(run: _Run) -> dict[int, tuple[str, str]]:
         return {
             int(place): (
                 SKEWED,
-                f"its clock is {away[place]:.0f} s {_side(offset_s[place])} the other nodes' of its run.{two}",
+                (
+                    f"its clock is {away[place]:.0f} s {_side(offset_s[place])} the other nodes' of"
+                    f" its run.{two}"
+                ),
             )
             for place in off
         }
@@ -124,7 +133,10 @@ def _faults(run: _Run) -> dict[int, tuple[str, str]]:
     return {
         int(place): (
             UNSTEADY,
-            f"its clock strays {scatter_s[place]:.1f} s from save to save against the other nodes' of its run.{two}",
+            (
+                f"its clock strays {scatter_s[place]:.1f} s from save to save against the other"
+                f" nodes' of its run.{two}"
+            ),
         )
         for place in off
     }

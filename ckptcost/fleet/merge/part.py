@@ -1,4 +1,5 @@
-"""What one job's day comes to, as frames that are put one after another: the only thing that travels between processes."""
+"""What one job's day comes to, as frames that are put one after another: the only thing that
+travels between processes."""
 
 from __future__ import annotations
 
@@ -36,8 +37,9 @@ HEADS: Final = (
     "offset_unsure_s",
     "offset_windows",
 )
-"""of every file that counts. `labels`: sorted JSON text; `last_kept_ns`: begin of the last completed save, 0 if none; `last_mark_ns`: the
-last instant that a row names; times are on the job's clock: offset taken off"""
+"""of every file that counts. `labels`: sorted JSON text; `last_kept_ns`: begin of the last
+completed save, 0 if none; `last_mark_ns`: the last instant that a row names; times are on the job's
+clock: offset taken off"""
 SUMS: Final = ("gpu", "host", "slow", "storage")
 WINDOWS: Final = (
     "job",
@@ -62,8 +64,9 @@ WINDOWS: Final = (
     "slowest",
     *(f"{line}{end}" for line in SUMS for end in ("_j", "_low_j", "_high_j", "_nodes")),
 )
-"""every save and load of a job, all its nodes together. `stall_s`: from the first node's begin to the last one's return; `nodes`: that said
-something; `wait_*`: nodes that were done and stood until the last one was; `*_nodes`: of how many the joules are known and in the sum"""
+"""every save and load of a job, all its nodes together. `stall_s`: from the first node's begin to
+the last one's return; `nodes`: that said something; `wait_*`: nodes that were done and stood until
+the last one was; `*_nodes`: of how many the joules are known and in the sum"""
 NODES: Final = (
     "job",
     "run",
@@ -82,12 +85,14 @@ NODES: Final = (
     *(f"{line}_j" for line in SUMS),
     *(f"{line}_windows" for line in SUMS),
 )
-"""what each node had of them. `blamed_*`: others' waiting that it caused; `slowest`: how often it was the last; `*_windows`: in the sum"""
+"""what each node had of them. `blamed_*`: others' waiting that it caused; `slowest`: how often it
+was the last; `*_windows`: in the sum"""
 
 
 class Part(NamedTuple):
-    """Frames with the columns above. `edges` holds rows near the beginning or end of the day, whose other nodes may be in the next part:
-    as node_day.COLUMNS, by the job's clock, with job, run, host, gpus."""
+    """Frames with the columns above. `edges` holds rows near the beginning or end of the day, whose
+    other nodes may be in the next part: as node_day.COLUMNS, by the job's clock, with job, run,
+    host, gpus."""
 
     files: DataFrame
     heads: DataFrame

@@ -1,4 +1,5 @@
-"""Which row of which node belongs to which save: the same run, label and direction, and the same time round where a label comes again."""
+"""Which row of which node belongs to which save: the same run, label and direction, and the same
+time round where a label comes again."""
 
 from __future__ import annotations
 
@@ -13,16 +14,19 @@ from ckptcost.fleet.kept.node_day import Rows
 Ints = NDArray[np.int64]
 
 _AGAIN: Final = -7046029254386353131
-"""times how many saves of a label were there before, this tells them apart: 2**64 over the golden ratio, odd"""
+"""times how many saves of a label were there before, this tells them apart: 2**64 over the golden
+ratio, odd"""
 APART_NS: Final = 300 * 10**9
 """rows of one save are not so far from each other: clocks are not, or their files do not count"""
 
 
 def places_of(nodes: Sequence[Rows]) -> tuple[Ints, int]:
-    """Of one run: the place of the window of each row, nodes one after another, and how many windows there are.
+    """Of one run: the place of the window of each row, nodes one after another, and how many
+    windows there are.
 
-    Nearly all nodes have the same saves in the same order. Each such sequence is looked at once, so that places cost little more than
-    putting the rows one after another. Labels that come again, such as `last.ckpt`, are told apart by their time.
+    Nearly all nodes have the same saves in the same order. Each such sequence is looked at once, so
+    that places cost little more than putting the rows one after another. Labels that come again,
+    such as `last.ckpt`, are told apart by their time.
 
     >>> one = {"key": np.array([7, 8, 7]), "load": np.array([False, False, True]), "begin_ns": np.array([0, 1, 2])}
     >>> window, windows = places_of([one, {name: values[:2] for name, values in one.items()}])
@@ -76,8 +80,9 @@ def _by_time(nodes: Sequence[Rows], again: Ints) -> tuple[Ints, int]:
 
 
 def again_of(name: Ints, node: Ints, begin_ns: Ints) -> Ints:
-    """For each row, which of the saves of its name it belongs to: rows are of one save until a pause of half the time that lies between two
-    saves of a node, or until a node comes that has been there. So a node that lacks one shifts no other.
+    """For each row, which of the saves of its name it belongs to: rows are of one save until a
+    pause of half the time that lies between two saves of a node, or until a node comes that has
+    been there. So a node that lacks one shifts no other.
 
     >>> S = 10**9
     >>> again_of(np.zeros(5, np.int64), np.array([0, 0, 0, 1, 1]), np.array([0, 600 * S, 1200 * S, 601 * S, 1201 * S])).tolist()
@@ -99,7 +104,8 @@ def again_of(name: Ints, node: Ints, begin_ns: Ints) -> Ints:
 
 
 def _there_before(cluster: Ints, node: Ints) -> list[int]:
-    """Places, by time, at which a node comes that its save has already. Only clusters that have a node twice are gone through."""
+    """Places, by time, at which a node comes that its save has already. Only clusters that have a
+    node twice are gone through."""
     pairs = cluster * (int(node.max(initial=0)) + 1) + node
     known, counts = np.unique(pairs, return_counts=True)
     odd = np.unique(known[counts > 1] // (int(node.max(initial=0)) + 1))
@@ -117,7 +123,8 @@ def _there_before(cluster: Ints, node: Ints) -> list[int]:
 
 
 def _pauses(name: Ints, node: Ints, begin_ns: Ints) -> Ints:
-    """By name: half of a short time between two of a node (a quarter of all are shorter), and never more than APART_NS."""
+    """By name: half of a short time between two of a node (a quarter of all are shorter), and never
+    more than APART_NS."""
     order = np.lexsort((begin_ns, node, name))
     names, nodes = name[order], node[order]
     gaps = np.diff(begin_ns[order])

@@ -1,4 +1,5 @@
-"""Which node files of a job's day count. What cannot be read, is there twice or keeps another time is set aside, and said why."""
+"""Which node files of a job's day count. What cannot be read, is there twice or keeps another time
+is set aside, and said why."""
 
 from __future__ import annotations
 
@@ -29,11 +30,13 @@ SKEWED: Final = "SKEWED"
 UNSTEADY: Final = "UNSTEADY"
 
 SKEW_S: Final = 300.0
-"""a clock so far off the other nodes', or off the day that its file is of, is not corrected but set aside"""
+"""a clock so far off the other nodes', or off the day that its file is of, is not corrected but set
+aside"""
 AT_ONCE_S: Final = 60.0
 """recorders of two runs may both be there for so long where one run takes over from another"""
 NEEDED: Final = tuple(name for name in COLUMNS if name not in ("label", "ranks"))
-"""columns that are read of all files; labels take as long as all of these together, and are wanted of a few windows only"""
+"""columns that are read of all files; labels take as long as all of these together, and are wanted
+of a few windows only"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +128,8 @@ def _misplaced(file: Seen, entry: Entry) -> tuple[str, str] | None:
         begin_ns, until_ns = day_of(head.day)
     except ValueError:
         return MISPLACED, f"lies under {head.day}, which is no day"
-    # the rows and the file's own first and last reading, by one clock: a recorder names the day by that clock, too
+    # the rows and the file's own first and last reading, by one clock: a recorder names the day by
+    # that clock, too
     named = [each for each in (head.began_ns, head.until_ns) if each]
     if file.many and "begin_ns" in file.rows:
         named += [int(file.rows["begin_ns"].min()), int(file.rows["begin_ns"].max())]
@@ -144,7 +148,8 @@ def one_of_each(files: Iterable[Seen]) -> tuple[list[Seen], list[Verdict]]:
 
 
 def one_meter(files: Iterable[Seen]) -> tuple[list[Seen], list[Verdict]]:
-    """One run for each node at a time. To be asked of files whose clocks are right: with a wrong one it seems to overlap with others."""
+    """One run for each node at a time. To be asked of files whose clocks are right: with a wrong
+    one it seems to overlap with others."""
     return _counting(files, _at_the_same_time)
 
 
@@ -197,7 +202,10 @@ def _at_the_same_time(file: Seen, other: Seen) -> tuple[str, str] | None:
     ):
         return (
             SECOND_METER,
-            f"run {its.run} was recorded on {mine.host} at the same time; {plain(other.path)} counts",
+            (
+                f"run {its.run} was recorded on {mine.host} at the same time; {plain(other.path)}"
+                " counts"
+            ),
         )
     return None
 
@@ -226,7 +234,8 @@ def _same_saves(some: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
 
 
 def heads_apart(files: Iterable[Seen]) -> list[tuple[str, Verdict]]:
-    """Of files of one run, host and day under several jobs: the paths of the ones that do not count, and why."""
+    """Of files of one run, host and day under several jobs: the paths of the ones that do not
+    count, and why."""
     same_node: defaultdict[tuple[str, str, str], list[Seen]] = defaultdict(list)
     for file in files:
         same_node[file.head.run, file.head.host, file.head.day].append(file)
@@ -235,7 +244,10 @@ def heads_apart(files: Iterable[Seen]) -> list[tuple[str, Verdict]]:
         first, *others = sorted(same, key=_worth)
         for file in others:
             if file.head.job != first.head.job:
-                text = f"the same run on the same host and day is under job {first.head.job}, too; that one counts"
+                text = (
+                    f"the same run on the same host and day is under job {first.head.job}, too;"
+                    " that one counts"
+                )
                 found.append((file.path, verdict(file, DUPLICATE_JOB, text)))
     return found
 

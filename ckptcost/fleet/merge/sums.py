@@ -1,4 +1,5 @@
-"""Arithmetic over rows: what the nodes of a window come to together, and what the windows of a node do. Knows no files and no frames.
+"""Arithmetic over rows: what the nodes of a window come to together, and what the windows of a node
+do. Knows no files and no frames.
 
 Sums are taken in the order of the rows, so they are the same bits on one machine and on many.
 """
@@ -49,7 +50,8 @@ class Bins:
         return np.bincount(self.place[which], minlength=self.places).astype(np.int64, copy=False)
 
     def known(self, values: NDArray[Any], *ends: NDArray[Any]) -> tuple[list[Floats], Ints]:
-        """Sums of the known values, and of their ends; how many they are. Where rows are there and none is known, the sum is not: NaN."""
+        """Sums of the known values, and of their ends; how many they are. Where rows are there and
+        none is known, the sum is not: NaN."""
         lacking = np.isnan(values)
         if not lacking.any():
             return [self.total(each) for each in (values, *ends)], self.rows
@@ -86,8 +88,10 @@ def _standing_j(columns: Columns, end: str) -> Floats:
 
 
 def window_sums(rows: Placed, waits: Stragglers) -> dict[str, NDArray[Any]]:
-    """Columns of part.WINDOWS that are numbers, without those that name something. Bytes, files and GPU-seconds that one node does not
-    know are not known of the window; joules are summed over those that know them, and how many those are is said."""
+    """Columns of part.WINDOWS that are numbers, without those that name something. Bytes, files and
+    GPU-seconds that one node does not know are not known of the window; joules are summed over
+    those that know them, and how many those are is said.
+    """
     columns, bins = rows.columns, Bins(rows.window, rows.windows)
     found: dict[str, NDArray[Any]] = {
         "failed": bins.count(columns["failed"]) > 0,
@@ -136,8 +140,9 @@ def _drain_s(rows: Placed, waits: Stragglers) -> Floats:
 def node_sums(
     rows: Placed, waits: Stragglers, node: Ints, nodes: int, left_out: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
-    """Columns of part.NODES that are numbers: of each node, over its windows, but not over those that are left out. What is not known of a
-    window is not in the sum; where it is known of none, the sum is not known either."""
+    """Columns of part.NODES that are numbers: of each node, over its windows, but not over those
+    that are left out. What is not known of a window is not in the sum; where it is known of none,
+    the sum is not known either."""
     columns = rows.columns
     # one place more, for what is left out: quicker than copying every column without it
     place, places = (
@@ -163,7 +168,7 @@ def node_sums(
         ("blamed_gpu_s", waits.blamed_gpu_s),
         ("blamed_j", waits.blamed_j),
     ):
-        ((found[name],), _) = bins.known(values)
+        (found[name],), _ = bins.known(values)
     for line in LINES:
-        ((found[f"{line}_j"],), found[f"{line}_windows"]) = bins.known(columns[f"{line}_j"])
+        (found[f"{line}_j"],), found[f"{line}_windows"] = bins.known(columns[f"{line}_j"])
     return {name: values[:nodes] for name, values in found.items()}

@@ -14,7 +14,8 @@ from ckptcost.runs.clocks import S
 
 DAY_NS: Final = 86_400 * S
 CLOCK_SET_S: Final = 3600.0
-"""by so much the wall clock does not drift within a minute: it was set, and the time between did not pass"""
+"""by so much the wall clock does not drift within a minute: it was set, and the time between did
+not pass"""
 
 
 def day_name(day: int) -> str:

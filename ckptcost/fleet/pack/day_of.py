@@ -1,6 +1,8 @@
-"""What one node's recording says of each UTC day: the joules of its saves and loads line by line, and what the whole day took.
+"""What one node's recording says of each UTC day: the joules of its saves and loads line by line,
+and what the whole day took.
 
-Lines are those of the run's statement, so their sums are its sums. Days are cut by the wall clock as the run has it.
+Lines are those of the run's statement, so their sums are its sums. Days are cut by the wall clock
+as the run has it.
 """
 
 from __future__ import annotations
@@ -99,7 +101,8 @@ def _spans(m: Measured, clock: Clock) -> dict[int, Stretch]:
 
 
 def _placed(m: Measured, clock: Clock) -> list[tuple[int, int]]:
-    """Day and place of each window, by day and begin; by its first mark where the begin is not known."""
+    """Day and place of each window, by day and begin; by its first mark where the begin is not
+    known."""
     begun = sorted((clock.ns(_begun_s(window)), place) for place, window in enumerate(m.windows))
     return [(begin_ns // DAY_NS, place) for begin_ns, place in begun]
 
@@ -109,8 +112,8 @@ def _begun_s(window: Window) -> float:
 
 
 def _exits(m: Measured, clock: Clock, days: Sequence[int]) -> dict[int, int]:
-    """By day what wrappers said when their commands ended: an exit code, or 128 and the number of the signal, as a shell has it; of
-    several tasks on the node the first that is not 0."""
+    """By day what wrappers said when their commands ended: an exit code, or 128 and the number of
+    the signal, as a shell has it; of several tasks on the node the first that is not 0."""
     found: dict[int, int] = {}
     for mark in m.run.marks:
         if (
@@ -128,7 +131,8 @@ def _exits(m: Measured, clock: Clock, days: Sequence[int]) -> dict[int, int]:
 
 
 def lines_of(m: Measured, gpus: float) -> list[Lines]:
-    """Beside the windows. A save's are the statement's; a load's one line is the GPUs and the host of the time until it was there."""
+    """Beside the windows. A save's are the statement's; a load's one line is the GPUs and the host
+    of the time until it was there."""
     of_window: dict[str, dict[str, Taken]] = {}
     for each in taken_of(m, NOWHERE, gpus, False):
         of_window.setdefault(each.window, {})[each.line] = each
@@ -138,7 +142,8 @@ def lines_of(m: Measured, gpus: float) -> list[Lines]:
         mine = of_window[window.name]
         if place in loads:
             of_gpus, of_host = loads[place]
-            # while something is read nothing drains and nothing is written: a load has no such lines, in the statement either
+            # while something is read nothing drains and nothing is written: a load has no such
+            # lines, in the statement either
             energies = {"gpu": of_gpus, "host": of_host, "slow": NONE_SPENT, "storage": NONE_SPENT}
             found.append(Lines(energies, mine["loading"].gpu_s))
         else:
@@ -152,8 +157,9 @@ def lines_of(m: Measured, gpus: float) -> list[Lines]:
 
 
 def _loads(m: Measured) -> dict[int, tuple[Energy, Energy]]:
-    """GPUs and host of each load, by place: the two halves of what the statement calls loading. It is one line there, so without a meter
-    of the node it is not known, though processors and memory are."""
+    """GPUs and host of each load, by place: the two halves of what the statement calls loading. It
+    is one line there, so without a meter of the node it is not known, though processors and memory
+    are."""
     waits = waits_of(m)
     found = {}
     for place, held in enumerate(shared(waits)):

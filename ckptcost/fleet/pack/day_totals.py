@@ -1,4 +1,5 @@
-"""What all the readings of a node's day come to: totals, and the power of training between saves and loads."""
+"""What all the readings of a node's day come to: totals, and the power of training between saves
+and loads."""
 
 from __future__ import annotations
 
@@ -71,14 +72,17 @@ def totals_of(m: Measured, clock: Clock, span: Stretch) -> dict[str, Any]:
 
 
 def _both(m: Measured, of: Callable[[str], Energy]) -> tuple[Energy, Energy]:
-    """Cards, and what the rows call the host: the node less them, or processors and memory where nothing meters the node."""
+    """Cards, and what the rows call the host: the node less them, or processors and memory where
+    nothing meters the node."""
     cards = [of(domain) for domain in m.energies.parts if kind_of(domain) in _CARDS]
     gpus = total(cards) if cards else unknown("NO_GPU_METER")
     if whole := next((domain for domain in m.energies.wholes if kind_of(domain) == "node"), ""):
         node = of(whole)
         agree = not cards or abs(node.coverage - gpus.coverage) <= COVERAGE_AGREES
-        return gpus, difference(node, gpus if cards else NONE_SPENT) if agree else unknown(
-            "COVERAGE_DIFFERS"
+        return gpus, (
+            difference(node, gpus if cards else NONE_SPENT)
+            if agree
+            else unknown("COVERAGE_DIFFERS")
         )
     parts = [of(domain) for domain in m.energies.parts if kind_of(domain) in PARTS_OF_HOST]
     return gpus, total(parts) if parts else unknown("NO_NODE_METER")
@@ -96,7 +100,8 @@ def _power(m: Measured, domain: str, stretches: Sequence[Stretch]) -> Energy:
 
 
 def _if_whole(energy: Energy, share: float) -> Energy:
-    """Joules of the time that was recorded, or none: of a meter that was lost for a part of it they would look like a saving."""
+    """Joules of the time that was recorded, or none: of a meter that was lost for a part of it they
+    would look like a saving."""
     return (
         energy
         if energy.known and energy.coverage >= share - COVERAGE_AGREES

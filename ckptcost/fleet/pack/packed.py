@@ -62,11 +62,14 @@ def study_of(packing: Packing, unread: Sequence[str] = ()) -> Study:
         notes.append(("JOB", f"And {count(len(packing.notes) - MOST_WARNED)} more."))
     return Study(
         kind="runs",
-        title=f"{count(len(puts))} node day{'' if len(puts) == 1 else 's'} packed"
-        if puts
-        else "Nothing was packed",
+        title=(
+            f"{count(len(puts))} node day{'' if len(puts) == 1 else 's'} packed"
+            if puts
+            else "Nothing was packed"
+        ),
         about=[
-            f"Into the store {os.path.basename(os.path.normpath(packing.store))}: a file for each node and UTC day of a run."
+            f"Into the store {os.path.basename(os.path.normpath(packing.store))}: a file for each"
+            " node and UTC day of a run."
         ],
         question={"verb": "pack", "store": os.path.basename(os.path.normpath(packing.store))},
         tables=[Table("packed", "Files", columns, rows, shown=len(rows) <= MOST_SHOWN)],

@@ -1,7 +1,9 @@
-"""Recorded runs into a store: one file for each node and UTC day, written again only when there is more to say.
+"""Recorded runs into a store: one file for each node and UTC day, written again only when there is
+more to say.
 
-Each file is put on its own, so a packer that is killed leaves whole files, and the next one does the rest. Two that pack the same run at
-once write the same bytes. Only the files of one host are in memory at a time.
+Each file is put on its own, so a packer that is killed leaves whole files, and the next one does
+the rest. Two that pack the same run at once write the same bytes. Only the files of one host are in
+memory at a time.
 """
 
 from __future__ import annotations
@@ -77,7 +79,8 @@ class Packing(NamedTuple):
 
 
 def packed(store: Store, runs: Iterable[Kept], asked: Asked = NOTHING_ASKED) -> Packing:
-    """Every run; one that cannot be read costs none but itself. Raises OutputError where the store takes nothing more."""
+    """Every run; one that cannot be read costs none but itself. Raises OutputError where the store
+    takes nothing more."""
     encode(
         NodeDay(Head("-", "-", "-", "2026-01-01"), empty_rows())
     )  # without pyarrow no run is worth reading
@@ -96,7 +99,8 @@ def packed(store: Store, runs: Iterable[Kept], asked: Asked = NOTHING_ASKED) -> 
 
 
 def _whole(runs: Iterable[Kept]) -> list[Kept]:
-    """A run that lies in several folders, as one whose id somebody fixed and that was started again, is one; in the place of the first."""
+    """A run that lies in several folders, as one whose id somebody fixed and that was started
+    again, is one; in the place of the first."""
     found: dict[str, Kept] = {}
     for kept in runs:
         before = found.get(kept.run)
@@ -111,7 +115,8 @@ def _whole(runs: Iterable[Kept]) -> list[Kept]:
 
 
 def beside(kept: Kept, within: Iterable[Kept]) -> list[Kept]:
-    """It, and what else is kept of the same run: packed without that, the file of a day would hold the one or the other."""
+    """It, and what else is kept of the same run: packed without that, the file of a day would hold
+    the one or the other."""
     return [kept, *(each for each in within if each.run == kept.run and each.path != kept.path)]
 
 
@@ -167,11 +172,15 @@ def _pack(store: Store, kept: Kept, host: str, asked: Asked, found: Packing) -> 
         if old is None or _covers_more(
             old, ours[entry.day]
         ):  # what may hold more than ours is nobody's to remove
-            done = "stays, for it holds more than what is here or cannot be read: of two jobs that have a run one counts, DUPLICATE_JOB"
+            done = (
+                "stays, for it holds more than what is here or cannot be read: of two jobs that"
+                " have a run one counts, DUPLICATE_JOB"
+            )
         else:
             why = store.remove(entry.path)
             done = (
-                f"could not be removed ({why}): of two jobs that have a run one counts, DUPLICATE_JOB"
+                f"could not be removed ({why}): of two jobs that have a run one counts,"
+                " DUPLICATE_JOB"
                 if why
                 else "is gone"
             )
@@ -268,7 +277,8 @@ def _digest_of(asked: Asked) -> str:
 
 
 def source_of(heads: Iterable[FileHead], host: str) -> str:
-    """Another one where anything is that a packed file is made of: the host's files, its baseline, and how. What was asked for is added."""
+    """Another one where anything is that a packed file is made of: the host's files, its baseline,
+    and how. What was asked for is added."""
     told = hashlib.sha256(PACKING.encode())
     heads = sorted(heads, key=lambda head: (head.file.name, head.header.wall_ns))
     for head in heads:

@@ -1,4 +1,5 @@
-"""From a store to a study: list, merge, sum up, and say it. The one way for the command line and for Python."""
+"""From a store to a study: list, merge, sum up, and say it. The one way for the command line and
+for Python."""
 
 from __future__ import annotations
 
@@ -46,7 +47,8 @@ class Asked(NamedTuple):
 def answer_of(
     asked: Asked, gates: Sequence[Gate] = (), tell: Callable[[int, int], None] | None = None
 ) -> Study:
-    """The fleet as a study. Raises InputError where the store holds nothing of what is asked for."""
+    """The fleet as a study. Raises InputError where the store holds nothing of what is asked
+    for."""
     from ckptcost.fleet.figures.figures import fleet_of
     from ckptcost.fleet.figures.savings import savings_of
     from ckptcost.fleet.figures.tiers import tiers_of
@@ -111,7 +113,8 @@ def _nothing(store: Store, asked: Asked) -> InputError:
 
 
 def _counting(part: Part, asked: Asked) -> Part:
-    """Of the days that were asked for. Raises InputError where no file of them counts: that is not nothing, it is not known."""
+    """Of the days that were asked for. Raises InputError where no file of them counts: that is not
+    nothing, it is not known."""
     found = _cut(part, asked)
     if len(found.heads):
         return found
@@ -133,7 +136,8 @@ def _beside(day: str, by: int) -> str:
 
 
 def _cut(part: Part, asked: Asked) -> Part:
-    """What is of the days that were asked for, by the jobs' clocks. A run that began before is seen from there on."""
+    """What is of the days that were asked for, by the jobs' clocks. A run that began before is seen
+    from there on."""
     if not asked.since and not asked.until:
         return part
     heads = part.heads
@@ -166,7 +170,8 @@ def _is_day(text: str, flag: str) -> None:
 
 
 def not_estimated(part: Part) -> list[str]:
-    """Files that were set aside and of whose job's day nothing else is there, so that no estimate stands for them."""
+    """Files that were set aside and of whose job's day nothing else is there, so that no estimate
+    stands for them."""
     if not len(part.files):
         return []
     there = set(zip(part.heads["job"], part.heads["day"], strict=True))
@@ -179,7 +184,8 @@ def not_estimated(part: Part) -> list[str]:
 
 
 def verdicts_of(fleet: Fleet, part: Part, gates: Sequence[Gate]) -> list[Verdict]:
-    """Budgets against the whole fleet. What is not known meets none, and what lies in files that cannot be read is not known."""
+    """Budgets against the whole fleet. What is not known meets none, and what lies in files that
+    cannot be read is not known."""
     whole = fleet.whole
     known = {
         "goodput": whole.goodput,

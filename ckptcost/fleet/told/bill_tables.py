@@ -1,4 +1,5 @@
-"""A fleet's tables of what it cost: groups, days, the lines of its bill, the jobs that lost most, runs and failures."""
+"""A fleet's tables of what it cost: groups, days, the lines of its bill, the jobs that lost most,
+runs and failures."""
 
 from __future__ import annotations
 
@@ -25,12 +26,18 @@ UNKNOWN: Final = (
     (
         "useful",
         "useful",
-        "runs of which nobody knows how much was work; goodput is of the others, if these are half of the time or more",
+        (
+            "runs of which nobody knows how much was work; goodput is of the others, if these are"
+            " half of the time or more"
+        ),
     ),
     (
         "assumed",
         "assumed",
-        "completed saves and loads that goodput takes to have been as long as the others of their run",
+        (
+            "completed saves and loads that goodput takes to have been as long as the others of"
+            " their run"
+        ),
     ),
 )
 SHARES: Final[tuple[tuple[str, Quantity, str, str], ...]] = (
@@ -157,7 +164,8 @@ def _group_columns(by: str, placed: bool) -> tuple[Column, ...]:
             "goodput",
             "goodput",
             "share",
-            "GPU time of work that was kept, of the time of runs and from a failure to the next run",
+            "GPU time of work that was kept, of the time of runs and from a failure to the"
+            " next run",
         ),
         Column("failures", "failures", "count", shown=by == "day"),
         Column(
@@ -213,7 +221,10 @@ def lines(whole: Group, placed: bool) -> Table:
             if placed or name != "known_usd"
         ),
     )
-    note = "Sums of what is known, of runs' days known of half or more. Low and high are bounds of meters, added up; of estimates 95 %."
+    note = (
+        "Sums of what is known, of runs' days known of half or more. Low and high are bounds of"
+        " meters, added up; of estimates 95 %."
+    )
     return Table("lines", "What it is made of", columns, rows, note)
 
 

@@ -1,4 +1,5 @@
-"""What lines and sums come to, in people's units: cells and columns of the bill's six quantities, and what each sum lacks."""
+"""What lines and sums come to, in people's units: cells and columns of the bill's six quantities,
+and what each sum lacks."""
 
 from __future__ import annotations
 
@@ -60,7 +61,8 @@ def billed_columns(placed: bool, ends: bool = False) -> tuple[Column, ...]:
 
 
 def lacking(group: Group, placed: bool) -> dict[str, str]:
-    """By what is shown, the lines that are not in its sum, or not all of them. Of what has no factor at all there is no sum to be in."""
+    """By what is shown, the lines that are not in its sum, or not all of them. Of what has no
+    factor at all there is no sum to be in."""
     found = {}
     for name, attribute, _, _, _ in BILLED:
         if name in HIDDEN or (name in PRICED and not placed):

@@ -1,4 +1,5 @@
-"""A fleet's tables of where to look: what tiers did, who was waited for, whose clock is off, which nodes and files are missing."""
+"""A fleet's tables of where to look: what tiers did, who was waited for, whose clock is off, which
+nodes and files are missing."""
 
 from __future__ import annotations
 
@@ -162,7 +163,8 @@ def worst(found: Worst) -> list[Table]:
 
 
 def clocks(part: Part) -> Table:
-    """Every node's clock against its job's, the day on which it was worst; the worst nodes first."""
+    """Every node's clock against its job's, the day on which it was worst; the worst nodes
+    first."""
     some = part.heads[part.heads["offset_windows"] > 0] if len(part.heads) else part.heads
     worst: dict[tuple[str, str], dict[str, Any]] = {}
     columns = ("host", "job", "day", "offset_s", "offset_unsure_s", "offset_windows")
@@ -230,14 +232,19 @@ def missing(fleet: Fleet) -> Table:
         Column(
             "why",
             "why",
-            meaning="NO_FILE; SILENT: it recorded and had no such save; or why its file does not count",
+            meaning=(
+                "NO_FILE; SILENT: it recorded and had no such save; or why its file does not count"
+            ),
         ),
         Column("days", "days"),
         Column("nodes", "nodes", "count", shown=False),
         Column("windows", "saves, loads", "count", "that it lacks"),
         Column("run", "run", shown=False),
     )
-    note = "What others waited for a node that is missing cannot be seen: if it was a straggler, the estimate of what it took is too low."
+    note = (
+        "What others waited for a node that is missing cannot be seen: if it was a straggler, the"
+        " estimate of what it took is too low."
+    )
     return Table(
         "missing",
         "Nodes that are missing",

@@ -1,4 +1,5 @@
-"""What the best interval, a faster tier or saving beside training would have saved, as tables and in words."""
+"""What the best interval, a faster tier or saving beside training would have saved, as tables and
+in words."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ OPTION_WORDS: Final = {
     "ASYNC": "saving beside training",
 }
 WHY_WORDS: Final = {
-    "NO_FAILURES": "no failure was seen: taken to be as frequent as that leaves room for, values are the least",
+    "NO_FAILURES": (
+        "no failure was seen: taken to be as frequent as that leaves room for, values are the least"
+    ),
     "NO_SAVES": "no save was completed",
     "NO_STALL": "nobody says how long a save held training up",
     "NO_INTERVAL": "too few saves to tell an interval",
@@ -84,7 +87,10 @@ def _whole(found: Sequence[AllSavings], placed: bool) -> Table:
         Column("jobs", "jobs", "count", "of which it can be said"),
         *_amount_columns(placed),
     )
-    note = "Modelled with the fleet's own stalls and failures, each at its best interval; low and high: the failure rate's 95 %."
+    note = (
+        "Modelled with the fleet's own stalls and failures, each at its best interval; low and"
+        " high: the failure rate's 95 %."
+    )
     return Table("savings", "What would have been saved", columns, rows, note, shown=bool(rows))
 
 
@@ -177,6 +183,6 @@ def sentence(found: Savings) -> str:
     one = max(told, key=lambda job: job.options[0].gpu_s.value)
     option = one.options[0]
     return (
-        f"The best interval would have saved {number(hours)} GPU-hours, most of it in {one.job}: every {duration(option.interval_s.value)} "
-        f"instead of {duration(one.usual.interval_s)}."
+        f"The best interval would have saved {number(hours)} GPU-hours, most of it in {one.job}:"
+        f" every {duration(option.interval_s.value)} instead of {duration(one.usual.interval_s)}."
     )

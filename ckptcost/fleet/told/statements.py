@@ -1,4 +1,5 @@
-"""Each job of a fleet as a statement: what its nodes measured and what follows from it, line by line and day by day, for every export."""
+"""Each job of a fleet as a statement: what its nodes measured and what follows from it, line by
+line and day by day, for every export."""
 
 from __future__ import annotations
 
@@ -213,7 +214,8 @@ def _assumed(factors: Sequence[Factor]) -> list[Any]:
 
 
 def _none(name: str) -> Line:
-    """A line of which there was nothing is zero, so that a week with a failure and one without have the same lines."""
+    """A line of which there was nothing is zero, so that a week with a failure and one without have
+    the same lines."""
     return Line(
         name, name in ESTIMATED, dict.fromkeys(BILLED, (0.0, 0.0)), *(NOTHING for _ in BILLED)
     )
@@ -397,14 +399,20 @@ def _warnings(group: Group, resolved: Resolved | None) -> list[Warned]:
         found.append(
             Warned(
                 code="NO_SITE",
-                message="Where the machines stand and what they cost is not said, so there is no PUE, no dollars and no kgCO2e.",
+                message=(
+                    "Where the machines stand and what they cost is not said, so there is no PUE,"
+                    " no dollars and no kgCO2e."
+                ),
             )
         )
     if lacks := group.totals.lacks["energy_j"]:
         found.append(
             Warned(
                 code="UNKNOWN",
-                message=f"Energy not known, or not of all: {', '.join(line_label(name) for name in lacks)}.",
+                message=(
+                    "Energy not known, or not of all:"
+                    f" {', '.join(line_label(name) for name in lacks)}."
+                ),
             )
         )
     return found

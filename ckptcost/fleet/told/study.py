@@ -99,11 +99,16 @@ def _about(asked: Asked, fleet: Fleet) -> list[str]:
     whole = fleet.whole
     only = f" Only {', '.join(asked.jobs)}." if asked.jobs else ""
     return [
-        f"{_many(whole.jobs, 'job')}, {_many(whole.runs, 'run')}, {_many(whole.checkpoints, 'checkpoint')} of {size(whole.bytes)} in all, "
-        f"{_many(whole.loads, 'load')}.{only}",
-        "Energies are the machines' own: no PUE."
-        if asked.resolved is None
-        else f"At {asked.resolved.names.get('site', 'a site')}{_counted(asked.resolved)}.",
+        (
+            f"{_many(whole.jobs, 'job')}, {_many(whole.runs, 'run')},"
+            f" {_many(whole.checkpoints, 'checkpoint')} of {size(whole.bytes)} in all,"
+            f" {_many(whole.loads, 'load')}.{only}"
+        ),
+        (
+            "Energies are the machines' own: no PUE."
+            if asked.resolved is None
+            else f"At {asked.resolved.names.get('site', 'a site')}{_counted(asked.resolved)}."
+        ),
     ]
 
 
@@ -137,7 +142,8 @@ def _findings(found: Findings, placed: bool) -> list[str]:
 
 
 def _took(whole: Group, placed: bool) -> str:
-    """In each quantity that there is a sum of: first those of which all is known, then what is more than that."""
+    """In each quantity that there is a sum of: first those of which all is known, then what is more
+    than that."""
     if not whole.totals.gpu_s.known:
         return ""
     exact: list[str] = []
@@ -148,7 +154,10 @@ def _took(whole: Group, placed: bool) -> str:
             (least if _is_least(whole, attribute) else exact).append(words(amount.value))
     if not exact and len(least) > 1:
         return f"Checkpoints and failures took at least {', '.join(least[:-1])} and {least[-1]}."
-    return f"Checkpoints and failures took {', '.join((*exact, *(f'at least {text}' for text in least)))}."
+    return (
+        "Checkpoints and failures took"
+        f" {', '.join((*exact, *(f'at least {text}' for text in least)))}."
+    )
 
 
 def _is_least(whole: Group, quantity: Quantity) -> bool:
@@ -187,7 +196,10 @@ def _goodput(found: Findings) -> str:
             if shape.low > 1
             else ""
         )
-    return f"{kept}{_many(whole.failures, 'failure')}: a node lasts {number(mtbf.value / HOUR_S)} h in the mean{spread}.{even}"
+    return (
+        f"{kept}{_many(whole.failures, 'failure')}: a node lasts {number(mtbf.value / HOUR_S)} h in"
+        f" the mean{spread}.{even}"
+    )
 
 
 def _waiting(found: Findings) -> str:
@@ -196,7 +208,10 @@ def _waiting(found: Findings) -> str:
     if line is None or not line.gpu_s.known or line.gpu_s.value <= 0 or not hosts:
         return ""
     named = ", ".join(f"{host.host} ({share(host.share)})" for host in hosts[:MOST_NAMED])
-    return f"{number(to_hours(line.gpu_s.value))} GPU-hours of that are nodes that were done and waited, most for {named}."
+    return (
+        f"{number(to_hours(line.gpu_s.value))} GPU-hours of that are nodes that were done and"
+        f" waited, most for {named}."
+    )
 
 
 def _missing(fleet: Fleet) -> str:
@@ -222,7 +237,8 @@ def _missing(fleet: Fleet) -> str:
 
 
 def _lacks(line: Line) -> str:
-    """A line whose joules are unknown, or of much of it. Of saves that failed nobody knows them; those few are in the table."""
+    """A line whose joules are unknown, or of much of it. Of saves that failed nobody knows them;
+    those few are in the table."""
     some, of = line.known["energy_j"]
     if not of or some >= OF_NEARLY_ALL * of:
         return ""
@@ -236,7 +252,10 @@ def _warnings(found: Findings, placed: bool) -> list[tuple[str, str]]:
         said.append(
             (
                 "NO_SITE",
-                "Where the machines stand and what they cost is not said, so there is no PUE, no dollars and no kgCO2e.",
+                (
+                    "Where the machines stand and what they cost is not said, so there is no PUE,"
+                    " no dollars and no kgCO2e."
+                ),
             )
         )
     files = found.part.files
@@ -246,7 +265,10 @@ def _warnings(found: Findings, placed: bool) -> list[tuple[str, str]]:
         said.append(
             (
                 code,
-                f"{_many(many, 'file')} set aside: {look_tables.CODE_WORDS.get(code, code)}. `-f csv --table aside` names them.",
+                (
+                    f"{_many(many, 'file')} set aside: {look_tables.CODE_WORDS.get(code, code)}."
+                    " `-f csv --table aside` names them."
+                ),
             )
         )
     lost = {
@@ -259,7 +281,10 @@ def _warnings(found: Findings, placed: bool) -> list[tuple[str, str]]:
         said.append(
             (
                 "LOST_DAYS",
-                f"{_many(sum(lost.values()), 'day')} of runs without any file ({named}): what they held is in no sum.",
+                (
+                    f"{_many(sum(lost.values()), 'day')} of runs without any file ({named}): what"
+                    " they held is in no sum."
+                ),
             )
         )
     silent = sum(len(run.silent) for run in found.fleet.lacking)
@@ -267,7 +292,10 @@ def _warnings(found: Findings, placed: bool) -> list[tuple[str, str]]:
         said.append(
             (
                 "SILENT",
-                f"{_many(silent, 'node')} recorded without saves that others have: counted as waiting, by estimate.",
+                (
+                    f"{_many(silent, 'node')} recorded without saves that others have: counted as"
+                    " waiting, by estimate."
+                ),
             )
         )
     lacks = [_lacks(line) for line in found.fleet.whole.lines]
@@ -289,7 +317,10 @@ def _unknown_saves(whole: Group) -> list[tuple[str, str]]:
         said.append(
             (
                 "UNKNOWN_BYTES",
-                f"Bytes not known of {count(float(some))} of {_many(many, 'checkpoint')}: they are not in the sum.",
+                (
+                    f"Bytes not known of {count(float(some))} of {_many(many, 'checkpoint')}: they"
+                    " are not in the sum."
+                ),
             )
         )
     if (some := whole.unknown.get("done_stall", 0)) > OF_MANY * many:
@@ -298,13 +329,19 @@ def _unknown_saves(whole: Group) -> list[tuple[str, str]]:
             if whole.unknown.get("assumed")
             else ""
         )
-        text = f"Nobody says how long {count(float(some))} of {_many(many, 'checkpoint')} held training up.{assumed}"
+        text = (
+            f"Nobody says how long {count(float(some))} of {_many(many, 'checkpoint')} held"
+            f" training up.{assumed}"
+        )
         said.append(("UNKNOWN_STALLS", text))
     if runs := whole.unknown.get("useful", 0):
         said.append(
             (
                 "UNKNOWN_WORK",
-                f"How much of {_many(runs, 'run')} was work is not known: goodput is of the others, if any.",
+                (
+                    f"How much of {_many(runs, 'run')} was work is not known: goodput is of the"
+                    " others, if any."
+                ),
             )
         )
     return said

@@ -18,20 +18,23 @@ def left_out(document: StatementDocument) -> str:
     if rows <= MOST_ROWS:
         return ""
     return (
-        f"{rows:,} rows by time are left out of this page's JSON, where series is null; the SHA-256 is that of the statements with them. "
-        "Other exports hold them."
+        f"{rows:,} rows by time are left out of this page's JSON, where series is null; the SHA-256"
+        " is that of the statements with them. Other exports hold them."
     )
 
 
 def embedded(document: StatementDocument) -> str:
-    """Only ASCII, and neither <, > nor &. Where the rows by time are left out, a warning of each statement says so."""
+    """Only ASCII, and neither <, > nor &. Where the rows by time are left out, a warning of each
+    statement says so."""
     words = left_out(document)
     if words:
         said = Warned(code="SERIES_LEFT_OUT", message=words)
         short = [
-            s
-            if s.series is None
-            else s.model_copy(update={"series": None, "warnings": [*s.warnings, said]})
+            (
+                s
+                if s.series is None
+                else s.model_copy(update={"series": None, "warnings": [*s.warnings, said]})
+            )
             for s in document.statements
         ]
         document = document.model_copy(update={"statements": short})

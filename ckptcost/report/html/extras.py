@@ -1,4 +1,5 @@
-"""What the caller knows beyond a statement, as plain data ready to be drawn. Everything may be left out."""
+"""What the caller knows beyond a statement, as plain data ready to be drawn. Everything may be left
+out."""
 
 from __future__ import annotations
 
@@ -77,8 +78,8 @@ class Sci(NamedTuple):
 class Extras(NamedTuple):
     title: str = ""
     lead: str = ""
-    """where it is said, the page is of the words and tables here, and statements are embedded only: they are parts of one whole, no
-    alternatives to be held against each other"""
+    """where it is said, the page is of the words and tables here, and statements are embedded only:
+    they are parts of one whole, no alternatives to be held against each other"""
     banner: str = ""
     """said in red where there is no statement that says so itself"""
     findings: Sequence[str] = ()

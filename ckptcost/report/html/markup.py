@@ -1,4 +1,5 @@
-"""Elements as text. Whatever is not markup already is escaped, so nothing that somebody wrote can become markup."""
+"""Elements as text. Whatever is not markup already is escaped, so nothing that somebody wrote can
+become markup."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ _VOID = frozenset(("meta", "link", "br", "input"))
 _FORBIDDEN = re.compile(
     "[\x00-\x08\x0b\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]|[\U0001fffe-\U0001ffff]"
 )
-"""no HTML may hold these, or (the directions of writing) they reach beyond the text that holds them"""
+"""no HTML may hold these, or (the directions of writing) they reach beyond the text that holds
+them"""
 _LINK = re.compile(
     r"https?://[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?(?:[/?#](?:[\w.~!$&'()*+,;=:@/?#-]|%[0-9a-f]{2})*)?",
     re.I | re.A,
@@ -58,7 +60,8 @@ def join(children: Iterable[Child]) -> Markup:
 
 
 def el(tag: str, *children: Child, **attributes: Value) -> Markup:
-    """An element. Attributes that are None or False are left out; class_ is class, aria_label is aria-label.
+    """An element. Attributes that are None or False are left out; class_ is class, aria_label is
+    aria-label.
 
     >>> el("a", "R&D", href="#x", class_="to", hidden=True, title=None)
     '<a href="#x" class="to" hidden>R&amp;D</a>'
@@ -146,7 +149,8 @@ def table(
 ) -> Markup:
     """A table in a box of its own that scrolls where it is wider than the page.
 
-    The first `left` columns are text, and those in `words`; the others are numbers. The rows say the same by `row`.
+    The first `left` columns are text, and those in `words`; the others are numbers. The rows say
+    the same by `row`.
     """
     heads = [
         el("th", each, scope="col", class_=None if i < left or i in words else "n")

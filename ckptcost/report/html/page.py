@@ -1,4 +1,5 @@
-"""The page: one statement told from its figures down to its sources, or several with a comparison before them."""
+"""The page: one statement told from its figures down to its sources, or several with a comparison
+before them."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ Part = tuple[str, str, Markup | None]
 
 
 def page_of(document: StatementDocument, extras: Extras = NOTHING) -> str:
-    """The whole page. It holds no script, loads nothing, and every text that somebody wrote is escaped."""
+    """The whole page. It holds no script, loads nothing, and every text that somebody wrote is
+    escaped."""
     title = title_of(document, extras)
     head = el(
         "head",
@@ -195,7 +197,8 @@ def _told(
     """One of several statements. Factors that all of them have alike stand once, at the end."""
     at, alike = f"s{n}-", {f.id for f in common}
     remark = (
-        f"{len(common)} factors are the same in every statement: they stand at the end, under Factors of all."
+        f"{len(common)} factors are the same in every statement: they stand at the end, under"
+        " Factors of all."
         if common
         else ""
     )

@@ -64,7 +64,8 @@ _INPUT = {
 
 
 def why_unknown(statement: Statement, what: str) -> str:
-    """Why a figure is not known: what a warning says, else which input is missing, else which lines are unknown."""
+    """Why a figure is not known: what a warning says, else which input is missing, else which lines
+    are unknown."""
     for warned in statement.warnings:
         said = f"{warned.code} {warned.message}".lower()
         if any(word in said for word in _GIVEN_BY[what]) and any(
@@ -207,9 +208,11 @@ def simulated(statements: Sequence[Statement]) -> Markup | None:
     if not which:
         return None
     return note(
-        SIMULATED
-        if len(which) == len(statements)
-        else f"{SIMULATED} This holds for: {', '.join(which)}.",
+        (
+            SIMULATED
+            if len(which) == len(statements)
+            else f"{SIMULATED} This holds for: {', '.join(which)}."
+        ),
         class_="simulated",
     )
 

@@ -169,13 +169,22 @@ def _remarks(statement: Statement) -> list[Child]:
     ]
     named = "; ".join(f"{name}: {words}" for name, words in missing if words)
     saves = statement.totals.checkpoints.value
-    twice = "Location-based and market-based count the same energy twice: read one or the other, never their sum."
+    twice = (
+        "Location-based and market-based count the same energy twice: read one or the other, never"
+        " their sum."
+    )
     return [
-        note(f"A dash is not known, which is not zero. Not in the totals because unknown: {named}.")
-        if named
-        else None,
+        (
+            note(
+                "A dash is not known, which is not zero. Not in the totals because unknown:"
+                f" {named}."
+            )
+            if named
+            else None
+        ),
         note(f"{count(saves)} checkpoints. {twice}" if saves is not None else twice),
         note(
-            "Basis: how a figure came about. Rests on: the softest kind of input that it depends on."
+            "Basis: how a figure came about. Rests on: the softest kind of input that it"
+            " depends on."
         ),
     ]

@@ -1,4 +1,5 @@
-"""For those who keep an inventory: both Scope 2 figures, the Software Carbon Intensity, and what is inside the boundary."""
+"""For those who keep an inventory: both Scope 2 figures, the Software Carbon Intensity, and what is
+inside the boundary."""
 
 from __future__ import annotations
 
@@ -26,10 +27,14 @@ from ckptcost.report.html.sections import interval_words, left_out, why_unknown
 from ckptcost.report.statement import Contract, Statement
 
 MEMO = (
-    "Memo item. This energy already sits in the facility's meter, and these emissions in the inventory made from it: "
-    "do not add them to an inventory again. They say which part of it is due to checkpoints."
+    "Memo item. This energy already sits in the facility's meter, and these emissions in the"
+    " inventory made from it: do not add them to an inventory again. They say which part of it is"
+    " due to checkpoints."
 )
-SCI = "SCI = ((E x I) + M) per R, ISO/IEC 21031: E energy, I location-based intensity of the grid, M embodied share, R functional unit"
+SCI = (
+    "SCI = ((E x I) + M) per R, ISO/IEC 21031: E energy, I location-based intensity of the grid, M"
+    " embodied share, R functional unit"
+)
 _FACTORS = {"emissions_location": "site.grid_location", "emissions_market": "site.grid_market"}
 
 
@@ -162,9 +167,15 @@ def boundary(at: str, statement: Statement, level: int) -> Markup:
     if b.pue is None:
         pue = "Energies are the machine's own, as metered: no PUE is applied"
     else:
-        pue = f"PUE {number(b.pue)}, {'included in every energy' if b.pue_included_in_energy else 'not included in the energies'}"
+        pue = (
+            f"PUE {number(b.pue)},"
+            f" {'included in every energy' if b.pue_included_in_energy else 'not included in the energies'}"
+        )
     treatment = b.inventory_treatment.replace("_", " ")
-    remark = f"{pue}. Embodied carbon is a figure of its own, in no emissions total. Inventory treatment: {treatment}."
+    remark = (
+        f"{pue}. Embodied carbon is a figure of its own, in no emissions total. Inventory"
+        f" treatment: {treatment}."
+    )
     against = el("p", f"Compared with: {b.counterfactual}.")
     return section(
         f"{at}boundary",

@@ -1,4 +1,5 @@
-"""Several statements side by side, with the differences from the first; and a warning where they are not alike enough."""
+"""Several statements side by side, with the differences from the first; and a warning where they
+are not alike enough."""
 
 from __future__ import annotations
 
@@ -52,7 +53,8 @@ def _cell(q: Quantity, first: Quantity | None, lacking: str, unlike_because: str
 
 
 def _overlap(one: Quantity, other: Quantity) -> bool:
-    """Whether both have ranges and an amount lies in both: the sign of the difference may be the uncertainty's."""
+    """Whether both have ranges and an amount lies in both: the sign of the difference may be the
+    uncertainty's."""
     if one.interval is None or other.interval is None or one.low is None or other.low is None:
         return False
     return one.low <= (math.inf if other.high is None else other.high) and other.low <= (

@@ -1,4 +1,5 @@
-"""What the caller adds, drawn: the interval curve, tiers, power; and emissions by time from the statement's own rows."""
+"""What the caller adds, drawn: the interval curve, tiers, power; and emissions by time from the
+statement's own rows."""
 
 from __future__ import annotations
 
@@ -13,7 +14,10 @@ from ckptcost.report.html.svg_axis import Drawn, figure
 from ckptcost.report.statement import Statement
 
 MOST_BANDS = 30
-CLAIMED = "Claimed: what a vendor says, as stated; its boundary is not known, and nothing here rests on it"
+CLAIMED = (
+    "Claimed: what a vendor says, as stated; its boundary is not known, and nothing here rests"
+    " on it"
+)
 
 
 def curve(at: str, of: Curve | None, level: int) -> Markup | None:
@@ -81,7 +85,8 @@ def power(at: str, of: Power | None, level: int) -> Markup | None:
     told = [of.note] if of.note else []
     if of.stacked and len(of.lines) > 1:
         told.append(
-            "The areas lie on each other: the upper edge is their sum, and where one is not known none is drawn."
+            "The areas lie on each other: the upper edge is their sum, and where one is not known"
+            " none is drawn."
         )
     if len(of.t_s) > svg_power.MOST_POINTS:
         shaded = "" if of.stacked else ", with their range shaded"
@@ -127,7 +132,8 @@ def emissions(at: str, statement: Statement, level: int) -> Markup | None:
     told = [f"Each bar is up to {duration(each_s)}, UTC; location-based."]
     if len(shown) < len(rows):
         told.append(
-            f"{len(rows):,} rows of {duration(series.width_s)} are drawn together: kilograms added, the grid's factor averaged over time."
+            f"{len(rows):,} rows of {duration(series.width_s)} are drawn together: kilograms added,"
+            " the grid's factor averaged over time."
         )
     lacking = left_out(statement, total)
     told += [f"{lacking[:1].upper()}{lacking[1:]}."] if lacking else []

@@ -1,4 +1,5 @@
-"""What it all rests on: factors, sources, assumptions, measurements, method, and what is needed to get the same again."""
+"""What it all rests on: factors, sources, assumptions, measurements, method, and what is needed to
+get the same again."""
 
 from __future__ import annotations
 
@@ -76,7 +77,10 @@ def factors(
     for f in those:
         word = ORIGINS.get(f.origin, f.origin)
         counts[word] = counts.get(word, 0) + 1
-    caption = f"Of {len(those)} inputs: {', '.join(f'{n} {word}' for word, n in counts.items())}. Low to high: where the true value may lie"
+    caption = (
+        f"Of {len(those)} inputs: {', '.join(f'{n} {word}' for word, n in counts.items())}. Low to"
+        " high: where the true value may lie"
+    )
     header = ["Factor", "value", "low to high", "origin", "source"]
     rows = [_factor(f, places) for f in those]
     said = (
@@ -164,7 +168,10 @@ def measurements(at: str, those: Sequence[Measurement], level: int) -> Markup | 
         "coverage",
         "kWh in all",
     ]
-    caption = "kWh in all: over the whole time, training included. Coverage: the share of the time that is known"
+    caption = (
+        "kWh in all: over the whole time, training included. Coverage: the share of the time that"
+        " is known"
+    )
     rows = map(_measurement, those)
     said = table(header, rows, label="Measurements", caption=caption, left=5, class_="words")
     return section(f"{at}measurements", "Measurements", said, level=level)
@@ -177,7 +184,10 @@ def method(at: str, statement: Statement, level: int) -> Markup:
         f"Low and high: {statement.uncertainty}." if statement.uncertainty else "",
         f"Method version {statement.method_version}.",
         f"Functional units: {units}." if units else "",
-        "Totals are sums of lines and nothing else. Unknown is not zero: what is not known is left out of a sum, and named there.",
+        (
+            "Totals are sums of lines and nothing else. Unknown is not zero: what is not known is"
+            " left out of a sum, and named there."
+        ),
     ]
     return section(
         f"{at}method", "Method and uncertainty", bullets(each for each in told if each), level=level
@@ -217,7 +227,10 @@ def reproducibility(document: StatementDocument, level: int, left_out: str) -> M
         if rows
         else None
     )
-    words = "The statements themselves are inside this page, as JSON in the element with the id statement."
+    words = (
+        "The statements themselves are inside this page, as JSON in the element with the id"
+        " statement."
+    )
     return section(
         "reproducibility",
         "Reproducibility",
@@ -230,5 +243,8 @@ def reproducibility(document: StatementDocument, level: int, left_out: str) -> M
 
 def small_print(document: StatementDocument) -> Markup:
     tool = document.tool
-    words = f"{tool.name} {tool.version}, method {tool.method_version}, {document.generated_at}. One file: no script, and nothing is loaded."
+    words = (
+        f"{tool.name} {tool.version}, method {tool.method_version}, {document.generated_at}. One"
+        " file: no script, and nothing is loaded."
+    )
     return el("footer", words, class_="ends")

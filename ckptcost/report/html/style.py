@@ -1,4 +1,5 @@
-"""Colours and the style sheet: light, dark, a telephone, and paper, where everything must still be told apart in grey."""
+"""Colours and the style sheet: light, dark, a telephone, and paper, where everything must still be
+told apart in grey."""
 
 from __future__ import annotations
 
@@ -255,7 +256,8 @@ svg.wide{display:block}svg.narrow{display:none}
 def style_sheet(panels: int = 6) -> str:
     """All of it. The dark colours are for screens: paper is white."""
     numbered = "".join(
-        f"svg .l{n}{{stroke:var(--l{n});stroke-dasharray:{DASHES[n - 1] or 'none'}}}svg .a{n}{{fill:var(--a{n})}}"
+        f"svg .l{n}{{stroke:var(--l{n});stroke-dasharray:{DASHES[n - 1] or 'none'}}}svg"
+        f" .a{n}{{fill:var(--a{n})}}"
         for n in range(1, 7)
     )
     shown = (
@@ -264,5 +266,6 @@ def style_sheet(panels: int = 6) -> str:
     )
     return (
         f":root{{color-scheme:light dark;{_variables(LIGHT)}}}"
-        f"@media screen and (prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}}}{_BODY}{numbered}\n{shown}{_NARROW}{_PAPER}"
+        "@media screen and"
+        f" (prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}}}{_BODY}{numbered}\n{shown}{_NARROW}{_PAPER}"
     )

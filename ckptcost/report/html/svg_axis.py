@@ -1,4 +1,5 @@
-"""Scales, ticks, legends and the frame of a picture. Two drawings a figure, one for a page and one for a telephone; CSS shows one."""
+"""Scales, ticks, legends and the frame of a picture. Two drawings a figure, one for a page and one
+for a telephone; CSS shows one."""
 
 from __future__ import annotations
 
@@ -165,7 +166,8 @@ def path(points: Sequence[tuple[float, float] | None]) -> str:
 def legend(
     width: float, x: float, y: float, entries: Sequence[tuple[str, str]]
 ) -> tuple[list[Markup], float]:
-    """Swatches with names in as many lines as they need, and how high that is. An entry: name, class (a line's begins with `line`)."""
+    """Swatches with names in as many lines as they need, and how high that is. An entry: name,
+    class (a line's begins with `line`)."""
     found: list[Markup] = []
     at, row_y = x, y
     for name, class_ in entries:

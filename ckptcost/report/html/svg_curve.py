@@ -1,4 +1,5 @@
-"""What each interval costs: one panel a unit above one axis of intervals, with the interval in use and the best ones across all."""
+"""What each interval costs: one panel a unit above one axis of intervals, with the interval in use
+and the best ones across all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Emissions by hour, or by so many hours: bars of the location-based ones under a line of the grid's factor."""
+"""Emissions by hour, or by so many hours: bars of the location-based ones under a line of the
+grid's factor."""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ def hours(series: Series) -> list[Bin]:
 
 
 def gathered(bins: list[Bin], most: int, width_s: float) -> tuple[list[Bin], float]:
-    """At most so many, each of whole rows, and how long one is. Nothing is lost: the kilograms add up to the same."""
+    """At most so many, each of whole rows, and how long one is. Nothing is lost: the kilograms add
+    up to the same."""
     if len(bins) <= most:
         return bins, width_s
     each = math.ceil((bins[-1].end_s - bins[0].begin_s) / width_s / (most - 1)) * width_s
@@ -153,7 +155,8 @@ def in_words(bins: list[Bin]) -> str:
     told = [f"{len(bins)} bars from {instant(bins[0].begin_s)} to {instant(bins[-1].end_s)}"]
     told += (
         [
-            f"{number(math.fsum(known))} kgCO2e in all, {number(min(known))} to {number(max(known))} a bar"
+            f"{number(math.fsum(known))} kgCO2e in all, {number(min(known))} to"
+            f" {number(max(known))} a bar"
         ]
         if known
         else ["emissions not known"]

@@ -38,7 +38,8 @@ class Thin(NamedTuple):
 
 
 def thinned(power: Power, most: int = MOST_POINTS) -> Thin:
-    """At most so many points: means over equal pieces of the time, with the least and the most in each."""
+    """At most so many points: means over equal pieces of the time, with the least and the most in
+    each."""
     n = len(power.t_s)
     columns = [_column(each.values, n) for each in power.lines]
     ends = [
@@ -70,7 +71,8 @@ def _column(values: Sequence[float | None], n: int) -> list[float | None]:
 
 
 def _filled(column: list[float | None], pieces: list[list[int]]) -> list[list[float]]:
-    """What is known in each piece. A piece between two readings is no gap: the reading before goes on."""
+    """What is known in each piece. A piece between two readings is no gap: the reading before goes
+    on."""
     filled: list[list[float]] = []
     for piece in pieces:
         known = [v for v in (column[i] for i in piece) if v is not None]
@@ -197,7 +199,8 @@ def _shades(bands: Sequence[Band], x: Scale, top: float, bottom: float) -> list[
 
 
 def _rail(bands: Sequence[Band], x: Scale, top: float, bottom: float, right: float) -> list[Markup]:
-    """The checkpoints in a strip above the picture, their names where there is room, and a thin line down from where each begins."""
+    """The checkpoints in a strip above the picture, their names where there is room, and a thin
+    line down from where each begins."""
     out: list[Markup] = []
     free = -math.inf
     few = len(bands) <= 60
@@ -231,7 +234,8 @@ def in_words(power: Power) -> str:
     for each in power.lines:
         values = [v for v in map(finite, each.values) if v is not None]
         told.append(
-            f"{each.name} from {number(min(values))} to {number(max(values))} W{_give_or_take(each)}"
+            f"{each.name} from {number(min(values))} to {number(max(values))}"
+            f" W{_give_or_take(each)}"
             if values
             else f"{each.name} not known"
         )

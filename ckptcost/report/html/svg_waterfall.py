@@ -40,7 +40,8 @@ class Fall(NamedTuple):
 
 
 def reach(fall: Fall) -> tuple[float, float]:
-    """From where to where the steps go. The range of the total is drawn to no more than 1.6 times that, so that steps stay visible."""
+    """From where to where the steps go. The range of the total is drawn to no more than 1.6 times
+    that, so that steps stay visible."""
     at, ends = 0.0, [0.0, fall.total or 0.0]
     for step in fall.steps:
         at += step.value or 0.0

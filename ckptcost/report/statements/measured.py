@@ -1,7 +1,9 @@
-"""A recorded run as a statement: its saves and loads added up, line by line, each where in time it was.
+"""A recorded run as a statement: its saves and loads added up, line by line, each where in time it
+was.
 
-Joules are the machine's own unless a scenario says where it stands: then its PUE, prices and grid factors are applied, once. What was not
-metered is null with a reason, and where a host's own meters saw a part of it only, that part is the low end of a range without a high one.
+Joules are the machine's own unless a scenario says where it stands: then its PUE, prices and grid
+factors are applied, once. What was not metered is null with a reason, and where a host's own meters
+saw a part of it only, that part is the low end of a range without a high one.
 """
 
 from __future__ import annotations
@@ -59,7 +61,10 @@ UNITS: dict[str, Any] = {
     "gpu_time_lost": "GPU-h",
     "cost": "USD",
 }
-BOUNDS = "low and high: how far joules may lie off, as far as the meters' ticks and gaps tell; what is read off them has the same range"
+BOUNDS = (
+    "low and high: how far joules may lie off, as far as the meters' ticks and gaps tell; what is"
+    " read off them has the same range"
+)
 _PRICED = ("gpu_wait", "slowdown", "loading")
 
 
@@ -70,7 +75,8 @@ def statement_of(
     priced: bool = True,
     width_s: float = HOUR_S,
 ) -> Statement | None:
-    """The run's checkpoints; None where it has none. `resolved`: where it stands, and what a GPU costs where `priced`."""
+    """The run's checkpoints; None where it has none. `resolved`: where it stands, and what a GPU
+    costs where `priced`."""
     if not m.windows:
         return None
     s = (
@@ -157,7 +163,8 @@ _ENDS = frozenset({"returned", "durable", "committed", "synced", "written", "end
 
 
 def _ended(window: Window) -> bool:
-    """Whether anything was seen of it after it began: a save that the job died in is no completed one."""
+    """Whether anything was seen of it after it began: a save that the job died in is no completed
+    one."""
     return any(_ENDS & span.at_s.keys() for span in window.spans)
 
 
@@ -286,7 +293,8 @@ def _series(
     end_s: float,
     width_s: float,
 ) -> Any:
-    """Each line where its seconds were; one whose seconds are not known is in the components only."""
+    """Each line where its seconds were; one whose seconds are not known is in the components
+    only."""
     edges = edges_of(begin_s, end_s, width_s)
     placed = []
 
@@ -385,7 +393,10 @@ def _warnings(m: Measured, taken: Sequence[Taken], resolved: Resolved | None) ->
         found.append(
             Warned(
                 code="NO_SITE",
-                message="Where this machine stands and what it costs is not said, so there is no PUE, no dollars and no kgCO2e.",
+                message=(
+                    "Where this machine stands and what it costs is not said, so there is no PUE,"
+                    " no dollars and no kgCO2e."
+                ),
             )
         )
     for line in dict.fromkeys(each.line for each in taken):
@@ -400,7 +411,10 @@ def _warnings(m: Measured, taken: Sequence[Taken], resolved: Resolved | None) ->
                 )
             )
         if any(BELOW_ZERO in each.energy.flags for each in taken if each.line == line):
-            text = f"{line_label(line)}: came out below zero, within its range, and is told as nothing."
+            text = (
+                f"{line_label(line)}: came out below zero, within its range, and is told as"
+                " nothing."
+            )
             found.append(Warned(code=BELOW_ZERO, message=text))
         if any(
             each.energy.known and math.isinf(each.energy.high)
@@ -410,7 +424,10 @@ def _warnings(m: Measured, taken: Sequence[Taken], resolved: Resolved | None) ->
             found.append(
                 Warned(
                     code="PART_OF_HOST",
-                    message=f"{line_label(line)}: only processors and memory are metered, so this is the least it was.",
+                    message=(
+                        f"{line_label(line)}: only processors and memory are metered, so this is"
+                        " the least it was."
+                    ),
                 )
             )
     if len(m.run.hosts) > 1:

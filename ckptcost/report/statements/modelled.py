@@ -1,4 +1,5 @@
-"""A report's first case, or any other rebuilt from the inputs that the report carries, as a statement. A plan has no dates."""
+"""A report's first case, or any other rebuilt from the inputs that the report carries, as a
+statement. A plan has no dates."""
 
 from __future__ import annotations
 
@@ -101,7 +102,10 @@ def _of(report: Report, case: str) -> Statement:
         choices=report.choices,
         assumptions=report.assumptions,
         measurements=[],
-        uncertainty=f"5th and 95th percentile of {report.uncertainty.samples} draws: {report.uncertainty.method}",
+        uncertainty=(
+            f"5th and 95th percentile of {report.uncertainty.samples} draws:"
+            f" {report.uncertainty.method}"
+        ),
         warnings=report.warnings,
     )
 
@@ -124,8 +128,8 @@ def subject_of(report: Report, digest: str, case: str) -> Subject:
 
 
 def _told(case: str, cases: Sequence[str]) -> str:
-    """A case for people: its number of saves may have a dozen digits. It is said only where it tells cases apart: charts join what has
-    one name, and would break where the interval changes.
+    """A case for people: its number of saves may have a dozen digits. It is said only where it
+    tells cases apart: charts join what has one name, and would break where the interval changes.
 
     >>> _told("flash-shared@4966.88352084", ["flash-shared@4966.88352084", "nas-hdd@100"]), _told("odd", ["odd"])
     ('flash-shared', 'odd')

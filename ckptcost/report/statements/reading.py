@@ -1,4 +1,5 @@
-"""From whatever there is, a report, a study, a statement or a recorded run, to the statements that exports and pages are made of."""
+"""From whatever there is, a report, a study, a statement or a recorded run, to the statements that
+exports and pages are made of."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ SCHEMAS = ("ckptcost.report", "ckptcost.study", "ckptcost.statement")
 
 
 class Placing(NamedTuple):
-    """When and where it was, and under which factors: what the flags of `report` and `export` say."""
+    """When and where it was, and under which factors: what the flags of `report` and `export`
+    say."""
 
     case: str = ""
     start: str = ""
@@ -52,7 +54,8 @@ class Placing(NamedTuple):
     labels: Sequence[str] = ()
     host: str = ""
     summed: str = ""
-    """title of a format whose readers add up what they are given: of ways to do one job it takes one"""
+    """title of a format whose readers add up what they are given: of ways to do one job it takes
+    one"""
 
 
 class Factors(NamedTuple):
@@ -65,7 +68,8 @@ class Factors(NamedTuple):
 
 @contextlib.contextmanager
 def spooled(source: str) -> Iterator[str]:
-    """A document that comes through a pipe, or on stdin as `-`, as a file that can be read more than once."""
+    """A document that comes through a pipe, or on stdin as `-`, as a file that can be read more
+    than once."""
     path = Path(source)
     if source not in ("-", "/dev/stdin") and not source.startswith(
         "/dev/fd/"
@@ -135,7 +139,8 @@ def judged(raw: dict[str, Any], model: type[Model], newest: str, source: str) ->
 
 
 def cases_of(source: str) -> list[str]:
-    """Of a report: the one that is meant where none is named, and the others; of anything else none."""
+    """Of a report: the one that is meant where none is named, and the others; of anything else
+    none."""
     raw = raw_of(source) if is_document(source) else {}
     cases = raw.get("cases") if raw.get("schema_name") == "ckptcost.report" else None
     return [str(each["id"]) for each in cases or [] if isinstance(each, dict) and "id" in each]
@@ -177,7 +182,8 @@ def again(raw: dict[str, Any], source: str) -> StatementDocument:
     said = document.reproducibility.result_sha256
     if (found := hash_of(document.statements)) != said:
         raise InputError(
-            f"was changed after it was written: its statements' hash is {found[:16]}..., it says {brief(said)}",
+            f"was changed after it was written: its statements' hash is {found[:16]}..., it says"
+            f" {brief(said)}",
             where=source,
         )
     return document
@@ -246,11 +252,13 @@ def factors_of(placing: Placing) -> Factors:
     if not placing.grid and (placing.grid_column or placing.grid_tz or placing.grid_unit):
         raise InputError(
             "belongs to --grid",
-            where="--grid-column"
-            if placing.grid_column
-            else "--grid-tz"
-            if placing.grid_tz
-            else "--grid-unit",
+            where=(
+                "--grid-column"
+                if placing.grid_column
+                else "--grid-tz"
+                if placing.grid_tz
+                else "--grid-unit"
+            ),
         )
     grid = (
         read_grid(placing.grid, placing.grid_column, placing.grid_tz, placing.grid_unit)

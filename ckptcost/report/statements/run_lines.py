@@ -1,4 +1,5 @@
-"""What each save and load of a recorded run took, line by line: joules, GPU time and dollars, and the seconds in which it was."""
+"""What each save and load of a recorded run took, line by line: joules, GPU time and dollars, and
+the seconds in which it was."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class Taken(NamedTuple):
 
 
 def unpriced(s: Scenario) -> Scenario:
-    """What a site says, and nothing of what GPUs cost: the node's electricity is then paid by the tariff."""
+    """What a site says, and nothing of what GPUs cost: the node's electricity is then paid by the
+    tariff."""
     return replace(
         s,
         cluster=replace(
@@ -67,7 +69,8 @@ def unpriced(s: Scenario) -> Scenario:
 
 
 def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[Taken]:
-    """Every line of every save and load. They add up: instants that several share are divided among them."""
+    """Every line of every save and load. They add up: instants that several share are divided among
+    them."""
     found: list[Taken] = []
     costs: dict[str, list[Cost]] = {}
     for cost in (
@@ -116,7 +119,8 @@ def _of_shared(line: str, own: Waited, alone: Energy) -> Energy:
 
 
 def _none_below_zero(found: Sequence[Taken], s: Scenario) -> list[Taken]:
-    """A line that comes out below zero, as what draining adds may within its range, is told as nothing, with the low end that it has."""
+    """A line that comes out below zero, as what draining adds may within its range, is told as
+    nothing, with the low end that it has."""
     sums: dict[str, float] = {}
     for each in found:
         if each.energy.known:
@@ -143,7 +147,8 @@ def _tariff(s: Scenario) -> float:
 
 
 def _parts_of_host(m: Measured, window: Window, s: Scenario) -> Energy | None:
-    """Packages and memory, where nothing meters the node: a part of the host, so there is no high end."""
+    """Packages and memory, where nothing meters the node: a part of the host, so there is no high
+    end."""
     if m.energies.wholes and any(domain.startswith("node") for domain in m.energies.wholes):
         return None
     mine = [
@@ -178,9 +183,11 @@ def ends_of(what: str, each: Taken, s: Scenario) -> tuple[float, float, float]:
         return (each.gpu_s / HOUR_S,) * 3
     if what == "embodied":
         return (
-            float(carbon.embodied_kgco2e(each.gpu_s, s.cluster.embodied_kgco2e_per_gpu_s))
-            if each.gpu_s
-            else 0.0,
+            (
+                float(carbon.embodied_kgco2e(each.gpu_s, s.cluster.embodied_kgco2e_per_gpu_s))
+                if each.gpu_s
+                else 0.0
+            ),
         ) * 3
     if what == "cost":
         tariff = _tariff(s) if e.known else math.nan

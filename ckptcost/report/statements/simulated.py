@@ -1,4 +1,5 @@
-"""Simulated runs as a statement: every line's mean over the runs, with the 5th and 95th percentile of the runs."""
+"""Simulated runs as a statement: every line's mean over the runs, with the 5th and 95th percentile
+of the runs."""
 
 from __future__ import annotations
 

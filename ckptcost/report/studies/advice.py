@@ -23,7 +23,10 @@ def headline(rhythm: Rhythm) -> str:
     """What the saves of a run were, in one line."""
     mean = "" if rhythm.saves == 1 else " at each"
     least = "at least " if rhythm.staged else ""
-    said = f"{counted(rhythm.saves, 'save')} of {size(rhythm.bytes)}, {least}{duration(rhythm.stall_s)} of training lost{mean}"
+    said = (
+        f"{counted(rhythm.saves, 'save')} of {size(rhythm.bytes)},"
+        f" {least}{duration(rhythm.stall_s)} of training lost{mean}"
+    )
     if rhythm.with_stall < rhythm.saves:
         said += (
             f" (as {count(rhythm.with_stall)} of them shows)"
@@ -48,25 +51,33 @@ def sentences(advice: Advice) -> list[str]:
     money = _usd(advice.gpu_s_a_save, advice)
     said = [
         f"{headline(rhythm)}.",
-        f"On {count(advice.job.gpus)} GPUs a save costs {number(advice.gpu_s_a_save)} GPU-seconds{money and ' and ' + money}.",
+        (
+            f"On {count(advice.job.gpus)} GPUs a save costs {number(advice.gpu_s_a_save)}"
+            f" GPU-seconds{money and ' and ' + money}."
+        ),
         _how_often(advice),
-        f"Failures: {_failures(advice)}. Getting back takes {_way_back(advice)}, assumed but for the load.",
+        (
+            f"Failures: {_failures(advice)}. Getting back takes {_way_back(advice)}, assumed but"
+            " for the load."
+        ),
     ]
     unknown = rhythm.never_safe - rhythm.lost
     if rhythm.lost:
         was = "was deleted or written over before it was" if rhythm.lost == 1 else _LOST
         said.append(
-            f"{count(rhythm.lost)} of {counted(rhythm.saves, 'save')} {was} safe: a failure falls back "
-            "further than this counts."
+            f"{count(rhythm.lost)} of {counted(rhythm.saves, 'save')} {was} safe: a failure falls"
+            " back further than this counts."
         )
     if unknown:
         said.append(
-            f"Of {count(unknown)} of {counted(rhythm.saves, 'save')} nobody knows when "
-            f"{'it was' if unknown == 1 else 'they were'} safe: a failure may cost more than this counts."
+            f"Of {count(unknown)} of {counted(rhythm.saves, 'save')} nobody knows when"
+            f" {'it was' if unknown == 1 else 'they were'} safe: a failure may cost more than this"
+            " counts."
         )
     if not rhythm.never_safe and rhythm.lag_s is not None and rhythm.lag_s > rhythm.stall_s:
         said.append(
-            f"A save is safe {duration(rhythm.lag_s)} after training goes on: a failure before that falls back to the one before."
+            f"A save is safe {duration(rhythm.lag_s)} after training goes on: a failure before that"
+            " falls back to the one before."
         )
     return said
 
@@ -74,7 +85,8 @@ def sentences(advice: Advice) -> list[str]:
 def _how_often(advice: Advice) -> str:
     interval = duration(advice.interval_s)
     span = (
-        f" ({duration(advice.robust.low_s)} to {duration(advice.robust.high_s)} inside the ranges of what is assumed)"
+        f" ({duration(advice.robust.low_s)} to {duration(advice.robust.high_s)} inside the ranges"
+        " of what is assumed)"
         if advice.robust.high_s > 1.01 * advice.robust.low_s
         else ""
     )
@@ -84,7 +96,10 @@ def _how_often(advice: Advice) -> str:
         )
     now = duration(advice.rhythm.interval_s)
     if advice.is_as_good:
-        return f"Every {now} of training, as it does, is within 1 % of the least wall time; the best is {interval}{span}."
+        return (
+            f"Every {now} of training, as it does, is within 1 % of the least wall time; the best"
+            f" is {interval}{span}."
+        )
     money = _usd(advice.gpu_h_a_day * 3600.0, advice)
     return (
         f"Save every {interval} of training instead of every {now}{span}: that wins "
@@ -93,7 +108,8 @@ def _how_often(advice: Advice) -> str:
 
 
 def _usd(gpu_s: float, advice: Advice) -> str:
-    """Dollars, where the user has said what an hour costs: no list price is put into somebody's mouth."""
+    """Dollars, where the user has said what an hour costs: no list price is put into somebody's
+    mouth."""
     price = advice.job.usd_per_gpu_hour
     return "" if price is None else f"{number(gpu_s / 3600.0 * price)} USD"
 
@@ -109,8 +125,8 @@ def _failures(advice: Advice) -> str:
         mtbf_s * factor.figure.value / end for end in (factor.figure.high, factor.figure.low)
     )
     return (
-        f"one each {duration(mtbf_s)} ({duration(low_s)} to {duration(high_s)}), assumed from the job's size; "
-        "say yours with --mtbf"
+        f"one each {duration(mtbf_s)} ({duration(low_s)} to {duration(high_s)}), assumed from the"
+        " job's size; say yours with --mtbf"
     )
 
 

@@ -33,7 +33,9 @@ VERDICTS = (
     Column(
         "verdict",
         "verdict",
-        meaning=f"{CONSISTENT}, {INCONSISTENT}, or {NOT_DERIVABLE}: nothing else stated constrains it",
+        meaning=(
+            f"{CONSISTENT}, {INCONSISTENT}, or {NOT_DERIVABLE}: nothing else stated constrains it"
+        ),
     ),
     Column("apart", "by how much", meaning="distance of the nearest ends"),
     Column("unit", "unit", meaning="of the numbers in this row", shown=False),
@@ -97,7 +99,8 @@ def _numbers(unit: str, **ranges: Interval | None) -> dict[str, Any]:
 
 
 def _likes(sheet: Sheet) -> dict[str, str]:
-    """The unit of each claim's own sizes, for derived ones: binary where the claim writes binary."""
+    """The unit of each claim's own sizes, for derived ones: binary where the claim writes
+    binary."""
     return {
         claim.id: "KiB"
         for claim in sheet.claims
@@ -260,8 +263,8 @@ def _contradiction(verdict: Verdict, about: Mapping[str, str], readings: Sequenc
     is_longer = any(name not in {each for each, _, _ in verdict.fact.of} for name in used)
     rests_on = f", from {', '.join(used[:-1])} and {used[-1]}" if is_longer else ""
     return (
-        f"{what}: stated {verdict.stated.text}; {verdict.fact.how} gives {gives}{rests_on}{assumes}: "
-        f"{far}. {hint}"
+        f"{what}: stated {verdict.stated.text}; {verdict.fact.how} gives"
+        f" {gives}{rests_on}{assumes}: {far}. {hint}"
     )
 
 

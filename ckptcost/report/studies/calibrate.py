@@ -1,4 +1,5 @@
-"""A calibration as a study: the figures with their intervals, what each save left of them, and what was left out."""
+"""A calibration as a study: the figures with their intervals, what each save left of them, and what
+was left out."""
 
 from __future__ import annotations
 
@@ -32,12 +33,16 @@ MODES = "sync; early: safe only after training went on; async: written in the ba
 
 
 def study_of(c: Calibration, kinds: Sequence[str], files: Sequence[str] = ()) -> Study:
-    """`kinds` of catalogue entries that it makes; `files` that were written, none where it was only shown."""
+    """`kinds` of catalogue entries that it makes; `files` that were written, none where it was only
+    shown."""
     return Study(
         kind="calibration",
         title=f"{'Calibrated' if files else 'Would be calibrated'} as {c.id}",
         about=[
-            f"From {_runs(c)}. Seconds = fixed + bytes/rate, by least squares on durations; low and high hold the truth 95 times in 100.",
+            (
+                f"From {_runs(c)}. Seconds = fixed + bytes/rate, by least squares on durations; low"
+                " and high hold the truth 95 times in 100."
+            ),
             "Watts and joules are the machine's own: no PUE.",
         ],
         question={
@@ -62,11 +67,13 @@ def _runs(c: Calibration) -> str:
 def _ends(c: Calibration, kinds: Sequence[str], files: Sequence[str]) -> list[str]:
     if not kinds:
         return [
-            "Nothing of it makes a catalogue entry: a tier needs a write rate, a cluster the watts of a GPU in training."
+            "Nothing of it makes a catalogue entry: a tier needs a write rate, a cluster the watts"
+            " of a GPU in training."
         ]
     if not files:
         return [
-            f"Nothing was written. It would be {' and '.join(f'a {kind}' for kind in kinds)} of the catalogue."
+            f"Nothing was written. It would be {' and '.join(f'a {kind}' for kind in kinds)} of the"
+            " catalogue."
         ]
     return [f"Written: {', '.join(files)}.", f"Next: `{next_command(c, kinds)}`"]
 

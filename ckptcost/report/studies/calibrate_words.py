@@ -17,10 +17,15 @@ REASONS: Final[Mapping[str, str]] = {
     "ONE_ROUND": "one round has no interval",
     "FEW_ROUNDS": "too few rounds for an interval: one more than there are unknowns",
     "ONE_SIZE": "all sizes alike: save in two sizes to tell the fixed time from the rate",
-    "SIZES_NOT_APART": "durations scatter too much to tell the fixed time from the rate: more rounds, or sizes further apart",
+    "SIZES_NOT_APART": (
+        "durations scatter too much to tell the fixed time from the rate: more rounds, or sizes"
+        " further apart"
+    ),
     "NO_GROWTH": "durations do not grow with the bytes: save larger ones",
     "FILES_UNKNOWN": "the number of files is not known of every save",
-    "FILES_NOT_APART": "the number of files does not vary by itself, so what a file costs is in the other figures",
+    "FILES_NOT_APART": (
+        "the number of files does not vary by itself, so what a file costs is in the other figures"
+    ),
     "AT_BOUND": "it would be negative and is held at nothing",
     "AS_WRITES": "loads of one size: the fixed time of the writes was taken off",
     "ONE_RANK": "one rank marked its part",
@@ -34,11 +39,18 @@ REASONS: Final[Mapping[str, str]] = {
     "NO_BYTES": "its size is not known",
     "FAILED": "it failed",
     "OVERLAPS": "another save or load went on at the same time",
-    "HONEYMOON": "one of the first saves, which fit into the page cache: the later ones take longer",
-    "PAGE_CACHE": "the job does not sync what it saves, so that the kernel's timer decides when it is "
-    "safe, and no disk's counters show how fast its bytes went: sync them, or measure with "
-    "`ckptcost probe`",
-    "OTHER_MODE": "saves written in the background and others are not fitted together, and the others are more",
+    "HONEYMOON": (
+        "one of the first saves, which fit into the page cache: the later ones take longer"
+    ),
+    "PAGE_CACHE": (
+        "the job does not sync what it saves, so that the kernel's timer decides when it is "
+        "safe, and no disk's counters show how fast its bytes went: sync them, or measure with "
+        "`ckptcost probe`"
+    ),
+    "OTHER_MODE": (
+        "saves written in the background and others are not fitted together, and the others are"
+        " more"
+    ),
     "PARTS_EXCEED_NODE": "the GPUs take more than the node's own meter says",
     "GAPS": "readings do not cover all of it",
 }
@@ -115,12 +127,14 @@ def _writing(c: Calibration) -> list[str]:
     head = f"{_counted(fit.n, f'{mode} save')} of {of}: "
     if not fit.rate_bytes_per_s.known:
         return [
-            f"{head}no rate, {why_text(fit.rate_bytes_per_s.why)}; the rate is at least {rate(fit.rate_bytes_per_s.low)}."
+            f"{head}no rate, {why_text(fit.rate_bytes_per_s.why)}; the rate is at least"
+            f" {rate(fit.rate_bytes_per_s.low)}."
         ]
     told = f"{rate(fit.rate_bytes_per_s.value)}{_between(fit.rate_bytes_per_s, 'bytes_per_s')}"
     if fit.fixed_s.known:
         return [
-            f"{head}{told}, and {duration(fit.fixed_s.value)}{_between(fit.fixed_s, 's')} that do not depend on the size."
+            f"{head}{told}, and {duration(fit.fixed_s.value)}{_between(fit.fixed_s, 's')} that do"
+            " not depend on the size."
         ]
     return [f"{head}{told}, the fixed time included; {why_text(fit.why)}."]
 
@@ -139,8 +153,8 @@ def _power(c: Calibration) -> list[str]:
     if not (train.known and stall.known):
         return []
     said = (
-        f"A GPU takes {number(train.value)} W in training and {number(stall.value)} W while a save holds it up: "
-        f"{share(stall.value / train.value)} of it."
+        f"A GPU takes {number(train.value)} W in training and {number(stall.value)} W while a save"
+        f" holds it up: {share(stall.value / train.value)} of it."
     )
     verdicts = Counter(round_.dip.verdict for round_ in c.saves if round_.dip is not None)
     of, seen = sum(verdicts.values()), verdicts["CONFIRMED"]
@@ -154,7 +168,8 @@ def _waiting(c: Calibration) -> list[str]:
     snapshot, slowed = (c.parameter(name).estimate for name in ("snapshot", "slowdown"))
     said = (
         [
-            f"An asynchronous save holds training up for {duration(snapshot.value)}{_between(snapshot, 's')}."
+            "An asynchronous save holds training up for"
+            f" {duration(snapshot.value)}{_between(snapshot, 's')}."
         ]
         if snapshot.known
         else []
@@ -177,7 +192,9 @@ def _stored(c: Calibration) -> list[str]:
     if not found.estimate.known:
         return []
     return [
-        f"Writing takes {amount(found.estimate.value, 'j_per_byte')}{_between(found.estimate, 'j_per_byte')}, {_place(found)}."
+        "Writing takes"
+        f" {amount(found.estimate.value, 'j_per_byte')}{_between(found.estimate, 'j_per_byte')},"
+        f" {_place(found)}."
     ]
 
 
@@ -192,7 +209,8 @@ def _left(c: Calibration) -> list[str]:
         return []
     counted = Counter(one.why for one in c.left)
     return [
-        f"Left out: {'; '.join(f'{count(n)} because {why_text(why)}' for why, n in counted.most_common())}."
+        "Left out:"
+        f" {'; '.join(f'{count(n)} because {why_text(why)}' for why, n in counted.most_common())}."
     ]
 
 
@@ -205,7 +223,10 @@ def warnings(c: Calibration) -> list[tuple[str, str]]:
         found.append(
             (
                 "SPREAD",
-                f"Durations of saves scatter by {share(c.writes.spread_fraction)} around the fit. More rounds tell more.",
+                (
+                    f"Durations of saves scatter by {share(c.writes.spread_fraction)} around the"
+                    " fit. More rounds tell more."
+                ),
             )
         )
     if unsure := [r for r in c.saves if r.unsure_s > UNSURE * r.seconds]:
@@ -213,7 +234,10 @@ def warnings(c: Calibration) -> list[tuple[str, str]]:
         found.append(
             (
                 "UNSURE_END",
-                f"Of {_counted(len(unsure), 'save')} the end is known to {duration(most_s)} only: the rate may be higher.",
+                (
+                    f"Of {_counted(len(unsure), 'save')} the end is known to {duration(most_s)}"
+                    " only: the rate may be higher."
+                ),
             )
         )
     if len(hosts := dict.fromkeys(origin.host for origin in c.origins)) > 1:

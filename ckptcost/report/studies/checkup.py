@@ -1,4 +1,5 @@
-"""What can be measured here, as tables: by kind of thing, by channel with its tick and noise, and what is missing with its remedy."""
+"""What can be measured here, as tables: by kind of thing, by channel with its tick and noise, and
+what is missing with its remedy."""
 
 from __future__ import annotations
 
@@ -54,13 +55,17 @@ def study_of(c: Checkup) -> Study:
         )
     return Study(
         kind="checkup",
-        title="What can be measured here"
-        if not c.simulated
-        else "What can be measured on a simulated or replayed machine",
+        title=(
+            "What can be measured here"
+            if not c.simulated
+            else "What can be measured on a simulated or replayed machine"
+        ),
         about=[
-            f"Every meter was tried for {c.seconds:g} s."
-            if c.tried
-            else "No meter answers, so none was tried."
+            (
+                f"Every meter was tried for {c.seconds:g} s."
+                if c.tried
+                else "No meter answers, so none was tried."
+            )
         ],
         question={"seconds": c.seconds},
         tables=[_kinds(c), _absences(c), *_channels(c), *([_cross(c)] if c.cross else [])],

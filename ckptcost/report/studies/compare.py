@@ -1,4 +1,5 @@
-"""What `compare` found: scenarios side by side, the bill line by line, and the inputs that differ."""
+"""What `compare` found: scenarios side by side, the bill line by line, and the inputs that
+differ."""
 
 from __future__ import annotations
 
@@ -169,7 +170,8 @@ _PLAIN = Result("", "", "", lambda _, o: o.saves, lambda _: ())
 
 
 def _side_by_side(answer: Compared, values: Table) -> list[Table]:
-    """Two scenarios with their difference; more of them as columns, and what each has over the first below."""
+    """Two scenarios with their difference; more of them as columns, and what each has over the
+    first below."""
     letters = LETTERS[: len(answer.cases)]
     by_result: dict[str, dict[str, Any]] = {}
     for row in values.rows:
@@ -220,7 +222,8 @@ def _side_by_side(answer: Compared, values: Table) -> list[Table]:
 
 
 def _bills(answer: Compared) -> list[Table]:
-    """Each quantity line by line, unknown lines as dashes; the total only where all have the same lines unknown."""
+    """Each quantity line by line, unknown lines as dashes; the total only where all have the same
+    lines unknown."""
     letters, tables = LETTERS[: len(answer.cases)], []
     for name, attribute, base, title in _BILL:
         unit, convert = PEOPLE[base]

@@ -1,4 +1,5 @@
-"""The sentences of a comparison: what differs, how surely, and what no difference can be told of."""
+"""The sentences of a comparison: what differs, how surely, and what no difference can be told
+of."""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def about(answer: Compared) -> list[str]:
     """Which letter is which."""
     return [
         f"{LETTERS[at]}: {name}, {count(case.scenario.cluster.gpus)} x {case.resolved.names.get('accelerator', 'GPU')}, "  # type: ignore[arg-type]
-        f"{duration(float(case.scenario.work_s))} of training, {case.tier_id}, {case.scenario.policy.mode}"
+        f"{duration(float(case.scenario.work_s))} of training, {case.tier_id},"
+        f" {case.scenario.policy.mode}"
         for at, (name, case) in enumerate(zip(answer.names, answer.cases, strict=True))
     ]
 
@@ -78,8 +80,9 @@ def findings(answer: Compared, found: dict[tuple[int, str], Difference]) -> list
             else 'at this interval; --set policy.optimal="time" compares it at its own best'
         )
         said.append(
-            f"{LETTERS[at]} makes next to no headway {own}: {share(float(case.outcome.goodput))} of its "
-            "time is work that lasts. Nobody would let it go on, so nothing is saved or added against it."
+            f"{LETTERS[at]} makes next to no headway {own}: {share(float(case.outcome.goodput))} of"
+            " its time is work that lasts. Nobody would let it go on, so nothing is saved or added"
+            " against it."
         )
     for at in range(1, len(answer.cases)):
         for name in _TOLD:
@@ -108,14 +111,15 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
         if len(change.lacking) == len(lines_of(answer)):
             return [f"{letter}: {result.label}: known in one of the two only."]
         return [
-            f"{letter}: no difference of the {result.label} is told, because {_named(change.lacking)} is known in one of the two only; "
-            f"the lines known in both differ by {_signed(sum(parts), result)}."
+            f"{letter}: no difference of the {result.label} is told, because"
+            f" {_named(change.lacking)} is known in one of the two only; the lines known in both"
+            f" differ by {_signed(sum(parts), result)}."
         ]
     if change.methods[0] != change.methods[1]:
         return [
-            f"{letter}: no difference of the {result.label} is told, because A's grid factor is of "
-            f"{METHODS[change.methods[0]]} and {letter}'s of {METHODS[change.methods[1]]}: name grids "
-            "of one method (site.grid), or give site.grid_location and site.grid_method."
+            f"{letter}: no difference of the {result.label} is told, because A's grid factor is of"
+            f" {METHODS[change.methods[0]]} and {letter}'s of {METHODS[change.methods[1]]}: name"
+            " grids of one method (site.grid), or give site.grid_location and site.grid_method."
         ]
     if change.value != change.value:
         return []
@@ -123,8 +127,8 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
         return [f"{letter}: {result.label} as in A."]
     if change.value == 0:
         return [
-            f"{letter}: {result.label} as in A at the stated values; the ranges of the inputs differ "
-            f"(p5-p95 of the difference {_between(change, result)})."
+            f"{letter}: {result.label} as in A at the stated values; the ranges of the inputs"
+            f" differ (p5-p95 of the difference {_between(change, result)})."
         ]
     relative = (
         ""
@@ -136,14 +140,18 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
         text += f", p5-p95 {_between(change, result)}"
     text += "."
     if not change.sign_is_certain:
-        text += f" The sign is not certain: {letter} has more in {share(share_of_draws(change.more))} of the draws."
+        text += (
+            f" The sign is not certain: {letter} has more in {share(share_of_draws(change.more))}"
+            " of the draws."
+        )
     elif main := _main_line(answer, at, result, change.value):
         text += f" {main}."
     return [text]
 
 
 def _main_line(answer: Compared, at: int, result: Result, whole: float) -> str:
-    """The line that makes the largest part of a difference; most of it only where it is over half."""
+    """The line that makes the largest part of a difference; most of it only where it is over
+    half."""
     if result.id not in _LINES or result.id == "kgco2e":
         return ""
     first, other = answer.cases[0].outcome.run, answer.cases[at].outcome.run
@@ -198,9 +206,11 @@ def _between(change: Difference, result: Result) -> str:
 
 
 def _best(answer: Compared, found: dict[tuple[int, str], Difference]) -> list[str]:
-    """Who is best at what, where all can be held against A; how surely, where the ranges leave room for another.
+    """Who is best at what, where all can be held against A; how surely, where the ranges leave room
+    for another.
 
-    Totals of different work rank nothing: those are ranked by what they are for each useful GPU-hour.
+    Totals of different work rank nothing: those are ranked by what they are for each useful
+    GPU-hour.
     """
     said = []
     useful = work_differs(answer)
@@ -254,14 +264,18 @@ def not_told(answer: Compared) -> str:
 
 
 def warnings(answer: Compared, found: dict[tuple[int, str], Difference]) -> list[tuple[str, str]]:
-    """Cautions of each scenario, what is unknown, and whether they can be held against each other at all."""
+    """Cautions of each scenario, what is unknown, and whether they can be held against each other
+    at all."""
     said = []
     if work_differs(answer):
         said.append(
             (
                 "DIFFERENT_WORK",
-                "The scenarios do different amounts of useful work (run.work x cluster.gpus): totals of a longer or larger run are higher for "
-                "that alone. Compare what is said per 1,000 useful GPU-hours as well.",
+                (
+                    "The scenarios do different amounts of useful work (run.work x cluster.gpus):"
+                    " totals of a longer or larger run are higher for that alone. Compare what is"
+                    " said per 1,000 useful GPU-hours as well."
+                ),
             )
         )
     accelerators = {case.resolved.names.get("accelerator", "") for case in answer.cases}
@@ -269,7 +283,10 @@ def warnings(answer: Compared, found: dict[tuple[int, str], Difference]) -> list
         said.append(
             (
                 "DIFFERENT_GPUS",
-                "A GPU-hour of one accelerator is not the work of another's: set run.work of each to the time it needs for the same training.",
+                (
+                    "A GPU-hour of one accelerator is not the work of another's: set run.work of"
+                    " each to the time it needs for the same training."
+                ),
             )
         )
     models = {case.resolved.names.get("checkpoint", "") for case in answer.cases}

@@ -1,4 +1,5 @@
-"""What `compare RUN SCENARIO` found: a sentence, then the measured save beside the modelled one, line by line."""
+"""What `compare RUN SCENARIO` found: a sentence, then the measured save beside the modelled one,
+line by line."""
 
 from __future__ import annotations
 
@@ -46,9 +47,15 @@ def study_of(answer: Gap) -> Study:
         "gap",
         "Measured against modelled",
         [
-            f"Measured: {_counted(both)} on {seen.energies.node.host}, {_gpus(answer)}. Modelled: {name}, tier {tier}, put onto it.",
-            f"Joules of both sides are at the facility: PUE {number(float(answer.scenario.site.pue))}. Prices and grid factors are the "
-            "scenario's.",
+            (
+                f"Measured: {_counted(both)} on {seen.energies.node.host}, {_gpus(answer)}."
+                f" Modelled: {name}, tier {tier}, put onto it."
+            ),
+            (
+                "Joules of both sides are at the facility: PUE"
+                f" {number(float(answer.scenario.site.pue))}. Prices and grid factors are the"
+                " scenario's."
+            ),
         ],
         {
             "run": seen.kept,
@@ -191,7 +198,10 @@ def _ranges(both: Sequence[Held]) -> Table:
         Column("modelled_high", "to", ROW_UNIT),
         Column("meet", "meet", "bool", "the two ranges have something in common"),
     )
-    note = "Measured: lowest and highest save, with what meters leave open. Modelled: 5th and 95th percentile over the inputs' ranges."
+    note = (
+        "Measured: lowest and highest save, with what meters leave open. Modelled: 5th and 95th"
+        " percentile over the inputs' ranges."
+    )
     return Table("ranges", "Ranges", columns, rows, note)
 
 
@@ -242,7 +252,10 @@ def _parts(held: Held) -> Table:
         Column("low", "low", "s", "5th percentile over the model's ranges"),
         Column("high", "high", "s", "95th percentile"),
     )
-    note = "Each cause is changed from modelled to measured, in this order: what is below the size is told at the measured size."
+    note = (
+        "Each cause is changed from modelled to measured, in this order: what is below the size is"
+        " told at the measured size."
+    )
     return Table(
         f"parts_{held.of}", f"What makes the {held.of} longer or shorter", columns, rows, note
     )
@@ -283,7 +296,10 @@ def _joules(answer: Gap, both: Sequence[Held]) -> Table:
         Column(
             "in",
             "in",
-            meaning="of measured and modelled: watts of all GPUs or hosts together, or joules a gigabyte",
+            meaning=(
+                "of measured and modelled: watts of all GPUs or hosts together, or joules a"
+                " gigabyte"
+            ),
         ),
         Column("measured", "measured", "1", "before PUE"),
         Column("modelled", "modelled", "1", "before PUE"),
@@ -367,7 +383,8 @@ def _saves(answer: Gap, held: Held) -> Table:
 
 
 def _bill(both: Sequence[Held]) -> Table:
-    """The two bills, line by line; a total lacks unknown lines, and is unknown itself without what GPUs and hosts do."""
+    """The two bills, line by line; a total lacks unknown lines, and is unknown itself without what
+    GPUs and hosts do."""
     rows: list[dict[str, Any]] = []
     for held in both:
         bills = {"measured": held.measured_bill, "modelled": held.modelled_bill}

@@ -1,4 +1,5 @@
-"""Names of what is compared, of the causes of a difference, and why some lines are not held against each other."""
+"""Names of what is compared, of the causes of a difference, and why some lines are not held against
+each other."""
 
 from __future__ import annotations
 
@@ -30,12 +31,18 @@ WHY = {
     "NO_GPU_METER": "nothing here meters GPUs",
     "NO_GPU_COUNT": "nothing says how many GPUs there were: give --set cluster.gpus",
     "NO_STORAGE_METER": "nothing here meters the power of storage",
-    "MODULE_METER": "one meter sees GPU and host of a superchip together, and the model tells them apart",
+    "MODULE_METER": (
+        "one meter sees GPU and host of a superchip together, and the model tells them apart"
+    ),
     "NOT_METERED": "nothing on a node sees it",
     "NOT_MODELLED": "the scenario does not know a figure that it needs",
-    "OTHER_BOUNDARY": "it was measured at the drive, and the scenario's figure is of more than that",
+    "OTHER_BOUNDARY": (
+        "it was measured at the drive, and the scenario's figure is of more than that"
+    ),
     "PART_OF_JOB": "it is of one node, and the job is larger",
-    "WITHOUT_LOST_TIME": "measured is the power that a drain adds, modelled the training time that it takes",
+    "WITHOUT_LOST_TIME": (
+        "measured is the power that a drain adds, modelled the training time that it takes"
+    ),
     "GAPS": "readings do not cover all of it",
     "PARTS_EXCEED_NODE": "the GPUs' meters say more than the node's",
     "IN_MEMORY": "it was written to a file system in memory",

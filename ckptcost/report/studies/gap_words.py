@@ -1,4 +1,5 @@
-"""The sentences of measured against modelled: which line explains most of the difference, and what is not held against each other."""
+"""The sentences of measured against modelled: which line explains most of the difference, and what
+is not held against each other."""
 
 from __future__ import annotations
 
@@ -53,21 +54,31 @@ def _explained(held: Held) -> str:
         if parts[most] <= CANCELS * modelled_s:
             return f"{what} takes as long as modelled: {beside}."
         return (
-            f"{what} takes as long as modelled ({beside}), but two causes cancel out: {_cause(held, most)} makes {duration(parts[most])} "
-            f"more, {_cause(held, least)} makes {duration(-parts[least])} less."
+            f"{what} takes as long as modelled ({beside}), but two causes cancel out:"
+            f" {_cause(held, most)} makes {duration(parts[most])} more, {_cause(held, least)} makes"
+            f" {duration(-parts[least])} less."
         )
     main = main_part(parts, gap_s)
     way = "more" if gap_s > 0 else "less"
     head = f"{what} takes {_times(measured_s / modelled_s)} ({beside})"
     if abs(parts[main]) > 1.02 * abs(gap_s):
-        return f"{head}: {_cause(held, main)} alone makes {duration(abs(parts[main]))} {way}, of which other causes take back a part."
-    return f"{head}: of {duration(abs(gap_s))} {way}, {duration(abs(parts[main]))} are {_cause(held, main)}."
+        return (
+            f"{head}: {_cause(held, main)} alone makes {duration(abs(parts[main]))} {way}, of which"
+            " other causes take back a part."
+        )
+    return (
+        f"{head}: of {duration(abs(gap_s))} {way}, {duration(abs(parts[main]))} are"
+        f" {_cause(held, main)}."
+    )
 
 
 def _cause(held: Held, name: str) -> str:
     assert held.measured is not None
     before = held.modelled if name == "size_s" else held.resized or held.modelled
-    return f"the {cause_label(name, held.of)} ({factor_text(name, held.measured)} measured, {factor_text(name, before)} modelled)"
+    return (
+        f"the {cause_label(name, held.of)} ({factor_text(name, held.measured)} measured,"
+        f" {factor_text(name, before)} modelled)"
+    )
 
 
 def _unexplained(held: Held, what: str) -> str:
@@ -75,10 +86,13 @@ def _unexplained(held: Held, what: str) -> str:
     row = held.row("time")
     why = why_text(next((one.course_why for one in held.taken if one.course_why), ""))
     if row.why:
-        return f"{what} cannot be held against the model from its begin until it is safe: {why_text(row.why)}."
+        return (
+            f"{what} cannot be held against the model from its begin until it is safe:"
+            f" {why_text(row.why)}."
+        )
     return (
-        f"{what} takes {_times(row.ratio)} ({duration(row.measured.value)}, modelled {duration(row.modelled.value)}); "
-        f"what explains it is not known: {why}."
+        f"{what} takes {_times(row.ratio)} ({duration(row.measured.value)}, modelled"
+        f" {duration(row.modelled.value)}); what explains it is not known: {why}."
     )
 
 
@@ -111,7 +125,8 @@ def _rest(held: Held) -> list[str]:
         return [f"{head}, as measured."]
     main = main_part(parts, left_s)
     return [
-        f"{head}, and most of what is left ({duration(abs(left_s))} {'more' if left_s > 0 else 'less'}) is {_cause(held, main)}."
+        f"{head}, and most of what is left ({duration(abs(left_s))}"
+        f" {'more' if left_s > 0 else 'less'}) is {_cause(held, main)}."
     ]
 
 
@@ -125,12 +140,14 @@ def _stall(held: Held) -> list[str]:
     ):
         return []
     return [
-        f"Training stands still for {duration(stall.measured.value)} a save, modelled {duration(stall.modelled.value)}."
+        f"Training stands still for {duration(stall.measured.value)} a save, modelled"
+        f" {duration(stall.modelled.value)}."
     ]
 
 
 def _joules(held: Held, pue: float) -> list[str]:
-    """The line whose joules differ most, by more than its meters leave open, and whether time or watts explain it."""
+    """The line whose joules differ most, by more than its meters leave open, and whether time or
+    watts explain it."""
     known = [
         (row, each)
         for each in held.divided
@@ -146,15 +163,18 @@ def _joules(held: Held, pue: float) -> list[str]:
     row, each = max(known, key=lambda pair: abs(pair[0].difference))
     of_bytes = row.id == "storage_write"
     scale, unit = (1e9 / pue, "J/GB") if of_bytes else (1.0 / pue, "W")
-    watts = f"{number(each.measured_each * scale)} {unit} measured, {number(each.modelled_each * scale)} {unit} modelled"
+    watts = (
+        f"{number(each.measured_each * scale)} {unit} measured,"
+        f" {number(each.modelled_each * scale)} {unit} modelled"
+    )
     by_time, by_watts = (
         ("the size", "the joules a byte") if of_bytes else ("the stall", "the watts")
     )
     why = f"{by_time}, not {by_watts}" if abs(each.of_amount) >= abs(each.of_each) else by_watts
     name = label(row.id)
     return [
-        f"{name[0].upper()}{name[1:]}: {number(row.measured.value)} J a save, modelled {number(row.modelled.value)} J. Most of the "
-        f"difference is {why} ({watts})."
+        f"{name[0].upper()}{name[1:]}: {number(row.measured.value)} J a save, modelled"
+        f" {number(row.modelled.value)} J. Most of the difference is {why} ({watts})."
     ]
 
 
@@ -185,16 +205,23 @@ def warnings(answer: Gap) -> list[tuple[str, str]]:
         said.append(
             (
                 "PART_OF_JOB",
-                f"The readings are of one node of {count(machine.job_gpus / machine.gpus_per_node)}: seconds are the job's, GPU-seconds and "
-                "joules are this node's on both sides, and sizes are not compared.",
+                (
+                    "The readings are of one node of"
+                    f" {count(machine.job_gpus / machine.gpus_per_node)}: seconds are the job's,"
+                    " GPU-seconds and joules are this node's on both sides, and sizes are not"
+                    " compared."
+                ),
             )
         )
     if machine.how == "NODES":
         said.append(
             (
                 "GPUS_ASSUMED",
-                f"Nothing says how many GPUs the job had: the model has {count(machine.job_gpus)}, as the scenario's own nodes have. Give "
-                "--set cluster.gpus=N.",
+                (
+                    "Nothing says how many GPUs the job had: the model has"
+                    f" {count(machine.job_gpus)}, as the scenario's own nodes have. Give --set"
+                    " cluster.gpus=N."
+                ),
             )
         )
     if saves is not None:
@@ -204,7 +231,10 @@ def warnings(answer: Gap) -> list[tuple[str, str]]:
         said.append(
             (
                 "SAVE_FAILED",
-                f"Left out, because they ended with an error: {names}{' and more' if len(answer.failed) > 3 else ''}.",
+                (
+                    "Left out, because they ended with an error:"
+                    f" {names}{' and more' if len(answer.failed) > 3 else ''}."
+                ),
             )
         )
     return said + _not_compared(answer)
@@ -221,7 +251,10 @@ def _of_saves(answer: Gap, saves: Held) -> list[tuple[str, str]]:
             said.append(
                 (
                     "MODE_DIFFERS",
-                    f"In the run training {word}, and the scenario has it otherwise: --set policy.mode={mode}.",
+                    (
+                        f"In the run training {word}, and the scenario has it otherwise: --set"
+                        f" policy.mode={mode}."
+                    ),
                 )
             )
     lent = {name for one in saves.taken for name in one.as_modelled}
@@ -229,8 +262,11 @@ def _of_saves(answer: Gap, saves: Held) -> list[tuple[str, str]]:
         said.append(
             (
                 "FIXED_AS_MODELLED",
-                "No mark tells planning, barrier and commit from the writing, so the fixed time is taken as modelled and the rest is the rate. "
-                "Saves of several sizes tell them apart: `ckptcost calibrate`.",
+                (
+                    "No mark tells planning, barrier and commit from the writing, so the fixed time"
+                    " is taken as modelled and the rest is the rate. Saves of several sizes tell"
+                    " them apart: `ckptcost calibrate`."
+                ),
             )
         )
     late = [
@@ -240,8 +276,12 @@ def _of_saves(answer: Gap, saves: Held) -> list[tuple[str, str]]:
         said.append(
             (
                 "NO_FSYNC",
-                f"Of the {duration(late[0].time.value)} until {late[0].window.name} was safe, {duration(late[0].unsynced_s)} came after the "
-                "last write: nothing called fsync, and the kernel wrote the page cache when it liked. No such rate is the storage's own.",
+                (
+                    f"Of the {duration(late[0].time.value)} until {late[0].window.name} was safe,"
+                    f" {duration(late[0].unsynced_s)} came after the last write: nothing called"
+                    " fsync, and the kernel wrote the page cache when it liked. No such rate is"
+                    " the storage's own."
+                ),
             )
         )
     return said

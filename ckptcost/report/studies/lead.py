@@ -1,4 +1,5 @@
-"""Lead time as a study: the option for Slurm, and whether a notice of a spot instance is long enough."""
+"""Lead time as a study: the option for Slurm, and whether a notice of a spot instance is long
+enough."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from ckptcost.present.amounts import count, duration, share
 from ckptcost.report.study import Column, Study, Table
 
 NOTICES = (("Azure and Google Cloud", 30.0), ("AWS", 120.0))
-"""seconds of warning before a spot instance is taken away      [gcp-spot] [azure-spot] [aws-spot]"""
+"""seconds of warning before a spot instance is taken away      [gcp-spot] [azure-spot]
+[aws-spot]"""
 
 
 def study_of(found: Lead, name: str) -> Study:
@@ -30,7 +32,10 @@ def study_of(found: Lead, name: str) -> Study:
 
 def _about(found: Lead) -> str:
     if found.saves:
-        return f"From {count(found.saves)} saves that were recorded, each from its begin until it was safe."
+        return (
+            f"From {count(found.saves)} saves that were recorded, each from its begin until it was"
+            " safe."
+        )
     s = found.resolved.scenario if found.resolved else None
     how = "" if s is None else f"{s.policy.mode} saves, "
     return f"From the scenario: {how}99 of 100 draws from the ranges of its inputs."
@@ -44,7 +49,7 @@ def _findings(found: Lead) -> list[str]:
     if 0 < found.saves < 100:
         said = [
             f"The longest of {count(found.saves)} saves needs {duration(found.p99_s)} before the "
-            f"end. So few say no 99th percentile: with a chance of "
+            "end. So few say no 99th percentile: with a chance of "
             f"{share(chance_of_longer(found.saves))} the next one takes longer than all of them."
         ]
     if found.can_be_said:
@@ -74,8 +79,10 @@ def _warnings(found: Lead) -> list[tuple[str, str]]:
     return [
         (
             "STEP_UNKNOWN",
-            "The length of a training step is not known and is left out: the signal waits for the "
-            "step under way. Give policy.step, or mark steps in the run.",
+            (
+                "The length of a training step is not known and is left out: the signal waits for"
+                " the step under way. Give policy.step, or mark steps in the run."
+            ),
         )
     ]
 

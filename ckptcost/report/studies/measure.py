@@ -1,4 +1,5 @@
-"""What was measured, as tables: domains, checkpoints and their phases, disks, the meters themselves."""
+"""What was measured, as tables: domains, checkpoints and their phases, disks, the meters
+themselves."""
 
 from __future__ import annotations
 
@@ -55,8 +56,11 @@ def study_of(m: Measured) -> Study:
                 if m.replayed
                 else []
             ),
-            f"Measured at the node: no PUE. {len(m.energies.channels)} channels of {len(node.headers[-1].meters)} meters; "
-            f"{counted(len(m.windows), 'checkpoint window')}.",
+            (
+                f"Measured at the node: no PUE. {len(m.energies.channels)} channels of"
+                f" {len(node.headers[-1].meters)} meters;"
+                f" {counted(len(m.windows), 'checkpoint window')}."
+            ),
             *(
                 [f"Of the hosts {some(m.run.hosts)} this is {node.host} alone."]
                 if len(m.run.hosts) > 1
@@ -103,13 +107,19 @@ def _findings(m: Measured) -> list[str]:
         why = ABSENT.get(parts.why, "a part that adds up has no joules over all of the time")
         if m.node.missing and m.node.known_j > 0:
             others = [domain for domain in m.energies.parts if domain not in m.node.missing]
-            why = f"{some(m.node.missing)} did not answer; {some(others)} took {number(m.node.known_j)} J"
+            why = (
+                f"{some(m.node.missing)} did not answer; {some(others)} took"
+                f" {number(m.node.known_j)} J"
+            )
         said.append(f"No sum of joules: {why}.")
     if m.node.node.known:
         left = m.node.unaccounted
         rest = f"What no part explains is not known: {reason_text(left.why)}."
         if left.known:
-            rest = f"{give_or_take(mean_w(left, m.length_s))} W of it are in no part: fans, boards, network, power supplies."
+            rest = (
+                f"{give_or_take(mean_w(left, m.length_s))} W of it are in no part: fans, boards,"
+                " network, power supplies."
+            )
         said.append(f"The node's own meter says {give_or_take(m.node.node)} J. {rest}")
     said += job_findings(m)
     said += saves_told(m)
@@ -124,8 +134,9 @@ def _findings(m: Measured) -> list[str]:
             else ""
         )
         said.append(
-            f"{'The checkpoint' if save.saves == 1 else f'A checkpoint, in the mean of {count(save.saves)}'}: training stalls for "
-            f"{duration(save.stall_s)}, {number(save.joules)} J from its begin until it is safe{still}."
+            f"{'The checkpoint' if save.saves == 1 else f'A checkpoint, in the mean of {count(save.saves)}'}:"
+            f" training stalls for {duration(save.stall_s)}, {number(save.joules)} J from its begin"
+            f" until it is safe{still}."
         )
     said += training_told(m)
     if m.own_share == m.own_share:
@@ -139,12 +150,16 @@ def _covered(energy: Energy) -> str:
     return (
         ""
         if energy.coverage >= WHOLE
-        else f" of the {share(energy.coverage)} of the time that readings know of the least known part"
+        else (
+            f" of the {share(energy.coverage)} of the time that readings know of the least known"
+            " part"
+        )
     )
 
 
 def _domains(m: Measured) -> Sequence[Table]:
-    """What adds up and what contains it; and what lies inside, which is long on a machine with many cards."""
+    """What adds up and what contains it; and what lies inside, which is long on a machine with many
+    cards."""
     rows: list[dict[str, Any]] = []
     for domain in [*m.energies.parts, *m.energies.wholes, *m.energies.details]:
         energy, source = m.spans[domain], m.energies.sources[domain]
@@ -154,11 +169,13 @@ def _domains(m: Measured) -> Sequence[Table]:
                 "domain": domain,
                 **three(energy, "joules"),
                 "watts": plain(m.mean_w(energy)),
-                "role": "part"
-                if domain in m.energies.parts
-                else "whole"
-                if domain in m.energies.wholes
-                else "detail",
+                "role": (
+                    "part"
+                    if domain in m.energies.parts
+                    else "whole"
+                    if domain in m.energies.wholes
+                    else "detail"
+                ),
                 "coverage": plain(energy.coverage if energy.known else known.coverage),
                 "tick": plain(known.tick_s),
                 "source": known.source,

@@ -1,4 +1,5 @@
-"""Power over time as a table: enough points for a picture, so that a document can draw it without the run."""
+"""Power over time as a table: enough points for a picture, so that a document can draw it without
+the run."""
 
 from __future__ import annotations
 
@@ -63,8 +64,9 @@ def power(m: Measured) -> Table | None:
     if lengths.max() > lengths.min() * 1.01:
         each += f" to {duration(float(lengths.max()))}"
     note = (
-        f"Means of {each} each: no shorter than the meters' own ticks, and how often they were asked, can tell. "
-        "Low and high are what the ticks' times and the power between them leave open."
+        f"Means of {each} each: no shorter than the meters' own ticks, and how often they were"
+        " asked, can tell. Low and high are what the ticks' times and the power between them leave"
+        " open."
     )
     return Table("power", "Power over time", tuple(columns), rows, note, shown=False)
 

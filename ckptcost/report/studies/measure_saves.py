@@ -1,4 +1,5 @@
-"""What was measured of checkpoints: the tables of windows, of joules by domain and of phases, and what is said of them."""
+"""What was measured of checkpoints: the tables of windows, of joules by domain and of phases, and
+what is said of them."""
 
 from __future__ import annotations
 
@@ -24,9 +25,13 @@ MUCH_MORE = 2.0
 """what a job writes beside its checkpoints is seldom as much again"""
 NOTHING_FOUND = {
     "NO_FOLDER": "the folder that was watched never came to be",
-    "NO_SAVE_IN_FOLDER": "nothing large enough (--least) was written in the folder that was watched; "
-    "what is written over in place, and does not grow, is not seen as a save",
-    "NO_BURST": "the job's own writing never looked like a save; --watch DIR looks at files instead",
+    "NO_SAVE_IN_FOLDER": (
+        "nothing large enough (--least) was written in the folder that was watched; "
+        "what is written over in place, and does not grow, is not seen as a save"
+    ),
+    "NO_BURST": (
+        "the job's own writing never looked like a save; --watch DIR looks at files instead"
+    ),
 }
 """what a recorder says of a job without a checkpoint, in words"""
 MARK_IT = (
@@ -49,8 +54,8 @@ def job_findings(m: Measured) -> list[str]:
     if isinstance(left_out, int | float) and left_out:
         written, was = ("was", "it is") if left_out == 1 else ("were", "they are")
         findings.append(
-            f"{counted(int(left_out), 'file')} in the folder {written} written by {others.get('left_out_by')}, "
-            f"which the job did not start: {was} left out."
+            f"{counted(int(left_out), 'file')} in the folder {written} written by"
+            f" {others.get('left_out_by')}, which the job did not start: {was} left out."
         )
     return [*findings, *filter(None, [nothing_found(m)])]
 
@@ -94,7 +99,10 @@ def saves_told(m: Measured) -> list[str]:
             if w.durable_s is not None and w.begin_s is not None
         )
         mean = "" if len(safe) == 1 else " in the mean"
-        said += f"; safe after {duration(seconds / len(safe))}{mean}, {rate(sum(what.bytes for _, what in safe) / seconds)}"
+        said += (
+            f"; safe after {duration(seconds / len(safe))}{mean},"
+            f" {rate(sum(what.bytes for _, what in safe) / seconds)}"
+        )
     said += _cached(saves)
     unseen_s = [
         window.durable_s - window.begin_s
@@ -104,7 +112,10 @@ def saves_told(m: Measured) -> list[str]:
         and isnan(written_back_s(window, what))
     ]
     if unseen_s:
-        said += f"; {count(len(unseen_s))} safe at some time within {duration(max(unseen_s))}, which nobody looked at"
+        said += (
+            f"; {count(len(unseen_s))} safe at some time within {duration(max(unseen_s))}, which"
+            " nobody looked at"
+        )
     said += f"; {count(len(failed))} failed: {some(sorted(set(failed)))}" if failed else ""
     if removed:
         said += (
@@ -155,7 +166,8 @@ def stalls_told(m: Measured) -> list[str]:
         return []
     why = sorted({stall_reason_text(reason) for reason in reasons if reason})
     return [
-        f"Of {counted(len(reasons), 'save')} it is not known how long training stood still: {some(why)}."
+        f"Of {counted(len(reasons), 'save')} it is not known how long training stood still:"
+        f" {some(why)}."
     ]
 
 
@@ -166,9 +178,10 @@ def merged_told(m: Measured) -> list[str]:
         several, gap_s = mark.detail.get("run_together"), mark.detail.get("gap_s")
         if isinstance(several, int | float) and isinstance(gap_s, int | float):
             said.append(
-                f"{mark.window} looks like about {count(several)} saves in one: files of like size one after another, or one again and "
-                f"again. Saves closer than {duration(gap_s)} run into one: a shorter --gap tells them apart, and --watch DIR looks at "
-                "each file."
+                f"{mark.window} looks like about {count(several)} saves in one: files of like size"
+                f" one after another, or one again and again. Saves closer than {duration(gap_s)}"
+                " run into one: a shorter --gap tells them apart, and --watch DIR looks at each"
+                " file."
             )
     if len(said) > MOST_MERGED:
         said[MOST_MERGED:] = [f"So it is with {count(len(said) - MOST_MERGED)} more."]
@@ -195,25 +208,30 @@ def _rest_told(m: Measured) -> list[str]:
     if not wrote >= MUCH_MORE * sum(in_folder):
         return []
     return [
-        f"The job wrote {size(float(wrote))}, and the checkpoints that were found hold {size(sum(in_folder))} of it. If the rest was "
-        "saves too: those closer than --gap run into one, and of a file that is written over again and again only some are seen."
+        f"The job wrote {size(float(wrote))}, and the checkpoints that were found hold"
+        f" {size(sum(in_folder))} of it. If the rest was saves too: those closer than --gap run"
+        " into one, and of a file that is written over again and again only some are seen."
     ]
 
 
 def staged_told(m: Measured) -> list[str]:
-    """Of saves that were removed before the next one began: what they took may be more than was seen."""
+    """Of saves that were removed before the next one began: what they took may be more than was
+    seen."""
     if not (staged := m.staged):
         return []
     one = len(staged) == 1
     return [
-        f"The files of {some([window.name for window in staged])} were removed before they were safe and before another save began, as "
-        f"after an upload. If nothing took them elsewhere, {'it' if one else 'they'} protected nothing; and training may have waited "
-        f"for that too, so {'the' if one else 'their'} stall is at least what is said. A window around all of it shows how long it was."
+        f"The files of {some([window.name for window in staged])} were removed before they were"
+        " safe and before another save began, as after an upload. If nothing took them elsewhere,"
+        f" {'it' if one else 'they'} protected nothing; and training may have waited for that too,"
+        f" so {'the' if one else 'their'} stall is at least what is said. A window around all of it"
+        " shows how long it was."
     ]
 
 
 def _cached(saves: Sequence[tuple[Window, Contents]]) -> str:
-    """Of saves that nobody synced: how long they took, and how long the kernel then let them lie."""
+    """Of saves that nobody synced: how long they took, and how long the kernel then let them
+    lie."""
     lay_s = {
         place: late_s
         for place, (window, what) in enumerate(saves)
@@ -231,7 +249,10 @@ def _cached(saves: Sequence[tuple[Window, Contents]]) -> str:
     whose = (
         "the kernel's timer (30 s unless vm.dirty_expire_centisecs says otherwise)"
         if mean_s >= TIMER_S
-        else "when the kernel wrote them back, before its timer of 30 s: much was dirty, a file was written over, or somebody asked"
+        else (
+            "when the kernel wrote them back, before its timer of 30 s: much was dirty, a file was"
+            " written over, or somebody asked"
+        )
     )
     return (
         f"; {count(len(lay_s))} not synced: written in {duration(sum(wrote_s) / len(wrote_s))}, "
@@ -246,9 +267,10 @@ def honeymoon_told(m: Measured) -> list[str]:
     if (change := m.slower) is not None:
         last = m.stalled_saves[change.first - 1].name
         return [
-            f"The saves changed: {duration(change.before_s)} of training lost at each of the first "
-            f"{count(change.first)} (until {last}), {duration(change.after_s)} at each after them. So it goes where the "
-            f"first fit into the page cache and the later ones wait for the storage: count on {duration(change.after_s)}."
+            f"The saves changed: {duration(change.before_s)} of training lost at each of the first"
+            f" {count(change.first)} (until {last}), {duration(change.after_s)} at each after them."
+            " So it goes where the first fit into the page cache and the later ones wait for the"
+            f" storage: count on {duration(change.after_s)}."
         ]
     limit = next((n for x in m.run.marks if (n := x.detail.get("dirty_limit_bytes"))), None)
     saves = m.stalled_saves
@@ -265,14 +287,16 @@ def honeymoon_told(m: Measured) -> list[str]:
     if not len(saves) < first < 1000:
         return []
     return [
-        f"These saves went into memory, which takes {size(float(limit))} before a writer waits: at one save of "
-        f"{size(mean_bytes)} each {duration(every_s)} and {rate(device)} of the disk, save {count(first)} and those "
-        f"after it wait for the disk, some {duration(mean_bytes / device)} each."
+        f"These saves went into memory, which takes {size(float(limit))} before a writer waits: at"
+        f" one save of {size(mean_bytes)} each {duration(every_s)} and {rate(device)} of the disk,"
+        f" save {count(first)} and those after it wait for the disk, some"
+        f" {duration(mean_bytes / device)} each."
     ]
 
 
 def _device_bytes_per_s(m: Measured) -> float | None:
-    """What the one disk that the saves went to takes while it is busy; None where that cannot be told."""
+    """What the one disk that the saves went to takes while it is busy; None where that cannot be
+    told."""
     busy: dict[str, list[tuple[float, float]]] = {}
     for each in m.stored:
         queue = each.queue
@@ -290,7 +314,10 @@ def training_told(m: Measured) -> list[str]:
     """What training's own steps and the power of its GPUs say."""
     said = []
     if m.steps is not None and m.steps.usual.step_s.known:
-        line = f"{counted(len(m.steps.ends_s), 'training step')} marked, {duration(m.steps.usual.step_s.value)} each outside saves"
+        line = (
+            f"{counted(len(m.steps.ends_s), 'training step')} marked,"
+            f" {duration(m.steps.usual.step_s.value)} each outside saves"
+        )
         held = [stall.value for stall in m.steps.stalls_s if stall.known]
         line += (
             f"; by them a save holds training up for {duration(sum(held) / len(held))}"
@@ -313,7 +340,8 @@ def training_told(m: Measured) -> list[str]:
     ]
     if against:
         said.append(
-            f"GPU power does not fall where training is said to stand still, in {some(against)}: it may not have stalled."
+            f"GPU power does not fall where training is said to stand still, in {some(against)}: it"
+            " may not have stalled."
         )
     return said
 

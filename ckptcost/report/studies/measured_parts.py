@@ -1,4 +1,5 @@
-"""Parts of tables and sentences that what was measured shares: a range with its ends, lists, plurals."""
+"""Parts of tables and sentences that what was measured shares: a range with its ends, lists,
+plurals."""
 
 from __future__ import annotations
 

@@ -94,8 +94,10 @@ def _about(found: Optimum) -> list[str]:
     where = ", ".join(dict.fromkeys(each.tier_id for each in found.options))
     modes = " and ".join(dict.fromkeys(each.mode for each in found.options))
     return [
-        f"{size(float(full_bytes(s.checkpoint)))} a save, {count(float(s.cluster.gpus))} GPUs, {duration(float(s.work_s))} of training, "
-        f"a failure every {duration(float(mtbf_s(plan.failures_per_s)))}; on {where}, {modes}; objective: {found.objective}"
+        f"{size(float(full_bytes(s.checkpoint)))} a save, {count(float(s.cluster.gpus))} GPUs,"
+        f" {duration(float(s.work_s))} of training, a failure every"
+        f" {duration(float(mtbf_s(plan.failures_per_s)))}; on {where}, {modes}; objective:"
+        f" {found.objective}"
     ]
 
 
@@ -172,7 +174,10 @@ def _regrets(found: Optimum) -> Table:
                 }
                 row |= {"low_is_bound": ends.low_is_bound, "high_is_bound": ends.high_is_bound}
         rows.append(row)
-    note = "time: of the run's wall time; the others: of what checkpoints and failures add. from-to: within 1 % of the least"
+    note = (
+        "time: of the run's wall time; the others: of what checkpoints and failures add. from-to:"
+        " within 1 % of the least"
+    )
     return Table(
         "regret",
         f"Regret: what that interval costs over the objective's own best{where_of(found)}",
@@ -210,8 +215,8 @@ def _over_the_ranges(found: Optimum) -> list[Table]:
         and not (point.id == "now" and _elsewhere(found))
     ]
     note = (
-        f"regret: {COSTS[found.objective]} over each world's own least; {count(robust.draws)} draws, "
-        f"{robust.corners} corners of {', '.join(movers_of(found)[:MOST_CORNERS])}"
+        f"regret: {COSTS[found.objective]} over each world's own least; {count(robust.draws)}"
+        f" draws, {robust.corners} corners of {', '.join(movers_of(found)[:MOST_CORNERS])}"
     )
     full = Table(
         "robust",
@@ -250,7 +255,8 @@ def _options(found: Optimum) -> Table:
             "cheaper",
             "best less in",
             "share",
-            "share of draws from the inputs' ranges in which the best costs less than this; unknown where nothing tells them apart",
+            "share of draws from the inputs' ranges in which the best costs less than this; unknown"
+            " where nothing tells them apart",
         ),
     )
     least = float(cost_of(found.best.outcome, objective))
@@ -268,7 +274,8 @@ def _options(found: Optimum) -> Table:
             }
         rows.append(row)
     note = "; ".join(
-        f"{COSTS[each]} cannot be held against each other: {' and '.join(keys)} is known for some only"
+        f"{COSTS[each]} cannot be held against each other: {' and '.join(keys)} is known for some"
+        " only"
         for each, keys in found.undecided.items()
     )
     title = f"Each tier and mode at its own best for {objective}"
@@ -325,7 +332,10 @@ def _findings(found: Optimum) -> list[str]:
         for name, unit in (("energy", "kWh"), ("cost", "USD"), ("carbon", "kgCO2e"))
         if row[name] is not None
     ]
-    often = f"save every {duration(best.interval_s)} ({count(float(saves_per_day(best.outcome)))} a day)"
+    often = (
+        f"save every {duration(best.interval_s)} ({count(float(saves_per_day(best.outcome)))} a"
+        " day)"
+    )
     hopeless = not best.outcome.goodput >= HOPELESS_GOODPUT
     if hopeless:
         amounts = ["even so the run would all but never finish"]
@@ -342,13 +352,15 @@ def _findings(found: Optimum) -> list[str]:
     ends = found.plateaus[objective]
     if ends.low_s == ends.low_s and not hopeless:
         out.append(
-            f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[objective]} {stay(objective)} within 1 % of the least"
-            f"{' at the stated values' if robust.moves else ''}."
+            f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[objective]}"
+            f" {stay(objective)} within 1 % of the"
+            f" least{' at the stated values' if robust.moves else ''}."
         )
     cheaper = [o for o, value in found.never.items() if value < 0]
     if cheaper:
         out.append(
-            f"Not saving at all costs less ({', '.join(cheaper)}): the run is short beside the time between failures."
+            f"Not saving at all costs less ({', '.join(cheaper)}): the run is short beside the time"
+            " between failures."
         )
     out.append(rules_line(found))
     if found.levels is not None:
@@ -361,8 +373,8 @@ def _as_it_stands(found: Optimum, now: Point) -> str:
     lead = f"As the scenario stands{_elsewhere(found)}: every {duration(now.interval_s)}"
     if not makes_headway(now.outcome):
         return (
-            f"{lead} the run makes next to no headway (goodput {share(float(now.outcome.goodput))}): "
-            "nothing is counted as saved against it."
+            f"{lead} the run makes next to no headway (goodput"
+            f" {share(float(now.outcome.goodput))}): nothing is counted as saved against it."
         )
     more = [
         f"{share(value)} more {COSTS[o]}"
@@ -411,26 +423,34 @@ def _how_sure(found: Optimum, order: Order) -> list[str]:
         return said
     return [
         *said,
-        f"The order is not sure: {first} has less {COSTS[objective]} than {', than '.join(doubted)} of draws "
-        "from the ranges of the inputs.",
+        (
+            f"The order is not sure: {first} has less {COSTS[objective]} than"
+            f" {', than '.join(doubted)} of draws from the ranges of the inputs."
+        ),
     ]
 
 
 def advice(found: Optimum) -> list[str]:
-    """Why the robust interval is advised, and what it risks; nothing where the best one is certain enough."""
+    """Why the robust interval is advised, and what it risks; nothing where the best one is certain
+    enough."""
     robust, best_s = found.robust, found.best.interval_s
     if not robust.moves:
         return []
     cost = COSTS[found.objective]
     return [
-        f"The best interval is uncertain: {duration(best_s)} at the stated values, "
-        f"{duration(duration_in_two_digits(robust.low_s))} to {duration(duration_in_two_digits(robust.high_s))} "
-        "inside the ranges of the inputs (p5-p95), "
-        f"most of all by {' and '.join(movers_of(found)[:2])}.",
-        f"The robust interval, {duration(robust.interval_s)}, costs least on average over those ranges: "
-        f"{share(two_digits(robust.regret))} more {cost} than the best of each case, {share(robust.worst)} in the worst corner; "
-        f"{duration(best_s)} would cost {share(two_digits(robust.mean_at(best_s)))} more, "
-        f"{share(robust.worst_at(best_s))} in the worst.",
+        (
+            f"The best interval is uncertain: {duration(best_s)} at the stated values,"
+            f" {duration(duration_in_two_digits(robust.low_s))} to"
+            f" {duration(duration_in_two_digits(robust.high_s))} inside the ranges of the inputs"
+            f" (p5-p95), most of all by {' and '.join(movers_of(found)[:2])}."
+        ),
+        (
+            f"The robust interval, {duration(robust.interval_s)}, costs least on average over those"
+            f" ranges: {share(two_digits(robust.regret))} more {cost} than the best of each case,"
+            f" {share(robust.worst)} in the worst corner; {duration(best_s)} would cost"
+            f" {share(two_digits(robust.mean_at(best_s)))} more, {share(robust.worst_at(best_s))}"
+            " in the worst."
+        ),
     ]
 
 

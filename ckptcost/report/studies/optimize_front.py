@@ -1,4 +1,5 @@
-"""The Pareto front as tables: all of it for programs, its ends and a few points between for people."""
+"""The Pareto front as tables: all of it for programs, its ends and a few points between for
+people."""
 
 from __future__ import annotations
 
@@ -12,11 +13,13 @@ from ckptcost.report.studies.run_columns import AMOUNTS, INTERVAL, amounts_of
 from ckptcost.report.study import Column, Table
 
 _BETWEEN = 2
-"""points shown between the ends of one tier and mode, those that are somebody's optimum not counted"""
+"""points shown between the ends of one tier and mode, those that are somebody's optimum not
+counted"""
 
 
 def front_tables(found: Optimum) -> list[Table]:
-    """`front_ends` is shown where tiers or modes are compared; `front` and `candidates` are for JSON and CSV."""
+    """`front_ends` is shown where tiers or modes are compared; `front` and `candidates` are for
+    JSON and CSV."""
     columns = (
         Column("tier", "tier"),
         Column("mode", "mode"),

@@ -1,4 +1,5 @@
-"""Two tiers in the answer of `optimize`: interval and n chosen together, and the first-order rule beside it."""
+"""Two tiers in the answer of `optimize`: interval and n chosen together, and the first-order rule
+beside it."""
 
 from __future__ import annotations
 
@@ -108,5 +109,8 @@ def two_tiers(levels: Levels, objective: str) -> list[str]:
     nth = f"one save in {count(joint.second_every)}" if joint.second_every > 1 else "every save"
     said = f"Both chosen together: each {duration(joint.interval_s)}, {nth} to the second tier"
     if joint.second_every != given.every and math.isfinite(given.regrets[objective]):
-        said += f"; n = {count(given.every)} costs {share(given.regrets[objective])} more {COSTS[objective]} at its best"
+        said += (
+            f"; n = {count(given.every)} costs {share(given.regrets[objective])} more"
+            f" {COSTS[objective]} at its best"
+        )
     return [said + "." + (" The run would rather have none there." if joint.at_end else "")]

@@ -1,4 +1,5 @@
-"""Break-even as a study: what the faster tier may cost an hour, a month and a TB, and when a purchase has paid."""
+"""Break-even as a study: what the faster tier may cost an hour, a month and a TB, and when a
+purchase has paid."""
 
 from __future__ import annotations
 
@@ -21,7 +22,10 @@ def study_of(found: Breakeven) -> Study:
     gpus, rent = fast.resolved.scenario.cluster.gpus, fast.resolved.scenario.cluster.usd_per_gpu_s
     about = [
         f"{name}; {count(float(gpus))} GPUs at {number(float(rent) * HOUR_S)} USD a GPU-hour.",
-        "Both do the same work, each at the interval that loses it least time. A tier's price contains its electricity.",
+        (
+            "Both do the same work, each at the interval that loses it least time. A tier's price"
+            " contains its electricity."
+        ),
     ]
     warnings = []
     for side, key in ((slow, "slower"), (fast, "faster")):
@@ -46,8 +50,8 @@ def study_of(found: Breakeven) -> Study:
 
 def _no_price(side: Side, which: str) -> str:
     return (
-        f"The price of the {which} tier, {side.tier_id}, is not known: give tier.storage_price or tier.standing_price in a file. "
-        "It is left out, not counted as zero."
+        f"The price of the {which} tier, {side.tier_id}, is not known: give tier.storage_price or"
+        " tier.standing_price in a file. It is left out, not counted as zero."
     )
 
 
@@ -62,7 +66,8 @@ def _findings(found: Breakeven) -> list[str]:
     gained = f"{share(fast.goodput)} of the time is training kept instead of {share(slow.goodput)}"
     if premium > 0:
         lines = [
-            f"{fast.tier_id} is worth {least}{_dollars(premium)} more than {slow.tier_id}: {gained}."
+            f"{fast.tier_id} is worth {least}{_dollars(premium)} more than {slow.tier_id}:"
+            f" {gained}."
         ]
     elif premium == 0:
         lines = [f"{fast.tier_id} is worth the same as {slow.tier_id}: {gained}."]
@@ -72,11 +77,13 @@ def _findings(found: Breakeven) -> list[str]:
         ]
     if known:
         lines.append(
-            f"With {slow.tier_id} at {_dollars(slow.price_usd_per_s)}, both cost the same at {_dollars(found.worth_usd_per_s)}."
+            f"With {slow.tier_id} at {_dollars(slow.price_usd_per_s)}, both cost the same at"
+            f" {_dollars(found.worth_usd_per_s)}."
         )
     if is_local(fast.resolved.scenario.tier):
         lines.append(
-            f"{fast.tier_id} is inside the nodes, with no price of its own: this is what its drives or memory may cost."
+            f"{fast.tier_id} is inside the nodes, with no price of its own: this is what its drives"
+            " or memory may cost."
         )
     elif found.below is not None:
         place = "below break-even: it pays" if found.below else "above break-even: it does not pay"
@@ -103,8 +110,9 @@ def _paid(found: Breakeven) -> str:
         f", {share(float(work) / p.time_s)} of which fit into this run of {duration(float(work))}"
     )
     return (
-        f"A purchase of {number(p.capital_usd)} USD has paid after {duration(p.time_s)} of this job, "
-        f"{number(to_hours(p.gpu_s))} GPU-hours{over}: it saves {_dollars(p.saved_usd_per_s)}, {net}."
+        f"A purchase of {number(p.capital_usd)} USD has paid after {duration(p.time_s)} of this"
+        f" job, {number(to_hours(p.gpu_s))} GPU-hours{over}: it saves"
+        f" {_dollars(p.saved_usd_per_s)}, {net}."
     )
 
 
@@ -159,7 +167,10 @@ def _prices(found: Breakeven) -> Table:
         Column("id", "id", shown=False),
         Column("unit", "unit", shown=False),
     )
-    formula = f"(N*c + s)*G/G0 - N*c = {number(found.formula_usd_per_s * HOUR_S)} USD/h, from GPU rent alone."
+    formula = (
+        f"(N*c + s)*G/G0 - N*c = {number(found.formula_usd_per_s * HOUR_S)} USD/h, from GPU rent"
+        " alone."
+    )
     return Table("prices", "Break-even price", columns, rows, formula)
 
 

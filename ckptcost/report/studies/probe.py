@@ -1,4 +1,5 @@
-"""What a probe found, as tables: each kind of pass in sum, each pass, and the catalogue's tiers beside it."""
+"""What a probe found, as tables: each kind of pass in sum, each pass, and the catalogue's tiers
+beside it."""
 
 from __future__ import annotations
 
@@ -30,17 +31,27 @@ def study_of(p: Probed, catalog: Catalog) -> Study:
     found = sums(p)
     sizes = " in each of two sizes" if asked.small else ""
     warmed = (
-        f", after {_counted(asked.warm_up, 'save')} that {'does' if asked.warm_up == 1 else 'do'} not count"
+        f", after {_counted(asked.warm_up, 'save')} that {'does' if asked.warm_up == 1 else 'do'}"
+        " not count"
         if asked.warm_up
         else ""
     )
     return Study(
         kind="probe",
-        title=f"A checkpoint of {size(asked.size_bytes)} on {'a simulated machine' if m.simulated else m.energies.node.host}",
+        title=(
+            f"A checkpoint of {size(asked.size_bytes)} on"
+            f" {'a simulated machine' if m.simulated else m.energies.node.host}"
+        ),
         about=[
-            f"Saver {asked.saver}, {_counted(asked.ranks, 'writer')}, {count(asked.settings.depth)} requests of "
-            f"{size(asked.settings.block_bytes)} in flight, {_counted(asked.rounds, 'round')}{sizes}{warmed}.",
-            "A rate is all bytes over all seconds from begin to the end of fsync, as MLPerf Storage has it; never a mean of rates.",
+            (
+                f"Saver {asked.saver}, {_counted(asked.ranks, 'writer')},"
+                f" {count(asked.settings.depth)} requests of {size(asked.settings.block_bytes)} in"
+                f" flight, {_counted(asked.rounds, 'round')}{sizes}{warmed}."
+            ),
+            (
+                "A rate is all bytes over all seconds from begin to the end of fsync, as MLPerf"
+                " Storage has it; never a mean of rates."
+            ),
         ],
         question={
             "bytes": float(asked.size_bytes),
@@ -194,9 +205,11 @@ def _engine(one: Round) -> dict[str, Any]:
         "latest": plain(late.max),
         "requests": float(late.count),
         "cached": None if io.cached_bytes is None else float(io.cached_bytes),
-        "straggler": plain(max(io.by_rank_s) / fmean(io.by_rank_s))
-        if io.by_rank_s and fmean(io.by_rank_s) > 0
-        else None,
+        "straggler": (
+            plain(max(io.by_rank_s) / fmean(io.by_rank_s))
+            if io.by_rank_s and fmean(io.by_rank_s) > 0
+            else None
+        ),
     }
 
 
@@ -280,16 +293,18 @@ def _findings(p: Probed, found: Sequence[Sum]) -> list[str]:
             else ""
         )
         said.append(
-            f"{WORDS[of]}: {rate(s.rate_bytes_per_s)} ({size(s.size_bytes)} in {duration(s.mean_s)}{spread})."
+            f"{WORDS[of]}: {rate(s.rate_bytes_per_s)} ({size(s.size_bytes)} in"
+            f" {duration(s.mean_s)}{spread})."
         )
         if of == "save" and s.mean_s > LATER * s.returned_s:
             said.append(
-                f"The last write returned after {duration(s.returned_s)}, and it was safe after {duration(s.mean_s)}: "
-                "a rate without fsync would be that of memory."
+                f"The last write returned after {duration(s.returned_s)}, and it was safe after"
+                f" {duration(s.mean_s)}: a rate without fsync would be that of memory."
             )
     if found and found[0].per_gb.known:
         said.append(
-            f"{number(found[0].per_gb.value)} J per GB written, of all metered parts of the node while it was written."
+            f"{number(found[0].per_gb.value)} J per GB written, of all metered parts of the node"
+            " while it was written."
         )
     elif found:
         said.append(f"Joules per GB are not known: {reason_text(found[0].per_gb.why)}.")
@@ -302,7 +317,8 @@ def _findings(p: Probed, found: Sequence[Sum]) -> list[str]:
         )
         said.append(f"Of each save {duration(fit.fixed_s.value)}{interval} depend on no size.")
     said.append(
-        f"`ckptcost calibrate {p.measured.kept[:8]} --as NAME` makes a tier of it that `ckptcost model` uses."
+        f"`ckptcost calibrate {p.measured.kept[:8]} --as NAME` makes a tier of it that `ckptcost"
+        " model` uses."
     )
     return said
 
@@ -313,13 +329,19 @@ def _warnings(p: Probed, found: Sequence[Sum]) -> list[tuple[str, str]]:
         said.append(
             (
                 "INTERRUPTED",
-                f"Interrupted after {count(len(p.rounds))} pass{'' if len(p.rounds) == 1 else 'es'}: the figures are of these.",
+                (
+                    f"Interrupted after {count(len(p.rounds))}"
+                    f" pass{'' if len(p.rounds) == 1 else 'es'}: the figures are of these."
+                ),
             )
         )
     said += [
         (
             "SPREAD",
-            f"{WORDS[s.of]}, {size(s.size_bytes)}: the rounds differ by {share(s.spread)}. More rounds tell more.",
+            (
+                f"{WORDS[s.of]}, {size(s.size_bytes)}: the rounds differ by {share(s.spread)}. More"
+                " rounds tell more."
+            ),
         )
         for s in found
         if s.spread > SPREAD_OF_NOTE

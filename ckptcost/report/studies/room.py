@@ -24,7 +24,8 @@ def study_of(found: Room) -> Study:
         kind="solution",
         title=f"Room for checkpoints in {found.directory.name or found.directory}",
         about=[
-            f"{found.resolved.name or 'Scenario'}: {size(saves.full_bytes)} a full save; {kept}{chain}."
+            f"{found.resolved.name or 'Scenario'}: {size(saves.full_bytes)} a full save;"
+            f" {kept}{chain}."
         ],
         question={
             "what": "room",

@@ -83,7 +83,8 @@ def row_of(outcome: Outcome) -> dict[str, float | None]:
 
 
 def regret_value(share: float) -> float | None:
-    """A regret to a hundred-thousandth of a per cent: what is below is the shape of rounding, not of the run."""
+    """A regret to a hundred-thousandth of a per cent: what is below is the shape of rounding, not
+    of the run."""
     return None if share != share else round(share, 7)
 
 
@@ -93,7 +94,8 @@ def two_digits(value: float | None) -> float | None:
 
 
 def share_of_draws(fraction: float) -> float:
-    """To a whole per cent, which is what holds; all and none are said only where it is all and none.
+    """To a whole per cent, which is what holds; all and none are said only where it is all and
+    none.
 
     >>> share_of_draws(0.2168), share_of_draws(0.9987), share_of_draws(1.0), share_of_draws(0.0002)
     (0.22, 0.99, 1.0, 0.01)

@@ -1,4 +1,5 @@
-"""What was recorded, as tables: the list of runs, one of them looked at, and what was packed of it."""
+"""What was recorded, as tables: the list of runs, one of them looked at, and what was packed of
+it."""
 
 from __future__ import annotations
 
@@ -41,9 +42,11 @@ def list_of(runs: Sequence[Summary], unread: Sequence[str], where: Path) -> Stud
         )
     return Study(
         kind="runs",
-        title=f"{count(len(runs))} recorded run{'' if len(runs) == 1 else 's'}"
-        if runs
-        else "No recorded runs",
+        title=(
+            f"{count(len(runs))} recorded run{'' if len(runs) == 1 else 's'}"
+            if runs
+            else "No recorded runs"
+        ),
         about=[f"In {shown(where)}.{' To remove one, remove its folder.' if runs else ''}"],
         question={"verb": "list"},
         tables=[_table(runs)],
@@ -144,14 +147,23 @@ def show_of(run: Summary, told: Told) -> Study:
     """One run, with its marks counted."""
     channels = sum(len(meter.channels) for meter in _meters(run).values())
     about = [
-        f"Run {run.run}, recorded by ckptcost {run.headers[0].ckptcost}: {size(run.bytes)} in {count(len(run.sizes))} "
-        f"file{'' if len(run.sizes) == 1 else 's'} of {shown(run.path)}.",
-        f"Started {stamp(run.began_ns)}; {duration(run.length_s)}; {run.state}: {STATES[run.state]}.",
+        (
+            f"Run {run.run}, recorded by ckptcost {run.headers[0].ckptcost}: {size(run.bytes)} in"
+            f" {count(len(run.sizes))} file{'' if len(run.sizes) == 1 else 's'} of"
+            f" {shown(run.path)}."
+        ),
+        (
+            f"Started {stamp(run.began_ns)}; {duration(run.length_s)}; {run.state}:"
+            f" {STATES[run.state]}."
+        ),
     ]
     loads = f" and {_counted(told.loads, 'load')}" if told.loads else ""
     findings = [
-        f"{_counted(told.saves, 'checkpoint')}{loads}, "
-        f"{_counted(sum(told.names.values()), 'mark')}; {_counted(channels, 'channel')} of {_counted(len(run.meters), 'meter')}.",
+        (
+            f"{_counted(told.saves, 'checkpoint')}{loads},"
+            f" {_counted(sum(told.names.values()), 'mark')}; {_counted(channels, 'channel')} of"
+            f" {_counted(len(run.meters), 'meter')}."
+        ),
     ]
     command = told.command or run.command
     code = run.exit_code if told.exit_code is None else told.exit_code
@@ -265,7 +277,8 @@ def packed_of(packed: Packed) -> Study:
         kind="runs",
         title=f"Packed {duration(packed.length_s)} of {', '.join(packed.hosts)}",
         about=[
-            f"Into {shown(packed.folder)}. Times are seconds since the run began, which run.json dates."
+            f"Into {shown(packed.folder)}. Times are seconds since the run began, which run.json"
+            " dates."
         ],
         question={"verb": "pack", "run": packed.run},
         tables=[Table("packed", "Files", columns, rows)],

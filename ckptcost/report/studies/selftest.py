@@ -1,4 +1,5 @@
-"""What a self-test found, as tables: each save beside its truth, the file system, and the meters of joules."""
+"""What a self-test found, as tables: each save beside its truth, the file system, and the meters of
+joules."""
 
 from __future__ import annotations
 
@@ -18,10 +19,16 @@ def study_of(t: Tested) -> Study:
     """The answer first."""
     return Study(
         kind="selftest",
-        title=f"What ckptcost can be trusted with here: {t.mounted.fs_type or 'an unknown file system'}",
+        title=(
+            "What ckptcost can be trusted with here:"
+            f" {t.mounted.fs_type or 'an unknown file system'}"
+        ),
         about=[
-            f"Saves of {size(t.asked.size_bytes)} under the watcher and the recorder of `ckptcost run --watch`, held against the "
-            "writer's own clock, fsync and the disks' own counters. All that was written is removed.",
+            (
+                f"Saves of {size(t.asked.size_bytes)} under the watcher and the recorder of"
+                " `ckptcost run --watch`, held against the writer's own clock, fsync and the"
+                " disks' own counters. All that was written is removed."
+            ),
         ],
         question={
             "bytes": float(t.asked.size_bytes),
@@ -48,7 +55,8 @@ def _findings(t: Tested) -> list[str]:
     said = [
         f"Here ckptcost finds {count(len(found))} of {count(len(t.saves))} saves{others}"
         + (
-            f": {sizes}, begins {_most(one.begin_error_s for one in found)}, stalls {_most(one.stall_error_s for one in found)}."
+            f": {sizes}, begins {_most(one.begin_error_s for one in found)}, stalls"
+            f" {_most(one.stall_error_s for one in found)}."
             if found
             else "."
         )
@@ -70,19 +78,22 @@ def _safe(t: Tested) -> list[str]:
         outside = max((abs(one.safe_error_s) for one in held), default=0.0)
         where = f"up to {duration(outside)} outside of" if outside else "inside of"
         said.append(
-            f"Safe: told of {count(len(told))} of {count(len(lasting))} saves that were kept, {where} the time in which "
-            f"they became so, {'none' if not early else count(len(early))} too early."
+            f"Safe: told of {count(len(told))} of {count(len(lasting))} saves that were kept,"
+            f" {where} the time in which they became so,"
+            f" {'none' if not early else count(len(early))} too early."
         )
         if len(held) < len(told):
             said.append(
-                f"When {count(len(told) - len(held))} of them became safe, nothing else here can tell."
+                f"When {count(len(told) - len(held))} of them became safe, nothing else here can"
+                " tell."
             )
     reasons = dict.fromkeys(one.why for one in lasting if one.said_safe_s != one.said_safe_s)
     said += [f"Safe: unknown here: {_reason(why)}." for why in reasons]
     for one in t.saves:
         if one.way == "rotation" and one.is_found and one.said_safe_s != one.said_safe_s:
             said.append(
-                f"A save that was deleted before it was written back is not called safe: {_reason(one.why)}."
+                "A save that was deleted before it was written back is not called safe:"
+                f" {_reason(one.why)}."
             )
             break
     return said
@@ -118,14 +129,20 @@ def _warnings(t: Tested) -> list[tuple[str, str]]:
         said.append(
             (
                 "WRITER_KILLED",
-                f"The writer was ended by signal {t.ended.signal} after {count(len(t.saves))} saves: the figures are of these.",
+                (
+                    f"The writer was ended by signal {t.ended.signal} after {count(len(t.saves))}"
+                    " saves: the figures are of these."
+                ),
             )
         )
     if t.skipped:
         said.append(
             (
                 "SKIPPED",
-                f"There was no time for {count(len(t.skipped))} saves ({', '.join(t.skipped)}): give --within more, or a smaller --size.",
+                (
+                    f"There was no time for {count(len(t.skipped))} saves ({', '.join(t.skipped)}):"
+                    " give --within more, or a smaller --size."
+                ),
             )
         )
     if t.mounted.blind:

@@ -17,7 +17,8 @@ WHY = {
     TOO_LATE: "it is later than the load can tell",
 }
 SLOW_WAY = 2.0
-"""how many times the lag one way may be the other's, beyond what is known of it, before it is the load's own"""
+"""how many times the lag one way may be the other's, beyond what is known of it, before it is the
+load's own"""
 
 
 TIMES = (
@@ -119,8 +120,9 @@ def _of_counter(one: Told, ranks: int) -> list[str]:
         )
         if _differs(one):
             said.append(
-                f"Its lag differs by direction, {duration(max(one.timing.up_s or 0.0, 0.0))} where the load begins and "
-                f"{duration(max(one.timing.down_s or 0.0, 0.0))} where it ends: part of it is power that follows the load slowly."
+                f"Its lag differs by direction, {duration(max(one.timing.up_s or 0.0, 0.0))} where"
+                f" the load begins and {duration(max(one.timing.down_s or 0.0, 0.0))} where it"
+                " ends: part of it is power that follows the load slowly."
             )
     spins, sleeps = one.spinning_w.value, one.sleeping_w.value
     if spins is not None and sleeps is not None:
@@ -143,7 +145,10 @@ def _against(lag: Range, assumed_s: float) -> str:
     if lag.high <= assumed_s:
         return f"intervals allow for up to {duration(assumed_s)}, which holds it."
     if lag.low > assumed_s:
-        return f"intervals allow for up to {duration(assumed_s)} only, so those of saves that stop training may miss the truth."
+        return (
+            f"intervals allow for up to {duration(assumed_s)} only, so those of saves that stop"
+            " training may miss the truth."
+        )
     return f"intervals allow for up to {duration(assumed_s)}, which may or may not hold it."
 
 
@@ -155,7 +160,8 @@ def _differs(one: Told) -> bool:
 
 
 def _watts_beside(made: Loaded) -> list[str]:
-    """The counter against the watts of the same card in the same run: what both share is not the counter's."""
+    """The counter against the watts of the same card in the same run: what both share is not the
+    counter's."""
     said = []
     watts = {
         one.channel.domain: one.timing.lag.value
@@ -166,7 +172,8 @@ def _watts_beside(made: Loaded) -> list[str]:
         lag_s, beside_s = one.timing.lag.value, watts.get(one.channel.domain)
         if one.channel.is_counter and lag_s is not None and beside_s is not None:
             said.append(
-                f"Watts of {one.channel.domain} show a step {duration(beside_s)} late on average, half of the time that they are held "
-                f"and averaged over included; the counter {duration(lag_s)}."
+                f"Watts of {one.channel.domain} show a step {duration(beside_s)} late on average,"
+                " half of the time that they are held and averaged over included; the counter"
+                f" {duration(lag_s)}."
             )
     return said

@@ -1,4 +1,5 @@
-"""What `sensitivity` found: swings, elasticities, and which assumption to measure next, in sentences and tables."""
+"""What `sensitivity` found: swings, elasticities, and which assumption to measure next, in
+sentences and tables."""
 
 from __future__ import annotations
 
@@ -84,7 +85,10 @@ def _about(found: Sensitivity) -> str:
         if found.low < found.high
         else ", no input has a range"
     )
-    return f"{found.measure.label}: {_said(found, found.value)}{ranged}; {plan}, on {found.case.tier_id}."
+    return (
+        f"{found.measure.label}: {_said(found, found.value)}{ranged}; {plan}, on"
+        f" {found.case.tier_id}."
+    )
 
 
 def _own(lever: Lever, value: float) -> str:
@@ -280,8 +284,8 @@ def _to_measure(found: Sensitivity) -> list[str]:
         return ["No input has a range, so there is no spread to explain: give inputs low and high."]
     if found.never > 0:
         return [
-            f"In {share(found.never)} of the draws the run never ends, so the spread has no shares: shorten the interval, or narrow the "
-            "widest inputs below."
+            f"In {share(found.never)} of the draws the run never ends, so the spread has no shares:"
+            " shorten the interval, or narrow the widest inputs below."
         ]
     if not found.low < found.high:
         return [f"The inputs' ranges do not move the {found.measure.label}."]
@@ -289,11 +293,17 @@ def _to_measure(found: Sensitivity) -> list[str]:
     named = [each for each in found.to_measure if each.share >= _WORTH_MEASURING][:3]
     for place, each in zip(("first", "second", "third"), named, strict=False):
         left = _left(found, each)
-        text = f"Measure {each.lever.path} {place}: it explains {share(each.share)} of the spread of the {found.measure.label}; "
+        text = (
+            f"Measure {each.lever.path} {place}: it explains {share(each.share)} of the spread of"
+            f" the {found.measure.label}; "
+        )
         if left < HARDLY:
             now, then = _range(found, found.low, found.high), _range(found, each.low, each.high)
             inside = found.low <= each.low and each.high <= found.high
-            text += f"with it known the range would {'shrink' if inside else 'go'} from {now} to {then}{_unit_words(found)}."
+            text += (
+                f"with it known the range would {'shrink' if inside else 'go'} from {now} to"
+                f" {then}{_unit_words(found)}."
+            )
         else:
             text += "with it known the range would hardly shrink, as the others keep it wide."
         said.append(text)
@@ -304,7 +314,8 @@ def _to_measure(found: Sensitivity) -> list[str]:
     ]
     if already:
         said.append(
-            f"{' and '.join(already)} {'is' if len(already) == 1 else 'are'} measured already; what is left there is scatter."
+            f"{' and '.join(already)} {'is' if len(already) == 1 else 'are'} measured already; what"
+            " is left there is scatter."
         )
     return said
 
@@ -319,8 +330,9 @@ def _widest(found: Sensitivity) -> list[str]:
         return []
     widest = moving[0]
     return [
-        f"{widest.lever.path} moves it furthest: {_said(found, widest.at_low)} at {_own(widest.lever, widest.lever.low)}, "
-        f"{_said(found, widest.at_high)} at {_own(widest.lever, widest.lever.high)}."
+        f"{widest.lever.path} moves it furthest: {_said(found, widest.at_low)} at"
+        f" {_own(widest.lever, widest.lever.low)}, {_said(found, widest.at_high)} at"
+        f" {_own(widest.lever, widest.lever.high)}."
     ]
 
 

@@ -95,9 +95,11 @@ def _question(found: Simulation) -> dict[str, Any]:
         "mean_s": asked.mean_s,
         "inputs": asked.inputs,
         "limit_s": None if asked.limit_s == NEVER else asked.limit_s,
-        "trace": None
-        if asked.trace is None
-        else {"interruptions": len(asked.trace.times_s), "span_s": asked.trace.span_s},
+        "trace": (
+            None
+            if asked.trace is None
+            else {"interruptions": len(asked.trace.times_s), "span_s": asked.trace.span_s}
+        ),
         "kinds": [kind._asdict() for kind in asked.kinds],
     }
 
@@ -108,7 +110,10 @@ def _about(found: Simulation) -> list[str]:
         "exponential": "exponential failures",
         "weibull": f"Weibull gaps of shape {asked.shape:g}",
         "weibull-nodes": f"nodes with Weibull lives of shape {asked.shape:g}",
-        "trace": f"a record of {count(len(asked.trace.times_s)) if asked.trace else 0} interruptions, begun at random",
+        "trace": (
+            f"a record of {count(len(asked.trace.times_s)) if asked.trace else 0} interruptions,"
+            " begun at random"
+        ),
     }[asked.process]
     inputs = (
         "inputs as given"
@@ -122,9 +127,12 @@ def _about(found: Simulation) -> list[str]:
         if name in found.resolved.names
     ]
     return [
-        f"{count(float(s.cluster.gpus))} GPUs, {duration(float(s.work_s))} of training, {s.policy.mode} saves every "
-        f"{duration(float(found.outcome.interval_s))} to {', then '.join(tiers)}; "
-        f"{size(float(found.outcome.plan.saved.written_bytes))} a save.",
+        (
+            f"{count(float(s.cluster.gpus))} GPUs, {duration(float(s.work_s))} of training,"
+            f" {s.policy.mode} saves every {duration(float(found.outcome.interval_s))} to"
+            f" {', then '.join(tiers)}; {size(float(found.outcome.plan.saved.written_bytes))} a"
+            " save."
+        ),
         f"{process[0].upper()}{process[1:]}, {inputs}{limit}; seed {asked.seed}.",
     ]
 
@@ -164,9 +172,11 @@ def _outcome(found: Simulation) -> Table:
         if closed is not None:
             row |= {
                 "closed_form": _known(people(closed)),
-                "errors_off": _known((summary.mean - closed) / summary.error)
-                if summary.error > 0 and _whole(found)
-                else None,
+                "errors_off": (
+                    _known((summary.mean - closed) / summary.error)
+                    if summary.error > 0 and _whole(found)
+                    else None
+                ),
             }
         rows.append(row)
     note = _unknown_lines(found)
@@ -303,15 +313,17 @@ def _findings(found: Simulation) -> list[str]:
     said = []
     if found.stopped_of:
         said.append(
-            f"Stopped early: {count(found.asked.runs)} of {count(found.stopped_of)} runs had ended. "
-            "The shorter ones of those under way end first, so durations and costs lean low."
+            f"Stopped early: {count(found.asked.runs)} of {count(found.stopped_of)} runs had ended."
+            " The shorter ones of those under way end first, so durations and costs lean low."
         )
     if finished < 1.0:
         said.append(
-            f"{share(finished)} of the runs finish; the others are stopped by the limit of {duration(found.asked.limit_s)}."
+            f"{share(finished)} of the runs finish; the others are stopped by the limit of"
+            f" {duration(found.asked.limit_s)}."
         )
     said.append(
-        f"Goodput {share(goodput.mean)}; 9 of 10 runs {_spread(goodput, share)}, and take {_span(wall, duration)}."
+        f"Goodput {share(goodput.mean)}; 9 of 10 runs {_spread(goodput, share)}, and take"
+        f" {_span(wall, duration)}."
         if found.asked.runs > 1
         else f"Goodput {share(goodput.mean)}; the run takes {duration(wall.mean)}."
     )
@@ -327,18 +339,21 @@ def _findings(found: Simulation) -> list[str]:
         if not _whole(found):
             said.append(
                 closed
-                + " for a run of many whole intervals; here the last one is shorter, with a whole save."
+                + " for a run of many whole intervals; here the last one is shorter, with a whole"
+                " save."
             )
         elif wall.error > 0:
             off = (wall.mean - closed_s) / wall.error
             said.append(
-                f"{closed}: the mean duration here is {abs(off):.1f} standard errors {'above' if off >= 0 else 'below'} it."
+                f"{closed}: the mean duration here is {abs(off):.1f} standard errors"
+                f" {'above' if off >= 0 else 'below'} it."
             )
         else:
             said.append(closed + ".")
     elif found.long_run_goodput is not None:
         said.append(
-            f"Over many failures such gaps give {share(found.long_run_goodput)}, by the renewal series."
+            f"Over many failures such gaps give {share(found.long_run_goodput)}, by the renewal"
+            " series."
         )
     return said
 
@@ -360,7 +375,8 @@ def _bracket(low: float, high: float) -> str:
 
 
 def _whole(found: Simulation) -> bool:
-    """Whether the run is whole intervals, or its broken last one, which the closed form spreads evenly, is lost in the noise."""
+    """Whether the run is whole intervals, or its broken last one, which the closed form spreads
+    evenly, is lost in the noise."""
     s, o = found.resolved.scenario, found.outcome
     every = float(s.policy.second_every) if s.second_tier is not None else 1.0
     periods = float(s.work_s / o.interval_s) / every

@@ -1,4 +1,5 @@
-"""The answer of `solve` as a study: what is needed, what it becomes, where the rest goes, and what it rests on."""
+"""The answer of `solve` as a study: what is needed, what it becomes, where the rest goes, and what
+it rests on."""
 
 from __future__ import annotations
 
@@ -46,9 +47,11 @@ def study_of(solution: Solution) -> Study:
     )
     about = [
         f"{r.name or 'Scenario'}; {r.names.get('tier', 'tier')}; {r.scenario.policy.mode}.",
-        "The interval is what is asked for."
-        if solution.knob is None
-        else f"The interval is {best_for}.",
+        (
+            "The interval is what is asked for."
+            if solution.knob is None
+            else f"The interval is {best_for}."
+        ),
     ]
     if solution.plan.second is not None and solution.what in (
         "write",
@@ -89,9 +92,10 @@ def _share(value: float) -> float | None:
 def measured(value: float, measure: Measure) -> tuple[float | None, str]:
     """A result in people's units."""
     unit = _COLUMN_UNIT[measure.unit]
-    return plain(
-        to_kwh(value) if unit == "kWh" else to_hours(value) if unit == "GPU-h" else value
-    ), unit
+    return (
+        plain(to_kwh(value) if unit == "kWh" else to_hours(value) if unit == "GPU-h" else value),
+        unit,
+    )
 
 
 def _facts(solution: Solution, reached: Reached | None) -> list[float | None]:
@@ -288,9 +292,11 @@ def _circumstances(solution: Solution) -> Sequence[Table]:
     for each in solution.circumstances:
         needed, longest, best = each.found.needed, each.found.longest, each.found.at_best
         row: dict[str, Any] = {
-            "back": "nothing, saves safe at once"
-            if each.recovery_s == NOTHING_ELSE
-            else duration(each.recovery_s),
+            "back": (
+                "nothing, saves safe at once"
+                if each.recovery_s == NOTHING_ELSE
+                else duration(each.recovery_s)
+            ),
             "recovery": max(each.recovery_s, 0.0),
             "reached": needed is not None,
             "best": measured(best.measured, gate.measure)[0],

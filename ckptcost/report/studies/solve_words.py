@@ -40,7 +40,10 @@ def _measure(solution: Solution, reached: Reached) -> str:
 
 
 def _rhythm(reached: Reached) -> str:
-    return f"{duration(reached.interval_s)} of training between saves ({count(float(saves_per_day(reached.outcome)))} saves a day)"
+    return (
+        f"{duration(reached.interval_s)} of training between saves"
+        f" ({count(float(saves_per_day(reached.outcome)))} saves a day)"
+    )
 
 
 def _value(solution: Solution) -> list[str]:
@@ -73,7 +76,10 @@ def _value(solution: Solution) -> list[str]:
         )
         limit = "as low as" if knob.more_is_better else "as much as"
         return [
-            f"Today's {knob.label}, {has}, is enough{better}: {_measure(solution, slack)}, with {_rhythm(slack)}.",
+            (
+                f"Today's {knob.label}, {has}, is enough{better}: {_measure(solution, slack)}, with"
+                f" {_rhythm(slack)}."
+            ),
             f"It could be {limit} {needs} ({times} today's): there {there}.{never}",
             *([as_it_stands] if better else []),
         ]
@@ -96,7 +102,8 @@ def _infeasible(solution: Solution, at_best: str) -> list[str]:
         )
         if left_s > 1e-3:
             found.append(
-                f"A save would still take {duration(left_s)}: tier.setup, file creation, links (cluster.node_nic), copies out of the GPUs."
+                f"A save would still take {duration(left_s)}: tier.setup, file creation, links"
+                " (cluster.node_nic), copies out of the GPUs."
             )
     return [
         *found,
@@ -137,7 +144,10 @@ def _range(solution: Solution) -> list[str]:
     work_s = float(solution.resolved.scenario.work_s)
     last = " (one save in the run)" if longest.interval_s >= work_s else ""
     days = [count(float(saves_per_day(each.outcome))) for each in (longest, shortest, best)]
-    spans = f"{duration(shortest.interval_s)} to {duration(longest.interval_s)}{last} of training between saves"
+    spans = (
+        f"{duration(shortest.interval_s)} to {duration(longest.interval_s)}{last} of training"
+        " between saves"
+    )
     first = (
         f"It takes {days[0]} to {days[1]} saves a day, that is {spans}"
         if solution.what == "saves-per-day"
@@ -147,7 +157,10 @@ def _range(solution: Solution) -> list[str]:
     return [
         f"{first}.",
         f"Best: {_rhythm(best)}, where {_measure(solution, best)}.",
-        f"Today's interval {today}: {_measure(solution, solution.today)}, with {_rhythm(solution.today)}.",
+        (
+            f"Today's interval {today}: {_measure(solution, solution.today)}, with"
+            f" {_rhythm(solution.today)}."
+        ),
     ]
 
 
@@ -166,12 +179,14 @@ def _first_order(solution: Solution) -> list[str]:
     if solution.knob.id == "write" and solution.resolved.scenario.policy.mode == "async":
         formula["write"] = "bytes / (((1-G) - sqrt(2C/M)) * M - recovery - fixed time)"
     return [
-        f"To first order {quantity(solution.first_order[0], solution.knob.unit)}: {formula[solution.knob.id]}."
+        f"To first order {quantity(solution.first_order[0], solution.knob.unit)}:"
+        f" {formula[solution.knob.id]}."
     ]
 
 
 def _rests_on(solution: Solution) -> list[str]:
-    """The target without a way back, where it is out of reach with one; and the saves a day it then asks for."""
+    """The target without a way back, where it is out of reach with one; and the saves a day it then
+    asks for."""
     if solution.found.needed is not None or not solution.circumstances:
         return []
     easiest = solution.circumstances[0]
@@ -191,13 +206,15 @@ def _rests_on(solution: Solution) -> list[str]:
     else:
         limit = "at least" if solution.knob.more_is_better else "at most"
         found = [
-            f"{lead}: with a {solution.knob.label} of {limit} {quantity(needed.value, solution.knob.unit)} and {_rhythm(needed)}."
+            f"{lead}: with a {solution.knob.label} of {limit}"
+            f" {quantity(needed.value, solution.knob.unit)} and {_rhythm(needed)}."
         ]
     if solution.gate.measure.id == "goodput" and not solution.keep_interval:
         rate, goodput = float(solution.plan.failures_per_s), solution.gate.limit
         stall_s = float(first_order_stall_s(goodput, 0.0, 1.0 / rate))
         found.append(
-            f"To first order that is a stall of {duration(stall_s)} = (1-G)^2 * M/2 and, at that stall, failures / (1-G) = "
-            f"{number(DAY_S * rate)} / {number(1.0 - goodput)} = {count(DAY_S * rate / (1.0 - goodput))} saves a day."
+            f"To first order that is a stall of {duration(stall_s)} = (1-G)^2 * M/2 and, at that"
+            f" stall, failures / (1-G) = {number(DAY_S * rate)} / {number(1.0 - goodput)} ="
+            f" {count(DAY_S * rate / (1.0 - goodput))} saves a day."
         )
     return found

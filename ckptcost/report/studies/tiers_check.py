@@ -38,9 +38,11 @@ def check_table(levels: Levels, tries: dict[str, Tried]) -> Table:
                     "closed_form": closed,
                     "simulated": goodput.mean,
                     "error": known_value(goodput.error),
-                    "errors_off": known_value((goodput.mean - closed) / goodput.error)
-                    if goodput.error
-                    else 0.0,
+                    "errors_off": (
+                        known_value((goodput.mean - closed) / goodput.error)
+                        if goodput.error
+                        else 0.0
+                    ),
                 }
             )
     runs = next(iter(tries.values())).found.asked.runs if tries else 0
@@ -78,13 +80,17 @@ def study_of(found: ThreeTiers) -> Study:
         for each in found.tried
     ]
     best = found.best
-    note = f"{count(runs)} simulated runs each, the same random numbers for all; over: {COSTS[found.objective]}"
+    note = (
+        f"{count(runs)} simulated runs each, the same random numbers for all; over:"
+        f" {COSTS[found.objective]}"
+    )
     return Study(
         "optimum",
         f"How often to save on three tiers: {found.resolved.name or 'scenario'}",
         [
-            f"{names['tier']}, then {names['second_tier']}, then {names['third_tier']}; {s.policy.mode}; objective: {found.objective}. "
-            "Found and checked by simulation: three tiers have no closed form."
+            f"{names['tier']}, then {names['second_tier']}, then {names['third_tier']};"
+            f" {s.policy.mode}; objective: {found.objective}. Found and checked by simulation:"
+            " three tiers have no closed form."
         ],
         {"objective": found.objective, "runs": runs, "seed": best.found.asked.seed},
         [
@@ -146,12 +152,14 @@ def _findings(found: ThreeTiers) -> list[str]:
     best, rule = found.best, found.rule
     excess, error = difference(rule, best, found.objective)
     said = [
-        f"Best found: save each {duration(best.interval_s)}, {_nth(best.second_every)} also to the second tier, "
-        f"{_nth(best.third_every)} of those to the third: goodput {share(best.found.summary('goodput').mean)}."
+        f"Best found: save each {duration(best.interval_s)}, {_nth(best.second_every)} also to the"
+        f" second tier, {_nth(best.third_every)} of those to the third: goodput"
+        f" {share(best.found.summary('goodput').mean)}."
     ]
     if rule is not best:
         said.append(
-            f"The first-order rule's choice costs {share(excess)} (+- {share(error)}) more {COSTS[found.objective]}."
+            f"The first-order rule's choice costs {share(excess)} (+- {share(error)}) more"
+            f" {COSTS[found.objective]}."
         )
     if found.now is not None:
         excess, error = difference(found.now, best, found.objective)

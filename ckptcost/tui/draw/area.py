@@ -33,7 +33,8 @@ class Frame(NamedTuple):
 
 
 def inks_of(things: Sequence[Curve | Dot]) -> list[str]:
-    """Of each its tone, or its place among the series. Beside one that is the best, a series keeps clear of that colour."""
+    """Of each its tone, or its place among the series. Beside one that is the best, a series keeps
+    clear of that colour."""
     tones = [thing.tone for thing in things]
     series = "other" if "best" in tones or "good" in tones else "series"
     return [tone or f"{series}-{index % 8 + 1}" for index, tone in enumerate(tones)]
@@ -191,7 +192,8 @@ def _name_dot(canvas: Canvas, label: str, row: int, column: int, ink: str, frame
 def _name_curves(
     canvas: Canvas, curves: Sequence[Curve], points: Sequence[Points], frame: Frame, look: Look
 ) -> None:
-    """At the right, each at the height where its curve ends. Those that would collide move apart; those beyond the room are left out."""
+    """At the right, each at the height where its curve ends. Those that would collide move apart;
+    those beyond the room are left out."""
     wanted: list[tuple[int, int, str, str]] = []
     inks = inks_of(curves)
     for index, curve in enumerate(curves):
@@ -220,7 +222,8 @@ def last_value(points: Points, frame: Frame) -> float | None:
 
 
 def spread(rows: Sequence[int], room: int) -> list[int]:
-    """Rising places, moved apart so that no two are the same, as near to where they were as a pass down and one up bring them.
+    """Rising places, moved apart so that no two are the same, as near to where they were as a pass
+    down and one up bring them.
 
     >>> spread([0, 0, 0, 5], 6), spread([5, 5, 5], 6)
     ([0, 1, 2, 5], [3, 4, 5])

@@ -65,7 +65,8 @@ def bottom_axis(
 
 
 def _free_place(marks: Sequence[Tick], length: int, end: int) -> int | None:
-    """Where a label stands: at the end if it fits behind the last tick's words, else in the middle between two of them."""
+    """Where a label stands: at the end if it fits behind the last tick's words, else in the middle
+    between two of them."""
     if not marks or end - (marks[-1].begin + len(marks[-1].text)) >= length + 2:
         return end - length
     for one, following in reversed(list(pairwise(marks))):

@@ -95,7 +95,8 @@ def _fill(index: int, look: Look) -> str:
 
 
 def axis_of(rows: Sequence[Bar], log: bool = False) -> Scale | None:
-    """The axis that all bars share; from zero, or on a log axis from the decade below the least bar."""
+    """The axis that all bars share; from zero, or on a log axis from the decade below the least
+    bar."""
     values = [
         value
         for bar in rows
@@ -121,8 +122,8 @@ def axis_of(rows: Sequence[Bar], log: bool = False) -> Scale | None:
 def pieces(
     bar: Bar, scale: Scale, room: int, look: Look, series: str = "series"
 ) -> list[tuple[int, str, str]]:
-    """Where each part of a bar stands: column, characters, ink. Ends are rounded on the common axis, so that the length of the whole
-    is right and neighbours touch."""
+    """Where each part of a bar stands: column, characters, ink. Ends are rounded on the common
+    axis, so that the length of the whole is right and neighbours touch."""
     found: list[tuple[int, str, str]] = []
     parts = [part for part in bar.parts if math.isfinite(part.begin) and math.isfinite(part.end)]
     for index, part in enumerate(bar.parts):

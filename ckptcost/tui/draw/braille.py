@@ -12,6 +12,7 @@ GLYPHS = " " + "".join(chr(0x2800 + mask) for mask in range(1, 256))
 
 
 def braille(spans: Spans, curves: int, width: int, height: int) -> tuple[list[str], list[bytes]]:
-    """Lines of text, and for each of their cells who owns it, counted from 1; the first curve lies on top."""
+    """Lines of text, and for each of their cells who owns it, counted from 1; the first curve lies
+    on top."""
     found = cells(spans, curves, width, height, _WEIGHTS)
     return texts(found.masks, GLYPHS), [row.tobytes() for row in found.owners]

@@ -1,4 +1,5 @@
-"""Rows of cells: in each a character, what it is drawn as (its ink) and what lies behind it (its ground). No colours here."""
+"""Rows of cells: in each a character, what it is drawn as (its ink) and what lies behind it (its
+ground). No colours here."""
 
 from __future__ import annotations
 
@@ -6,8 +7,9 @@ import re
 from typing import NamedTuple
 
 Piece = tuple[str, str, str]
-"""Neighbouring cells that look alike: their text; its ink, such as series-1, a tone, axis, or empty for plain text; and the ground
-behind it, such as band-save, or empty. A bare tuple: a full picture has thousands."""
+"""Neighbouring cells that look alike: their text; its ink, such as series-1, a tone, axis, or empty
+for plain text; and the ground behind it, such as band-save, or empty. A bare tuple: a full picture
+has thousands."""
 Line = list[Piece]
 
 
@@ -45,7 +47,8 @@ _GROUND_IDS = {name: number * 32 for number, name in enumerate(GROUNDS)}
 
 
 def _runs() -> re.Pattern[bytes]:
-    """Cells of one ground with one ink and any blanks among them, or blanks alone; for each ground its own branch."""
+    """Cells of one ground with one ink and any blanks among them, or blanks alone; for each ground
+    its own branch."""
     branches = []
     for number, blank in enumerate(_GROUND_IDS.values(), start=2):
         nothing, inks = rb"\x%02x" % blank, rb"[\x%02x-\x%02x]" % (blank + 1, blank + 31)
@@ -57,7 +60,8 @@ _RUNS = _runs()
 
 
 class Canvas:
-    """Cells that later strokes write over. Inks and grounds are kept as numbers, so that runs of them are found quickly."""
+    """Cells that later strokes write over. Inks and grounds are kept as numbers, so that runs of
+    them are found quickly."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = max(width, 0), max(height, 0)

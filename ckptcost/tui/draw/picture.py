@@ -58,7 +58,8 @@ def draw_chart(chart: Chart, width: int, height: int, look: Look) -> Picture:
 
 
 def _heading(canvas: Canvas, chart: Chart, height: int, look: Look) -> int:
-    """Title, the left axis's label and the note, where there is a row for them; the row that follows."""
+    """Title, the left axis's label and the note, where there is a row for them; the row that
+    follows."""
     if height <= LEAST_ROWS or not (chart.title or (height >= 8 and (chart.y_label or chart.note))):
         return 0
     column = 0
@@ -82,15 +83,15 @@ def _centred(canvas: Canvas, text: str, top: int, height: int) -> None:
 def wrapped(text: str, width: int) -> list[str]:
     """Words in lines; a word that is too long is broken."""
     return (
-        [line for part in text.split("\n") for line in (textwrap.wrap(part, max(width, 1)) or [""])]
+        [line for part in text.split("\n") for line in textwrap.wrap(part, max(width, 1)) or [""]]
         if text
         else []
     )
 
 
 def now_and_peak(chart: Chart, points: Sequence[Points]) -> list[tuple[str, str, str]]:
-    """Each curve in words, the best one first: its name, what is said of it, its ink. Dots with both values. "Now" is where the line
-    of that name stands, else the last value."""
+    """Each curve in words, the best one first: its name, what is said of it, its ink. Dots with
+    both values. "Now" is where the line of that name stands, else the last value."""
     at = next((rule.at for rule in chart.rules if rule.kind == "now"), math.inf)
     said: list[tuple[bool, str, str, str]] = []
     for curve, each, ink in zip(chart.curves, points, inks_of(chart.curves), strict=True):

@@ -1,4 +1,5 @@
-"""Curves in letters, for terminals that draw nothing else: one curve in thirds of a line, several with a mark each."""
+"""Curves in letters, for terminals that draw nothing else: one curve in thirds of a line, several
+with a mark each."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ _LEVELS = " '-=.|=|"
 def plain(
     spans: Spans, curves: int, width: int, height: int, marks: str = ""
 ) -> tuple[list[str], list[bytes]]:
-    """As `braille.braille`; with a mark for each curve, or in thirds of a line where there are none."""
+    """As `braille.braille`; with a mark for each curve, or in thirds of a line where there are
+    none."""
     found = cells(spans, curves, width, height, _WEIGHTS)
     lines = texts(found.owners, " " + marks) if marks else texts(found.masks, _LEVELS)
     return lines, [row.tobytes() for row in found.owners]

@@ -39,7 +39,8 @@ class Points(NamedTuple):
 
 
 def points_of(curves: Sequence[Curve]) -> list[Points]:
-    """Curves that share their xs share the array too. Of columns that differ in length, the shortest decides."""
+    """Curves that share their xs share the array too. Of columns that differ in length, the
+    shortest decides."""
     import numpy as np
 
     shared: dict[int, Floats] = {}

@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 
 class Cells(NamedTuple):
-    """A picture's cells, row after row: which of their dots are set, and by whom, counted from 1; 0 where nothing is."""
+    """A picture's cells, row after row: which of their dots are set, and by whom, counted from 1; 0
+    where nothing is."""
 
     masks: NDArray[np.uint8]
     owners: NDArray[np.uint8]
@@ -22,7 +23,8 @@ class Cells(NamedTuple):
 def cells(
     spans: Spans, curves: int, width: int, height: int, weights: Sequence[Sequence[int]]
 ) -> Cells:
-    """`weights` are the bits of a cell's dots, row by row. Where curves meet, the first one owns the cell."""
+    """`weights` are the bits of a cell's dots, row by row. Where curves meet, the first one owns
+    the cell."""
     import numpy as np
 
     down, across = len(weights), len(weights[0])

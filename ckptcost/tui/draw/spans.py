@@ -1,4 +1,5 @@
-"""Curves as upright spans of dots, one or more a column: thinned so that no peak is lost, joined so that they read as lines."""
+"""Curves as upright spans of dots, one or more a column: thinned so that no peak is lost, joined so
+that they read as lines."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ _FAR = 1e6
 
 
 class Spans(NamedTuple):
-    """Curve after curve, columns from left to right. Rows are counted in dots from the top; both ends are painted, and may lie outside
-    of the picture."""
+    """Curve after curve, columns from left to right. Rows are counted in dots from the top; both
+    ends are painted, and may lie outside of the picture."""
 
     curves: Ints
     columns: Ints
@@ -32,7 +33,8 @@ class Spans(NamedTuple):
 
 
 class _Runs(NamedTuple):
-    """Neighbouring points of one column, as rows; what comes before a run is joined to it unless there is a gap between them."""
+    """Neighbouring points of one column, as rows; what comes before a run is joined to it unless
+    there is a gap between them."""
 
     spans: Spans
     firsts: Floats
@@ -41,7 +43,8 @@ class _Runs(NamedTuple):
 
 
 def spans(curves: Sequence[Points], x: Scale, y: Scale, columns: int, rows: int) -> Spans:
-    """What to paint of curves on `columns` by `rows` dots. A value that is not a number, or has no place on a log axis, is a gap.
+    """What to paint of curves on `columns` by `rows` dots. A value that is not a number, or has no
+    place on a log axis, is a gap.
 
     All curves are taken through at once, as one long row of points with a gap between two curves.
     """
@@ -98,7 +101,8 @@ def spans(curves: Sequence[Points], x: Scale, y: Scale, columns: int, rows: int)
 
 
 def _cut_at_the_edges(across: Floats, down: Floats, gap: NDArray[np.bool_], columns: int) -> None:
-    """Of a line that comes in from outside, or leaves, only what is a column away remains: its end is moved there along the line."""
+    """Of a line that comes in from outside, or leaves, only what is a column away remains: its end
+    is moved there along the line."""
     import numpy as np
 
     for outside, inner, edge in (
@@ -135,7 +139,8 @@ def _whole(rows: Floats) -> Ints:
 
 
 def _touching(runs: _Runs, columns: int) -> Spans:
-    """Runs with straight lines over the columns between them, each made long enough to touch the one before."""
+    """Runs with straight lines over the columns between them, each made long enough to touch the
+    one before."""
     import numpy as np
 
     (curves, places, tops, bottoms), joined = runs.spans, runs.joined

@@ -85,7 +85,8 @@ def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
 
 
 def _at_ends(chart: Chart, rows: int) -> bool:
-    """A few curves are named where they end; one alone is named by its title, and many of them there too."""
+    """A few curves are named where they end; one alone is named by its title, and many of them
+    there too."""
     return 2 <= len(chart.curves) <= min(rows, 4)
 
 
@@ -97,8 +98,8 @@ def _weight(chart: Chart, points: Sequence[Points]) -> int:
 
 
 def shares(weights: Sequence[int], height: int) -> list[int]:
-    """Rows for each chart below its title, by weight; what is left over goes to the first ones. Where rows are few, the last ones
-    keep only their title, which says what they show now.
+    """Rows for each chart below its title, by weight; what is left over goes to the first ones.
+    Where rows are few, the last ones keep only their title, which says what they show now.
 
     >>> shares([2, 2, 2], 26), shares([3, 2, 0], 26), shares([2, 2, 2], 12), shares([2, 2], 3)
     ([7, 7, 7], [12, 8, 1], [4, 4, 0], [0, 0])
@@ -135,7 +136,8 @@ def _title_rule(
     at_ends: bool,
     look: Look,
 ) -> None:
-    """A line with the title, what the chart shows now, and between them the names of curves that are not named where they end."""
+    """A line with the title, what the chart shows now, and between them the names of curves that
+    are not named where they end."""
     canvas.put(row, 0, ("-" if look.plain else "\u2500") * canvas.width, "rule")
     title = shortened(chart.title, canvas.width - 4, look.plain)
     column = 2

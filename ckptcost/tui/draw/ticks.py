@@ -52,8 +52,8 @@ def x_ticks(
     room: tuple[int, int] | None = None,
     gap: int = 3,
 ) -> list[Tick]:
-    """Ticks below a picture of `columns` cells that begins at column `left`; their words stay within `room`, each under its tick and
-    `gap` cells from the next where that can be."""
+    """Ticks below a picture of `columns` cells that begins at column `left`; their words stay
+    within `room`, each under its tick and `gap` cells from the next where that can be."""
     low, high = room or (left, left + columns)
 
     def placed(values: Sequence[float], words: Text, gap: int) -> list[Tick] | None:
@@ -136,7 +136,8 @@ def _candidates(
 
 
 def steps(least: float, kind: Kind = "number") -> Iterator[float]:
-    """Round steps from `least` upwards: 1, 2, 2.5, 5, 10 ... or, for time, 1, 2, 5, 10, 15, 30 s, 1 min ...
+    """Round steps from `least` upwards: 1, 2, 2.5, 5, 10 ... or, for time, 1, 2, 5, 10, 15, 30 s, 1
+    min ...
 
     >>> from itertools import islice
     >>> list(islice(steps(0.3), 5)), list(islice(steps(20.0, "duration"), 4))

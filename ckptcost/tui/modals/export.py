@@ -10,7 +10,8 @@ from ckptcost.views.desk import Desk
 
 
 class Export(Save):
-    """The ending of the name decides: .csv .html .json .md .txt, or .svg for a picture of the screen."""
+    """The ending of the name decides: .csv .html .json .md .txt, or .svg for a picture of the
+    screen."""
 
     def __init__(
         self,

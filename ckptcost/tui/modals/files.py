@@ -95,7 +95,8 @@ class SaveScenario(Save):
     def __init__(self, desk: Desk) -> None:
         name = desk.base if desk.base.endswith(".toml") else "job.toml"
         own = (
-            "in this file they are written into it, its comments stay; in another one it is extended"
+            "in this file they are written into it, its comments stay; in another one it is"
+            " extended"
             if name == desk.base
             else "extended"
         )

@@ -1,4 +1,5 @@
-"""What dialogs with a list share: typing narrows it wherever the focus is, and the arrows move in it."""
+"""What dialogs with a list share: typing narrows it wherever the focus is, and the arrows move in
+it."""
 
 from __future__ import annotations
 

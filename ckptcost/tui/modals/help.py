@@ -1,4 +1,5 @@
-"""Help for one screen: what is seen here, the keys of this screen and those that work everywhere, and what the signs mean."""
+"""Help for one screen: what is seen here, the keys of this screen and those that work everywhere,
+and what the signs mean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The question backwards: a quantity and a target, and how much of it the target takes. Answered while one types."""
+"""The question backwards: a quantity and a target, and how much of it the target takes. Answered
+while one types."""
 
 from __future__ import annotations
 

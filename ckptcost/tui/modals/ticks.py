@@ -20,7 +20,8 @@ class Filter(Input):
 
 
 class Ticks(Filtered[tuple[str, ...] | None]):
-    """Gives the keys of the ticked rows, those ticked from the start first; None leaves everything as it was."""
+    """Gives the keys of the ticked rows, those ticked from the start first; None leaves everything
+    as it was."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("space", "tick", "tick", show=False, priority=True),

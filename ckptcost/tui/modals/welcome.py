@@ -1,4 +1,5 @@
-"""The first start: what this is, what this machine can measure, and four ways on. Below it stands the worked example already."""
+"""The first start: what this is, what this machine can measure, and four ways on. Below it stands
+the worked example already."""
 
 from __future__ import annotations
 

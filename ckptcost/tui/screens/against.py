@@ -1,4 +1,5 @@
-"""Measured beside modelled: which line explains the difference, in words, as a waterfall, and line by line."""
+"""Measured beside modelled: which line explains the difference, in words, as a waterfall, and line
+by line."""
 
 from __future__ import annotations
 
@@ -30,10 +31,12 @@ class AgainstScreen(HostScreen):
 
     TITLE_TEXT = "Measured against modelled"
     ABOUT = (
-        "The mean checkpoint of a recorded run beside what the scenario says of it, put onto the run's own machine: the model is scaled to "
-        "what was measured, never the other way. Bars: each cause is changed from modelled to measured in turn, and they add up to the "
-        "difference. At its size: the model with the measured bytes put in. What is not of the same thing is not held against each "
-        "other, and the reason is given. Joules of both sides are at the facility, with the scenario's PUE."
+        "The mean checkpoint of a recorded run beside what the scenario says of it, put onto the"
+        " run's own machine: the model is scaled to what was measured, never the other way. Bars:"
+        " each cause is changed from modelled to measured in turn, and they add up to the"
+        " difference. At its size: the model with the measured bytes put in. What is not of the"
+        " same thing is not held against each other, and the reason is given. Joules of both sides"
+        " are at the facility, with the scenario's PUE."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command(

@@ -1,4 +1,5 @@
-"""Published claims: the sheets on the left, the verdicts of one on the right, and what is to be said on the chosen claim."""
+"""Published claims: the sheets on the left, the verdicts of one on the right, and what is to be
+said on the chosen claim."""
 
 from __future__ import annotations
 
@@ -27,9 +28,11 @@ class AuditScreen(ModeScreen):
 
     MODE = "audit"
     ABOUT = (
-        "A sheet holds what somebody published: sizes, rates, times, energies. Each stated value is held against what the other stated "
-        "values give for it: consistent, inconsistent, or not derivable where nothing else constrains it. Values that follow and are "
-        "nowhere stated are listed below them. A reading that would make a claim hold need not be the one that was meant."
+        "A sheet holds what somebody published: sizes, rates, times, energies. Each stated value is"
+        " held against what the other stated values give for it: consistent, inconsistent, or not"
+        " derivable where nothing else constrains it. Values that follow and are nowhere stated are"
+        " listed below them. A reading that would make a claim hold need not be the one that was"
+        " meant."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command(
@@ -176,7 +179,8 @@ class AuditScreen(ModeScreen):
         self.say(f"{opened.title}: {opened.summary}", "warn" if bad else "")
 
     def _tell(self) -> None:
-        """On the claim under the cursor; on the whole sheet while the list of sheets has the focus."""
+        """On the claim under the cursor; on the whole sheet while the list of sheets has the
+        focus."""
         opened = self._opened
         if opened is None:
             return

@@ -1,4 +1,5 @@
-"""What all screens share: the bar of modes, the bottom lines, the desk, work in the background, and silence while nobody looks."""
+"""What all screens share: the bar of modes, the bottom lines, the desk, work in the background, and
+silence while nobody looks."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Host(Protocol):
 
 
 class ModeScreen(Screen[Any]):
-    """A screen of one mode, or one that lies over it. Subclasses give `body`, and `on_desk` where they show the scenario."""
+    """A screen of one mode, or one that lies over it. Subclasses give `body`, and `on_desk` where
+    they show the scenario."""
 
     MODE: ClassVar[str] = ""
     TITLE_TEXT: ClassVar[str] = ""
@@ -134,8 +136,10 @@ class ModeScreen(Screen[Any]):
         done: Callable[[T], None],
         failed: Callable[[str], None] | None = None,
     ) -> Worker[T]:
-        """Run `work` in a thread, and `done` with its value in the screen. The same name again: the older one is told to stop, and
-        what it finds is dropped. An expected error is said in the bottom line, unless `failed` takes it; a defect opens a dialog."""
+        """Run `work` in a thread, and `done` with its value in the screen. The same name again: the
+        older one is told to stop, and what it finds is dropped. An expected error is said in the
+        bottom line, unless `failed` takes it; a defect opens a dialog.
+        """
         self._afterwards[name] = (done, failed or self._complain)
 
         def run() -> T:
@@ -161,8 +165,9 @@ class ModeScreen(Screen[Any]):
         yield Keys()
 
     def _dress(self) -> None:
-        """The classes that the size decides, while there is nothing in the screen yet: those that come with the first Resize style
-        every widget a second time, a fiftieth of the way to the first frame."""
+        """The classes that the size decides, while there is nothing in the screen yet: those that
+        come with the first Resize style every widget a second time, a fiftieth of the way to the
+        first frame."""
         classes = {"-plain": self.host.plain}
         for cells, breakpoints in zip(
             self.app.size,
@@ -174,8 +179,9 @@ class ModeScreen(Screen[Any]):
         self.update_classes(classes, animate=False)
 
     def _compositor_refresh(self) -> None:
-        """Not while the application holds all updates back, as it does until it has started: what is drawn then is thrown away, and
-        everything is drawn again afterwards. What is dirty stays so."""
+        """Not while the application holds all updates back, as it does until it has started: what
+        is drawn then is thrown away, and everything is drawn again afterwards. What is dirty stays
+        so."""
         if not self.app._batch_count:
             super()._compositor_refresh()
 
@@ -183,7 +189,8 @@ class ModeScreen(Screen[Any]):
         self.refresh_desk()
 
     def on_resize(self, event: Resize) -> None:
-        """Below the least size there is one sentence, and what goes on is still told in the line at the bottom."""
+        """Below the least size there is one sentence, and what goes on is still told in the line at
+        the bottom."""
         width, height = event.size
         tiny = width < LEAST_COLUMNS or height < LEAST_ROWS
         self.set_class(tiny, "-tiny")

@@ -1,4 +1,5 @@
-"""Taking the model's figures from recorded runs: what they give, whether the model then predicts them, what changes, and writing it."""
+"""Taking the model's figures from recorded runs: what they give, whether the model then predicts
+them, what changes, and writing it."""
 
 from __future__ import annotations
 
@@ -32,10 +33,12 @@ class CalibrateScreen(TablesScreen):
 
     TITLE_TEXT = "Calibrate"
     ABOUT = (
-        "What the marked runs give for the model: seconds = fixed + bytes/rate by least squares on durations, watts of GPUs and hosts in "
-        "each state, with the interval that holds the truth 95 times in 100 and the number of checkpoints it rests on. Figures of the tier "
-        "go into its file, all of them, exactly as `ckptcost calibrate --as NAME` writes it. Watts and what asynchronous saves cost are "
-        "ticked one by one and go onto the desk as changes. What no run tells stays as the model has it."
+        "What the marked runs give for the model: seconds = fixed + bytes/rate by least squares on"
+        " durations, watts of GPUs and hosts in each state, with the interval that holds the truth"
+        " 95 times in 100 and the number of checkpoints it rests on. Figures of the tier go into"
+        " its file, all of them, exactly as `ckptcost calibrate --as NAME` writes it. Watts and"
+        " what asynchronous saves cost are ticked one by one and go onto the desk as changes. What"
+        " no run tells stays as the model has it."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command("calibrate.tick", "space", "tick", "Take this figure, or leave it", "tick", 1),

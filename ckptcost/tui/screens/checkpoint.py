@@ -1,4 +1,5 @@
-"""One recorded checkpoint, laid over the live screen or over a run: phases, instants, joules, the model beside them, and the trace."""
+"""One recorded checkpoint, laid over the live screen or over a run: phases, instants, joules, the
+model beside them, and the trace."""
 
 from __future__ import annotations
 
@@ -24,15 +25,17 @@ from ckptcost.views.checkpoint import Checkpoint, Recording, detail, neighbour
 
 
 class CheckpointScreen(ModeScreen):
-    """`which` is a checkpoint's name or its number in the run. Where a run was read already, it is given and not read again."""
+    """`which` is a checkpoint's name or its number in the run. Where a run was read already, it is
+    given and not read again."""
 
     MODE = "runs"
     ABOUT = (
-        "One save or load as it was recorded. Phases: training stands still in the stall and goes on in the drain; storage takes a "
-        "snapshot, writes, syncs and commits. It is safe when its bytes are known to be on the storage, and the instants say how that is "
-        "known. Joules are of the node's own meters, without PUE; beside the model they are at the facility, with the scenario's PUE, "
-        "prices and grid factor, on the tier that is chosen. Cost and CO2e are of what the save holds up, at the facility too. A dash is "
-        "not known, never zero."
+        "One save or load as it was recorded. Phases: training stands still in the stall and goes"
+        " on in the drain; storage takes a snapshot, writes, syncs and commits. It is safe when its"
+        " bytes are known to be on the storage, and the instants say how that is known. Joules are"
+        " of the node's own meters, without PUE; beside the model they are at the facility, with"
+        " the scenario's PUE, prices and grid factor, on the tier that is chosen. Cost and CO2e are"
+        " of what the save holds up, at the facility too. A dash is not known, never zero."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command(

@@ -1,4 +1,5 @@
-"""What can be measured here: every meter tried, what it says, and where it does not answer the system's words and what would help."""
+"""What can be measured here: every meter tried, what it says, and where it does not answer the
+system's words and what would help."""
 
 from __future__ import annotations
 
@@ -24,10 +25,11 @@ class DoctorScreen(ModeScreen):
 
     MODE = "doctor"
     ABOUT = (
-        "Every meter of this machine is tried for a second. A filled dot answers, a cross is there and refuses, an empty dot would have to "
-        "be asked for by name, a dash is nothing that this machine has. Below the table is all that is known of the row under the cursor, "
-        "and what would make it answer for good. What cannot be measured is shown as unknown everywhere, never as zero, and totals say "
-        "what they leave out."
+        "Every meter of this machine is tried for a second. A filled dot answers, a cross is there"
+        " and refuses, an empty dot would have to be asked for by name, a dash is nothing that this"
+        " machine has. Below the table is all that is known of the row under the cursor, and what"
+        " would make it answer for good. What cannot be measured is shown as unknown everywhere,"
+        " never as zero, and totals say what they leave out."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command("doctor.look", "r", "look again", "Try every meter again", "look_again", 1),

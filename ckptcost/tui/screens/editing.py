@@ -1,4 +1,5 @@
-"""A screen on which a form changes the scenario: every keystroke counts, a slip of the pen does not, and all of it can be undone."""
+"""A screen on which a form changes the scenario: every keystroke counts, a slip of the pen does
+not, and all of it can be undone."""
 
 from __future__ import annotations
 
@@ -53,8 +54,8 @@ class EditingScreen(ModeScreen):
     def guarded(
         self, work: Callable[[], T], refuse: Callable[[Exception], None] | None = None
     ) -> T | None:
-        """What `work` gives, or None where the scenario refuses it, and why is said. No key may end the application, so whatever a
-        change of the scenario can lead to passes here."""
+        """What `work` gives, or None where the scenario refuses it, and why is said. No key may end
+        the application, so whatever a change of the scenario can lead to passes here."""
         try:
             return work()
         except fields.REFUSALS as error:

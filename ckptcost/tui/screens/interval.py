@@ -1,4 +1,5 @@
-"""How often to save on one tier: the curve, an interval on trial that moves along it, and what is lost to what."""
+"""How often to save on one tier: the curve, an interval on trial that moves along it, and what is
+lost to what."""
 
 from __future__ import annotations
 
@@ -25,17 +26,20 @@ from ckptcost.views.tiers import objective_of
 
 
 class IntervalScreen(ModeScreen):
-    """The optimum is looked for in the background, once for each objective; moving the trial is a millisecond and is not."""
+    """The optimum is looked for in the background, once for each objective; moving the trial is a
+    millisecond and is not."""
 
     MODE = "interval"
     TITLE_TEXT = "Interval"
     ABOUT = (
-        "How often to save on the chosen tier. The curve is the run at every interval: goodput, or with m the energy, dollars or carbon "
-        "that checkpoints and failures add. best is the exact optimum, the shade is where the cost stays within 1 % of the least, now is "
-        "the interval in force, trial is yours to move (left, right, a click, Enter on a row); a puts it into the scenario. Young's and "
-        "Daly's rules stand beside the exact answer, each with what its interval costs over the best one: green up to 1 %, amber (rough) "
-        "up to 5 %, red (off) beyond. kgCO2e are location-based. over best is what an interval "
-        "costs over the least there is. w asks backwards: what a target takes."
+        "How often to save on the chosen tier. The curve is the run at every interval: goodput, or"
+        " with m the energy, dollars or carbon that checkpoints and failures add. best is the exact"
+        " optimum, the shade is where the cost stays within 1 % of the least, now is the interval"
+        " in force, trial is yours to move (left, right, a click, Enter on a row); a puts it into"
+        " the scenario. Young's and Daly's rules stand beside the exact answer, each with what its"
+        " interval costs over the best one: green up to 1 %, amber (rough) up to 5 %, red (off)"
+        " beyond. kgCO2e are location-based. over best is what an interval costs over the least"
+        " there is. w asks backwards: what a target takes."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command(

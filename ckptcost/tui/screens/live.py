@@ -1,4 +1,5 @@
-"""Measuring a job as it runs: state, numbers and traces with checkpoints in them. Readings are taken in while nobody looks."""
+"""Measuring a job as it runs: state, numbers and traces with checkpoints in them. Readings are
+taken in while nobody looks."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ _OF_BOARD = frozenset(command.action.partition("(")[0] for command in BOARD)
 
 
 class LiveScreen(Acting):
-    """`source` and `clock` are for tests; else the start page asks, or another screen hands a run over."""
+    """`source` and `clock` are for tests; else the start page asks, or another screen hands a run
+    over."""
 
     ABOUT = ABOUT
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (*START, *BOARD)
@@ -60,7 +62,8 @@ class LiveScreen(Acting):
         self._clock = clock
         self._frozen = self._per_gpu = False
         self._again = 0
-        """ticks in which to draw although no reading has come: prices are worked out in the background"""
+        """ticks in which to draw although no reading has come: prices are worked out in the
+        background"""
         self._rate_hz = 1.0 if os.environ.get("SSH_CONNECTION") else 2.0
         self._drawn_for: tuple[object, ...] = ()
         self._lost: frozenset[str] | None = None
@@ -199,19 +202,22 @@ class LiveScreen(Acting):
         self._tell_of_unwritten(view, source)
 
     def _tell_of_unwritten(self, view: LiveView, source: Source) -> None:
-        """The line that says where the run is written must not stand there while nothing reaches it."""
+        """The line that says where the run is written must not stand there while nothing reaches
+        it."""
         if bool(view.unwritten) != self._unwritten and not source.over:
             self._unwritten = bool(view.unwritten)
             if view.unwritten:
                 self.say(
-                    f"Not recorded {view.unwritten}. What comes is kept in memory as long as there is room.",
+                    f"Not recorded {view.unwritten}. What comes is kept in memory as long as there"
+                    " is room.",
                     "bad",
                 )
             else:
                 self.say(f"Recorded to {source.folder} again; what waited was written first.")
 
     def _tell_of_lost(self, view: LiveView) -> None:
-        """Once, when it happens or when somebody looks again; the line below the lists goes on saying so."""
+        """Once, when it happens or when somebody looks again; the line below the lists goes on
+        saying so."""
         lost = {
             row.key: ", ".join(cell for cell in row.cells if cell)
             for row in view.meters.rows
@@ -306,11 +312,13 @@ class LiveScreen(Acting):
         self.board.turn()
 
     def action_alone(self) -> None:
-        """What has the focus fills the screen, and goes back; on the board, where nothing has it, the traces do."""
+        """What has the focus fills the screen, and goes back; on the board, where nothing has it,
+        the traces do."""
         if self.maximized is None and self.focused is None:
             if self._source is None:
                 self.say(
-                    "Nothing to show alone here: once something is measured, the traces and the lists can be.",
+                    "Nothing to show alone here: once something is measured, the traces and the"
+                    " lists can be.",
                     "warn",
                 )
                 return

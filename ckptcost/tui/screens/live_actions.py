@@ -1,4 +1,5 @@
-"""What the keys of the live screen do to its source: mark, stop, let time stand still, open what was recorded."""
+"""What the keys of the live screen do to its source: mark, stop, let time stand still, open what
+was recorded."""
 
 from __future__ import annotations
 
@@ -115,7 +116,8 @@ class Acting(Opening):
             self.tick()
         elif event.rows.id == "checkpoints" and source.folder is None:
             self.say(
-                "Nothing is written of this one, so there is no more to say of a checkpoint than its row does."
+                "Nothing is written of this one, so there is no more to say of a checkpoint than"
+                " its row does."
             )
         elif event.rows.id == "checkpoints":
             from ckptcost.tui.screens.checkpoint import CheckpointOverLive

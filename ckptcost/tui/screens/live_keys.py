@@ -6,11 +6,12 @@ from ckptcost.tui.commands import Command
 from ckptcost.views.live import Actions
 
 ABOUT = (
-    "Power and storage of this machine over one time axis, with checkpoints in it: dark stretches are training held up, light ones a save "
-    "that drains while training goes on. Energy, cost and CO2e are of all checkpoints so far, at the facility, under the scenario of "
-    "screen 1; a total says what it leaves out. A dash is not known, never zero, and a gap in a trace is a meter that did not answer. "
-    "Drawing can be slower than measuring, and stops while another screen is seen: readings are kept all the same. Over SSH it draws once "
-    "a second."
+    "Power and storage of this machine over one time axis, with checkpoints in it: dark stretches"
+    " are training held up, light ones a save that drains while training goes on. Energy, cost and"
+    " CO2e are of all checkpoints so far, at the facility, under the scenario of screen 1; a total"
+    " says what it leaves out. A dash is not known, never zero, and a gap in a trace is a meter"
+    " that did not answer. Drawing can be slower than measuring, and stops while another screen is"
+    " seen: readings are kept all the same. Over SSH it draws once a second."
 )
 START = (
     Command(

@@ -33,7 +33,8 @@ class Opening(ModeScreen):
         self._command = ""
         self._opening = False
         self.last_words = ""
-        """after `give_up`: what has to be known when the application is gone, such as a job that goes on"""
+        """after `give_up`: what has to be known when the application is gone, such as a job that
+        goes on"""
 
     def give_up(self) -> None:
         said = [
@@ -65,7 +66,8 @@ class Opening(ModeScreen):
             )
 
     def _handed_over(self) -> tuple[Opener, str] | None:
-        """From a test; from another screen, as `app.to_live` = ("replay" or "follow", a run); from the command line, as `app.demo`."""
+        """From a test; from another screen, as `app.to_live` = ("replay" or "follow", a run); from
+        the command line, as `app.demo`."""
         desk = self.desk
         if (given := self._given) is not None:
             self._given = None
@@ -133,7 +135,10 @@ class Opening(ModeScreen):
         except InputError as error:
             page.refuse(error.where, str(error))
             return
-        opens = f"Starting; the run is written to {start.record or f'{live_start.home()}, a folder of its own'} ..."
+        opens = (
+            "Starting; the run is written to"
+            f" {start.record or f'{live_start.home()}, a folder of its own'} ..."
+        )
         self._open(lambda: live_sources.own(start, self.desk), live_start.command_of(start), opens)
 
     def action_measure(self) -> None:
@@ -188,7 +193,10 @@ class Opening(ModeScreen):
                     lambda text: self.say(text, "good"),
                 )
 
-        text = f"The machine is watched for 30 s, and nothing else may run on it.\nThe baseline goes to {live_start.baseline_file()}"
+        text = (
+            "The machine is watched for 30 s, and nothing else may run on it.\nThe baseline goes"
+            f" to {live_start.baseline_file()}"
+        )
         self.app.push_screen(Confirm("Learn the idle power?", text, "learn"), answered)
 
     def _learning(self, done: float, text: str) -> None:

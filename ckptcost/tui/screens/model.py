@@ -1,4 +1,5 @@
-"""What the job's checkpoints cost: the scenario on the left, the answer on the right, computed anew at every keystroke."""
+"""What the job's checkpoints cost: the scenario on the left, the answer on the right, computed anew
+at every keystroke."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ from ckptcost.views.tiers_pictures import choices
 IDLE_S = 0.15
 """nobody has typed for so long: what is not needed at every keystroke follows"""
 WIDE, BROAD, TALL = 100, 160, 30
-"""columns for the form beside the tables, and for two columns of tables; rows for the first view and another below it"""
+"""columns for the form beside the tables, and for two columns of tables; rows for the first view
+and another below it"""
 METRICS = (
     ("kwh", "k", "kWh"),
     ("gpuh", "g", "GPU-h"),
@@ -42,12 +44,14 @@ class ModelScreen(EditingScreen):
     MODE = "model"
     TITLE_TEXT = "Model"
     ABOUT = (
-        "On the left the scenario: every field holds a value with its unit, and says by a letter where it comes from (u yours, m measured, "
-        "s sourced, = derived from others, d default). Type, and everything on the right is computed anew; a text that cannot be read "
-        "turns red, and the last valid value stays in use. An empty field goes back to what the scenario says. "
-        "On the right the tiers: what one save costs, so many saves without failures, and the whole run with failures and recovery; "
-        "below it the bill of the tier that is ticked. Energy is at the facility, PUE included. A dash: nobody knows, and it is in no sum. "
-        "Where a line is known for some tiers only, none is called best."
+        "On the left the scenario: every field holds a value with its unit, and says by a letter"
+        " where it comes from (u yours, m measured, s sourced, = derived from others, d default)."
+        " Type, and everything on the right is computed anew; a text that cannot be read turns red,"
+        " and the last valid value stays in use. An empty field goes back to what the scenario"
+        " says. On the right the tiers: what one save costs, so many saves without failures, and"
+        " the whole run with failures and recovery; below it the bill of the tier that is ticked."
+        " Energy is at the facility, PUE included. A dash: nobody knows, and it is in no sum. Where"
+        " a line is known for some tiers only, none is called best."
     )
     KEYS_HERE = (
         Command(

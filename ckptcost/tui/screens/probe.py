@@ -1,4 +1,5 @@
-"""A checkpoint written for real: what it will write before anything is written, how it goes, and what was found."""
+"""A checkpoint written for real: what it will write before anything is written, how it goes, and
+what was found."""
 
 from __future__ import annotations
 
@@ -32,11 +33,13 @@ class ProbeScreen(Asking):
 
     MODE = "probe"
     ABOUT = (
-        "Writes a checkpoint into a folder of its own on the storage you name, as often as you say, reads it back, and takes everything "
-        "away again: at the end, when it is stopped, when the disk is full, and even when this program is killed. A rate is all bytes over "
-        "all seconds from begin to the end of fsync; what only reached memory does not count as written. p99 is of single requests. "
-        "Rounds of a quarter of the size tell the time that no size shortens from the rate. Beside it stand the catalogue's tiers, and "
-        "what the scenario's checkpoint would take if every node had a place like this."
+        "Writes a checkpoint into a folder of its own on the storage you name, as often as you say,"
+        " reads it back, and takes everything away again: at the end, when it is stopped, when the"
+        " disk is full, and even when this program is killed. A rate is all bytes over all seconds"
+        " from begin to the end of fsync; what only reached memory does not count as written. p99"
+        " is of single requests. Rounds of a quarter of the size tell the time that no size"
+        " shortens from the rate. Beside it stand the catalogue's tiers, and what the scenario's"
+        " checkpoint would take if every node had a place like this."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command(
@@ -149,7 +152,10 @@ class ProbeScreen(Asking):
 
     def busy(self) -> str:
         if self._under_way is not None:
-            return f"A probe is writing into {self._under_way.wish.directory}: it is stopped and its files are removed."
+            return (
+                f"A probe is writing into {self._under_way.wish.directory}: it is stopped and its"
+                " files are removed."
+            )
         if self._unkept:
             return "What the last probe found is not kept (w keeps it)."
         return ""
@@ -267,9 +273,11 @@ class ProbeScreen(Asking):
         """The run's folder, kept now or before."""
         if self._ended is None or self._ended.study is None:
             self.say(
-                "There is nothing to keep yet."
-                if self._under_way is None
-                else "It is not over yet.",
+                (
+                    "There is nothing to keep yet."
+                    if self._under_way is None
+                    else "It is not over yet."
+                ),
                 "warn",
             )
             return None

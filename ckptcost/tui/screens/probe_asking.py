@@ -12,7 +12,8 @@ from ckptcost.views import probe
 
 
 class Asking(ModeScreen):
-    """What the probe screen knows before it writes: the texts, the place, and what comes of both."""
+    """What the probe screen knows before it writes: the texts, the place, and what comes of
+    both."""
 
     def __init__(self) -> None:
         super().__init__()

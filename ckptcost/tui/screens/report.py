@@ -37,8 +37,9 @@ class ReportScreen(ModeScreen):
 
     MODE = "report"
     ABOUT = (
-        "The text on the right is what the command at the left prints, byte for byte; a JSON document differs in the moment it was made. "
-        "Nothing is written before w. A file that is there already is replaced only after a question, and appears whole or not at all."
+        "The text on the right is what the command at the left prints, byte for byte; a JSON"
+        " document differs in the moment it was made. Nothing is written before w. A file that is"
+        " there already is replaced only after a question, and appears whole or not at all."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command(

@@ -1,4 +1,5 @@
-"""One recorded run: what `ckptcost report` says of it, its tables one at a time, and the traces of all of it."""
+"""One recorded run: what `ckptcost report` says of it, its tables one at a time, and the traces of
+all of it."""
 
 from __future__ import annotations
 
@@ -30,9 +31,11 @@ class RunScreen(HostScreen):
 
     TITLE_TEXT = "A run"
     ABOUT = (
-        "What was measured in one recorded run, in the words of `ckptcost report`. Joules are of the node's own meters, without PUE; +- is "
-        "how far ticks and gaps leave them open. The traces are means of short stretches over the whole run; shaded: checkpoints. A run of "
-        "several hosts is shown host by host. A run that was killed counts as far as it goes, and what is wrong with its files is named."
+        "What was measured in one recorded run, in the words of `ckptcost report`. Joules are of"
+        " the node's own meters, without PUE; +- is how far ticks and gaps leave them open. The"
+        " traces are means of short stretches over the whole run; shaded: checkpoints. A run of"
+        " several hosts is shown host by host. A run that was killed counts as far as it goes, and"
+        " what is wrong with its files is named."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command(

@@ -1,4 +1,5 @@
-"""What was recorded, and what can be done with it: opened, marked, calibrated, compared, replayed, followed, deleted, named by a path."""
+"""What was recorded, and what can be done with it: opened, marked, calibrated, compared, replayed,
+followed, deleted, named by a path."""
 
 from __future__ import annotations
 
@@ -23,10 +24,12 @@ class RunsScreen(RunsList):
 
     MODE = "runs"
     ABOUT = (
-        "Every run that was recorded on this machine and kept: `ckptcost run`, `attach`, `measure --record`, `probe` and the live screen "
-        "write them. ckpts counts the checkpoints that its marks tell of. Mean stall, written and J come from its readings and are those "
-        "of `ckptcost report`; they are looked up for the newest runs and for the one under the cursor, and large ones when they are "
-        "opened. complete: somebody stopped the recorder; recording: it still goes on; cut short: it was killed, or the machine went down."
+        "Every run that was recorded on this machine and kept: `ckptcost run`, `attach`, `measure"
+        " --record`, `probe` and the live screen write them. ckpts counts the checkpoints that its"
+        " marks tell of. Mean stall, written and J come from its readings and are those of"
+        " `ckptcost report`; they are looked up for the newest runs and for the one under the"
+        " cursor, and large ones when they are opened. complete: somebody stopped the recorder;"
+        " recording: it still goes on; cut short: it was killed, or the machine went down."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command("runs.open", "enter", "open", "Open the run under the cursor", "open_run", 1),

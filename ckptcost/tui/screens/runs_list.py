@@ -1,4 +1,5 @@
-"""The list of runs: read in the background, filled as it goes, and more told of the run that somebody rests on."""
+"""The list of runs: read in the background, filled as it goes, and more told of the run that
+somebody rests on."""
 
 from __future__ import annotations
 
@@ -26,7 +27,8 @@ LOOK_S = 0.3
 LIVE_S = 2.0
 """how often runs that go on are looked at again"""
 DRAW_S, DRAW_SHARE = 0.2, 0.05
-"""how often the list is drawn while facts about single runs come in, and for how much of the time at most"""
+"""how often the list is drawn while facts about single runs come in, and for how much of the time
+at most"""
 
 
 class RunsList(ModeScreen):
@@ -83,7 +85,9 @@ class RunsList(ModeScreen):
         )
         yield Input(
             id="path",
-            placeholder="a run's folder or file, an id, or a folder of runs; empty: where runs are kept",
+            placeholder=(
+                "a run's folder or file, an id, or a folder of runs; empty: where runs are kept"
+            ),
             compact=True,
         )
         yield Rows(id="list")

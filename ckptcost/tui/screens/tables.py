@@ -1,4 +1,5 @@
-"""Screens over the list of runs: tables that are turned one at a time, and a run of several hosts, host by host."""
+"""Screens over the list of runs: tables that are turned one at a time, and a run of several hosts,
+host by host."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from ckptcost.views.runs import Source, reading_text
 
 
 class TablesScreen(ModeScreen):
-    """Subclasses give `tables`, and yield the `Rows` in which one of them is shown, with the id `table`."""
+    """Subclasses give `tables`, and yield the `Rows` in which one of them is shown, with the id
+    `table`."""
 
     MODE = "runs"
     AUTO_FOCUS = "#table"
@@ -58,7 +60,8 @@ class TablesScreen(ModeScreen):
 
 
 class HostScreen(TablesScreen):
-    """One recorded run, of which one host is seen: a line above, sentences, tables. Subclasses give `_read`."""
+    """One recorded run, of which one host is seen: a line above, sentences, tables. Subclasses give
+    `_read`."""
 
     DEFAULT_CSS = """
     HostScreen #head { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; text-style: bold; }

@@ -1,4 +1,5 @@
-"""Storage tiers side by side: what a run on each loses and costs, the front, one save in bars, and the tier under the cursor."""
+"""Storage tiers side by side: what a run on each loses and costs, the front, one save in bars, and
+the tier under the cursor."""
 
 from __future__ import annotations
 
@@ -26,17 +27,20 @@ from ckptcost.views.interval import next_objective
 
 
 class TiersScreen(ModeScreen):
-    """Everything is weighed once for each objective, in the background; what is seen of it is made from that at once."""
+    """Everything is weighed once for each objective, in the background; what is seen of it is made
+    from that at once."""
 
     MODE = "tiers"
     TITLE_TEXT = "Tiers"
     ABOUT = (
-        "Storage tiers for the same job, side by side. A run on each is judged at that tier's own best interval (o: at the interval in "
-        "force, or one save alone): goodput is the share of time that goes into training, the amounts are what checkpoints and failures "
-        "add. vs base is the ratio to the baseline (b), of what the title says. kgCO2e are location-based. GB/s is the "
-        "narrowest place between GPU memory and the medium; evidence says who vouches for the tier's own rate. In the picture down and to "
-        "the left is better, and a filled diamond is a tier that no other beats in time, energy, money and carbon at once. A tier without "
-        "figures stays in the list, and says why below."
+        "Storage tiers for the same job, side by side. A run on each is judged at that tier's own"
+        " best interval (o: at the interval in force, or one save alone): goodput is the share of"
+        " time that goes into training, the amounts are what checkpoints and failures add. vs base"
+        " is the ratio to the baseline (b), of what the title says. kgCO2e are location-based. GB/s"
+        " is the narrowest place between GPU memory and the medium; evidence says who vouches for"
+        " the tier's own rate. In the picture down and to the left is better, and a filled diamond"
+        " is a tier that no other beats in time, energy, money and carbon at once. A tier without"
+        " figures stays in the list, and says why below."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command(

@@ -88,7 +88,8 @@ class Status(Static):
 
 
 class Keys(Static):
-    """As many keys as there is room for, the most important first; help and palette are always there. Every one can be clicked."""
+    """As many keys as there is room for, the most important first; help and palette are always
+    there. Every one can be clicked."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = """
@@ -145,7 +146,8 @@ def _width(pieces: list[tuple[str, str]]) -> int:
 
 
 def _pieces(label: str, key: str, action: str) -> list[tuple[str, str]]:
-    """A key and its label, both to be clicked; an action is the screen's where it does not say whose."""
+    """A key and its label, both to be clicked; an action is the screen's where it does not say
+    whose."""
     whole = action if "(" in action else f"{action}()"
     link = whole if whole.startswith(("app.", "screen.")) else f"screen.{whole}"
     return [(f" {key}", f"bold @click={link}"), (f" {label} ", f"@click={link}")]

@@ -12,7 +12,8 @@ from ckptcost.present.grid import Grid, Head, Row
 GUTTER = 2
 """in front of each row: the best one's arrow and the tick"""
 ROOMY, TIGHT, MOST = 24, 8, 60
-"""a text column gives way down to the first before a column is dropped, to the second after that, and never asks for more than the last"""
+"""a text column gives way down to the first before a column is dropped, to the second after that,
+and never asks for more than the last"""
 LOOKED_AT = 2000
 """rows whose width is taken before they are drawn"""
 COUNT_ROOM = 4
@@ -43,7 +44,8 @@ def clean(text: str) -> str:
 
 
 def natural_widths(grid: Grid) -> list[int]:
-    """What each column would like. Of very many rows some are looked at; a wider one makes room for itself when it is drawn."""
+    """What each column would like. Of very many rows some are looked at; a wider one makes room for
+    itself when it is drawn."""
     labels = [text_width(head.label) for head in grid.heads]
     rows = (
         grid.rows if len(grid.rows) <= LOOKED_AT else grid.rows[:: len(grid.rows) // LOOKED_AT + 1]
@@ -109,7 +111,8 @@ def _laid(
     least: int,
     of: int = 0,
 ) -> Fit | None:
-    """These columns in the room: gaps narrow first, then the widest text gives way; None where that is not enough."""
+    """These columns in the room: gaps narrow first, then the widest text gives way; None where that
+    is not enough."""
     widths = {column: natural[column] for column in columns}
     hidden = max(of - len(columns), 0)
     for gap in (2, 1):
@@ -156,7 +159,8 @@ def row_line(row: Row, heads: Sequence[Head], places: Fit, plain: bool) -> str:
 def head_line(
     heads: Sequence[Head], places: Fit, width: int, sorting: tuple[str, bool], plain: bool
 ) -> str:
-    """The labels, an arrow at the one that is sorted by, and at the end how many columns are hidden."""
+    """The labels, an arrow at the one that is sorted by, and at the end how many columns are
+    hidden."""
     line, at = " " * GUTTER, GUTTER
     arrow = (("^", "v") if plain else ("\u25b2", "\u25bc"))[sorting[1]]
     arrow_at = -1

@@ -1,4 +1,5 @@
-"""A widget that draws lines once for a size, a theme and its data, and hands them out until one of these changes."""
+"""A widget that draws lines once for a size, a theme and its data, and hands them out until one of
+these changes."""
 
 from __future__ import annotations
 

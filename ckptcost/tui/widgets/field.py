@@ -1,4 +1,5 @@
-"""One field of a form: what it should show, what was typed, and the input that stands in the field that has the focus."""
+"""One field of a form: what it should show, what was typed, and the input that stands in the field
+that has the focus."""
 
 from __future__ import annotations
 
@@ -111,8 +112,10 @@ class FieldInput(Input):
         self._untold = True
 
     def on_idle(self, event: Idle) -> None:
-        """A letter is drawn together with what follows from it. Drawn alone it is seen 10 ms sooner and all the rest 25 ms later, since
-        Textual begins the next frame no sooner than that. One turn is waited, in which the change is told, and never a second one."""
+        """A letter is drawn together with what follows from it. Drawn alone it is seen 10 ms sooner
+        and all the rest 25 ms later, since Textual begins the next frame no sooner than that. One
+        turn is waited, in which the change is told, and never a second one.
+        """
         if self._untold:
             self._untold = False
             event.prevent_default()

@@ -1,4 +1,5 @@
-"""The fields of a form as lines: label, text, unit, mark. Drawn, so that sixty of them cost no more than one."""
+"""The fields of a form as lines: label, text, unit, mark. Drawn, so that sixty of them cost no more
+than one."""
 
 from __future__ import annotations
 
@@ -114,8 +115,10 @@ class FieldLines(ScrollView, can_focus=False):
         self._refresh_changed()
 
     def _refresh_changed(self) -> None:
-        """Draw again only the lines that look different: of sixty fields a keystroke changes two or three. Colours are none of this
-        widget's business: where a theme, a class or the focus changes them, Textual draws the whole widget again."""
+        """Draw again only the lines that look different: of sixty fields a keystroke changes two or
+        three. Colours are none of this widget's business: where a theme, a class or the focus
+        changes them, Textual draws the whole widget again.
+        """
         before, common = (
             self._drawn,
             (self.room, self._label, self._unit, self._plain, len(self._lines)),

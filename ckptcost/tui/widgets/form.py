@@ -15,7 +15,8 @@ from ckptcost.tui.widgets.field_lines import FieldLines
 
 
 class Form(Widget):
-    """Tab, Up and Down go from field to field; Enter goes on, or asks for the choices where there are some.
+    """Tab, Up and Down go from field to field; Enter goes on, or asks for the choices where there
+    are some.
 
     One input is moved from field to field: sixty inputs would take a third of a second to appear.
     """
@@ -55,7 +56,8 @@ class Form(Widget):
         self._here = ""
         self._lines, self._entry = FieldLines(), FieldInput(self._changed)
         self.listener: Callable[[str, str], None] | None = None
-        """is told of an edit, path and text, instead of by a message: what follows from a keystroke is then drawn together with it"""
+        """is told of an edit, path and text, instead of by a message: what follows from a keystroke
+        is then drawn together with it"""
 
     def compose(self) -> ComposeResult:
         yield self._lines
@@ -103,7 +105,8 @@ class Form(Widget):
         self._set_refused(path, "")
 
     def forget(self, path: str) -> None:
-        """What was typed in a field no longer counts: it shows its value again, as after a reset."""
+        """What was typed in a field no longer counts: it shows its value again, as after a
+        reset."""
         if path in self._states:
             self._states[path].forget()
             self._draw()

@@ -28,8 +28,8 @@ _FAINT = {"axis": 0.45, "muted": 0.35, "rule": 0.6, "note": 0.15}
 
 
 class Inks:
-    """The styles of one widget under one theme; every one starts from the widget's own, since a segment without a style ends the
-    program where NO_COLOR is set."""
+    """The styles of one widget under one theme; every one starts from the widget's own, since a
+    segment without a style ends the program where NO_COLOR is set."""
 
     def __init__(self, widget: Widget) -> None:
         self.base = widget.rich_style

@@ -1,4 +1,5 @@
-"""The live screen while it measures: state, numbers, traces over one time axis, and lists below. Only what has changed is drawn again."""
+"""The live screen while it measures: state, numbers, traces over one time axis, and lists below.
+Only what has changed is drawn again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The live screen before anything is recorded: what can be measured, and the ways on. Everything that is written says where."""
+"""The live screen before anything is recorded: what can be measured, and the ways on. Everything
+that is written says where."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The right side of the model: the job in a line, the answer in tiles, the tiers, and below them what there is room for."""
+"""The right side of the model: the job in a line, the answer in tiles, the tiers, and below them
+what there is room for."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ from ckptcost.tui.widgets.stats import Stats
 from ckptcost.views.model import ModelView
 
 PAGES = ("bill", "course", "notes", "save")
-"""where there is no room for all of them; a tall screen always has the last one and turns over the others"""
+"""where there is no room for all of them; a tall screen always has the last one and turns over the
+others"""
 METRIC_KEYS = "k kWh  g GPU-h  $ USD  c CO2e  w time"
 
 
@@ -154,7 +156,8 @@ class ModelResults(Container):
 
 
 def _say(line: Static, text: str, layout: bool = True) -> None:
-    """A text that stays what it was is not drawn again, and above all not laid out: that takes longer than all the sums of a keystroke."""
+    """A text that stays what it was is not drawn again, and above all not laid out: that takes
+    longer than all the sums of a keystroke."""
     if line.content != text:
         line.update(text, layout=layout)
 

@@ -1,4 +1,5 @@
-"""What a probe shows beside its form: numbers, the curve of rates, the rounds, the tiers to compare with, and what follows."""
+"""What a probe shows beside its form: numbers, the curve of rates, the rounds, the tiers to compare
+with, and what follows."""
 
 from __future__ import annotations
 

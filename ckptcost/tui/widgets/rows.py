@@ -1,4 +1,5 @@
-"""The one table of all screens: a head that stays, a cursor, sorting, and as many columns as fit. Rows may be many thousand."""
+"""The one table of all screens: a head that stays, a cursor, sorting, and as many columns as fit.
+Rows may be many thousand."""
 
 from __future__ import annotations
 
@@ -29,9 +30,11 @@ from ckptcost.tui.widgets.columns import (
 
 
 class Rows(ScrollView, can_focus=True):
-    """Shows a grid. Enter and a click on the cursor's row choose; the head sorts; Left and Right reach columns that do not fit.
+    """Shows a grid. Enter and a click on the cursor's row choose; the head sorts; Left and Right
+    reach columns that do not fit.
 
-    Enter, Left and Right are not bindings: a screen may declare a command on the same key for its bottom line.
+    Enter, Left and Right are not bindings: a screen may declare a command on the same key for its
+    bottom line.
     """
 
     ALLOW_SELECT = False
@@ -115,7 +118,8 @@ class Rows(ScrollView, can_focus=True):
         return self._sort
 
     def show(self, grid: Grid) -> None:
-        """Another table, or the same with other values: cursor, sorting and place stay where they can."""
+        """Another table, or the same with other values: cursor, sorting and place stay where they
+        can."""
         key, at = self.key, self._cursor
         self._given = grid
         if others := grid.heads != self._shown.heads:
@@ -143,7 +147,8 @@ class Rows(ScrollView, can_focus=True):
         self.refresh()
 
     def sort_next(self) -> None:
-        """By the next column that is seen, rising and then falling; after the last as it was given."""
+        """By the next column that is seen, rising and then falling; after the last as it was
+        given."""
         heads = self._shown.heads
         seen = [heads[column].id for column, _ in self._fit.places if column < len(heads)]
         turns = [("", False), *((head_id, down) for head_id in seen for down in (False, True))]
@@ -276,8 +281,8 @@ class Rows(ScrollView, can_focus=True):
             self.refresh(*(Region(0, y, self._fitted_for, 1) for y in changed))
 
     def _look(self, y: int) -> object:
-        """All that a line is drawn from. Colours are not among it: where a theme, a class or the focus changes them, Textual draws the
-        whole widget again."""
+        """All that a line is drawn from. Colours are not among it: where a theme, a class or the
+        focus changes them, Textual draws the whole widget again."""
         if not self._shown.rows:
             return (self._shown.empty, self._fitted_for)
         if y == 0:

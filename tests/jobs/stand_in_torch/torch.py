@@ -1,6 +1,8 @@
-"""Stands in for PyTorch with CUDA: its cards do nothing but write down when they are busy, for the fake NVML to draw power by.
+"""Stands in for PyTorch with CUDA: its cards do nothing but write down when they are busy, for the
+fake NVML to draw power by.
 
-Work takes a millisecond a product. `STAND_IN_LOAD` names the file, `STAND_IN_CARDS` says how many cards there are.
+Work takes a millisecond a product. `STAND_IN_LOAD` names the file, `STAND_IN_CARDS` says how many
+cards there are.
 """
 
 from __future__ import annotations

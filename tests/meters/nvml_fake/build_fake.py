@@ -1,4 +1,5 @@
-"""Compiles the fake libnvidia-ml.so.1 and says how to run a process on it. Needs a C compiler, no NVIDIA software."""
+"""Compiles the fake libnvidia-ml.so.1 and says how to run a process on it. Needs a C compiler, no
+NVIDIA software."""
 
 from __future__ import annotations
 
@@ -16,7 +17,8 @@ def compiler() -> str | None:
 
 
 def build(folder: Path) -> Path:
-    """The library in a folder of its own, with an `nvidia-smi` beside it for tools that look for the program first."""
+    """The library in a folder of its own, with an `nvidia-smi` beside it for tools that look for
+    the program first."""
     cc = compiler()
     if cc is None:
         raise FileNotFoundError("no C compiler: install gcc, or set CC")

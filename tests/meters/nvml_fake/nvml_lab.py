@@ -1,4 +1,5 @@
-"""One process on the fake NVML for many tests: it starts afresh for each of them, and its clock is set by hand."""
+"""One process on the fake NVML for many tests: it starts afresh for each of them, and its clock is
+set by hand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Polls all GPUs of the fake through our meter for a while of real time; prints the readings, and windows with their exact joules."""
+"""Polls all GPUs of the fake through our meter for a while of real time; prints the readings, and
+windows with their exact joules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Runs in a process of its own on the fake library: each line of JSON is one walk of our meter through fake time, and gives one line."""
+"""Runs in a process of its own on the fake library: each line of JSON is one walk of our meter
+through fake time, and gives one line."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from ckptcost.meters.base import Found
 
 @functools.cache
 def fake() -> ctypes.CDLL:
-    """The fake library: not loaded on import, because collectors of doctests import every module."""
+    """The fake library: not loaded on import, because collectors of doctests import every
+    module."""
     library = ctypes.CDLL("libnvidia-ml.so.1")
     library.fake_at.argtypes = [ctypes.c_double]
     library.fake_at.restype = None

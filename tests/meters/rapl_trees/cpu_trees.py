@@ -1,4 +1,5 @@
-"""Machines made of files, as far as RAPL goes: counters of 32 bits behind powercap zones, a PMU, and what /proc says of processors."""
+"""Machines made of files, as far as RAPL goes: counters of 32 bits behind powercap zones, a PMU,
+and what /proc says of processors."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ STEPS = 2**32
 
 @dataclass
 class Counter:
-    """One zone's folder. `set_j` is the truth; the file shows it as the kernel would: 32 bits of units, in whole microjoules."""
+    """One zone's folder. `set_j` is the truth; the file shows it as the kernel would: 32 bits of
+    units, in whole microjoules."""
 
     path: Path
     unit_nj: int = UNIT_NJ
@@ -89,7 +91,10 @@ class Host:
     def add_proc(self, vendor: str, release: str, flags: str = "fpu msr", model: str = "") -> None:
         (self.procfs / "sys/kernel").mkdir(parents=True, exist_ok=True)
         (self.procfs / "sys/kernel/osrelease").write_text(release + "\n")
-        one = f"processor\t: 0\nvendor_id\t: {vendor}\nmodel name\t: {model or vendor}\nflags\t\t: {flags}\n\n"
+        one = (
+            f"processor\t: 0\nvendor_id\t: {vendor}\nmodel name\t: {model or vendor}\nflags\t\t:"
+            f" {flags}\n\n"
+        )
         (self.procfs / "cpuinfo").write_text(one * 2)
 
     def add_pmu(
@@ -118,7 +123,8 @@ def intel(
     mmio: bool = False,
     first: int = 0,
 ) -> Host:
-    """A server: packages in any order of zones, core and dram inside them. `first` is the package of zone 0."""
+    """A server: packages in any order of zones, core and dram inside them. `first` is the package
+    of zone 0."""
     host = Host(root)
     host.add_proc("GenuineIntel", "6.8.0-45-generic", model="Intel(R) Xeon(R) Platinum 8480+")
     host.add_processors({n: (n % sockets, 0) for n in range(2 * sockets)})
@@ -178,7 +184,8 @@ def several_dies(root: Path) -> Host:
 
 
 def amd(root: Path, sockets: int = 2, complexes: int = 1, release: str = "6.1.0") -> Host:
-    """EPYC: packages and one core each, no memory. With `complexes`, as kernels 6.9 to 6.11 show it: the package again for each."""
+    """EPYC: packages and one core each, no memory. With `complexes`, as kernels 6.9 to 6.11 show
+    it: the package again for each."""
     host = Host(root)
     host.add_proc("AuthenticAMD", release, model="AMD EPYC 9654 96-Core Processor")
     host.add_processors({n: (n % sockets, n // sockets) for n in range(sockets * complexes)})

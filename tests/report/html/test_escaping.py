@@ -1,4 +1,5 @@
-"""Nothing that anybody wrote becomes markup; the JSON inside cannot be ended; only plain addresses of the web are links."""
+"""Nothing that anybody wrote becomes markup; the JSON inside cannot be ended; only plain addresses
+of the web are links."""
 
 from __future__ import annotations
 

@@ -213,7 +213,8 @@ def test_a_line_of_the_bill_by_hand():
     )
     line = words(sections_bill._line(s.components[0]))
     assert line.startswith(
-        "GPUs waiting for saves node 1,000 900-1,100 10 9-11 54.4 49-60 10 GPU-h x 5.43 400 360-440 100 90-110 0.33 "
+        "GPUs waiting for saves node 1,000 900-1,100 10 9-11 54.4 49-60 10 GPU-h x 5.43 400 360-440"
+        " 100 90-110 0.33 "
     ), line
     assert line.endswith("modelled published")
 
@@ -222,8 +223,8 @@ def test_zero_lines_and_unknown_lines_are_not_the_same_words():
     s = statement((1000.0, 0.0, None, 0.0, 0.0))
     said = words(sections_bill._steps("x", s, "energy", "Energy", "kWh"))
     assert (
-        "not in it because unknown: storage writing; zero: hosts waiting for saves, work redone after failures, keeping the bytes."
-        in said
+        "not in it because unknown: storage writing; zero: hosts waiting for saves, work redone"
+        " after failures, keeping the bytes." in said
     )
     assert "storage writing not known; total 1,000 kWh" in said
 
@@ -421,7 +422,8 @@ def test_a_factor_with_its_exact_value_range_origin_and_source():
     assert f'<data value="{f.value!r}">384 g/kWh</data>' in row
     assert (
         words(row)
-        == "site.grid_location what site.grid_location means 384 g/kWh 345-422 g/kWh published set by grid USA ember-owid"
+        == "site.grid_location what site.grid_location means 384 g/kWh 345-422 g/kWh published set"
+        " by grid USA ember-owid"
     )
     assert "unlimited" in sections_proof._factor(f.model_copy(update={"value": None}), places)
     assert "unlimited" not in sections_proof._factor(f.model_copy(update={"value": 0.0}), places)
@@ -508,8 +510,10 @@ def test_emissions_in_words():
         svg_emissions.Bin(START, START + 3600, 1.0, 0.1),
         svg_emissions.Bin(START + 3600, START + 7200, 3.0, 0.4),
     ]
-    assert svg_emissions.in_words(bins) == (
-        "2 bars from 2026-10-01T00:00:00Z to 2026-10-01T02:00:00Z; 4 kgCO2e in all, 1 to 3 a bar; grid factor 100 to 400 g/kWh"
+    assert (
+        svg_emissions.in_words(bins)
+        == "2 bars from 2026-10-01T00:00:00Z to 2026-10-01T02:00:00Z; 4 kgCO2e in all, 1 to 3 a"
+        " bar; grid factor 100 to 400 g/kWh"
     )
 
 

@@ -1,4 +1,5 @@
-"""The page's numbers are the statement's: parsed back by a parser that is not ours, with slips planted to see that it looks."""
+"""The page's numbers are the statement's: parsed back by a parser that is not ours, with slips
+planted to see that it looks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is drawn is what the numbers say: lengths of bars, sums kept when rows are gathered, gaps left open, and no odd input breaks one."""
+"""What is drawn is what the numbers say: lengths of bars, sums kept when rows are gathered, gaps
+left open, and no odd input breaks one."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ def bars(markup: str) -> list[tuple[str, float, float]]:
 
 
 def check_fall(fall: Fall, markup: str) -> None:
-    """Raises where a bar is not as long as its number, or does not begin where the one before ended."""
+    """Raises where a bar is not as long as its number, or does not begin where the one before
+    ended."""
     *parts, (kind, begin, whole) = bars(markup)
     known = [step.value for step in fall.steps if step.value is not None]
     assert kind == "total"
@@ -299,8 +301,9 @@ def test_power_with_a_range_shades_it_and_says_how_far_off_a_mean_may_be():
     ranged = Line("GPUs", [100.0, 110.0], "W", [90.0, 105.0], [105.0, 130.0])
     thin = svg_power.thinned(Power([0.0, 1.0], [ranged]))
     assert (thin.lows[0], thin.highs[0]) == ([90.0, 105.0], [105.0, 130.0])
-    assert svg_power.in_words(Power([0.0, 1.0], [ranged])) == (
-        "GPUs from 100 to 110 W (each mean +-20 W or less)"
+    assert (
+        svg_power.in_words(Power([0.0, 1.0], [ranged]))
+        == "GPUs from 100 to 110 W (each mean +-20 W or less)"
     )
     many = Line("a", [100.0] * 1000, "W", [90.0] * 1000, [130.0] * 1000)
     few = svg_power.thinned(Power([float(n) for n in range(1000)], [many]), 100)

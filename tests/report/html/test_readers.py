@@ -1,4 +1,5 @@
-"""The programs that read a page: the Nu HTML checker, and Chromium, which draws it, prints it, and enforces what it says of itself."""
+"""The programs that read a page: the Nu HTML checker, and Chromium, which draws it, prints it, and
+enforces what it says of itself."""
 
 from __future__ import annotations
 
@@ -131,7 +132,10 @@ def test_chromium_shows_the_figures_and_complains_of_nothing(browser, extras_wit
 
 def test_chromium_keeps_the_page_to_its_word(browser):
     page = page_of(document())
-    planted = '<script>document.title="taken over"</script><img src="https://example.org/x.png" alt=""></main>'
+    planted = (
+        '<script>document.title="taken over"</script><img src="https://example.org/x.png"'
+        ' alt=""></main>'
+    )
     shown, console = browser(page.replace("</main>", planted), "--dump-dom")
     assert "<title>taken over</title>" not in shown
     assert len([line for line in console if "Content Security Policy" in line]) == 2
@@ -150,7 +154,8 @@ parent.document.title = JSON.stringify({
 
 @pytest.mark.parametrize("width", [390, 1200])
 def test_panels_switch_without_a_script_and_no_width_scrolls_the_page(browser, extras_with, width):
-    """The script is the test's own, in a copy whose policy is taken away, in a frame because windows are no narrower than 500."""
+    """The script is the test's own, in a copy whose policy is taken away, in a frame because
+    windows are no narrower than 500."""
     page = page_of(
         document(statement(kind="measured"), statement(run_id="b", name="n" * 200)),
         extras_with("w" * 90),
@@ -158,7 +163,10 @@ def test_panels_switch_without_a_script_and_no_width_scrolls_the_page(browser, e
     loose = page.replace('http-equiv="Content-Security-Policy"', 'name="x"').replace(
         "</body>", _LOOK
     )
-    frame = f'<!DOCTYPE html><title></title><iframe width="{width}" height="900" frameborder="0" srcdoc="{escape(loose)}"></iframe>'
+    frame = (
+        f'<!DOCTYPE html><title></title><iframe width="{width}" height="900" frameborder="0"'
+        f' srcdoc="{escape(loose)}"></iframe>'
+    )
     shown, _ = browser(frame, "--dump-dom")
     found = re.search(r"<title>([^<]*)</title>", shown)
     assert found is not None

@@ -1,4 +1,5 @@
-"""What makes a page readable: order, headings, addresses, words for pictures, contrast, and what is said where something is simulated."""
+"""What makes a page readable: order, headings, addresses, words for pictures, contrast, and what is
+said where something is simulated."""
 
 from __future__ import annotations
 

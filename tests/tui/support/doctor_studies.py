@@ -96,7 +96,8 @@ def made(*tried: list[Tried], absences: tuple[Absence, ...] = (), simulated: boo
 
 
 def common() -> Study:
-    """Two cards, a processor whose counter is closed, no counter of memory, a disk, a BMC that nobody asked for."""
+    """Two cards, a processor whose counter is closed, no counter of memory, a disk, a BMC that
+    nobody asked for."""
     return made(gpu(0, 640.0), gpu(1, 655.0), disk("nvme0n1"), absences=(CLOSED, NO_DRAM, ASLEEP))
 
 

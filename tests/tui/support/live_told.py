@@ -1,4 +1,5 @@
-"""Sources for the live screen whose time a test turns by hand: from live_told import Turned, live_app, small."""
+"""Sources for the live screen whose time a test turns by hand: from live_told import Turned,
+live_app, small."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ PLAN = Plan(gpus=4, disks=1, first_s=8.0, interval_s=20.0)
 
 
 class Turned(Simulated):
-    """A simulated machine; `now_s` is its clock, and what a real recording would say besides can be put into its mouth."""
+    """A simulated machine; `now_s` is its clock, and what a real recording would say besides can be
+    put into its mouth."""
 
     def __init__(self, plan: Plan = PLAN, history_s: float = 45.0, **said: Any) -> None:
         self.now_s = 0.0

@@ -1,4 +1,5 @@
-"""A probe's surroundings under test: a place of known size, slow writes, no pauses, and runs of its own."""
+"""A probe's surroundings under test: a place of known size, slow writes, no pauses, and runs of its
+own."""
 
 from __future__ import annotations
 

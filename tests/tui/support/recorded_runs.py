@@ -1,4 +1,5 @@
-"""Runs on the disk that are alike on every machine, with fixed ids, hosts and times, so that screens of them can be compared."""
+"""Runs on the disk that are alike on every machine, with fixed ids, hosts and times, so that
+screens of them can be compared."""
 
 from __future__ import annotations
 
@@ -56,7 +57,8 @@ def headed(file: Path, to: Path, **changes: object) -> None:
 
 
 def fill(home: Path, made: Path) -> Path:
-    """Runs of several sorts: two simulated ones, a command that was wrapped, one that was killed, and a folder that holds none."""
+    """Runs of several sorts: two simulated ones, a command that was wrapped, one that was killed,
+    and a folder that holds none."""
     home.mkdir(parents=True)
     shutil.copytree(made / "small", home / "20260101T000000Z-node1-5a110000")
     shutil.copytree(made / "large", home / "20260101T010000Z-node1-1a49e000")

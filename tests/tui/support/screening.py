@@ -14,7 +14,8 @@ SMALL, USUAL, WIDE = (80, 24), (120, 36), (200, 50)
 
 
 def screen_text(app: App[Any]) -> str:
-    """What is on the screen, without colours. The only place that uses a private name of Textual's."""
+    """What is on the screen, without colours. The only place that uses a private name of
+    Textual's."""
     strips = app.screen._compositor.render_strips()
     return "\n".join("".join(segment.text for segment in strip).rstrip() for strip in strips) + "\n"
 
