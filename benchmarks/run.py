@@ -14,6 +14,7 @@ import exports
 import fleet
 import million
 import one_bill
+import report_scale
 import sampler
 import saver_fio
 import screen
@@ -32,6 +33,7 @@ SECTIONS = {
     "A million bills": million,
     "Simulated runs": simulation,
     "A report": whole_report,
+    "Reports of long runs": report_scale,
     "What measuring costs": sampler,
     "Joules of a window": window_energy,
     "Writing and reading checkpoints": saver_fio,

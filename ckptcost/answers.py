@@ -25,6 +25,7 @@ from ckptcost.scenario import DEFAULTS, Resolved, resolve
 
 if TYPE_CHECKING:
     from ckptcost.jobs.advice import Job
+    from ckptcost.jobs.measure import Progress
     from ckptcost.report.statement import Statement, StatementDocument
     from ckptcost.report.statements.reading import Placing
     from ckptcost.runs.recorder import Recorder
@@ -343,15 +344,20 @@ def tells_joules(study: Study) -> bool:
 
 
 def review(
-    path: str | Path, host: str = "", needed: Sequence[str] = (), run_id: str = ""
+    path: str | Path,
+    host: str = "",
+    needed: Sequence[str] = (),
+    run_id: str = "",
+    tell: Progress | None = None,
 ) -> tuple[Study, list[str]]:
-    """A recorded run, and which of the needed kinds it has no reading of."""
+    """A recorded run, and which of the needed kinds it has no reading of. `tell` is told how far
+    that is."""
     from ckptcost.jobs.checkup import known_kinds, lacking_of
     from ckptcost.jobs.measure import reviewed
     from ckptcost.report.studies.measure import study_of
 
     known_kinds(needed)
-    seen = reviewed(path, host=host, run_id=run_id)
+    seen = reviewed(path, host=host, run_id=run_id, tell=tell)
     return study_of(seen), lacking_of(seen.energies, needed)
 
 

@@ -29,6 +29,7 @@ PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
 SHARED = {
     "sweep": "outcome",
     "channels": "counters",
+    "edges": "counters",
     "load_step": "ticks",
     "power_bins": "counters",
     "measures": "outcome",

@@ -121,10 +121,16 @@ def _told(options: argparse.Namespace, words: list[str]) -> int:
 
 def _seen(options: argparse.Namespace) -> Study:
     """A recorded run, as a study."""
-    from ckptcost import answers
+    import sys
 
-    found = answers.run_named(options.source, options.dir)
-    return answers.review(found.path, options.host, run_id=found.run)[0]
+    from ckptcost import answers
+    from ckptcost.cli.status import Status
+
+    found, status = answers.run_named(options.source, options.dir), Status(sys.stderr)
+    try:
+        return answers.review(found.path, options.host, run_id=found.run, tell=status.share)[0]
+    finally:
+        status.clear()
 
 
 def _advised(options: argparse.Namespace) -> Study:

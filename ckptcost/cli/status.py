@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from ckptcost.jobs.progress import Save
 
 EVERY_S = 0.5
+PATIENCE_S = 1.0
+"""what takes less is over before anybody asks how far it is"""
 
 
 class Status:
@@ -49,6 +51,12 @@ class Status:
                 latest.lost,
             )
         )
+
+    def share(self, what: str, done: float) -> None:
+        """How far something is that takes a while; a fraction."""
+        now_s = time.monotonic()
+        if now_s - self._since_s >= PATIENCE_S and now_s - self._said_s >= EVERY_S:
+            self.show(f"ckptcost: {what}, {done:.0%}")
 
     def show(self, text: str) -> None:
         if self._stream is None:

@@ -11,7 +11,7 @@ known.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil, isnan, nan
 from typing import Final, NamedTuple
 
@@ -46,6 +46,10 @@ Curve = Callable[[str, "NDArray[np.float64]"], "NDArray[np.float64]"]
 be dear"""
 Joules = Callable[[str, float, float], Measured]
 """joules of a domain from one instant to another, as the counters give them"""
+Ahead = Callable[[Sequence[str], Sequence[Stretch]], None]
+"""told which spans of which domains are asked for next: together they are worked out sooner"""
+AT_ONCE: Final = 64
+"""windows whose spans are told ahead"""
 BASELINE_LASTS_S: Final = 30 * 86400.0
 WHOLE: Final = 0.999
 """a bin with a gap in it has no peak"""
@@ -311,11 +315,34 @@ def attributed(
     places: Mapping[str, Place] | None = None,
     curve: Curve | None = None,
     only: int | None = None,
+    ahead: Ahead | None = None,
 ) -> list[Cost]:
     """Every window in every domain, by window; `since_s` is when recording began. Without a `curve`
     the range of `extra` has no room for the training step that a drain meets. `only`: of one
     window, by its place; the others are what it overlaps with.
     """
+    return [
+        cost
+        for of_window in attributed_in_turn(
+            windows, domains, joules, since_s, baselines, places, curve, only, ahead
+        )
+        for cost in of_window
+    ]
+
+
+def attributed_in_turn(
+    windows: Sequence[Window],
+    domains: Iterable[str],
+    joules: Joules,
+    since_s: float,
+    baselines: Mapping[str, Baseline] | None = None,
+    places: Mapping[str, Place] | None = None,
+    curve: Curve | None = None,
+    only: int | None = None,
+    ahead: Ahead | None = None,
+) -> Iterator[list[Cost]]:
+    """The same, one window after the other, for what else is to be made of the joules that are at
+    hand then."""
     known = [[extent(window)] if window.length_s is not None else [] for window in windows]
     pieces = of_each(timeline(known), len(windows))
     drains = [[_stretch(window.phase("drain"))] for window in windows]
@@ -326,21 +353,52 @@ def attributed(
     busy = union(extent(window) for window in windows)
     quiet = [None if w.begin_s is None else quiet_before(busy, w.begin_s, since_s) for w in windows]
     names = list(domains)
+    wanted = range(len(windows)) if only is None else [only]
+    for first in range(0, len(wanted), AT_ONCE):
+        some = wanted[first : first + AT_ONCE]
+        if ahead is not None:
+            ahead(
+                names,
+                [
+                    span
+                    for n in some
+                    for span in _spans(windows[n], pieces[n], drained[n], quiet[n])
+                ],
+            )
+        for n in some:
+            yield [
+                _cost(
+                    windows[n],
+                    name,
+                    joules,
+                    curve,
+                    pieces[n],
+                    drained[n],
+                    quiet[n],
+                    (baselines or {}).get(name),
+                    (places or {}).get(name),
+                )
+                for name in names
+            ]
+
+
+def _spans(
+    window: Window, pieces: Sequence[Piece], drained: Sequence[Piece], quiet: Stretch | None
+) -> list[Stretch]:
+    """All that a window's cost is made of."""
+    phases = (window.phase("stall"), window.phase("drain"))
+    shared = pieces if any(len(piece.open) > 1 for piece in pieces) else ()
     return [
-        _cost(
-            window,
-            name,
-            joules,
-            curve,
-            pieces[n],
-            drained[n],
-            quiet[n],
-            (baselines or {}).get(name),
-            (places or {}).get(name),
-        )
-        for n, window in enumerate(windows)
-        if only is None or n == only
-        for name in names
+        *(
+            span
+            for span in (
+                extent(window) if window.length_s is not None else None,
+                *(_stretch(phase) for phase in phases),
+            )
+            if span is not None
+        ),
+        *((piece.begin_s, piece.end_s) for piece in (*shared, *drained)),
+        *([quiet] if quiet is not None else []),
     ]
 
 

@@ -1,22 +1,18 @@
 """Joules of a window, from a counter that moves in steps: what it says at the window's edges, and
 between which bounds.
 
-An edge lies between two ticks, and the counter does not say how the joules between them are spread.
-If power goes one way from P1 (mean of the tick before) to P2 (the tick after), the total at the
-edge lies between two curves through both ticks: the straight line, and the one step from P1 to P2.
-A stall begins and ends with such a step, and there the line is wrong by up to f*(1-f)*D*(P1-P2),
-always to the same side; on a slope the step is wrong. The estimate weighs the two by how much of
-the change of power nearby happens in this one tick. The interval holds both curves, and what is not
-known of the ticks' own times.
+What a counter had counted at an instant follows from the ticks around it (`edges`). The ticks
+around all instants of a stretch are found once (`Counter.around`), and the edges of many windows
+are judged in one pass.
 """
 
 from __future__ import annotations
 
 import bisect
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,44 +20,40 @@ from numpy.typing import NDArray
 
 from ckptcost.core import ticks
 from ckptcost.core.channels import Series
+from ckptcost.core.edges import (
+    EMPTY,
+    FEW,
+    REASONS,
+    STANDS,
+    STUCK,
+    TINY,
+    Around,
+    Edge,
+    Edges,
+    Readings,
+    edges,
+)
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
 
-MOST_EDGES: Final = 10_000
-FEW: Final = 5
-"""a window with fewer ticks is flagged as short"""
+MOST_AROUND: Final = 32
+"""stretches whose ticks are kept"""
+AT_ONCE: Final = 1024
+"""windows judged in one pass: more take more memory and are no quicker"""
 NEAR_S: Final = 3.0
 NEAR: Final = 384
 """what is looked at on either side of an edge, seconds and readings: enough ticks for a lattice,
 few enough to be quick"""
 BESIDE: Final = 6
 """moves on either side of an edge that are looked at in any case"""
-SLOW_S: Final = 0.15
-"""ticks further apart hide parts of a training step: next to them power may be all that was seen
-nearby on its side"""
-ONE_WAY: Final = 6.0
-"""between ticks further apart, in periods, power may go up and down again: only its range nearby is
-believed"""
 CAUGHT_UP: Final = 0.1
 """of what is usual in the time it stood still: with more than that in the next move, the counter
 had gone on counting"""
-STUCK: Final = 20.0
-"""a counter that answers and does not move for so many of its usual distances between moves is
-stuck"""
-SWING: Final = 2.0
-"""joules in a tick that its neighbours' powers do not explain: how far power may have swung back,
-in units of their mean power"""
-
-SIGMAS: Final = 1.0
-"""how much scatter of power within a tick the interval holds"""
-TINY: Final = 1e-9
-"""seconds that two ticks are apart at least, lest power be infinite"""
-
 LAGS: Final = 5
 """how many lags are tried between none and the most that a counter may have"""
 
-BEFORE, AFTER, NOT_YET, EMPTY = "before-first-tick", "after-last-tick", "not-yet", "no-readings"
-RESET, WRAPS, IMPLAUSIBLE, STANDS = "reset", "maybe-more-than-one-wrap", "implausible", "stuck"
+RESET, WRAPS, IMPLAUSIBLE = "reset", "maybe-more-than-one-wrap", "implausible"
 """why a number is missing, or less than it seems"""
 _REASONS: Final = ("", RESET, IMPLAUSIBLE, WRAPS)
 
@@ -72,11 +64,6 @@ class Gap(NamedTuple):
     begin_s: float
     end_s: float
     reason: str
-
-
-class Roughness(NamedTuple):
-    points: ticks.Ticks
-    watts: float
 
 
 class Amount(NamedTuple):
@@ -97,16 +84,6 @@ class Amount(NamedTuple):
     resolved_s: float
     """distance of these points, the measured period where there is one"""
     reasons: tuple[str, ...] = ()
-
-
-class Edge(NamedTuple):
-    """The total at one instant."""
-
-    value: float
-    low: float
-    high: float
-    resolved_s: float = math.nan
-    reason: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,109 +111,195 @@ class Counter:
     most_per_s: float = math.nan
     lag_s: float = 0.0
     """what it shows had been counted at most so long before"""
-    _edges: dict[float, Edge] = field(default_factory=dict, repr=False)
-    """those asked for before: windows, phases and bins share theirs, and one takes 0.4 ms"""
-    _rough: list[Roughness] = field(default_factory=list, repr=False)
-    """of the ticks that were looked at last: both edges of a window, with every lag, are judged by
-    the same"""
+    _around: dict[tuple[float, float], Around] = field(default_factory=dict, repr=False)
+    """the ticks of stretches that were asked for last, by stretch and by gaps before it"""
 
     def energy(self, begin_s: float, end_s: float) -> Amount:
         """What was counted from `begin_s` to `end_s`. A gap inside counts nothing and shows in the
         coverage."""
-        if not begin_s <= end_s:
-            raise ValueError(f"no window from {begin_s} to {end_s}")
-        span_s = end_s - begin_s
-        gaps = tuple(
-            sorted(
-                [
-                    *_overlapping(self.gaps, begin_s, end_s),
-                    *_overlapping(self.stuck, begin_s, end_s),
-                ]
+        return self.energies([begin_s], [end_s])[0]
+
+    def energies(self, begins_s: Sequence[float], ends_s: Sequence[float]) -> list[Amount]:
+        """The same of many windows, of which those that are near each other are best asked for
+        together."""
+        begin, end = (np.asarray(part, dtype=np.float64) for part in (begins_s, ends_s))
+        if not (begin <= end).all():
+            wrong = int(np.flatnonzero(~(begin <= end))[0])
+            raise ValueError(f"no window from {begins_s[wrong]} to {ends_s[wrong]}")
+        return [
+            amount
+            for place in range(0, len(begin), AT_ONCE)
+            for amount in self._amounts(
+                begin[place : place + AT_ONCE], end[place : place + AT_ONCE]
             )
+        ]
+
+    def _amounts(self, begin_s: Floats, end_s: Floats) -> list[Amount]:
+        windows = list(zip(begin_s.tolist(), end_s.tolist(), strict=True))
+        lost = [_both(self.gaps, self.stuck, *window) for window in windows]
+        gapped = np.array([bool(gaps) for gaps in lost])
+        span_s = end_s - begin_s
+        # a row a window; its begin and end, each for itself and then for every lag that the counter
+        # may have
+        lags_s = np.array(
+            [0.0, *(self.lag_s * n / (LAGS - 1) for n in range(LAGS if self.lag_s > 0 else 0))]
         )
-        points = self._near(begin_s, end_s) if span_s < NEAR_S and not gaps else None
-        begin, end = self.edge(begin_s, points), self.edge(end_s, points)
-        told = (*gaps, *_overlapping(self.stood, begin_s, end_s))
-        reasons = dict.fromkeys(
-            [*(edge.reason for edge in (begin, end) if edge.reason), *(gap.reason for gap in told)]
+        own_s = np.stack([begin_s, end_s], axis=1)
+        at = self._edges_of(own_s[:, :, None] + lags_s, own_s, (span_s < NEAR_S) & ~gapped)
+        value_of, low_of, high_of = (
+            part.reshape(-1, 2, len(lags_s)) for part in (at.value, at.low, at.high)
         )
-        value, low, high = end.value - begin.value, end.low - begin.high, end.high - begin.low
+        seen = value_of[:, 1] - value_of[:, 0]
+        lows, highs = low_of[:, 1] - high_of[:, 0], high_of[:, 1] - low_of[:, 0]
+        value, low, high = seen[:, 0], lows[:, 0], highs[:, 0]
         if self.lag_s > 0:
-            low, high = self._late(begin_s, end_s, points, low, high)
-        low, high = max(low - self.resolution, 0.0), high + self.resolution
-        coverage = 1.0 - _lost_s(gaps, begin_s, end_s) / span_s if span_s > 0 else 1.0
-        if span_s == 0:
-            value = low = high = 0.0 * value
-        elif coverage <= 0 or value != value:
+            low, high = _late(seen, lows, highs)
+        low, high = (
+            np.where(low < self.resolution, 0.0, low - self.resolution),
+            high + self.resolution,
+        )
+        nothing = span_s == 0
+        value, low, high = (np.where(nothing, 0.0 * value, part) for part in (value, low, high))
+        resolved = at.resolved_s.reshape(-1, 2, len(lags_s))[:, :, 0]
+        first_s, last_s = resolved[:, 0], resolved[:, 1]
+        resolved_s = np.where(
+            first_s != first_s, last_s, np.where(last_s > first_s, last_s, first_s)
+        )
+        reason = at.reason.reshape(-1, 2, len(lags_s))[:, :, 0].tolist()
+        counts = self._counts(begin_s, end_s)
+        told = zip(
+            windows,
+            lost,
+            value.tolist(),
+            low.tolist(),
+            high.tolist(),
+            counts.tolist(),
+            resolved_s.tolist(),
+            reason,
+            strict=True,
+        )
+        return [self._amount(*each) for each in told]
+
+    def _amount(
+        self,
+        window: tuple[float, float],
+        gaps: tuple[Gap, ...],
+        value: float,
+        low: float,
+        high: float,
+        count: int,
+        resolved_s: float,
+        codes: tuple[int, int],
+    ) -> Amount:
+        begin_s, end_s = window
+        span_s, coverage = end_s - begin_s, 1.0
+        if gaps and span_s > 0:
+            coverage = 1.0 - _lost_s(gaps, begin_s, end_s) / span_s
+        if span_s > 0 and (coverage <= 0 or value != value):
             value = coverage = math.nan
-        first, stop = self.t_s.searchsorted((begin_s, end_s)).tolist()
+        stood = _overlapping(self.stood, begin_s, end_s) if self.stood else ()
+        reasons: tuple[str, ...] = ()
+        if gaps or stood or codes[0] or codes[1]:
+            reasons = tuple(
+                dict.fromkeys(
+                    [
+                        *(REASONS[code] for code in codes if code),
+                        *(gap.reason for gap in (*gaps, *stood)),
+                    ]
+                )
+            )
+        return Amount(value, low, high, coverage, count, gaps, count < FEW, resolved_s, reasons)
+
+    def _counts(self, begin_s: Floats, end_s: Floats) -> Places:
+        """Points known inside each window."""
+        first, stop = self.t_s.searchsorted(begin_s), self.t_s.searchsorted(end_s)
         if self.tick_s != 0:
-            first, stop = self.moves.searchsorted((first, stop)).tolist()
-        count = stop - first
-        resolved_s = (
-            max(begin.resolved_s, end.resolved_s)
-            if begin.resolved_s == begin.resolved_s
-            else end.resolved_s
-        )
-        return Amount(
-            value, low, high, coverage, count, gaps, count < FEW, resolved_s, tuple(reasons)
-        )
-
-    def _late(
-        self, begin_s: float, end_s: float, points: ticks.Ticks | None, low: float, high: float
-    ) -> tuple[float, float]:
-        """The interval for every lag up to the most: a counter that is late by L shows the window
-        where the next one of its length is, L later, with both of its edges.
-
-        Between two lags that are tried there may be a valley or a peak: it is where power steps at
-        both edges, and as deep as half of what changes from one to the next.
-        """
-        seen: list[float] = []
-        at_begin, at_end = (points or self._near_late(t_s) for t_s in (begin_s, end_s))
-        for n in range(LAGS):
-            late_s = self.lag_s * n / (LAGS - 1)
-            begin, end = self.edge(begin_s + late_s, at_begin), self.edge(end_s + late_s, at_end)
-            low, high = min(low, end.low - begin.high), max(high, end.high - begin.low)
-            seen.append(end.value - begin.value)
-        steps = [abs(b - a) for a, b in pairwise(seen)]
-        between = max([step for step in steps if step == step], default=0.0) / 2.0
-        return low - between, high + between
-
-    def roughness(self, points: ticks.Ticks) -> float:
-        """How much power scatters from tick to tick."""
-        if not self._rough or self._rough[0].points is not points:
-            self._rough[:] = [Roughness(points, _roughness(points))]
-        return self._rough[0].watts
-
-    def _near_late(self, t_s: float) -> ticks.Ticks | None:
-        """The ticks around an instant and all that may belong to it by the counter's lag; None
-        where a gap lies there."""
-        if _overlapping(self.gaps, t_s, t_s + self.lag_s + TINY):
-            return None
-        return self._near(t_s, t_s + self.lag_s)
+            first, stop = self.moves.searchsorted(first), self.moves.searchsorted(stop)
+        counts: Places = stop - first
+        return counts
 
     def edge(self, t_s: float, points: ticks.Ticks | None = None) -> Edge:
-        """The total at one instant, from the ticks around it."""
+        """The total at one instant, from the ticks around it, or from these."""
+        if points is None:
+            own_s = np.array([[t_s, t_s]])
+            at = self._edges_of(own_s[:, :, None], own_s, np.array([False]))
+        else:
+            at = edges([Around(points)], np.zeros(1, np.intp), np.array([t_s]), self._readings)
+        value, low, high, resolved_s, code = (part[0].item() for part in at)
+        return Edge(value, low, high, resolved_s, REASONS[code])
+
+    def _edges_of(self, t_s: Floats, own_s: Floats, together: NDArray[np.bool_]) -> Edges:
+        """The totals at `t_s`: a row a window, in it its two edges, each followed by the later
+        instants that may belong to it.
+
+        The edges of a short window without a gap are judged by the same ticks, those of a longer
+        one each by its own.
+        """
+        shape, flat = t_s.shape, t_s.ravel()
         if len(self.t_s) == 0:
-            return Edge(math.nan, math.nan, math.nan, reason=EMPTY)
-        after = bisect.bisect_right(self.gaps, t_s, key=_begin) - 1
-        if after >= 0 and t_s < self.gaps[after].end_s:
-            at = float(self.total[self.breaks[after]])
-            return Edge(at, at, at)
-        if points is not None:
-            return _edge(points, t_s, self)
-        if t_s not in self._edges:
-            if len(self._edges) >= MOST_EDGES:
-                self._edges.clear()
-            self._edges[t_s] = _edge(self._near(t_s, t_s), t_s, self)
-        return self._edges[t_s]
+            none = np.full(len(flat), np.nan)
+            code = np.full(len(flat), REASONS.index(EMPTY), dtype=np.int8)
+            return Edges(none, none, none, none, code)
+        # from where to where the ticks that an instant is judged by are looked for
+        since_s = np.broadcast_to(
+            np.where(together[:, None], own_s[:, :1], own_s)[:, :, None], shape
+        )
+        until_s = np.where(together[:, None], own_s[:, 1:], own_s)[:, :, None]
+        until_s = np.broadcast_to(until_s, shape)
+        if shape[2] > 1:  # all later instants of a longer window's edge share their ticks ...
+            late = ~together[:, None, None] & (np.arange(shape[2]) > 0)
+            until_s = np.where(late, until_s + self.lag_s, until_s)
+            if self.gaps:  # ... but where a gap lies between, where each has its own
+                cut = self._gapped(own_s.ravel(), own_s.ravel() + self.lag_s + TINY)
+                apart = late & cut.reshape(own_s.shape)[:, :, None]
+                since_s, until_s = np.where(apart, t_s, since_s), np.where(apart, t_s, until_s)
+        spans = np.stack([since_s.ravel(), until_s.ravel()], axis=1)
+        both, which = np.unique(spans, axis=0, return_inverse=True)
+        around = [self.around(*span) for span in both.tolist()]
+        found = edges(around, which.ravel(), flat, self._readings)
+        if self.gaps:
+            after = self._gap_begins.searchsorted(flat, side="right") - 1
+            inside = np.flatnonzero((after >= 0) & (flat < self._gap_ends[np.maximum(after, 0)]))
+            total = self.total[np.array(self.breaks, dtype=np.intp)[after[inside]]]
+            for part in found[:3]:
+                part[inside] = total
+            found.resolved_s[inside], found.reason[inside] = np.nan, 0
+        return found
+
+    def _gapped(self, begin_s: Floats, end_s: Floats) -> NDArray[np.bool_]:
+        """Whether a gap lies in each span."""
+        last = self._gap_begins.searchsorted(end_s) - 1
+        found: NDArray[np.bool_] = (last >= 0) & (self._gap_ends[np.maximum(last, 0)] > begin_s)
+        return found
+
+    @cached_property
+    def _gap_begins(self) -> Floats:
+        return np.array([gap.begin_s for gap in self.gaps], dtype=np.float64)
+
+    @cached_property
+    def _gap_ends(self) -> Floats:
+        return np.array([gap.end_s for gap in self.gaps], dtype=np.float64)
+
+    @cached_property
+    def _readings(self) -> Readings:
+        return Readings(self.t_s, self.took_s, self.most_per_s)
+
+    def around(self, begin_s: float, end_s: float) -> Around:
+        """The ticks around both, which several instants are judged by."""
+        key = begin_s, end_s
+        if key not in self._around:
+            if len(self._around) >= MOST_AROUND:
+                del self._around[next(iter(self._around))]
+            self._around[key] = Around(self._near(begin_s, end_s))
+        return self._around[key]
 
     def curve(self, t_s: Floats) -> Floats:
         """The total at many instants, straight between ticks: a rough answer at once. NaN outside
         the ticks around them."""
         if len(self.t_s) == 0 or len(t_s) == 0:
             return np.full(len(t_s), np.nan)
-        points = self._near(float(t_s[0]), float(t_s[-1]))
+        begin_s, end_s = float(t_s[0]), float(t_s[-1])
+        points = self._near(begin_s, end_s)
         if len(points.t_s) < 2:
             return np.full(len(t_s), np.nan)
         return np.interp(t_s, points.t_s, points.total, left=np.nan, right=np.nan)
@@ -252,7 +315,7 @@ class Counter:
             at, until = self.moves.searchsorted((first, last)).tolist()
             start = min(start, int(self.moves[max(at - BESIDE, 0)]) - 1)
             stop = max(stop, int(self.moves[min(until + BESIDE, len(self.moves) - 1)]) + 1)
-        piece = bisect.bisect_right(self.gaps, begin_s, key=_begin)
+        piece = int(self._gap_begins.searchsorted(begin_s, side="right"))
         start = max(start, self.breaks[piece - 1] if piece else 0)
         stop = min(stop, self.breaks[piece]) if piece < len(self.breaks) else stop
         stop = min(stop, len(self.t_s))
@@ -289,158 +352,32 @@ def _lost_s(gaps: tuple[Gap, ...], begin_s: float, end_s: float) -> float:
     return lost_s
 
 
-def _edge(points: ticks.Ticks, t_s: float, counter: Counter) -> Edge:
-    """The total at `t_s` between two ticks; outside them no number, only the side that the counter
-    itself bounds."""
-    count = len(points.t_s)
-    spacing_s = (
-        points.period_s
-        if points.kind == "lattice" or count < 2
-        else ticks.median(points.t_s[1:] - points.t_s[:-1])
+def _both(
+    gaps: tuple[Gap, ...], stuck: tuple[Gap, ...], begin_s: float, end_s: float
+) -> tuple[Gap, ...]:
+    """Of both kinds those in a window, in order."""
+    if not gaps and not stuck:
+        return ()
+    return tuple(
+        sorted([*_overlapping(gaps, begin_s, end_s), *_overlapping(stuck, begin_s, end_s)])
     )
-    if t_s < points.high_s[0]:
-        first = float(points.total[0])
-        return Edge(
-            math.nan,
-            first - counter.most_per_s * (float(points.high_s[0]) - t_s),
-            first,
-            spacing_s,
-            BEFORE,
-        )
-    if count < 2 or t_s > points.low_s[-1]:
-        last, since_s = float(points.total[-1]), t_s - float(points.low_s[-1])
-        asked_s = min(t_s, float(counter.t_s[-1])) - float(points.t_s[-1])
-        stands = asked_s > STUCK * spacing_s or (count < 2 and asked_s > 0)
-        reason = STANDS if stands else NOT_YET if since_s <= spacing_s else AFTER
-        return Edge(math.nan, last, last + counter.most_per_s * since_s, spacing_s, reason)
-    after = int(points.t_s.searchsorted(t_s, side="right"))
-    cut = slice(max(after - 4, 0), after + 4)
-    near = _Near(*(part[cut].tolist() for part in points[:4]))
-    here = min(max(after - 1 - cut.start, 0), len(near.at) - 2)
-    value, low, high = _curves(
-        near, here, t_s, points, spacing_s, cut.start + here, counter.roughness(points)
-    )
-    # no instant is known better than by the call that told it
-    asked = int(counter.t_s.searchsorted(t_s))
-    call_s = float(counter.took_s[max(asked - 1, 0) : asked + 1].max(initial=0.0))
-    told = near.power(here)[1] * call_s / 2.0
-    low, high = min(low, value - told), max(high, value + told)
-    # whatever power did: not less than at the last tick that is surely over, not more than at the
-    # first that surely is not
-    low = max([low, *(v for v, until in zip(near.total, near.high, strict=True) if until <= t_s)])
-    high = min([high, *(v for v, since in zip(near.total, near.low, strict=True) if since >= t_s)])
-    low, high = min(low, high), max(low, high)
-    return Edge(min(max(value, low), high), low, high, spacing_s)
 
 
-class _Near(NamedTuple):
-    """The ticks next to an edge."""
+def _late(seen: Floats, lows: Floats, highs: Floats) -> tuple[Floats, Floats]:
+    """The interval for every lag up to the most, a column a lag after one without: a counter that
+    is late by L shows the window where the next one of its length is, L later, with both of its
+    edges.
 
-    at: list[float]
-    low: list[float]
-    high: list[float]
-    total: list[float]
-
-    def power(self, k: int) -> tuple[float, float, float]:
-        """Mean power between tick k and the next: at least, about, at most, by what is known of the
-        ticks' times."""
-        joules, span_s = self.total[k + 1] - self.total[k], max(self.at[k + 1] - self.at[k], TINY)
-        loose_s = math.hypot(self.high[k] - self.low[k], self.high[k + 1] - self.low[k + 1]) / 2.0
-        return joules / (span_s + loose_s), joules / span_s, joules / max(span_s - loose_s, TINY)
-
-
-def _curves(
-    near: _Near,
-    here: int,
-    t_s: float,
-    points: ticks.Ticks,
-    spacing_s: float,
-    place: int,
-    rough_w: float,
-) -> tuple[float, float, float]:
-    """Estimate, lowest and highest total at `t_s`, which is between tick `here` and the next;
-    `place` is its number in `points`."""
-    at, total = near.at, near.total
-    start, stop, span_s, x = (
-        total[here],
-        total[here + 1],
-        max(at[here + 1] - at[here], TINY),
-        t_s - at[here],
-    )
-    share, mean = x / span_s, (stop - start) / span_s
-    value = line = start + mean * x
-    if here == 0 or here + 2 >= len(at):
-        return line, start, stop
-    (low1, before, high1), (low2, after, high2) = near.power(here - 1), near.power(here + 1)
-    if max(span_s, at[here] - at[here - 1], at[here + 2] - at[here + 1]) > SLOW_S:
-        nearby = np.diff(points.total) / np.maximum(np.diff(points.t_s), TINY)
-        earlier, later = nearby[:place], nearby[place + 1 :]
-        low1, high1 = min(low1, float(earlier.min())), max(high1, float(earlier.max()))
-        low2, high2 = min(low2, float(later.min())), max(high2, float(later.max()))
-    least, most, rises, falls = min(low1, low2), max(high1, high2), high1 < low2, high2 < low1
-    if span_s > ONE_WAY * spacing_s:
-        rises = falls = False
-    elif min(before, after) < mean < max(before, after):
-        step_s = (stop - start - after * span_s) / (before - after)
-        step = start + (before * x if x < step_s else before * step_s + after * (x - step_s))
-        beyond = abs(before - near.power(here - 2)[1]) if here >= 2 else 0.0
-        beyond += abs(near.power(here + 2)[1] - after) if here + 3 < len(at) else 0.0
-        value += (step - line) * abs(before - after) / (abs(before - after) + beyond)
-    if mean > most or mean < least:
-        # more or fewer joules than both neighbours: power went up and back, or down and back, at
-        # some time within
-        if mean > most:
-            least, most = max(most - SWING * (mean - most), 0.0), (stop - start) / TINY
-        else:
-            least, most = 0.0, least + SWING * (least - mean)
-        rises = falls = False
-    # the two ticks as early or as late as they may be: power stays between its bounds from the one,
-    # and up to the other
-    a_low, a_high, b_low, b_high = (
-        near.low[here],
-        near.high[here],
-        near.low[here + 1],
-        near.high[here + 1],
-    )
-    first, last = (low1, high2) if rises else (least, most)
-    low = max(start + _from(t_s - a_high, first, most), stop - _from(b_high - t_s, last, least))
-    first, last = (high1, low2) if falls else (most, least)
-    high = min(start + _from(t_s - a_low, first, least), stop - _from(b_low - t_s, last, most))
-    # ... and where it goes one way, the line bounds it on the other side
-    late = (1.0 - share) * (a_high - at[here]) + share * (b_high - at[here + 1])
-    soon = (1.0 - share) * (at[here] - a_low) + share * (at[here + 1] - b_low)
-    low = line - most * late if falls else min(low, line)
-    high = line + most * soon if rises else max(high, line)
-    if falls:
-        low = min(low, start + low1 * x, stop - high2 * (span_s - x))
-    if rises:
-        high = max(high, start + high1 * x, stop - low2 * (span_s - x))
-    loose = SIGMAS * rough_w * span_s * math.sqrt(max(share * (1.0 - share), 0.0))
-    return value, min(low, value) - loose, max(high, value) + loose
-
-
-def _roughness(points: ticks.Ticks) -> float:
-    """How much power scatters from tick to tick: where the means of ticks do, power within a tick
-    does so too, and a walk with independent steps strays from the line by this times the square
-    root of f*(1-f). What the ticks' own times add is taken off.
+    Between two lags that are tried there may be a valley or a peak: it is where power steps at both
+    edges, and as deep as half of what changes from one to the next.
     """
-    span_s = np.maximum(points.t_s[1:] - points.t_s[:-1], TINY)
-    power = (points.total[1:] - points.total[:-1]) / span_s
-    if len(power) < FEW:
-        return 0.0
-    seen = ticks.median(np.abs(power[2:] - 2.0 * power[1:-1] + power[:-2])) / ticks.MEDIAN_OF_SECOND
-    timing = (
-        ticks.median(power)
-        / ticks.median(span_s)
-        * ticks.median(points.high_s - points.low_s)
-        / math.sqrt(12.0)
-    )
-    return math.sqrt(max(seen * seen - 10.0 / 3.0 * timing * timing, 0.0))
-
-
-def _from(span_s: float, power: float, back: float) -> float:
-    """Joules in a span, which is negative where a tick may lie beyond the edge."""
-    return power * span_s if span_s >= 0 else back * span_s
+    low, high = lows[:, 0], highs[:, 0]
+    for n in range(1, lows.shape[1]):  # what a lag does not know narrows nothing and widens nothing
+        low = np.where(lows[:, n] < low, lows[:, n], low)
+        high = np.where(highs[:, n] > high, highs[:, n], high)
+    steps = np.abs(np.diff(seen[:, 1:], axis=1))
+    between = np.where(steps == steps, steps, 0.0).max(axis=1, initial=0.0) / 2.0
+    return low - between, high + between
 
 
 def unwrapped(

@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from ckptcost.core import ticks
 from ckptcost.core.channels import Series
-from ckptcost.core.counters import FEW, TINY, Amount, Gap
+from ckptcost.core.counters import Amount, Gap
+from ckptcost.core.edges import FEW, TINY
 
 Floats = NDArray[np.float64]
 

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 
 from ckptcost.core import ticks
 from ckptcost.core.channels import Series
-from ckptcost.core.counters import LAGS, SLOW_S, SWING, TINY, Counter
+from ckptcost.core.counters import LAGS, Counter
+from ckptcost.core.edges import SLOW_S, SWING, TINY
 
 Floats = NDArray[np.float64]
 
@@ -102,7 +103,7 @@ def _ticks(
 ) -> Piece:
     all_ = ticks.polls(t_s, took_s, total)
     if tick_s == 0:
-        return Piece(t_s + took_s / 2.0, t_s, all_.over_s, total)
+        return Piece(t_s + took_s / 2.0, t_s, t_s + took_s, total)
     low, high, counted = _recent(all_, tick_s), all_.high_s, total[all_.at]
     if len(low) == 0 or float(np.quantile(high - low, MOST)) <= SHARP * shortest_s:
         return _in_order((low + high) / 2.0, low, high, counted)
@@ -137,7 +138,7 @@ def _recent(all_: ticks.Polls, tick_s: float | None) -> Floats:
     than ticks and saw one each time, since shortly before its own. A counter that moved at each of
     the quickest polls is renewed at least as often as those came.
     """
-    spacing_s = all_.spacing_s
+    spacing_s = np.diff(all_.t_s)
     if tick_s is None and len(spacing_s) > QUICK:
         quickest_s = float(np.partition(spacing_s, QUICK)[QUICK])
         quick = spacing_s <= SPARE * quickest_s

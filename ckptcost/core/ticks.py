@@ -286,10 +286,7 @@ class Polls(NamedTuple):
     which polls each tick came."""
 
     t_s: Floats
-    over_s: Floats
-    """when the answer was there"""
     total: Floats
-    spacing_s: Floats
     moved: NDArray[np.bool_]
     """of each reading but the first: it saw another value than the one before"""
     at: NDArray[np.intp]
@@ -301,11 +298,10 @@ class Polls(NamedTuple):
 
 def polls(t_s: Floats, took_s: Floats, total: Floats) -> Polls:
     """All at once: an edge looks at some hundred of them."""
-    over_s, moved = t_s + took_s, total[1:] > total[:-1]
+    moved = total[1:] > total[:-1]
     before = moved.nonzero()[0]
-    return Polls(
-        t_s, over_s, total, t_s[1:] - t_s[:-1], moved, before + 1, t_s[before], over_s[before + 1]
-    )
+    after = before + 1
+    return Polls(t_s, total, moved, after, t_s[before], t_s[after] + took_s[after])
 
 
 def found(
@@ -333,10 +329,11 @@ def found_in(
     near_s: float | None = None,
 ) -> Ticks:
     """The same of a stretch of them: from reading `start` to the one before `stop`."""
-    t_s, over_s, total = all_.t_s[start:stop], all_.over_s[start:stop], all_.total[start:stop]
+    t_s, took_s, total = all_.t_s[start:stop], took_s[start:stop], all_.total[start:stop]
+    over_s = t_s + took_s
     if tick_s == 0 or len(t_s) < 2:
-        return Ticks(t_s + took_s[start:stop] / 2.0, t_s, over_s, total, "live", 0.0, math.nan)
-    moved, spacing = all_.moved[start : stop - 1], all_.spacing_s[start : stop - 1]
+        return Ticks(t_s + took_s / 2.0, t_s, over_s, total, "live", 0.0, math.nan)
+    moved, spacing = all_.moved[start : stop - 1], t_s[1:] - t_s[:-1]
     here = slice(*all_.at.searchsorted((start + 1, stop)).tolist())
     low, high = all_.low_s[here], all_.high_s[here]
     quickest = min(_QUICK, len(spacing) - 1)
@@ -360,7 +357,7 @@ def found_in(
         between = median(high[1:] - high[:-1]) if len(high) > 1 else math.nan
         low = _behind(float(t_s[0]) - (between if between == between else 0.0), low)
         return Ticks((low + seen_s) / 2.0, low, seen_s, counted, "irregular", between, math.nan)
-    low, best, high = fit.before(asked_s, took_s[start:stop][at], _behind(-np.inf, low), seen_s)
+    low, best, high = fit.before(asked_s, took_s[at], _behind(-np.inf, low), seen_s)
     return Ticks(best, low, high, counted, "lattice", fit.period_s, fit.jitter_s)
 
 

@@ -70,11 +70,8 @@ def drained_marks(energies: Energies, marks: Sequence[Mark]) -> list[Mark]:
     owed = _owed(energies) if lacking else None
     if owed is None:
         return []
-    return [
-        mark
-        for window, what in lacking
-        for mark in _marks_of(window, what, owed, _written(energies))
-    ]
+    written = _written(energies)
+    return [mark for window, what in lacking for mark in _marks_of(window, what, owed, written)]
 
 
 def _owed(energies: Energies) -> Series | None:

@@ -3,7 +3,7 @@ one instant to another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -15,6 +15,7 @@ from ckptcost.core.attribution import Provenance, provenance
 from ckptcost.core.channels import Channel, Quantity, Series
 from ckptcost.core.counters import Amount, Counter
 from ckptcost.core.reconcile import Chosen, chosen
+from ckptcost.core.windows import Stretch
 from ckptcost.runs.run import Node
 from ckptcost.runs.tables import key_of
 
@@ -141,6 +142,24 @@ class Energies:
             self._spans[asked] = self.of(self.sources[domain].place, begin_s, end_s)
         return self._spans[asked]
 
+    def ahead(self, domains: Sequence[str], spans: Iterable[Stretch]) -> None:
+        """Work out spans that will be asked for next: of a counter, many take hardly longer than
+        one."""
+        asked = sorted({span for span in spans if span[1] > span[0]})
+        if len(self._spans) + len(asked) * len(domains) > MOST_SPANS:
+            self._spans.clear()
+        for domain in domains:
+            place = self.sources[domain].place
+            new = [span for span in asked if (domain, *span) not in self._spans]
+            if not new or not self.channels[place].is_counter:
+                continue
+            self._breathe()
+            begins_s, ends_s = zip(*new, strict=True)
+            amounts = self._counter(place).energies(begins_s, ends_s)
+            self._spans |= {
+                (domain, *span): amount for span, amount in zip(new, amounts, strict=True)
+            }
+
     def of(self, place: int, begin_s: float, end_s: float) -> Amount:
         channel = self.channels[place]
         if not channel.is_counter:
@@ -202,8 +221,9 @@ class Energies:
         channel = self.channels[place]
         if place not in self._counters:
             tick_s = self._renewed_s(channel)
+            readings = self._series.pop(place, None)  # most are asked for as a counter only
             self._counters[place] = counters.unwrapped(
-                self.series(place),
+                self.node.series(channel) if readings is None else readings,
                 channel.wraps_at,
                 tick_s=tick_s,
                 lag_s=self.lag_s(channel),
@@ -260,10 +280,9 @@ class Energies:
         return Doubts(looks, accuracy, channel.is_counter)
 
     def readings(self, domain: str) -> dict[Quantity, Series]:
-        """Every quantity of a domain that is no energy: bytes, requests, queue."""
-        return {
-            c.quantity: self.series(n) for n, c in enumerate(self.channels) if c.domain == domain
-        }
+        """Every quantity of a domain that is no energy: bytes, requests, queue. They are asked for
+        once, so they are not kept."""
+        return {c.quantity: self.node.series(c) for c in self.channels if c.domain == domain}
 
     def domains(self, kind: str, quantity: Quantity) -> list[str]:
         """The domains of a kind that have such a channel."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from math import inf
 from pathlib import Path
 
@@ -17,6 +18,8 @@ from ckptcost.runs.header import host_name
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.run import Node, Run
 
+Progress = Callable[[str, float], None]
+"""what is done, and what share of it"""
 LATEST_S = 3.0
 """a meter that answers within so long was there from the beginning"""
 
@@ -63,15 +66,21 @@ def _again(path: str, for_s: float | None) -> Measured:
 
 
 def reviewed(
-    path: str | Path, for_s: float | None = None, host: str = "", run_id: str = ""
+    path: str | Path,
+    for_s: float | None = None,
+    host: str = "",
+    run_id: str = "",
+    tell: Progress | None = None,
 ) -> Measured:
     """A run that was recorded, as what it is: of this machine or another, ended or killed."""
     from ckptcost.runs import reader
 
-    run = reader.load(path, run_id)
+    run = reader.load(path, run_id, None if tell is None else partial(tell, "reading the run"))
     if host:
         run.node(host)
-    return reviewed_run(run, for_s, host or (run.hosts[0] if run.hosts else ""), Path(path).name)
+    return reviewed_run(
+        run, for_s, host or (run.hosts[0] if run.hosts else ""), Path(path).name, tell
+    )
 
 
 def _all_known_s(node: Node, latest_s: float) -> float:
@@ -84,7 +93,13 @@ def _all_known_s(node: Node, latest_s: float) -> float:
     return max([at_s for at_s in since_s if at_s <= latest_s], default=-inf)
 
 
-def reviewed_run(run: Run, for_s: float | None = None, host: str = "", name: str = "") -> Measured:
+def reviewed_run(
+    run: Run,
+    for_s: float | None = None,
+    host: str = "",
+    name: str = "",
+    tell: Progress | None = None,
+) -> Measured:
     """The same of one that is loaded already; `name` of what it was loaded from."""
     if not run.nodes or not len(ticked := (node := run.node(host)).ticked_s()):
         raise MeterUnavailable(f"{name}: holds no readings")
@@ -99,5 +114,10 @@ def reviewed_run(run: Run, for_s: float | None = None, host: str = "", name: str
         raise MeterUnavailable(f"{name}: holds no readings of what was asked for")
     idle, why = (None, "") if run.simulated else _baseline(node.host)
     return evaluate(
-        run, begin_s, end_s if for_s is None else min(end_s, begin_s + for_s), idle, host=node.host
+        run,
+        begin_s,
+        end_s if for_s is None else min(end_s, begin_s + for_s),
+        idle,
+        host=node.host,
+        tell=None if tell is None else partial(tell, "working out what its saves took"),
     )._replace(kept=run.id, idle_why=why)

@@ -4,7 +4,7 @@ the recorder itself took."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import compress
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ from ckptcost.core.attribution import (
     Cost,
     Opportunity,
     Place,
-    attributed,
+    attributed_in_turn,
     mean_w,
     opportunity,
     own_cost,
@@ -24,16 +24,18 @@ from ckptcost.core.depth import Queue
 from ckptcost.core.dips import Dip
 from ckptcost.core.page_cache import Change, slower_from
 from ckptcost.core.reconcile import Energy, Reconciled, reconciled, taken, total, unknown
-from ckptcost.core.windows import Window
+from ckptcost.core.windows import Stretch, Window
 from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies
-from ckptcost.jobs.training import Steps, dips_of, steps_seen
+from ckptcost.jobs.training import Steps, dips_in_turn, steps_seen
 from ckptcost.meters.base import Absence
 from ckptcost.runs import job_facts
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.recorder import Stats
 from ckptcost.runs.run import Run, RunEvent
 
+PHASES = 256
+"""phases that are worked out together"""
 ALIKE = 1.1
 """sizes of saves that differ by less are held against each other"""
 
@@ -95,8 +97,18 @@ class Measured(NamedTuple):
 
     def of_window(self, window: str) -> Totals:
         """All parts together."""
+        return self._totals([cost for cost in self.costs if cost.window == window])
+
+    def of_windows(self) -> dict[str, Totals]:
+        """The same of every window, by its name: in one walk over all costs."""
+        costs: dict[str, list[Cost]] = {window.name: [] for window in self.windows}
+        for cost in self.costs:
+            costs[cost.window].append(cost)
+        return {name: self._totals(mine) for name, mine in costs.items()}
+
+    def _totals(self, costs: Sequence[Cost]) -> Totals:
         parts = set(self.energies.parts)
-        mine = [cost for cost in self.costs if cost.window == window and cost.domain in parts]
+        mine = [cost for cost in costs if cost.domain in parts]
         if not mine:
             none = unknown("NO_PARTS")
             return Totals(none, none, none)
@@ -124,25 +136,29 @@ class Measured(NamedTuple):
         """Mean power of all parts: each over the part of the time that it is known in."""
         return sum(self.mean_w(self.spans[domain]) for domain in self.energies.parts)
 
-    def phase_w(self, begin_s: float, end_s: float) -> float:
-        """The same of a phase."""
-        each = [
-            spent(self.energies.joules, domain, [(begin_s, end_s)])
-            for domain in self.energies.parts
-        ]
-        return sum(mean_w(energy, end_s - begin_s).value for energy in each) if each else math.nan
+    def of_phases(self, phases: Sequence[Stretch]) -> list[tuple[Energy, float]]:
+        """Joules of all parts, and their mean power, of each phase."""
+        parts, found = self.energies.parts, []
+        for place, (begin_s, end_s) in enumerate(phases):
+            if place % PHASES == 0:
+                self.energies.ahead(parts, phases[place : place + PHASES])
+            each = [spent(self.energies.joules, domain, [(begin_s, end_s)]) for domain in parts]
+            watts = sum(mean_w(energy, end_s - begin_s).value for energy in each)
+            found.append((total(each), watts) if each else (unknown("NO_PARTS"), math.nan))
+        return found
 
     @property
     def mean_save(self) -> MeanSave | None:
         """Of the saves whose stall and joules are known."""
+        totals = self.of_windows()
         known = [
-            (window.stall_s, self.of_window(window.name).absolute.value, chance.stalled_gpu_s)
+            (window.stall_s, totals[window.name].absolute.value, chance.stalled_gpu_s)
             for window, what, chance in zip(
                 self.windows, self.contents, self.opportunities, strict=True
             )
             if what.of == "save"
             and window.stall_s is not None
-            and self.of_window(window.name).absolute.known
+            and totals[window.name].absolute.known
         ]
         if not known:
             return None
@@ -155,7 +171,11 @@ class Measured(NamedTuple):
         seconds = [
             math.nan if each.stall_s is None else each.stall_s for each in self.stalled_saves
         ]
-        sizes = [self.contents[self.windows.index(each)].bytes for each in self.stalled_saves]
+        bytes_of = {
+            window.name: what.bytes
+            for window, what in zip(self.windows, self.contents, strict=True)
+        }
+        sizes = [bytes_of[each.name] for each in self.stalled_saves]
         known = [size for size in sizes if size == size]
         if not known or len(known) < len(sizes) or max(known) > ALIKE * min(known):
             return None
@@ -221,8 +241,10 @@ def evaluate(
     absences: Sequence[Absence] = (),
     stats: Stats | None = None,
     host: str = "",
+    tell: Callable[[float], None] | None = None,
 ) -> Measured:
-    """From readings and marks to joules."""
+    """From readings and marks to joules. `tell` is told now and then for what share of the windows
+    that is done."""
     node = run.node(host)
     energies = Energies(node)
     spans = {domain: _spent(energies, domain, begin_s, end_s) for domain in energies.sources}
@@ -241,7 +263,10 @@ def evaluate(
     names = [*energies.parts, *wholes]
     ticked = node.ticked_s()
     since_s = float(ticked[0, 0]) if len(ticked) else 0.0
-    costs = attributed(
+    costs: list[Cost] = []
+    dips: list[Dip | None] = []
+    all_dips = dips_in_turn(energies, energies.joules, windows, since_s)
+    in_turn = attributed_in_turn(
         windows,
         names,
         energies.joules,
@@ -249,7 +274,13 @@ def evaluate(
         None if idle is None else idle.domains,
         places,
         energies.curve,
+        ahead=energies.ahead,
     )
+    for of_window, fell in zip(in_turn, all_dips, strict=True):
+        costs += of_window
+        dips.append(fell)
+        if tell is not None:
+            tell(len(dips) / len(windows))
     gpus = (
         float(len({domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))}))
         or math.nan
@@ -272,7 +303,7 @@ def evaluate(
         idle,
         tuple(absences),
         stats,
-        dips=dips_of(energies, energies.joules, windows, since_s),
+        dips=dips,
         steps=steps_seen(told.marks, windows, node),
     )
 
@@ -293,12 +324,14 @@ def _stored(
         for w in windows
         if w.begin_s is not None and w.end_s is not None
     ]
-    counted = [(disk, depth.counted(energies.readings(disk))) for disk in disks]
-    return [
-        Stored(name, disk, depth.over(seen, since_s, until_s))
-        for disk, seen in counted
-        for name, since_s, until_s in spans
-    ]
+    stored = []
+    for disk in disks:  # one after the other: the counts of a disk are as long as the run
+        seen = depth.counted(energies.readings(disk))
+        stored += [
+            Stored(name, disk, depth.over(seen, since_s, until_s))
+            for name, since_s, until_s in spans
+        ]
+    return stored
 
 
 def _adds_up(energies: Energies, domain: str) -> bool:

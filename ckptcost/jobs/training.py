@@ -3,7 +3,7 @@ GPUs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -47,9 +47,18 @@ def dips_of(
 ) -> list[Dip | None]:
     """By window, whether the GPUs' power confirms its stall; None where there is no meter of a GPU,
     or no stall to confirm."""
+    return list(dips_in_turn(energies, joules, windows, since_s))
+
+
+def dips_in_turn(
+    energies: Energies, joules: Joules, windows: Sequence[Window], since_s: float
+) -> Iterator[Dip | None]:
+    """The same, one after the other: beside the costs of the same windows, whose joules are at hand
+    then."""
     gpus = [domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))]
     if not gpus:
-        return [None] * len(windows)
+        yield from [None] * len(windows)
+        return
     mean = of_joules(joules, gpus)
     rough = of_curves([partial(energies.curve, domain) for domain in gpus])
     channels = [energies.sources[domain].channel for domain in gpus]
@@ -58,16 +67,14 @@ def dips_of(
         for channel in channels
     )
     busy = union(extent(window) for window in windows)
-    found: list[Dip | None] = []
     for window in windows:
         if (
             window.begin_s is None
             or window.returned_s is None
             or window.returned_s <= window.begin_s
         ):
-            found.append(None)
+            yield None
             continue
         quiet = quiet_before(busy, window.begin_s, since_s)
         stall = window.begin_s, window.returned_s
-        found.append(dip(mean, stall, quiet, resolved_s=resolved_s, rough=rough))
-    return found
+        yield dip(mean, stall, quiet, resolved_s=resolved_s, rough=rough)

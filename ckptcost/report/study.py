@@ -7,8 +7,8 @@ CSV.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from ckptcost.jobs.gates import Verdict
 from ckptcost.present.amounts import count, duration, number, rate, share, size
@@ -57,13 +57,49 @@ class Column(NamedTuple):
     """in text and Markdown; JSON and CSV hold every column"""
 
 
+class Later(Sequence[dict[str, Any]]):
+    """Rows that are made when somebody looks at them, because most views do not. What goes to
+    another process goes with them made."""
+
+    def __init__(self, make: Callable[[], list[dict[str, Any]]]) -> None:
+        self._make: Callable[[], list[dict[str, Any]]] | None = make
+        self._rows: list[dict[str, Any]] = []
+
+    @property
+    def made(self) -> list[dict[str, Any]]:
+        if self._make is not None:
+            self._rows, self._make = self._make(), None
+        return self._rows
+
+    @overload
+    def __getitem__(self, place: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        return self.made[place]
+
+    def __len__(self) -> int:
+        return len(self.made)
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        return iter(self.made)
+
+    def __eq__(self, other: object) -> bool:
+        return self.made == (other.made if isinstance(other, Later) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return list, (self.made,)
+
+
 class Table(NamedTuple):
     """Rows by column id; None is unknown. Texts stand left of numbers."""
 
     id: str
     title: str
     columns: tuple[Column, ...]
-    rows: list[dict[str, Any]]
+    rows: Sequence[dict[str, Any]]
     note: str = ""
     shown: bool = True
 

@@ -71,6 +71,9 @@ def begun_ns(took_ns: Sequence[int], values: Sequence[object]) -> list[int]:
 
 
 _encode: Callable[[Any], str] = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+_object = json.JSONDecoder().raw_decode
+"""what `json.loads` does at last, without its looking for an encoding and for spaces on either
+side, which no line of ours has"""
 _NOT_JSON = re.compile(r"-?Infinity|NaN")
 
 
@@ -152,9 +155,12 @@ def decode(line: bytes) -> dict[str, Any]:
     if b"%08x" % crc32(body) != line[-SEAL + 6 : -2]:
         raise BadLine("its checksum does not fit")
     try:
-        fields = json.loads(body + b"}")
+        text = body.decode("utf-8", "surrogatepass") + "}"
+        fields, end = _object(text)
     except (ValueError, RecursionError) as error:
         raise BadLine("not JSON") from error
+    if end != len(text):
+        raise BadLine("not JSON")
     if not isinstance(fields, dict) or not isinstance(fields.get("k"), str):
         raise BadLine("no object with a kind")
     return fields

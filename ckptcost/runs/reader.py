@@ -3,7 +3,7 @@ never passed over in silence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ from ckptcost.runs.tables import Key, Table, key_of
 LONGEST_LINE = 16_000_000
 _NAMED = 20
 """bad lines of one part that are named one by one; the rest is counted"""
+TOLD = 2000
+"""lines from one word of how far reading is to the next"""
+Tell = Callable[[float], None]
 Clock = tuple[str, str]
 """host and boot: monotonic times mean the same"""
 
@@ -37,6 +40,7 @@ class Part:
         self._tables = [
             loading.table(self._clock, meter.name, meter.channels) for meter in header.meters
         ]
+        self._widths = [len(meter.channels) for meter in header.meters]
         self._kinds: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
             "raw": self._raw,
             "second": self._second,
@@ -67,15 +71,15 @@ class Part:
             raise BadLine(f"a {fields['k']} line that does not fit its header") from error
 
     def _raw(self, f: Mapping[str, Any]) -> None:
-        t_ns, took = f["t"], f["d"]
-        self._fits(f)
-        for i, (row, after_ns) in enumerate(zip(f["v"], begun_ns(took, f["v"]), strict=True)):
+        t_ns, took, rows = f["t"], f["d"], f["v"]
+        self._fits(rows)
+        for i, (row, after_ns) in enumerate(zip(rows, begun_ns(took, rows), strict=True)):
             if row is not None:
                 self._tables[i].tick(t_ns, took[i], row, after_ns)
 
     def _second(self, f: Mapping[str, Any]) -> None:
         from_ns, t_ns, took = f["from"], f["t"], f["d"]
-        self._fits(f)
+        self._fits(f["v"])
         for i, row in enumerate(f["v"]):
             if row is not None:
                 n = f["n"][i]
@@ -84,10 +88,10 @@ class Part:
                 else:
                     self._tables[i].second(t_ns - n[1], t_ns - n[2], n[0], took[i], row, n[2])
 
-    def _fits(self, f: Mapping[str, Any]) -> None:
-        for row, table in zip(f["v"], self._tables, strict=True):
-            if row is not None and len(row) != len(table.channels):
-                raise ValueError(f"{len(row)} values for {len(table.channels)} channels")
+    def _fits(self, rows: Sequence[Sequence[Any] | None]) -> None:
+        for row, width in zip(rows, self._widths, strict=True):
+            if row is not None and len(row) != width:
+                raise ValueError(f"{len(row)} values for {width} channels")
 
     def _mark(self, f: Mapping[str, Any]) -> None:
         mark = Mark(
@@ -131,7 +135,9 @@ class Part:
 class Loading:
     """A run while its parts come in, in any order."""
 
-    def __init__(self) -> None:
+    def __init__(self, tell: Tell | None = None) -> None:
+        """`tell` is told now and then how many bytes of the files were read."""
+        self._tell, self._read_bytes = tell, 0
         self.parts: list[Part] = []
         self.problems: list[Problem] = []
         self.marks: list[tuple[Clock, int, Mark]] = []
@@ -156,6 +162,8 @@ class Loading:
         with path.open("rb") as file:
             while line := file.readline(LONGEST_LINE):
                 number += 1
+                if self._tell is not None and number % TOLD == 0:
+                    self._tell(self._read_bytes + file.tell())
                 try:
                     fields = decode(line.removesuffix(b"\n"))
                     if part is None:
@@ -189,6 +197,7 @@ class Loading:
                             )
                     else:
                         self.problems.append(Problem(name, number, _torn(line)))
+        self._read_bytes += path.stat().st_size
         if number == 0:
             self.problems.append(
                 Problem(name, 0, "empty: its writer was stopped before the first line")
@@ -299,9 +308,9 @@ def _torn(line: bytes) -> str:
     return "the last line is cut off, as after a kill or a crash; what is before it is kept"
 
 
-def load(path: Path | str, run: str = "") -> Run:
+def load(path: Path | str, run: str = "", tell: Tell | None = None) -> Run:
     """A run from its directory, or from one file of it. `run` (the beginning of its id is enough)
-    chooses where there are several.
+    chooses where there are several; `tell` is told now and then what share of the files was read.
 
     Raises RunFileError where there is no run to be had.
     """
@@ -319,7 +328,8 @@ def load(path: Path | str, run: str = "") -> Run:
             else [path]
         )
         runs: dict[str, list[Path]] = {}
-        loading = Loading()
+        all_bytes = max(sum(file.stat().st_size for file in files), 1)
+        loading = Loading(None if tell is None else lambda read: tell(min(read / all_bytes, 1.0)))
         for file in files:
             runs.setdefault(_run_of(file), []).append(file)
         ids = sorted(name for name in runs if name)

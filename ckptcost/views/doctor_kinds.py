@@ -65,7 +65,7 @@ def table_of(study: Study, table_id: str) -> Table | None:
 
 def rows_of(study: Study, table_id: str) -> list[dict[str, Any]]:
     table = table_of(study, table_id)
-    return [] if table is None else table.rows
+    return [] if table is None else list(table.rows)
 
 
 def state_of(reason: str) -> State:

@@ -113,3 +113,30 @@ def test_everything_that_is_known_is_in_it(clock, monkeypatch):
     clock.at += 60.0
     status.tick(Followed(lost=("nvml",)))
     assert terminal.getvalue() == f"{ERASE}60 s, 2 checkpoints, 3 GB; saving step_4; lost: nvml"
+
+
+def test_how_far_something_is_once_it_takes_a_while(clock, monkeypatch):
+    monkeypatch.setattr(module.shutil, "get_terminal_size", lambda: os.terminal_size((80, 5)))
+    terminal = Terminal()
+    status = Status(terminal)
+    clock.at += 0.9
+    status.share("reading the run", 0.2)
+    assert terminal.getvalue() == "", "what is over in a second says nothing"
+    clock.at += 0.1
+    status.share("reading the run", 0.254)
+    told = f"{ERASE}ckptcost: reading the run, 25%"
+    assert terminal.getvalue() == told
+    clock.at += 0.9 * EVERY_S
+    status.share("reading the run", 0.3)
+    assert terminal.getvalue() == told
+    clock.at += 0.1 * EVERY_S
+    status.share("reading the run", 1.0)
+    assert terminal.getvalue() == f"{told}{ERASE}ckptcost: reading the run, 100%"
+
+
+def test_how_far_something_is_goes_into_no_pipe(clock):
+    pipe = Terminal(False)
+    status = Status(pipe)
+    clock.at += 10.0
+    status.share("reading the run", 0.5)
+    assert pipe.getvalue() == ""

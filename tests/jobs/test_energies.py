@@ -8,8 +8,9 @@ import math
 import pytest
 from told_meters import Told, at, energy, recorded, said, watts
 
-from ckptcost.core import gauges
+from ckptcost.core import counters, gauges
 from ckptcost.core.channels import Channel
+from ckptcost.jobs import energies
 from ckptcost.jobs.checkup import lacking_of
 from ckptcost.jobs.energies import Energies, drivers_of
 
@@ -193,3 +194,28 @@ def test_readings_and_domains_of_disks():
 def test_a_meter_that_never_answers_does_not_measure_its_kind():
     told = Told("told", {energy("cpu:0"): at(1.0), energy("dram:0"): lambda t_s: math.nan})
     assert lacking_of(Energies(recorded(told, for_s=2.0).run.node()), ["cpu", "dram"]) == ["dram"]
+
+
+def test_what_is_worked_out_ahead_is_what_is_asked_for_then(monkeypatch):
+    says = {energy("gpu:0", tick_s=0.1): at(300.0, 0.1), watts("gpu:1"): lambda t: 100.0 + t}
+    spans = [(2.0, 2.4), (2.0, 6.0), (5.5, 6.0), (3.0, 3.0)]
+    plain, ahead = energies_of(says), energies_of(says)
+    ahead.ahead(["gpu:0", "gpu:1"], [*spans, (2.0, 2.4), (4.0, 3.0)])
+    expected = {(d, *s): plain.joules(d, *s) for d in ("gpu:0", "gpu:1") for s in spans}
+
+    def asked(*_):
+        raise AssertionError("it was at hand")
+
+    monkeypatch.setattr(counters.Counter, "energies", asked)
+    for begin_s, end_s in spans[:3]:
+        assert ahead.joules("gpu:0", begin_s, end_s) == expected["gpu:0", begin_s, end_s]
+        assert ahead.joules("gpu:1", begin_s, end_s) == expected["gpu:1", begin_s, end_s]
+
+
+def test_no_more_is_kept_than_there_is_room_for(monkeypatch):
+    monkeypatch.setattr(energies, "MOST_SPANS", 3)
+    seen = energies_of({energy("gpu:0", tick_s=0.1): at(300.0, 0.1)})
+    first = seen.joules("gpu:0", 1.0, 2.0)
+    seen.ahead(["gpu:0"], [(2.0, 3.0), (3.0, 4.0), (4.0, 5.0)])
+    assert len(seen._spans) == 3
+    assert seen.joules("gpu:0", 1.0, 2.0) == first

@@ -497,3 +497,16 @@ def test_before_a_host_was_recorded_there_was_no_training(tmp_path):
     early, late = (evaluate(run, 5.0, 19.0, host=host).costs[0].training_w for host in ("a", "b"))
     assert early.value == pytest.approx(300.0, rel=0.01)
     assert late.why == "NO_TRAINING_REFERENCE"
+
+
+def test_who_waits_for_a_recorded_run_is_told_how_far_it_is(monkeypatch, tmp_path):
+    monkeypatch.setattr(reader, "TOLD", 5)
+    told = []
+    seen = measure_job.reviewed(kept(tmp_path / "r"), tell=lambda *far: told.append(far))
+    reading = [share for what, share in told if what == "reading the run"]
+    assert reading == sorted(reading)
+    assert 0.0 < reading[0] < reading[-1] <= 1.0
+    assert [far for far in told if far[0] != "reading the run"] == [
+        ("working out what its saves took", (n + 1) / len(seen.windows))
+        for n in range(len(seen.windows))
+    ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import pickle
 from pathlib import Path
 
 import jsonschema
@@ -14,7 +15,7 @@ import ckptcost
 from ckptcost.catalog.store import Catalog
 from ckptcost.report import study_views
 from ckptcost.report.canonical import sha256
-from ckptcost.report.study import Column, Study, Table, cell, shown_cells
+from ckptcost.report.study import Column, Later, Study, Table, cell, shown_cells
 from ckptcost.report.study_document import build
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -221,3 +222,24 @@ def test_a_table_that_is_not_there(cli):
     assert (done.code, done.out) == (2, "")
     assert "did you mean 'outcome'" in done.err
     assert cli(*COMMANDS["simulation"], "--table", "outcome").code == 2
+
+
+def test_rows_that_are_made_later_are_made_once_and_are_rows_like_others():
+    made = []
+
+    def make():
+        made.append(1)
+        return [{"a": 1.0}, {"a": 2.0}, {"a": 3.0}]
+
+    rows = Later(make)
+    table = Table("t", "T", (Column("a", "a", "J"),), rows, shown=False)
+    study = Study("measurement", "T", [], {}, [table], [])
+    assert "3" not in study_views.text(study)
+    assert made == [], "what no view shows is not worked out"
+    assert rows[1] == {"a": 2.0}
+    assert rows[1:] == [{"a": 2.0}, {"a": 3.0}]
+    assert (len(rows), list(rows)) == (3, make())
+    assert rows == make() == Later(make)
+    assert pickle.loads(pickle.dumps(rows)) == make()
+    assert study_views.to_csv(study, "t").split() == ["a_j", "1.0", "2.0", "3.0"]
+    assert len(made) == 5, "once by itself, and each time that was asked for here"

@@ -3,11 +3,13 @@ what is said of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any
 
+from ckptcost.core.attribution import Cost
 from ckptcost.core.contents import GONE, LOST_BEFORE_SAFE, Contents, is_staged, written_back_s
+from ckptcost.core.counters import Amount
 from ckptcost.core.page_cache import saves_until_full
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
@@ -15,8 +17,10 @@ from ckptcost.present.amounts import count, duration, rate, share, size
 from ckptcost.present.measured import reason_text, stall_reason_text
 from ckptcost.report.studies.measured_parts import counted, range_of, some, three
 from ckptcost.report.studies.run_columns import plain
-from ckptcost.report.study import Column, Table
+from ckptcost.report.study import Column, Later, Table
 
+COSTS = 1000
+"""costs whose amounts are looked at together"""
 TIMER_S = 10.0
 """what lay in the page cache for less was written back for another reason than its age"""
 MOST_MERGED = 3
@@ -347,11 +351,11 @@ def training_told(m: Measured) -> list[str]:
 
 
 def windows(m: Measured) -> Table:
-    rows = []
+    rows, totals = [], m.of_windows()
     for place, (window, what, chance) in enumerate(
         zip(m.windows, m.contents, m.opportunities, strict=True)
     ):
-        absolute, excess, stall = m.of_window(window.name)
+        absolute, excess, stall = totals[window.name]
         row: dict[str, Any] = {
             "window": window.name,
             "of": what.of,
@@ -508,44 +512,6 @@ def rate_of(window: Window, what: Contents) -> float | None:
 
 
 def energies(m: Measured) -> Table:
-    rows = []
-    spans = {w.name: w for w in m.windows}
-    for cost in m.costs:
-        window = spans[cost.window]
-        row: dict[str, Any] = {
-            "window": cost.window,
-            "domain": cost.domain,
-            **three(cost.absolute, "joules"),
-            **three(cost.excess, "excess"),
-        }
-        row |= (
-            three(cost.stall, "stall")
-            | three(cost.drain, "drain")
-            | three(cost.extra, "extra")
-            | three(cost.share, "share")
-        )
-        row |= {"training": plain(cost.training_w.value), "overlap": plain(cost.overlap_s)}
-        row |= {
-            "flags": ", ".join(
-                dict.fromkeys([*cost.absolute.flags, *cost.excess.flags, *cost.extra.flags])
-            ),
-            "why": cost.absolute.why,
-        }
-        known = None
-        if (
-            window.begin_s is not None
-            and window.end_s is not None
-            and window.end_s > window.begin_s
-        ):
-            known = m.energies.provenance(cost.domain, window.begin_s, window.end_s)
-            amount = m.energies.joules(cost.domain, window.begin_s, window.end_s)
-            row |= {"short": amount.short, "reasons": ", ".join(amount.reasons)}
-        row |= {
-            "source": known.source if known else m.energies.sources[cost.domain].channel.source,
-            "coverage": plain(known.coverage) if known else None,
-            "ticks": plain(known.ticks) if known else None,
-        }
-        rows.append(row)
     columns = (
         Column("window", "checkpoint"),
         Column("domain", "domain"),
@@ -583,29 +549,66 @@ def energies(m: Measured) -> Table:
         Column("reasons", "reasons", shown=False),
     )
     return Table(
-        "energies", "Joules by checkpoint and domain", columns, rows, shown=len(rows) <= 12
+        "energies",
+        "Joules by checkpoint and domain",
+        columns,
+        Later(lambda: _energy_rows(m)),
+        shown=len(m.costs) <= 12,
     )
 
 
-def phases(m: Measured) -> Table:
+def _energy_rows(m: Measured) -> list[dict[str, Any]]:
     rows = []
-    for window in m.windows:
-        for kind, phases in (("training", window.phases), ("storage", window.storage)):
-            for phase in phases:
-                if phase.length_s == 0:
-                    continue
-                energy = m.spent(phase.begin_s, phase.end_s)
-                rows.append(
-                    {
-                        "window": window.name,
-                        "of": kind,
-                        "phase": phase.name,
-                        "begin": phase.begin_s,
-                        "length": phase.length_s,
-                        **three(energy, "joules"),
-                        "watts": plain(m.phase_w(phase.begin_s, phase.end_s)),
-                    }
-                )
+    spans = {w.name: w for w in m.windows}
+    told: dict[tuple[str, str], Amount] = {}
+    for place, cost in enumerate(m.costs):
+        row: dict[str, Any] = {
+            "window": cost.window,
+            "domain": cost.domain,
+            **three(cost.absolute, "joules"),
+            **three(cost.excess, "excess"),
+        }
+        row |= (
+            three(cost.stall, "stall")
+            | three(cost.drain, "drain")
+            | three(cost.extra, "extra")
+            | three(cost.share, "share")
+        )
+        row |= {"training": plain(cost.training_w.value), "overlap": plain(cost.overlap_s)}
+        row |= {
+            "flags": ", ".join(
+                dict.fromkeys([*cost.absolute.flags, *cost.excess.flags, *cost.extra.flags])
+            ),
+            "why": cost.absolute.why,
+        }
+        if place % COSTS == 0:
+            told = _amounts(m, m.costs[place : place + COSTS], spans)
+        amount = told.get((cost.window, cost.domain))
+        if amount is not None:
+            row |= {"short": amount.short, "reasons": ", ".join(amount.reasons)}
+        row |= {
+            "source": m.energies.sources[cost.domain].channel.source,
+            "coverage": plain(amount.coverage) if amount else None,
+            "ticks": plain(amount.ticks) if amount else None,
+        }
+        rows.append(row)
+    return rows
+
+
+def _amounts(
+    m: Measured, costs: Sequence[Cost], spans: Mapping[str, Window]
+) -> dict[tuple[str, str], Amount]:
+    """What the meters say of some windows, worked out together."""
+    asked: dict[tuple[str, str], tuple[float, float]] = {}
+    for cost in costs:
+        begin_s, end_s = spans[cost.window].begin_s, spans[cost.window].end_s
+        if begin_s is not None and end_s is not None and end_s > begin_s:
+            asked[cost.window, cost.domain] = begin_s, end_s
+    m.energies.ahead(list(dict.fromkeys(domain for _, domain in asked)), asked.values())
+    return {key: m.energies.joules(key[1], *span) for key, span in asked.items()}
+
+
+def phases(m: Measured) -> Table:
     columns = (
         Column("window", "checkpoint"),
         Column("of", "of", meaning="two views of the same time: of training and of storage"),
@@ -617,5 +620,32 @@ def phases(m: Measured) -> Table:
         Column("begin", "begin", "s", shown=False),
     )
     return Table(
-        "phases", "Phases, all metered parts together", columns, rows, shown=len(m.windows) <= 3
+        "phases",
+        "Phases, all metered parts together",
+        columns,
+        Later(lambda: _phase_rows(m)),
+        shown=len(m.windows) <= 3,
     )
+
+
+def _phase_rows(m: Measured) -> list[dict[str, Any]]:
+    told = [
+        (window, kind, phase)
+        for window in m.windows
+        for kind, phases in (("training", window.phases), ("storage", window.storage))
+        for phase in phases
+        if phase.length_s != 0
+    ]
+    used = m.of_phases([(phase.begin_s, phase.end_s) for _, _, phase in told])
+    return [
+        {
+            "window": window.name,
+            "of": kind,
+            "phase": phase.name,
+            "begin": phase.begin_s,
+            "length": phase.length_s,
+            **three(energy, "joules"),
+            "watts": plain(watts),
+        }
+        for (window, kind, phase), (energy, watts) in zip(told, used, strict=True)
+    ]
