@@ -9,6 +9,7 @@ device. Whoever measures three saves knows nothing of the tenth.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import accumulate
 from math import ceil, comb, inf
 from statistics import median
 from typing import NamedTuple
@@ -41,14 +42,14 @@ def slower_from(seconds: Sequence[float]) -> Change | None:
     >>> slower_from([16.2, 28.0, 16.4, 29.0, 16.5, 27.0, 28.0]) is slower_from([1.0, 2.0, 2.0]) is None
     True
     """
-    best, step = None, SLOWER
+    slowest_before = list(accumulate(seconds, max))
+    quickest_after = list(accumulate(reversed(seconds), min))[::-1]
+    best, step = 0, SLOWER
     for first in range(1, len(seconds)):
-        before, after = seconds[:first], seconds[first:]
-        if comb(len(seconds), first) * CHANCE < 1.0 or not min(after) > step * max(before):
-            continue
-        step = min(after) / max(before)
-        best = Change(first, median(before), median(after))
-    return best
+        before_s, after_s = slowest_before[first - 1], quickest_after[first]
+        if after_s > step * before_s and comb(len(seconds), first) >= 1.0 / CHANCE:
+            best, step = first, after_s / before_s
+    return Change(best, median(seconds[:best]), median(seconds[best:])) if best else None
 
 
 def saves_until_full(

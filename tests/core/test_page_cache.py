@@ -34,6 +34,13 @@ def test_three_saves_prove_nothing():
     assert slower_from([]) is None
 
 
+def test_thousands_of_saves_are_looked_at_as_well():
+    """Of so many the number of orders is beyond a float."""
+    found = slower_from([1.0] * 1500 + [2.0] * 1500)
+    assert found == (1500, 1.0, 2.0)
+    assert slower_from([1.0, 1.1] * 1500) is None
+
+
 def test_chance_is_seldom_taken_for_a_change():
     """Saves of one law that scatter by half: a change is seen seldom enough."""
     draw = random.Random(4)
