@@ -70,7 +70,7 @@ fmt: $(VENV)/.tested
 	$(BIN)/ruff check --fix .
 
 golden: $(VENV)/.tested
-	$(BIN)/python -m pytest tests/test_golden.py -q --update-golden
+	$(BIN)/python -m pytest tests/golden -q --update-golden
 
 schema: $(VENV)/.tested
 	$(BIN)/python -m ckptcost.report.schema_file

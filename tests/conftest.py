@@ -13,6 +13,8 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from difflib import unified_diff
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,10 +117,15 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         file = GOLDEN / name
         if request.config.getoption("--update-golden"):
             file.write_bytes(text.encode())
-        assert file.is_file(), f"no {name}: run pytest --update-golden"
-        assert text == file.read_bytes().decode(), (
-            f"differs from {name}; if that is meant: pytest --update-golden"
-        )
+        assert file.is_file(), f"no {name}: run make golden"
+        held = file.read_bytes().decode()
+        if text != held:
+            lines = unified_diff(
+                held.splitlines(), text.splitlines(), name, "now", n=1, lineterm=""
+            )
+            shown = [line[:200] for line in islice(lines, 41)]
+            more = ["..."] if len(shown) == 41 else []
+            pytest.fail("\n".join([*shown[:40], *more, "meant? make golden"]), pytrace=False)
 
     return compare
 
