@@ -30,7 +30,8 @@ from statements import START, document, statement
 begin_s = START + 1800.0 - 1100 * 86400.0
 made = statement(rows=int(sys.argv[2]) // 4, begin=begin_s, kind="measured")
 # a model card is of a whole run: meters of all its accelerators, which is one
-made = made.model_copy(update={"subject": made.subject.model_copy(update={"accelerator_count": 1.0})})
+subject = made.subject.model_copy(update={"accelerator_count": 1.0})
+made = made.model_copy(update={"subject": subject})
 print(document(made).to_json(), end="")
 """
 """four of its lines have rows, an hour each"""

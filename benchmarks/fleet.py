@@ -33,7 +33,8 @@ CLUSTER = """
 import sys, time
 from distributed import LocalCluster
 if __name__ == "__main__":
-    with LocalCluster(n_workers=int(sys.argv[1]), threads_per_worker=1, dashboard_address=None, silence_logs=50) as cluster:
+    asked = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with LocalCluster(n_workers=int(sys.argv[1]), **asked) as cluster:
         print(cluster.scheduler_address, flush=True)
         sys.stdin.read()
 """
@@ -43,11 +44,13 @@ import pyarrow.dataset as dataset
 if __name__ == "__main__":
     began_s = time.perf_counter()
     sums = {}
-    for batch in dataset.dataset(sys.argv[1], format="parquet", partitioning="hive", exclude_invalid_files=True).to_batches(
-        columns=["key", "stall_s", "gpu_j"]
-    ):
+    files = dataset.dataset(
+        sys.argv[1], format="parquet", partitioning="hive", exclude_invalid_files=True
+    )
+    for batch in files.to_batches(columns=["key", "stall_s", "gpu_j"]):
         sums[0] = sums.get(0, 0.0) + batch.column("gpu_j").to_numpy(zero_copy_only=False).sum()
-    print(json.dumps({"s": time.perf_counter() - began_s, "mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6}))
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    print(json.dumps({"s": time.perf_counter() - began_s, "mb": peak / 1e6}))
 """
 """the limit: three columns of the same files through pyarrow.dataset, added up, nothing merged"""
 

@@ -8,7 +8,7 @@ CkptcostError 1          the command could not be carried out
 |   `-- RunFileError     not a run file, or one of a newer version
 |-- OutputError 4        the result could not be written (full disk, closed pipe, no permission)
 |-- MeterUnavailable 5   what was asked for cannot be measured here: reason and remedy
-`-- MeterLost 5          it answered before and does not now; a recorder goes on without it and says so
+`-- MeterLost 5          it answered before and does not now; a recorder goes on and says so
 
 The front ends catch CkptcostError and nothing wider; anything else is a defect.
 """

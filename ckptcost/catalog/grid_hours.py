@@ -75,7 +75,11 @@ class GridHours(NamedTuple):
 def unit_of(text: str) -> float | None:
     """What a header or flag says of the unit, as kgCO2e per kWh; None where it says nothing.
 
-    >>> unit_of("Carbon intensity gCO₂eq/kWh (direct)"), unit_of("kgco2e_per_mwh"), unit_of("intensity")
+    >>> (
+    ...     unit_of("Carbon intensity gCO₂eq/kWh (direct)"),
+    ...     unit_of("kgco2e_per_mwh"),
+    ...     unit_of("intensity"),
+    ... )
     (0.001, 0.001, None)
     """
     found = _UNIT.search(text.replace("₂", "2"))
@@ -85,7 +89,11 @@ def unit_of(text: str) -> float | None:
 def method_of(text: str) -> str:
     """What a header or flag says that its factors count.
 
-    >>> method_of("Carbon intensity gCO₂eq/kWh (direct)"), method_of("gCO2eq/kWh (LCA)"), method_of("g/kWh")
+    >>> (
+    ...     method_of("Carbon intensity gCO₂eq/kWh (direct)"),
+    ...     method_of("gCO2eq/kWh (LCA)"),
+    ...     method_of("g/kWh"),
+    ... )
     ('combustion', 'life-cycle', 'unknown')
     """
     found = [name for name, words in _METHODS.items() if words.search(text.replace("_", " "))]

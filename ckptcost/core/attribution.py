@@ -273,7 +273,12 @@ def opportunity(
 
     >>> from ckptcost.core.channels import Mark
     >>> from ckptcost.core.phases import windows_of
-    >>> marks = [Mark(0.0, "begin", rank=0), Mark(2.0, "returned", rank=0), Mark(0.0, "begin", rank=1), Mark(5.0, "returned", rank=1)]
+    >>> marks = [
+    ...     Mark(0.0, "begin", rank=0),
+    ...     Mark(2.0, "returned", rank=0),
+    ...     Mark(0.0, "begin", rank=1),
+    ...     Mark(5.0, "returned", rank=1),
+    ... ]
     >>> opportunity(windows_of(marks)[0], gpus=16.0)[:2]
     (80.0, 24.0)
     """

@@ -82,7 +82,10 @@ def ram_verdict(ram: HostRam) -> Literal["fits", "too much", "unknown"]:
     """Never surer than the figures: copies alone may be too much, but only with the job's own they
     can fit.
 
-    >>> ram_verdict(HostRam(4 * 61.0, 4 * 78.0, 512.0)), ram_verdict(HostRam(4 * 40.0, 4 * 78.0, 512.0))
+    >>> (
+    ...     ram_verdict(HostRam(4 * 61.0, 4 * 78.0, 512.0)),
+    ...     ram_verdict(HostRam(4 * 40.0, 4 * 78.0, 512.0)),
+    ... )
     ('too much', 'fits')
     """
     if ram.least_bytes > ram.there_bytes:
@@ -100,7 +103,9 @@ def held_at_once_bytes(s: Scenario, saved: Save) -> Number:
 def drive_writes_per_s(tier: Tier, written_bytes: Number, cycle_s: Number) -> Number:
     """Full-capacity writes per second that checkpoints alone cause.
 
-    >>> drive_writes_per_s(Tier(capacity_bytes=7.68e12), written_bytes=39.54 * 2**40, cycle_s=28295.0) * 86400    # Micron's trace
+    >>> drive_writes_per_s(
+    ...     Tier(capacity_bytes=7.68e12), written_bytes=39.54 * 2**40, cycle_s=28295.0
+    ... ) * 86400  # Micron's trace
     17.285...
     """
     return ratio(written_bytes / tier.capacity_bytes, cycle_s)

@@ -64,8 +64,11 @@ def contents_of(marks: Iterable[Mark], windows: Sequence[Window]) -> list[Conten
     for all of them.
 
     >>> from ckptcost.core.phases import windows_of
-    >>> marks = [Mark(0.0, "begin", "a", 0, "api", {"bytes": 3.0}), Mark(0.0, "begin", "a", 1, "api", {"bytes": 4.0}),
-    ...          Mark(2.0, "durable", "a", 0, "watch", {"how": "cachestat"})]
+    >>> marks = [
+    ...     Mark(0.0, "begin", "a", 0, "api", {"bytes": 3.0}),
+    ...     Mark(0.0, "begin", "a", 1, "api", {"bytes": 4.0}),
+    ...     Mark(2.0, "durable", "a", 0, "watch", {"how": "cachestat"}),
+    ... ]
     >>> contents_of(marks, windows_of(marks))[0][:2]
     (7.0, nan)
     """
@@ -122,9 +125,16 @@ def is_staged(windows: Sequence[Window], contents: Sequence[Contents]) -> list[b
     keeps the newest few removes a save only when it has a later one.
 
     >>> from ckptcost.core.phases import windows_of
-    >>> marks = [Mark(t, n, w, 0, "watch") for w, b in (("a", 0.0), ("b", 9.0)) for t, n in ((b, "begin"), (b + 1, "returned"))]
+    >>> marks = [
+    ...     Mark(t, n, w, 0, "watch")
+    ...     for w, b in (("a", 0.0), ("b", 9.0))
+    ...     for t, n in ((b, "begin"), (b + 1, "returned"))
+    ... ]
     >>> kept = [Contents(1e8, 1.0, why="GONE", gone_s=9.5), Contents(1e8, 1.0)]
-    >>> sent = [Contents(1e8, 1.0, why="GONE", gone_s=7.0), Contents(1e8, 1.0, why="GONE", gone_s=16.0)]
+    >>> sent = [
+    ...     Contents(1e8, 1.0, why="GONE", gone_s=7.0),
+    ...     Contents(1e8, 1.0, why="GONE", gone_s=16.0),
+    ... ]
     >>> is_staged(windows_of(marks), kept), is_staged(windows_of(marks), sent)
     ([False, False], [True, True])
     """

@@ -483,10 +483,15 @@ def energy(
     For many windows, or long ones, `unwrapped` once and ask that.
 
     >>> from ckptcost.core.channels import series
-    >>> at = [k / 100 for k in range(400)]                               # polled every 10 ms, renewed every 100 ms, 250 W
+    >>> at = [k / 100 for k in range(400)]  # polled every 10 ms, renewed every 100 ms, 250 W
     >>> meter = series(at, [k // 10 * 25.0 for k in range(400)])
     >>> joules = energy(meter, 1.234, 2.234)
-    >>> round(joules.value, 1), joules.low <= 250.0 <= joules.high, round(joules.resolved_s, 3), joules.ticks
+    >>> (
+    ...     round(joules.value, 1),
+    ...     joules.low <= 250.0 <= joules.high,
+    ...     round(joules.resolved_s, 3),
+    ...     joules.ticks,
+    ... )
     (250.0, True, 0.1, 10)
     """
     first, last, low, high = np.searchsorted(

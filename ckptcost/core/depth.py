@@ -147,7 +147,7 @@ class Line(NamedTuple):
 def wait_s(depth: float, requests_per_s: float) -> float:
     """Little's law: mean time a request takes.
 
-    >>> round(wait_s(342, 340_970_988 / 28_295) * 1e3, 1)     # the trace of micron-2026-sdc, in ms
+    >>> round(wait_s(342, 340_970_988 / 28_295) * 1e3, 1)  # the trace of micron-2026-sdc, in ms
     28.4
     """
     return depth / requests_per_s if requests_per_s > 0 else nan
@@ -237,7 +237,11 @@ def over(
     that is longer.
 
     >>> from ckptcost.core.channels import series
-    >>> disk = {"queue_s": series([0, 1, 2], [0, 30, 40]), "writes": series([0, 1, 2], [0, 1500, 2000]), "reads": series([0, 2], [7, 7])}
+    >>> disk = {
+    ...     "queue_s": series([0, 1, 2], [0, 30, 40]),
+    ...     "writes": series([0, 1, 2], [0, 1500, 2000]),
+    ...     "reads": series([0, 2], [7, 7]),
+    ... }
     >>> seen = over(disk, 0.0, 2.0)
     >>> seen.mean_depth, seen.writes, seen.wait_s, seen.peak_depth, seen.peak_over_s
     (20.0, 2000.0, 0.02, 20.0, 2.0)

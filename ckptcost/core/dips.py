@@ -120,7 +120,9 @@ def dip(
     what is read can stay high while nothing is done, as utilisation can. A level that rests on
     fewer than five ticks contradicts nothing.
 
-    >>> level = lambda begin_s, end_s: Energy(300.0, 295.0, 305.0) if begin_s >= 10.0 else Energy(600.0, 590.0, 610.0)
+    >>> level = lambda begin_s, end_s: (
+    ...     Energy(300.0, 295.0, 305.0) if begin_s >= 10.0 else Energy(600.0, 590.0, 610.0)
+    ... )
     >>> found = dip(level, (10.0, 14.0), (2.0, 10.0))
     >>> found.verdict, found.drop_fraction
     ('CONFIRMED', 0.5)

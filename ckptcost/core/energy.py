@@ -42,7 +42,9 @@ def least_ramp_w_per_s(step_w: Number, stall_s: Number) -> Number:
 def spent_j(time_s: Number, power_w: Number, pue: Number) -> Number:
     """Facility energy of `time_s` at `power_w` of IT power.
 
-    >>> spent_j(time_s=10_000.0, power_w=512_000.0, pue=1.0)      # 1,422 kWh: DDN's NAS row, 1,024 GPUs held at 500 W
+    >>> spent_j(
+    ...     time_s=10_000.0, power_w=512_000.0, pue=1.0
+    ... )  # 1,422 kWh: DDN's NAS row, 1,024 GPUs held at 500 W
     5120000000.0
     """
     return time_s * power_w * pue
@@ -61,7 +63,14 @@ def write_j(
 
     1 W per GB/s is 1 J per GB.
 
-    >>> write_j(written_bytes=2e12, write_j_per_byte=139e-9, write_s=1.0, active_w=0.0, idle_w=0.0, pue=1.0)
+    >>> write_j(
+    ...     written_bytes=2e12,
+    ...     write_j_per_byte=139e-9,
+    ...     write_s=1.0,
+    ...     active_w=0.0,
+    ...     idle_w=0.0,
+    ...     pue=1.0,
+    ... )
     278000.0
     """
     added_w = active_w - known(idle_w, 0.0)

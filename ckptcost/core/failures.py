@@ -91,7 +91,10 @@ def job_failures_per_s(failures: Failures, cluster: Cluster) -> Number:
     """Failure rate of the whole job: 1/MTBF where that is given, else the sum of its rates.
 
     >>> rates = Failures(failures_per_node_s=46 / 2048, failures_per_gpu_s=373 / 16384)
-    >>> job_failures_per_s(rates, Cluster(16384.0)), job_failures_per_s(rates, Cluster(16384.0, 4.0))
+    >>> (
+    ...     job_failures_per_s(rates, Cluster(16384.0)),
+    ...     job_failures_per_s(rates, Cluster(16384.0, 4.0)),
+    ... )
     (419.0, 465.0)
     """
     return where(
@@ -190,7 +193,9 @@ def segment(
     With m in flight the first m saves after a start wait for none; then one wait of m*blocked comes
     before every m-th.
 
-    >>> nobody_fails = segment(100.0, 10.0, 0.0, Recovery(1.0, 1.0, 1.0, 1.0, 1.0), failures_per_s=0.0)
+    >>> nobody_fails = segment(
+    ...     100.0, 10.0, 0.0, Recovery(1.0, 1.0, 1.0, 1.0, 1.0), failures_per_s=0.0
+    ... )
     >>> nobody_fails.total_s, nobody_fails.failures
     (110.0, 0.0)
     """
@@ -240,7 +245,12 @@ def first_order_goodput(
     """The usual first-order ETTR, 1 - C/tau - l*(tau/2 + recovery): goes negative where the exact
     form does not.
 
-    >>> round(first_order_goodput(interval_s=1800.0, stall_s=10.0, lost_s=300.0, failures_per_s=1 / 8862), 3)
+    >>> round(
+    ...     first_order_goodput(
+    ...         interval_s=1800.0, stall_s=10.0, lost_s=300.0, failures_per_s=1 / 8862
+    ...     ),
+    ...     3,
+    ... )
     0.859
     """
     return 1.0 - ratio(stall_s, interval_s) - failures_per_s * (interval_s / 2.0 + lost_s)
@@ -253,7 +263,10 @@ def replicas_lost_probability(nodes: int, group: int, lost: int) -> float:
     m groups of N/m: 0 if k < m, else N*C(N-m, k-m)/(m*C(N, k))
     (Gemini, SOSP 2023)
 
-    >>> replicas_lost_probability(nodes=16, group=2, lost=1), round(replicas_lost_probability(16, 2, 2), 4)
+    >>> (
+    ...     replicas_lost_probability(nodes=16, group=2, lost=1),
+    ...     round(replicas_lost_probability(16, 2, 2), 4),
+    ... )
     (0.0, 0.0667)
     """
     from math import comb

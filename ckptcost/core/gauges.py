@@ -72,7 +72,9 @@ def energy(
     >>> watts = series([k / 10 for k in range(50)], [250.0] * 50)
     >>> [round(part, 6) for part in energy(watts, 1.0, 3.0)[:4]]
     [500.0, 500.0, 500.0, 1.0]
-    >>> energy(watts, 1.0, 6.0).gaps                       # nothing is known after the last sample, and nothing is made up
+    >>> energy(
+    ...     watts, 1.0, 6.0
+    ... ).gaps  # nothing is known after the last sample, and nothing is made up
     (Gap(begin_s=4.9, end_s=6.0, reason='after-last-sample'),)
     """
     if not begin_s <= end_s:

@@ -32,7 +32,9 @@ def width_for(*steps: Steps | None) -> float:
     """The widest row in which none of the factors changes, as long as rows begin at whole multiples
     of it.
 
-    >>> half_past = Steps(np.array([1800.0, 5400.0]), np.array([5400.0, 9000.0]), np.array([0.1, 0.2]))
+    >>> half_past = Steps(
+    ...     np.array([1800.0, 5400.0]), np.array([5400.0, 9000.0]), np.array([0.1, 0.2])
+    ... )
     >>> width_for(None), width_for(half_past)
     (3600.0, 1800.0)
     """
@@ -78,7 +80,9 @@ def spread(
     """Amounts, each evenly over its stretch, as sums of rows. What is not known leaves its rows
     unknown.
 
-    >>> spread([(0.0, 7200.0), (3600.0, 3601.0)], [10.0, 1.0], np.array([0.0, 3600.0, 7200.0])).tolist()
+    >>> spread(
+    ...     [(0.0, 7200.0), (3600.0, 3601.0)], [10.0, 1.0], np.array([0.0, 3600.0, 7200.0])
+    ... ).tolist()
     [5.0, 6.0]
     """
     rows = np.zeros(len(edges) - 1)
@@ -92,7 +96,10 @@ def mean_over(steps: Steps, edges: Floats) -> Floats:
     """The factor of each row; NaN where the steps do not cover all of it.
 
     >>> steps = Steps(np.array([0.0, 3600.0]), np.array([3600.0, 7200.0]), np.array([0.2, 0.4]))
-    >>> [round(each, 9) for each in mean_over(steps, np.array([0.0, 1800.0, 5400.0, 9000.0])).tolist()]
+    >>> [
+    ...     round(each, 9)
+    ...     for each in mean_over(steps, np.array([0.0, 1800.0, 5400.0, 9000.0])).tolist()
+    ... ]
     [0.2, 0.3, nan]
     """
     points = np.sort(np.unique(np.concatenate([steps.start_s, steps.end_s, edges])))

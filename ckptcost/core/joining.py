@@ -31,8 +31,12 @@ between"""
 def joined(marks: Iterable[Mark]) -> list[Mark]:
     """All marks, with every checkpoint under one label.
 
-    >>> told = [Mark(1.0, "begin", "step 9", 0, "api"), Mark(3.0, "returned", "step 9", 0, "api"),
-    ...         Mark(1.1, "begin", "step_9", 0, "watch"), Mark(9.0, "durable", "step_9", 0, "watch", {"how": "cachestat"})]
+    >>> told = [
+    ...     Mark(1.0, "begin", "step 9", 0, "api"),
+    ...     Mark(3.0, "returned", "step 9", 0, "api"),
+    ...     Mark(1.1, "begin", "step_9", 0, "watch"),
+    ...     Mark(9.0, "durable", "step_9", 0, "watch", {"how": "cachestat"}),
+    ... ]
     >>> [(mark.t_s, mark.name, mark.window) for mark in joined(told)]
     [(1.0, 'begin', 'step 9'), (3.0, 'returned', 'step 9'), (9.0, 'durable', 'step 9')]
     """

@@ -126,10 +126,10 @@ def timing_of_counter(seen: Series, steps: Sequence[Step], tick_s: float | None 
 
     >>> import numpy as np
     >>> from ckptcost.core.channels import series
-    >>> def joules(t):                                       # 100 W, and 300 W from each odd second to the next even one
+    >>> def joules(t):  # 100 W, and 300 W from each odd second to the next even one
     ...     return 100.0 * t + 200.0 * (np.floor(t / 2.0) + np.clip(t % 2.0 - 1.0, 0.0, 1.0))
     >>> polled = np.arange(0.0, 12.0, 0.00731)
-    >>> late = joules(np.floor(polled / 0.05) * 0.05 - 0.03)                # ticks of 50 ms, 30 ms late
+    >>> late = joules(np.floor(polled / 0.05) * 0.05 - 0.03)  # ticks of 50 ms, 30 ms late
     >>> found = timing_of_counter(series(polled, late), [Step(n, n % 2 == 1) for n in range(1, 12)])
     >>> round(found.tick.value, 4), round(found.lag.value, 3), round(found.high_w.value)
     (0.05, 0.03, 300)

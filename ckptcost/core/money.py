@@ -24,7 +24,12 @@ def electricity_usd(energy_j: Number, usd_per_j: Number) -> Number:
 def keeping_usd(held_bytes: Number, time_s: Number, usd_per_byte_s: Number) -> Number:
     """Price of keeping bytes.
 
-    >>> round(keeping_usd(held_bytes=14e12, time_s=730 * 3600, usd_per_byte_s=0.023 / 1e9 / (730 * 3600)), 6)  # 14 TB-months on S3
+    >>> round(
+    ...     keeping_usd(
+    ...         held_bytes=14e12, time_s=730 * 3600, usd_per_byte_s=0.023 / 1e9 / (730 * 3600)
+    ...     ),
+    ...     6,
+    ... )  # 14 TB-months on S3
     322.0
     """
     return times(times(held_bytes, time_s), usd_per_byte_s)
@@ -50,7 +55,12 @@ def request_usd(
     """Price of writing: of the requests that carry `written_bytes`, and of the bytes where they are
     sold too.
 
-    >>> round(request_usd(written_bytes=1e9, request_bytes=8e6, usd_per_request=5e-6, usd_per_byte=3e-12), 9)
+    >>> round(
+    ...     request_usd(
+    ...         written_bytes=1e9, request_bytes=8e6, usd_per_request=5e-6, usd_per_byte=3e-12
+    ...     ),
+    ...     9,
+    ... )
     0.003625
     """
     by_request = times(ratio(written_bytes, request_bytes), usd_per_request)

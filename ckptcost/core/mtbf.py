@@ -27,7 +27,9 @@ def mtbf_of(failures: int, exposure_s: float) -> Estimate:
 
     Without a failure the value has no end, and the lower end is known. NO_EXPOSURE, NO_FAILURES.
 
-    >>> [round(part / 3600, 2) for part in mtbf_of(419, 54 * 86400.0)[:3]]      # hours, of Llama 3's 419 interruptions in 54 days
+    >>> [
+    ...     round(part / 3600, 2) for part in mtbf_of(419, 54 * 86400.0)[:3]
+    ... ]  # hours, of Llama 3's 419 interruptions in 54 days
     [3.09, 2.81, 3.41]
     """
     if failures < 0:

@@ -45,7 +45,11 @@ def offsets_of(window: Ints, node: Ints, begin_ns: Ints) -> Offsets:
     own clock.
 
     >>> together = np.array([0, 60_000_000_000, 120_000_000_000])
-    >>> found = offsets_of(np.repeat([0, 1, 2], 3), np.tile([0, 1, 2], 3), (together[:, None] + [-7, 0, 1_000_000]).ravel())
+    >>> found = offsets_of(
+    ...     np.repeat([0, 1, 2], 3),
+    ...     np.tile([0, 1, 2], 3),
+    ...     (together[:, None] + [-7, 0, 1_000_000]).ravel(),
+    ... )
     >>> found.offset_ns.tolist(), found.unsure_s.tolist()
     ([-7, 0, 1000000], [0.0, 0.0, 0.0])
     """

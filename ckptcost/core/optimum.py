@@ -19,7 +19,9 @@ from ckptcost.core.domain import Number
 from ckptcost.core.failures import Recovery, until_hit_s
 from ckptcost.core.numeric import exp, expm1, isnan, log1p, minimum, ratio, sqrt, where
 
-_STEPS = 9  # Newton from the right of a convex function; 9 steps reach 1e-15 for every eps in 1e-14..1e9 (tested against scipy)
+# Newton from the right of a convex function; 9 steps reach 1e-15 for every eps in 1e-14..1e9
+# (tested against scipy)
+_STEPS = 9
 
 
 class Rates(NamedTuple):

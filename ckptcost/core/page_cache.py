@@ -39,7 +39,9 @@ def slower_from(seconds: Sequence[float]) -> Change | None:
 
     >>> slower_from([16.2, 16.6, 17.0, 16.4, 28.6, 56.0, 56.3, 55.9])
     Change(first=5, before_s=16.6, after_s=56.0)
-    >>> slower_from([16.2, 28.0, 16.4, 29.0, 16.5, 27.0, 28.0]) is slower_from([1.0, 2.0, 2.0]) is None
+    >>> slower_from([16.2, 28.0, 16.4, 29.0, 16.5, 27.0, 28.0]) is slower_from(
+    ...     [1.0, 2.0, 2.0]
+    ... ) is None
     True
     """
     slowest_before = list(accumulate(seconds, max))
@@ -84,7 +86,9 @@ def dirty_limit_bytes(vm: Mapping[str, float], available_bytes: float) -> float:
 
     >>> dirty_limit_bytes({"dirty_ratio": 20, "dirty_background_ratio": 10}, 40e9)
     6000000000.0
-    >>> dirty_limit_bytes({"dirty_ratio": 20, "dirty_bytes": 1e9, "dirty_background_bytes": 5e8}, 40e9)
+    >>> dirty_limit_bytes(
+    ...     {"dirty_ratio": 20, "dirty_bytes": 1e9, "dirty_background_bytes": 5e8}, 40e9
+    ... )
     750000000.0
     """
 

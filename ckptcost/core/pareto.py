@@ -19,7 +19,9 @@ def front(points: Any, senses: Sequence[Literal["high", "low"]]) -> NDArray[np.b
     rows stay together. A row with an unknown (NaN) is not on the front and dominates nothing:
     nobody can say.
 
-    >>> front([[0.9, 100.0], [0.8, 50.0], [0.8, 60.0], [0.95, float("nan")]], senses=("high", "low")).tolist()
+    >>> front(
+    ...     [[0.9, 100.0], [0.8, 50.0], [0.8, 60.0], [0.95, float("nan")]], senses=("high", "low")
+    ... ).tolist()
     [True, True, False, False]
     """
     signs = np.where(np.array([sense == "high" for sense in senses], dtype=bool), -1.0, 1.0)

@@ -42,8 +42,19 @@ files is written with the last one"""
 def windows_of(marks: Iterable[Mark]) -> list[Window]:
     """All windows, by begin; a label used again after `returned` or `end` opens `label #2`.
 
-    >>> (save,) = windows_of([Mark(10.0, "begin", "step 9"), Mark(12.0, "returned", "step 9"), Mark(40.0, "synced", "step 9")])
-    >>> save.stall_s, save.drain_s, [phase.name for phase in save.phases], [phase.name for phase in save.storage]
+    >>> (save,) = windows_of(
+    ...     [
+    ...         Mark(10.0, "begin", "step 9"),
+    ...         Mark(12.0, "returned", "step 9"),
+    ...         Mark(40.0, "synced", "step 9"),
+    ...     ]
+    ... )
+    >>> (
+    ...     save.stall_s,
+    ...     save.drain_s,
+    ...     [phase.name for phase in save.phases],
+    ...     [phase.name for phase in save.storage],
+    ... )
     (2.0, 28.0, ['stall', 'drain'], ['fsync'])
     """
     by_label: defaultdict[str, defaultdict[int, list[Mark]]] = defaultdict(

@@ -200,10 +200,13 @@ def watts(
 
     >>> from ckptcost.core.channels import series
     >>> from ckptcost.core.counters import unwrapped
-    >>> asked = [0.03 * k for k in range(400)]                           # every 30 ms; renewed every 100 ms, 250 W
+    >>> asked = [0.03 * k for k in range(400)]  # every 30 ms; renewed every 100 ms, 250 W
     >>> meter = unwrapped(series(asked, [int(t / 0.1 + 1e-9) * 25.0 for t in asked]), tick_s=0.1)
     >>> seen = watts(pieces(meter, 1.0), np.arange(1.0, 11.0))
-    >>> bool(abs(seen.watts - 250.0).max() < 2.0), bool((seen.low <= 250.0).all() and (seen.high >= 250.0).all())
+    >>> (
+    ...     bool(abs(seen.watts - 250.0).max() < 2.0),
+    ...     bool((seen.low <= 250.0).all() and (seen.high >= 250.0).all()),
+    ... )
     (True, True)
     """
     count = max(len(edges) - 1, 0)
@@ -333,7 +336,10 @@ def said(
     sample that is a mean over a time may carry a part of that across an edge.
 
     >>> from ckptcost.core.channels import series
-    >>> seen = said(series([0.0, 0.5, 1.0, 1.5], [100.0, 100.0, 300.0, 300.0]), np.array([0.0, 1.0, 2.0, 3.0]))
+    >>> seen = said(
+    ...     series([0.0, 0.5, 1.0, 1.5], [100.0, 100.0, 300.0, 300.0]),
+    ...     np.array([0.0, 1.0, 2.0, 3.0]),
+    ... )
     >>> seen.watts.tolist()
     [100.0, 300.0, nan]
     """

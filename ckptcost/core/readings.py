@@ -102,7 +102,9 @@ def alternatives(stated: Stated, rate: bool = False) -> Iterator[tuple[str, str,
 def about(stated: Stated) -> Stated:
     """The same numbers, 10 % to either side; a bound becomes the number it names.
 
-    >>> over = Stated("over 2 TB", Interval(2e12, math.inf), Interval(2e12, math.inf), "TB", True, "low")
+    >>> over = Stated(
+    ...     "over 2 TB", Interval(2e12, math.inf), Interval(2e12, math.inf), "TB", True, "low"
+    ... )
     >>> about(over).allowed
     Interval(low=1800000000000.0, high=2200000000000.0)
     """
@@ -152,7 +154,9 @@ def _variants(sheet: Sheet, verdict: Verdict) -> Iterator[tuple[str, str, Sheet]
                     said, rate=name == "write" and verdict.law == "rate"
                 ):
                     if kind == "about" and (name != verdict.what or QUANTITIES[name].most == 1.0):
-                        continue  # what a verdict rests on could always be vaguer, and a tenth of a share is no rounding
+                        # what a verdict rests on could always be vaguer, and a tenth of a share is
+                        # no rounding
+                        continue
                     read = claim._replace(stated={**claim.stated, name: stated})
                     yield (
                         kind,

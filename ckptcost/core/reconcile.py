@@ -196,7 +196,10 @@ def chosen(
     """The channels whose joules add up to what this machine is known to use.
 
     >>> energy = dict(quantity="energy_j", source="rapl")
-    >>> chosen([Channel("cpu:0", **energy), Channel("core:0", **energy), Channel("dram:0", **energy)], [True] * 3).parts
+    >>> chosen(
+    ...     [Channel("cpu:0", **energy), Channel("core:0", **energy), Channel("dram:0", **energy)],
+    ...     [True] * 3,
+    ... ).parts
     (0, 2)
     """
     left: dict[int, LeftOut] = {}
@@ -319,7 +322,10 @@ def reconciled(
     """Parts against the node; without a node meter nothing is unaccounted for that anybody knows
     of.
 
-    >>> seen = reconciled({"gpu:0": Energy(600.0, 590.0, 610.0), "cpu:0": Energy(200.0, 200.0, 200.0)}, Energy(1000.0, 980.0, 1020.0))
+    >>> seen = reconciled(
+    ...     {"gpu:0": Energy(600.0, 590.0, 610.0), "cpu:0": Energy(200.0, 200.0, 200.0)},
+    ...     Energy(1000.0, 980.0, 1020.0),
+    ... )
     >>> seen.unaccounted[:3], seen.share.value
     ((200.0, 170.0, 230.0), 0.8)
     """

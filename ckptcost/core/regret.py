@@ -46,7 +46,7 @@ def plateau_s(
 ) -> Plateau:
     """Where a cost with one valley crosses (1 + within) x its least, on each side of the least.
 
-    >>> ends = plateau_s(lambda x: x / 2 + 50 / x, best_s=10.0, within=0.25)        # x^2 - 25 x + 100 = 0
+    >>> ends = plateau_s(lambda x: x / 2 + 50 / x, best_s=10.0, within=0.25)  # x^2 - 25 x + 100 = 0
     >>> round(ends.low_s, 9), round(ends.high_s, 9)
     (5.0, 20.0)
     """

@@ -43,7 +43,7 @@ def survival(time_s: NDArray[np.float64], mean_s: float, shape: float) -> NDArra
 def usable_saves(first_s: float, cycle_s: float, mean_s: float, shape: float) -> float:
     """Mean number of saves that become usable in a gap: the sum of S(first + j*cycle).
 
-    >>> round(usable_saves(first_s=40.0, cycle_s=40.0, mean_s=100.0, shape=1.0), 6)     # 1/(e^0.4 - 1)
+    >>> round(usable_saves(first_s=40.0, cycle_s=40.0, mean_s=100.0, shape=1.0), 6)  # 1/(e^0.4 - 1)
     2.033245
     """
     longest_s = weibull_scale_s(mean_s, shape) * _GONE ** (1.0 / shape)
@@ -72,7 +72,9 @@ def long_run_goodput(
     wait for a save before.
 
     >>> nothing = Recovery(0.0, 0.0, 0.0, 0.0, 0.0)
-    >>> round(long_run_goodput(30.0, 0.0, 10.0, 0.0, 0.0, nothing, mean_s=100.0, shape=1.0), 4)     # 30/49.18
+    >>> round(
+    ...     long_run_goodput(30.0, 0.0, 10.0, 0.0, 0.0, nothing, mean_s=100.0, shape=1.0), 4
+    ... )  # 30/49.18
     0.61
     """
     cycle_s = kept_s + drag_s + stall_s

@@ -95,8 +95,10 @@ def least_regret_s(
     First the best of a few places, then a golden section between its neighbours, so that a second
     valley is not fallen into.
 
-    >>> bests = np.array([1.0, 4.0])                                   # cost x/b + b/x: least at b, where it is 2
-    >>> found, regret = least_regret_s(lambda x: x / bests + bests / x, np.array([2.0, 2.0]), 1.0, 4.0)
+    >>> bests = np.array([1.0, 4.0])  # cost x/b + b/x: least at b, where it is 2
+    >>> found, regret = least_regret_s(
+    ...     lambda x: x / bests + bests / x, np.array([2.0, 2.0]), 1.0, 4.0
+    ... )
     >>> round(found, 6), round(regret, 6)
     (2.0, 0.25)
     """

@@ -40,7 +40,7 @@ def needed_bytes(saves: Saves, keep_last: float) -> float:
 
     >>> needed_bytes(Saves(10.0, 10.0, 1, 3, 1, 0.0), keep_last=3)
     40.0
-    >>> needed_bytes(Saves(10.0, 1.0, 4, 2, 1, 0.0), keep_last=2)      # 6 saves, of which 2 are full
+    >>> needed_bytes(Saves(10.0, 1.0, 4, 2, 1, 0.0), keep_last=2)  # 6 saves, of which 2 are full
     24.0
     """
     count = held(saves, keep_last)

@@ -48,7 +48,7 @@ def elasticity(
     >>> slope = elasticity(lambda x: 5.0 * x**-0.5, 300.0)
     >>> round(slope.elasticity, 9)
     -0.5
-    >>> slope = elasticity(lambda x: min(x, 7.0), 7.0)              # 1 below, 0 above
+    >>> slope = elasticity(lambda x: min(x, 7.0), 7.0)  # 1 below, 0 above
     >>> round(slope.below, 6), round(slope.above, 6), slope.is_kink
     (1.0, 0.0, True)
     """
@@ -111,7 +111,7 @@ def variance_shares(
 
     >>> from ckptcost.core.draws import strata
     >>> x, y = strata(0, 1024), strata(1, 1024)
-    >>> shares = variance_shares(np.array([x, y]), 3.0 * x + y)               # variances 9 to 1
+    >>> shares = variance_shares(np.array([x, y]), 3.0 * x + y)  # variances 9 to 1
     >>> [round(float(share), 3) for share in shares.each]
     [0.9, 0.1]
     """

@@ -62,7 +62,10 @@ def first_order_stall_s(goodput: Number, lost_s: Number, mtbf_s: Number) -> Numb
     """Stall of a save that a goodput allows: ((1-G) - L/M)^2 * M/2; 0 where what failures lose eats
     all of 1-G.
 
-    >>> round(first_order_stall_s(0.90, lost_s=600.0, mtbf_s=11_135.0), 2), first_order_stall_s(0.90, lost_s=1200.0, mtbf_s=11_135.0)
+    >>> (
+    ...     round(first_order_stall_s(0.90, lost_s=600.0, mtbf_s=11_135.0), 2),
+    ...     first_order_stall_s(0.90, lost_s=1200.0, mtbf_s=11_135.0),
+    ... )
     (11.84, 0.0)
     """
     room = maximum(1.0 - goodput - ratio(lost_s, mtbf_s), 0.0)
@@ -122,7 +125,13 @@ def worth_usd_per_s(
     U is what saves and failures cost apart from the tier's price, W the wall time. With nothing but
     rented GPUs this is `money.breakeven_usd_per_s`.
 
-    >>> worth_usd_per_s(slow_usd=1000.0, slow_wall_s=110.0, slow_usd_per_s=1.0, fast_usd=500.0, fast_wall_s=100.0)
+    >>> worth_usd_per_s(
+    ...     slow_usd=1000.0,
+    ...     slow_wall_s=110.0,
+    ...     slow_usd_per_s=1.0,
+    ...     fast_usd=500.0,
+    ...     fast_wall_s=100.0,
+    ... )
     6.1
     """
     return ratio(slow_usd + slow_usd_per_s * slow_wall_s - fast_usd, fast_wall_s)

@@ -50,7 +50,10 @@ def ends_of(marks: Iterable[Mark], origin_ns: int, rank: int | None = None) -> F
     """Ends of steps in seconds on the run's clock, of one rank: training goes in step, so the one
     that says most speaks for all. NaN stands where a process said that it had to drop marks.
 
-    >>> ends_of([Mark(3.0, "steps", detail={"base": 5_000_000_000, "ends_ms": [0.0, 1200.0]})], origin_ns=4_000_000_000)
+    >>> ends_of(
+    ...     [Mark(3.0, "steps", detail={"base": 5_000_000_000, "ends_ms": [0.0, 1200.0]})],
+    ...     origin_ns=4_000_000_000,
+    ... )
     array([1. , 2.2])
     """
     seen = sorted(marks, key=lambda mark: mark.t_s)

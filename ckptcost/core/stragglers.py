@@ -50,7 +50,14 @@ def stragglers_of(
     A row whose stall is not known leaves its window's stall and waits unknown. One whose GPUs or
     watts are not known leaves unknown what it waits, and what is blamed on those that it waits for.
 
-    >>> found = stragglers_of(np.zeros(3, int), 1, np.zeros(3, int), np.array([1.0, 2.0, 4.0]), np.full(3, 8.0), np.full(3, 500.0))
+    >>> found = stragglers_of(
+    ...     np.zeros(3, int),
+    ...     1,
+    ...     np.zeros(3, int),
+    ...     np.array([1.0, 2.0, 4.0]),
+    ...     np.full(3, 8.0),
+    ...     np.full(3, 500.0),
+    ... )
     >>> found.wait_s.tolist(), found.wait_gpu_s.tolist(), found.blamed_gpu_s.tolist()
     ([3.0, 2.0, 0.0], [24.0, 16.0, 0.0], [0.0, 4.0, 36.0])
     >>> float(found.stall_s[0]), int(found.slowest[0])

@@ -68,7 +68,11 @@ def median(values: Floats) -> float:
     """The same number as `np.median`, which takes 30 us to look after axes, types and NaN; here a
     hundred floats are sorted in 3 us.
 
-    >>> median(np.array([3.0, 1.0, 2.0, 10.0])), median(np.array([5.0])), median(np.array([1.0, np.nan]))
+    >>> (
+    ...     median(np.array([3.0, 1.0, 2.0, 10.0])),
+    ...     median(np.array([5.0])),
+    ...     median(np.array([1.0, np.nan])),
+    ... )
     (2.5, 5.0, nan)
     """
     count = len(values)
@@ -170,7 +174,7 @@ def lattice(
     `period_s` is believed only where the ticks themselves are too few to tell.
 
     >>> import numpy as np
-    >>> at = 0.1 * np.arange(20) + 0.003                    # ticks every 100 ms, polled every 20 ms
+    >>> at = 0.1 * np.arange(20) + 0.003  # ticks every 100 ms, polled every 20 ms
     >>> low = np.floor(at / 0.02) * 0.02
     >>> found = lattice(low, low + 0.02, near_s=1.0)
     >>> round(found.period_s, 3), found.jitter_s < 0.001
@@ -425,7 +429,9 @@ def noise_of(series: Series) -> Noise:
     out.
 
     >>> from ckptcost.core.channels import series
-    >>> noise_of(series([0.0, 0.1, 0.2, 0.3, 0.4, 0.5], [70.0, 72.0, 70.0, 72.0, 70.0, 72.0])).resolution
+    >>> noise_of(
+    ...     series([0.0, 0.1, 0.2, 0.3, 0.4, 0.5], [70.0, 72.0, 70.0, 72.0, 70.0, 72.0])
+    ... ).resolution
     2.0
     """
     answered = np.isfinite(series.value)

@@ -240,7 +240,14 @@ def backpressure(
 
     `busy_s` is the turnaround where another tier's is longer than this save's own.
 
-    >>> slow = Save(stall_s=1.0, lag_s=100.0, write_s=100.0, written_bytes=1.0, stored_bytes=1.0, wire_bytes_per_s=1.0)
+    >>> slow = Save(
+    ...     stall_s=1.0,
+    ...     lag_s=100.0,
+    ...     write_s=100.0,
+    ...     written_bytes=1.0,
+    ...     stored_bytes=1.0,
+    ...     wire_bytes_per_s=1.0,
+    ... )
     >>> backpressure(interval_s=30.0, saved=slow, policy=Policy(every=30.0, mode="async")).blocked_s
     70.0
     """

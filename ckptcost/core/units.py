@@ -203,7 +203,10 @@ def _unit(text: str) -> tuple[float, dict[str, int]]:
 def parse(text: str | float | int, unit: str) -> float:
     """The value in base units of a text such as "30 GB/s"; `unit` is a key of UNITS.
 
-    >>> parse("30 GB/s", "bytes_per_s"), parse("3.8 /1000 node-days", "failures_per_node_s") * 86400 * 1000
+    >>> (
+    ...     parse("30 GB/s", "bytes_per_s"),
+    ...     parse("3.8 /1000 node-days", "failures_per_node_s") * 86400 * 1000,
+    ... )
     (30000000000.0, 3.8)
     >>> parse("405B", ""), parse("12 %", "")
     (405000000000.0, 0.12)

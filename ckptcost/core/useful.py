@@ -68,7 +68,8 @@ def useful_of(spans: Sequence[RunSpan]) -> Useful:
 
     >>> first = RunSpan(0.0, 1000.0, True, 700.0, stall_s=60.0, load_s=0.0, lost_stall_s=20.0)
     >>> useful_of([first, RunSpan(1300.0, 2000.0, False, 1900.0, stall_s=40.0, load_s=30.0)])
-    Useful(wall_s=2000.0, down_s=300.0, lost_s=280.0, stall_s=100.0, load_s=30.0, useful_s=1290.0, goodput=0.645, failures=1)
+    Useful(wall_s=2000.0, down_s=300.0, lost_s=280.0, stall_s=100.0,
+    load_s=30.0, useful_s=1290.0, goodput=0.645, failures=1)
     """
     if not spans:
         return Useful(nan, nan, nan, nan, nan, nan, nan, 0)

@@ -171,7 +171,8 @@ def timeline(stretches_of: Sequence[Iterable[Stretch | None]]) -> list[Piece]:
     """The union of everybody's stretches, cut wherever one begins or ends.
 
     >>> timeline([[(0.0, 4.0)], [(1.0, 6.0)], [None]])
-    [Piece(begin_s=0.0, end_s=1.0, open=(0,)), Piece(begin_s=1.0, end_s=4.0, open=(0, 1)), Piece(begin_s=4.0, end_s=6.0, open=(1,))]
+    [Piece(begin_s=0.0, end_s=1.0, open=(0,)), Piece(begin_s=1.0, end_s=4.0, open=(0, 1)),
+     Piece(begin_s=4.0, end_s=6.0, open=(1,))]
     """
     edges: defaultdict[float, list[int]] = defaultdict(list)
     for place, stretches in enumerate(stretches_of):

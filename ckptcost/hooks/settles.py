@@ -16,7 +16,9 @@ class Settles:
     """Sees every mark; asks `settle(window, [path], since_ns=, written_ns=, rank=)` where a mark
     says that nobody else will tell.
 
-    >>> Settles(lambda *what, **more: print(what, more)).see(0, "returned", "step 1", 9, 0, "/ckpt/1", True)
+    >>> Settles(lambda *what, **more: print(what, more)).see(
+    ...     0, "returned", "step 1", 9, 0, "/ckpt/1", True
+    ... )
     ('step 1', [PosixPath('/ckpt/1')]) {'since_ns': 9, 'written_ns': 9, 'rank': 0}
     """
 

@@ -151,7 +151,8 @@ def _text(c: Calibration, kind: str) -> str:
     what = {"tier": "storage", "cluster": "power"}[kind]
     title = (
         c.name
-        or f"{what.capitalize()} of {', '.join(dict.fromkeys(origin.host for origin in c.origins))}, calibrated"
+        or f"{what.capitalize()} of"
+        f" {', '.join(dict.fromkeys(origin.host for origin in c.origins))}, calibrated"
     )
     lines = [f"# {line}" for line in _about(c, kind)]
     lines += [

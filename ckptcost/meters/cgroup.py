@@ -61,7 +61,10 @@ def io_stat(text: bytes) -> dict[str, Four]:
 def blkio(service_bytes: bytes, serviced: bytes) -> dict[str, Four]:
     """The same of v1's two files.
 
-    >>> blkio(b"8:0 Read 4096\\n8:0 Write 8192\\n8:0 Total 12288\\nTotal 12288\\n", b"8:0 Read 1\\n8:0 Write 2\\nTotal 3\\n")
+    >>> blkio(
+    ...     b"8:0 Read 4096\\n8:0 Write 8192\\n8:0 Total 12288\\nTotal 12288\\n",
+    ...     b"8:0 Read 1\\n8:0 Write 2\\nTotal 3\\n",
+    ... )
     {'8:0': (8192.0, 4096.0, 2.0, 1.0)}
     """
     found: dict[str, list[float]] = {}

@@ -30,7 +30,10 @@ def stats(text: bytes) -> tuple[float, float, float, float]:
     """Bytes written, bytes read, writes and reads that succeeded; NaN where the driver does not
     count.
 
-    >>> stats(b"IO stats: Enabled\\nReads : n=2 ok=2 err=0 readMiB=8\\nWrites : n=5 ok=4 err=1 writeMiB=16 io_state_err=0\\n")
+    >>> stats(
+    ...     b"IO stats: Enabled\\nReads : n=2 ok=2 err=0 readMiB=8\\n"
+    ...     b"Writes : n=5 ok=4 err=1 writeMiB=16 io_state_err=0\\n"
+    ... )
     (16777216.0, 8388608.0, 4.0, 2.0)
     """
     on = _ON.search(text)

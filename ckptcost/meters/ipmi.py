@@ -61,7 +61,10 @@ def parse(text: str) -> Dcmi:
     """What `ipmitool dcmi power reading` printed; ValueError where it is something else or has been
     cut off.
 
-    >>> reply = "Instantaneous power reading: 319 Watts\\nSampling period: 00000010 Seconds.\\nPower reading state is: activated\\n"
+    >>> reply = (
+    ...     "Instantaneous power reading: 319 Watts\\nSampling period: 00000010 Seconds.\\n"
+    ...     "Power reading state is: activated\\n"
+    ... )
     >>> parse(reply).now_w, parse(reply).period_s, parse(reply).average_w
     (319.0, 10.0, nan)
     """

@@ -116,7 +116,10 @@ def nfs(text: bytes) -> dict[str, tuple[float, ...]]:
     """By mount point: bytes written, bytes read, WRITEs, READs, COMMITs; NaN for a line that is not
     there.
 
-    >>> nfs(b"device s:/x mounted on /x with fstype nfs4 statvers=1.1\\n\\tbytes:\\t1 2 3 4 50 60 7 8\\n\\tWRITE: 9 9 0\\n")["/x"]
+    >>> nfs(
+    ...     b"device s:/x mounted on /x with fstype nfs4 statvers=1.1\\n"
+    ...     b"\\tbytes:\\t1 2 3 4 50 60 7 8\\n\\tWRITE: 9 9 0\\n"
+    ... )["/x"]
     (60.0, 50.0, 9.0, nan, nan)
     """
     found: dict[str, tuple[float, ...]] = {}

@@ -153,9 +153,9 @@ class NvmeModel(Basic):
             self._state[at] = (t_ns, busy_s)
             if before is not None:
                 went_s, worked_s = (t_ns - before[0]) / 1e9, busy_s - before[1]
-                if (
-                    worked_s < 0
-                ):  # another drive: joules of the time between are not known, and the sums begin anew
+                if worked_s < 0:
+                    # another drive: joules of the time between are not known, and the sums begin
+                    # anew
                     self._sums[at] = (0.0, 0.0, 0.0)
                     self.events.append(
                         Event(

@@ -93,7 +93,10 @@ def chip(architecture: int | None, name: str) -> str:
 def sensor(kind: str, field: int, driver: str) -> Sensor:
     """How a field comes about on this chip under this driver.
 
-    >>> sensor("Hopper", INSTANT, "590.48.01").looks, sensor("Ampere", USAGE, "530.30.02").averaging_s
+    >>> (
+    ...     sensor("Hopper", INSTANT, "590.48.01").looks,
+    ...     sensor("Ampere", USAGE, "530.30.02").averaging_s,
+    ... )
     (0.25, 0.1)
     """
     branch = driver.split(".", 1)[0]

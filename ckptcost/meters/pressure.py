@@ -22,7 +22,10 @@ def stalled_s(text: bytes) -> tuple[float, float]:
     """Seconds of `some` and of `full`; NaN where there is no such line (no `full` for the CPU,
     garbage).
 
-    >>> stalled_s(b"some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=250000")
+    >>> stalled_s(
+    ...     b"some avg10=0.00 avg60=0.00 avg300=0.00 total=1500000\\n"
+    ...     b"full avg10=0.00 avg60=0.00 avg300=0.00 total=250000"
+    ... )
     (1.5, 0.25)
     """
     some = full = NOTHING

@@ -39,7 +39,10 @@ MOST_PASSES = 8
 def io_of(text: bytes) -> Triple | None:
     """Written, cancelled, read.
 
-    >>> io_of(b"rchar: 1\\nwchar: 2\\nsyscr: 3\\nsyscw: 4\\nread_bytes: 5\\nwrite_bytes: 6\\ncancelled_write_bytes: 7\\n")
+    >>> io_of(
+    ...     b"rchar: 1\\nwchar: 2\\nsyscr: 3\\nsyscw: 4\\n"
+    ...     b"read_bytes: 5\\nwrite_bytes: 6\\ncancelled_write_bytes: 7\\n"
+    ... )
     (6, 7, 5)
     """
     found = _IO.search(text)

@@ -68,7 +68,9 @@ class Machine:
         `unaccounted` is the node less the parts.
 
         >>> from ckptcost.meters.simulated_plan import SQUARE
-        >>> Machine(SQUARE).exact_j("gpu:0", 0.5, 2.5)      # 0.5 s at 600 W, 1 s at 120 W, 0.5 s at 600 W
+        >>> Machine(SQUARE).exact_j(
+        ...     "gpu:0", 0.5, 2.5
+        ... )  # 0.5 s at 600 W, 1 s at 120 W, 0.5 s at 600 W
         720.0
         """
         at = np.array([begin_s, end_s])

@@ -48,7 +48,11 @@ def pieces(begin_s: Array, until_s: Array, edges: Edges, before: Array, after: A
 
     >>> one = Edges(np.array([2.0]), np.array([0]), np.array([6.0]), np.array([3.0]))
     >>> p = pieces(np.array([10.0]), np.array([20.0]), one, np.zeros(1), np.full(1, 6.0))
-    >>> p.t_s.tolist(), p.rows[:, 0, 0].tolist(), float(p.total[0])     # 0, up to 6 within 3 s, then 5 s of it
+    >>> (
+    ...     p.t_s.tolist(),
+    ...     p.rows[:, 0, 0].tolist(),
+    ...     float(p.total[0]),
+    ... )  # 0, up to 6 within 3 s, then 5 s of it
     ([10.0, 12.0, 15.0], [0.0, 0.0, 6.0], 39.0)
     """
     cycles, count = len(begin_s), len(edges.column)

@@ -179,7 +179,10 @@ def drained(
     default 1 % of the save, at most 1 MiB) is what a journal and its kin keep dirty.
 
     >>> from ckptcost.core.channels import series
-    >>> owed, disk = series([0, 1, 2, 3, 4], [0, 90e6, 60e6, 30e6, 0]), series([0, 1, 2, 3, 4], [5e6, 15e6, 45e6, 75e6, 105e6])
+    >>> owed, disk = (
+    ...     series([0, 1, 2, 3, 4], [0, 90e6, 60e6, 30e6, 0]),
+    ...     series([0, 1, 2, 3, 4], [5e6, 15e6, 45e6, 75e6, 105e6]),
+    ... )
     >>> drained(owed, disk, begin_s=0.0, returned_s=1.0, size_bytes=100e6)[:3]
     (4.0, 3.0, 4.0)
     """

@@ -15,7 +15,15 @@ NEVER = "never"
 def number(value: float | None, digits: int = 3) -> str:
     """Three significant digits: thousands grouped, M to P for large numbers, powers of ten beyond.
 
-    >>> number(1829.6), number(0.37249), number(12.0), number(1.2e7), number(None), number(0.0), number(4.2e25)
+    >>> (
+    ...     number(1829.6),
+    ...     number(0.37249),
+    ...     number(12.0),
+    ...     number(1.2e7),
+    ...     number(None),
+    ...     number(0.0),
+    ...     number(4.2e25),
+    ... )
     ('1,830', '0.372', '12', '12M', '-', '0', '4.2e25')
     """
     if value is None or value != value:

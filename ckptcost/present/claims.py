@@ -30,7 +30,11 @@ _STEPS = {
 def amount(value: Interval, unit: str, like: str = "", at_most: bool = False) -> str:
     """An interval in the unit `like`, else in the largest usual one that leaves a number above 1.
 
-    >>> amount(Interval(5.4e9, 7.2e9), "j", "MWh"), amount(Interval(5400.0, 7200.0), "w"), amount(Interval(0.0, 0.12), "", "%")
+    >>> (
+    ...     amount(Interval(5.4e9, 7.2e9), "j", "MWh"),
+    ...     amount(Interval(5400.0, 7200.0), "w"),
+    ...     amount(Interval(0.0, 0.12), "", "%"),
+    ... )
     ('1.5 to 2 MWh', '5.4 to 7.2 kW', 'up to 12 %')
     """
     like = like or _usual(value, unit)
@@ -74,7 +78,11 @@ def arithmetic(fact: Fact, unit: str, like: str = "") -> str:
     """The formula with its numbers in it.
 
     >>> of = (("size", Interval(2e12, 2e12), "TB"), ("write", Interval(2e8, 2e8), "MB/s"))
-    >>> arithmetic(Fact(Interval(1e4, 1e4), Interval(1e4, 1e4), frozenset(), how="size / write", of=of), "s", "h")
+    >>> arithmetic(
+    ...     Fact(Interval(1e4, 1e4), Interval(1e4, 1e4), frozenset(), how="size / write", of=of),
+    ...     "s",
+    ...     "h",
+    ... )
     'size / write = 2 TB / 200 MB/s = 2.78 h'
     """
     values = {name: (value, written) for name, value, written in fact.of}

@@ -49,8 +49,14 @@ _first = itemgetter(0)
 def sorted_by(grid: Grid, head_id: str, down: bool = False) -> Grid:
     """Rows by one column; unknown ones last in either direction, rows alike in the order they had.
 
-    >>> grid = Grid((Head("n", "n"),), (Row("a", ("2",), (2.0,)), Row("b", ("-",), (None,)), Row("c", ("10",), (10.0,))))
-    >>> [row.key for row in sorted_by(grid, "n").rows], [row.key for row in sorted_by(grid, "n", down=True).rows]
+    >>> grid = Grid(
+    ...     (Head("n", "n"),),
+    ...     (Row("a", ("2",), (2.0,)), Row("b", ("-",), (None,)), Row("c", ("10",), (10.0,))),
+    ... )
+    >>> (
+    ...     [row.key for row in sorted_by(grid, "n").rows],
+    ...     [row.key for row in sorted_by(grid, "n", down=True).rows],
+    ... )
     (['a', 'c', 'b'], ['c', 'a', 'b'])
     """
     place = next((i for i, head in enumerate(grid.heads) if head.id == head_id), None)

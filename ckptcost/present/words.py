@@ -40,7 +40,8 @@ def rule_text(over: float | None, cost: str, light: str) -> str:
     """What an interval by a rule of thumb costs over the best one.
 
     >>> rule_text(0.0123, "wall time", "amber"), rule_text(4e-8, "wall time", "green")
-    ('costs 1.23 % over the least wall time (amber)', 'costs less than 0.01 % over the least wall time (green)')
+    ('costs 1.23 % over the least wall time (amber)',
+     'costs less than 0.01 % over the least wall time (green)')
     >>> rule_text(float("nan"), "wall time", "not applicable")
     'is not applicable'
     """
@@ -104,7 +105,8 @@ def caution_text(caution: Caution) -> str:
                 f"A save {how_long}; ranks that wait for it in a collective give up after "
                 f"{duration(COLLECTIVE_TIMEOUT_S)} by default with NCCL in PyTorch, 30 min with"
                 " other backends. Call "
-                f"init_process_group(timeout=timedelta(seconds={ceil(max(3.0 * longest, 1800.0) / 600.0) * 600}))."
+                "init_process_group(timeout=timedelta(seconds="
+                f"{ceil(max(3.0 * longest, 1800.0) / 600.0) * 600}))."
             )
         case "STALL_NEAR_MTBF":
             return (
@@ -267,7 +269,10 @@ def method_text(choices: Mapping[str, object]) -> str:
 def scope_text(choices: Mapping[str, object], scope_2: str = "Scope 2") -> str:
     """What an inventory may call the location-based figure: gross Scope 2 is combustion alone.
 
-    >>> scope_text({"site.grid_method": "combustion"}), scope_text({"site.grid_method": "life-cycle"})
+    >>> (
+    ...     scope_text({"site.grid_method": "combustion"}),
+    ...     scope_text({"site.grid_method": "life-cycle"}),
+    ... )
     ('Scope 2', 'Scope 2 and 3.3 (life cycle)')
     """
     method = choices.get("site.grid_method")

@@ -36,7 +36,8 @@ def _number(value: float) -> str:
         return f"{sign}0.{'0' * (-power - 1)}{digits}"
     if 0 < power < 21:
         return sign + digits.ljust(power + 1, "0")
-    return f"{sign}{digits[0]}{'.' + digits[1:] if len(digits) > 1 else ''}e{'+' if power > 0 else '-'}{abs(power)}"
+    tail = "." + digits[1:] if len(digits) > 1 else ""
+    return f"{sign}{digits[0]}{tail}e{'+' if power > 0 else '-'}{abs(power)}"
 
 
 def canonical(value: Any) -> str:

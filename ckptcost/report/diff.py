@@ -53,7 +53,11 @@ def change_of(
 ) -> Change:
     """One quantity before and after; `unlike` says why it is not the same quantity.
 
-    >>> found = change_of("kWh", Amount(value=100.0, low=90.0, high=110.0), Amount(value=104.0, low=95.0, high=115.0))
+    >>> found = change_of(
+    ...     "kWh",
+    ...     Amount(value=100.0, low=90.0, high=110.0),
+    ...     Amount(value=104.0, low=95.0, high=115.0),
+    ... )
     >>> found.change, found.relative, found.direction, found.ranges_overlap
     (4.0, 0.04, 'more', True)
     >>> change_of("kWh", Amount(value=None), Amount(value=104.0)).reason

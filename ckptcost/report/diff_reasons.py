@@ -23,17 +23,18 @@ def reasons_of(
     The SCI standard wants a baseline of identical methodology: measurements, assumptions, models
     and functional units the same. So:
 
-    * another method, currency, boundary, kind (measured, modelled), functional unit, or simulated meters on one side only: two figures of
-      different things. Such a reason `refuses`: nothing is computed unless that is asked for.
-    * other prices, grid, PUE or contracts, other ranges, or another length of the work: the figures are of the same thing at other
-      conditions. All is computed, the reasons are told first, and `comparable` is false, because a
-      gate on "the change to the code" would judge the weather of a market instead. The splits say
-      what the change is at constant factors, where that can be told.
-    * what a change is made of is no reason: checkpoint, tier, policy, hardware and failures may differ, or there would be nothing to
-      compare, and the price of another tier or accelerator comes with it. Nor is the wall time of
-      one and the same work, which is an outcome; nor are lines that only one of two models has (a
-      second tier's, say): a model without the line is known to have none of it. Of a measurement
-      that is not known, and it refuses.
+    * another method, currency, boundary, kind (measured, modelled), functional unit, or simulated
+      meters on one side only: two figures of different things. Such a reason `refuses`: nothing is
+      computed unless that is asked for.
+    * other prices, grid, PUE or contracts, other ranges, or another length of the work: the figures
+      are of the same thing at other conditions. All is computed, the reasons are told first, and
+      `comparable` is false, because a gate on "the change to the code" would judge the weather of a
+      market instead. The splits say what the change is at constant factors, where that can be told.
+    * what a change is made of is no reason: checkpoint, tier, policy, hardware and failures may
+      differ, or there would be nothing to compare, and the price of another tier or accelerator
+      comes with it. Nor is the wall time of one and the same work, which is an outcome; nor are
+      lines that only one of two models has (a second tier's, say): a model without the line is
+      known to have none of it. Of a measurement that is not known, and it refuses.
     """
     found: list[Reason] = []
 

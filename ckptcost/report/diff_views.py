@@ -76,7 +76,11 @@ def _named(text: str) -> str:
 def amount_text(amount: Amount | None, unit: str) -> str:
     """The figure with its unit.
 
-    >>> amount_text(Amount(value=1200.0), "kWh"), amount_text(Amount(value=None), "kWh"), amount_text(None, "kWh")
+    >>> (
+    ...     amount_text(Amount(value=1200.0), "kWh"),
+    ...     amount_text(Amount(value=None), "kWh"),
+    ...     amount_text(None, "kWh"),
+    ... )
     ('1,200 kWh', 'not known', 'no such line')
     """
     if amount is None:
@@ -244,7 +248,8 @@ def budget_text(budget: Budget) -> str:
     else:
         value = (
             "it is"
-            f" {'+' if budget.value > 0 else ''}{share(budget.value) if budget.relative else number(budget.value)}"
+            f" {'+' if budget.value > 0 else ''}"
+            f"{share(budget.value) if budget.relative else number(budget.value)}"
         )
     return f"{'met' if budget.met else 'EXCEEDED'}: {budget.text}, {value}"
 

@@ -67,7 +67,8 @@ class Asked:
                 self.lost = True
                 self._say("lost", str(error))
             values = self.nothing
-        except Exception as error:  # a meter's defect must not end the recording, nor the training that it runs beside
+        except Exception as error:
+            # a meter's defect must not end the recording, nor the training that it runs beside
             self._set_aside(error)
             values = self.nothing
         else:

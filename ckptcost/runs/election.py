@@ -64,7 +64,9 @@ def job_run_id(environ: Mapping[str, str] = os.environ) -> str:
     """An id that all ranks of a job make alike without talking; empty where the launcher gives no
     name to the job.
 
-    >>> job_run_id({"SLURM_JOB_ID": "17", "SLURM_STEP_ID": "0"}) == job_run_id({"SLURM_STEP_ID": "0", "SLURM_JOB_ID": "17"})
+    >>> job_run_id({"SLURM_JOB_ID": "17", "SLURM_STEP_ID": "0"}) == job_run_id(
+    ...     {"SLURM_STEP_ID": "0", "SLURM_JOB_ID": "17"}
+    ... )
     True
     """
     if given := environ.get(RUN_ID, ""):
@@ -99,9 +101,19 @@ class Task(NamedTuple):
 def task_of(environ: Mapping[str, str] = os.environ) -> Task | None:
     """None: alone, or one of several of which nobody says whose they are; then each is for itself.
 
-    >>> task_of({"SLURM_JOB_ID": "17", "SLURM_STEP_ID": "0", "SLURM_PROCID": "3", "SLURM_LOCALID": "1", "SLURM_STEP_NUM_TASKS": "4"})[1:]
+    >>> task_of(
+    ...     {
+    ...         "SLURM_JOB_ID": "17",
+    ...         "SLURM_STEP_ID": "0",
+    ...         "SLURM_PROCID": "3",
+    ...         "SLURM_LOCALID": "1",
+    ...         "SLURM_STEP_NUM_TASKS": "4",
+    ...     }
+    ... )[1:]
     ('slurm-17', 3, 1)
-    >>> task_of({"SLURM_JOB_ID": "17", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "4"})  # the batch script itself
+    >>> task_of(
+    ...     {"SLURM_JOB_ID": "17", "SLURM_PROCID": "0", "SLURM_LOCALID": "0", "SLURM_NTASKS": "4"}
+    ... )  # the batch script itself
     """
     run = job_run_id(environ)
     for rank_name, size_name in zip(_RANKS, _SIZES, strict=True):
@@ -171,7 +183,9 @@ class Seat:
             return True
         name = str(self.path)
         if _held.get(name) == os.getpid():
-            return False  # by another seat of this process; even opening the file and closing it would give that one's lock away
+            # by another seat of this process; even opening the file and closing it would give that
+            # one's lock away
+            return False
         fd = os.open(name, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -63,9 +63,13 @@ class JobFacts(NamedTuple):
 def facts_of(environ: Mapping[str, str] = os.environ) -> JobFacts:
     """As this process was started.
 
-    >>> facts_of({"SLURM_JOB_ID": "17", "SLURM_JOB_NUM_NODES": "128", "SLURM_JOB_ACCOUNT": "infra"}).detail
+    >>> facts_of(
+    ...     {"SLURM_JOB_ID": "17", "SLURM_JOB_NUM_NODES": "128", "SLURM_JOB_ACCOUNT": "infra"}
+    ... ).detail
     {'job': '17', 'account': 'infra', 'nodes': 128}
-    >>> facts_of({"CKPTCOST_JOB": "web-7", "CKPTCOST_LABELS": "team=infra, tier=scratch"}).all_labels
+    >>> facts_of(
+    ...     {"CKPTCOST_JOB": "web-7", "CKPTCOST_LABELS": "team=infra, tier=scratch"}
+    ... ).all_labels
     {'team': 'infra', 'tier': 'scratch'}
     """
     odd: list[str] = []

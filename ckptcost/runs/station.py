@@ -83,7 +83,8 @@ class Station:
         """Raises OutputError where this rank should record and cannot."""
         try:
             self._seat = Seat(self.run_id, self._host, self._locks)
-        except OutputError as error:  # no place for the lock: the first of the node records, and nobody takes over from it
+        except OutputError as error:
+            # no place for the lock: the first of the node records, and nobody takes over from it
             self.problem = str(error)
         if self._local == 0:
             self._try(anew=True)

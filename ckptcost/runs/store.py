@@ -68,7 +68,9 @@ def home() -> Path:
         return Path(base) / "ckptcost" / "runs"
     try:
         return Path.home() / ".local" / "share" / "ckptcost" / "runs"
-    except RuntimeError:  # a container user without a home has no folder of its own: nothing is found there and nothing can be made
+    except RuntimeError:
+        # a container user without a home has no folder of its own: nothing is found there and
+        # nothing can be made
         return Path(os.devnull) / "runs"
 
 
@@ -79,7 +81,10 @@ def new_folder(name: str = "", run: str = "", now_ns: int | None = None) -> Path
     try:
         base.mkdir(mode=0o700, parents=True, exist_ok=True)  # a command line may be in there
         when = datetime.fromtimestamp((time.time_ns() if now_ns is None else now_ns) / 1e9, UTC)
-        stem = f"{when:%Y%m%dT%H%M%SZ}-{base_name(name or host_name())}-{base_name(run or secrets.token_hex(4))[:8]}"
+        stem = (
+            f"{when:%Y%m%dT%H%M%SZ}-{base_name(name or host_name())}"
+            f"-{base_name(run or secrets.token_hex(4))[:8]}"
+        )
         for number in range(1, 1000):
             folder = base / (stem if number == 1 else f"{stem}-{number}")
             try:

@@ -57,7 +57,8 @@ def summarise(ticks: Sequence[Raw], kinds: Kinds) -> Second:
 
     >>> both = ((True, False),)
     >>> summarise([Raw(0, (9,), ((5.0, 100.0),)), Raw(200, (7,), ((6.5, 300.0),))], both)
-    Second(from_ns=0, t_ns=200, counts=(2,), took_ns=(9,), values=([6.5, [200.0, 100.0, 300.0, 2]],))
+    Second(from_ns=0, t_ns=200, counts=(2,), took_ns=(9,),
+           values=([6.5, [200.0, 100.0, 300.0, 2]],))
     """
     last = ticks[-1]
     counts: list[int | tuple[int, int, int]] = []

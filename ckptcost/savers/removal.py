@@ -15,7 +15,13 @@ _GONE = (errno.ENOENT, errno.ESTALE)
 
 def is_save(name: str) -> bool:
     """
-    >>> is_save("save-17"), is_save("save-17.part"), is_save("save-"), is_save("save-1.parts"), is_save("savior")
+    >>> (
+    ...     is_save("save-17"),
+    ...     is_save("save-17.part"),
+    ...     is_save("save-"),
+    ...     is_save("save-1.parts"),
+    ...     is_save("savior"),
+    ... )
     (True, True, False, False, False)
     """
     number = name.removesuffix(".part").removeprefix("save-")

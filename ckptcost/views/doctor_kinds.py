@@ -71,7 +71,11 @@ def rows_of(study: Study, table_id: str) -> list[dict[str, Any]]:
 def state_of(reason: str) -> State:
     """Of something that is not measured.
 
-    >>> state_of("not asked for: it starts a process"), state_of("no NVMe drive in /sys/class/nvme"), state_of("permission denied")
+    >>> (
+    ...     state_of("not asked for: it starts a process"),
+    ...     state_of("no NVMe drive in /sys/class/nvme"),
+    ...     state_of("permission denied"),
+    ... )
     ('asleep', 'lacks', 'refuses')
     """
     if reason.startswith("not asked for"):
@@ -108,7 +112,12 @@ def kinds_of(study: Study) -> list[Kind]:
 
 def folded(domains: Sequence[str]) -> str:
     """
-    >>> folded(["gpu:0", "gpu:1", "gpu:2"]), folded(["disk:sda", "disk:sdb"]), folded(["node"]), folded(["gpu:0", "gpu:2", "gpu:4"])
+    >>> (
+    ...     folded(["gpu:0", "gpu:1", "gpu:2"]),
+    ...     folded(["disk:sda", "disk:sdb"]),
+    ...     folded(["node"]),
+    ...     folded(["gpu:0", "gpu:2", "gpu:4"]),
+    ... )
     ('gpu:0-2', 'disk:sda, disk:sdb', 'node', 'gpu:0 and 2 more')
     """
     parts = [re.fullmatch(r"(\w+:)(\d+)((?:\..*)?)", domain) for domain in domains]

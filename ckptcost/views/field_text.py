@@ -29,7 +29,12 @@ def text_of(found: Input) -> str:
 def exact_text(value: float, unit: str) -> str:
     """The shortest text that is read back as exactly this value.
 
-    >>> exact_text(3e10, "bytes_per_s"), exact_text(630.0, "w"), exact_text(1024.0, ""), exact_text(4183.27, "s")
+    >>> (
+    ...     exact_text(3e10, "bytes_per_s"),
+    ...     exact_text(630.0, "w"),
+    ...     exact_text(1024.0, ""),
+    ...     exact_text(4183.27, "s"),
+    ... )
     ('30 GB/s', '630 W', '1024', '4183.27 s')
     """
     if math.isinf(value):

@@ -297,7 +297,8 @@ def _listed(parts: list[str]) -> str:
 def _why_none(weighed: Weighed) -> str:
     whys = dict.fromkeys(why for entry in weighed.entries if (why := entry.reason or entry.no_best))
     first = next(iter(whys), "no tier is known").rstrip(".")
-    return f"{first}{'' if len(whys) < 2 else f'; {count(len(whys) - 1)} more reasons, each with its tier'}."
+    more = "" if len(whys) < 2 else f"; {count(len(whys) - 1)} more reasons, each with its tier"
+    return f"{first}{more}."
 
 
 def _runner_up(weighed: Weighed, best: Entry, run: Shown) -> str:

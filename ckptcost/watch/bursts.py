@@ -148,7 +148,8 @@ class Bursts:
             self._rising = False
             return self._begin()
         if self._recent >= self.threshold(self._window_ns):
-            self._rising = True  # the next reading shows how quickly, and so when within the first one it began
+            # the next reading shows how quickly, and so when within the first one it began
+            self._rising = True
             return None
         self._second += step.bytes
         self._second_ns += step.to_ns - step.from_ns

@@ -132,7 +132,16 @@ DISTCP = re.compile(r"__(\d+)_\d+\.distcp")
 def final(name: str) -> str:
     """A name as it will be when finished; empty for a random one, which says nothing.
 
-    >>> [final(name) for name in ("tmp-checkpoint-500", "ckpt.pt.tmp", "7.orbax-checkpoint-tmp-81", ".tmpw51FR2", "last.ckpt")]
+    >>> [
+    ...     final(name)
+    ...     for name in (
+    ...         "tmp-checkpoint-500",
+    ...         "ckpt.pt.tmp",
+    ...         "7.orbax-checkpoint-tmp-81",
+    ...         ".tmpw51FR2",
+    ...         "last.ckpt",
+    ...     )
+    ... ]
     ['checkpoint-500', 'ckpt.pt', '7', '', 'last.ckpt']
     """
     if _RANDOM.fullmatch(name):
@@ -211,7 +220,10 @@ def unit_of(path: str) -> tuple[str, str, bool]:
     """The directory that is, or holds, the checkpoint a file belongs to: as it is, as it will be
     called, and whether it is one by itself.
 
-    >>> unit_of("run/tmp-checkpoint-500/global_step500/zero_rank_0.pt"), unit_of("run/best/model/a.pt")
+    >>> (
+    ...     unit_of("run/tmp-checkpoint-500/global_step500/zero_rank_0.pt"),
+    ...     unit_of("run/best/model/a.pt"),
+    ... )
     (('run/tmp-checkpoint-500', 'run/checkpoint-500', True), ('run/best', 'run/best', False))
     """
     dirs = path.split("/")[:-1]

@@ -210,9 +210,15 @@ def run_together(files: Sequence[tuple[str, int]], wrote_bytes: int, at_once: in
     others like them that came and went between two looks; and files of like size one after another
     may each be a save, unless their names say that they are parts of one.
 
-    >>> run_together([("/c/ckpt.pt", 5)], 200, 1), run_together([("/c/a.pt", 100), ("/c/b.pt", 101), ("/c/c.pt", 99)], 300, 1)
+    >>> (
+    ...     run_together([("/c/ckpt.pt", 5)], 200, 1),
+    ...     run_together([("/c/a.pt", 100), ("/c/b.pt", 101), ("/c/c.pt", 99)], 300, 1),
+    ... )
     (40, 3)
-    >>> run_together([("/c/a.pt", 100), ("/c/b.pt", 101), ("/c/c.pt", 99)], 300, 3), run_together([("/c/a.pt", 100)], 110, 1)
+    >>> (
+    ...     run_together([("/c/a.pt", 100), ("/c/b.pt", 101), ("/c/c.pt", 99)], 300, 3),
+    ...     run_together([("/c/a.pt", 100)], 110, 1),
+    ... )
     (0, 0)
     >>> run_together([(f"/c/model-0000{n}-of-00003.safetensors", 100) for n in (1, 2, 3)], 300, 1)
     0

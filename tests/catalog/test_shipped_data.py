@@ -445,9 +445,9 @@ def test_mlperf_table_agrees_with_itself() -> None:
             gib, gb, seconds = (row[f"{way}_gib_s"], row[f"{way}_gb_s"], row[f"{way}_s"])
             if gib:
                 assert float(gb) == pytest.approx(float(gib) * 2**30 / 1e9, rel=1e-3), row["system"]
-            if (
-                gib and seconds
-            ):  # the rate is a mean of rates: at or above size over mean time, far above where loads scatter
+            if gib and seconds:
+                # the rate is a mean of rates: at or above size over mean time, far above where
+                # loads scatter
                 high = {"save": 1.2, "load": 1.6}[way]
                 assert 0.99 < float(gib) * float(seconds) / float(row["checkpoint_gib"]) < high, (
                     row["system"]

@@ -73,9 +73,7 @@ def test_the_shape_is_scipys(shape, n):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_with_open_gaps_it_is_where_the_likelihood_is_highest_and_its_interval_where_that_has_fallen(
-    seed,
-):
+def test_with_open_gaps_it_is_where_the_likelihood_is_highest_its_interval_where_it_fell(seed):
     """Both parameters by brute force, from densities and survivals alone."""
     rng = np.random.default_rng(seed)
     drawn_s, until_s = 900.0 * rng.weibull(0.8, 40), rng.uniform(100.0, 2500.0, 40)

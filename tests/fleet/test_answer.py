@@ -120,7 +120,8 @@ def test_a_made_up_fleet_that_is_cut_short_leaves_nothing(tmp_path: Path) -> Non
     program = f"""
 import os, signal
 from ckptcost.fleet.made_up.synthesize import synthesize
-synthesize(64, 7, {str(tmp_path / "fleet")!r}, tell=lambda done, of: os.kill(os.getpid(), signal.SIGKILL))
+folder = {str(tmp_path / "fleet")!r}
+synthesize(64, 7, folder, tell=lambda done, of: os.kill(os.getpid(), signal.SIGKILL))
 """
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode < 0
     assert not (tmp_path / "fleet").exists()

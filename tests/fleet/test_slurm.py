@@ -27,7 +27,8 @@ from pathlib import Path
 import ckptcost
 rank, folder = int(os.environ["SLURM_PROCID"]), Path(os.environ["CKPT"])
 (folder.parent / f"here.{rank}").touch()
-while len(list(folder.parent.glob("here.*"))) < int(os.environ["SLURM_NTASKS"]):  # as a job that sets up its collectives
+# as a job that sets up its collectives
+while len(list(folder.parent.glob("here.*"))) < int(os.environ["SLURM_NTASKS"]):
     time.sleep(0.02)
 for n in (1, 2):
     with ckptcost.window(f"step {n}"):

@@ -34,8 +34,10 @@ CLUSTER = """
 import os, sys
 from distributed import LocalCluster
 if __name__ == "__main__":
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50, host="127.0.0.1") as cluster:
-        print(cluster.scheduler_address, *(worker.pid for worker in cluster.workers.values()), flush=True)
+    asked = {"threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with LocalCluster(n_workers=2, host="127.0.0.1", **asked) as cluster:
+        pids = [worker.pid for worker in cluster.workers.values()]
+        print(cluster.scheduler_address, *pids, flush=True)
         sys.stdin.read()
 """
 

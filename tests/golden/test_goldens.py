@@ -60,7 +60,7 @@ reschedule = "20 min"
     "slower.json": f"model {TINY} --tier nas-hdd --draws 64 -f json -o slower.json",
     "simulated.json": "simulate -s small-8b --set 'run.work=9 h' --runs 20 -f json"
     " -o simulated.json",
-    "alternatives.json": f"compare {TINY.split(' --', maxsplit=1)[0]} --with policy.mode=async --draws 64"
+    "alternatives.json": "compare -s small-8b --with policy.mode=async --draws 64"
     " -f json -o alternatives.json",
     "run.json": "report job.jsonl -f json -o run.json",
     "store": "fleet --synthesize 16 2 store --saves-per-day 4 --faults",

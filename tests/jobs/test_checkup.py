@@ -57,7 +57,9 @@ class TestOneChannel:
 
         def joules(
             t_s,
-        ):  # each for 0.4 s from the edge at 0.5 s on, the first also before and the last also after
+        ):
+            # each for 0.4 s from the edge at 0.5 s on, the first also before and the last also
+            # after
             fifths = (t_s - 0.5) / 0.4
             whole = min(max(int(fifths), 0), 4)
             return 1000.0 + 0.4 * (sum(rates[:whole]) + rates[whole] * (fifths - whole))

@@ -459,9 +459,9 @@ def test_what_is_synced_has_reached_the_disk(disk, way):
 def test_what_is_deleted_while_dirty_never_arrives(disk):
     folder, moved = disk
     least = float("inf")
-    for attempt in range(
-        5
-    ):  # others write to this disk too, and write-back may begin at any time: one quiet attempt proves it
+    for attempt in range(5):
+        # others write to this disk too, and write-back may begin at any time: one quiet attempt
+        # proves it
         file = folder / f"dirty{attempt}.bin"
         before = moved()
         file.write_bytes(os.urandom(SIZE))

@@ -145,7 +145,9 @@ STATS = [
 class PicturesScreen(ModeScreen):
     MODE = "model"
     DEFAULT_CSS = """
-    PicturesScreen #pair { height: 1fr; } PicturesScreen #traces { height: 2fr; } PicturesScreen #note { height: 3; }
+    PicturesScreen #pair { height: 1fr; }
+    PicturesScreen #traces { height: 2fr; }
+    PicturesScreen #note { height: 3; }
     """
 
     def body(self) -> Iterable[Widget]:

@@ -488,9 +488,7 @@ def test_for_carbon_the_column_the_ranking_and_the_ratio_are_of_one_quantity(
     assert "kgCO2e: location-based" in one.note.split("; ")
 
 
-def test_best_intervals_that_are_asked_for_differ_from_tier_to_tier_and_are_not_said_to_be_one() -> (
-    None
-):
+def test_best_intervals_that_are_asked_for_differ_from_tier_to_tier_and_are_not_one() -> None:
     desk = Desk().edited("policy.optimal", "energy")
     weighed = tiers.weighed(desk, "usd")
     assert "each at its best for energy" in tiers_table.grid(weighed, desk, "asked").note

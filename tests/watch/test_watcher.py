@@ -313,7 +313,8 @@ open('/proc/sys/user/max_inotify_watches', 'w').write('2')
 from ckptcost.watch.watcher import *
 root, marks = Path({str(tmp_path)!r}), []
 settings = Settings(rules=Rules(gap_s=0.2), interval_s=0.05, poll_still_s=0.3)
-watcher = Watcher(root, lambda name, window, **more: marks.append((name, window)), lambda s: None, settings=settings).start()
+keep = lambda name, window, **more: marks.append((name, window))
+watcher = Watcher(root, keep, lambda s: None, settings=settings).start()
 print(watcher.how)
 for name in 'abcd':
     (root / name).mkdir()

@@ -43,7 +43,10 @@ def mapped():
                 time.sleep(0.01)
 
 def save():
-    loop = "with open(path, 'wb', 0) as f:\\n for _ in range(20): f.write(bytes(1 << 20)); time.sleep(0.01)"
+    loop = (
+        "with open(path, 'wb', 0) as f:\\n"
+        " for _ in range(20): f.write(bytes(1 << 20)); time.sleep(0.01)"
+    )
     helper = [sys.executable, "-S", "-c", f"import time\\npath = {path!r}\\n{loop}"]
     if mode == "main":
         write()

@@ -162,9 +162,9 @@ def _of_run(
             if host in here:
                 if quiet > 0:
                     silent[host, SILENT].append(cell)
-            elif (
-                here or quiet > 0
-            ):  # a day of which nobody has a file: the last save before midnight, by a clock that is ahead
+            elif here or quiet > 0:
+                # a day of which nobody has a file: the last save before midnight, by a clock that
+                # is ahead
                 missing[host, aside.get(cell, {}).get(host, NO_FILE)].append(cell)
             lacks[cell] += max(quiet, 0)
 

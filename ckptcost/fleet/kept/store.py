@@ -93,7 +93,9 @@ class Store:
     def path_of(self, head: Head) -> str:
         """The same for the same job, day, run and host. Raises ValueError where the day is none.
 
-        >>> open_store("memory://doctest", make=True).path_of(Head("llama 3/pretrain", "0123456789abcdef", "node-7", "2026-11-20"))
+        >>> open_store("memory://doctest", make=True).path_of(
+        ...     Head("llama 3/pretrain", "0123456789abcdef", "node-7", "2026-11-20")
+        ... )
         'job=llama%203%2Fpretrain/day=2026-11-20/node-7-0123456789ab-b821f096.parquet'
         """
         if not _is_day(head.day):
@@ -223,7 +225,8 @@ def folder_of(job: str) -> str:
     short = job[:LONGEST]
     while len(_coded(short)) > LONGEST - 17:
         short = short[:-1]
-    return f"{_coded(short)}~{blake2b(job.encode('utf-8', 'backslashreplace'), digest_size=8).hexdigest()}"
+    whole = blake2b(job.encode("utf-8", "backslashreplace"), digest_size=8)
+    return f"{_coded(short)}~{whole.hexdigest()}"
 
 
 def _coded(text: str) -> str:

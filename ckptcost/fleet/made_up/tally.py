@@ -72,7 +72,9 @@ class Tally(NamedTuple):
 def added(parts: Iterable[Amounts]) -> Amounts:
     """What is not known of some is left out.
 
-    >>> added([Amounts(windows=1, stall_s=2.0), Amounts(windows=1, stall_s=3.0), Amounts(failed=1)])[:2]
+    >>> added(
+    ...     [Amounts(windows=1, stall_s=2.0), Amounts(windows=1, stall_s=3.0), Amounts(failed=1)]
+    ... )[:2]
     (2, 1)
     """
     columns: list[Sequence[Any]] = list(zip(*parts, strict=True)) or [()] * len(Amounts._fields)

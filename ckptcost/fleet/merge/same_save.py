@@ -28,7 +28,11 @@ def places_of(nodes: Sequence[Rows]) -> tuple[Ints, int]:
     that places cost little more than putting the rows one after another. Labels that come again,
     such as `last.ckpt`, are told apart by their time.
 
-    >>> one = {"key": np.array([7, 8, 7]), "load": np.array([False, False, True]), "begin_ns": np.array([0, 1, 2])}
+    >>> one = {
+    ...     "key": np.array([7, 8, 7]),
+    ...     "load": np.array([False, False, True]),
+    ...     "begin_ns": np.array([0, 1, 2]),
+    ... }
     >>> window, windows = places_of([one, {name: values[:2] for name, values in one.items()}])
     >>> windows, bool((window[:2] == window[3:]).all()), len(set(window[:3].tolist()))
     (3, True, 3)
@@ -85,7 +89,11 @@ def again_of(name: Ints, node: Ints, begin_ns: Ints) -> Ints:
     been there. So a node that lacks one shifts no other.
 
     >>> S = 10**9
-    >>> again_of(np.zeros(5, np.int64), np.array([0, 0, 0, 1, 1]), np.array([0, 600 * S, 1200 * S, 601 * S, 1201 * S])).tolist()
+    >>> again_of(
+    ...     np.zeros(5, np.int64),
+    ...     np.array([0, 0, 0, 1, 1]),
+    ...     np.array([0, 600 * S, 1200 * S, 601 * S, 1201 * S]),
+    ... ).tolist()
     [0, 1, 2, 1, 2]
     """
     _, name = np.unique(name, return_inverse=True)

@@ -169,7 +169,8 @@ def boundary(at: str, statement: Statement, level: int) -> Markup:
     else:
         pue = (
             f"PUE {number(b.pue)},"
-            f" {'included in every energy' if b.pue_included_in_energy else 'not included in the energies'}"
+            f" {'' if b.pue_included_in_energy else 'not '}included in"
+            f" {'every energy' if b.pue_included_in_energy else 'the energies'}"
         )
     treatment = b.inventory_treatment.replace("_", " ")
     remark = (

@@ -267,5 +267,6 @@ def style_sheet(panels: int = 6) -> str:
     return (
         f":root{{color-scheme:light dark;{_variables(LIGHT)}}}"
         "@media screen and"
-        f" (prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}}}{_BODY}{numbered}\n{shown}{_NARROW}{_PAPER}"
+        f" (prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}}}{_BODY}{numbered}\n{shown}"
+        f"{_NARROW}{_PAPER}"
     )

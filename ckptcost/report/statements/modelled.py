@@ -131,7 +131,10 @@ def _told(case: str, cases: Sequence[str]) -> str:
     """A case for people: its number of saves may have a dozen digits. It is said only where it
     tells cases apart: charts join what has one name, and would break where the interval changes.
 
-    >>> _told("flash-shared@4966.88352084", ["flash-shared@4966.88352084", "nas-hdd@100"]), _told("odd", ["odd"])
+    >>> (
+    ...     _told("flash-shared@4966.88352084", ["flash-shared@4966.88352084", "nas-hdd@100"]),
+    ...     _told("odd", ["odd"]),
+    ... )
     ('flash-shared', 'odd')
     >>> _told("flash-shared@4966.88352084", ["flash-shared@100", "flash-shared@4966.88352084"])
     'flash-shared, 4,970 saves'

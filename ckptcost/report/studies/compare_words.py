@@ -55,7 +55,8 @@ _LINES: dict[str, Quantity] = {
 def about(answer: Compared) -> list[str]:
     """Which letter is which."""
     return [
-        f"{LETTERS[at]}: {name}, {count(case.scenario.cluster.gpus)} x {case.resolved.names.get('accelerator', 'GPU')}, "  # type: ignore[arg-type]
+        f"{LETTERS[at]}: {name}, {count(case.scenario.cluster.gpus)} x "  # type: ignore[arg-type]
+        f"{case.resolved.names.get('accelerator', 'GPU')}, "
         f"{duration(float(case.scenario.work_s))} of training, {case.tier_id},"
         f" {case.scenario.policy.mode}"
         for at, (name, case) in enumerate(zip(answer.names, answer.cases, strict=True))

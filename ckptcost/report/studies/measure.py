@@ -134,7 +134,8 @@ def _findings(m: Measured) -> list[str]:
             else ""
         )
         said.append(
-            f"{'The checkpoint' if save.saves == 1 else f'A checkpoint, in the mean of {count(save.saves)}'}:"
+            f"{'The checkpoint' if save.saves == 1 else 'A checkpoint, in the mean of'}"
+            f"{'' if save.saves == 1 else f' {count(save.saves)}'}:"
             f" training stalls for {duration(save.stall_s)}, {number(save.joules)} J from its begin"
             f" until it is safe{still}."
         )

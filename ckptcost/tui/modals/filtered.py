@@ -120,7 +120,10 @@ class Filtered(ModalScreen[Answer]):
 def matches(row: Row, text: str) -> bool:
     """All words of the text somewhere in the row, in any case.
 
-    >>> matches(Row("h100", ("NVIDIA H100 SXM", "700 W")), "sxm nvi"), matches(Row("h100", ("NVIDIA H100", "700 W")), "a100")
+    >>> (
+    ...     matches(Row("h100", ("NVIDIA H100 SXM", "700 W")), "sxm nvi"),
+    ...     matches(Row("h100", ("NVIDIA H100", "700 W")), "a100"),
+    ... )
     (True, False)
     """
     whole = " ".join((row.key, *row.cells)).casefold()

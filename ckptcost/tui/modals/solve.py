@@ -30,7 +30,10 @@ class Solve(ModalScreen[None]):
         Binding("down", "move(1)", "down", show=False),
     ]
     DEFAULT_CSS = """
-    Solve #box { padding: 0 1; max-width: 110; width: 94%; height: 92%; max-height: 34; border: round $primary; background: $surface; }
+    Solve #box {
+        padding: 0 1; max-width: 110; width: 94%; height: 92%; max-height: 34;
+        border: round $primary; background: $surface;
+    }
     Solve #asked { height: auto; }
     Solve #what { width: 2fr; height: 9; }
     Solve #right { width: 3fr; height: auto; padding-left: 2; }

@@ -31,7 +31,10 @@ class Ticks(Filtered[tuple[str, ...] | None]):
     HINT = "Space ticks, Enter takes what is ticked, Esc leaves all as it was"
     BOX_CLASSES = ""
     DEFAULT_CSS = """
-    Ticks #box { padding: 0 1; max-width: 120; width: 94%; height: 92%; border: round $primary; background: $surface; }
+    Ticks #box {
+        padding: 0 1; max-width: 120; width: 94%; height: 92%; border: round $primary;
+        background: $surface;
+    }
     Ticks Input { margin-bottom: 1; }
     Ticks Rows { height: 1fr; }
     Ticks .hint { color: $text-muted; height: 1; }

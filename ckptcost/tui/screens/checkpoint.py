@@ -64,10 +64,15 @@ class CheckpointScreen(ModeScreen):
     DEFAULT_CSS = """
     CheckpointScreen #title { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     CheckpointScreen #all { layout: horizontal; height: 1fr; }
-    CheckpointScreen #left, CheckpointScreen #right { width: 1fr; height: 1fr; overflow-y: auto; scrollbar-size: 1 1; }
+    CheckpointScreen #left, CheckpointScreen #right {
+        width: 1fr; height: 1fr; overflow-y: auto; scrollbar-size: 1 1;
+    }
     CheckpointScreen #notes { height: 1fr; min-height: 6; }
     CheckpointScreen #trace { height: 1fr; min-height: 15; }
-    CheckpointScreen.-refused #right, CheckpointScreen.-refused #phases, CheckpointScreen.-refused #energy { display: none; }
+    CheckpointScreen.-refused #right, CheckpointScreen.-refused #phases,
+    CheckpointScreen.-refused #energy {
+        display: none;
+    }
     CheckpointScreen.-narrow #all { layout: vertical; }
     CheckpointScreen.-narrow #left, CheckpointScreen.-narrow #right { height: auto; }
     CheckpointScreen.-narrow #notes { height: 14; }

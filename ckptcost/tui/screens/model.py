@@ -115,7 +115,9 @@ class ModelScreen(EditingScreen):
     ModelScreen #inputs { width: 42; height: 1fr; }
     ModelScreen.-all.-wide #inputs { width: 52; }
     ModelScreen #about { height: 11; border-top: solid $panel-lighten-2; }
-    ModelScreen.-short #about, ModelScreen.-drawer #about, ModelScreen.-narrow #inputs { display: none; }
+    ModelScreen.-short #about, ModelScreen.-drawer #about, ModelScreen.-narrow #inputs {
+        display: none;
+    }
     ModelScreen.-drawer #inputs { display: block; }
     """
 

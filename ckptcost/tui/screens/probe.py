@@ -94,7 +94,10 @@ class ProbeScreen(Asking):
     ProbeScreen #form { height: auto; max-height: 60%; }
     ProbeScreen #plan { height: 1fr; border-top: solid $panel-lighten-2; }
     ProbeScreen.-narrow #left { width: 1fr; }
-    ProbeScreen.-narrow.-form #right, ProbeScreen.-narrow.-running #left, ProbeScreen.-narrow.-result #left { display: none; }
+    ProbeScreen.-narrow.-form #right, ProbeScreen.-narrow.-running #left,
+    ProbeScreen.-narrow.-result #left {
+        display: none;
+    }
     """
 
     def __init__(self) -> None:

@@ -36,7 +36,9 @@ class RunsList(ModeScreen):
 
     AUTO_FOCUS = "#list"
     DEFAULT_CSS = """
-    RunsList #head { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; color: $text-muted; }
+    RunsList #head {
+        height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; color: $text-muted;
+    }
     RunsList Input { display: none; height: 1; }
     RunsList Input.-on { display: block; }
     RunsList #list { height: 1fr; }

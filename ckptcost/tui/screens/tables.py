@@ -64,7 +64,9 @@ class HostScreen(TablesScreen):
     `_read`."""
 
     DEFAULT_CSS = """
-    HostScreen #head { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; text-style: bold; }
+    HostScreen #head {
+        height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; text-style: bold;
+    }
     """
 
     def __init__(self, source: Source) -> None:

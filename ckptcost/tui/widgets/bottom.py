@@ -64,7 +64,10 @@ class Status(Static):
     """One line of text with a tone."""
 
     DEFAULT_CSS = """
-    Status { height: 1; width: 1fr; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; color: $text-muted; }
+    Status {
+        height: 1; width: 1fr; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis;
+        color: $text-muted;
+    }
     Status.-good, Status.-best { color: $text-success; }
     Status.-warn { color: $text-warning; }
     Status.-bad { color: $text-error; text-style: bold; }
@@ -93,7 +96,10 @@ class Keys(Static):
 
     ALLOW_SELECT = False
     DEFAULT_CSS = """
-    Keys { height: 1; width: 1fr; background: $panel; text-wrap: nowrap; text-overflow: clip; link-style: none; link-color: $text; }
+    Keys {
+        height: 1; width: 1fr; background: $panel; text-wrap: nowrap; text-overflow: clip;
+        link-style: none; link-color: $text;
+    }
     """
 
     def on_mount(self) -> None:

@@ -56,7 +56,9 @@ class StartPage(VerticalScroll, can_focus=False):
     StartPage .wrong { height: auto; margin-left: 21; color: $text-error; display: none; }
     StartPage .wrong.-on { display: block; }
     StartPage .other { height: 1; padding-left: 2; text-wrap: nowrap; text-overflow: ellipsis; }
-    StartPage #trouble { display: none; height: auto; color: $text-error; text-style: bold; padding: 0 0 0 2; }
+    StartPage #trouble {
+        display: none; height: auto; color: $text-error; text-style: bold; padding: 0 0 0 2;
+    }
     StartPage #trouble.-on { display: block; }
     """
 

@@ -17,7 +17,10 @@ class ModeBar(Static):
 
     ALLOW_SELECT = False
     DEFAULT_CSS = """
-    ModeBar { height: 1; width: 1fr; background: $panel; text-wrap: nowrap; text-overflow: clip; link-style: none; link-color: $text; }
+    ModeBar {
+        height: 1; width: 1fr; background: $panel; text-wrap: nowrap; text-overflow: clip;
+        link-style: none; link-color: $text;
+    }
     """
 
     def __init__(self, mode: str) -> None:

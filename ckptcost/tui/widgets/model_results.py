@@ -33,13 +33,20 @@ class ModelResults(Container):
     ModelResults { width: 1fr; height: 1fr; }
     ModelResults #first { width: 1fr; height: auto; }
     ModelResults #second { width: 1fr; height: 1fr; }
-    ModelResults #subject { height: 1; width: 1fr; padding: 0 1; color: $text-muted; text-wrap: nowrap; text-overflow: ellipsis; }
+    ModelResults #subject {
+        height: 1; width: 1fr; padding: 0 1; color: $text-muted; text-wrap: nowrap;
+        text-overflow: ellipsis;
+    }
     ModelResults #answer { padding: 0 1; }
     ModelResults #left-out { height: auto; max-height: 2; padding: 0 1; color: $text-muted; }
     ModelResults #left-out.-nothing, .-short ModelResults #left-out { display: none; }
     ModelResults #tiers { height: auto; max-height: 15; }
-    ModelResults #about-side, ModelResults #notes-broad, ModelResults .page { display: none; height: 1fr; }
-    ModelResults.-on-bill #bill, ModelResults.-on-course #course, ModelResults.-on-notes #notes { display: block; }
+    ModelResults #about-side, ModelResults #notes-broad, ModelResults .page {
+        display: none; height: 1fr;
+    }
+    ModelResults.-on-bill #bill, ModelResults.-on-course #course, ModelResults.-on-notes #notes {
+        display: block;
+    }
     .-short ModelResults #tiers { max-height: 9; }
     .-short ModelResults #save { display: none; }
     .-short ModelResults.-on-save #save { display: block; }
@@ -49,7 +56,9 @@ class ModelResults(Container):
     .-broad ModelResults #notes { display: none; }
     .-broad ModelResults #notes-broad { display: block; }
     .-drawer ModelResults #save, .-drawer ModelResults #answer { display: none; }
-    .-drawer ModelResults #bill, .-drawer ModelResults #course, .-drawer ModelResults #notes { display: none; }
+    .-drawer ModelResults #bill, .-drawer ModelResults #course, .-drawer ModelResults #notes {
+        display: none;
+    }
     .-drawer ModelResults #about-side { display: block; }
     ModelResults.-broken #first, ModelResults.-broken #second > .panel { display: none; }
     ModelResults.-broken #second > #notes { display: block; }

@@ -30,9 +30,16 @@ class ProbePanels(Vertical):
     ProbePanels { width: 1fr; height: 1fr; }
     ProbePanels > * { display: none; height: 1fr; }
     ProbePanels.-form #tiers { display: block; }
-    ProbePanels.-running #stats, ProbePanels.-result #stats { display: block; height: auto; padding: 0 1; }
-    ProbePanels.-running #chart, ProbePanels.-running #passes, ProbePanels.-result #words { display: block; }
-    ProbePanels.-result.-passes #passes, ProbePanels.-result.-tiers #tiers, ProbePanels.-result.-chart #chart { display: block; }
+    ProbePanels.-running #stats, ProbePanels.-result #stats {
+        display: block; height: auto; padding: 0 1;
+    }
+    ProbePanels.-running #chart, ProbePanels.-running #passes, ProbePanels.-result #words {
+        display: block;
+    }
+    ProbePanels.-result.-passes #passes, ProbePanels.-result.-tiers #tiers,
+    ProbePanels.-result.-chart #chart {
+        display: block;
+    }
     ProbePanels.-result #passes, ProbePanels.-result #tiers { height: auto; max-height: 12; }
     ProbePanels.-result #chart { height: 12; }
     .-short ProbePanels.-result #chart { height: 9; }
