@@ -1,7 +1,7 @@
-"""A made-up fleet of 2,048 nodes and 7 days against its known truth: one process, Dask's threads,
+"""A made-up fleet of 512 nodes and 7 days against its known truth: one process, Dask's threads,
 and a real cluster that loses a worker.
 
-Its files are made once, in about half a minute. Sums must agree to one in a million; between
+Its files are made once, in some seconds; `benchmarks/fleet.py` does the same with thousands of nodes. Sums must agree to one in a million; between
 schedulers every bit must.
 """
 
@@ -29,7 +29,7 @@ from ckptcost.fleet.made_up.truth import Truth
 from ckptcost.fleet.merge.engine import collected, grouped
 from ckptcost.fleet.merge.part import Part
 
-NODES, DAYS, PER_DAY = 2048, 7, 24.0
+NODES, DAYS, PER_DAY = 512, 7, 24.0
 CLUSTER = """
 import os, sys
 from distributed import LocalCluster
