@@ -1,8 +1,8 @@
 """A made-up fleet of 512 nodes and 7 days against its known truth: one process, Dask's threads,
 and a real cluster that loses a worker.
 
-Its files are made once, in some seconds; `benchmarks/fleet.py` does the same with thousands of nodes. Sums must agree to one in a million; between
-schedulers every bit must.
+Its files are made once, in some seconds; `benchmarks/fleet.py` does the same with thousands of
+nodes. Sums must agree to one in a million; between schedulers every bit must.
 """
 
 from __future__ import annotations
