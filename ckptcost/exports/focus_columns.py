@@ -130,7 +130,17 @@ def _json(pairs: dict[str, str | float | bool]) -> str:
 def _told(factor: Factor) -> str:
     """A factor with who says so and under which licence.
 
-    >>> _told(Factor(id="site.pue", name="", value=1.15, unit="", text="1.15", origin="default", set_by="no flag"))
+    >>> _told(
+    ...     Factor(
+    ...         id="site.pue",
+    ...         name="",
+    ...         value=1.15,
+    ...         unit="",
+    ...         text="1.15",
+    ...         origin="default",
+    ...         set_by="no flag",
+    ...     )
+    ... )
     '1.15 (default, no flag)'
     """
     whence = "; ".join(

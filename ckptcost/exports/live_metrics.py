@@ -271,7 +271,12 @@ def flavour_for(accept: str) -> Flavour:
     """By a request's Accept header: OpenMetrics for who asks for it by name, and no less than for
     plain text.
 
-    >>> flavour_for("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"), flavour_for("*/*")
+    >>> (
+    ...     flavour_for(
+    ...         "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
+    ...     ),
+    ...     flavour_for("*/*"),
+    ... )
     ('openmetrics', 'prometheus')
     """
     wish = {"application/openmetrics-text": 0.0, "text/plain": 0.0}

@@ -134,7 +134,11 @@ def bound(family: Family, end: Literal["low", "high"], of: Literal["component", 
     """The low or high end of a counter's last value. Ends do not add up, so the run's is a family
     of its own.
 
-    >>> bound(ENERGY, "low", "component").name, bound(ENERGY, "high", "run").name, bound(GPU_SECONDS, "low", "run").name
+    >>> (
+    ...     bound(ENERGY, "low", "component").name,
+    ...     bound(ENERGY, "high", "run").name,
+    ...     bound(GPU_SECONDS, "low", "run").name,
+    ... )
     ('ckptcost_energy_low_joules', 'ckptcost_run_energy_high_joules', 'ckptcost_run_gpu_lost_low_seconds')
     """
     bare = family.name.removesuffix(f"_{family.unit}") if family.unit else family.name

@@ -229,7 +229,7 @@ def _added(whole: Whole) -> Iterator[str]:
 def _number(value: float) -> str:
     """With a point, without which a reader of YAML 1.1 takes 1e-07 for text.
 
-    >>> _number(1e+16), _number(383.5)
+    >>> _number(1e16), _number(383.5)
     ('1.0e+16', '383.5')
     """
     text = repr(value)

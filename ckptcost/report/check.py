@@ -13,7 +13,6 @@ from pydantic import ValidationError
 from ckptcost.catalog import schema
 from ckptcost.catalog.figures import Figure
 from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, TYPES, WORDS
-from ckptcost.core.bill import OF_THE_JOB
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.draws import LEAST, MOST
 from ckptcost.errors import InputError, brief
@@ -22,6 +21,7 @@ from ckptcost.report.build import FIELDS, METHOD_VERSION, SCHEMA_NAME, parts_of,
 from ckptcost.report.document import Component, Report
 from ckptcost.report.factors import Part, inputs_hash
 from ckptcost.report.json_text import parsed
+from ckptcost.report.sums import has_total
 from ckptcost.scenario import Input, Resolved
 
 MOST_BYTES = 50_000_000
@@ -289,13 +289,11 @@ def _compare(where: str, reported: Any, recomputed: Any) -> Iterator[Difference]
 
 def _sum(components: list[Component], ledger: str, field: str) -> float | None:
     """As core's Bill.total sums: nothing without what GPUs and hosts do."""
-    values = {c.id: getattr(c, field).value for c in components if c.ledger == ledger}
-    known = [value for value in values.values() if value is not None]
-    return (
-        None
-        if not known or any(values[line] is None for line in values.keys() & OF_THE_JOB)
-        else sum(known)
-    )
+    mine = [c for c in components if c.ledger == ledger]
+    if not has_total(mine, field):
+        return None
+    known: list[float] = [v for c in mine if (v := getattr(c, field).value) is not None]
+    return sum(known)
 
 
 def _number(value: Any) -> bool:

@@ -15,7 +15,6 @@ import numpy as np
 
 from ckptcost.catalog.contracts import SiteContracts
 from ckptcost.catalog.grid_hours import GridHours
-from ckptcost.core.bill import OF_THE_JOB
 from ckptcost.core.hourly import Floats, Steps, contracted, edges_of, mean_over, width_for
 from ckptcost.core.units import KWH_J
 from ckptcost.errors import InputError
@@ -29,6 +28,7 @@ from ckptcost.report.rows_of_time import (
     series_of,
 )
 from ckptcost.report.statement import Contract, Series, Statement, instant, utc
+from ckptcost.report.sums import has_total
 
 MOST_ROWS = 2_000_000
 _INSTANT_S = 0.002
@@ -343,12 +343,9 @@ def _total(totals: Totals, marginal: Sequence[Component], what: str) -> Quantity
     sum's."""
     before: Quantity = getattr(totals, what)
     known = {c.id: getattr(c, what).value for c in marginal if getattr(c, what).value is not None}
-    dark = any(
-        c.id in OF_THE_JOB and c.id not in known for c in marginal
-    )  # without what GPUs and hosts did there is no sum
     value = (
         tidy(math.fsum(known.values()))
-        if known and not dark and totals.energy.value is not None
+        if has_total(marginal, what) and totals.energy.value is not None
         else None
     )
     energy = totals.energy

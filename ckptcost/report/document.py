@@ -87,6 +87,13 @@ class Component(_Part):
     price_unit: str | None = None
     unit_price: float | None = None
     sku: str | None = None
+    needed: bool | None = Field(
+        default=None,
+        description=(
+            "whether there is no total without this line; null: where it is what GPUs and hosts do"
+            " (gpu_wait, host_wait, slowdown, redone_work, restart, loading)"
+        ),
+    )
 
 
 class Totals(_Part):

@@ -288,6 +288,20 @@ def test_without_what_gpus_or_hosts_emitted_there_is_no_sum():
     assert set(found.totals.emissions_market.excludes) == {"gpu_wait", "host_wait"}
 
 
+def test_a_line_that_the_document_does_not_need_leaves_a_sum():
+    """As a fleet's: between two runs nobody records."""
+    s = statements.statement(kind="measured", rows=4, begin=START)
+    gone = s.components[0].model_copy(update={"id": "restart", "needed": False})
+    unknown = {
+        what: getattr(gone, what).model_copy(update={"value": None, "low": None, "high": None})
+        for what in ("energy", "emissions_location", "emissions_market")
+    }
+    s = s.model_copy(update={"components": [*s.components, gone.model_copy(update=unknown)]})
+    found = dated(s, grid=grid_of([0.3] * 24))
+    assert found.totals.emissions_location.value is not None
+    assert "restart" in found.totals.emissions_location.excludes
+
+
 def test_rows_keep_their_own_factors_when_contracts_come_later():
     """Five-minute rows stay five-minute rows, and the last of them ends where the period does."""
     plain = plan().model_copy(update={"length_s": 7843.50049})

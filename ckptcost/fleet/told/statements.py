@@ -19,7 +19,7 @@ from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, to_hours, to_kwh
 from ckptcost.fleet.figures.cell_lines import cell_lines_of
 from ckptcost.fleet.figures.figures import Fleet, Group
 from ckptcost.fleet.figures.grouping import Cells, Groups, groups_of
-from ckptcost.fleet.figures.lines import ESTIMATED, LINES, NOTHING, Amount, Line, lines_of
+from ckptcost.fleet.figures.lines import ESTIMATED, LINES, NEEDED, NOTHING, Amount, Line, lines_of
 from ckptcost.fleet.figures.runs_seen import RunSeen
 from ckptcost.present.amounts import count
 from ckptcost.present.words import line_label
@@ -246,6 +246,7 @@ def _component(line: Line, s: Scenario | None, names: tuple[str, ...]) -> Compon
         boundary="drive" if of_storage else "node",
         basis="modelled" if line.estimated else "measured",
         rests_on="measured",
+        needed=line.id in NEEDED,
         **found,
     )
 

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.bill import OF_THE_JOB
 from ckptcost.core.domain import Scenario
 from ckptcost.core.hourly import edges_of
 from ckptcost.core.units import HOUR_S, KWH_J
@@ -51,6 +50,7 @@ from ckptcost.report.statements.run_lines import (
     unpriced,
 )
 from ckptcost.report.studies.gap_labels import why_text
+from ckptcost.report.sums import has_total
 from ckptcost.scenario import Resolved
 
 UNITS: dict[str, Any] = {
@@ -252,8 +252,7 @@ def _totals(components: Sequence[Component], finished: int) -> RunTotals:
             {w for q in known.values() for w in q.excludes}
         )
         basis: Any = "measured" if what in ("energy", "gpu_time_lost") else "modelled"
-        # as a bill sums: without what GPUs and hosts did there is no sum
-        if not known or any(q.value is None for name, q in each.items() if name in OF_THE_JOB):
+        if not has_total(components, what):
             sums[what] = Quantity(value=None, unit=UNITS[what], basis=basis, excludes=excludes)
             continue
         low, high = (
