@@ -45,6 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="text",
         help="default: text",
     )
+    study_flags.add_full(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -76,15 +77,18 @@ def run(options: argparse.Namespace) -> int:
         report = build(answer, catalog, words, api.files_of(layers))
         output.write([page_of_answer(report, catalog, words)], options.output)
     else:
-        output.write([_view(plain(answer, catalog), options.format)], options.output)
+        output.write([_view(plain(answer, catalog), options.format, options.full)], options.output)
     return study_flags.missed(judged_cases(gates, answer.cases))
 
 
-def _view(report: Any, form: str) -> str:
+def _view(report: Any, form: str, full: bool) -> str:
     if form == "csv":
         from ckptcost.report.to_csv import of_report
 
         return of_report(report)
+    from ckptcost.report import brief
     from ckptcost.report.text import text, to_markdown
 
-    return to_markdown(report) if form == "md" else text(report)
+    if form == "md":
+        return to_markdown(report)
+    return text(report) if full else brief.of_report(report)

@@ -25,7 +25,7 @@ FORMATS = ("text", "md", "html", "json", "csv")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import placing_flags
+    from ckptcost.cli import placing_flags, study_flags
 
     parser.add_argument(
         "source",
@@ -34,6 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-f", "--format", choices=FORMATS, default="text", help="default: text")
     parser.add_argument("--table", metavar="ID", help="csv: which table (default: the first)")
+    study_flags.add_full(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
     parser.add_argument(
         "--gpus",
@@ -86,7 +87,9 @@ def _told(options: argparse.Namespace, words: list[str]) -> int:
         if is_document:
             from ckptcost.report.again import told
 
-            output.write([told(options.source, options.format, options.table)], options.output)
+            output.write(
+                [told(options.source, options.format, options.table, options.full)], options.output
+            )
             return 0
         return study_flags.answer(_seen(options), options, Catalog(), words, [])
     # a bill under other factors is no longer the study or report it was

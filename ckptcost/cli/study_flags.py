@@ -26,8 +26,18 @@ def add(parser: argparse.ArgumentParser, gates: bool = True) -> None:
         help="default: text",
     )
     parser.add_argument("--table", metavar="ID", help="csv: which table (default: the first)")
+    add_full(parser)
     if gates:
         add_gates(parser)
+
+
+def add_full(parser: argparse.ArgumentParser) -> None:
+    """--full, where text is the answer on one screen."""
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="text: every table, caution and assumption, not the answer alone",
+    )
 
 
 def add_gates(parser: argparse.ArgumentParser) -> None:
@@ -128,9 +138,12 @@ def answer(
 
         written = page_of_answer(study, catalog, command, files)
     else:
-        from ckptcost.report import study_views
+        from ckptcost.report import brief, study_views
 
-        views = {"text": study_views.text, "md": study_views.to_markdown}
+        views = {
+            "text": study_views.text if options.full else brief.of_study,
+            "md": study_views.to_markdown,
+        }
         written = (
             study_views.to_csv(study, options.table)
             if options.format == "csv"

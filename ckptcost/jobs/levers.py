@@ -8,12 +8,16 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+import numpy as np
+
 from ckptcost.core.domain import Number, Scenario
-from ckptcost.core.draws import replace_at
-from ckptcost.jobs.model import Case
-from ckptcost.scenario import Input, Resolved, ties_of
+from ckptcost.core.draws import drawn, replace_at
+from ckptcost.jobs.model import Case, as_planned
+from ckptcost.scenario import Input, Resolved, ranges_of, ties_of
 
 INTERVAL = "policy.interval"
+LEAST_SHARE = 0.01
+"""of a spread: who explains less decides nothing"""
 
 
 class Lever(NamedTuple):
@@ -98,6 +102,25 @@ def chosen_interval(case: Case) -> Lever:
         math.nan,
         "chosen",
     )
+
+
+def decided_by(case: Case, most: int = 3) -> list[str]:
+    """The inputs whose ranges explain most of the spread of the energy, the most first: by the
+    draws that its range comes from, as `sensitivity` finds them."""
+    from ckptcost.core.sensitivity import variance_shares
+
+    energy_j = case.spread.run.total("energy_j")
+    ties = ties_of(case.resolved)
+    levers = [lever for lever in levers_of(case.resolved, ties) if lever.has_range]
+    if not levers or np.ndim(energy_j) == 0 or not np.isfinite(energy_j).all():
+        return []
+    ranges = ranges_of(case.resolved)
+    ranges.pop("policy.every", None)
+    many = drawn(as_planned(case.scenario, case.outcome), ranges, ties, case.draws)
+    values = np.array([at(many, lever.fields[0]) for lever in levers])
+    shares = variance_shares(values, np.asarray(energy_j)).each.tolist()
+    told = sorted(zip(shares, levers, strict=True), key=lambda each: -each[0])[:most]
+    return [lever.path for share, lever in told if share > LEAST_SHARE]
 
 
 def moved_to(world: Scenario, lever: Lever, value: Number) -> Scenario:

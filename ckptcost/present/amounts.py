@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, MONTH_S
 
 DASH = "-"
 NEVER = "never"
 """an infinite amount: the run would not end"""
+LEAST_OF_UNIT = 0.01
+"""what is shorter is told in a smaller unit"""
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -64,6 +66,27 @@ def duration(seconds: float | None) -> str:
     if abs(seconds) <= 2 * DAY_S:
         return f"{number(seconds / HOUR_S)} h"
     return f"{number(seconds / DAY_S)} d"
+
+
+def durations(seconds: Sequence[float | None]) -> list[str]:
+    """Those of one column, in one unit where that tells them apart.
+
+    >>> durations([100.0, 7200.0, 50_000.0, None]), durations([0.5, 4_665_600.0])
+    (['0.0278 h', '2 h', '13.9 h', '-'], ['0.5 s', '54 d'])
+    """
+    sizes = [abs(each) for each in seconds if each is not None and 0 < abs(each) < math.inf]
+    most, least = max(sizes, default=0.0), min(sizes, default=0.0)
+    unit_s, unit = (
+        (1.0, "s") if most <= 10_800 else (HOUR_S, "h") if most <= 2 * DAY_S else (DAY_S, "d")
+    )
+    if least < LEAST_OF_UNIT * unit_s:
+        return [duration(each) for each in seconds]
+    return [
+        duration(each)
+        if each is None or not math.isfinite(each)
+        else f"{number(each / unit_s)} {unit}"
+        for each in seconds
+    ]
 
 
 def size(bytes_: float | None) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.report import check, statement_views, study_again, study_views, to_csv
+from ckptcost.report import brief, check, statement_views, study_again, study_views, to_csv
 from ckptcost.report import text as report_views
 from ckptcost.report.build import input_part
 from ckptcost.report.document import InputFile, Report
@@ -19,8 +19,8 @@ from ckptcost.report.statements.modelled import statement_of
 from ckptcost.report.study import Study
 
 
-def told(source: str, form: str, table: str | None = None) -> str:
-    """The file's content in a format."""
+def told(source: str, form: str, table: str | None = None, full: bool = False) -> str:
+    """The file's content in a format; text is its answer, or all of it."""
     raw = reading.raw_of(source)
     if raw["schema_name"] == "ckptcost.report":
         report = check.read(source)
@@ -28,13 +28,11 @@ def told(source: str, form: str, table: str | None = None) -> str:
             return report.to_json()
         if form == "html":
             return _page_of_report(report)
-        return (
-            to_csv.of_report(report)
-            if form == "csv"
-            else report_views.to_markdown(report)
-            if form == "md"
-            else report_views.text(report)
-        )
+        if form == "csv":
+            return to_csv.of_report(report)
+        if form == "md":
+            return report_views.to_markdown(report)
+        return report_views.text(report) if full else brief.of_report(report)
     if raw["schema_name"] == "ckptcost.study":
         document = study_again.read(raw, source)
         if form == "json":
@@ -46,15 +44,17 @@ def told(source: str, form: str, table: str | None = None) -> str:
                 reading.gathered(document.statements, document.tool.command, inputs),
                 of_study(study, document.statements),
             )
-        return _of_study(study, form, table)
+        return _of_study(study, form, table, full)
     statements = reading.again(raw, source)
     return page(statements, source, None) if form == "html" else of_statements(statements, form)
 
 
-def _of_study(study: Study, form: str, table: str | None) -> str:
+def _of_study(study: Study, form: str, table: str | None, full: bool) -> str:
     if form == "csv":
         return study_views.to_csv(study, table)
-    return study_views.to_markdown(study) if form == "md" else study_views.text(study)
+    if form == "md":
+        return study_views.to_markdown(study)
+    return study_views.text(study) if full else brief.of_study(study)
 
 
 def _page_of_report(report: Report) -> str:

@@ -28,6 +28,7 @@ from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import nodes_of
 from ckptcost.core.units import HOUR_S, parse, to_hours, to_kwh, to_mw
 from ckptcost.errors import InputError, brief
+from ckptcost.jobs.levers import decided_by
 from ckptcost.jobs.model import Answer, Case, case_name
 from ckptcost.present.words import (
     caution_of_several,
@@ -415,6 +416,7 @@ def parts_of(
             "samples": case.draws,
             "seed": SEED,
             "interval": "p5-p95",
+            "decided_by": decided_by(case),
         },
         "warnings": _warnings(answer),
         "reproducibility": {

@@ -289,6 +289,13 @@ class Uncertainty(_Part):
     samples: int
     seed: int
     interval: Literal["p5-p95"] = "p5-p95"
+    decided_by: list[str] = Field(
+        default=[],
+        description=(
+            "inputs of the first case whose ranges explain most of the spread of its energy, the"
+            " most first"
+        ),
+    )
 
 
 class Warned(_Part):

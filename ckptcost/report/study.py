@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from ckptcost.jobs.gates import Verdict
-from ckptcost.present.amounts import count, duration, number, rate, share, size
+from ckptcost.present.amounts import count, duration, durations, number, rate, share, size
 from ckptcost.scenario import Resolved
 
 if TYPE_CHECKING:
@@ -212,8 +212,13 @@ def shown_cells(table: Table) -> tuple[list[str], list[list[str]], int]:
     left = next(
         (i for i, column in enumerate(columns) if column.unit not in ("", "bool")), len(columns)
     )
-    rows = [[cell(row.get(c.id), _unit_in(row, c.unit)) for c in columns] for row in table.rows]
-    return [c.label for c in columns], rows, max(left, 1)
+    told = [
+        durations([row.get(c.id) for row in table.rows])
+        if c.unit == "s"
+        else [cell(row.get(c.id), _unit_in(row, c.unit)) for row in table.rows]
+        for c in columns
+    ]
+    return [c.label for c in columns], [list(row) for row in zip(*told, strict=True)], max(left, 1)
 
 
 def _unit_in(row: dict[str, Any], unit: str) -> str:
