@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 LEAST = 8
-"""a text column is not cut below this"""
+"""a text column is not cut below this, unless even then the table is too wide"""
+LEAST_OF_ALL = 5
 
 
 def columns(
@@ -29,11 +30,12 @@ def columns(
         if over > 0:  # narrower gaps before shorter names
             over -= (len(gap) - 1) * (len(widths) - 1)
             gap = " "
-        while (
-            over > 0 and left and max(widths[:left]) > LEAST
-        ):  # the widest gives first, so that no name is cut for another's sake
-            widths[widths.index(max(widths[:left]))] -= 1
-            over -= 1
+        for least in (LEAST, LEAST_OF_ALL):
+            while (
+                over > 0 and left and max(widths[:left]) > least
+            ):  # the widest gives first, so that no name is cut for another's sake
+                widths[widths.index(max(widths[:left]))] -= 1
+                over -= 1
         cells = [
             list(row)
             for row in zip(

@@ -6,8 +6,10 @@ is left out is counted in the last line, and `--full` prints it.
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ckptcost.core.outcome import HEADWAY_GOODPUT
@@ -15,6 +17,7 @@ from ckptcost.present.amounts import (
     count,
     drawn_between,
     duration,
+    durations,
     number,
     quantities,
     quantity,
@@ -28,19 +31,39 @@ from ckptcost.report.study import shown_cells
 
 if TYPE_CHECKING:
     from ckptcost.report.document import Report, Row
-    from ckptcost.report.study import Study
+    from ckptcost.report.study import Study, Table
 
 WIDTH: Final = 80
 LINES: Final = 40
 SENTENCES: Final = 5
-SENTENCE_LINES: Final = 15
 TABLES: Final = 2
 LEAST_ROWS: Final = 4
 """of a table that has more; one that does not get so many is left out"""
+FIRST_ROWS: Final = 10
+"""of the first table, before the second one gets any"""
 CAUTIONS: Final = 3
-CAUTION_LINES: Final = 9
-LAST_LINES: Final = 3
-"""what is left out, and an empty line before it"""
+
+
+class Most(NamedTuple):
+    """How many lines each part may take."""
+
+    about: int
+    sentences: int
+    targets: int
+    cautions: int
+    note: int
+    last: int
+    """what is left out, and an empty line before it"""
+
+
+TRIED: Final = (
+    Most(9, 15, 8, 9, 3, 2),
+    Most(9, 15, 8, 9, 3, 3),
+    Most(6, 12, 6, 6, 2, 4),
+    Most(4, 9, 5, 4, 2, 4),
+    Most(2, 5, 4, 3, 1, 4),
+)
+"""the first of these that fits the screen"""
 
 OF_FIGURES: Final = frozenset(
     {
@@ -60,158 +83,261 @@ OF_FIGURES: Final = frozenset(
 CARRYING: Final = {
     "comparison": ("side_by_side", "inputs"),
     "sensitivity": ("measure_next_top",),
-    "simulation": ("outcome",),
+    "simulation": ("outcome", "states"),
+    "fleet": ("groups", "lines"),
+    "optimum": ("levels", "options", "intervals"),
+    "measurement": ("advice", "windows", "domains"),
+    "probe": ("rates", "tiers"),
+    "audit": ("verdicts", "follows"),
 }
-"""the tables that carry the answer of a kind of question; of the others the first ones do"""
-
-
+"""the tables that carry the answer of a kind of question, the most telling first; of the others the
+first ones do"""
+KEPT: Final = {
+    "verdicts": ("verdict", "inconsistent"),
+    "intervals": ("at", "now"),
+    "domains": ("role", "whole"),
+    "groups": ("name", "all"),
+    "lines": ("line", "total"),
+}
+"""the rows of a table that stay where it is cut: those that begin with this in that column"""
+LEADING: Final = {"optimum": "Both chosen together"}
+"""how a sentence begins that goes before the others"""
 LISTS: Final = frozenset({"runs", "checkup"})
 """what asks for all there is"""
 
+_TOGETHER: Final = re.compile(
+    r"(?<=\d) (?=(?:%|[kMGTP]?(?:Wh|W|B|J)|s|h|d|USD|GPU-h|kgCO2e|points)(?!\w))"
+)
+"""between a number and its unit no line is broken"""
+_OF_SCENARIO: Final = re.compile(r"[A-Z]: ")
+
 
 class Shown(NamedTuple):
-    """A table as it is printed; of a bill the last row, its total, stays."""
+    """A table as it is printed."""
 
     title: str
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
     note: str
     left: int = 1
-    has_total: bool = False
+    kept: frozenset[int] = frozenset()
+    """rows that stay where others are cut"""
+    grouped: bool = False
+    """whether a name stands in the first of its rows alone"""
+
+
+class Told(NamedTuple):
+    """All that a question has to say, before it is cut to a screen."""
+
+    title: str
+    about: Sequence[str]
+    sentences: Sequence[str]
+    tables: Sequence[Shown]
+    """those that carry the answer"""
+    tables_there: int
+    targets: Sequence[str]
+    weighty: Sequence[str]
+    """cautions that may turn a decision"""
+    cautions_there: int
+    basis: str = ""
 
 
 def of_study(study: Study) -> str:
-    """A study's answer."""
-    carrying = CARRYING.get(study.kind)
-    tables = [
-        Shown(table.title, header, rows, table.note, left)
-        for table in study.tables
-        if table.shown and table.rows and (carrying is None or table.id in carrying)
-        for header, rows, left in [shown_cells(table)]
-    ]
-    if study.kind in LISTS:
+    """A study's answer; all of it, where a list was asked for."""
+    if study.kind in LISTS or (study.kind == "audit" and not study.findings):
         return study_views.text(study)
-    there = sum(1 for table in study.tables if table.shown and table.rows)
-    about = [*([study_views.SIMULATED] if study.simulated else []), *study.about]
+    there = [table for table in study.tables if table.shown and table.rows]
+    carrying = CARRYING.get(study.kind, ())
+    chosen = sorted(
+        (table for table in there if table.id in carrying), key=lambda t: carrying.index(t.id)
+    )
     return _laid_out(
-        study.title,
-        about,
-        study.findings,
-        tables,
-        [gate_text(verdict) for verdict in study.gates],
-        list(study.warnings),
-        there,
+        Told(
+            study.title,
+            [*([study_views.SIMULATED] if study.simulated else []), *study.about],
+            _in_turn(study.findings) if study.kind == "comparison" else _led(study),
+            [_of_table(table) for table in chosen or there],
+            len(there),
+            # what is missed first: the exit code says so too
+            [gate_text(verdict) for verdict in sorted(study.gates, key=lambda each: each.met)],
+            _weighty(study.warnings),
+            len(study.warnings),
+        )
     )
 
 
 def of_report(report: Report) -> str:
     """A model's answer: of one case its bill, of several the cases side by side."""
     title, *about = full.heading(report)
-    several = len(report.cases) > 1
-    name, header, rows, note = full.whole_run(report) if several else full.bill(report)
     return _laid_out(
-        title,
-        about,
-        _sentences(report),
-        [Shown(name, header, rows, note, has_total=not several)],
-        [],
-        [(each.code, each.message) for each in report.warnings],
-        len(full.tables(report)),
-        more_text=[full.basis_line(report)],
+        Told(
+            title,
+            about,
+            _sentences(report),
+            [_cases(report) if len(report.cases) > 1 else _bill(report)],
+            len(full.tables(report)),
+            [],
+            _weighty([(each.code, each.message) for each in report.warnings]),
+            len(report.warnings),
+            full.basis_line(report),
+        )
     )
 
 
-def _laid_out(
-    title: str,
-    about: Sequence[str],
-    sentences: Sequence[str],
-    tables: Sequence[Shown],
-    gates: Sequence[str],
-    cautions: Sequence[tuple[str, str]],
-    tables_there: int,
-    more_text: Sequence[str] = (),
-) -> str:
-    head = [*_wrapped(title), "=" * min(len(title), WIDTH)]
-    head += [line for each in about for line in _wrapped(each)]
-    told = _within(sentences[:SENTENCES], SENTENCE_LINES)
-    said = [line for each in told for line in _wrapped(each, "- ", "  ")]
-    targets = [line for each in gates for line in _wrapped(each, "- ", "  ")]
-    weighty = [(code, message) for code, message in cautions if code not in OF_FIGURES]
-    parts = [head, said, ["Targets", *targets] if targets else []]
-    room = LINES - sum(len(part) + 1 for part in parts if part) - LAST_LINES
-    # a table in full goes before the second caution
-    wanted = 2 + len(tables[0].rows) + bool(tables[0].note) if tables else 0
-    care = _within(
-        [f"{message} ({code})" for code, message in weighty[:CAUTIONS]],
-        min(CAUTION_LINES, room - 2 - wanted),
-    )
-    warned = [line for each in care for line in _wrapped(each, "- ", "  ")]
-    taken = len(warned) + 2 if warned else 0
-    printed, left_out = _tables(tables, room - taken)
-    more = _more(
-        len(sentences) - len(told),
-        tables_there - len(printed),
-        left_out,
-        len(cautions) - len(care),
-        more_text,
-    )
-    blocks = [*parts, *printed, ["Take care", *warned] if warned else [], more]
-    return "\n\n".join("\n".join(block) for block in blocks if block) + "\n"
+def _weighty(cautions: Sequence[tuple[str, str]]) -> list[str]:
+    return [f"{message} ({code})" for code, message in cautions if code not in OF_FIGURES]
 
 
-def _within(texts: Sequence[str], lines: int) -> list[str]:
-    """As many from the first as fit, the first in any case."""
-    fitting: list[str] = []
-    for text in texts:
-        lines -= len(_wrapped(text, "- ", "  "))
-        if lines < 0 and fitting:
+def _led(study: Study) -> list[str]:
+    word = LEADING.get(study.kind)
+    return sorted(study.findings, key=lambda each: word is None or not each.startswith(word))
+
+
+def _in_turn(findings: Sequence[str]) -> list[str]:
+    """Of several scenarios first what is said of all, then one sentence of each in turn."""
+    of_all = [each for each in findings if not _OF_SCENARIO.match(each)]
+    own: dict[str, list[str]] = {}
+    for each in findings:
+        if _OF_SCENARIO.match(each):
+            own.setdefault(each[0], []).append(each)
+    turns = [each for turn in zip_longest(*own.values()) for each in turn if each is not None]
+    return [*of_all, *turns]
+
+
+def _of_table(table: Table) -> Shown:
+    header, rows, left = shown_cells(table)
+    column, word = KEPT.get(table.id, ("", ""))
+    kept = frozenset(
+        at
+        for at, row in enumerate(table.rows)
+        if word and str(row.get(column, "")).startswith(word)
+    )
+    return Shown(table.title, header, rows, table.note, left, kept)
+
+
+def _bill(report: Report) -> Shown:
+    """However it is cut, its total stays."""
+    title, header, rows, note = full.bill(report)
+    return Shown(title, header, rows, note, kept=frozenset({len(rows) - 1}))
+
+
+def _cases(report: Report) -> Shown:
+    """However it is cut, the first case stays, and those that add least."""
+    title, header, rows, note = full.whole_run(report)
+    order = full.in_order(report)
+    named = [[row.tier, *cells[1:]] for row, cells in zip(order, rows, strict=True)]
+    staying = [report.cases[0], *_least_of(report).values()]
+    kept = frozenset(at for at, row in enumerate(order) if any(row is each for each in staying))
+    return Shown(title, header, named, note, kept=kept, grouped=True)
+
+
+def _laid_out(told: Told) -> str:
+    for most in TRIED:
+        lines = _lines(told, most)
+        if len(lines) <= LINES:
             break
-        fitting.append(text)
+    return "\n".join(lines) + "\n"
+
+
+def _lines(told: Told, most: Most) -> list[str]:
+    head = _cut(_wrapped(told.title), 2)
+    head += ["=" * min(len(told.title), WIDTH)]
+    about = _within(told.about, most.about)
+    head += [line for each in about for line in each]
+    sentences = _within(told.sentences[:SENTENCES], most.sentences, "- ")
+    targets = _within(told.targets, most.targets, "- ")
+    parts = [head, [line for each in sentences for line in each]]
+    parts += [["Targets", *(line for each in targets for line in each)]] if targets else []
+    room = LINES - sum(len(part) + 1 for part in parts if part) - most.last
+    # a table in full goes before the second caution
+    wanted = 2 + len(told.tables[0].rows) + bool(told.tables[0].note) if told.tables else 0
+    care = _within(told.weighty[:CAUTIONS], min(most.cautions, max(room - 2 - wanted, 3)), "- ")
+    warned = [line for each in care for line in each]
+    printed, rows = _tables(told.tables, room - (len(warned) + 2 if warned else 0), most.note)
+    left = (
+        (len(told.about) - len(about), "line", "lines", " of what was asked"),
+        (len(told.sentences) - len(sentences), "sentence", "sentences", ""),
+        (told.tables_there - len(printed), "table", "tables", ""),
+        (rows, "row", "rows", ""),
+        (len(told.targets) - len(targets), "target", "targets", ""),
+        (told.cautions_there - len(care), "caution", "cautions", ""),
+    )
+    blocks = [*parts, *printed, ["Take care", *warned] if warned else [], _more(left, told.basis)]
+    lines = [line for block in blocks if block for line in ["", *block]]
+    return lines[1:]
+
+
+def _cut(lines: list[str], most: int) -> list[str]:
+    """As many lines; the last says where more was."""
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], f"{lines[most - 1][: WIDTH - 3]} .."]
+
+
+def _within(texts: Sequence[str], lines: int, mark: str = "") -> list[list[str]]:
+    """As many from the first as fit, each as its lines; of the first one what does."""
+    fitting: list[list[str]] = []
+    for text in texts:
+        wrapped = _wrapped(text, mark, " " * len(mark))
+        if len(wrapped) > lines and fitting:
+            break
+        fitting.append(_cut(wrapped, max(lines, 1)))
+        lines -= len(fitting[-1])
     return fitting
 
 
-def _tables(tables: Sequence[Shown], room: int) -> tuple[list[list[str]], int]:
+def _tables(tables: Sequence[Shown], room: int, most_note: int) -> tuple[list[list[str]], int]:
     """Tables as lines, each after an empty one, cut to the room; how many rows were left out."""
     printed: list[list[str]] = []
     left_out = 0
     for place, table in enumerate(tables[:TABLES]):
-        later = min(len(tables), TABLES) - place - 1
-        note = _wrapped(table.note) if table.note else []
-        title = _wrapped(table.title)
-        own = room - 1 - len(title) - 1 - len(note)  # what its rows may take
-        if later and own >= len(table.rows) + LEAST_ROWS:
-            own = len(table.rows)
-        rows = len(table.rows) if len(table.rows) <= own else own
-        if rows < min(LEAST_ROWS, len(table.rows)) and printed:
+        note = _cut(_wrapped(table.note), most_note) if table.note else []
+        own = room - 3 - len(note)  # what its rows may take
+        least = min(LEAST_ROWS, len(table.rows))
+        if own < least and printed:
             break
-        rows = max(rows, min(LEAST_ROWS, len(table.rows)))
+        if place == 0 and len(tables) > 1:
+            after = tables[1]
+            needed = 3 + min(LEAST_ROWS, len(after.rows)) + (most_note if after.note else 0)
+            if len(table.rows) > own - needed:  # cut for the sake of the second, not below ten
+                own = max(own - needed, min(FIRST_ROWS, own))
+        rows = max(min(len(table.rows), own), least)
+        left_out += len(table.rows) - rows
+        title = table.title
         if rows < len(table.rows):
-            left_out += len(table.rows) - rows
-            title = _wrapped(f"{table.title} ({rows} of {len(table.rows)} rows)")
-        kept = [list(row) for row in table.rows]
-        kept = [*kept[: rows - 1], kept[-1]] if table.has_total else kept[:rows]
+            title = f"{_short(title, WIDTH - 24)} ({rows} of {len(table.rows)} rows)"
+        kept = _rows(table, rows)
         body = columns(list(table.header), kept, left=table.left, widest=WIDTH)
-        printed.append([*title, *body, *note])
+        printed.append([_short(title, WIDTH), *body, *note])
         room -= 1 + len(printed[-1])
     return printed, left_out
 
 
-def _more(sentences: int, tables: int, rows: int, cautions: int, also: Sequence[str]) -> list[str]:
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 2]}.."
+
+
+def _rows(table: Shown, many: int) -> list[list[str]]:
+    """As many of its rows, in their order: those that stay in any case, then from the first."""
+    staying = sorted(table.kept)[:many]
+    others = [at for at in range(len(table.rows)) if at not in table.kept]
+    chosen = sorted([*staying, *others[: many - len(staying)]])
+    rows = [list(table.rows[at]) for at in chosen]
+    if table.grouped:
+        names = [row[0] for row in rows]
+        for row, name, before in zip(rows[1:], names[1:], names, strict=False):
+            row[0] = "" if name == before else name
+    return rows
+
+
+def _more(left: Sequence[tuple[int, str, str, str]], basis: str) -> list[str]:
     """What is not printed, and how to see it."""
     counted = [
-        f"{n} more {one if n == 1 else one + 's'}"
-        for n, one in (
-            (sentences, "sentence"),
-            (tables, "table"),
-            (rows, "row"),
-            (cautions, "caution"),
-        )
-        if n > 0
+        f"{n} more {one if n == 1 else several}{of}" for n, one, several, of in left if n > 0
     ]
-    also = list(also)
-    if counted:
-        also.append(f"With --full: {', '.join(counted)}.")
-    return _wrapped(" ".join(also)) if also else []
+    said = [basis] if basis else []
+    said += [f"With --full: {', '.join(counted)}."] if counted else []
+    return _wrapped(" ".join(said)) if said else []
 
 
 def _wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
@@ -219,13 +345,13 @@ def _wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
     whole."""
     head, *more = line.split("\n")
     told = textwrap.wrap(
-        head,
+        _TOGETHER.sub("\N{NO-BREAK SPACE}", head),
         WIDTH,
         initial_indent=first,
         subsequent_indent=rest,
         break_on_hyphens=False,
-        break_long_words=False,
     )
+    told = [each.replace("\N{NO-BREAK SPACE}", " ") for each in told]
     for each in more:
         if each.startswith(" "):
             told.append(rest + each)
@@ -246,8 +372,9 @@ def _added(report: Report) -> str:
     """What checkpoints and failures add to the job, of the first case."""
     t, s = report.totals, report.schedule
     if s.goodput is not None and s.goodput < HEADWAY_GOODPUT:
+        on = _name(report.cases[0], report) if len(report.cases) > 1 else report.subject.tier
         return (
-            f"On {report.subject.tier} the run makes next to no headway (goodput"
+            f"On {on} the run makes next to no headway (goodput"
             f" {share(max(s.goodput, 0.0))}): nobody would let it go on."
         )
     amounts = []
@@ -261,36 +388,50 @@ def _added(report: Report) -> str:
             continue
         ranged = drawn_between(q.low, q.high)
         amounts.append(f"{number(q.value)} {unit}" + (f" ({ranged})" if ranged else ""))
-    on = f" on {report.subject.tier}" if len(report.cases) > 1 else ""
+    on = f" on {_name(report.cases[0], report)}" if len(report.cases) > 1 else ""
     said = f"Checkpoints and failures add {_listed(amounts)} to this job{on}"
     if s.goodput is not None and s.wall_s is not None:
         said += f"; it takes {duration(s.wall_s)}, goodput {share(s.goodput)}"
     return said + "."
 
 
+AMOUNTS: Final = (
+    ("run_energy_kwh", "kWh"),
+    ("run_gpu_hours", "GPU-h"),
+    ("run_cost_usd", "USD"),
+)
+
+
+def _least_of(report: Report) -> dict[str, Row]:
+    """Of several cases the one that adds least, for each amount in which they can be held against
+    each other."""
+    rows = [row for row in report.cases if "NEVER_FINISHES" not in row.cautions]
+    if len(rows) < 2 or len({str(row.excludes) for row in rows}) > 1:
+        return {}  # totals that lack different lines say nothing of each other
+    return {
+        amount: min(rows, key=lambda row: row.values[amount] or 0.0)
+        for amount, _ in AMOUNTS
+        if all(row.values[amount] is not None for row in rows)
+    }
+
+
 def _least(report: Report) -> list[str]:
     """Of several cases the ones that add least, or why that cannot be said."""
-    rows = [row for row in report.cases if "NEVER_FINISHES" not in row.cautions]
     lost = [_name(row, report) for row in report.cases if "NEVER_FINISHES" in row.cautions]
-    told = []
-    if lost:
-        told.append(f"All but never finished: {', '.join(lost)}.")
-    if len(rows) < 2:
+    told = [f"All but never finished: {', '.join(lost)}."] if lost else []
+    if len(report.cases) - len(lost) < 2:
         return told
     least: dict[str, list[str]] = {}
-    for name, what in (
-        ("run_energy_kwh", "energy"),
-        ("run_gpu_hours", "GPU time"),
-        ("run_cost_usd", "dollars"),
-    ):
-        known = [(row.values[name], row) for row in rows if row.values[name] is not None]
-        if len(known) < len(rows) or len({str(row.excludes) for row in rows}) > 1:
-            continue  # totals that lack different lines say nothing of each other
-        best = min(known, key=lambda each: each[0] or 0.0)[1]
-        least.setdefault(_name(best, report), []).append(what)
+    rows = _least_of(report)
+    for amount, unit in AMOUNTS:
+        if amount in rows:
+            row = rows[amount]
+            ranged = drawn_between(row.low.get(amount), row.high.get(amount))
+            said = f"{number(row.values[amount])} {unit}" + (f" ({ranged})" if ranged else "")
+            least.setdefault(_name(row, report), []).append(said)
     if least:
-        parts = [f"{_listed(whats)} with {name}" for name, whats in least.items()]
-        told.append(f"Of {len(report.cases)} cases, least {'; least '.join(parts)}.")
+        parts = [f"{_listed(said)} with {name}" for name, said in least.items()]
+        told.append(f"The least that one of {len(report.cases)} cases adds: {'; '.join(parts)}.")
     else:
         told.append(
             "Which of the cases adds least is not known: their totals lack different lines."
@@ -312,14 +453,15 @@ def _rhythm(report: Report) -> str:
     """How often it saves and what one save does, beside the best interval."""
     s = report.schedule
     safe = f" and is safe {duration(s.lag_s)} later" if s.mode == "async" else ""
-    said = (
-        f"It saves every {duration(s.interval_s)}; one save holds training up for"
-        f" {duration(s.stall_s)}{safe}."
-    )
-    best = s.best_interval_s.get("time")
-    if s.failures and best:
-        said += f" The best interval for time is {duration(best)}"
-        said += f", for energy {duration(s.best_interval_s.get('energy'))}."
+    best = s.best_interval_s.get("time") if s.failures else None
+    lengths = [s.interval_s, *([best, s.best_interval_s.get("energy")] if best else [])]
+    if s.stall_s > 0.1 * s.interval_s:  # near enough to be told in the same unit
+        lengths.append(s.stall_s)
+    every, *others = durations(lengths)
+    stall = others.pop() if s.stall_s > 0.1 * s.interval_s else duration(s.stall_s)
+    said = f"It saves every {every}; one save holds training up for {stall}{safe}."
+    if best:
+        said += f" The best interval for time is {others[0]}, for energy {others[1]}."
     return said
 
 

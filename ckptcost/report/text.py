@@ -111,10 +111,7 @@ def whole_run(report: Report) -> Table:
     header = ["whole run", "saves", "goodput", "wall", "GPU-h lost", "kWh", "USD", "kgCO2e"]
     rows: list[list[str]] = []
     last = ""
-    order = [row.tier for row in _by_tier(report.cases)]
-    for row in sorted(
-        report.cases, key=lambda row: (order.index(row.tier), row.values["saves"] or 0)
-    ):
+    for row in in_order(report):
         v = row.values
         hopeless = "NEVER_FINISHES" in row.cautions
         lost = (
@@ -137,6 +134,12 @@ def whole_run(report: Report) -> Table:
             ]
         )
     return "The whole run, failures and recovery included", header, rows, _left_out(report)
+
+
+def in_order(report: Report) -> list[Row]:
+    """The cases as the table of the whole run has them: tiers together, counts rising."""
+    order = [row.tier for row in _by_tier(report.cases)]
+    return sorted(report.cases, key=lambda row: (order.index(row.tier), row.values["saves"] or 0))
 
 
 def _left_out(report: Report) -> str:

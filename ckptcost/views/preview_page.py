@@ -58,7 +58,7 @@ def page(found: Answered, form: str, table: str = "") -> Page:
     """The text in one format; `table` is which of them a CSV holds, else the first."""
     words = [
         *found.words,
-        *(["-f", form] if form != "text" else []),
+        *(["-f", form] if form != "text" else ["--full"]),
         *(["--table", table] if form == "csv" and table else []),
     ]
     of_study = isinstance(found.found, Study)
