@@ -28,7 +28,7 @@ or 5 as elsewhere
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import meter_flags, watch_flags
+    from ckptcost.cli import meter_flags, study_flags, watch_flags
 
     watch_flags.add(parser)
     parser.add_argument(
@@ -62,6 +62,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="text",
         help="of that report (default: text)",
     )
+    study_flags.add_full(parser)
     meter_flags.add(parser, directory=False, pid=False, need=False)
     parser.add_argument(
         "command",

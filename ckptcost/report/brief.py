@@ -100,8 +100,11 @@ KEPT: Final = {
     "lines": ("line", "total"),
 }
 """the rows of a table that stay where it is cut: those that begin with this in that column"""
-LEADING: Final = {"optimum": "Both chosen together"}
-"""how a sentence begins that goes before the others"""
+LEADING: Final = {
+    "optimum": ("Both chosen together", "No failure needs the second tier"),
+    "calibration": ("Nothing was written", "Written: ", "Next: "),
+}
+"""how sentences begin that go before the others"""
 LISTS: Final = frozenset({"runs", "checkup"})
 """what asks for all there is"""
 
@@ -189,8 +192,8 @@ def _weighty(cautions: Sequence[tuple[str, str]]) -> list[str]:
 
 
 def _led(study: Study) -> list[str]:
-    word = LEADING.get(study.kind)
-    return sorted(study.findings, key=lambda each: word is None or not each.startswith(word))
+    words = LEADING.get(study.kind, ())
+    return sorted(study.findings, key=lambda each: not each.startswith(words))
 
 
 def _in_turn(findings: Sequence[str]) -> list[str]:
@@ -337,7 +340,7 @@ def _more(left: Sequence[tuple[int, str, str, str]], basis: str) -> list[str]:
     ]
     said = [basis] if basis else []
     said += [f"With --full: {', '.join(counted)}."] if counted else []
-    return _wrapped(" ".join(said)) if said else []
+    return [line for each in said for line in _wrapped(each)]
 
 
 def _wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
@@ -362,7 +365,8 @@ def _wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
 
 def _sentences(report: Report) -> list[str]:
     """The answer of a model, at most five."""
-    found = _least(report) if len(report.cases) > 1 else []
+    found = full.avoidable_lines(report)  # what --against asks for
+    found += _least(report) if len(report.cases) > 1 else []
     found += [_added(report)]
     found += [_rhythm(report), *_failures(report), *_decided(report)]
     return found[:SENTENCES]

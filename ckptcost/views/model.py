@@ -160,9 +160,11 @@ def command(view: ModelView) -> str:
     looked at, and the best interval of the best.
     """
     desk, pair = scenario_of(view.desk), _pair(view)
-    lines = [desk.command("model", *flags(view))]
+    lines = [desk.command("model", *flags(view), "--full")]
     if pair and view.looked not in pair:
-        lines.append(desk.command("model", "--tier", pair[0].key, "--against", pair[1].key))
+        lines.append(
+            desk.command("model", "--tier", pair[0].key, "--against", pair[1].key, "--full")
+        )
     if (
         view.best is not None
         and view.best is not view.looked

@@ -232,10 +232,12 @@ def test_long_texts_and_large_sheets_keep_to_80_columns(cli, sheet):
         f' MB/s"\ntime = "1{i} s"\n'
         for i in range(99)
     )
-    done = cli("audit", sheet(long))
-    assert done.code == 0
-    assert max(map(len, done.out.splitlines())) <= 80
+    for full in ([], ["--full"]):
+        done = cli("audit", sheet(long), *full)
+        assert done.code == 0
+        assert max(map(len, done.out.splitlines())) <= 80
     assert "more in the tables" in done.out
+    assert "99 inconsistent" in cli("audit", sheet(long)).out
 
 
 def test_a_pipe_in_a_name_stays_in_its_cell(cli, sheet):

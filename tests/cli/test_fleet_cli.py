@@ -78,9 +78,12 @@ def test_what_is_made_up_is_said(cli: Cli, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_text_is_the_answer_in_80_columns(cli: Cli, place: Truth) -> None:
-    done = cli("fleet", "demo")
-    assert (done.code, done.err) == (0, "")
-    assert max(map(len, done.out.splitlines())) <= 80
+    answer, done = cli("fleet", "demo"), cli("fleet", "demo", "--full")
+    assert (answer.code, answer.err, done.code, done.err) == (0, "", 0, "")
+    assert max(map(len, [*answer.out.splitlines(), *done.out.splitlines()])) <= 80
+    assert len(answer.out.splitlines()) <= 40
+    for text in ("A fleet of ", "SIMULATED", "By job", "Take care", "(NO_SITE)", "With --full: "):
+        assert text in answer.out
     for text in (
         "A fleet of ",
         "SIMULATED",

@@ -27,7 +27,7 @@ def report(ran) -> dict:
 def test_the_2_tb_table_is_one_command(cli):
     """10,000 s, 1,000 s, 100 s and 50 s for 0.2, 2, 20 and 40 GB/s and 5 s of set-up; the article's
     energy claims beside ours."""
-    shown = cli("model")
+    shown = cli("model", "--full")
     assert (shown.code, shown.err) == (0, "")
     words = " ".join(shown.out.split())
     for line in (
@@ -129,9 +129,11 @@ def test_80_columns_with_a_users_own_names(cli, tmp_path):
         + "our_storage_" * 12
         + '"\n'
     )
-    done = cli("model", "-s", str(file))
-    assert (done.code, done.err) == (0, "")
-    assert [line for line in done.out.splitlines() if len(line) > 80] == []
+    for full in ([], ["--full"]):
+        done = cli("model", "-s", str(file), *full)
+        assert (done.code, done.err) == (0, "")
+        assert [line for line in done.out.splitlines() if len(line) > 80] == []
+    assert len(cli("model", "-s", str(file)).out.splitlines()) <= 40
 
 
 @pytest.mark.parametrize("value", ["1e7", "1e-6", "123456.789"])
@@ -155,8 +157,9 @@ def test_80_columns_for_large_and_small_jobs(cli, value):
 
 def test_assumptions_are_exact_where_they_are_counts(cli):
     """1,024 GPUs were said: a list of inputs must not say 1,020."""
-    out = cli("model").out
+    out = cli("model", "--full").out
     assert "cluster.gpus = 1,020" not in out
+    assert "1,024 x H100" in cli("model").out
     assert "cluster.gpus = 1,024" in out or "cluster.gpus = 1024" in out
 
 
@@ -347,7 +350,8 @@ def test_against_is_a_difference(cli):
                 slow[name] - fast[name], rel=1e-9, abs=1e-9 * max(abs(slow[name]), abs(fast[name]))
             )
     assert (
-        "Avoidable with" in cli("model", "--tier", "nas-hdd", "--against", "ddn-exascaler-40").out
+        "Avoidable with"
+        in cli("model", "--tier", "nas-hdd", "--against", "ddn-exascaler-40", "--full").out
     )
 
 
@@ -391,7 +395,8 @@ def test_a_run_that_never_finishes_is_not_given_a_price(cli):
 def test_async_says_so(cli):
     out = cli("model", "-s", "micron-100k").out
     assert ", async," in " ".join(out.split())
-    assert "Asynchronous: training stops" in out
+    assert "holds training up for 0.5 s and is safe 25.1 s later" in " ".join(out.split())
+    assert "Asynchronous: training stops" in cli("model", "-s", "micron-100k", "--full").out
 
 
 def test_unknown_is_a_dash_and_said_aloud(cli):
@@ -533,18 +538,20 @@ def test_whether_copies_fit_is_never_surer_than_the_figures(cli):
             "copies of saves take 1 GB, the job 998 GB, of 1 TB: it fits.",
         ),
     ):
-        words = " ".join(cli("model", *job, *said).out.split())
+        words = " ".join(cli("model", *job, *said, "--full").out.split())
         assert sentence in words
         found = report(cli("model", *job, *said, "-f", "json"))
         assert found["schedule"]["ram_verdict"] == verdict
         codes = {each["code"] for each in found["warnings"]}
         assert ("HOST_RAM" in codes) == (verdict == "too much")
-    assert "Host memory" not in cli("model", "-s", "llama31-405b-16k").out
+    assert "Host memory" not in cli("model", "-s", "llama31-405b-16k", "--full").out
 
 
 def test_what_a_failure_costs(cli):
-    shown = " ".join(cli("model", "-s", "llama31-405b-16k").out.split())
+    shown = " ".join(cli("model", "-s", "llama31-405b-16k", "--full").out.split())
     assert "A failure costs" in shown
+    answer = " ".join(cli("model", "-s", "llama31-405b-16k").out.split())
+    assert "A failure comes every 3.09 h and costs" in answer
     found = report(cli("model", "-s", "llama31-405b-16k", "-f", "json"))
     schedule, [row] = found["schedule"], found["cases"]
     lost_s = schedule["lost_per_failure_s"]
@@ -589,7 +596,7 @@ def test_the_light_is_of_the_figure_beside_it(cli):
     """2 TB at 2 GB/s every 10 min on 8 GPUs: the rule's interval is right and the goodput it
     promises is nonsense."""
     words = ("--tier", "generic-pfs", "--set", "cluster.gpus=8", "--interval", "10 min")
-    out = " ".join(cli("model", *words, "--set", "tier.write=2 GB/s").out.split())
+    out = " ".join(cli("model", *words, "--set", "tier.write=2 GB/s", "--full").out.split())
     said = re.search(r"Daly's interval costs (.*?) % over the least wall time \((.*?)\)", out)
     assert said is not None
     assert said[1] == "less than 0.01"

@@ -89,12 +89,14 @@ def test_the_projection_to_100k(cli):
     assert done.code == 3
     said = flat(done.out)
     assert "INFEASIBLE" in said
+    assert "MISSED: goodput>=0.975" in said
     assert (
         "a stall per save of at most 0.549 s and 43.2 s of training between saves (1,970 saves a"
         " day)" in said
     )
     assert "a stall of 0.54 s = (1-G)^2 * M/2" in said
     assert "failures / (1-G) = 50 / 0.025 = 2,000 saves a day" in said
+    done = cli("solve", "stall", "-s", "micron-100k", "--for", "goodput>=0.975", "--full")
     assert re.search(r"^57.8 s +no", done.out, re.M)
 
 
@@ -265,6 +267,7 @@ def test_price(cli):
         "flash-shared",
         "--capex",
         "$5000000",
+        "--full",
     )
     assert done.code == 0
     said = flat(done.out)

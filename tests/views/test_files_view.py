@@ -56,7 +56,7 @@ def test_a_report_is_written_as_the_command_line_writes_it(tmp_path, cli):
     report = api.model(tier=["nas-hdd"], saves=[100])
     for ending, form in (("csv", "csv"), ("md", "md"), ("txt", "text")):
         where = files.write_view(report, str(tmp_path / f"out.{ending}"), DESK, "ckptcost model")
-        told = cli("model", "--tier", "nas-hdd", "--saves", "100", "-f", form)
+        told = cli("model", "--tier", "nas-hdd", "--saves", "100", "-f", form, "--full")
         assert where.read_text("utf-8") == told.out
     where = files.write_view(report, str(tmp_path / "out.json"), DESK, "ckptcost model")
     assert json.loads(where.read_text())["schema_name"] == "ckptcost.report"
@@ -68,7 +68,7 @@ def test_a_study_is_written_as_the_command_line_writes_it(tmp_path, cli):
     study = answers.optimum(CATALOG, DESK.layers())
     for ending, form in (("csv", "csv"), ("md", "md"), ("txt", "text")):
         where = files.write_view(study, str(tmp_path / f"out.{ending}"), DESK, "ckptcost optimize")
-        assert where.read_text("utf-8") == cli("optimize", "-f", form).out
+        assert where.read_text("utf-8") == cli("optimize", "-f", form, "--full").out
     where = files.write_view(study, str(tmp_path / "out.json"), DESK, "ckptcost optimize")
     assert json.loads(where.read_text()) == json.loads(cli("optimize", "-f", "json").out)
 

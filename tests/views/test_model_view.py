@@ -521,9 +521,10 @@ def test_the_command_says_no_more_than_it_must():
     best = "ckptcost optimize --tier ddn-exascaler-40 --objective energy"
     assert (
         model.command(model.evaluate(Desk()))
-        == f"ckptcost model --against ddn-exascaler-40; {best}"
+        == f"ckptcost model --against ddn-exascaler-40 --full; {best}"
     )
-    assert model.command(model.evaluate(DESKS["one tier"])) == "ckptcost model -s micron-100k"
+    one = model.command(model.evaluate(DESKS["one tier"]))
+    assert one == "ckptcost model -s micron-100k --full"
 
 
 TOLD = {

@@ -494,7 +494,7 @@ class TestResult:
         ended, running, desk, draft = simulated
         found = probe.result(ended, running, desk)
         words = shlex.split(probe.command(draft, desk, "simulated"))
-        printed = cli(*words[1:], "-q").out
+        printed = cli(*words[1:], "-q", "--full").out
         assert [stat.label for stat in found.stats] == ["WRITE", "SAFE AFTER", "ENERGY", "STEADY"]
         write, safe, energy, steady = found.stats
         low, high = write.note.removesuffix(" GB/s in 2 rounds").split("-")
