@@ -105,6 +105,8 @@ LEADING: Final = {
     "calibration": ("Nothing was written", "Written: ", "Next: "),
 }
 """how sentences begin that go before the others"""
+NEAR: Final = 10.0
+"""lengths that are no further apart are told in one unit"""
 LISTS: Final = frozenset({"runs", "checkup"})
 """what asks for all there is"""
 
@@ -459,10 +461,15 @@ def _rhythm(report: Report) -> str:
     safe = f" and is safe {duration(s.lag_s)} later" if s.mode == "async" else ""
     best = s.best_interval_s.get("time") if s.failures else None
     lengths = [s.interval_s, *([best, s.best_interval_s.get("energy")] if best else [])]
-    if s.stall_s > 0.1 * s.interval_s:  # near enough to be told in the same unit
+    if s.stall_s > s.interval_s / NEAR:
         lengths.append(s.stall_s)
-    every, *others = durations(lengths)
-    stall = others.pop() if s.stall_s > 0.1 * s.interval_s else duration(s.stall_s)
+    known = [each for each in lengths if each]
+    every, *others = (
+        durations(lengths)
+        if max(known) <= NEAR * min(known)
+        else [duration(each) for each in lengths]
+    )
+    stall = others.pop() if s.stall_s > s.interval_s / NEAR else duration(s.stall_s)
     said = f"It saves every {every}; one save holds training up for {stall}{safe}."
     if best:
         said += f" The best interval for time is {others[0]}, for energy {others[1]}."

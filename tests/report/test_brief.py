@@ -1,0 +1,346 @@
+"""The answer first: a screen of a terminal, whatever was asked; what is left out is counted, and
+`--full` has it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_runs import recorded
+
+from ckptcost.catalog.store import Catalog
+from ckptcost.jobs.gates import Verdict, gate_of
+from ckptcost.jobs.model import one_of
+from ckptcost.report import brief, study_views
+from ckptcost.report import text as full
+from ckptcost.report.study import Column, Study, Table
+
+LLAMA = ["-s", "llama31-405b-16k"]
+SAVES = ["--saves", "10", "--saves", "100", "--saves", "1000"]
+GATES = [word for n in range(40, 99, 3) for word in ("--require", f"goodput>=0.{n}")]
+HUGE = f"{'a rather long name ' * 40}{'our_storage_' * 30}"
+STUDIES = {
+    "simulation": ["simulate", *LLAMA, "--runs", "30", "--require", "goodput>=0.99"],
+    "one tier": ["optimize", *LLAMA],
+    "tiers and modes": [
+        *["optimize", *LLAMA, "--tier", "flash-shared", "--tier", "superpod-best"],
+        *["--mode", "both", "--budget", "usd<=1"],
+    ],
+    "two tiers": ["optimize", "-s", "small-8b"],
+    "many gates": ["optimize", *LLAMA, *GATES],
+    "solution": ["solve", "write", *LLAMA, "--for", "goodput>=0.9"],
+    "infeasible": ["solve", "stall", "-s", "micron-100k", "--for", "goodput>=0.975"],
+    "price": ["solve", "price", "--tier", "generic-pfs", "--against", "ddn-exascaler-40"],
+    "lead": ["lead", *LLAMA],
+    "fits": ["fits", ".", *LLAMA],
+    "two scenarios": ["compare", *LLAMA, "--with", "mode=async", "--require", "kwh<=1"],
+    "five scenarios": [
+        *["compare", *LLAMA, "--with", "interval=1 h", "--with", "interval=20 min"],
+        *["--with", "mode=async, interval=5 min", "--with", "mode=async", *GATES],
+    ],
+    "sensitivity": ["sensitivity", *LLAMA],
+    "audit": ["audit", "micron-2026"],
+    "measured": ["measure", "--meters", "simulated", "--for", "70 s"],
+}
+REPORTS = {
+    "one case": ["model", "--tier", "ddn-exascaler-40", "--saves", "100"],
+    "against": ["model", "--tier", "nas-hdd", "--saves", "100", "--against", "ddn-exascaler-40"],
+    "two tiers": ["model", "-s", "small-8b", "--set", "policy.mode=async"],
+    "three cases, one never finishes": ["model", *LLAMA, *SAVES],
+    "twelve cases": ["model"],
+    "thirty cases": ["model", *(w for n in range(1, 31) for w in ("--saves", str(n)))],
+    "never finishes": ["model", *LLAMA, "--saves", "10"],
+    "huge names": ["model", "-s", "huge.toml"],
+    "huge names, twelve cases": ["model", "-s", "huge.toml", "--tier", "nas-hdd", *SAVES],
+    "unknown totals": ["model", "-s", "bare.toml"],
+    "unknown in some": ["model", "-s", "bare.toml", "--tier", "nas-hdd", "--tier", "flash-shared"],
+}
+NOUNS = ("sentence", "table", "row", "target", "caution")
+
+
+def flat(text: str) -> str:
+    return " ".join(text.split())
+
+
+def counted(text: str) -> dict[str, int]:
+    """What the last line says is left out."""
+    last = re.search(r"With --full: ([^.]*)\.$", flat(text))
+    said = dict.fromkeys(NOUNS, 0)
+    for n, noun in re.findall(r"(\d+) more (\w+?)s?(?= of what|,|$)", last[1] if last else ""):
+        if noun in said:
+            said[noun] += int(n)
+    return said
+
+
+def blocks(text: str) -> list[list[str]]:
+    return [block.splitlines() for block in text.rstrip("\n").split("\n\n")]
+
+
+def begins(text: str) -> str:
+    """Enough of a sentence to know it by, where its end was cut."""
+    return flat(text)[:60]
+
+
+def rows_shown(block: Sequence[str], there: int) -> int:
+    """Of a printed table, as its title says it."""
+    cut = re.search(r"\((\d+) of (\d+) rows\)$", block[0])
+    assert cut is None or int(cut[2]) == there
+    return int(cut[1]) if cut else there
+
+
+def printed_tables(text: str, titles: dict[str, tuple[int, str]]) -> Iterator[tuple[str, int]]:
+    """Title and rows of each printed table; there are as many lines as it says."""
+    for block in blocks(text)[1:]:
+        title = re.sub(r" \(\d+ of \d+ rows\)$", "", block[0])
+        known = [each for each in titles if each.startswith(title.removesuffix(".."))]
+        if not known or len(block) < 2 or block[1].startswith("- "):
+            continue
+        there, note = titles[known[0]]
+        rows = rows_shown(block, there)
+        below = block[2 + rows :]
+        assert bool(below) == bool(note), "rows, then the note"
+        assert flat(note).startswith(flat(" ".join(below)).removesuffix("..").strip())
+        yield known[0], rows
+
+
+def held_against(
+    text: str,
+    sentences: Sequence[str],
+    titles: dict[str, tuple[int, str]],
+    targets: Sequence[str],
+    cautions: Sequence[str],
+) -> None:
+    """Shown and counted are together what there is."""
+    said, words = counted(text), flat(text)
+    tables = dict(printed_tables(text, titles))
+    left = {
+        "sentence": sum(f"- {begins(each)}" not in words for each in sentences),
+        "table": len(titles) - len(tables),
+        "row": sum(titles[name][0] - rows for name, rows in tables.items()),
+        "target": sum(f"- {each}" not in words for each in targets),
+        "caution": sum(f"- {begins(each)}" not in words for each in cautions),
+    }
+    assert said == left
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "kept"))
+    (tmp_path / "huge.toml").write_text(
+        f'name = "{HUGE}"\nextends = "gpt4-scale-2tb"\n[tier]\nid = "nas-hdd"\nname = "{HUGE}"\n'
+    )
+    (tmp_path / "bare.toml").write_text(
+        '[checkpoint]\nsize = "2 TB"\n[tier]\nwrite = "30 GB/s"\n[cluster]\ngpus = 4096\n'
+        '[run]\nwork = "30 days"\n[policy]\ninterval = "1 h"\n'
+    )
+    return tmp_path
+
+
+@pytest.fixture
+def asked(
+    cli: Callable[..., Any], place: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[Any, str]]:
+    """What a command answers, and its text."""
+    seen: list[Any] = []
+    for name in ("of_study", "of_report"):
+        real = getattr(brief, name)
+
+        def kept(found: Any, real: Callable[[Any], str] = real) -> str:
+            seen.append(found)
+            return real(found)
+
+        monkeypatch.setattr(brief, name, kept)
+
+    def ask(words: Sequence[str]) -> tuple[Any, str]:
+        done = cli(*words)
+        assert done.code in (0, 3), done.err
+        return seen[-1], done.out
+
+    return ask
+
+
+def on_a_screen(text: str) -> None:
+    lines = text.splitlines()
+    assert len(lines) <= 40
+    assert max(map(len, lines)) <= 80
+    assert not re.search(r"\b(nan|None)\b|\xa0", text)
+
+
+def told_of(study: Study) -> tuple[list[str], dict[str, tuple[int, str]], list[str], list[str]]:
+    there = [table for table in study.tables if table.shown and table.rows]
+    return (
+        list(study.findings),
+        {table.title: (len(table.rows), table.note) for table in there},
+        [brief.gate_text(verdict) for verdict in study.gates],
+        [message for _, message in study.warnings],
+    )
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_fits_a_screen_and_counts_what_it_leaves_out(asked, cli, name):
+    words = STUDIES[name]
+    study, text = asked(words)
+    on_a_screen(text)
+    assert text == brief.of_study(study)
+    held_against(text, *told_of(study))
+    if name != "fits":  # a folder's free space is another one by then
+        assert cli(*words, "--full").out == study_views.text(study)
+
+
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_model_fits_a_screen_and_counts_what_it_leaves_out(asked, cli, name):
+    words = REPORTS[name]
+    report, text = asked(words)
+    on_a_screen(text)
+    assert text == brief.of_report(report)
+    whole = full.text(report)
+    assert cli(*words, "--full").out == whole
+    sentences = [line for block in blocks(text)[1:2] for line in block if line.startswith("- ")]
+    assert 1 <= len(sentences) <= 5
+    titles = {title: (len(rows), note) for title, _, rows, note in full.tables(report)}
+    held_against(text, [], titles, [], [each.message for each in report.warnings])
+    assert flat(full.basis_line(report)) in flat(text)
+
+
+@pytest.mark.parametrize("seconds", [20, 3])
+def test_a_recorded_run_shows_its_checkpoints_first(asked, cli, place, seconds):
+    recorded(place / "kept" / "one", seconds=seconds)
+    study, text = asked(["report", "one"])
+    on_a_screen(text)
+    held_against(text, *told_of(study))
+    assert cli("report", "one", "--full").out == study_views.text(study)
+    saves = any(table.id == "windows" for table in study.tables)
+    titles = [block[0] for block in blocks(text)]
+    assert ("Checkpoints" in titles) == saves == (seconds == 20)
+    assert any(title.startswith("What was used") for title in titles)
+    if saves:
+        assert titles.index("Checkpoints") == 2
+
+
+def test_a_document_is_told_as_its_command_told_it(asked, cli):
+    for words in (REPORTS["twelve cases"], STUDIES["one tier"]):
+        _, text = asked(words)
+        assert cli(*words, "-f", "json", "-o", "told.json").code == 0
+        assert cli("report", "told.json").out == text
+        assert cli("report", "told.json", "--full").out == cli(*words, "--full").out
+
+
+def test_a_list_is_all_there_is(cli, place):
+    for words in (["audit"], ["doctor", "--meters", "simulated"], ["runs"]):
+        assert cli(*words).out == cli(*words, "--full").out
+
+
+@pytest.mark.parametrize("lines", [30, 28, 26])
+def test_a_bill_that_is_cut_keeps_its_total(asked, monkeypatch, lines):
+    report, whole = asked(REPORTS["two tiers"])
+    title, _, rows, note = full.bill(report)
+    monkeypatch.setattr(brief, "LINES", lines)
+    text = brief.of_report(report)
+    assert len(text.splitlines()) <= lines < len(whole.splitlines())
+    [(_, shown)] = printed_tables(text, {title: (len(rows), note)})
+    assert brief.LEAST_ROWS <= shown < len(rows)
+    assert counted(text)["row"] == len(rows) - shown
+    block = next(block for block in blocks(text) if block[0].startswith("The bill"))
+    assert block[1 + shown].startswith("total ")
+    assert block[2].startswith(rows[0][0])
+
+
+def test_the_cases_that_the_answer_names_stay_in_a_table_that_is_cut(asked):
+    report, text = asked(REPORTS["thirty cases"])
+    least = min(report.cases, key=lambda row: row.values["run_energy_kwh"])
+    table = next(block for block in blocks(text) if block[0].startswith("The whole run"))
+    assert len(table) < len(report.cases)
+    for row in (report.cases[0], least):
+        cells = [full.count(row.values["saves"]), full.number(row.values["run_energy_kwh"])]
+        assert any(set(cells) <= set(line.split()) for line in table)
+    assert f"{least.tier}, {full.count(least.values['saves'])} saves" in flat(text)
+    tiers = [line.split()[0] for line in table[2:] if not line.startswith(" ")]
+    assert len(tiers) == len(set(tiers)), "a tier is named where its rows begin"
+
+
+def test_what_was_avoidable_is_said_first(asked):
+    _, text = asked(REPORTS["against"])
+    assert blocks(text)[1][0].startswith("- Avoidable with DDN EXAScaler")
+
+
+def _study(**more: Any) -> Study:
+    column = (Column("name", "name"), Column("value", "value", "kWh"))
+    rows = [{"name": f"row {n}", "value": float(n)} for n in range(30)]
+    return Study(
+        "audit", "title", ["about"], {}, [Table("only", "Only", column, rows)], ["It is so."]
+    )._replace(**more)
+
+
+def test_cautions_about_figures_push_out_none_that_may_turn_a_decision():
+    about_figures = [(code, f"Of a figure, {code}.") for code in sorted(brief.OF_FIGURES)]
+    weighty = [("NEVER_FINISHES", "Nobody waits for it."), ("HOST_RAM", "The node is killed.")]
+    text = brief.of_study(_study(warnings=[*about_figures, *weighty]))
+    assert "- Nobody waits for it. (NEVER_FINISHES)" in text
+    assert "- The node is killed. (HOST_RAM)" in text
+    assert "Of a figure" not in text
+    assert counted(text)["caution"] == len(about_figures)
+    on_a_screen(text)
+
+
+def test_a_target_that_is_missed_goes_before_those_that_are_met():
+    gates = [Verdict(gate_of(f"goodput>=0.{n}", "--require"), 0.5, n <= 50) for n in range(10, 99)]
+    text = brief.of_study(_study(gates=gates))
+    assert "- MISSED: goodput>=0.51, it is 50 %" in text
+    assert "- met" not in text
+    assert counted(text)["target"] == len(gates) - text.count("- MISSED")
+    on_a_screen(text)
+
+
+@pytest.mark.parametrize("long", ["word " * 400, "letters" * 300])
+def test_nothing_that_somebody_wrote_makes_it_longer_than_a_screen(long):
+    study = _study(
+        title=long,
+        about=[long] * 30,
+        findings=[f"{n} {long}" for n in range(9)],
+        warnings=[(f"CODE_{n}", f"{n} {long}") for n in range(9)],
+        gates=[Verdict(gate_of("goodput>=0.9", ""), 0.5, False, long)] * 9,
+    )
+    study = study._replace(tables=[study.tables[0]._replace(title=long, note=long)] * 3)
+    text = brief.of_study(study)
+    on_a_screen(text)
+    assert "29 more lines of what was asked" in flat(text)
+    assert "row 3" in text, "some rows stay"
+
+
+def test_a_number_and_its_unit_stay_on_one_line():
+    for width in range(60, 80):
+        text = brief.of_study(_study(findings=[f"{'x' * width} takes 12 s, 93.1 % of 5 kWh it is"]))
+        said = " ".join(line.strip() for line in text.splitlines())
+        assert "12 s, 93.1 % of 5 kWh it is" in said
+        assert not re.search(r"(12|93\.1|5)$", "\n".join(blocks(text)[1]), re.M)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [LLAMA, ["-s", "micron-100k"], ["-s", "small-8b"], ["--set", "tier.id=generic-pfs"]],
+    ids=["llama", "micron", "two tiers", "slow"],
+)
+def test_the_inputs_that_decide_are_those_that_sensitivity_finds(cli, words):
+    model = json.loads(cli("model", *words, "-f", "json").out)
+    found = json.loads(cli("sensitivity", *words, "--of", "kwh", "-f", "json").out)
+    rows = found["tables"]["measure_next"]["rows"]
+    first = [row["input"] for row in rows if (row["share"] or 0.0) > 0.01][:3]
+    assert model["uncertainty"]["decided_by"] == first != []
+    answer = flat(cli("model", *words).out)
+    assert f"The range of the energy comes most of all from {first[0]} " in answer
+
+
+def test_no_more_inputs_are_named_than_are_asked_for():
+    from ckptcost.api import layers_for
+    from ckptcost.jobs.levers import decided_by
+    from ckptcost.jobs.model import case_of
+
+    catalog = Catalog()
+    case = case_of(one_of(catalog, layers_for(catalog, "llama31-405b-16k", None, ())))
+    assert decided_by(case, most=1) == decided_by(case)[:1] != []
+    assert decided_by(case, most=0) == []
