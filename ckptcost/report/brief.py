@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ckptcost.core.outcome import HEADWAY_GOODPUT
 from ckptcost.present.amounts import (
@@ -92,14 +92,16 @@ CARRYING: Final = {
 }
 """the tables that carry the answer of a kind of question, the most telling first; of the others the
 first ones do"""
-KEPT: Final = {
-    "verdicts": ("verdict", "inconsistent"),
-    "intervals": ("at", "now"),
-    "domains": ("role", "whole"),
-    "groups": ("name", "all"),
-    "lines": ("line", "total"),
+KEPT: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
+    "verdicts": lambda row: row.get("verdict") == "inconsistent",
+    "intervals": lambda row: str(row.get("at")).startswith("now"),
+    "domains": lambda row: row.get("role") == "whole",
+    "lines": lambda row: row.get("line") == "total",
+    "parameters": lambda row: row.get("value") is not None,
 }
-"""the rows of a table that stay where it is cut: those that begin with this in that column"""
+"""the rows of a table that stay where it is cut"""
+LARGEST: Final = {"groups": "gpu_hours"}
+"""so do the rows with most of that: the whole fleet, and the jobs that lost most"""
 LEADING: Final = {
     "optimum": ("Both chosen together", "No failure needs the second tier"),
     "calibration": ("Nothing was written", "Written: ", "Next: "),
@@ -211,12 +213,11 @@ def _in_turn(findings: Sequence[str]) -> list[str]:
 
 def _of_table(table: Table) -> Shown:
     header, rows, left = shown_cells(table)
-    column, word = KEPT.get(table.id, ("", ""))
-    kept = frozenset(
-        at
-        for at, row in enumerate(table.rows)
-        if word and str(row.get(column, "")).startswith(word)
-    )
+    stays = KEPT.get(table.id)
+    kept = frozenset(at for at, row in enumerate(table.rows) if stays is not None and stays(row))
+    if table.id in LARGEST:
+        sizes = [row.get(LARGEST[table.id]) or 0.0 for row in table.rows]
+        kept |= set(sorted(range(len(sizes)), key=lambda at: -sizes[at])[:LEAST_ROWS])
     return Shown(table.title, header, rows, table.note, left, kept)
 
 

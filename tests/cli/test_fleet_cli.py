@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -84,6 +85,11 @@ def test_text_is_the_answer_in_80_columns(cli: Cli, place: Truth) -> None:
     assert len(answer.out.splitlines()) <= 40
     for text in ("A fleet of ", "SIMULATED", "By job", "Take care", "(NO_SITE)", "With --full: "):
         assert text in answer.out
+    jobs = next(block for block in answer.out.split("\n\n") if block.startswith("By job"))
+    assert re.search(r"^all ", jobs, re.M), "its total stays"
+    worst = re.search(r"^The jobs that lost most\n.*\n(\S+)", done.out, re.M)
+    assert worst is not None
+    assert worst[1] in jobs
     for text in (
         "A fleet of ",
         "SIMULATED",
