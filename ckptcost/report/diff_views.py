@@ -154,6 +154,33 @@ def headline(document: DiffDocument) -> str:
     )
 
 
+def is_unchanged(document: DiffDocument) -> bool:
+    """Whether every figure, its range and all it rests on are as they were."""
+    delta = document.delta
+    groups = [delta.totals, *filter(None, (delta.allocated,)), *delta.components, *delta.per]
+    changes = [each for group in groups for _, each in group if isinstance(each, Change)]
+    return (
+        document.comparable
+        and not delta.factors
+        and all(each.before == each.after for each in changes)
+    )
+
+
+def unchanged_line(document: DiffDocument) -> str:
+    """All there is to say of two that are the same."""
+    totals = [(name, getattr(document.delta.totals, name)) for name in HEADLINES]
+    told = [
+        f"{NAMES[name]} {amount_text(each.after, each.unit)}"
+        for name, each in totals
+        if each.after is not None
+    ]
+    simulated = " (SIMULATED)" if document.current.statement.simulated else ""
+    return (
+        f"Checkpoint cost: nothing changed{simulated}: {', '.join(told)};"
+        f" {document.past.source} and {document.current.source}"
+    )
+
+
 def reason_lines(document: DiffDocument) -> list[str]:
     return [f"{reason.message} ({reason.code})" for reason in document.incomparable_reasons]
 
@@ -270,7 +297,10 @@ def hash_line(document: DiffDocument) -> str:
 
 def to_markdown(document: DiffDocument, most_bytes: int = MOST_BYTES) -> str:
     """A comment that GitHub takes: details are left out from the end until it is short enough, and
-    that is said."""
+    that is said. Of two that are the same, one line."""
+    if is_unchanged(document):
+        told = [f"- {plain(line)}" for line in budget_lines(document.budgets)]
+        return "\n".join([MARKER, _cut(unchanged_line(document)), *told]) + "\n"
     head, details, tail = _head(document), _details(document), _tail(document)
     names = [name for name, blocks in details if blocks]
     room = most_bytes - len("\n".join([*head, *_left_out(names), *tail]).encode()) - 2
@@ -417,6 +447,9 @@ def _tail(document: DiffDocument) -> list[str]:
 
 def text(document: DiffDocument) -> str:
     """The same for a terminal; every change in full."""
+    if is_unchanged(document):
+        line = unchanged_line(document)
+        return "\n".join([*_wrapped(line), *_listed(budget_lines(document.budgets))]) + "\n"
     out = _wrapped(f"Checkpoint cost: {headline(document)}")
     sides = (document.past.statement, document.current.statement)
     out += (

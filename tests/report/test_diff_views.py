@@ -18,7 +18,15 @@ from statements import LINES, document, factor, statement, statements
 from ckptcost.report.diff import delta_of
 from ckptcost.report.diff_document import Budget, DiffDocument, document_of, side_of
 from ckptcost.report.diff_reasons import notes_of, reasons_of
-from ckptcost.report.diff_views import MARKER, MOST_BYTES, plain, text, to_csv, to_markdown
+from ckptcost.report.diff_views import (
+    MARKER,
+    MOST_BYTES,
+    is_unchanged,
+    plain,
+    text,
+    to_csv,
+    to_markdown,
+)
 from ckptcost.report.statement import QUANTITIES
 
 TOOL = {"version": "0.1.0", "command": ["ckptcost", "diff"], "method_version": "2026.1"}
@@ -222,7 +230,7 @@ def test_any_names(gfm, past, current, name, label):
 
 @pytest.mark.parametrize("planted", ["cell", "mention", "element"])
 def test_the_check_of_the_page_bites(gfm, planted):
-    found = difference(statement(), statement())
+    found = difference(statement(), statement((110.0, 150.0, None, 5.0, 50.0)))
     markdown = to_markdown(found)
     change = {
         "cell": ("| :--- |", "| :--- | ---: |"),
@@ -233,6 +241,42 @@ def test_the_check_of_the_page_bites(gfm, planted):
     assert broken != markdown
     with pytest.raises(AssertionError):
         check_page(Page(gfm(broken)), found)
+
+
+def test_what_is_unchanged_is_one_line(gfm):
+    found = difference(statement(), statement())
+    assert text(found).count("\n") <= 2
+    marker, line = to_markdown(found).rstrip("\n").split("\n")
+    assert marker == MARKER
+    assert line.startswith("Checkpoint cost: nothing changed: cost ")
+    assert Page(gfm(line)).rows == []
+
+
+def test_what_is_unchanged_still_says_whether_budgets_are_met():
+    budget = Budget(
+        text="usd<=5 %",
+        quantity="cost",
+        per=None,
+        operator="<=",
+        limit=0.05,
+        relative=True,
+        value=0.0,
+        met=True,
+    )
+    found = difference(statement(), statement()).model_copy(update={"budgets": [budget]})
+    assert text(found).split("\n")[-2] == "- met: usd<=5 %, it is 0 %"
+    assert "it is 0 %" in to_markdown(found)
+
+
+def test_the_same_values_with_other_ranges_or_factors_are_a_change():
+    past = statement()
+    totals = past.totals
+    wider = totals.energy.model_copy(update={"high": 1e9, "low": 0.0})
+    other = past.model_copy(update={"totals": totals.model_copy(update={"energy": wider})})
+    assert not is_unchanged(difference(past, other))
+    added = past.model_copy(update={"factors": [*past.factors, factor("x", 1.0, "", "x")]})
+    assert not is_unchanged(difference(past, added))
+    assert is_unchanged(difference(past, past))
 
 
 def test_the_table_by_cells(gfm):
@@ -291,7 +335,6 @@ def test_null_is_not_known_in_words(gfm):
             (105.0, 105.0),
             "5 % more energy (worse, within the uncertainty): 200 kWh before, 210 kWh now",
         ),
-        ((100.0, 100.0), "nothing changed in what is known"),
     ],
 )
 def test_the_headline(energies, words):
