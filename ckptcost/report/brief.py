@@ -180,7 +180,7 @@ def of_report(report: Report) -> str:
         Told(
             title,
             about,
-            _sentences(report),
+            sentences_of(report),
             [_cases(report) if len(report.cases) > 1 else _bill(report)],
             len(full.tables(report)),
             [],
@@ -366,7 +366,7 @@ def _wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
     return told or [""]
 
 
-def _sentences(report: Report) -> list[str]:
+def sentences_of(report: Report) -> list[str]:
     """The answer of a model, at most five."""
     found = full.avoidable_lines(report)  # what --against asks for
     found += _least(report) if len(report.cases) > 1 else []

@@ -3,7 +3,7 @@ the power of a study."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -13,11 +13,21 @@ from ckptcost.core.outcome import evaluate
 from ckptcost.core.units import to_kwh
 from ckptcost.present.amounts import count
 from ckptcost.present.words import gate_text
-from ckptcost.report import sci, text
+from ckptcost.report import brief, sci, text
 from ckptcost.report.canonical import tidy
 from ckptcost.report.check import case_rebuilt
 from ckptcost.report.document import Report
-from ckptcost.report.html.extras import Band, Curve, Extras, Line, Power, Sci, TextTable
+from ckptcost.report.html.extras import (
+    Band,
+    Curve,
+    Extras,
+    Line,
+    Power,
+    Sci,
+    Steps,
+    TextTable,
+    Tile,
+)
 from ckptcost.report.statement import Statement
 from ckptcost.report.study import Study, Table, shown_cells
 from ckptcost.report.study_views import SIMULATED
@@ -26,6 +36,21 @@ POINTS = 120
 AROUND = 12.0
 """how many times below and above the best intervals the curve reaches"""
 MOST_TABLES, MOST_ROWS = 12, 60
+FLEET_TILES = (
+    ("kwh", "Energy"),
+    ("gpu_hours", "GPU time lost"),
+    ("usd", "Cost"),
+    ("kgco2e", "Emissions, location-based"),
+    ("goodput", "Goodput"),
+    ("checkpoints", "Checkpoints"),
+    ("failures", "Failures"),
+)
+FLEET_STEPS = (
+    ("kwh", "Energy", "kWh"),
+    ("gpu_hours", "GPU time lost", "GPU-h"),
+    ("usd", "Cost", "USD"),
+    ("kgco2e", "Emissions", "kgCO2e"),
+)
 _WATTS = (("gpus", "GPUs"), ("hosts", "CPU and memory"), ("node", "node"))
 
 
@@ -52,6 +77,7 @@ def of_report(report: Report, statement: Statement, case: str = "") -> Extras:
     first = case in ("", names[0])
     return Extras(
         title=statement.subject.name,
+        answer=brief.sentences_of(report) if first and own else (),
         findings=findings if first else findings[-1:],
         curve=curve_of(report, names.index(case) if case else 0),
         tiers=tiers,
@@ -117,7 +143,7 @@ def of_study(study: Study, statements: Sequence[Statement]) -> Extras:
             if study.gates
             else []
         )
-        said = [*study.about, *study.findings]
+        answer, said = study.findings[: brief.SENTENCES], study.findings[brief.SENTENCES :]
         lead = (
             f"{count(float(len(statements)))} jobs; the bill of each is in the statements of this"
             " document."
@@ -125,17 +151,64 @@ def of_study(study: Study, statements: Sequence[Statement]) -> Extras:
             else ""
         )
         banner = SIMULATED if study.simulated else ""
-        return Extras(study.title, lead, banner, said, power=power, tables=[*tables, *met, *care])
+        return Extras(
+            study.title,
+            " ".join([*study.about, lead]).strip(),
+            banner,
+            answer,
+            tiles=_tiles(known),
+            steps=_steps(known),
+            findings=said,
+            power=power,
+            tables=[*tables, *met, *care],
+        )
     if len(statements) == 1:
         return Extras(
             title=study.title,
-            findings=study.findings,
+            answer=study.findings[: brief.SENTENCES],
+            findings=study.findings[brief.SENTENCES :],
             power=power,
             tables=tables,
             sci=sci_of(statements[0]),
         )
     each = {s.subject.run_id: Extras(sci=sci_of(s)) for s in statements}
-    return Extras(title=study.title, findings=study.findings, power=power, tables=tables, each=each)
+    return Extras(
+        title=study.title,
+        answer=study.findings[: brief.SENTENCES],
+        findings=study.findings[brief.SENTENCES :],
+        power=power,
+        tables=tables,
+        each=each,
+    )
+
+
+def _tiles(known: Mapping[str, Table]) -> list[Tile]:
+    """Of a fleet: what all its jobs together come to."""
+    whole = known["groups"].rows[-1] if "groups" in known and known["groups"].rows else {}
+    units = {column.id: column.unit for column in known["groups"].columns} if whole else {}
+    tiles = []
+    for name, label in FLEET_TILES:
+        value = whole.get(name)
+        if value is None:
+            continue
+        lacks = str(whole.get(f"lacks_{name}") or "")
+        note = f"at least; not in it in full: {lacks}" if lacks else ""
+        unit = units[name]
+        if unit == "share":
+            value, unit = 100.0 * value, "%"
+        tiles.append(Tile(label, value, "" if unit == "count" else unit, note))
+    return tiles
+
+
+def _steps(known: Mapping[str, Table]) -> list[Steps]:
+    """Of a fleet: the lines of its bill."""
+    rows = known["lines"].rows if "lines" in known else []
+    found = []
+    for name, label, unit in FLEET_STEPS:
+        parts = [(str(row["line"]), row.get(name)) for row in rows[:-1] if row.get(name) != 0]
+        if any(value for _, value in parts):
+            found.append(Steps(label, unit, parts, rows[-1].get(name)))
+    return found
 
 
 def _told(table: Table) -> TextTable:

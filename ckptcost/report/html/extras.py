@@ -66,6 +66,24 @@ class TextTable(NamedTuple):
     """a last column of what vendors say, one cell a row; never an input"""
 
 
+class Tile(NamedTuple):
+    """A figure in large."""
+
+    name: str
+    value: float
+    unit: str
+    note: str = ""
+
+
+class Steps(NamedTuple):
+    """What a figure is made of: None is not known."""
+
+    name: str
+    unit: str
+    parts: Sequence[tuple[str, float | None]]
+    total: float | None
+
+
 class Sci(NamedTuple):
     """A line of the Software Carbon Intensity section."""
 
@@ -82,6 +100,12 @@ class Extras(NamedTuple):
     they are parts of one whole, no alternatives to be held against each other"""
     banner: str = ""
     """said in red where there is no statement that says so itself"""
+    answer: Sequence[str] = ()
+    """a few sentences that stand before everything else"""
+    tiles: Sequence[Tile] = ()
+    """figures in large where there is no statement that has them itself"""
+    steps: Sequence[Steps] = ()
+    """pictures of what figures are made of, where there is no statement that has them itself"""
     findings: Sequence[str] = ()
     curve: Curve | None = None
     tiers: TextTable | None = None

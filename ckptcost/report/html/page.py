@@ -25,6 +25,7 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 NOTHING = Extras()
 Part = tuple[str, str, Markup | None]
 """address, name for the list of sections, and what is in it"""
+APPENDIX = "Appendix"
 
 
 def page_of(document: StatementDocument, extras: Extras = NOTHING) -> str:
@@ -50,9 +51,10 @@ def page_of(document: StatementDocument, extras: Extras = NOTHING) -> str:
             _several(document, extras) if len(document.statements) > 1 else _one(document, extras)
         )
     sources = sections_proof.sources(sections_proof.sources_of(document.statements), 2)
-    main = el(
-        "main", body, sources, sections_proof.reproducibility(document, 2, left_out(document))
-    )
+    last = [sources, sections_proof.reproducibility(document, 2, left_out(document))]
+    if extras.lead or len(document.statements) != 1:
+        last = [el("div", last, class_="appendix")]
+    main = el("main", body, last)
     page = el("div", main, sections_proof.small_print(document), class_="page")
     script = el("script", Markup(embedded(document)), type="application/json", id="statement")
     return f'<!DOCTYPE html>\n<html lang="en">{head}\n<body>{page}\n{script}\n</body></html>\n'
@@ -78,17 +80,33 @@ def _nav(links: Sequence[tuple[str, str]], cited: bool) -> Markup:
     )
 
 
-def _parts(at: str, s: Statement, extras: Extras, level: int, factors: Markup | None) -> list[Part]:
-    """A statement's sections in their order; what there is nothing of is None."""
+def _parts(at: str, s: Statement, extras: Extras, level: int) -> list[Part]:
+    """What a statement says, in its order; what there is nothing of is None."""
     return [
-        (f"{at}findings", "Findings", sections.findings(at, extras.findings, level)),
         (f"{at}steps", "Where it goes", sections_bill.waterfall(at, s, level)),
-        (f"{at}bill", "Bill", sections_bill.bill(at, s, level)),
+        (f"{at}bill", "Bill", sections_bill.bill(at, s, level) if _is_billed(s) else None),
         (f"{at}interval", "Interval", sections_pictures.curve(at, extras.curve, level)),
         (f"{at}tiers", "Tiers", sections_pictures.tiers(at, extras.tiers, level)),
         (f"{at}power", "Power", sections_pictures.power(at, extras.power, level)),
         (f"{at}hours", "By time", sections_pictures.emissions(at, s, level)),
         ("", "", sections_pictures.further(at, extras.tables, level)),
+        (f"{at}warnings", "Take care", sections.take_care(at, s, level)),
+    ]
+
+
+def _is_billed(s: Statement) -> bool:
+    """Whether a line has a figure that is known and not zero."""
+    return any(getattr(c, what).value for c in s.marginal() for what in sections.NAMES)
+
+
+def _appendix(
+    at: str, s: Statement, extras: Extras, level: int, factors: Markup | None
+) -> list[Part]:
+    """What it rests on, and what other reports ask for."""
+    return [
+        (f"{at}findings", "In detail", sections.findings(at, extras.findings, level)),
+        ("", "", sections.facts(s)),
+        (f"{at}bill", "Bill", None if _is_billed(s) else sections_bill.bill(at, s, level)),
         (f"{at}scope2", "Scope 2", sections_carbon.scope_2(at, s, level)),
         (f"{at}sci", "SCI", sections_carbon.sci(at, extras.sci, level)),
         (f"{at}boundary", "Boundary", sections_carbon.boundary(at, s, level)),
@@ -100,7 +118,6 @@ def _parts(at: str, s: Statement, extras: Extras, level: int, factors: Markup | 
             sections_proof.measurements(at, s.measurements, level),
         ),
         (f"{at}method", "Method", sections_proof.method(at, s, level)),
-        (f"{at}warnings", "Take care", sections.take_care(at, s, level)),
     ]
 
 
@@ -119,18 +136,19 @@ def _one(document: StatementDocument, extras: Extras) -> Markup:
     s = document.statements[0]
     cited = sections_proof.places_of(sections_proof.sources_of([s]))
     factors = sections_proof.factors("", s.factors, 2, cited)
-    found = [
-        part
-        for part in _parts("", s, _over(extras, extras.each.get(s.subject.run_id)), 2, factors)
-        if part[2]
-    ]
+    own = _over(extras, extras.each.get(s.subject.run_id))
+    found = [part for part in _parts("", s, own, 2) if part[2]]
+    behind = [part for part in _appendix("", s, own, 2, factors) if part[2]]
+    links = [(at, words) for at, words, _ in (*found, *behind) if at]
     return join(
         [
             el("header", title, sections.lead(s), sections.simulated([s])),
+            sections.answer("", own.answer, 2),
             sections.cards(s),
-            sections.facts(s),
-            _nav([(at, words) for at, words, _ in found if at], bool(cited)),
+            _nav(links, bool(cited)),
             [part for _, _, part in found],
+            el("h2", APPENDIX, class_="appendix"),
+            [part for _, _, part in behind],
         ]
     )
 
@@ -138,11 +156,12 @@ def _one(document: StatementDocument, extras: Extras) -> Markup:
 def _without_bill(title: Markup, extras: Extras) -> Markup:
     """An answer to another question: its sentences, pictures and tables."""
     told = [
-        ("findings", "Findings", sections.findings("", extras.findings, 2)),
+        ("steps", "Where it goes", sections_bill.steps_of(extras.steps, 2)),
         ("interval", "Interval", sections_pictures.curve("", extras.curve, 2)),
         ("tiers", "Tiers", sections_pictures.tiers("", extras.tiers, 2)),
         ("power", "Power", sections_pictures.power("", extras.power, 2)),
         ("", "", sections_pictures.further("", extras.tables, 2)),
+        ("findings", "In detail", sections.findings("", extras.findings, 2)),
     ]
     found = [part for part in told if part[2]]
     lead = el(
@@ -154,6 +173,8 @@ def _without_bill(title: Markup, extras: Extras) -> Markup:
     return join(
         [
             el("header", title, lead, banner),
+            sections.answer("", extras.answer, 2),
+            sections.tiles(extras.tiles),
             _nav([(at, words) for at, words, _ in found if at], False),
             [part for _, _, part in found],
         ]
@@ -178,6 +199,7 @@ def _several(document: StatementDocument, extras: Extras) -> Markup:
         [
             el("header", el("h1", title_of(document, extras)), lead, sections.simulated(those)),
             _nav(links, bool(cited)),
+            sections.answer("", extras.answer, 2),
             sections_compare.comparison(those),
             sections.findings("", extras.findings, 2),
             sections_pictures.curve("", extras.curve, 2),
@@ -210,13 +232,14 @@ def _told(
         "Factors of this statement alone",
         remark,
     )
-    inside = [part for _, _, part in _parts(at, s, extras, 3, factors)]
+    both = [*_parts(at, s, extras, 3), *_appendix(at, s, extras, 3, factors)]
+    inside = [part for _, _, part in both]
     head = [
         el("h2", s.subject.name, id=f"statement-{n}-h"),
         sections.lead(s),
         sections.simulated([s]),
+        sections.answer(at, extras.answer, 3),
         sections.cards(s),
-        sections.facts(s),
     ]
     return el(
         "section",

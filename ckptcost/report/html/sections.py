@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ckptcost.present.amounts import count, duration, number
 from ckptcost.report.document import Quantity
+from ckptcost.report.html.extras import Tile
 from ckptcost.report.html.markup import (
     Markup,
     bullets,
@@ -25,6 +26,11 @@ KINDS = {
     "measured": "Measured",
     "modelled": "Modelled",
     "mixed": "Measured in part, modelled in part",
+}
+COUNTED = {
+    "measured": "What the checkpoints of this job took.",
+    "modelled": "What checkpoints and failures add to this job.",
+    "mixed": "What the checkpoints of this job took.",
 }
 NAMES = {
     "energy": "Energy",
@@ -104,19 +110,13 @@ def left_out(statement: Statement, q: Quantity) -> str | None:
     return f"not in it because unknown: {lacking}" if lacking else None
 
 
-def _card(statement: Statement, what: str) -> Markup:
+def _card(statement: Statement, what: str) -> Markup | None:
     q: Quantity = getattr(statement.totals, what)
-    basis = el("span", q.basis, class_="tag") if q.value is not None else None
+    if q.value is None:
+        return None
+    basis = el("span", q.basis, class_="tag")
     head = el("div", el("span", NAMES[what]), basis, class_="what")
     apart = "apart" if what in _APART else None
-    if q.value is None:
-        return el(
-            "li",
-            head,
-            el("div", "not known", class_="value unknown"),
-            small(why_unknown(statement, what)),
-            class_=apart,
-        )
     value = el("div", data(q.value), " ", el("span", UNITS[what], class_="unit"), class_="value")
     return el(
         "li",
@@ -130,7 +130,37 @@ def _card(statement: Statement, what: str) -> Markup:
 
 
 def cards(statement: Statement) -> Markup:
-    return el("ul", [_card(statement, what) for what in NAMES], class_="cards")
+    """The figures that are known in large, and below them what is not and why."""
+    known = [card for what in NAMES if (card := _card(statement, what)) is not None]
+    missing = [what for what in NAMES if getattr(statement.totals, what).value is None]
+    whys = {what: why_unknown(statement, what).removeprefix("not known: ") for what in missing}
+    told = [NAMES[what] + (f" ({why})" if why else "") for what, why in whys.items()]
+    return join(
+        [
+            el("ul", known, class_="cards") if known else None,
+            note(f"Not known: {'; '.join(told)}.") if told else None,
+        ]
+    )
+
+
+def tiles(told: Sequence[Tile]) -> Markup | None:
+    """The same of what has no statement."""
+    cards = [
+        el(
+            "li",
+            el("div", el("span", tile.name), class_="what"),
+            el(
+                "div",
+                data(tile.value),
+                " ",
+                el("span", tile.unit, class_="unit"),
+                class_="value",
+            ),
+            small(tile.note or None),
+        )
+        for tile in told
+    ]
+    return el("ul", cards, class_="cards") if cards else None
 
 
 def period(statement: Statement) -> str:
@@ -222,16 +252,21 @@ def _first_up(words: str) -> str:
 
 
 def lead(statement: Statement) -> Markup:
-    """What kind of statement it is, in one line."""
+    """What is counted, and what kind of statement it is."""
     return el(
         "p",
-        f"{KINDS[statement.kind]}: {statement.how}. {_first_up(period(statement))}.",
+        f"{COUNTED[statement.kind]} {KINDS[statement.kind]}: {statement.how}."
+        f" {_first_up(period(statement))}.",
         class_="lead",
     )
 
 
+def answer(at: str, sentences: Sequence[str], level: int) -> Markup:
+    return section(f"{at}answer", "The answer", bullets(sentences, "findings"), level=level)
+
+
 def findings(at: str, sentences: Sequence[str], level: int) -> Markup:
-    return section(f"{at}findings", "Findings", bullets(sentences, "findings"), level=level)
+    return section(f"{at}findings", "In detail", bullets(sentences, "findings"), level=level)
 
 
 def take_care(at: str, statement: Statement, level: int) -> Markup:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from ckptcost.present.amounts import count, number
 from ckptcost.report.document import Component, Quantity, Totals
+from ckptcost.report.html.extras import Steps
 from ckptcost.report.html.markup import (
     Child,
     Markup,
@@ -42,19 +46,47 @@ _APART = "Apart, in no total: a share of what stands there anyway (allocated led
 _LAST = len(COLUMNS) + 1
 
 
-def waterfall(at: str, statement: Statement, level: int) -> Markup:
-    """One picture a quantity. Radio buttons choose on a screen; paper shows all."""
+def waterfall(at: str, statement: Statement, level: int) -> Markup | None:
+    """One picture for each quantity of which a line is known and not zero."""
+    return _panels(
+        at,
+        [
+            (name, _steps(f"{at}fall-{n}-svg", statement, what, name, unit))
+            for n, (what, name, unit) in enumerate(PANELS, 1)
+            if any(getattr(c, what).value for c in statement.marginal())
+        ],
+        level,
+    )
+
+
+def steps_of(told: Sequence[Steps], level: int) -> Markup | None:
+    """The same of figures that are in no statement."""
+    drawings = []
+    for n, each in enumerate(told, 1):
+        fall = Fall(
+            each.unit, [Step(name, value, "save") for name, value in each.parts], each.total
+        )
+        in_all = f"{each.name}, {each.unit}"
+        words = "; ".join(f"{name} {number(value)}" for name, value in each.parts)
+        drawings.append(
+            (each.name, figure(f"fall-{n}-svg", in_all, words, partial(drawn, fall), in_all))
+        )
+    return _panels("", drawings, level)
+
+
+def _panels(at: str, drawings: Sequence[tuple[str, Markup]], level: int) -> Markup | None:
+    """Radio buttons choose on a screen; paper shows all."""
+    if not drawings:
+        return None
     chosen: list[Child] = []
     shown: list[Markup] = []
-    for n, (what, name, unit) in enumerate(PANELS, 1):
+    for n, (name, drawing) in enumerate(drawings, 1):
         mine = f"{at}fall-{n}"
         chosen += [
             el("input", type="radio", name=f"{at}fall", id=mine, checked=n == 1),
             el("label", name, for_=mine),
         ]
-        shown.append(
-            el("div", _steps(f"{mine}-svg", statement, what, name, unit), class_=f"panel panel-{n}")
-        )
+        shown.append(el("div", drawing, class_=f"panel panel-{n}"))
     inside = el("fieldset", el("legend", "What to show"), chosen, shown, class_="switch")
     return section(f"{at}steps", "Where it goes", inside, level=level)
 

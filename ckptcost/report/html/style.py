@@ -218,6 +218,7 @@ _PAPER = """
 @page{size:A4;margin:14mm 13mm}
 @media print{
 html{font-size:10.5px}
+.appendix{break-before:page}
 body{line-height:1.4}
 .page{max-width:none;padding:0}
 nav{display:none}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ckptcost.present.amounts import number, share
+from ckptcost.present.amounts import drawn_between, number, share
 from ckptcost.report.html.markup import Markup
 from ckptcost.report.html.svg_axis import (
     Drawn,
@@ -20,6 +20,8 @@ from ckptcost.report.html.svg_axis import (
     words_px,
 )
 
+MOST_WIDE = 8.0
+"""times the steps that a range may take of the picture"""
 CAUSES = {"save": "saving", "failure": "failures", "keep": "keeping"}
 
 
@@ -40,14 +42,14 @@ class Fall(NamedTuple):
 
 
 def reach(fall: Fall) -> tuple[float, float]:
-    """From where to where the steps go. The range of the total is drawn to no more than 1.6 times
-    that, so that steps stay visible."""
+    """From where to where the steps go, and the range of the total; one that would leave nothing
+    to be seen of the steps goes on beyond the picture."""
     at, ends = 0.0, [0.0, fall.total or 0.0]
     for step in fall.steps:
         at += step.value or 0.0
         ends.append(at)
     low, high = min(ends), max(ends)
-    high = max(high, min(fall.high, high * 1.6)) if fall.high is not None else high
+    high = max(high, min(fall.high, high * MOST_WIDE)) if fall.high is not None else high
     return low, high if high > low else low + 1.0
 
 
@@ -106,9 +108,14 @@ def _amount(
     bar_h: float,
     width: float,
     wide: bool,
-    class_: str = "",
 ) -> Markup:
-    words = number(value) + (f" ({share(value / whole)})" if wide and whole and not class_ else "")
+    words = number(value) + (f" ({share(value / whole)})" if wide and whole else "")
+    return _said_beside(words, end, y, bar_h, width)
+
+
+def _said_beside(
+    words: str, end: float, y: float, bar_h: float, width: float, class_: str = ""
+) -> Markup:
     return said(
         min(end + 7, width - words_px(words) * (1.14 if class_ else 1.0) - 1),
         y + bar_h / 2 + 4.5,
@@ -145,5 +152,9 @@ def _total(
                 line(b - 5, middle + 4, b, middle, "whisker"),
             ]
         end = max(end, b)
-    out.append(_amount(fall.total, None, end, bar_y, bar_h, width, wide, "strong"))
+    words = number(fall.total)
+    if wide and fall.low is not None and fall.low != fall.high:
+        # beside the end of the range the amount alone would look like what the range ends at
+        words += f" ({drawn_between(fall.low, fall.high) or f'>{number(fall.low)}'})"
+    out.append(_said_beside(words, end, bar_y, bar_h, width, "strong"))
     return out

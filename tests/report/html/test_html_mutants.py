@@ -146,7 +146,7 @@ def test_cards_say_zero_and_not_known_apart():
     said = words(sections.cards(zero))
     assert "not known" not in said
     assert "Energy modelled 0 kWh" in said
-    assert "not known" in words(sections.cards(statement(grid=None)))
+    assert "Not known: Emissions, location-based (" in words(sections.cards(statement(grid=None)))
 
 
 def test_a_card_has_its_range_and_what_kind_it_is():
@@ -614,7 +614,8 @@ def test_a_waterfall_steps_from_one_to_the_next():
         None,
     )
     assert svg_waterfall.reach(fall) == (0.0, 40.0)
-    assert svg_waterfall.reach(fall._replace(high=1e9)) == (0.0, 64.0)
+    assert svg_waterfall.reach(fall._replace(high=1e9)) == (0.0, 320.0)
+    assert svg_waterfall.reach(fall._replace(high=150.0)) == (0.0, 150.0)
     _, inside = svg_waterfall.drawn(fall, 920.0)
     said = words("".join(map(str, inside)))
     assert "30 (75 %)" in said

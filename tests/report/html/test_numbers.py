@@ -165,14 +165,17 @@ def test_unknown_is_said_with_its_reason_and_is_never_zero():
         }
     )
     page = page_of(document(s))
-    for name in NAMES.values():
-        assert "not known" in card(page, name)
-        assert not re.search(r"\b0\b", card(page, name).replace("CO2e", ""))
-    assert "nobody gave a contract" in card(page, "Emissions, market-based")
-    assert "no factor of the grid is given (site.grid_location)" in card(
-        page, "Emissions, location-based"
+    assert 'class="cards"' not in page
+    said = re.search(r"Not known: (.*?)\.</p>", page)
+    assert said is not None
+    told = dict(each.split(" (", 1) for each in said[1].split("; "))
+    assert list(told) == list(NAMES.values())
+    assert "nobody gave a contract" in told["Emissions, market-based"]
+    assert told["Emissions, location-based"] == (
+        "no factor of the grid is given (site.grid_location))"
     )
-    assert "not known: every line" in card(page, "Energy")
+    assert told["Energy"] == "every line)"
+    assert 'id="steps"' not in page
 
 
 def test_a_true_zero_is_a_zero():

@@ -92,7 +92,8 @@ def test_bars_are_as_long_as_their_numbers(width):
 
 
 def test_a_wide_range_does_not_squeeze_the_steps():
-    assert reach(Fall("kWh", [Step("a", 10.0, "save")], 10.0, 1.0, 1e9)) == (0.0, 16.0)
+    assert reach(Fall("kWh", [Step("a", 10.0, "save")], 10.0, 1.0, 1e9)) == (0.0, 80.0)
+    assert reach(Fall("kWh", [Step("a", 10.0, "save")], 10.0, 1.0, 70.0)) == (0.0, 70.0)
     assert reach(Fall("kWh", [], None)) == (0.0, 1.0)
 
 

@@ -7,14 +7,14 @@ import re
 from itertools import pairwise
 
 import pytest
-from statements import document, statement
+from statements import LINES, document, statement
 
-from ckptcost.report.html.extras import Extras, Power
+from ckptcost.report.html.extras import Extras, Power, Steps, Tile
 from ckptcost.report.html.page import page_of
 from ckptcost.report.html.style import DARK, LIGHT, READ_ON, SEEN_ON_PAGE, style_sheet
 
 ORDER = [
-    "findings",
+    "answer",
     "steps",
     "bill",
     "interval",
@@ -22,6 +22,8 @@ ORDER = [
     "power",
     "hours",
     "table-1",
+    "warnings",
+    "findings",
     "scope2",
     "sci",
     "boundary",
@@ -29,7 +31,6 @@ ORDER = [
     "assumptions",
     "measurements",
     "method",
-    "warnings",
     "sources",
     "reproducibility",
 ]
@@ -52,10 +53,42 @@ def test_sections_in_order(pages, parsed):
     ids = [tag.attributes["id"] for tag in parsed(pages["full"]).of("section")]
     assert ids == ORDER
     ids = [tag.attributes["id"] for tag in parsed(pages["several"]).of("section")]
-    assert ids[0] == "comparison"
+    assert ids[:2] == ["answer", "comparison"]
     assert [each for each in ids if each.startswith("statement-")] == ["statement-1", "statement-2"]
     assert "s1-interval" not in ids
     assert "s2-interval" in ids
+
+
+def test_what_it_rests_on_is_behind_what_it_says(pages):
+    """On paper it begins a page of its own."""
+    page = pages["full"]
+    behind = page.index('<h2 class="appendix">')
+    assert page.index('id="answer"') < page.index('class="cards"') < page.index('id="steps"')
+    assert page.index('id="warnings"') < behind < page.index('id="factors"')
+    assert ".appendix{break-before:page}" in page
+
+
+def test_a_fleet_has_its_figures_in_large_and_a_picture(parsed):
+    extras = Extras(
+        title="a fleet",
+        lead="Two jobs.",
+        tiles=[Tile("Energy", 115.0, "kWh", "at least")],
+        steps=[Steps("Energy", "kWh", [("waiting", 100.0), ("restart", None)], 115.0)],
+    )
+    page = page_of(document(statement(), statement(run_id="b")), extras)
+    assert '<data value="115.0">115</data>' in page
+    assert "at least" in page
+    assert parsed(page).of("svg")
+    assert "restart -" in page
+
+
+def test_nothing_known_is_said_once_and_not_drawn(parsed):
+    none = [None] * len(LINES)
+    page = page_of(document(statement(none, gpu_hours=none, costs=none, grid=None, market=None)))
+    ids = [tag.attributes["id"] for tag in parsed(page).of("section")]
+    assert "steps" not in ids
+    assert ids.index("bill") > ids.index("warnings")
+    assert 'class="cards"' not in page
 
 
 def test_headings_step_down_one_at_a_time(pages, parsed):
