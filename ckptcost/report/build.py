@@ -130,7 +130,7 @@ def _component(
         else (None, None, None)
     )
     priced_as: Part = dict(zip(("price_qty", "price_unit", "unit_price"), priced, strict=True))
-    return part | priced_as | {"sku": None}
+    return part | priced_as | {"sku": None, "needed": None}
 
 
 def _components(

@@ -148,7 +148,7 @@ def of_study(study: Study, statements: Sequence[Statement]) -> Extras:
             f"{count(float(len(statements)))} jobs; the bill of each is in the statements of this"
             " document."
             if statements
-            else ""
+            else "An answer in words and tables; it holds no bill of its own."
         )
         banner = SIMULATED if study.simulated else ""
         return Extras(

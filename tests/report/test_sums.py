@@ -8,7 +8,6 @@ from statements import statement
 from ckptcost.core.bill import OF_THE_JOB
 from ckptcost.report.sums import has_total, is_needed
 
-
 ANY = statement().components[0]
 
 

@@ -437,7 +437,8 @@ def test_what_is_copied_and_exported_and_changed_elsewhere(drive):
         )
         assert (
             app.screen.command_line()
-            == f"ckptcost model --set cluster.gpus=2048 --against ddn-exascaler-40 --full; {optimum}"
+            == "ckptcost model --set cluster.gpus=2048 --against ddn-exascaler-40 --full;"
+            f" {optimum}"
         )
         assert app.screen.table().rows == rows(pilot)
         report = json.loads(app.screen.exported().to_json())

@@ -62,7 +62,13 @@ def test_the_figures_are_the_command_lines(cli, made, fitted):
     assert {ids[row.key] for row in grid.rows} == set(parameters)
     heads = [head.id for head in grid.heads]
     text = cli(
-        "calibrate", str(made / "small"), str(made / "large"), "--as", "planted", "--dry-run"
+        "calibrate",
+        str(made / "small"),
+        str(made / "large"),
+        "--as",
+        "planted",
+        "--dry-run",
+        "--full",
     ).out
     for row in grid.rows:
         cells, told = dict(zip(heads, row.cells, strict=True)), parameters[ids[row.key]]
