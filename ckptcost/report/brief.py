@@ -41,6 +41,8 @@ LEAST_ROWS: Final = 4
 """of a table that has more; one that does not get so many is left out"""
 FIRST_ROWS: Final = 10
 """of the first table, before the second one gets any"""
+TITLE: Final = 130
+"""letters of a table's title: two lines, with how many rows there are"""
 CAUTIONS: Final = 3
 
 
@@ -298,7 +300,8 @@ def _tables(tables: Sequence[Shown], room: int, most_note: int) -> tuple[list[li
     left_out = 0
     for place, table in enumerate(tables[:TABLES]):
         note = _cut(_wrapped(table.note), most_note) if table.note else []
-        own = room - 3 - len(note)  # what its rows may take
+        title = _wrapped(_short(table.title, TITLE))
+        own = room - 2 - len(title) - len(note)  # what its rows may take
         least = min(LEAST_ROWS, len(table.rows))
         if own < least and printed:
             break
@@ -307,14 +310,15 @@ def _tables(tables: Sequence[Shown], room: int, most_note: int) -> tuple[list[li
             needed = 3 + min(LEAST_ROWS, len(after.rows)) + (most_note if after.note else 0)
             if len(table.rows) > own - needed:  # cut for the sake of the second, not below ten
                 own = max(own - needed, min(FIRST_ROWS, own))
-        rows = max(min(len(table.rows), own), least)
+        rows = len(table.rows)
+        if rows > own:
+            many = f"of {rows} rows)"
+            cut = len(_wrapped(f"{_short(table.title, TITLE)} ({own} {many}")) - len(title)
+            rows = max(own - cut, least)
+            title = _wrapped(f"{_short(table.title, TITLE)} ({rows} {many}")
         left_out += len(table.rows) - rows
-        title = table.title
-        if rows < len(table.rows):
-            title = f"{_short(title, WIDTH - 24)} ({rows} of {len(table.rows)} rows)"
-        kept = _rows(table, rows)
-        body = columns(list(table.header), kept, left=table.left, widest=WIDTH)
-        printed.append([_short(title, WIDTH), *body, *note])
+        body = columns(list(table.header), _rows(table, rows), left=table.left, widest=WIDTH)
+        printed.append([*title, *body, *note])
         room -= 1 + len(printed[-1])
     return printed, left_out
 

@@ -85,9 +85,9 @@ def begins(text: str) -> str:
     return flat(text)[:60]
 
 
-def rows_shown(block: Sequence[str], there: int) -> int:
+def rows_shown(title: str, there: int) -> int:
     """Of a printed table, as its title says it."""
-    cut = re.search(r"\((\d+) of (\d+) rows\)$", block[0])
+    cut = re.search(r"\((\d+) of (\d+) rows\)$", title)
     assert cut is None or int(cut[2]) == there
     return int(cut[1]) if cut else there
 
@@ -95,13 +95,21 @@ def rows_shown(block: Sequence[str], there: int) -> int:
 def printed_tables(text: str, titles: dict[str, tuple[int, str]]) -> Iterator[tuple[str, int]]:
     """Title and rows of each printed table; there are as many lines as it says."""
     for block in blocks(text)[1:]:
-        title = re.sub(r" \(\d+ of \d+ rows\)$", "", block[0])
-        known = [each for each in titles if each.startswith(title.removesuffix(".."))]
-        if not known or len(block) < 2 or block[1].startswith("- "):
+        for high in (1, 2):  # a long title takes two lines
+            said = flat(" ".join(block[:high]))
+            title = re.sub(r" \(\d+ of \d+ rows\)$", "", said).removesuffix("..")
+            known = [
+                each
+                for each in titles
+                if flat(each) == title or (len(title) > 120 and each.startswith(title))
+            ]
+            if known:
+                break
+        else:
             continue
         there, note = titles[known[0]]
-        rows = rows_shown(block, there)
-        below = block[2 + rows :]
+        rows = rows_shown(said, there)
+        below = block[high + 1 + rows :]
         assert bool(below) == bool(note), "rows, then the note"
         assert flat(note).startswith(flat(" ".join(below)).removesuffix("..").strip())
         yield known[0], rows
@@ -246,8 +254,8 @@ def test_a_bill_that_is_cut_keeps_its_total(asked, monkeypatch, lines):
     assert brief.LEAST_ROWS <= shown < len(rows)
     assert counted(text)["row"] == len(rows) - shown
     block = next(block for block in blocks(text) if block[0].startswith("The bill"))
-    assert block[1 + shown].startswith("total ")
-    assert block[2].startswith(rows[0][0])
+    assert block[-1].startswith("total ")
+    assert any(line.startswith(rows[0][0]) for line in block)
 
 
 def test_the_cases_that_the_answer_names_stay_in_a_table_that_is_cut(asked):
