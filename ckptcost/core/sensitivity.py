@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.polynomial.legendre import legvander
 from numpy.typing import NDArray
 
 STEP = 1e-3
@@ -98,6 +97,19 @@ class Shares(NamedTuple):
     """what only several of them together explain, and what a curve of the fourth degree misses"""
 
 
+def _legendre(x: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
+    """Legendre's polynomials from the first to that degree, of each row one below the other. By
+    their recurrence: numpy's own are an import of six modules.
+
+    >>> _legendre(np.array([[0.5]]), 3)[0, :, 0].tolist()
+    [0.5, -0.125, -0.4375]
+    """
+    told = [np.ones_like(x), x]
+    for n in range(2, degree + 1):
+        told.append(((2 * n - 1) * x * told[-1] - (n - 1) * told[-2]) / n)
+    return np.stack(told[1 : degree + 1], axis=1)
+
+
 def variance_shares(
     values: NDArray[np.float64], result: NDArray[np.float64], degree: int = DEGREE
 ) -> Shares:
@@ -125,10 +137,8 @@ def variance_shares(
     in_order = np.argsort(values, axis=1, kind="stable")
     np.put_along_axis(ranks, in_order, (np.arange(samples) + 0.5) / samples, axis=1)
     weights = np.sqrt(2.0 * np.arange(1, degree + 1) + 1.0)
-    curves = np.concatenate(
-        [legvander(2.0 * row - 1.0, degree)[:, 1:] * weights for row in ranks], axis=1
-    )
-    curves = np.concatenate([np.ones((samples, 1)), curves], axis=1)
+    own = _legendre(2.0 * ranks - 1.0, degree) * weights[:, np.newaxis]
+    curves = np.concatenate([np.ones((1, samples)), own.reshape(inputs * degree, samples)]).T
     scaled = (result - np.mean(result)) / math.sqrt(variance)
     # by the normal equations, as nearly orthonormal curves allow: ten times as quick
     fitted = np.linalg.lstsq(curves.T @ curves, curves.T @ scaled, rcond=None)[0]

@@ -25,7 +25,6 @@ from ckptcost.present.amounts import (
 )
 from ckptcost.present.table import columns
 from ckptcost.present.words import gate_text
-from ckptcost.report import study_views
 from ckptcost.report import text as full
 from ckptcost.report.study import shown_cells
 
@@ -153,6 +152,8 @@ class Told(NamedTuple):
 
 def of_study(study: Study) -> str:
     """A study's answer; all of it, where a list was asked for."""
+    from ckptcost.report import study_views  # which `model` has no use for
+
     if study.kind in LISTS or (study.kind == "audit" and not study.findings):
         return study_views.text(study)
     there = [table for table in study.tables if table.shown and table.rows]
