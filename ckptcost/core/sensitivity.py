@@ -88,6 +88,10 @@ def _log(value: float) -> float:
     return math.log(value) if 0 < value < math.inf else math.nan
 
 
+UNSHARED = 200_000
+"""multiplications of matrices below which a linear algebra library starts no threads"""
+
+
 class Shares(NamedTuple):
     """Of a result's variance."""
 
@@ -108,6 +112,21 @@ def _legendre(x: NDArray[np.float64], degree: int) -> NDArray[np.float64]:
     for n in range(2, degree + 1):
         told.append(((2 * n - 1) * x * told[-1] - (n - 1) * told[-2]) / n)
     return np.stack(told[1 : degree + 1], axis=1)
+
+
+def _products(
+    curves: NDArray[np.float64], result: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Of each curve with each other and with the result, over the draws. Piece by piece, each too
+    small to be shared out to threads: on a busy machine those wait for each other."""
+    many, samples = curves.shape
+    products, with_result = np.zeros((many, many)), np.zeros(many)
+    step = max(UNSHARED // many**2, 1)
+    for at in range(0, samples, step):
+        piece = curves[:, at : at + step]
+        products += piece @ piece.T
+        with_result += piece @ result[at : at + step]
+    return products, with_result
 
 
 def variance_shares(
@@ -138,11 +157,13 @@ def variance_shares(
     np.put_along_axis(ranks, in_order, (np.arange(samples) + 0.5) / samples, axis=1)
     weights = np.sqrt(2.0 * np.arange(1, degree + 1) + 1.0)
     own = _legendre(2.0 * ranks - 1.0, degree) * weights[:, np.newaxis]
-    curves = np.concatenate([np.ones((1, samples)), own.reshape(inputs * degree, samples)]).T
+    curves = np.concatenate([np.ones((1, samples)), own.reshape(inputs * degree, samples)])
     scaled = (result - np.mean(result)) / math.sqrt(variance)
     # by the normal equations, as nearly orthonormal curves allow: ten times as quick
-    fitted = np.linalg.lstsq(curves.T @ curves, curves.T @ scaled, rcond=None)[0]
-    left = float(np.sum((scaled - curves @ fitted) ** 2)) / max(samples - curves.shape[1], 1)
+    products, with_result = _products(curves, scaled)
+    fitted = np.linalg.lstsq(products, with_result, rcond=None)[0]
+    missed = float(np.sum(scaled**2) - fitted @ (2.0 * with_result - products @ fitted))
+    left = max(missed, 0.0) / max(samples - len(curves), 1)
     each = np.sum(fitted[1:].reshape(inputs, degree) ** 2, axis=1) - degree * left / samples
     each = np.maximum(each, 0.0)
     left = left if left > 1e-12 else 0.0
