@@ -35,8 +35,10 @@ HERE = Path(__file__).parent
 TRACES = HERE.parents[1] / "data" / "traces"
 LATER = "1800000000"
 """January 2027: the recorded runs are over by then"""
-EVERY = ("txt", "md", "csv", "json")
-NAMES = {"txt": "text"}
+EVERY = ("txt", "full", "md", "csv", "json")
+SHORT = ("txt", "md", "csv", "json")
+"""of what has one text"""
+NAMES = {"txt": "text", "full": "text --full"}
 """what `-f` calls a format"""
 TINY = "-s small-8b --set 'run.work=9 h' --saves 100"
 
@@ -89,7 +91,7 @@ QUESTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "sweep": (
         "sweep --over tier=nas-hdd,generic-pfs,ddn-exascaler-20,ddn-exascaler-40"
         " --over saves=10:200:95",
-        EVERY,
+        SHORT,
     ),
     "simulate": (
         "simulate -s llama31-405b-16k --runs 100 --kinds kinds.toml --timeline 0 --limit '60 h'",
@@ -134,7 +136,7 @@ QUESTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "runs": ("runs list --dir kept", ("csv",)),
     "diff": (
         "diff slower.json tiers.json --case nas-hdd@100 --case generic-pfs@100",
-        EVERY,
+        SHORT,
     ),
     "diff-same": (
         "diff slower.json tiers.json --case nas-hdd@100 --case nas-hdd@100",
