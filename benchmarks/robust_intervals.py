@@ -10,9 +10,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ckptcost.api import layers_for
 from ckptcost.catalog.store import Catalog
 from ckptcost.jobs.optimize import Optimum, optimize
+from ckptcost.layers import layers_for
 from ckptcost.present.amounts import duration, share
 from ckptcost.report.studies.run_columns import duration_in_two_digits, two_digits
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from ckptcost.api import layers_for
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.domain import Scenario
 from ckptcost.core.sweep import Axis
+from ckptcost.layers import layers_for
 from ckptcost.scenario import resolve
 
 PRESET = "llama31-405b-16k"

@@ -71,10 +71,10 @@ def alone(what: str, runs: int, workers: int) -> str:
         for _ in range(FAILURES):
             np.log(rng.random(runs)).sum()
         return f"{time.perf_counter() - start} {_peak_bytes()} {FAILURES}"
-    from ckptcost.api import layers_for
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.simulate import simulate
     from ckptcost.jobs.walks import CHUNK, Asked
+    from ckptcost.layers import layers_for
     from ckptcost.scenario import resolve
 
     catalog = Catalog()

@@ -8,24 +8,79 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ckptcost.version import __version__
+
+if TYPE_CHECKING:
+    from ckptcost.api import (
+        audit,
+        baseline,
+        calibrate,
+        compare,
+        doctor,
+        export,
+        fits,
+        gap,
+        lead,
+        load_report,
+        measure,
+        model,
+        optimize,
+        price,
+        probe,
+        review,
+        roll_up,
+        sensitivity,
+        simulate,
+        solve,
+        sweep,
+    )
+    from ckptcost.hooks.own_recording import record
+    from ckptcost.hooks.steps import step, steps
+    from ckptcost.hooks.window import begin, window
+else:
+    _HOOKS = {
+        "begin": "window",
+        "window": "window",
+        "step": "steps",
+        "steps": "steps",
+        "record": "own_recording",
+    }
+    """what is for training scripts, and its module: none of these loads numpy, `record` apart"""
+
+    def __getattr__(name):
+        """Public names are fetched on first use: importing the package must not cost a training job
+        anything. Type checkers do not see this: to them a name that is none is an error."""
+        from importlib import import_module
+
+        if name not in __all__:
+            raise AttributeError(f"module 'ckptcost' has no attribute {name!r}")
+        home = f"hooks.{_HOOKS[name]}" if name in _HOOKS else "api"
+        globals()[name] = found = getattr(import_module(f"ckptcost.{home}"), name)
+        return found
+
 
 __all__ = [
     "__version__",
     "audit",
+    "baseline",
     "begin",
+    "calibrate",
     "compare",
     "doctor",
     "export",
     "fits",
+    "gap",
     "lead",
     "load_report",
     "measure",
     "model",
     "optimize",
+    "price",
+    "probe",
     "record",
+    "review",
     "roll_up",
     "sensitivity",
     "simulate",
@@ -35,30 +90,6 @@ __all__ = [
     "sweep",
     "window",
 ]
-
-_HOOKS = {
-    "begin": "window",
-    "window": "window",
-    "step": "steps",
-    "steps": "steps",
-    "record": "own_recording",
-}
-"""what is for training scripts, and its module: none of these loads numpy, `record` apart"""
-
-
-def __getattr__(name: str) -> Any:
-    """Public names are fetched on first use: importing the package must not cost a training job
-    anything."""
-    if name in _HOOKS:
-        from importlib import import_module
-
-        globals()[name] = found = getattr(import_module(f"ckptcost.hooks.{_HOOKS[name]}"), name)
-        return found
-    if name in __all__:
-        from ckptcost import api
-
-        return getattr(api, name)
-    raise AttributeError(f"module 'ckptcost' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ import numpy as np
 from ckptcost.catalog import schema
 from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS, unit_of
 from ckptcost.core.units import parse
-from ckptcost.errors import InputError, UnknownName, brief
+from ckptcost.errors import Argument, InputError, UnknownName, brief
 from ckptcost.layers import Layer
 
 MOST_ROWS = 5_000_000
@@ -63,7 +63,7 @@ def over_of(text: str) -> Over:
     if not equals or not said.strip():
         raise InputError(
             f"{brief(text)} is not name=values",
-            where="--over",
+            where=Argument("over"),
             remedy="write e.g. --over saves=10:200:10 or --over tier=a,b",
         )
     if section not in SECTIONS or not key:
@@ -71,28 +71,28 @@ def over_of(text: str) -> Over:
             "axis",
             name,
             [*ALIASES, *(f"{s}.{k}" for s in SECTIONS for k in KEYS[s])],
-            where="--over",
+            where=Argument("over"),
         )
     if key in WORDS[section] or key == "optimal":
         words = tuple(part.strip() for part in said.split(","))
         if not all(words):
             raise InputError(
                 "an empty value",
-                where="--over",
+                where=Argument("over"),
                 key=name,
                 remedy="write e.g. --over tier=nas-hdd,generic-pfs",
             )
         return Over(name, section, key, words, False)
     if key not in KEYS[section]:
         raise UnknownName(
-            f"key in {section}", key, (*KEYS[section], *WORDS[section]), where="--over"
+            f"key in {section}", key, (*KEYS[section], *WORDS[section]), where=Argument("over")
         )
     try:
         values = _values(said, unit_of(section, key))
         for value in values:
             schema.within_limits(section, key, value, f"{value:g}")
     except InputError as error:
-        raise error.at("--over", name) from None
+        raise error.at(Argument("over"), name) from None
     return Over(name, section, key, values, f"{section}.{key}" not in _DERIVING)
 
 
@@ -134,10 +134,10 @@ def distinct(overs: Sequence[Over], layers: Sequence[Layer]) -> None:
         if keys.count(key) > 1:
             raise InputError(
                 f"{over.name} is an axis twice",
-                where="--over",
+                where=Argument("over"),
                 remedy="join its values with commas",
             )
-    one_cadence({over.key for over in overs if over.section == "policy"}, layers, "--over")
+    one_cadence({over.key for over in overs if over.section == "policy"}, layers, Argument("over"))
 
 
 def one_cadence(keys: set[str], layers: Sequence[Layer], where: str) -> None:

@@ -32,8 +32,21 @@ class Mismatch(CkptcostError):
     """A report's figures differ from what its own inputs give."""
 
 
+class Argument(str):
+    """An argument of a question as the place of an error, with what was given where that helps:
+    Python says its name, the command line its flag."""
+
+    name: str
+    value: object
+
+    def __new__(cls, name: str, value: object = "") -> Argument:
+        self = super().__new__(cls, f"{name} {value}".rstrip())
+        self.name, self.value = name, value
+        return self
+
+
 class InputError(CkptcostError, ValueError):
-    """Something the user gave is wrong. `where` is a file or a flag, `key` the place in it."""
+    """Something the user gave is wrong. `where` is a file or a parameter, `key` the place in it."""
 
     exit_code = 2
 

@@ -7,6 +7,7 @@ layers said of that section.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from ckptcost.catalog import files, schema
 from ckptcost.catalog.figures import Figure
 from ckptcost.catalog.keys import CADENCES, FAILURE_RATES, KEYS, REFERENCES, SECTIONS, WORDS
 from ckptcost.catalog.store import Catalog
-from ckptcost.errors import InputError, UnknownName, brief
+from ckptcost.errors import Argument, InputError, UnknownName, brief
 
 DEFAULT_SCENARIO = "gpt4-scale-2tb"
 _DEEPEST = 20
@@ -93,7 +94,7 @@ def layers_of(catalog: Catalog, name: str) -> list[Layer]:
     wanted = name
     while wanted:
         if "\0" in wanted:
-            raise InputError(f"{brief(wanted)} is no name of a file", where="--scenario")
+            raise InputError(f"{brief(wanted)} is no name of a file", where=Argument("scenario"))
         is_file = wanted.endswith(".toml") or "/" in wanted
         if is_file:
             path = here / wanted
@@ -129,6 +130,32 @@ def layers_of(catalog: Catalog, name: str) -> list[Layer]:
     return layers[::-1]
 
 
+def layers_for(
+    catalog: Catalog,
+    scenario: str | os.PathLike[str] | None,
+    interval: str | None,
+    settings: Sequence[str],
+) -> list[Layer]:
+    """The scenario and the flags over it."""
+    if scenario is not None and not str(scenario):
+        raise InputError(
+            "names no scenario",
+            where=Argument("scenario"),
+            remedy="give a file or a preset; `ckptcost catalog scenario` lists them",
+        )
+    layers = layers_of(catalog, str(scenario) if scenario is not None else DEFAULT_SCENARIO)
+    return (
+        [*layers, set_layer(catalog, settings, interval)]
+        if settings or interval is not None
+        else layers
+    )
+
+
+def files_of(layers: Iterable[Layer]) -> list[tuple[str, bytes]]:
+    """The user's own files among the layers, for a report's list of inputs."""
+    return [(layer.file, Path(layer.file).read_bytes()) for layer in layers if layer.file]
+
+
 def set_layer(catalog: Catalog, settings: Iterable[str], interval: str | None = None) -> Layer:
     """`--set path=value` flags and `--interval` as a layer; values are text with units, numbers,
     true/false or words."""
@@ -139,28 +166,28 @@ def set_layer(catalog: Catalog, settings: Iterable[str], interval: str | None = 
         if not equals or not dot or not key:
             raise InputError(
                 f"{brief(setting)} is not path=value",
-                where="--set",
+                where=Argument("changes"),
                 remedy="write e.g. --set cluster.gpus=1024",
             )
         if section not in SECTIONS:
-            raise UnknownName("section", section, SECTIONS, where="--set")
+            raise UnknownName("section", section, SECTIONS, where=Argument("changes"))
         known = (*KEYS[section], *WORDS[section])
         if key not in known:
-            raise UnknownName(f"key in {section}", key, known, where="--set")
+            raise UnknownName(f"key in {section}", key, known, where=Argument("changes"))
         text: Any = value.strip()
         if WORDS[section].get(key) == (bool,):
             text = {"true": True, "false": False}.get(text.lower(), text)
         raw.setdefault(section, {})[key] = text
-    layer = read_layer(catalog, raw, "--set", "--set")
+    layer = read_layer(catalog, raw, Argument("changes"), "--set")
     if interval is None:
         return layer
     try:
         said = schema.section_values("policy", {"interval": interval})
     except InputError as error:
         error.key = ""
-        raise error.at("--interval") from None
+        raise error.at(Argument("interval")) from None
     policy = layer.sections.setdefault("policy", {})
-    schema.exclusive_cadence({*policy, *said}, "--interval")
+    schema.exclusive_cadence({*policy, *said}, Argument("interval"))
     policy.update({key: value.or_else("user", "") for key, value in said.items()})
     return layer
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import ckptcost
-from ckptcost.cli.main import COMMANDS
+from ckptcost.cli.main import COMMANDS, VERBS
 from ckptcost.errors import InputError
 
 HEAVY = [
@@ -147,17 +147,23 @@ def test_public_names():
     assert set(ckptcost.__all__) == {
         "__version__",
         "audit",
+        "baseline",
         "begin",
+        "calibrate",
         "compare",
         "doctor",
         "export",
         "fits",
+        "gap",
         "lead",
         "load_report",
         "measure",
         "model",
         "optimize",
+        "price",
+        "probe",
         "record",
+        "review",
         "roll_up",
         "sensitivity",
         "simulate",
@@ -189,12 +195,12 @@ def test_help_and_version_load_nothing_heavy(word):
     assert loaded(RUN, word) & set(HEAVY) == set()
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, *VERBS])
 def test_a_commands_help_loads_nothing_heavy(command):
     assert (
         loaded(
             f"try:\n    {RUN.splitlines()[0]}\n    main()\nexcept SystemExit: pass",
-            command,
+            *command.split(),
             "--help",
         )
         & set(HEAVY)
@@ -251,10 +257,10 @@ def test_help_lists_the_commands(cli):
     assert "exit codes" in cli().out
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, *VERBS])
 def test_help_of_a_command_is_80_columns_wide(command):
     done = subprocess.run(
-        [sys.executable, "-m", "ckptcost", command, "--help"],
+        [sys.executable, "-m", "ckptcost", *command.split(), "--help"],
         capture_output=True,
         text=True,
         timeout=60,

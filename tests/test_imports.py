@@ -125,7 +125,7 @@ OTHER_SCREENS = {
     if path.stem not in ("__init__", "base", "editing", "model")
 }
 NOT_SEEN_FIRST = {
-    "ckptcost.answers",
+    "ckptcost.questions.optimize",
     "ckptcost.core.interruptions",
     "ckptcost.core.walk",
     "ckptcost.jobs.optimize",

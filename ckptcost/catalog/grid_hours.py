@@ -17,7 +17,7 @@ import numpy as np
 
 from ckptcost.catalog.files import text_of
 from ckptcost.core.hourly import Steps
-from ckptcost.errors import InputError, brief
+from ckptcost.errors import Argument, InputError, brief
 
 MOST_BYTES = 200_000_000
 MOST_KG_PER_KWH = 5.0
@@ -100,7 +100,7 @@ def method_of(text: str) -> str:
     return found[0] if len(found) == 1 else "unknown"
 
 
-def zone_of(name: str, where: str = "--grid-tz") -> tzinfo:
+def zone_of(name: str, where: str = Argument("grid_tz")) -> tzinfo:
     try:
         return UTC if name.upper() in ("UTC", "Z") else ZoneInfo(name)
     except (KeyError, ValueError, OSError):
@@ -219,7 +219,7 @@ def _value_column(header: Sequence[str], column: str) -> int:
         if column not in header:
             raise InputError(
                 f"has no column {brief(column)}",
-                where="--grid-column",
+                where=Argument("grid_column"),
                 remedy=f"there are: {', '.join(header)}",
             )
         return header.index(column)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ckptcost.catalog.files import text_of, toml_of
 from ckptcost.catalog.schema import flag_value, printable
 from ckptcost.core.units import DAY_S, HOUR_S, parse
-from ckptcost.errors import InputError, UnknownName, brief
+from ckptcost.errors import Argument, InputError, UnknownName, brief
 
 MOST_KINDS = 50
 MOST_TRACE_BYTES = 50_000_000
@@ -192,7 +192,7 @@ def _trace_of(reader: csv.DictReader[str], path: str, span: str | None, remarks:
     times_s = tuple(time for time, _ in found)
     # one mean gap after the last event, so that the rate is kept when the record repeats
     span_s = (
-        flag_value("--trace-span", span, "s")
+        flag_value(Argument("trace_span"), span, "s")
         if span is not None
         else times_s[-1] + (times_s[-1] / len(times_s) if times_s[-1] else 0.0)
     )
@@ -202,7 +202,7 @@ def _trace_of(reader: csv.DictReader[str], path: str, span: str | None, remarks:
         )
         raise InputError(
             "ends with its last interruption",
-            where="--trace-span" if span is not None else path,
+            where=Argument("trace_span") if span is not None else path,
             remedy=remedy,
         )
     kinds = tuple(kind for _, kind in found)
@@ -237,7 +237,7 @@ def law_of(said: str) -> tuple[str, float, float | None]:
     """
     law, *rest = [part.strip() for part in said.split(":")]
     if law not in LAWS:
-        raise UnknownName("law", law, LAWS, where="--failures")
+        raise UnknownName("law", law, LAWS, where=Argument("failures"))
     try:
         shape = 1.0
         if law != "exponential":
@@ -250,5 +250,5 @@ def law_of(said: str) -> tuple[str, float, float | None]:
                 f"{brief(said)} is no law", remedy='e.g. weibull:0.7 or "weibull:0.7:3 h"'
             )
     except InputError as error:
-        raise error.at("--failures") from None
+        raise error.at(Argument("failures")) from None
     return law, shape, mean_s

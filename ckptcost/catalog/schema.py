@@ -202,12 +202,12 @@ def saves_of(raw: Any, key: str) -> float:
         raise error.at(key=key) from None
 
 
-def flag_value(flag: str, said: str, unit: str) -> float:
-    """A quantity that a flag gives."""
+def flag_value(where: str, said: str, unit: str) -> float:
+    """A quantity that a flag or a parameter gives."""
     try:
         return parse(said, unit)
     except InputError as error:
-        raise error.at(flag) from None
+        raise error.at(where) from None
 
 
 def _basis(basis: str) -> None:

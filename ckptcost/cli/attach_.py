@@ -57,13 +57,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from ckptcost import answers
     from ckptcost.catalog.schema import flag_value
-    from ckptcost.catalog.store import Catalog
     from ckptcost.cli import meter_flags, study_flags, watch_flags
     from ckptcost.cli.status import Status
     from ckptcost.errors import InputError
     from ckptcost.jobs.wrap import attach
+    from ckptcost.questions.parameters import needed_kinds
+    from ckptcost.questions.review import of_path
 
     study_flags.fits(options)
     if options.pid is None and not options.watch:
@@ -75,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     if options.pid is not None and options.pid <= 0:
         raise InputError("expected a process id", where="PID")
     seconds = None if options.length is None else flag_value("--for", options.length, "s")
-    wanted, needed = meter_flags.wanted_of(options), meter_flags.needed(options)
+    wanted, needed = meter_flags.wanted_of(options), needed_kinds(options.need)
     folder = None if options.record is None else Path(options.record)
     status = Status(sys.stderr, quiet=options.quiet)
     taken = attach(
@@ -91,14 +91,12 @@ def run(options: argparse.Namespace) -> int:
     status.clear()
     for trouble in dict.fromkeys(taken.troubles):
         print(f"ckptcost: {trouble}", file=sys.stderr)
-    study, lacking = answers.review(taken.folder, needed=needed)
-    study_flags.answer(study, options, Catalog(), meter_flags.spoken(options), [])
+    result = of_path(taken.folder, need=needed)
+    study_flags.answer(result, options)
     if not options.quiet:
         print(
             f"ckptcost: {taken.why_over}; kept as run {taken.run_id[:8]}: ckptcost report"
             f" {taken.run_id[:8]}",
             file=sys.stderr,
         )
-    for kind in lacking:
-        print(f"ckptcost: {kind} is needed and not measured here", file=sys.stderr)
-    return meter_flags.UNMET if lacking else 0
+    return meter_flags.unmet(result.lacking)

@@ -37,35 +37,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import sys
 
-    from ckptcost.catalog.store import Catalog
     from ckptcost.cli import study_flags
-    from ckptcost.core.audit import INCONSISTENT
-    from ckptcost.errors import InputError
-    from ckptcost.jobs import audit
-    from ckptcost.report.studies import audit as studies
+    from ckptcost.questions.audit import audit, contradictions
 
-    catalog = Catalog()
-    if options.vocabulary:
-        if options.claims is not None:
-            raise InputError("shows no claims", where="--vocabulary", remedy="leave the name away")
-        return study_flags.answer(studies.vocabulary(), options, catalog, options.command_line, [])
-    if options.claims is None:
-        shipped = audit.shipped(catalog)
-        contradictions = sum(each.count(INCONSISTENT) for each in shipped)
-        code = study_flags.answer(
-            studies.overview(shipped), options, catalog, options.command_line, []
-        )
-    else:
-        audited, files = audit.audit(catalog, options.claims)
-        contradictions = audited.count(INCONSISTENT)
-        code = study_flags.answer(
-            studies.study_of(audited, catalog.sources, options.arithmetic),
-            options,
-            catalog,
-            options.command_line,
-            files,
-        )
-    if options.strict and contradictions:
-        print(f"ckptcost: {contradictions} inconsistent", file=sys.stderr)
+    result = study_flags.ask(audit, options)
+    code = study_flags.answer(result, options)
+    if options.strict and not options.vocabulary and (lost := contradictions(result)):
+        print(f"ckptcost: {lost} inconsistent", file=sys.stderr)
         return code or study_flags.MISSED
     return code

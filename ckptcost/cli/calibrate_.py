@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ckptcost.jobs.measured import Measured
 
 EPILOG = """\
 RUN is a folder or file of a run, "last", or the beginning of a run's id
@@ -33,7 +28,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--as",
-        dest="id",
+        dest="entry",
         required=True,
         metavar="ID",
         help="what the tier and the cluster are called in the catalogue",
@@ -54,20 +49,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.catalog.store import Catalog
     from ckptcost.cli import study_flags
     from ckptcost.errors import MeterUnavailable
-    from ckptcost.jobs.calibrate import calibrate
-    from ckptcost.jobs.calibrate_files import checked_id, checked_name, install, texts_of
-    from ckptcost.report.studies.calibrate import study_of
+    from ckptcost.questions.calibrate import calibrate
 
     study_flags.fits(options)
-    id_, name = checked_id(options.id), checked_name(options.name)
-    found = calibrate([seen for text in options.runs for seen in _seen(text)], id_, name)
-    kinds = list(texts_of(found))
-    written = [] if options.dry_run else [str(file) for file in install(found, force=options.force)]
-    study_flags.answer(study_of(found, kinds, written), options, Catalog(), _spoken(options), [])
-    if not kinds:
+    result = study_flags.ask(calibrate, options)
+    study_flags.answer(result, options)
+    if result.lacking:
         print(
             "ckptcost: nothing was written: these runs give neither a write rate nor the watts of"
             " a GPU",
@@ -75,22 +64,3 @@ def run(options: argparse.Namespace) -> int:
         )
         return MeterUnavailable.exit_code
     return 0
-
-
-def _seen(text: str) -> list[Measured]:
-    """A run, as each of its hosts saw it."""
-    from ckptcost.jobs.measure import reviewed
-    from ckptcost.runs.store import find
-
-    path = find(text)
-    first = reviewed(path)
-    others = [host for host in first.run.hosts if host != first.energies.node.host]
-    return [first, *(reviewed(path, host=host) for host in others)]
-
-
-def _spoken(options: argparse.Namespace) -> list[str]:
-    """The command as given, without the folders of its author."""
-    words = list(options.command_line)
-    for path in filter(None, (*options.runs, options.output)):
-        words = [os.path.basename(path.rstrip("/")) if word == path else word for word in words]
-    return words

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -49,15 +48,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost import answers, api
-    from ckptcost.catalog.store import Catalog
-    from ckptcost.cli import scenario_flags, study_flags
-    from ckptcost.core.draws import SAMPLES
+    from ckptcost.cli import study_flags
     from ckptcost.errors import InputError
     from ckptcost.jobs.gap import run_named
-    from ckptcost.layers import DEFAULT_SCENARIO
+    from ckptcost.questions.compare import compare
+    from ckptcost.questions.parameters import gates_of
 
-    gates = study_flags.gates_of(options)
+    gates_of(options.require)  # before a run is looked for
     recorded = run_named(options.scenarios[0]) if options.scenarios else None
     if any(run_named(name) is not None for name in options.scenarios[1:]):
         raise InputError(
@@ -67,30 +64,16 @@ def run(options: argparse.Namespace) -> int:
         )
     if recorded is not None:
         return _against_run(options, recorded)
-    names = [*([options.scenario] if options.scenario is not None else []), *options.scenarios]
-    catalog = Catalog()
-    stacks = [
-        (os.path.basename(name), api.layers_for(catalog, name, options.interval, options.set))
-        for name in names or [DEFAULT_SCENARIO]
-    ]
-    study = answers.comparison(catalog, stacks, options.variants, gates, options.draws or SAMPLES)
-    files = dict(pair for _, layers in stacks for pair in api.files_of(layers))
-    return study_flags.answer(
-        study,
-        options,
-        catalog,
-        _spoken(options, scenario_flags.spoken(options)),
-        list(files.items()),
-    )
+    named = [] if options.scenario is None else [options.scenario]
+    result = study_flags.ask(compare, options, scenarios=[*named, *options.scenarios])
+    return study_flags.answer(result, options)
 
 
 def _against_run(options: argparse.Namespace, recorded: Path) -> int:
     """A recorded run against one scenario."""
-    from ckptcost import api
-    from ckptcost.catalog.store import Catalog
-    from ckptcost.cli import scenario_flags, study_flags
-    from ckptcost.errors import InputError
-    from ckptcost.report.studies.gap import held_against
+    from ckptcost.cli import study_flags
+    from ckptcost.errors import Argument, InputError
+    from ckptcost.questions.gap import gap
 
     named = [*options.scenarios[1:], *([options.scenario] if options.scenario is not None else [])]
     if len(named) != 1:
@@ -100,34 +83,12 @@ def _against_run(options: argparse.Namespace, recorded: Path) -> int:
             where="compare",
             remedy="ckptcost compare RUN SCENARIO",
         )
-    for flag, said in (
-        ("--with", options.variants),
-        ("--require", options.require),
-        ("--budget", options.budget),
-    ):
-        if said:
+    for name in ("variants", "require"):
+        if getattr(options, name):
             raise InputError(
                 "is for scenarios, and a run is what it is",
-                where=flag,
+                where=Argument(name),
                 remedy="--set changes the scenario",
             )
-    catalog = Catalog()
-    layers = api.layers_for(catalog, named[0], options.interval, options.set)
-    study = held_against(catalog, recorded, layers)
-    return study_flags.answer(
-        study,
-        options,
-        catalog,
-        _spoken(options, scenario_flags.spoken(options)),
-        api.files_of(layers),
-    )
-
-
-def _spoken(options: argparse.Namespace, words: list[str]) -> list[str]:
-    """The command with no file's folder in it."""
-    return [_bare(word) if word in options.scenarios else word for word in words]
-
-
-def _bare(word: str) -> str:
-    forced, colon, rest = word.rpartition("run:")
-    return f"{forced}{colon}{os.path.basename(rest.rstrip(os.sep))}"
+    result = study_flags.ask(gap, options, run=recorded, scenario=named[0])
+    return study_flags.answer(result, options)

@@ -70,7 +70,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import output
+    from ckptcost.cli import output, telling
     from ckptcost.errors import InputError
     from ckptcost.report import diff, diff_reasons
     from ckptcost.report.build import METHOD_VERSION, generated_at
@@ -108,7 +108,11 @@ def run(options: argparse.Namespace) -> int:
         diff_reasons.notes_of(past[1], current[1], delta),
         budgets,
         generated_at(),
-        {"version": __version__, "command": spoken(options), "method_version": METHOD_VERSION},
+        {
+            "version": __version__,
+            "command": telling.command_of(options),
+            "method_version": METHOD_VERSION,
+        },
     )
     output.write([VIEWS[options.format](document)], options.output)
     exceeded = [each for each in budgets if not each.met]
@@ -117,34 +121,13 @@ def run(options: argparse.Namespace) -> int:
     return EXCEEDED if exceeded else 0
 
 
-def spoken(options: argparse.Namespace) -> list[str]:
-    """The command with no file's folder in it."""
-    names = {
-        name: os.path.basename(name.rstrip(os.sep))
-        for name in (options.old, options.new, options.output)
-        if name
-    }
-    return [
-        names.get(word, word) if not word.startswith("-") else _bare(word)
-        for word in options.command_line
-    ]
-
-
-def _bare(word: str) -> str:
-    """`--output=FILE` and `-oFILE` without FILE's folder."""
-    for flag in ("--output=", "-o"):
-        if word.startswith(flag) and word.startswith("--") == flag.startswith("--"):
-            return flag + os.path.basename(word.removeprefix(flag))
-    return word
-
-
 # ---- reading
 
 
 def statement_of(source: str, case: str) -> tuple[StatementDocument, Statement]:
     """The document of a file or run, and the statement of it that is meant. The one place where OLD
     and NEW are read."""
-    from ckptcost.answers import statement_document
+    from ckptcost.questions.statements import statement_document
     from ckptcost.report.statements import reading
 
     with reading.spooled(source) as kept:

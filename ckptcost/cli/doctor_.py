@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 
 EPILOG = """\
 examples:
@@ -32,19 +31,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost import answers
-    from ckptcost.catalog.schema import flag_value
-    from ckptcost.catalog.store import Catalog
     from ckptcost.cli import meter_flags, study_flags
+    from ckptcost.questions.doctor import doctor
 
     if options.json:
         options.format = "json"
     study_flags.fits(options)
-    seconds = flag_value("--for", options.length, "s")
-    study, lacking = answers.checkup(
-        options.meters, meter_flags.wanted_of(options), seconds, meter_flags.needed(options)
-    )
-    study_flags.answer(study, options, Catalog(), meter_flags.spoken(options), [])
-    for kind in lacking:
-        print(f"ckptcost: {kind} is needed and not measured here", file=sys.stderr)
-    return meter_flags.UNMET if lacking else 0
+    result = study_flags.ask(doctor, options)
+    study_flags.answer(result, options)
+    return meter_flags.unmet(result.lacking)

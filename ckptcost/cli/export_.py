@@ -73,23 +73,24 @@ def run(options: argparse.Namespace) -> int:
         )
     import contextlib
 
-    from ckptcost import answers
+    from ckptcost.cli import telling
     from ckptcost.exports.formats import exported, format_named
+    from ckptcost.questions.statements import statement_document
     from ckptcost.report.statements.reading import cases_of, spooled
 
     wanted = format_named(options.to)
     with contextlib.ExitStack() as kept:
         sources = [kept.enter_context(spooled(source)) for source in options.source]
-        document = answers.statement_document(
+        document = statement_document(
             sources,
             placing_flags.placing_of(options)._replace(
                 summed=wanted.title if wanted.summed else ""
             ),
-            options.dir,
+            options.directory,
             options.scenario,
-            options.set,
+            options.changes,
             options.site,
-            placing_flags.spoken(options, *options.source),
+            telling.command_of(options),
         )
         others = [] if options.case else [cases_of(source) for source in sources]
     write(wanted, exported(document, wanted.id), options.output, options.force)

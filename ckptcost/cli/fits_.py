@@ -23,14 +23,9 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost import answers, api
-    from ckptcost.catalog.store import Catalog
-    from ckptcost.cli import scenario_flags, study_flags
+    from ckptcost.cli import study_flags
+    from ckptcost.questions.fits import fits
 
-    catalog = Catalog()
-    layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
-    study = answers.room(options.directory, catalog, layers)
-    code = study_flags.answer(
-        study, options, catalog, scenario_flags.spoken(options), api.files_of(layers)
-    )
-    return code if study.question["fits"] else study_flags.MISSED
+    result = study_flags.ask(fits, options)
+    code = study_flags.answer(result, options)
+    return code if result.study.question["fits"] else study_flags.MISSED

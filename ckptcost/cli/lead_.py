@@ -18,7 +18,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import scenario_flags, study_flags
 
     parser.add_argument(
-        "run_named",
+        "run",
         nargs="?",
         metavar="RUN",
         help='a recorded run instead of a scenario (folder, file, "last", the beginning of an id)',
@@ -29,17 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost import answers, api
-    from ckptcost.catalog.store import Catalog
-    from ckptcost.cli import scenario_flags, study_flags
-    from ckptcost.errors import InputError
+    from ckptcost.cli import study_flags
+    from ckptcost.questions.lead import lead
 
-    catalog = Catalog()
-    if options.run_named is None:
-        layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
-        study, files = answers.lead(catalog, layers, options.tier), api.files_of(layers)
-    else:
-        if options.scenario or options.interval or options.set or options.tier:
-            raise InputError("is said of a scenario, not of a run", where="-s, --set, --tier")
-        study, files = answers.lead_of_run(options.run_named), []
-    return study_flags.answer(study, options, catalog, scenario_flags.spoken(options), files)
+    return study_flags.answer(study_flags.ask(lead, options), options)

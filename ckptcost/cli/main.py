@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from ckptcost.errors import CkptcostError, OutputError, UnknownName
+from ckptcost.errors import Argument, CkptcostError, InputError, OutputError, UnknownName
 from ckptcost.version import __version__
 
 COMMANDS = {
@@ -47,6 +47,21 @@ COMMANDS = {
     "init": "write a commented scenario file to start from",
 }
 
+VERBS = {
+    "solve price": "what a faster tier may cost",
+    "measure baseline": "learn the idle power of this machine and keep it",
+    "fleet synthesize": "write a made-up fleet with known truth",
+    "runs list": "what was recorded, the latest first",
+    "runs show": "one run, with its marks counted",
+    "runs pack": "a run as a folder of Parquet files, or into a store with others",
+}
+"""further questions of a command, each with its own --help"""
+MOVED = {
+    ("measure", "--baseline"): "ckptcost measure baseline",
+    ("fleet", "--synthesize"): "ckptcost fleet synthesize NODES DAYS DIR",
+}
+"""flags of old, and where their question went"""
+
 EPILOG = """\
 exit codes: 0 done, 1 a check found differences, 2 wrong input,
 3 a target is missed, 4 output could not be written,
@@ -65,17 +80,41 @@ class Parser(argparse.ArgumentParser):
 
 def parser_for(command: str) -> Parser:
     """The parser of one command, which imports that command's module and no other."""
-    module = import_module(f"ckptcost.cli.{command.replace('-', '_')}_")
+    module = import_module(f"ckptcost.cli.{command.replace('-', '_').replace(' ', '_')}_")
+    what = (COMMANDS | VERBS)[command]
     parser = Parser(
         prog=f"ckptcost {command}",
-        description=COMMANDS[command][0].upper() + COMMANDS[command][1:] + ".",
+        description=what[0].upper() + what[1:] + ".",
         formatter_class=argparse.RawDescriptionHelpFormatter,
         epilog=module.EPILOG,
         allow_abbrev=False,
     )
     module.arguments(parser)
-    parser.set_defaults(run=module.run)
+    parser.set_defaults(carry_out=module.run)
     return parser
+
+
+def command_of(words: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The command, with its verb where it has one, and the words that follow."""
+    name, *rest = words
+    if name not in COMMANDS:
+        raise UnknownName("command", name, COMMANDS)
+    for word in rest:
+        if word == "--":
+            break
+        if (moved := MOVED.get((name, word.partition("=")[0]))) is not None:
+            raise InputError(
+                f"`ckptcost {name} {word}` is a command of its own", remedy=f"Say: {moved}"
+            )
+    if rest and f"{name} {rest[0]}" in VERBS:
+        return f"{name} {rest[0]}", rest[1:]
+    if name == "runs":
+        if rest and not rest[0].startswith("-"):
+            verbs = [verb.removeprefix("runs ") for verb in VERBS if verb.startswith("runs ")]
+            raise UnknownName("verb", rest[0], verbs)
+        if not {"-h", "--help"} & set(rest):
+            return "runs list", rest
+    return name, rest
 
 
 def short_help() -> str:
@@ -120,14 +159,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             _say(short_help())
         elif words[0] in ("-V", "--version"):
             _say(f"ckptcost {__version__}\n")
-        elif words[0] not in COMMANDS:
-            raise UnknownName("command", words[0], COMMANDS)
         else:
-            parser = parser_for(words[0])
-            options = parser.parse_args(words[1:])
-            _no_bare_dashes(parser, options)
-            options.command_line = ["ckptcost", *words]
-            return _run(options)
+            return _command(words)
     except CkptcostError as error:
         print(f"ckptcost: {error}", file=sys.stderr)
         return error.exit_code
@@ -146,6 +179,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _close_stdout()
         return OutputError.exit_code
     return 0
+
+
+def _command(words: Sequence[str]) -> int:
+    command, rest = command_of(words)
+    parser = parser_for(command)
+    options = parser.parse_args(rest)
+    _no_bare_dashes(parser, options)
+    options.words = words
+    options.parser, options.rest = parser, rest
+    try:
+        return _run(options)
+    except InputError as error:
+        error.where, error.key = (
+            f"{flag_of(parser, place.name, rest)} {place.value}".rstrip()
+            if isinstance(place, Argument)
+            else place
+            for place in (error.where, error.key)
+        )
+        raise
+
+
+def flag_of(parser: argparse.ArgumentParser, name: str, words: Sequence[str] = ()) -> str:
+    """How the command line says a parameter: its flag, of several the one that was given; or the
+    place it has."""
+    said = {word.partition("=")[0] for word in words}
+    actions = [action for action in parser._actions if action.dest == name]
+    actions.sort(key=lambda each: (each.type is not None, said.isdisjoint(each.option_strings)))
+    if not actions:
+        return name
+    return max(actions[0].option_strings, key=len, default=str(actions[0].metavar or name))
 
 
 def _no_bare_dashes(parser: Parser, options: argparse.Namespace) -> None:
@@ -171,10 +234,10 @@ def _is_terminal() -> bool:
 
 def _run(options: argparse.Namespace) -> int:
     if threading.current_thread() is not threading.main_thread():
-        return int(options.run(options) or 0)
+        return int(options.carry_out(options) or 0)
     before = signal.signal(signal.SIGTERM, _ended)
     try:
-        return int(options.run(options) or 0)
+        return int(options.carry_out(options) or 0)
     finally:
         signal.signal(signal.SIGTERM, before)
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ckptcost.meters.found import Wanted
@@ -38,6 +40,7 @@ def add(
     if directory:
         parser.add_argument(
             "--dir",
+            dest="directory",
             metavar="DIR",
             help="where checkpoints go: only its disk is read (default: all disks)",
         )
@@ -68,63 +71,16 @@ def add(
         )
 
 
-def wanted_of(options: argparse.Namespace) -> Wanted:
-    import os
-    from pathlib import Path
+def wanted_of(options: argparse.Namespace, **more: Any) -> Wanted:
+    """Which meters are looked for, and how."""
+    from ckptcost.cli.study_flags import ask
+    from ckptcost.questions import parameters
 
-    from ckptcost.errors import InputError
-    from ckptcost.meters.found import Wanted
-
-    directory = None
-    if (named := getattr(options, "dir", None)) is not None:
-        directory = Path(named)
-        if not os.path.isdir(directory):  # False, too, where nobody may look
-            raise InputError(
-                "is no folder",
-                where=f"--dir {named}",
-                remedy="name the folder that checkpoints are written to",
-            )
-    pid = getattr(options, "pid", None)
-    if pid is not None and pid <= 0:
-        raise InputError("expected a process id", where="--pid")
-    return Wanted(
-        every_gpu=options.gpus == "all",
-        rapl=options.rapl,
-        directory=directory,
-        pid=pid,
-        redfish_url=options.redfish,
-        redfish_ca=options.redfish_ca,
-        redfish_insecure=options.redfish_insecure,
-    )
+    return ask(parameters.wanted_of, options, **more)
 
 
-def spoken(options: argparse.Namespace) -> list[str]:
-    """The command as given, without folders and addresses: a report must not tell where its author
-    keeps things."""
-    import os
-
-    words = list(options.command_line)
-    told = {
-        text: os.path.basename(os.path.normpath(text))
-        for text in (
-            getattr(options, "dir", None),
-            getattr(options, "record", None),
-            options.output,
-            options.redfish_ca,
-            *getattr(options, "watch", ()),
-        )
-        if text
-    }
-    if options.redfish:
-        told[options.redfish] = "URL"
-    if options.meters.startswith("replay:"):
-        told[options.meters] = "replay:" + os.path.basename(
-            os.path.normpath(options.meters.removeprefix("replay:"))
-        )
-    for text, instead in told.items():
-        words = [word[: -len(text)] + instead if word.endswith(text) else word for word in words]
-    return words
-
-
-def needed(options: argparse.Namespace) -> list[str]:
-    return [word.strip() for text in options.need for word in text.split(",")]
+def unmet(lacking: Sequence[str]) -> int:
+    """Say which of the needed kinds are not measured; the exit code."""
+    for kind in lacking:
+        print(f"ckptcost: {kind} is needed and not measured here", file=sys.stderr)
+    return UNMET if lacking else 0

@@ -49,36 +49,26 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost import api
-    from ckptcost.catalog.store import Catalog
-    from ckptcost.cli import output, scenario_flags, study_flags
-    from ckptcost.core.draws import SAMPLES
+    from ckptcost.cli import output, study_flags, telling
     from ckptcost.jobs.model import judged_cases
-    from ckptcost.report.build import build, plain
+    from ckptcost.questions.model import model
+    from ckptcost.questions.parameters import gates_of
 
-    gates = study_flags.gates_of(options)
-    catalog = Catalog()
-    layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
-    answer = api.answer(
-        catalog,
-        layers,
-        options.tier,
-        options.saves,
-        options.against,
-        options.draws or SAMPLES,
-    )
+    gates = gates_of(options.require)
+    result = study_flags.ask(model, options)
     if options.format == "json":
-        report = build(answer, catalog, scenario_flags.spoken(options), api.files_of(layers))
-        output.write([report.to_json()], options.output)
+        written = result.document(telling.command_of(options)).to_json()
     elif options.format == "html":
         from ckptcost.report.again import page_of_answer
 
-        words = scenario_flags.spoken(options)
-        report = build(answer, catalog, words, api.files_of(layers))
-        output.write([page_of_answer(report, catalog, words)], options.output)
+        words = telling.command_of(options)
+        written = page_of_answer(result.document(words), result.catalog, words)
     else:
-        output.write([_view(plain(answer, catalog), options.format, options.full)], options.output)
-    return study_flags.missed(judged_cases(gates, answer.cases))
+        from ckptcost.report.build import plain
+
+        written = _view(plain(result.answer, result.catalog), options.format, options.full)
+    output.write([written], options.output)
+    return study_flags.missed(judged_cases(gates, result.answer.cases))
 
 
 def _view(report: Any, form: str, full: bool) -> str:

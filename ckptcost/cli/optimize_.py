@@ -51,23 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost import answers, api
-    from ckptcost.catalog.store import Catalog
-    from ckptcost.cli import scenario_flags, study_flags
+    from ckptcost.cli import study_flags
+    from ckptcost.questions.optimize import optimize
 
-    gates = study_flags.gates_of(options)
-    catalog = Catalog()
-    layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
-    study = answers.optimum(
-        catalog,
-        layers,
-        options.tier,
-        options.mode,
-        options.objective,
-        gates,
-        options.check,
-        draws=options.draws,
-    )
-    return study_flags.answer(
-        study, options, catalog, scenario_flags.spoken(options), api.files_of(layers)
-    )
+    return study_flags.answer(study_flags.ask(optimize, options), options)

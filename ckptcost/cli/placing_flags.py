@@ -52,6 +52,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--label",
         action="append",
+        dest="labels",
         default=[],
         metavar="NAME=TEXT",
         help="e.g. team=infra, organisation=ACME; others become tags",
@@ -60,7 +61,10 @@ def add(parser: argparse.ArgumentParser) -> None:
         "--host", default="", metavar="NAME", help="of a run of several hosts: one of them"
     )
     parser.add_argument(
-        "--dir", metavar="DIR", help="look for runs there instead of where they are kept"
+        "--dir",
+        dest="directory",
+        metavar="DIR",
+        help="look for runs there instead of where they are kept",
     )
     parser.add_argument(
         "--site",
@@ -74,6 +78,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set",
         action="append",
+        dest="changes",
         default=[],
         metavar="PATH=VALUE",
         help='of a run: e.g. cluster.gpu_price="2.5 USD/GPU-h"',
@@ -83,31 +88,12 @@ def add(parser: argparse.ArgumentParser) -> None:
 def placing_of(options: argparse.Namespace) -> Placing:
     from ckptcost.report.statements.reading import Placing
 
-    return Placing(**{name: getattr(options, name) for name in _TEXTS}, labels=tuple(options.label))
+    return Placing(
+        **{name: getattr(options, name) for name in _TEXTS}, labels=tuple(options.labels)
+    )
 
 
 def is_said(options: argparse.Namespace) -> bool:
     """Whether anything but the host and the folder was."""
     texts = [getattr(options, name) for name in _TEXTS if name != "host"]
-    return any(texts) or bool(options.label or options.site or options.scenario or options.set)
-
-
-def spoken(options: argparse.Namespace, *more: str | None) -> list[str]:
-    """The command as given, without folders: a document must not tell where its author keeps
-    things."""
-    import os
-
-    words = list(options.command_line)
-    for text in filter(
-        None,
-        (*more, options.dir, options.grid, options.contracts, options.output, options.scenario),
-    ):
-        words = [
-            (
-                word[: -len(text)] + os.path.basename(os.path.normpath(text))
-                if word.endswith(text)
-                else word
-            )
-            for word in words
-        ]
-    return words
+    return any(texts) or bool(options.labels or options.site or options.scenario or options.changes)

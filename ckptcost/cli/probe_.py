@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ckptcost.catalog.store import Catalog
 
 EPILOG = """\
 examples:
@@ -106,84 +102,15 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from pathlib import Path
-
-    from ckptcost.catalog.schema import flag_value
-    from ckptcost.catalog.store import Catalog
     from ckptcost.cli import meter_flags, study_flags
     from ckptcost.cli.status import Status
-    from ckptcost.errors import InputError
-    from ckptcost.jobs.checkup import known_kinds, lacking_of
-    from ckptcost.jobs.probe import Asked, Told, probe
     from ckptcost.present.saves import probing_text
-    from ckptcost.report.studies.probe import study_of
-    from ckptcost.savers.base import Settings
+    from ckptcost.questions.probe import probe
 
     study_flags.fits(options)
-    wanted, needed = meter_flags.wanted_of(options), meter_flags.needed(options)
-    known_kinds(needed)
-    catalog = Catalog()
-    if not options.directory:
-        raise InputError("names no folder", where="DIR")
-    if not 1 <= options.rounds <= 1000:
-        raise InputError("expected 1 to 1000", where="--rounds")
-    if not 0 <= options.warm_up <= 100:
-        raise InputError("expected 0 to 100", where="--warm-up")
-    block_bytes = round(flag_value("--block", options.block, "bytes"))
-    settings = Settings(block_bytes=block_bytes, depth=options.depth, verify=not options.no_verify)
-    asked = Asked(
-        Path(options.directory),
-        _size_of(options, catalog),
-        options.ranks,
-        options.files,
-        options.saver,
-        options.rounds,
-        small=not options.one_size,
-        read=not options.no_read,
-        warm_up=options.warm_up,
-        pause_s=flag_value("--pause", options.pause, "s"),
-        settings=settings,
-    )
     status = Status(sys.stderr, quiet=options.quiet)
-
-    def tell(told: Told) -> None:
-        status.show(probing_text(told))
-
-    probed = probe(
-        asked,
-        options.meters,
-        wanted,
-        None if options.record is None else Path(options.record),
-        tell,
-    )
+    result = study_flags.ask(probe, options, tell=lambda told: status.show(probing_text(told)))
     status.clear()
-    study_flags.answer(study_of(probed, catalog), options, catalog, meter_flags.spoken(options), [])
-    lacking = lacking_of(probed.measured.energies, needed)
-    for kind in lacking:
-        print(f"ckptcost: {kind} is needed and not measured here", file=sys.stderr)
-    return 130 if probed.interrupted else meter_flags.UNMET if lacking else 0
-
-
-def _size_of(options: argparse.Namespace, catalog: Catalog) -> int:
-    from ckptcost.api import layers_for
-    from ckptcost.catalog.schema import flag_value
-    from ckptcost.core.size import full_bytes
-    from ckptcost.errors import InputError
-    from ckptcost.jobs.compare import first_of
-
-    if options.size is not None and options.model is not None:
-        raise InputError(
-            "says the size a second time", where="--model", remedy="give --size or --model"
-        )
-    if options.model is not None:
-        catalog.get("checkpoint", options.model)
-        size_bytes = full_bytes(
-            first_of(
-                catalog, layers_for(catalog, None, None, [f"checkpoint.model={options.model}"])
-            ).scenario.checkpoint
-        )
-    else:
-        size_bytes = flag_value("--size", options.size or "1 GB", "bytes")
-    if not 1e6 <= float(size_bytes) <= 1e15:
-        raise InputError("expected 1 MB to 1 PB", where="--size")
-    return round(float(size_bytes))
+    study_flags.answer(result, options)
+    unmet = meter_flags.unmet(result.lacking)
+    return 130 if result.interrupted else unmet

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ckptcost.report.study import Study
+    from ckptcost.questions.results import StudyResult
 
 EPILOG = """\
 examples:
@@ -57,95 +57,74 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import placing_flags
+    from ckptcost.cli import telling
     from ckptcost.report.statements import reading
 
-    words = placing_flags.spoken(options, options.source)
+    words = telling.command_of(options)
     with reading.spooled(options.source) as options.source:
         return _told(options, words)
 
 
 def _told(options: argparse.Namespace, words: list[str]) -> int:
-    from ckptcost import answers
-    from ckptcost.catalog.store import Catalog
     from ckptcost.cli import output, placing_flags, study_flags
     from ckptcost.errors import InputError
+    from ckptcost.questions.statements import statement_document
     from ckptcost.report.statements import reading
 
     study_flags.fits(options)
     is_document = reading.is_document(options.source)
-    if options.gpus is not None:
-        return study_flags.answer(_advised(options), options, Catalog(), words, [])
-    for name in ("usd_per_gpu_hour", "mtbf"):
-        if getattr(options, name):
-            raise InputError(
-                "says how often to save, of a job",
-                where=f"--{name.replace('_', '-')}",
-                remedy="give --gpus too",
-            )
+    if options.gpus is not None and (is_document or options.scenario):
+        raise InputError("is said of a recorded run", where="--gpus")
+    if options.gpus is not None or not (is_document or placing_flags.is_said(options)):
+        return study_flags.answer(_seen(options), options)
+    if is_document and (options.usd_per_gpu_hour or options.mtbf):
+        raise InputError(
+            "says how often to save, of a job",
+            where="--usd-per-gpu-hour" if options.usd_per_gpu_hour else "--mtbf",
+            remedy="give --gpus too",
+        )
     if not placing_flags.is_said(options):
-        if is_document:
-            from ckptcost.report.again import told
+        from ckptcost.report.again import told
 
-            output.write(
-                [told(options.source, options.format, options.table, options.full)], options.output
-            )
-            return 0
-        return study_flags.answer(_seen(options), options, Catalog(), words, [])
+        output.write(
+            [told(options.source, options.format, options.table, options.full)], options.output
+        )
+        return 0
     # a bill under other factors is no longer the study or report it was
     if options.table:
         raise InputError(
             "names a table of a study", where="--table", remedy="leave out what says when and where"
         )
-    document = answers.statement_document(
+    document = statement_document(
         [options.source],
         placing_flags.placing_of(options),
-        options.dir,
+        options.directory,
         options.scenario,
-        options.set,
+        options.changes,
         options.site,
         words,
     )
     from ckptcost.report import again
 
     if options.format == "html":
-        output.write(
-            [
-                again.page(
-                    document, options.source, None if is_document else _seen(options), options.case
-                )
-            ],
-            options.output,
-        )
+        study = None if is_document else _seen(options).study
+        written = again.page(document, options.source, study, options.case)
     else:
-        output.write([again.of_statements(document, options.format)], options.output)
+        written = again.of_statements(document, options.format)
+    output.write([written], options.output)
     return 0
 
 
-def _seen(options: argparse.Namespace) -> Study:
+def _seen(options: argparse.Namespace) -> StudyResult:
     """A recorded run, as a study."""
     import sys
 
-    from ckptcost import answers
     from ckptcost.cli.status import Status
+    from ckptcost.cli.study_flags import ask
+    from ckptcost.questions.review import review
 
-    found, status = answers.run_named(options.source, options.dir), Status(sys.stderr)
+    status = Status(sys.stderr)
     try:
-        return answers.review(found.path, options.host, run_id=found.run, tell=status.share)[0]
+        return ask(review, options, run=options.source, tell=status.share)
     finally:
         status.clear()
-
-
-def _advised(options: argparse.Namespace) -> Study:
-    """A recorded run with what its saves cost on so many GPUs, and how often to save."""
-    from ckptcost import answers
-    from ckptcost.errors import InputError
-    from ckptcost.jobs.advice import Job
-    from ckptcost.report.statements import reading
-
-    if reading.is_document(options.source) or options.scenario:
-        raise InputError("is said of a recorded run", where="--gpus")
-    job = Job(
-        options.gpus, options.usd_per_gpu_hour, options.mtbf, options.site, tuple(options.set)
-    )
-    return answers.advice(options.source, job, options.dir, options.host)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -21,7 +20,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mtbf",
         action="append",
-        dest="set",
+        dest="changes",
         default=[],
         type="failures.mtbf={}".format,
         metavar="TIME",
@@ -30,6 +29,7 @@ def add(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set",
         action="append",
+        dest="changes",
         default=[],
         metavar="PATH=VALUE",
         help=(
@@ -42,15 +42,3 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write there instead of stdout; the file appears whole or not at all",
     )
-
-
-def spoken(options: argparse.Namespace) -> list[str]:
-    """The command as given, files without their folders: a report must not tell where its author
-    keeps things."""
-    words = list(options.command_line)
-    for path in filter(None, (options.scenario, options.output)):
-        words = [
-            word.replace(path, os.path.basename(path)) if word.endswith(path) else word
-            for word in words
-        ]
-    return words

@@ -34,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--mtbf",
         action="append",
-        dest="set",
+        dest="changes",
         default=[],
         type="failures.mtbf={}".format,
         metavar="TIME",
@@ -43,6 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set",
         action="append",
+        dest="changes",
         default=[],
         metavar="PATH=VALUE",
         help="change one input; may repeat",
@@ -136,7 +137,7 @@ def _desk(options: argparse.Namespace, remembered: Remembered) -> Desk:
     from ckptcost.errors import InputError
     from ckptcost.views.desk import Desk
 
-    edits = dict(_split(text) for text in options.set)
+    edits = dict(_split(text) for text in options.changes)
     if options.interval is not None:
         edits["policy.interval"] = options.interval
     if options.scenario is not None or edits or options.fresh:
@@ -209,7 +210,7 @@ def _served(options: argparse.Namespace) -> int:
         ) from None
     words = [
         word
-        for word in options.command_line[1:]
+        for word in options.words
         if not word.startswith("--serve") and word != str(options.serve)
     ]
     serve(words if words[:1] == ["screen"] else ["screen", *words], options.serve)

@@ -74,6 +74,7 @@ def _run(options: argparse.Namespace, mask: set[int]) -> int:
     from ckptcost.cli import meter_flags, study_flags
     from ckptcost.errors import InputError
     from ckptcost.jobs.selftest import Asked, selftest
+    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.selftest import study_of
 
     study_flags.fits(options)
@@ -95,9 +96,9 @@ def _run(options: argparse.Namespace, mask: set[int]) -> int:
     tested = selftest(
         asked,
         options.meters,
-        meter_flags.wanted_of(options),
+        meter_flags.wanted_of(options, directory=None),
         None if options.record is None else Path(options.record),
         mask,
     )
-    study_flags.answer(study_of(tested), options, Catalog(), meter_flags.spoken(options), [])
+    study_flags.answer(StudyResult(study_of(tested), Catalog()), options)
     return 0 if tested.agrees else 1

@@ -27,7 +27,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="goodput, wall, gpu_hours, kwh, usd or kgco2e (default: kwh)",
     )
     parser.add_argument(
-        "--top", default="12", metavar="N", help="rows of each table for people (default: 12)"
+        "--top",
+        type=study_flags.count,
+        default=12,
+        metavar="N",
+        help="rows of each table for people (default: 12)",
     )
     parser.add_argument(
         "--replan",
@@ -39,22 +43,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost import answers, api
-    from ckptcost.catalog.store import Catalog
-    from ckptcost.cli import scenario_flags, study_flags
-    from ckptcost.errors import InputError, brief
+    from ckptcost.cli import study_flags
+    from ckptcost.questions.sensitivity import sensitivity
 
-    if not (options.top.isascii() and options.top.isdigit() and 1 <= int(options.top[:6]) <= 1000):
-        raise InputError(
-            f"{brief(options.top)} is no number of rows",
-            where="--top",
-            remedy="a whole number from 1 to 1000",
-        )
-    catalog = Catalog()
-    layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
-    study = answers.ranking(
-        catalog, layers, options.of, options.replan, int(options.top), options.draws
-    )
-    return study_flags.answer(
-        study, options, catalog, scenario_flags.spoken(options), api.files_of(layers)
-    )
+    return study_flags.answer(study_flags.ask(sensitivity, options), options)

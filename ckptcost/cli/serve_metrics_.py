@@ -25,10 +25,12 @@ exit code 2: no such run, or the port cannot be listened on
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from ckptcost.cli.runs_list_ import within
+
     parser.add_argument(
         "run_name", metavar="RUN", help='a folder or file, "last", or the beginning of an id'
     )
-    parser.add_argument("--dir", metavar="DIR", help="look there instead of where runs are kept")
+    within(parser)
     parser.add_argument(
         "--port", type=int, metavar="N", help="listen there; 0: any that is free (default: 9877)"
     )
@@ -46,7 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli.runs_ import found_of
+    from ckptcost.cli.runs_list_ import found_of
     from ckptcost.errors import InputError
     from ckptcost.exports.live_source import LiveSource
     from ckptcost.runs.summary import one_of

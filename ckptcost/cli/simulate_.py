@@ -84,47 +84,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost import answers, api
-    from ckptcost.catalog.store import Catalog
-    from ckptcost.cli import scenario_flags, study_flags
+    from ckptcost.cli import study_flags
     from ckptcost.errors import CkptcostError
+    from ckptcost.questions.simulate import simulate
 
-    gates = study_flags.gates_of(options)
-    catalog = Catalog()
-    layers = api.layers_for(catalog, options.scenario, options.interval, options.set)
-    asked = answers.asked_of(
-        options.runs,
-        options.seed,
-        options.failures,
-        options.trace,
-        options.trace_span,
-        options.kinds,
-        options.limit,
-        options.inputs,
-        options.workers,
-    )
-    bound = _Bound(asked.runs, asked.workers, options.seconds_at_most, options.output is None)
+    bound = _Bound(options.runs, options.workers, options.seconds_at_most, options.output is None)
     try:
         with bound:
-            study = answers.simulation(
-                catalog,
-                layers,
-                asked,
-                options.tier,
-                gates,
-                options.timeline,
-                options.table == "runs",
-                bound.note,
-            )
+            every_run = options.table == "runs"
+            result = study_flags.ask(simulate, options, every_run=every_run, note=bound.note)
     except CkptcostError as error:
         if not bound.interrupted:
             raise
         print(f"ckptcost: {error}", file=sys.stderr)
         return 130
-    files = [*api.files_of(layers), *answers.read_files(options.trace, options.kinds)]
-    code = study_flags.answer(
-        study, options, catalog, _without_workers(scenario_flags.spoken(options)), files
-    )
+    code = study_flags.answer(result, options)
     return 130 if bound.interrupted else code
 
 
@@ -174,17 +148,3 @@ class _Bound:
             self._percent = percent
             bar = "#" * (percent * 40 // 100)
             print(f"\rsimulating [{bar:<40}] {percent:3d} %", end="", file=sys.stderr, flush=True)
-
-
-def _without_workers(words: list[str]) -> list[str]:
-    """The command without what changes no number."""
-    found: list[Any] = []
-    skip = False
-    for word in words:
-        if skip:
-            skip = False
-        elif word == "--workers":
-            skip = True
-        elif not word.startswith("--workers="):
-            found.append(word)
-    return found

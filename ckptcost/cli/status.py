@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sys
 import time
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -71,3 +74,29 @@ class Status:
             self._stream.write("\r\x1b[K")
             self._stream.flush()
             self._shown = False
+
+
+def is_watched() -> bool:
+    """Whether stderr is a terminal."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
+@contextlib.contextmanager
+def bar_of(what: str) -> Iterator[Callable[[int, int], None] | None]:
+    """Hears how many are done of how many, and draws a bar; None where nobody sees it."""
+    if not is_watched():
+        yield None
+        return
+    last = [-1]
+
+    def tell(done: int, of: int) -> None:
+        percent = 100 * done // max(of, 1)
+        if percent != last[0]:
+            last[0] = percent
+            bar = "#" * (percent * 40 // 100)
+            print(f"\r{what} [{bar:<40}] {percent:3d} %", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield tell
+    finally:
+        print("\r\033[K", end="", file=sys.stderr, flush=True)

@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from ckptcost.catalog.store import Catalog
-    from ckptcost.jobs.gates import Gate, Verdict
-    from ckptcost.report.study import Study
+    from ckptcost.jobs.gates import Verdict
+    from ckptcost.questions.results import StudyResult
+
+T = TypeVar("T")
 
 MISSED = 3
 
@@ -51,6 +52,7 @@ def add_gates(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--budget",
         action="append",
+        dest="require",
         default=[],
         metavar="LIMIT",
         help='e.g. "usd<=10000" or "kwh<=2 MWh"; exit code 3 when it is missed',
@@ -100,14 +102,12 @@ def seconds(text: str) -> float:
     return value
 
 
-def gates_of(options: argparse.Namespace) -> list[Gate]:
-    from ckptcost.jobs.gates import gate_of
-
-    return [
-        gate_of(text, flag)
-        for flag, texts in (("--require", options.require), ("--budget", options.budget))
-        for text in texts
-    ]
+def ask(question: Callable[..., T], options: argparse.Namespace, **more: Any) -> T:
+    """Ask a question with every option that has the name of one of its parameters."""
+    code = question.__code__
+    names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+    said = {name: getattr(options, name) for name in names if hasattr(options, name)}
+    return question(**said | more)
 
 
 def fits(options: argparse.Namespace) -> None:
@@ -118,25 +118,19 @@ def fits(options: argparse.Namespace) -> None:
         raise InputError("names one table of a CSV", where="--table", remedy="add -f csv")
 
 
-def answer(
-    study: Study,
-    options: argparse.Namespace,
-    catalog: Catalog,
-    command: Sequence[str],
-    files: Sequence[tuple[str, bytes]],
-) -> int:
+def answer(result: StudyResult, options: argparse.Namespace) -> int:
     """Write the study; 3 when a target is missed."""
-    from ckptcost.cli import output
+    from ckptcost.cli import output, telling
 
     fits(options)
+    study = result.study
     if options.format == "json":
-        from ckptcost.report.study_document import build
-
-        written = build(study, catalog, command, files).to_json()
+        written = result.document(telling.command_of(options)).to_json()
     elif options.format == "html":
         from ckptcost.report.again import page_of_answer
 
-        written = page_of_answer(study, catalog, command, files)
+        command = telling.command_of(options)
+        written = page_of_answer(study, result.catalog, command, result.files)
     else:
         from ckptcost.report import brief, study_views
 

@@ -34,11 +34,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost import api
-    from ckptcost.cli import output
+    from ckptcost.cli import output, study_flags
+    from ckptcost.questions.sweep import grid
     from ckptcost.report import sweeps
 
-    sweep = api.grid(options.over, options.scenario, options.interval, options.set)
+    sweep = study_flags.ask(grid, options)
     if options.format == "csv":
         output.write(sweeps.to_csv(sweep), options.output)
     elif options.format == "json":

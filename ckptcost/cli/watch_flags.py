@@ -91,16 +91,16 @@ def say_waiting(pending: int) -> None:
 def report(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
     """The report in a file where one is named; on a terminal what it found, and where the run
     is."""
-    from ckptcost import answers
-    from ckptcost.catalog.store import Catalog
-    from ckptcost.cli import meter_flags, study_flags
+    from ckptcost.cli import study_flags
+    from ckptcost.questions.review import of_path
 
     if not (talks or options.output):
         return
-    study, _ = answers.review(taken.folder)
+    result = of_path(taken.folder)
+    study = result.study
     if options.output:
         options.table = None
-        study_flags.answer(study, options, Catalog(), meter_flags.spoken(options), [])
+        study_flags.answer(result, options)
     if talks:
         for finding in study.findings:
             print(f"ckptcost: {finding}", file=sys.stderr)
@@ -113,11 +113,11 @@ def report(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
 def say_headline(taken: Taken, *, reported: bool = False) -> None:
     """What the saves cost in training time, and how to ask how often to save; or why none was
     found, unless the report said so."""
-    from ckptcost import answers
     from ckptcost.errors import CkptcostError
+    from ckptcost.questions.review import headline_of
 
     try:
-        said, nothing = answers.run_headline(taken.folder)
+        said, nothing = headline_of(taken.folder)
     except (CkptcostError, OSError):  # the report says what is wrong
         return
     if nothing and not reported:

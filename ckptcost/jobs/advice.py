@@ -17,7 +17,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.contents import LOST_BEFORE_SAFE
 from ckptcost.core.outcome import Outcome, evaluate
 from ckptcost.core.robust import Robust, robust_of
-from ckptcost.errors import InputError
+from ckptcost.errors import Argument, InputError
 from ckptcost.jobs.measured import Measured
 from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_of, read_layer, set_layer
 from ckptcost.scenario import DEFAULTS, Input, Resolved, ranges_of, resolve, ties_of
@@ -195,7 +195,7 @@ def advise(catalog: Catalog, rhythm: Rhythm, job: Job) -> Advice:
     ranges.pop("policy.every", None)
     robust = robust_of(resolved.scenario, ranges, ties_of(resolved))
     if not robust.best_s > 0 or robust.best_s == float("inf"):
-        raise InputError("a job that never fails needs no interval", where="--mtbf")
+        raise InputError("a job that never fails needs no interval", where=Argument("mtbf"))
     interval_s = robust.interval_s if robust.moves else robust.best_s
     now = None if rhythm.interval_s is None else evaluate(resolved.scenario)
     then = evaluate(resolve(catalog, _layers(catalog, rhythm, job, interval_s)).scenario)

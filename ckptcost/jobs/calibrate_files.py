@@ -18,7 +18,7 @@ from ckptcost.catalog.keys import meaning_of
 from ckptcost.catalog.schema import printable
 from ckptcost.catalog.store import KINDS, Catalog
 from ckptcost.catalog.writing import write_whole
-from ckptcost.errors import InputError, OutputError, brief
+from ckptcost.errors import Argument, InputError, OutputError, brief
 from ckptcost.jobs.calibrate import SIMULATED, Calibration, Parameter
 from ckptcost.version import __version__
 
@@ -43,7 +43,7 @@ def checked_id(said: str) -> str:
     if not _ID.fullmatch(said) or said.endswith(".toml"):
         raise InputError(
             f"{brief(said)} is no name of a catalogue entry",
-            where="--as",
+            where=Argument("entry"),
             remedy=(
                 "letters, digits, dot, dash and underscore, a letter or digit first, e.g. --as"
                 " our-lustre"
@@ -56,7 +56,7 @@ def checked_name(said: str) -> str:
     try:
         return printable(said)
     except InputError as error:
-        raise error.at("--name") from None
+        raise error.at(Argument("name")) from None
 
 
 def texts_of(c: Calibration) -> dict[str, str]:
@@ -90,7 +90,7 @@ def free(id_: str, kinds: Sequence[str], overlay: Path | None = None) -> None:
         if id_ in Catalog(overlay=_NOWHERE).ids(kind):
             raise InputError(
                 f"a {kind} that ships is called {id_!r}",
-                where="--as",
+                where=Argument("entry"),
                 remedy="choose another name, or hide it with --force",
             )
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ckptcost.core import counters, gauges
 from ckptcost.core.channels import Channel, Series
-from ckptcost.errors import InputError, MeterUnavailable
+from ckptcost.errors import Argument, InputError, MeterUnavailable
 from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import Recorded, record
@@ -139,7 +139,7 @@ def known_kinds(needed: Sequence[str]) -> Sequence[str]:
         if kind not in KINDS:
             raise InputError(
                 f"{kind!r} is nothing that is measured",
-                where="--need",
+                where=Argument("need"),
                 remedy=f"known: {', '.join(KINDS)}",
             )
     return needed

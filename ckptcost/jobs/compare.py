@@ -19,7 +19,7 @@ from ckptcost.catalog.keys import REFERENCES
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.draws import SAMPLES, drawn
 from ckptcost.core.outcome import Outcome, evaluate
-from ckptcost.errors import InputError, UnknownName, brief
+from ckptcost.errors import Argument, InputError, UnknownName, brief
 from ckptcost.jobs.model import Case, as_planned, case_of, one_of
 from ckptcost.layers import Layer, set_layer
 from ckptcost.scenario import Resolved, ranges_of, ties_of
@@ -75,7 +75,7 @@ def varied(catalog: Catalog, layers: Sequence[Layer], text: str) -> list[Layer]:
         if not equals or not name.strip() or not value.strip():
             raise InputError(
                 f"{brief(part or text)} is not path=value",
-                where="--with",
+                where=Argument("variants"),
                 remedy='write e.g. --with "tier.id=nas-hdd, policy.mode=async"',
             )
     named = [
@@ -86,13 +86,13 @@ def varied(catalog: Catalog, layers: Sequence[Layer], text: str) -> list[Layer]:
         for part in parts
     ]
     if len({name for name, _ in named}) < len(named):
-        raise InputError(f"{brief(text)} says one thing twice", where="--with")
+        raise InputError(f"{brief(text)} says one thing twice", where=Argument("variants"))
     try:
         layer = set_layer(catalog, [f"{name}={value}" for name, value in named])._replace(
             label="--with"
         )
     except InputError as error:
-        error.where = "--with"
+        error.where = Argument("variants")
         raise error.at() from None
     entries: dict[str, dict[str, object]] = {}
     single: dict[str, dict[str, object]] = {}

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core.channels import Mark
-from ckptcost.errors import InputError, MeterUnavailable
+from ckptcost.errors import Argument, InputError, MeterUnavailable
 from ckptcost.meters.base import Absence, Meter
 from ckptcost.meters.found import Wanted, found
 from ckptcost.runs.clocks import Clock, RealClock, VirtualClock
@@ -38,12 +38,14 @@ def instruments(spec: str, wanted: Wanted, for_s: float) -> Instruments:
         if len(words) > 1:
             raise InputError(
                 "a simulated machine does not mix with real meters",
-                where="--meters",
+                where=Argument("meters"),
                 remedy="give one or the other",
             )
         return _simulated(for_s)
     if not all(words):
-        raise InputError("names no meter", where="--meters", remedy="`ckptcost doctor` lists them")
+        raise InputError(
+            "names no meter", where=Argument("meters"), remedy="`ckptcost doctor` lists them"
+        )
     named = tuple(word for word in words if word != "auto")
     seen = found(replace(wanted, also=named) if "auto" in words else replace(wanted, names=named))
     return Instruments(seen.meters, seen.absences, RealClock())

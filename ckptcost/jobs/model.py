@@ -16,7 +16,7 @@ from ckptcost.core.domain import UNKNOWN, Number, Scenario
 from ckptcost.core.draws import SAMPLES, drawn
 from ckptcost.core.outcome import Classic, Outcome, best_interval_s, classic_of, evaluate
 from ckptcost.core.regret import OBJECTIVES
-from ckptcost.errors import InputError
+from ckptcost.errors import Argument, InputError
 from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
 from ckptcost.jobs.needs import unknown_inputs
 from ckptcost.layers import Layer, read_layer
@@ -153,7 +153,7 @@ def model(
         one_cadence(
             {"saves"},
             [layer for layer in layers if "saves" not in layer.sections.get("policy", {})],
-            "--saves",
+            Argument("saves"),
         )
     asked = compared(layers)
     counted_by = None if saves else asked[2]
@@ -201,11 +201,12 @@ def with_tier(
     change single inputs."""
     chosen = []
     if tier is not None:
-        chosen.append(read_layer(catalog, {"tier": {"id": tier}}, "--tier", "--tier"))
+        chosen.append(read_layer(catalog, {"tier": {"id": tier}}, Argument("tier"), "--tier"))
     if saves is not None:
         label = counted_by.label if counted_by is not None else "--saves"
+        where = label if counted_by is not None else Argument("saves")
         owner = ("assumed", "house") if label.startswith("scenario ") else ("user", "")
-        chosen.append(read_layer(catalog, {"policy": {"saves": saves}}, label, label, *owner))
+        chosen.append(read_layer(catalog, {"policy": {"saves": saves}}, where, label, *owner))
     return under_flags(layers, *chosen)
 
 

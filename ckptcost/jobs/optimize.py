@@ -28,7 +28,7 @@ from ckptcost.core.outcome import Classic, Outcome, busiest_s, classic_of, cost_
 from ckptcost.core.regret import OBJECTIVES, Plateau, cost_of, plateau_s
 from ckptcost.core.robust import WORLDS, Robust, robust_of
 from ckptcost.core.timing import turnaround_s
-from ckptcost.errors import InputError, UnknownName
+from ckptcost.errors import Argument, InputError, UnknownName
 from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
 from ckptcost.jobs.model import compared, one_of, with_tier
 from ckptcost.jobs.pareto import Front, Option, option_of, pareto
@@ -124,14 +124,17 @@ def optimize(
     own."""
     for kind, said, known in (("mode", mode, tuple(MODES)), ("objective", objective, OBJECTIVES)):
         if said and said not in known:
-            raise UnknownName(kind, said, known, where=f"--{kind}")
+            raise UnknownName(kind, said, known, where=Argument(kind))
     no_percentiles(gates)
     timed = any(layer.has_cadence for layer in layers)
     if not timed:  # what is looked for need not be given
         layers = [
             *layers,
             read_layer(
-                catalog, {"policy": {"optimal": objective or "time"}}, "--objective", "--objective"
+                catalog,
+                {"policy": {"optimal": objective or "time"}},
+                Argument("objective"),
+                "--objective",
             ),
         ]
     options = tuple(
@@ -211,7 +214,11 @@ def name_of(option: Option) -> str:
 
 
 def _mode_layer(catalog: Catalog, mode: str | None) -> list[Layer]:
-    return [read_layer(catalog, {"policy": {"mode": mode}}, "--mode", "--mode")] if mode else []
+    return (
+        [read_layer(catalog, {"policy": {"mode": mode}}, Argument("mode"), "--mode")]
+        if mode
+        else []
+    )
 
 
 def _ranked(
@@ -224,7 +231,7 @@ def _ranked(
         needs = ", ".join(options[0].lacking[objective])
         raise InputError(
             f"the best interval for {objective} cannot be computed",
-            where="--objective",
+            where=Argument("objective"),
             remedy=f"not known: {needs}" if needs else "what an interval changes costs nothing",
         )
     runs = [(options[i].resolved, options[i].at(options[i].best[objective])) for i in able]
@@ -233,7 +240,7 @@ def _ranked(
         raise InputError(
             f"these tiers cannot be ranked by {objective}: {' and '.join(keys[objective])} "
             "is known for some of them only",
-            where="--objective",
+            where=Argument("objective"),
             remedy=f"give it for all of them, e.g. --set {keys[objective][0]}=...",
         )
     order = ordered(runs, objective, draws)

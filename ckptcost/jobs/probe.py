@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ckptcost.core.windows import Window
-from ckptcost.errors import InputError, MeterUnavailable
+from ckptcost.errors import Argument, InputError, MeterUnavailable
 from ckptcost.jobs.instruments import REPLAY, instruments
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured import Measured
@@ -120,7 +120,7 @@ def probe(
     if meters.startswith(REPLAY):
         raise InputError(
             "a replay writes nothing",
-            where="--meters",
+            where=Argument("meters"),
             remedy="`ckptcost report RUN` shows a probe again",
         )
     if "simulated" in meters.split(","):
@@ -273,7 +273,7 @@ def _simulated(asked: Asked, meters: str, wanted: Wanted, directory: Path | None
     if meters != "simulated":
         raise InputError(
             "a simulated machine does not mix with real meters",
-            where="--meters",
+            where=Argument("meters"),
             remedy="give one or the other",
         )
     given = Plan()

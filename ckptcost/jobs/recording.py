@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core.channels import Mark
-from ckptcost.errors import InputError, MeterUnavailable, OutputError
+from ckptcost.errors import Argument, InputError, MeterUnavailable, OutputError
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.meters.base import Meter
 from ckptcost.runs import store
@@ -61,7 +61,7 @@ def record(
     if directory is None and for_s > MOST_KEPT_S:
         raise InputError(
             "what is not written is kept in memory",
-            where="--for",
+            where=Argument("length"),
             remedy="give --record DIR, or at most an hour",
         )
     if directory is not None:

@@ -8,7 +8,7 @@ from math import isnan, nan
 from typing import NamedTuple
 
 from ckptcost.core.domain import Scenario
-from ckptcost.errors import InputError
+from ckptcost.errors import Argument, InputError
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.measured_bill import gpus_metered
 from ckptcost.scenario import Resolved
@@ -56,7 +56,7 @@ def machine_of(seen: Measured, resolved: Resolved) -> Machine:
         if said < metered * hosts:
             raise InputError(
                 f"says {said:g} GPUs, and the run has {metered * hosts:g}",
-                where="--set",
+                where=Argument("changes"),
                 key="cluster.gpus",
                 remedy="leave it out: the scenario is put onto the run's own machine",
             )

@@ -21,7 +21,7 @@ from ckptcost.core.measures import MEASURES, Measure
 from ckptcost.core.outcome import evaluate
 from ckptcost.core.sensitivity import chord, derivative_at_0, elasticity, variance_shares
 from ckptcost.core.timing import nodes_of
-from ckptcost.errors import InputError, UnknownName
+from ckptcost.errors import Argument, InputError, UnknownName
 from ckptcost.jobs.levers import Lever, at, chosen_interval, copies_of, levers_of, moved_to
 from ckptcost.jobs.model import Case, as_planned
 from ckptcost.scenario import ranges_of, ties_of
@@ -101,7 +101,7 @@ class Sensitivity(NamedTuple):
         return tuple(each for each in self.shares if each.lever.basis != MEASURED)
 
 
-def measure_of(name: str, where: str = "--of") -> Measure:
+def measure_of(name: str, where: str = Argument("of")) -> Measure:
     """The result that is asked about."""
     if name not in OF:
         raise UnknownName("result", name, OF, where=where)
@@ -172,7 +172,7 @@ def _answerable(case: Case, measure: Measure, value: float, replan: bool) -> Non
     if replan and case.scenario.policy.cadence != "optimal":
         raise InputError(
             "there is no optimum to choose again: the scenario says how often to save",
-            where="--replan",
+            where=Argument("replan"),
             remedy='leave it out, or add --set policy.optimal="time"',
         )
     if value != value:
@@ -180,7 +180,7 @@ def _answerable(case: Case, measure: Measure, value: float, replan: bool) -> Non
         raise InputError(
             f"the {measure.label} cannot be computed, because"
             f" {' and '.join(missing) or 'a figure it needs'} is not known",
-            where="--of",
+            where=Argument("of"),
             key=measure.id,
             remedy=(
                 f"give it, e.g. --set {missing[0]}=..." if missing else "`ckptcost model` names it"
@@ -189,7 +189,7 @@ def _answerable(case: Case, measure: Measure, value: float, replan: bool) -> Non
     if math.isinf(value) or float(case.outcome.goodput) == 0:
         raise InputError(
             "the run would never finish, and no small change of an input mends that",
-            where="--of",
+            where=Argument("of"),
             key=measure.id,
             remedy="save more often, or on a faster tier",
         )

@@ -13,7 +13,7 @@ from ckptcost.core.measures import MEASURES
 from ckptcost.core.outcome import Outcome
 from ckptcost.core.renewal import long_run_goodput
 from ckptcost.core.simulate import Summary, job_of, ratio_summary, summary_of
-from ckptcost.errors import CkptcostError, InputError, UnknownName
+from ckptcost.errors import Argument, CkptcostError, InputError, UnknownName
 from ckptcost.jobs.gates import Gate, Verdict, judged
 from ckptcost.jobs.walks import Asked, Prepared, parts_of, prepared_for, walked
 from ckptcost.scenario import Resolved
@@ -126,21 +126,23 @@ def _long_run(prepared: Prepared) -> float | None:
 
 def _check(asked: Asked) -> None:
     if not 1 <= asked.runs <= MOST_RUNS:
-        raise InputError(f"{asked.runs:,} runs", where="--runs", remedy=f"1 to {MOST_RUNS:,}")
+        raise InputError(
+            f"{asked.runs:,} runs", where=Argument("runs"), remedy=f"1 to {MOST_RUNS:,}"
+        )
     if not 1 <= asked.workers <= 256:
-        raise InputError(f"{asked.workers} workers", where="--workers", remedy="1 to 256")
+        raise InputError(f"{asked.workers} workers", where=Argument("workers"), remedy="1 to 256")
     if asked.seed < 0 or asked.seed >= 2**63:
-        raise InputError("out of range", where="--seed", remedy="0 to 2^63-1")
+        raise InputError("out of range", where=Argument("seed"), remedy="0 to 2^63-1")
     if asked.inputs not in SHAPES:
-        raise UnknownName("way to draw inputs", asked.inputs, SHAPES, where="--inputs")
+        raise UnknownName("way to draw inputs", asked.inputs, SHAPES, where=Argument("inputs"))
     if not 0.1 <= asked.shape <= 20:
         raise InputError(
             f"a Weibull shape of {asked.shape:g}",
-            where="--failures",
+            where=Argument("failures"),
             remedy="0.1 to 20; below 1 is infant mortality",
         )
     if not asked.limit_s > 0:
-        raise InputError("must be more than 0 s", where="--limit")
+        raise InputError("must be more than 0 s", where=Argument("limit"))
 
 
 def time_line(resolved: Resolved, asked: Asked, run: int) -> tuple[list[Step], tuple[str, ...]]:
@@ -148,7 +150,7 @@ def time_line(resolved: Resolved, asked: Asked, run: int) -> tuple[list[Step], t
     _check(asked)
     if not 0 <= run < asked.runs:
         raise InputError(
-            f"there is no run {run}", where="--timeline", remedy=f"0 to {asked.runs - 1}"
+            f"there is no run {run}", where=Argument("timeline"), remedy=f"0 to {asked.runs - 1}"
         )
     prepared = prepared_for(resolved, asked)
     steps: list[Step] = []

@@ -15,7 +15,7 @@ from ckptcost.core.domain import UNKNOWN
 from ckptcost.core.measures import BILLED
 from ckptcost.core.numeric import known
 from ckptcost.core.outcome import Outcome, Plan
-from ckptcost.errors import InputError, UnknownName
+from ckptcost.errors import Argument, InputError, UnknownName
 from ckptcost.jobs.gates import Gate, no_percentiles
 from ckptcost.jobs.knobs import KNOBS, RANGES, Knob, back_in, recovery_scaled, recovery_today
 from ckptcost.jobs.model import two_tiers_at_most
@@ -95,22 +95,22 @@ def check(what: str, gate: Gate, keep_interval: bool) -> None:
     """Questions that have no answer."""
     if what not in KNOBS and what not in RANGES:
         raise UnknownName("quantity to solve for", what, [*KNOBS, *RANGES, "price"])
-    no_percentiles([gate], "--for")
+    no_percentiles([gate], Argument("target"))
     if gate.measure.id not in OBJECTIVES:
         raise InputError(
             f"{gate.measure.id} is no target to solve for",
-            where="--for",
+            where=Argument("target"),
             remedy="known: " + ", ".join(OBJECTIVES),
         )
     if gate.operator.startswith(">") != (gate.measure.better == "high"):
         better = ">=" if gate.measure.better == "high" else "<="
         raise InputError(
             f"{gate.text!r} is met by a worse run",
-            where="--for",
+            where=Argument("target"),
             remedy=f"write {gate.measure.id}{better}...",
         )
     if keep_interval and what in RANGES:
-        raise InputError("the interval is what is asked for", where="--keep-interval")
+        raise InputError("the interval is what is asked for", where=Argument("keep_interval"))
 
 
 def circumstances(trials: Trials, knob: Knob | None) -> list[Circumstance]:

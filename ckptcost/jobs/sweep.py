@@ -15,7 +15,7 @@ from ckptcost.core.domain import Scenario
 from ckptcost.core.draws import replace_at
 from ckptcost.core.outcome import Outcome, evaluate
 from ckptcost.core.sweep import CHUNK, Axis, chunks
-from ckptcost.errors import InputError
+from ckptcost.errors import Argument, InputError
 from ckptcost.jobs.model import compared, computable, two_tiers_at_most, under_flags
 from ckptcost.layers import Layer, read_layer
 from ckptcost.scenario import Resolved, resolve
@@ -59,7 +59,7 @@ def sweep(
     if total > MOST_ROWS:
         raise InputError(
             f"{total:,} rows are more than {MOST_ROWS:,}",
-            where="--over",
+            where=Argument("over"),
             remedy="take fewer or shorter axes",
         )
     distinct(overs, layers)
@@ -124,4 +124,4 @@ def _over_layer(
         raw.setdefault(over.section, {})[over.key] = (
             word if isinstance(word, str) else Figure(word, basis="user", text=f"{word!r}")
         )
-    return read_layer(catalog, raw, "--over", "--over")
+    return read_layer(catalog, raw, Argument("over"), "--over")

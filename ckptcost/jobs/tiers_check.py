@@ -20,7 +20,7 @@ from ckptcost.core.nested import first_order_levels, level_waste, nested, nested
 from ckptcost.core.outcome import evaluate
 from ckptcost.core.simulate import kinds_of, third_of
 from ckptcost.core.timing import load_s
-from ckptcost.errors import InputError
+from ckptcost.errors import Argument, InputError
 from ckptcost.jobs.simulate import Simulation, simulate
 from ckptcost.jobs.walks import Asked
 from ckptcost.scenario import Resolved
@@ -109,7 +109,7 @@ def three_tiers(
     if runs < 2:
         raise InputError(
             "three tiers have no closed form",
-            where="--check",
+            where=Argument("check"),
             remedy="they need at least 2 simulated runs",
         )
     levels, base_s, multiples = _rule(resolved)

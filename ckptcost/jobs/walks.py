@@ -29,7 +29,7 @@ from ckptcost.core.outcome import Outcome, Plan, evaluate, plan_of
 from ckptcost.core.simulate import bills_of, job_of, kinds_of, spent_of
 from ckptcost.core.timing import nodes_of
 from ckptcost.core.walk import MOST_EVENTS, EndlessError, Enough, walk
-from ckptcost.errors import InputError, UnknownName
+from ckptcost.errors import Argument, InputError, UnknownName
 from ckptcost.jobs.model import as_planned, computable
 from ckptcost.jobs.workers import in_order
 from ckptcost.scenario import Resolved, ranges_of, ties_of
@@ -99,7 +99,9 @@ def prepared_for(resolved: Resolved, asked: Asked) -> Prepared:
             "a record holds all interruptions: give the kind a share of them, or name it in the"
             " record's column kind"
         )
-        raise InputError("adds a rate to a record", where="--kinds", key=extra, remedy=remedy)
+        raise InputError(
+            "adds a rate to a record", where=Argument("kinds"), key=extra, remedy=remedy
+        )
     rate_per_s = float(_total(_base_per_s(asked, outcome.plan), mix))
     if outcome.interval_s > float(s.work_s):
         raise InputError(
@@ -166,13 +168,13 @@ def _kinds(
         if each.tier > tiers:
             raise InputError(
                 f"comes back from tier {each.tier}, the scenario has {tiers}",
-                where="--kinds",
+                where=Argument("kinds"),
                 key=each.name,
             )
         if each.name in names:
             raise InputError(
                 "is the name of a kind of the scenario's own",
-                where="--kinds",
+                where=Argument("kinds"),
                 key=each.name,
                 remedy="call it something else",
             )
@@ -219,7 +221,7 @@ def _trace_kinds(asked: Asked, kinds: tuple[Kind, ...]) -> tuple[int, ...]:
     names = [kind.name for kind in kinds]
     for name in asked.trace.kinds:
         if name not in names:
-            raise UnknownName("kind", name, names, where="--trace", key="kind")
+            raise UnknownName("kind", name, names, where=Argument("trace"), key="kind")
     return tuple(names.index(name) for name in asked.trace.kinds)
 
 
@@ -377,7 +379,9 @@ def _process(
         nodes = int(np.max(nodes_of(s.cluster)))
         if not prepared.rate_per_s > 0:
             raise InputError(
-                "nothing fails in this scenario", where="--failures", remedy="give failures.rate"
+                "nothing fails in this scenario",
+                where=Argument("failures"),
+                remedy="give failures.rate",
             )
         if not horizon_s * float(np.max(rate_per_s)) < MOST_EVENTS:
             raise EndlessError

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from ckptcost.errors import InputError, MeterUnavailable
+from ckptcost.errors import Argument, InputError, MeterUnavailable
 from ckptcost.jobs.command import Command, Ended
 from ckptcost.jobs.instruments import REPLAY, Instruments, instruments
 from ckptcost.jobs.observe import Look, Observer
@@ -44,7 +44,7 @@ def tools_of(meters: str, wanted: Wanted, least: int = 1) -> Instruments:
     if meters.startswith(REPLAY) or "simulated" in meters.split(","):
         raise InputError(
             "a job runs on this machine, so its meters are this machine's",
-            where="--meters",
+            where=Argument("meters"),
             remedy="leave it out, or name meters",
         )
     tools = instruments(meters, wanted, 0.0)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ckptcost.errors import UnknownName
+from ckptcost.errors import Argument, UnknownName
 from ckptcost.meters.base import Absence, Found, Meter
 
 
@@ -175,7 +175,9 @@ def found(wanted: Wanted) -> Found:
     """Looks for each and keeps going; raises only for a name that no meter has."""
     for name in (*wanted.names, *wanted.also):
         if name not in FINDERS:
-            raise UnknownName("meter", name, FINDERS, where="--meters", lists=", ".join(FINDERS))
+            raise UnknownName(
+                "meter", name, FINDERS, where=Argument("meters"), lists=", ".join(FINDERS)
+            )
     meters: list[Meter] = []
     absences: list[Absence] = []
     for name, finder in FINDERS.items():

@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
-from ckptcost.errors import UnknownName
+from ckptcost.errors import Argument, UnknownName
 from ckptcost.meters import powercap, rapl_advice, rapl_perf
 from ckptcost.meters.base import Absence, Found, Meter
 from ckptcost.meters.rapl_domains import Counters, Processor, processor
@@ -24,7 +24,7 @@ REAL = Path("/sys")
 def find(*, sysfs: Path = REAL, procfs: Path = Path("/proc"), backend: Backend = "auto") -> Found:
     """The meter for processors and memory, or why there is none."""
     if backend not in get_args(Backend):
-        raise UnknownName("RAPL backend", backend, get_args(Backend), where="--rapl")
+        raise UnknownName("RAPL backend", backend, get_args(Backend), where=Argument("rapl"))
     cpu = processor(procfs)
     if backend == "pyrapl":
         return _by_pyrapl(sysfs, cpu)

@@ -18,7 +18,7 @@ ABSENT: Mapping[str, str] = (
         ),
         "NO_READING": "a meter did not answer in this time",
         "NO_BASELINE": (
-            "no idle power is known for this machine: `ckptcost measure --baseline` learns it"
+            "no idle power is known for this machine: `ckptcost measure baseline` learns it"
         ),
         "NO_PACKAGE_METER": "no meter of the processor",
         "NO_CPU_TIME": "the processor time is not known",
@@ -59,7 +59,7 @@ FLAGS: Mapping[str, str] = {
     ),
     "BASELINE_OF_OTHER_HOST": (
         "The baseline was learned on another host: learn this one's with `ckptcost measure"
-        " --baseline`."
+        " baseline`."
     ),
     "BASELINE_OF_OTHER_DRIVER": (
         "The baseline was learned with another driver, and fields change their meaning with it:"
@@ -67,11 +67,11 @@ FLAGS: Mapping[str, str] = {
     ),
     "BASELINE_UNDATED": "The baseline does not say when it was learned.",
     "BASELINE_OLD": (
-        "The baseline is older than 30 days: learn it again with `ckptcost measure --baseline`."
+        "The baseline is older than 30 days: learn it again with `ckptcost measure baseline`."
     ),
     "NO_BASELINE": (
         "No idle power is known for this machine, so energy above idle is not: `ckptcost measure"
-        " --baseline` learns it."
+        " baseline` learns it."
     ),
 }
 
@@ -124,7 +124,7 @@ def warning_text(code: str, about: str) -> str:
         case "NO_BASELINE":
             return (
                 f"The baseline has no idle power of {about}: learn it again with `ckptcost measure"
-                " --baseline`."
+                " baseline`."
             )
         case "METER_LOST":
             return f"Lost during the run: {about}."

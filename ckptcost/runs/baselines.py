@@ -71,7 +71,7 @@ def load(file: Path) -> Idle | None:
         return None
     except OSError as error:
         raise RunFileError(f"cannot be read ({error.strerror or error})", where=str(file)) from None
-    again = "learn it again: ckptcost measure --baseline"
+    again = "learn it again: ckptcost measure baseline"
     try:
         content = json.loads(raw)
         if content["format"] != FORMAT:

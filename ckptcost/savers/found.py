@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import Final
 
-from ckptcost.errors import UnknownName
+from ckptcost.errors import Argument, UnknownName
 from ckptcost.savers.base import Saver
 
 SAVERS: Final[Mapping[str, tuple[str, str, str]]] = {
@@ -23,7 +23,7 @@ SAVERS: Final[Mapping[str, tuple[str, str, str]]] = {
 def saver_of(name: str) -> Saver:
     """Raises UnknownName, and MeterUnavailable where a library is missing."""
     if name not in SAVERS:
-        raise UnknownName("saver", name, SAVERS, where="--saver", lists=", ".join(SAVERS))
+        raise UnknownName("saver", name, SAVERS, where=Argument("saver"), lists=", ".join(SAVERS))
     module, kind, _ = SAVERS[name]
     saver = getattr(import_module(f"ckptcost.savers.{module}"), kind)()
     assert isinstance(saver, Saver)

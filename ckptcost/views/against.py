@@ -7,10 +7,10 @@ import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ckptcost.api import layers_for
 from ckptcost.catalog.store import Catalog
 from ckptcost.jobs.gap import FORCED, gap
 from ckptcost.jobs.model import one_of
+from ckptcost.layers import layers_for
 from ckptcost.present.amounts import duration
 from ckptcost.present.chart import Bar, Bars, Part
 from ckptcost.present.grid import Grid, Tone

@@ -12,13 +12,14 @@ from math import isfinite, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ckptcost.api import answer, layers_for
 from ckptcost.catalog import files
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import CkptcostError, OutputError
 from ckptcost.jobs.calibrate_files import target_of, texts_of
 from ckptcost.jobs.gap import gap
 from ckptcost.jobs.measured import Measured
+from ckptcost.jobs.model import model
+from ckptcost.layers import layers_for
 from ckptcost.present.amounts import duration, number, rate, share
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.report.rows import columns_of
@@ -210,6 +211,6 @@ def effect(fitted: Calibrated, desk: Desk, ticked: Sequence[str]) -> Grid:
 
 
 def _figures(desk: Desk, tier: str) -> dict[str, float]:
-    case = answer(desk.catalog, desk.layers(), (tier,) if tier else ()).cases[0]
+    case = model(desk.catalog, desk.layers(), (tier,) if tier else ()).cases[0]
     found: dict[str, Any] = {**columns_of(case.outcome), "best": case.best["time"]}
     return {key: float(found[key]) for key, _, _ in _FIGURES}

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from math import isnan, nan
 from typing import NamedTuple
 
-from ckptcost.api import layers_for
 from ckptcost.core.domain import Scenario
 from ckptcost.errors import CkptcostError
 from ckptcost.jobs.gap import FORCED, Held, gap
 from ckptcost.jobs.measured import Measured
+from ckptcost.layers import layers_for
 from ckptcost.present.amounts import number, quantity
 from ckptcost.present.grid import Grid, Head
 from ckptcost.present.words import line_label

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ckptcost.api import layers_for
 from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import compared, one_of
-from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_of
+from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_for, layers_of
 from ckptcost.scenario import Resolved
 from ckptcost.views.scenario_file import quoted
 

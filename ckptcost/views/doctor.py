@@ -8,10 +8,9 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from ckptcost import answers
-from ckptcost.meters.found import Wanted
 from ckptcost.present.amounts import duration, number, rate, share, size
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
+from ckptcost.questions.doctor import doctor
 from ckptcost.report.study import Study
 from ckptcost.views.doctor_kinds import (
     ASCII,
@@ -87,7 +86,7 @@ _WITHOUT = {
 
 def look(meters: str, every_gpu: bool = False) -> Study:
     """Try every meter; takes a second or three."""
-    return answers.checkup(meters, Wanted(every_gpu=every_gpu), SECONDS)[0]
+    return doctor(f"{SECONDS:g} s", meters=meters, gpus="all" if every_gpu else "visible").study
 
 
 def command(meters: str, every_gpu: bool = False) -> str:

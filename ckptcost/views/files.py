@@ -7,12 +7,12 @@ import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from ckptcost.api import files_of, layers_for
 from ckptcost.catalog.store import Catalog
 from ckptcost.catalog.writing import write_whole
 from ckptcost.core.size import full_bytes
 from ckptcost.errors import OutputError, brief
 from ckptcost.jobs.model import one_of
+from ckptcost.layers import files_of, layers_for
 from ckptcost.present.amounts import count, size
 from ckptcost.present.grid import Grid, Head, Row
 from ckptcost.report.document import Report

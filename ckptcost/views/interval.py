@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome
 from ckptcost.core.regret import OBJECTIVES, cost_of
@@ -16,6 +16,9 @@ from ckptcost.present.amounts import duration, quantity
 from ckptcost.report.study import Study
 from ckptcost.views.desk import Desk, Stamp
 from ckptcost.views.tiers import same_figures, with_interval
+
+if TYPE_CHECKING:
+    from ckptcost.questions.optimize import Objective
 
 STEP = 1.03
 """one press of an arrow key"""
@@ -106,9 +109,15 @@ def studied(desk: Desk, objective: str) -> Studied:
 
 def study(one: Studied) -> Study:
     """What is written to a file."""
-    from ckptcost import answers
+    from ckptcost.questions.optimize import optimize
 
-    return answers.optimum(one.desk.catalog, one.desk.layers(), (), "", one.objective)
+    return optimize(
+        one.desk.base,
+        changes=one.desk.settings(),
+        objective=cast("Objective", one.objective),
+        check=0,
+        catalog=one.desk.catalog,
+    ).study
 
 
 # the interval on trial: a text that a file or a flag takes, so that what is shown is what is said

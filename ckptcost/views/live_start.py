@@ -9,10 +9,10 @@ import shlex
 from pathlib import Path
 from typing import NamedTuple
 
-from ckptcost import answers
 from ckptcost.errors import CkptcostError, InputError, brief
 from ckptcost.present.amounts import count
 from ckptcost.present.grid import Grid, Head, Row, Tone
+from ckptcost.questions.review import of_path
 from ckptcost.report.studies.runs import shown
 from ckptcost.report.study import Study
 from ckptcost.runs import baselines, store
@@ -152,7 +152,7 @@ def study_of(source: Source) -> Study | None:
     if source.folder is None:
         return None
     try:
-        return answers.review(source.folder)[0]
+        return of_path(source.folder).study
     except (CkptcostError, OSError):
         return None
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ckptcost import answers
 from ckptcost.errors import CkptcostError
-from ckptcost.meters.found import Wanted
+from ckptcost.questions.doctor import doctor
 from ckptcost.views.doctor import lights, three_lines
 
-LOOK_S = 0.5
+LOOK = "0.5 s"
 
 
 class Seen(NamedTuple):
@@ -20,7 +19,7 @@ class Seen(NamedTuple):
 def seen(meters: str, plain: bool = False) -> Seen:
     """Takes a second or so."""
     try:
-        study, _ = answers.checkup(meters, Wanted(), LOOK_S)
+        study = doctor(LOOK, meters=meters).study
     except (CkptcostError, OSError) as error:
         return Seen("", (str(error),))
     return Seen(lights(study, plain), tuple(three_lines(study)))

@@ -11,9 +11,10 @@ import math
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from ckptcost.api import answer, files_of
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import Answer, case_of, compared, spread_of
+from ckptcost.jobs.model import model as model_job
+from ckptcost.layers import files_of
 from ckptcost.present.chart import Bars, Stat
 from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Tone
@@ -182,7 +183,7 @@ def report(view: ModelView) -> Any:
     tiers = [words[at + 1] for at, word in enumerate(words) if word == "--tier"]
     against = words[words.index("--against") + 1] if "--against" in words else None
     layers = scenario_of(view.desk).layers()
-    found = answer(view.desk.catalog, layers, tiers, (), against)
+    found = model_job(view.desk.catalog, layers, tiers, (), against)
     return build(
         found,
         view.desk.catalog,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ckptcost import answers
-from ckptcost.api import answer, files_of
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError
 from ckptcost.jobs.compare import MOST
 from ckptcost.jobs.model import Answer, one_of
+from ckptcost.jobs.model import model as model_job
+from ckptcost.layers import files_of
 from ckptcost.present.grid import Grid, Head, Row
+from ckptcost.questions.compare import compare
+from ckptcost.questions.optimize import optimize
+from ckptcost.questions.review import of_path
+from ckptcost.questions.sensitivity import sensitivity
 from ckptcost.report.studies.runs import SHORT, list_of
 from ckptcost.report.study import Study
 from ckptcost.runs import store
@@ -134,7 +137,7 @@ def _of_model(desk: Desk) -> tuple[list[str], Answer, Any]:
     against = flags[flags.index("--against") + 1] if "--against" in flags else None
     return (
         ["ckptcost", "model", *scenario_of(desk).words(), *flags],
-        answer(desk.catalog, layers, tiers, (), against),
+        model_job(desk.catalog, layers, tiers, (), against),
         layers,
     )
 
@@ -142,13 +145,13 @@ def _of_model(desk: Desk) -> tuple[list[str], Answer, Any]:
 def _of_optimum(desk: Desk) -> tuple[list[str], Study, Any]:
     asked = scenario_of(desk)
     tiers = [word for tier in desk.tiers for word in ("--tier", tier)]
-    study = answers.optimum(desk.catalog, asked.layers(), desk.tiers, check=CHECKED_RUNS)
-    return ["ckptcost", "optimize", *asked.words(), *tiers], study, asked.layers()
+    found = optimize(asked.base, changes=asked.settings(), tier=desk.tiers, catalog=desk.catalog)
+    return ["ckptcost", "optimize", *asked.words(), *tiers], found.study, asked.layers()
 
 
 def _of_ranking(desk: Desk) -> tuple[list[str], Study, Any]:
     asked, of = _on_chosen(desk), OF_METRIC.get(desk.metric, "kwh")
-    study = answers.ranking(desk.catalog, asked.layers(), of)
+    study = sensitivity(asked.base, changes=asked.settings(), of=of, catalog=desk.catalog).study
     return ["ckptcost", "sensitivity", *asked.words(), "--of", of], study, asked.layers()
 
 
@@ -165,9 +168,9 @@ def _of_tiers(desk: Desk) -> tuple[list[str], Study, Any]:
     ]
     return (
         words,
-        answers.comparison(
-            desk.catalog, [(os.path.basename(asked.base), asked.layers())], variants
-        ),
+        compare(
+            asked.base, changes=asked.settings(), variants=variants, catalog=desk.catalog
+        ).study,
         asked.layers(),
     )
 
@@ -177,16 +180,14 @@ def _of_changes(desk: Desk) -> tuple[list[str], Study, Any]:
         raise InputError("nothing was changed over the scenario")
     plain = desk.plain()
     variant = ", ".join(desk.settings())
-    study = answers.comparison(
-        desk.catalog, [(os.path.basename(plain.base), plain.layers())], [variant]
-    )
+    study = compare(plain.base, variants=[variant], catalog=desk.catalog).study
     return ["ckptcost", "compare", *plain.words(), "--with", variant], study, plain.layers()
 
 
 def _of_run(desk: Desk, subject: str) -> Answered:
     word = subject.removeprefix(RUN)
     found = store.found(word)
-    study, _ = answers.review(found.path, run_id=found.run)
+    study = of_path(found.path, run_id=found.run).study
     return Answered(subject, ("ckptcost", "report", word), study, desk.catalog, (), (word,))
 
 

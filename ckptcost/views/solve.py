@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ckptcost import answers
 from ckptcost.jobs.knobs import KNOBS
 from ckptcost.present.grid import Grid, Head, Row, Tone
+from ckptcost.questions.solve import solve
 from ckptcost.views.desk import Desk
 from ckptcost.views.interval import alone
 from ckptcost.views.studies import paragraphs, tables_of
@@ -40,7 +40,9 @@ class Solved(NamedTuple):
 def solved(desk: Desk, what: str, target: str) -> Solved:
     """Raises InputError where the target cannot be read, or is none."""
     bare = _bare(desk)
-    study = answers.solution(bare.catalog, bare.layers(), what, target.strip() or None)
+    study = solve(
+        what, target.strip() or None, bare.base, changes=bare.settings(), catalog=bare.catalog
+    ).study
     reached = all(verdict.met for verdict in study.gates)
     lines = [
         (text, "bad" if text.startswith("INFEASIBLE") else tone)

@@ -10,16 +10,17 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
 
-from ckptcost.api import answer, files_of
 from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, evaluate, makes_headway
 from ckptcost.core.regret import OBJECTIVES, cost_of
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import compared, computable, one_of, two_tiers_at_most
+from ckptcost.jobs.model import model as model_job
 from ckptcost.jobs.ranking import undecided
+from ckptcost.layers import files_of
 from ckptcost.present.amounts import share
 from ckptcost.report.build import build
 from ckptcost.report.rows import columns_of
@@ -28,6 +29,7 @@ from ckptcost.views.desk import Desk, Stamp
 
 if TYPE_CHECKING:
     from ckptcost.jobs.pareto import Front, Option
+    from ckptcost.questions.optimize import Objective
     from ckptcost.report.document import Report
     from ckptcost.report.study import Study
 
@@ -256,7 +258,7 @@ def command(weighed: Weighed, shown: Shown) -> str:
 def exported(weighed: Weighed, shown: Shown) -> Study | Report | None:
     """What is written to a file: `optimize`'s answer, or `model`'s where the interval is the one in
     force; None where there is none."""
-    from ckptcost import answers
+    from ckptcost.questions.optimize import optimize
 
     desk, layers = weighed.desk, weighed.desk.layers()
     if shown != "best":
@@ -269,7 +271,7 @@ def exported(weighed: Weighed, shown: Shown) -> Study | Report | None:
             for word in shlex.split(command(weighed, shown))
         ]
         report: Report = build(
-            answer(desk.catalog, layers, [tier for tier in able if tier]),
+            model_job(desk.catalog, layers, [tier for tier in able if tier]),
             desk.catalog,
             [*words, "-f", "json"],
             files_of(layers),
@@ -279,7 +281,14 @@ def exported(weighed: Weighed, shown: Shown) -> Study | Report | None:
     if not any(weighed.objective in option.known for option in options):
         return None
     named = [entry.tier for entry in weighed.entries if entry.option is not None and entry.tier]
-    found = answers.optimum(desk.catalog, layers, named, "", weighed.objective)
+    found = optimize(
+        desk.base,
+        changes=desk.settings(),
+        tier=named,
+        objective=cast("Objective", weighed.objective),
+        check=0,
+        catalog=desk.catalog,
+    ).study
     # the table of the tiers first: it is what a CSV holds
     return found._replace(tables=sorted(found.tables, key=lambda table: table.id != "options"))
 

@@ -26,6 +26,7 @@ from ckptcost.core.units import parse
 from ckptcost.jobs.compare import first_of
 from ckptcost.jobs.knobs import KNOBS
 from ckptcost.jobs.sensitivity import sensitivity
+from ckptcost.layers import layers_for
 
 HOUR, DAY = 3600.0, 86_400.0
 ROOT = Path(__file__).parents[2]
@@ -137,7 +138,7 @@ def test_a_lost_rack_interrupts_once_and_loses_nodes():
 
 def first(*settings):
     catalog = Catalog()
-    return first_of(catalog, api.layers_for(catalog, "small-8b", None, settings))
+    return first_of(catalog, layers_for(catalog, "small-8b", None, settings))
 
 
 def test_every_answer_takes_the_mtbf_as_it_is():

@@ -33,7 +33,7 @@ def folder(tmp_path_factory) -> Path:
     from ckptcost import measure
 
     kept = tmp_path_factory.mktemp("secret-folder") / "run-1"
-    measure(130.0, meters="simulated", record=kept)
+    measure("130 s", meters="simulated", record=kept)
     return kept
 
 
@@ -192,7 +192,7 @@ def test_wrong_input_is_one_line_and_2(cli, folder, words, says):
 def test_a_run_without_readings_or_checkpoints(cli, tmp_path):
     from ckptcost import measure
 
-    measure(5.0, meters="simulated", record=tmp_path / "quiet")
+    measure("5 s", meters="simulated", record=tmp_path / "quiet")
     done = cli("compare", str(tmp_path / "quiet"), "small-8b")
     assert done.code == 2
     assert "holds no checkpoint" in done.err

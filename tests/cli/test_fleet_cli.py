@@ -30,7 +30,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
         main(
             [
                 "fleet",
-                "--synthesize",
+                "synthesize",
                 str(NODES),
                 str(DAYS),
                 str(folder),
@@ -59,7 +59,7 @@ def document(done: Any, code: int = 0) -> dict[str, Any]:
 
 def test_what_is_made_up_is_said(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    done = cli("fleet", "--synthesize", "12", "2", "made", "--seed", "7", "--saves-per-day", "12")
+    done = cli("fleet", "synthesize", "12", "2", "made", "--seed", "7", "--saves-per-day", "12")
     truth = read(tmp_path / "made")
     assert (done.code, done.err) == (0, "")
     assert (truth.nodes, truth.days, truth.seed, truth.saves_per_day, truth.troubles) == (
@@ -73,7 +73,7 @@ def test_what_is_made_up_is_said(cli: Cli, tmp_path: Path, monkeypatch: pytest.M
         f"made: 12 nodes, 2 days, {len(truth.jobs)} jobs, {truth.saves.windows} checkpoints of "
     )
     assert done.out.endswith("The truth is in _truth.json.\n")
-    again = cli("fleet", "--synthesize", "12", "2", "other", "--saves-per-day", "12", "--seed", "8")
+    again = cli("fleet", "synthesize", "12", "2", "other", "--saves-per-day", "12", "--seed", "8")
     assert again.code == 0
     assert read(tmp_path / "other").saves != truth.saves
 
@@ -276,16 +276,17 @@ def test_it_is_exported(cli: Cli, place: Truth, tmp_path: Path) -> None:
     [
         ((), "names no store"),
         (("nowhere",), "nowhere"),
-        (("demo", "--faults"), "belongs to --synthesize"),
+        (("demo", "--faults"), "unrecognized arguments: --faults"),
         (("demo", "--by", "moon"), "invalid choice"),
         (("demo", "--site", "moon"), "moon"),
-        (("demo", "--seed", "x"), "whole number"),
-        (("demo", "--synthesize", "4", "1", "new"), "a store is written, not read"),
-        (("--synthesize", "four", "1", "new"), "NODES"),
-        (("--synthesize", "4", "1.5", "new"), "DAYS"),
-        (("--synthesize", "0", "1", "new"), "is none"),
-        (("--synthesize", "4", "1", "demo"), "is not empty"),
-        (("--synthesize", "2", "1", "new", "--faults"), "too small for faults"),
+        (("--synthesize", "4", "1", "new"), "Say: ckptcost fleet synthesize NODES DAYS DIR"),
+        (("synthesize", "4", "1", "new", "--seed", "x"), "whole number"),
+        (("synthesize", "4", "1", "new", "--site", "usa"), "unrecognized arguments"),
+        (("synthesize", "four", "1", "new"), "NODES"),
+        (("synthesize", "4", "1.5", "new"), "DAYS"),
+        (("synthesize", "0", "1", "new"), "is none"),
+        (("synthesize", "4", "1", "demo"), "is not empty"),
+        (("synthesize", "2", "1", "new", "--faults"), "too small for faults"),
     ],
 )
 def test_slips_are_told_and_nothing_is_written(
@@ -301,14 +302,14 @@ def test_slips_are_told_and_nothing_is_written(
 def test_progress_is_for_people_only(
     cli: Cli, place: Truth, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    from ckptcost.cli import fleet_
+    from ckptcost.cli import status
 
     assert cli("fleet", "demo").err == ""
-    monkeypatch.setattr(fleet_, "_talks", lambda: True)
+    monkeypatch.setattr(status, "is_watched", lambda: True)
     read_ = cli("fleet", "demo").err
     assert read_.startswith("\rreading [")
     assert f"[{'#' * 40}] 100 %" in read_
     assert read_.endswith("\r\033[K")
     percents = [int(piece.split("]")[1].split()[0]) for piece in read_.split("\r")[1:-1]]
     assert percents == sorted(set(percents))
-    assert "writing [" in cli("fleet", "--synthesize", "4", "1", str(tmp_path / "w")).err
+    assert "writing [" in cli("fleet", "synthesize", "4", "1", str(tmp_path / "w")).err

@@ -26,7 +26,7 @@ DEMO = ("measure", "--meters", "simulated", "--for", "70 s")
 def demo() -> dict:
     from ckptcost import measure
 
-    return json.loads(measure(70.0, meters="simulated").to_json())
+    return json.loads(measure("70 s", meters="simulated").to_json())
 
 
 def test_document_keeps_its_schema_and_says_what_it_is(demo):
@@ -125,14 +125,14 @@ def test_record_and_evaluate_again(cli, tmp_path):
 
 def test_baseline_of_a_simulated_machine_is_not_kept(cli, tmp_path, monkeypatch):
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path))
-    done = cli("measure", "--meters", "simulated", "--baseline", "--for", "4 s")
+    done = cli("measure", "baseline", "--meters", "simulated", "--for", "4 s")
     assert done.code == 0
     assert "Not kept" in done.out
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_busy_machine_teaches_nothing(cli):
-    done = cli("measure", "--meters", "simulated", "--baseline", "--for", "60 s")
+    done = cli("measure", "baseline", "--meters", "simulated", "--for", "60 s")
     assert done.code == 1
     assert done.out == ""
     assert "not idle" in done.err
@@ -155,7 +155,8 @@ def test_a_busy_machine_teaches_nothing(cli):
         (("measure", "--dir", "nowhere"), "--dir nowhere"),
         (("measure", "--pid", "-4"), "--pid"),
         (("measure", "--anyway"), "--anyway"),
-        (("measure", "--baseline", "--record", "x"), "--record"),
+        (("measure", "baseline", "--record", "x"), "--record"),
+        (("measure", "--for", "2 s", "--baseline"), "Say: ckptcost measure baseline"),
         (("measure", "--redfish", "http://user:secret@bmc.example/"), "redfish"),
         (("doctor", "--for", "1 ms"), "--for"),
         (("doctor", "--need", "gqu", "--meters", "simulated", "--for", "1 s"), "--need"),
@@ -190,10 +191,10 @@ def test_a_process_that_is_not_there(cli):
 def test_a_machine_without_joules_is_no_success_unless_other_things_were_asked_for(
     cli, monkeypatch, there, words, code
 ):
-    from ckptcost import answers
+    from ckptcost.jobs import measure as job
 
-    measurement = answers.measurement
-    monkeypatch.setattr(answers, "measurement", lambda meters, *more: measurement(there, *more))
+    measure = job.measure
+    monkeypatch.setattr(job, "measure", lambda meters, *more: measure(there, *more))
     done = cli("measure", "--for", "0.3 s", *words)
     if there == "block" and done.code == 5:
         pytest.skip("no disk is counted here")
@@ -302,6 +303,6 @@ def test_nobody_may_write_there(cli, tmp_path):
 def test_python_says_the_same(demo):
     import ckptcost
 
-    frame = ckptcost.measure(70.0, meters="simulated").to_frame("windows")
+    frame = ckptcost.measure("70 s", meters="simulated").to_frame("windows")
     assert frame["joules"].tolist() == [row["joules"] for row in demo["tables"]["windows"]["rows"]]
-    assert ckptcost.doctor(0.5, meters="simulated").kind == "checkup"
+    assert ckptcost.doctor("0.5 s", meters="simulated").kind == "checkup"

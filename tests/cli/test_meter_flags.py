@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ckptcost import answers
-from ckptcost.cli import doctor_, measure_, meter_flags
+from ckptcost.cli import doctor_, measure_, measure_baseline_, meter_flags, telling
+from ckptcost.cli.main import parser_for
 from ckptcost.errors import InputError, MeterUnavailable
 from ckptcost.jobs.instruments import Instruments, instruments
 from ckptcost.meters.base import Absence, Basic, Found
 from ckptcost.meters.found import Wanted
+from ckptcost.questions.parameters import needed_kinds
 from ckptcost.runs.clocks import RealClock, VirtualClock
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
@@ -22,9 +23,7 @@ from ckptcost.runs.sinks import FileSink
 def options_of(command, *words):
     parser = argparse.ArgumentParser()
     command.arguments(parser)
-    options = parser.parse_args(words)
-    options.command_line = list(words)
-    return options
+    return parser.parse_args(words)
 
 
 @pytest.mark.parametrize("command", [measure_, doctor_])
@@ -58,17 +57,14 @@ def test_flags_become_what_is_wanted(command, tmp_path):
 
 @pytest.mark.parametrize("pid", ["0", "-4"])
 def test_a_process_has_a_positive_number(pid):
-    with pytest.raises(InputError, match="--pid"):
+    with pytest.raises(InputError, match=r"^pid: expected a process id"):
         meter_flags.wanted_of(options_of(measure_, "--pid", pid))
 
 
 def test_needs_may_be_repeated_and_have_spaces():
-    assert meter_flags.needed(options_of(doctor_, "--need", "gpu, cpu", "--need", " node ")) == [
-        "gpu",
-        "cpu",
-        "node",
-    ]
-    assert meter_flags.needed(options_of(doctor_)) == []
+    assert needed_kinds(["gpu, cpu", " node "]) == ["gpu", "cpu", "node"]
+    assert needed_kinds("gpu") == ["gpu"]
+    assert needed_kinds([]) == []
 
 
 def test_a_report_tells_no_folder_and_no_address():
@@ -87,7 +83,7 @@ def test_a_report_tells_no_folder_and_no_address():
         "--for",
         "3 s",
     ]
-    assert meter_flags.spoken(options_of(measure_, *words)) == [
+    assert telling.told(parser_for("measure"), words) == [
         "--dir",
         "scratch",
         "--record",
@@ -102,60 +98,60 @@ def test_a_report_tells_no_folder_and_no_address():
         "--for",
         "3 s",
     ]
-    assert meter_flags.spoken(options_of(doctor_, "--dir=/secret/x", "--meters", "nvml")) == [
+    assert telling.told(parser_for("doctor"), ["--dir=/secret/x", "--meters", "nvml"]) == [
         "--dir=x",
         "--meters",
         "nvml",
     ]
 
 
-class Answered(Exception):
-    """What the command asked for."""
+class Asked(Exception):
+    """What the command asked its job for."""
 
 
 @pytest.fixture
 def asked(monkeypatch):
-    """The arguments of whichever answer a command asks for."""
+    """The arguments of whichever job a command asks."""
 
-    def asking(name):
-        def answer(*args):
-            raise Answered(name, *args)
+    def asking(module, name):
+        def job(*args, **more):
+            raise Asked(name, *args)
 
-        monkeypatch.setattr(answers, name, answer)
+        monkeypatch.setattr(f"ckptcost.jobs.{module}.{name}", job)
 
-    for name in ("baseline", "measurement", "checkup"):
-        asking(name)
+    asking("measure", "measure")
+    asking("baseline", "learn")
+    asking("checkup", "checkup")
+    monkeypatch.setattr("ckptcost.jobs.instruments.instruments", lambda *tools: tools)
 
     def of(command, *words):
-        with pytest.raises(Answered) as caught:
+        with pytest.raises(Asked) as caught:
             command.run(options_of(command, *words))
         return caught.value.args
 
     return of
 
 
-def test_each_command_asks_for_its_answer(asked):
-    assert asked(measure_) == ("measurement", "auto", Wanted(), None, [], None)
+def test_each_command_asks_its_job(asked):
+    assert asked(measure_) == ("measure", "auto", Wanted(), 10.0, None, None)
     assert asked(measure_, "--for", "3 s", "--record", "r", "--need", "gpu")[3:] == (
         3.0,
-        ["gpu"],
-        "r",
-    )
-    assert asked(measure_, "--baseline") == ("baseline", "auto", Wanted(), None, [], False)
-    assert asked(measure_, "--baseline", "--anyway", "--meters", "nvml")[1:] == (
-        "nvml",
-        Wanted(),
+        Path("r"),
         None,
-        [],
+    )
+    assert asked(measure_, "--meters", "replay:x")[1:4] == ("replay:x", Wanted(), None)
+    assert asked(measure_baseline_) == ("learn", "auto", Wanted(), 30.0, False)
+    assert asked(measure_baseline_, "--anyway", "--meters", "nvml", "--gpus", "all")[1:] == (
+        "nvml",
+        Wanted(every_gpu=True),
+        30.0,
         True,
     )
-    assert asked(doctor_) == ("checkup", "auto", Wanted(), 2.0, [])
+    assert asked(doctor_) == ("checkup", ("auto", Wanted(), 2.0), 2.0)
     assert asked(doctor_, "--for", "1 min", "--meters", "rapl", "--need", "cpu") == (
         "checkup",
-        "rapl",
-        Wanted(),
+        ("rapl", Wanted(), 60.0),
         60.0,
-        ["cpu"],
     )
 
 

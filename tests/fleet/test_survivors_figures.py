@@ -8,8 +8,8 @@ from math import inf, isnan, nan
 from typing import Any
 
 import pytest
-
 from ckptcost.answers import standing
+
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.failures import Recovery, segment
 from ckptcost.core.optimum import best_interval_s

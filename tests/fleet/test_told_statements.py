@@ -10,9 +10,9 @@ from typing import Any
 
 import jsonschema
 import pytest
+from ckptcost.answers import standing
 
 from ckptcost import api
-from ckptcost.answers import standing
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import FORMATS, exported

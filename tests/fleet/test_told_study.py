@@ -11,9 +11,9 @@ from typing import Any
 
 import jsonschema
 import pytest
+from ckptcost.answers import standing
 
 from ckptcost import api
-from ckptcost.answers import standing
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.estimates import Estimate, absent
 from ckptcost.errors import InputError

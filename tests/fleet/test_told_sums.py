@@ -9,8 +9,8 @@ from math import nan
 from typing import Any
 
 import pytest
-
 from ckptcost.answers import standing
+
 from ckptcost.catalog.store import Catalog
 from ckptcost.fleet.figures.figures import fleet_of
 from ckptcost.fleet.figures.savings import savings_of

@@ -7,8 +7,8 @@ from math import inf, nan
 from typing import Any
 
 import pytest
-
 from ckptcost.answers import standing
+
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.estimates import Estimate, absent
 from ckptcost.core.fit import TimeFit

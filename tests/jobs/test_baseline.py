@@ -258,7 +258,7 @@ def test_what_is_wrong_with_a_file_is_said_with_what_to_do(tmp_path, fields, sai
     with pytest.raises(RunFileError) as caught:
         baselines.load(written(tmp_path, **fields))
     assert said in str(caught.value)
-    assert "ckptcost measure --baseline" in str(caught.value)
+    assert "ckptcost measure baseline" in str(caught.value)
 
 
 def test_a_later_minor_version_is_read(tmp_path):

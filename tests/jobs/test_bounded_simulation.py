@@ -8,7 +8,6 @@ import signal
 import numpy as np
 import pytest
 
-from ckptcost import api
 from ckptcost.catalog.store import Catalog
 from ckptcost.cli import simulate_
 from ckptcost.cli.main import main
@@ -17,9 +16,10 @@ from ckptcost.core.walk import Enough
 from ckptcost.errors import CkptcostError
 from ckptcost.jobs.simulate import simulate
 from ckptcost.jobs.walks import Asked
+from ckptcost.layers import layers_for
 from ckptcost.scenario import resolve
 
-SHORT = resolve(Catalog(), api.layers_for(Catalog(), "llama31-405b-16k", None, ["run.work=2 days"]))
+SHORT = resolve(Catalog(), layers_for(Catalog(), "llama31-405b-16k", None, ["run.work=2 days"]))
 WORDS = ["simulate", "-s", "llama31-405b-16k", "--set", "run.work=2 days", "--runs"]
 
 

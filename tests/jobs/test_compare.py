@@ -9,7 +9,6 @@ import math
 import numpy as np
 import pytest
 
-from ckptcost import api
 from ckptcost.catalog.figures import Figure
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.bill import QUANTITIES
@@ -26,7 +25,7 @@ from ckptcost.jobs.differences import (
     useful_gpu_s,
     words_changed,
 )
-from ckptcost.layers import read_layer
+from ckptcost.layers import layers_for, read_layer
 from ckptcost.report.studies.compare import study_of
 from ckptcost.scenario import ranges_of, ties_of
 
@@ -35,7 +34,7 @@ BY_ID = {result.id: result for result in RESULTS}
 
 
 def layers(name="llama31-405b-16k", *settings, interval=None):
-    return api.layers_for(CATALOG, name, interval, settings)
+    return layers_for(CATALOG, name, interval, settings)
 
 
 def held(*variants: str, base=None):
@@ -377,7 +376,7 @@ def test_two_runs_that_never_end_do_not_differ_in_that():
 
 
 def test_a_variants_entry_wins_over_a_flags_and_the_flags_single_inputs_hold_for_it():
-    layers = api.layers_for(
+    layers = layers_for(
         CATALOG, None, None, ["tier.id=nas-hdd", "tier.setup=9 s", "cluster.gpus=64"]
     )
     found = compare(

@@ -10,7 +10,6 @@ from functools import cache
 import numpy as np
 import pytest
 
-from ckptcost import api
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.draws import SAMPLES
 from ckptcost.core.nested import nested_base_s
@@ -23,6 +22,7 @@ from ckptcost.jobs.gates import gate_of
 from ckptcost.jobs.model import model
 from ckptcost.jobs.needs import unknown_inputs
 from ckptcost.jobs.optimize import name_of, optimize
+from ckptcost.layers import layers_for
 from ckptcost.report.studies.optimize import study_of
 
 PRESETS = Catalog().ids("scenario")
@@ -34,7 +34,7 @@ def found(
     preset="llama31-405b-16k", settings=(), tiers=(), mode="", objective="", interval=None, gates=()
 ):
     catalog = Catalog()
-    layers = api.layers_for(catalog, preset, interval, settings)
+    layers = layers_for(catalog, preset, interval, settings)
     return optimize(
         catalog, layers, tiers, mode, objective, [gate_of(text, "--require") for text in gates]
     )
@@ -42,7 +42,7 @@ def found(
 
 def modelled(preset, settings=(), tiers=()):
     catalog = Catalog()
-    return model(catalog, api.layers_for(catalog, preset, None, settings), tiers).cases[0]
+    return model(catalog, layers_for(catalog, preset, None, settings), tiers).cases[0]
 
 
 @presets
@@ -188,14 +188,14 @@ def gridless(tmp_path):
 
 def test_what_is_not_known_is_named_and_no_error(gridless):
     catalog = Catalog()
-    mine = optimize(catalog, api.layers_for(catalog, gridless, None, []))
+    mine = optimize(catalog, layers_for(catalog, gridless, None, []))
     assert mine.option.known == ("time",)
     assert "cluster.gpu_price" in mine.option.lacking["usd"]
     assert "cluster.host_train" in mine.option.lacking["carbon"]
     assert mine.front.objectives == ("time",)
     assert mine.front.left_out == ("energy", "usd", "carbon")
     with pytest.raises(InputError, match=r"cluster\.gpu_price") as error:
-        optimize(catalog, api.layers_for(catalog, gridless, None, []), objective="usd")
+        optimize(catalog, layers_for(catalog, gridless, None, []), objective="usd")
     assert error.value.exit_code == 2
 
 
@@ -203,7 +203,7 @@ def test_how_often_need_not_be_said(gridless):
     """The interval is the answer: a scenario without one has no "now"."""
     gridless.write_text(gridless.read_text().replace('interval = "1 h"', "keep_last = 2"))
     catalog = Catalog()
-    mine = optimize(catalog, api.layers_for(catalog, gridless, None, []))
+    mine = optimize(catalog, layers_for(catalog, gridless, None, []))
     assert [point.id for point in mine.points if point.id != "robust"] == ["time", "young", "daly"]
 
 

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ckptcost import api
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.draws import SAMPLES, drawn
 from ckptcost.core.outcome import evaluate
@@ -15,6 +14,7 @@ from ckptcost.core.regret import cost_of
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.optimize import optimize
 from ckptcost.jobs.ranking import missing_keys, ordered, undecided
+from ckptcost.layers import layers_for
 from ckptcost.report.studies.optimize import study_of
 from ckptcost.scenario import Resolved, ranges_of, ties_of
 
@@ -22,7 +22,7 @@ CATALOG = Catalog()
 
 
 def resolved(*settings: str, tier: str | None = None) -> Resolved:
-    return one_of(CATALOG, api.layers_for(CATALOG, "llama31-405b-16k", None, settings), tier)
+    return one_of(CATALOG, layers_for(CATALOG, "llama31-405b-16k", None, settings), tier)
 
 
 def with_tier_fields(found: Resolved, **fields: float) -> Resolved:
@@ -70,7 +70,7 @@ def test_a_tie_in_the_middle_is_won_in_half_of_the_draws():
 def test_tiers_that_nothing_tells_apart_have_no_order():
     """One rate for all and no figures of their own: that the first named is less in 0 % of the
     draws says nothing."""
-    layers = api.layers_for(CATALOG, "gpt4-scale-2tb", None, ("tier.write=2 GB/s",))
+    layers = layers_for(CATALOG, "gpt4-scale-2tb", None, ("tier.write=2 GB/s",))
     found = optimize(CATALOG, layers, ("nas-hdd", "generic-pfs"))
     assert found.order is not None
     assert found.order.alike == (1,)
@@ -91,7 +91,7 @@ def test_one_run_is_the_first_of_its_order():
 def test_the_fsx_tier_is_no_more_over_a_tier_without_a_price():
     """A capacity that is paid for against a tier that nobody prices: both have the line, and the
     order its share."""
-    layers = api.layers_for(
+    layers = layers_for(
         CATALOG, "llama31-405b-16k", None, ("tier.capacity=1000 TiB", "policy.keep_last=3")
     )
     found = optimize(CATALOG, layers, ("aws-fsx-p2-125", "generic-pfs"), objective="usd")
@@ -109,7 +109,7 @@ def test_the_fsx_tier_is_no_more_over_a_tier_without_a_price():
 def test_each_tier_stands_at_its_own_best_interval():
     found = optimize(
         CATALOG,
-        api.layers_for(CATALOG, "llama31-405b-16k", None, ()),
+        layers_for(CATALOG, "llama31-405b-16k", None, ()),
         ("flash-shared", "nas-hdd"),
     )
     assert found.order is not None

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import ckptcost
-from ckptcost import api
 from ckptcost.catalog.store import Catalog
 from ckptcost.cli.main import main
 from ckptcost.core.cautions import Caution, cautions_of
@@ -20,6 +19,7 @@ from ckptcost.core.outcome import evaluate
 from ckptcost.errors import InputError
 from ckptcost.jobs import lead, room
 from ckptcost.jobs.model import case_of
+from ckptcost.layers import layers_for
 from ckptcost.present.words import caution_text
 from ckptcost.report.studies.lead import study_of
 from ckptcost.scenario import resolve
@@ -150,7 +150,7 @@ def test_notices_are_judged_with_the_step_or_with_a_condition():
 def test_a_blocking_save_near_the_collective_timeout(write, holds):
 
     settings = ["checkpoint.size=3 TB", f"tier.write={write}"]
-    s = resolve(Catalog(), api.layers_for(Catalog(), "llama31-405b-16k", None, settings)).scenario
+    s = resolve(Catalog(), layers_for(Catalog(), "llama31-405b-16k", None, settings)).scenario
     found = {each.code: bool(each.holds) for each in cautions_of(s, evaluate(s))}
     assert found["COLLECTIVE_TIMEOUT"] is holds
 
@@ -162,7 +162,7 @@ def test_the_slowest_save_of_a_hundred_is_held_against_the_timeout():
     def found(seconds, ranges, *settings):
         rate = f"tier.write={3e12 / seconds} B/s"
         said = ["checkpoint.size=3 TB", rate, *settings]
-        resolved = resolve(Catalog(), api.layers_for(Catalog(), "llama31-405b-16k", None, said))
+        resolved = resolve(Catalog(), layers_for(Catalog(), "llama31-405b-16k", None, said))
         held = case_of(resolved, ranges, intervals=False).cautions
         return next((each for each in held if each.code == "COLLECTIVE_TIMEOUT"), None)
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from ckptcost import api
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.draws import drawn, replace_at
 from ckptcost.core.outcome import evaluate
@@ -17,7 +16,7 @@ from ckptcost.jobs import sensitivity as job
 from ckptcost.jobs.compare import as_planned, first_of
 from ckptcost.jobs.model import Case
 from ckptcost.jobs.sensitivity import OF, Sensitivity, measure_of, sensitivity
-from ckptcost.layers import read_layer
+from ckptcost.layers import layers_for, read_layer
 from ckptcost.report.studies.sensitivity import study_of
 from ckptcost.scenario import ranges_of, ties_of
 
@@ -34,7 +33,7 @@ NO_RECOVERY = [
 
 
 def case_of(name: str = "llama31-405b-16k", *settings: str, interval: str | None = None) -> Case:
-    return first_of(CATALOG, api.layers_for(CATALOG, name, interval, settings))
+    return first_of(CATALOG, layers_for(CATALOG, name, interval, settings))
 
 
 def responses(found: Sensitivity):
@@ -389,7 +388,7 @@ def test_the_interval_is_no_input_of_the_world(monkeypatch):
         "test",
         "test",
     )
-    wide = first_of(CATALOG, [*api.layers_for(CATALOG, "llama31-405b-16k", None, []), ranged])
+    wide = first_of(CATALOG, [*layers_for(CATALOG, "llama31-405b-16k", None, []), ranged])
     one, other = sensitivity(case, "kwh"), sensitivity(wide, "kwh")
     assert "policy.interval" not in {each.lever.path for each in (*other.swings, *other.shares)}
     assert (other.low, other.high) == pytest.approx((one.low, one.high), rel=1e-12)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckptcost import api
 from ckptcost.catalog.interruptions import SaidKind, Trace
 from ckptcost.catalog.store import Catalog
 from ckptcost.core import walk as walking
@@ -21,13 +20,14 @@ from ckptcost.jobs import walks
 from ckptcost.jobs.gates import gate_of
 from ckptcost.jobs.simulate import Simulation, simulate, time_line, verdicts_of
 from ckptcost.jobs.walks import Asked, prepared_for
+from ckptcost.layers import layers_for
 from ckptcost.report.studies.simulate import study_of
 from ckptcost.scenario import Resolved, ranges_of, resolve, ties_of
 
 
 def resolved_for(scenario: str = "llama31-405b-16k", *settings: str) -> Resolved:
     catalog = Catalog()
-    return resolve(catalog, api.layers_for(catalog, scenario, None, list(settings)))
+    return resolve(catalog, layers_for(catalog, scenario, None, list(settings)))
 
 
 SHORT = resolved_for("llama31-405b-16k", "run.work=3 days")

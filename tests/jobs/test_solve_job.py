@@ -14,7 +14,6 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from ckptcost import api
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.domain import UNKNOWN, Scenario
 from ckptcost.core.measures import MEASURES, saves_per_day
@@ -27,6 +26,7 @@ from ckptcost.jobs.model import one_of
 from ckptcost.jobs.price import breakeven, side_of
 from ckptcost.jobs.solve import NOTHING_ELSE, parts_of, shares_of, solve
 from ckptcost.jobs.trials import OBJECTIVES, Found, Trials
+from ckptcost.layers import layers_for
 from ckptcost.scenario import Resolved
 
 sys.path.append(str(Path(__file__).parents[1] / "core"))
@@ -42,7 +42,7 @@ def resolved(s: Scenario) -> Resolved:
 
 def preset(name: str, *settings_: str, tier: str | None = None) -> Resolved:
     catalog = Catalog()
-    return one_of(catalog, api.layers_for(catalog, name, None, settings_), tier)
+    return one_of(catalog, layers_for(catalog, name, None, settings_), tier)
 
 
 def gate(text: str) -> Gate:

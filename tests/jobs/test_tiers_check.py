@@ -8,13 +8,13 @@ import json
 import numpy as np
 import pytest
 
-from ckptcost import api
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.outcome import evaluate, plan_of
 from ckptcost.core.simulate import third_of
 from ckptcost.core.timing import load_s
 from ckptcost.errors import InputError
 from ckptcost.jobs import tiers_check
+from ckptcost.layers import layers_for
 from ckptcost.present.amounts import share
 from ckptcost.report.studies.tiers_check import study_of
 from ckptcost.scenario import resolve
@@ -34,7 +34,7 @@ THREE = [
 
 def resolved_of(*settings, interval=None):
     catalog = Catalog()
-    return resolve(catalog, api.layers_for(catalog, "llama31-405b-16k", interval, settings))
+    return resolve(catalog, layers_for(catalog, "llama31-405b-16k", interval, settings))
 
 
 def test_two_tiers_meet_the_closed_form():

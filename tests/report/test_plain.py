@@ -3,8 +3,9 @@ schema. They must not differ."""
 
 import pytest
 
-from ckptcost import api
 from ckptcost.catalog.store import Catalog
+from ckptcost.jobs.model import model
+from ckptcost.layers import layers_for
 from ckptcost.report.build import build, parts_of, plain
 from ckptcost.report.text import text, to_markdown
 from ckptcost.report.to_csv import of_report
@@ -23,8 +24,8 @@ SCENARIOS = [
 def answered(request, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "0")
     catalog = Catalog()
-    layers = api.layers_for(catalog, request.param, None, [])
-    return api.answer(catalog, layers, against="hdd-network"), catalog
+    layers = layers_for(catalog, request.param, None, [])
+    return model(catalog, layers, against="hdd-network"), catalog
 
 
 def test_the_parts_are_complete_to_the_last_key(answered):

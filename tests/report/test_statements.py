@@ -12,12 +12,12 @@ import pytest
 
 import ckptcost
 from ckptcost import answers
-from ckptcost.api import layers_for
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.simulate import simulate
+from ckptcost.layers import layers_for
 from ckptcost.report.statement import QUANTITIES
 from ckptcost.report.statements import measured, modelled, simulated
 from ckptcost.report.statements.reading import Placing, is_document

@@ -17,7 +17,6 @@ from told_meters import Told, at, energy, evaluated, said, watts
 
 import ckptcost
 from ckptcost import answers
-from ckptcost.api import layers_for
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.channels import Channel
 from ckptcost.core.reconcile import Energy, unknown
@@ -25,6 +24,7 @@ from ckptcost.errors import InputError
 from ckptcost.jobs import power_trace, simulated_bill
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.simulate import simulate
+from ckptcost.layers import layers_for
 from ckptcost.report import sci, statement_views
 from ckptcost.report.document import FunctionalUnit
 from ckptcost.report.statement import QUANTITIES, utc

@@ -7,11 +7,11 @@ from statements import document, quantity, statement
 
 import ckptcost
 from ckptcost import answers
-from ckptcost.api import layers_for
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.reconcile import Energy, unknown
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.simulate import simulate
+from ckptcost.layers import layers_for
 from ckptcost.report import sci, statement_views
 from ckptcost.report.document import Warned
 from ckptcost.report.statements import measured, modelled, simulated

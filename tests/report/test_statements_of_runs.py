@@ -7,12 +7,12 @@ import math
 
 import pytest
 
-from ckptcost.api import layers_for
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.hourly import spread
 from ckptcost.exports.formats import FORMATS, exported
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.model import one_of
+from ckptcost.layers import layers_for
 from ckptcost.meters import simulated
 from ckptcost.meters.simulated_plan import Plan
 from ckptcost.report.statements.measured import statement_of

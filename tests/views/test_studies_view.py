@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-
 from ckptcost.answers import optimum, ranking, solution
+
 from ckptcost.jobs.gates import gate_of
 from ckptcost.present.grid import sorted_by
 from ckptcost.report.study import Column, Study, Table, shown_cells

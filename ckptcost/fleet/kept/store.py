@@ -31,7 +31,7 @@ NAMELESS: Final = "-"
 """folder of the job without a name: readers of Parquet take an empty one for an error"""
 LONGEST: Final = 180
 """bytes of a name in a path, of 255 that file systems take; a longer one is cut and gets a hash"""
-_MAKE: Final = "`ckptcost runs pack --store DIR` and `ckptcost fleet --synthesize` make one"
+_MAKE: Final = "`ckptcost runs pack --store DIR` and `ckptcost fleet synthesize` make one"
 
 
 class Entry(NamedTuple):

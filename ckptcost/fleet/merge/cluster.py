@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
-from ckptcost.errors import CkptcostError, InputError, MeterUnavailable, not_there
+from ckptcost.errors import Argument, CkptcostError, InputError, MeterUnavailable, not_there
 from ckptcost.fleet.kept.store import ABOUT
 from ckptcost.version import __version__
 
@@ -87,7 +87,7 @@ def _distributed() -> Any:
 
 @contextlib.contextmanager
 def _client(distributed: Any, address: str) -> Iterator[Any]:
-    where = f"--scheduler {address}"
+    where = Argument("scheduler", address)
     if not _ADDRESS.fullmatch(address):
         raise InputError("names no host and port", where=where, remedy="e.g. tcp://head:8786")
     try:
@@ -146,7 +146,7 @@ def _in_time(make: Callable[[], Any]) -> Any:
 def _same_on_workers(client: Any, store: Store, address: str) -> None:
     """The sums are the same bits only where the program is the same, and a store that a worker does
     not see would seem empty."""
-    where = f"--scheduler {address}"
+    where = Argument("scheduler", address)
     has = client.run(_asked(), on_error="return")
     for worker, version in has.items():
         if version != __version__:

@@ -21,7 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from ckptcost.errors import InputError, MeterUnavailable, brief, not_there
+from ckptcost.errors import Argument, InputError, MeterUnavailable, brief, not_there
 from ckptcost.fleet.kept.node_day import COLUMNS
 from ckptcost.fleet.merge import frames
 from ckptcost.fleet.merge.frames import Pieces
@@ -91,7 +91,7 @@ def _done(
     else:
         raise InputError(
             f"no scheduler named {brief(scheduler)}",
-            where="--scheduler",
+            where=Argument("scheduler"),
             remedy="known: " + ", ".join(SCHEDULERS),
         )
 

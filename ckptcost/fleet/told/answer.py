@@ -10,7 +10,7 @@ from datetime import date, datetime, timedelta
 from math import inf, nan
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ckptcost.errors import InputError, UnknownName, brief
+from ckptcost.errors import Argument, InputError, UnknownName, brief
 from ckptcost.fleet.kept.store import Store, open_store
 from ckptcost.fleet.merge.part import Part
 from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
@@ -58,10 +58,10 @@ def answer_of(
     from ckptcost.report.statements.run_lines import unpriced
 
     no_percentiles(gates, "fleet")
-    for flag, day in (("--since", asked.since), ("--until", asked.until)):
-        _is_day(day, flag)
+    for name, day in (("since", asked.since), ("until", asked.until)):
+        _is_day(day, Argument(name))
     if asked.since and asked.until and asked.since > asked.until:
-        raise InputError(f"{asked.since} is after {asked.until}", where="--since")
+        raise InputError(f"{asked.since} is after {asked.until}", where=Argument("since"))
     store = open_store(asked.store)
     # a save at midnight may lie in part with the day beside
     entries, strange = store.looked_through(
@@ -105,7 +105,7 @@ def _nothing(store: Store, asked: Asked) -> InputError:
     jobs = sorted({entry.job for entry in all_of_it})
     for job in asked.jobs:
         if job not in jobs:
-            return UnknownName("job", job, jobs, where="--job")
+            return UnknownName("job", job, jobs, where=Argument("jobs"))
     days = sorted({entry.day for entry in all_of_it if not asked.jobs or entry.job in asked.jobs})
     return InputError(
         "holds nothing of these days", where=asked.store, remedy=f"it has {days[0]} to {days[-1]}"
@@ -158,7 +158,7 @@ def _cut(part: Part, asked: Asked) -> Part:
     return Part(*found)
 
 
-def _is_day(text: str, flag: str) -> None:
+def _is_day(text: str, where: str) -> None:
     if not text:
         return
     try:
@@ -166,7 +166,9 @@ def _is_day(text: str, flag: str) -> None:
             raise ValueError
         date.fromisoformat(text)
     except ValueError:
-        raise InputError(f"{brief(text)} is no day", where=flag, remedy="e.g. 2026-11-01") from None
+        raise InputError(
+            f"{brief(text)} is no day", where=where, remedy="e.g. 2026-11-01"
+        ) from None
 
 
 def not_estimated(part: Part) -> list[str]:

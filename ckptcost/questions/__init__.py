@@ -1,0 +1,1 @@
+"""Questions: one typed function each, called by the command line and by Python alike."""

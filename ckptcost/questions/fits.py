@@ -1,0 +1,36 @@
+"""Will the checkpoints that are kept fit into a folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ckptcost.questions.parameters import Changes, PathText, scenario_layers
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.questions.results import StudyResult
+
+
+def fits(
+    directory: PathText,
+    scenario: PathText | None = None,
+    *,
+    tier: str | None = None,
+    interval: str | None = None,
+    changes: Changes = (),
+    catalog: Catalog | None = None,
+) -> StudyResult:
+    """Whether the checkpoints that are kept, and those being written, have room in a folder:
+    `question["fits"]`."""
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.jobs.model import one_of
+    from ckptcost.jobs.room import look
+    from ckptcost.layers import files_of
+    from ckptcost.questions.results import StudyResult
+    from ckptcost.report.studies.room import study_of
+
+    catalog = catalog or Catalog()
+    layers = scenario_layers(catalog, scenario, interval, changes)
+    study = study_of(look(Path(directory), one_of(catalog, layers, tier)))
+    return StudyResult(study, catalog, files_of(layers))

@@ -1,0 +1,74 @@
+"""A store of packed runs: jobs, nodes and months rolled up."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+from ckptcost.errors import Argument, InputError
+from ckptcost.questions.parameters import (
+    Changes,
+    PathText,
+    gates_of,
+    scenario_layers,
+    settings_of,
+    texts,
+)
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.questions.results import StudyResult
+
+By = Literal["job", "team", "cluster", "model", "tier", "day"]
+
+
+def roll_up(
+    store: PathText,
+    by: By = "job",
+    *,
+    since: str | None = None,
+    until: str | None = None,
+    jobs: str | Sequence[str] = (),
+    scheduler: str = "pandas",
+    site: str = "",
+    scenario: PathText | None = None,
+    changes: Changes = (),
+    require: str | Sequence[str] = (),
+    top: int = 10,
+    tell: Callable[[int, int], None] | None = None,
+    catalog: Catalog | None = None,
+) -> StudyResult:
+    """A store of packed runs as a fleet; tables groups, lines, savings, failures, tiers, days ...
+    `tell` hears how texts files are read, of how texts."""
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.fleet.told.answer import Asked, answer_of
+    from ckptcost.layers import files_of
+    from ckptcost.questions.results import StudyResult
+    from ckptcost.questions.statements import is_priced, standing
+
+    for name, day in (("since", since), ("until", until)):
+        if day == "":
+            raise InputError(
+                "names no day", where=Argument(name), remedy="e.g. 2026-11-01, or leave it out"
+            )
+    gates = gates_of(require)
+    catalog, settings = catalog or Catalog(), settings_of(changes)
+    named = None if scenario is None else os.fspath(scenario)
+    resolved, files = None, []
+    if site or named or settings:
+        files = files_of(scenario_layers(catalog, named, None, ())) if named else []
+        resolved = standing(catalog, named, settings, site)
+    asked = Asked(
+        os.fspath(store),
+        by,
+        since or "",
+        until or "",
+        tuple(texts(jobs)),
+        scheduler,
+        top,
+        resolved,
+        is_priced(named, settings),
+        bool(named),
+    )
+    return StudyResult(answer_of(asked, gates, tell), catalog, files)

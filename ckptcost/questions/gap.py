@@ -1,0 +1,35 @@
+"""A recorded run beside the model of it."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from ckptcost.questions.parameters import Changes, PathText, scenario_layers
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.questions.results import StudyResult
+
+
+def gap(
+    run: PathText,
+    scenario: PathText | None = None,
+    *,
+    host: str = "",
+    interval: str | None = None,
+    changes: Changes = (),
+    catalog: Catalog | None = None,
+) -> StudyResult:
+    """A recorded run (folder, file, "last" or the beginning of an id) held against a scenario, on
+    the run's own machine."""
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.layers import files_of
+    from ckptcost.questions.results import StudyResult
+    from ckptcost.report.studies.gap import held_against
+    from ckptcost.runs.store import find
+
+    catalog = catalog or Catalog()
+    layers = scenario_layers(catalog, scenario, interval, changes)
+    study = held_against(catalog, find(os.fspath(run)), layers, host)
+    return StudyResult(study, catalog, files_of(layers))

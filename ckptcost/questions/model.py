@@ -1,0 +1,43 @@
+"""What a job's checkpoints cost, one save and the whole run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ckptcost.errors import Argument
+from ckptcost.questions.parameters import Changes, PathText, draws_of, scenario_layers, texts
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.questions.results import ModelResult
+
+
+def model(
+    scenario: PathText | None = None,
+    *,
+    tier: str | Sequence[str] | None = (),
+    saves: float | str | Sequence[float | str] | None = (),
+    interval: str | None = None,
+    changes: Changes = (),
+    against: str | None = None,
+    draws: int = 0,
+    catalog: Catalog | None = None,
+) -> ModelResult:
+    """The report of a scenario (preset or file), for each tier and number of saves; `changes` is
+    like {"cluster.gpus": 4096}; `draws` from the inputs' ranges, 0: as texts as the command line
+    takes."""
+    from ckptcost.catalog.schema import saves_of
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.core.draws import SAMPLES
+    from ckptcost.jobs.model import model as model_job
+    from ckptcost.layers import files_of
+    from ckptcost.questions.results import ModelResult
+
+    catalog = catalog or Catalog()
+    layers = scenario_layers(catalog, scenario, interval, changes)
+    if saves is None or isinstance(saves, str | int | float):
+        saves = () if saves is None else (saves,)
+    counts = [saves_of(count, Argument("saves")) for count in saves]
+    answer = model_job(catalog, layers, texts(tier), counts, against, draws_of(draws) or SAMPLES)
+    return ModelResult(answer, catalog, files_of(layers))

@@ -1,0 +1,143 @@
+"""The best interval for time, energy, dollars and carbon."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal
+
+from ckptcost.errors import Argument, InputError
+from ckptcost.questions.parameters import (
+    Changes,
+    PathText,
+    draws_of,
+    gates_of,
+    scenario_layers,
+    texts,
+)
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.jobs.gates import Gate
+    from ckptcost.layers import Layer
+    from ckptcost.questions.results import StudyResult
+    from ckptcost.report.study import Study
+    from ckptcost.scenario import Resolved
+
+Mode = Literal["", "sync", "async", "both"]
+Objective = Literal["", "time", "energy", "usd", "carbon"]
+
+
+def optimize(
+    scenario: PathText | None = None,
+    *,
+    tier: str | Sequence[str] | None = (),
+    mode: Mode = "",
+    objective: Objective = "",
+    check: int = 200,
+    seed: int = 1,
+    interval: str | None = None,
+    changes: Changes = (),
+    require: str | Sequence[str] = (),
+    draws: int = 0,
+    catalog: Catalog | None = None,
+) -> StudyResult:
+    """The best interval by objective, regrets, plateaus, several tiers, and the front. Several
+    tiers are held against `check` simulated runs of each combination."""
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.layers import files_of
+    from ckptcost.questions.results import StudyResult
+
+    gates = gates_of(require)
+    catalog = catalog or Catalog()
+    layers = scenario_layers(catalog, scenario, interval, changes)
+    if check < 0:
+        raise InputError(f"{check} runs", where=Argument("check"), remedy="0 or more")
+    draws = draws_of(draws)
+    if three := _three_tiers(catalog, layers, texts(tier), mode, objective):
+        study = _searched(*three, check, seed, gates)
+    else:
+        study = _one_or_two(
+            catalog, layers, texts(tier), mode, objective, gates, check, seed, draws
+        )
+    return StudyResult(study, catalog, files_of(layers))
+
+
+def _searched(
+    resolved: Resolved,
+    objective: str,
+    timed: bool,
+    check: int,
+    seed: int,
+    gates: list[Gate],
+) -> Study:
+    from ckptcost.jobs.simulate import verdicts_of
+    from ckptcost.jobs.tiers_check import three_tiers
+    from ckptcost.report.studies.tiers_check import study_of
+
+    searched = three_tiers(resolved, objective, timed, check, seed)
+    return study_of(searched)._replace(gates=verdicts_of(searched.best.found, gates))
+
+
+def _one_or_two(
+    catalog: Catalog,
+    layers: Sequence[Layer],
+    tiers: Sequence[str],
+    mode: str,
+    objective: str,
+    gates: Sequence[Gate],
+    check: int,
+    seed: int,
+    draws: int,
+) -> Study:
+    from ckptcost.jobs.optimize import optimize as optimize_job
+    from ckptcost.report.studies.optimize import study_of
+
+    more = {"draws": draws} if draws else {}
+    found = optimize_job(catalog, layers, tiers, mode, objective, gates, **more)
+    study = study_of(found, gates)
+    levels = found.levels
+    if levels is None or check < 2:
+        return study
+    from ckptcost.jobs.tiers_check import tried
+    from ckptcost.report.studies.tiers_check import check_table
+
+    resolved = found.option.resolved
+    tries = {
+        point.id: tried(resolved, point.interval_s, point.every, 1.0, check, seed)
+        for point in levels.points
+        if point.interval_s * point.every <= float(resolved.scenario.work_s)
+    }
+    return study._replace(tables=[*study.tables, check_table(levels, tries)])
+
+
+def _three_tiers(
+    catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str], mode: str, objective: str
+) -> tuple[Resolved, str, bool] | None:
+    """(scenario, objective, whether it says how often) where it has three tiers; one first tier and
+    one mode are searched at a time."""
+    if not any(layer.sections.get("third_tier") for layer in layers):
+        return None
+    from ckptcost.jobs.model import with_tier
+    from ckptcost.layers import read_layer
+    from ckptcost.scenario import resolve
+
+    if len(tiers) > 1 or mode == "both":
+        raise InputError(
+            "one first tier and one mode at a time with three tiers",
+            where=Argument("tier" if len(tiers) > 1 else "mode"),
+        )
+    timed = any(layer.has_cadence for layer in layers)
+    said = {
+        "policy": {
+            **({"mode": mode} if mode else {}),
+            **({} if timed else {"optimal": objective or "time"}),
+        }
+    }
+    resolved = resolve(
+        catalog,
+        [
+            *with_tier(catalog, layers, tiers[0] if tiers else None, None, None),
+            read_layer(catalog, said, Argument("mode"), "--mode"),
+        ],
+    )
+    return resolved, objective or resolved.scenario.policy.objective, timed

@@ -1,0 +1,43 @@
+"""What a question gives, before anybody chose a format: the command line prints it as it is, Python
+gets the document."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.jobs.model import Answer
+    from ckptcost.report.document import Report
+    from ckptcost.report.study import Study
+    from ckptcost.report.study_document import StudyDocument
+
+Files = Sequence[tuple[str, bytes]]
+"""the user's own files, by name"""
+
+
+class StudyResult(NamedTuple):
+    study: Study
+    catalog: Catalog
+    files: Files = ()
+    lacking: Sequence[str] = ()
+    """what was needed and is not measured"""
+    interrupted: bool = False
+
+    def document(self, command: Sequence[str] = ()) -> StudyDocument:
+        from ckptcost.report.study_document import build
+
+        return build(self.study, self.catalog, command, self.files)
+
+
+class ModelResult(NamedTuple):
+    answer: Answer
+    catalog: Catalog
+    files: Files
+
+    def document(self, command: Sequence[str] = ()) -> Report:
+        from ckptcost.report.build import build
+
+        report: Report = build(self.answer, self.catalog, command, self.files)
+        return report

@@ -1,0 +1,44 @@
+"""What is needed for a target: bandwidth, stall, interval."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ckptcost.errors import Argument, InputError, UnknownName
+from ckptcost.questions.parameters import Changes, PathText, scenario_layers
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.questions.results import StudyResult
+
+
+def solve(
+    what: str,
+    target: str | None = None,
+    scenario: PathText | None = None,
+    *,
+    tier: str | None = None,
+    keep_interval: bool = False,
+    interval: str | None = None,
+    changes: Changes = (),
+    catalog: Catalog | None = None,
+) -> StudyResult:
+    """What is needed for a target such as "goodput>=0.95"."""
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.jobs.gates import gate_of
+    from ckptcost.jobs.knobs import KNOBS, RANGES
+    from ckptcost.jobs.model import one_of
+    from ckptcost.jobs.solve import solve as solve_job
+    from ckptcost.layers import files_of
+    from ckptcost.questions.results import StudyResult
+    from ckptcost.report.studies.solve import study_of
+
+    catalog = catalog or Catalog()
+    layers = scenario_layers(catalog, scenario, interval, changes)
+    if what not in KNOBS and what not in RANGES:
+        raise UnknownName("quantity to solve for", what, [*KNOBS, *RANGES, "price"], where="solve")
+    if target is None:
+        raise InputError("says no target", where="solve", remedy='add e.g. --for "goodput>=0.95"')
+    gate = gate_of(target, Argument("target"))
+    found = solve_job(one_of(catalog, layers, tier), what, gate, keep_interval)
+    return StudyResult(study_of(found), catalog, files_of(layers))
