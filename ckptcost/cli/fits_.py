@@ -19,6 +19,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
     parser.add_argument("directory", metavar="DIR", help="where checkpoints go")
     scenario_flags.add(parser)
+    parser.add_argument("--tier", metavar="ID", help="a storage tier of the catalogue")
     study_flags.add(parser, gates=False)
 
 

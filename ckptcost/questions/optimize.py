@@ -34,7 +34,6 @@ def optimize(
     mode: Mode = "",
     objective: Objective = "",
     check: int = 200,
-    seed: int = 1,
     interval: str | None = None,
     changes: Changes = (),
     require: str | Sequence[str] = (),
@@ -54,11 +53,9 @@ def optimize(
         raise InputError(f"{check} runs", where=Argument("check"), remedy="0 or more")
     draws = draws_of(draws)
     if three := _three_tiers(catalog, layers, texts(tier), mode, objective):
-        study = _searched(*three, check, seed, gates)
+        study = _searched(*three, check, gates)
     else:
-        study = _one_or_two(
-            catalog, layers, texts(tier), mode, objective, gates, check, seed, draws
-        )
+        study = _one_or_two(catalog, layers, texts(tier), mode, objective, gates, check, draws)
     return StudyResult(study, catalog, files_of(layers))
 
 
@@ -67,14 +64,13 @@ def _searched(
     objective: str,
     timed: bool,
     check: int,
-    seed: int,
     gates: list[Gate],
 ) -> Study:
     from ckptcost.jobs.simulate import verdicts_of
     from ckptcost.jobs.tiers_check import three_tiers
     from ckptcost.report.studies.tiers_check import study_of
 
-    searched = three_tiers(resolved, objective, timed, check, seed)
+    searched = three_tiers(resolved, objective, timed, check)
     return study_of(searched)._replace(gates=verdicts_of(searched.best.found, gates))
 
 
@@ -86,7 +82,6 @@ def _one_or_two(
     objective: str,
     gates: Sequence[Gate],
     check: int,
-    seed: int,
     draws: int,
 ) -> Study:
     from ckptcost.jobs.optimize import optimize as optimize_job
@@ -103,7 +98,7 @@ def _one_or_two(
 
     resolved = found.option.resolved
     tries = {
-        point.id: tried(resolved, point.interval_s, point.every, 1.0, check, seed)
+        point.id: tried(resolved, point.interval_s, point.every, 1.0, check, 1)
         for point in levels.points
         if point.interval_s * point.every <= float(resolved.scenario.work_s)
     }

@@ -1,0 +1,254 @@
+"""A command's flags are the parameters of its question: the same names and the same defaults, and
+neither has one that the other lacks without a reason."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ckptcost.cli import study_flags
+from ckptcost.cli.main import COMMANDS, VERBS, flag_of, parser_for
+from ckptcost.errors import Argument, InputError
+from ckptcost.fleet.made_up.synthesize import synthesize
+from ckptcost.questions.audit import audit
+from ckptcost.questions.calibrate import calibrate
+from ckptcost.questions.compare import compare
+from ckptcost.questions.doctor import doctor
+from ckptcost.questions.export import export
+from ckptcost.questions.fits import fits
+from ckptcost.questions.fleet import roll_up
+from ckptcost.questions.gap import gap
+from ckptcost.questions.lead import lead
+from ckptcost.questions.measure import baseline, measure
+from ckptcost.questions.model import model
+from ckptcost.questions.optimize import optimize
+from ckptcost.questions.price import price
+from ckptcost.questions.probe import probe
+from ckptcost.questions.review import review
+from ckptcost.questions.sensitivity import sensitivity
+from ckptcost.questions.simulate import simulate
+from ckptcost.questions.solve import solve
+from ckptcost.questions.sweep import grid
+
+ROOT = Path(__file__).resolve().parents[2]
+QUESTIONS: dict[str, Callable[..., Any]] = {
+    "model": model,
+    "sweep": grid,
+    "simulate": simulate,
+    "optimize": optimize,
+    "solve": solve,
+    "solve price": price,
+    "compare": compare,
+    "sensitivity": sensitivity,
+    "audit": audit,
+    "fits": fits,
+    "lead": lead,
+    "measure": measure,
+    "measure baseline": baseline,
+    "probe": probe,
+    "calibrate": calibrate,
+    "report": review,
+    "export": export,
+    "fleet": roll_up,
+    "fleet synthesize": synthesize,
+    "doctor": doctor,
+}
+NO_QUESTION = {
+    "screen": "opens a program",
+    "run": "starts a job and stays beside it",
+    "attach": "stays beside a job; `review` tells of the run",
+    "runs": "names what is kept",
+    "runs list": "names what is kept",
+    "runs show": "names what is kept",
+    "runs pack": "writes files",
+    "diff": "two documents and their words; questions of statements come with Report 2.0",
+    "serve-metrics": "a server",
+    "selftest": "judges this program on this machine",
+    "catalog": "shows what ships",
+    "check": "recomputes a document: ckptcost.load_report and report.check",
+    "init": "writes a template",
+}
+OF_THE_SHELL = {
+    "help": "said by the shell alone",
+    "output": "where it is written",
+    "format": "how it is written",
+    "table": "which table of a CSV",
+    "quiet": "what is said on the way",
+    "json": "another word for -f json",
+}
+NOT_A_PARAMETER = {
+    ("model", "require"): "a report has no place for verdicts; they are the exit code",
+    ("simulate", "seconds_at_most"): "a program's `note` ends it when it likes",
+    ("compare", "scenario"): "one more of `scenarios`",
+    ("audit", "strict"): "an exit code",
+    ("export", "list"): "a listing instead",
+    ("export", "force"): "Python is given the files' content",
+    **{
+        ("report", name): "of the statement under other factors, not of the run as it was"
+        for name in [
+            "case",
+            "start",
+            "grid",
+            "grid_column",
+            "grid_tz",
+            "grid_unit",
+            "contracts",
+            "labels",
+            "scenario",
+        ]
+    },
+}
+NO_FLAG = {
+    "catalog": "a program may have read one already",
+    "tell": "progress is shown by whoever asks",
+    "note": "progress is shown by whoever asks",
+    ("simulate", "every_run"): "asked for by `--table runs`",
+    ("report", "need"): "`attach` has it, where the run ends",
+    ("fleet synthesize", "start"): "of tests: other days",
+    ("fleet synthesize", "failures_per_node_day"): "of tests: more failures",
+}
+OTHER_NAME = {("export", "source"): "sources", ("report", "source"): "run"}
+LATER = {("export", "sources"), ("export", "to"), ("fleet", "store")}
+"""needed, and missed by a line of our own where it is not given"""
+
+
+def flags_of(command: str) -> dict[str, argparse.Action]:
+    """By parameter; of two flags of one parameter the first."""
+    found: dict[str, argparse.Action] = {}
+    for action in parser_for(command)._actions:
+        name = OTHER_NAME.get((command, action.dest), action.dest)
+        found.setdefault(name, action)
+    return found
+
+
+def parameters_of(command: str) -> dict[str, inspect.Parameter]:
+    return dict(inspect.signature(QUESTIONS[command]).parameters)
+
+
+def test_every_command_has_a_question_or_a_reason():
+    assert set(QUESTIONS) | set(NO_QUESTION) == {*COMMANDS, *VERBS}
+    assert not set(QUESTIONS) & set(NO_QUESTION)
+
+
+@pytest.mark.parametrize("command", QUESTIONS)
+def test_every_flag_is_a_parameter(command):
+    parameters = parameters_of(command)
+    without = [
+        name
+        for name in flags_of(command)
+        if name not in parameters and name not in OF_THE_SHELL
+        if (command, name) not in NOT_A_PARAMETER
+    ]
+    assert without == []
+
+
+@pytest.mark.parametrize("command", QUESTIONS)
+def test_every_parameter_has_a_flag(command):
+    flags = flags_of(command)
+    without = [
+        name
+        for name in parameters_of(command)
+        if name not in flags and name not in NO_FLAG and (command, name) not in NO_FLAG
+    ]
+    assert without == []
+
+
+@pytest.mark.parametrize("command", QUESTIONS)
+def test_defaults_are_the_same(command):
+    parameters = parameters_of(command)
+    for name, action in flags_of(command).items():
+        if name not in parameters or (command, name) in LATER:
+            continue
+        default = parameters[name].default
+        if default is inspect.Parameter.empty:
+            assert action.required, name
+        else:
+            assert not action.required or action.nargs == "*", name
+            assert (action.default or None) == (default or None), name
+
+
+def test_no_reason_is_given_in_vain():
+    for command, name in NOT_A_PARAMETER:
+        assert name in flags_of(command), (command, name)
+        assert name not in parameters_of(command), (command, name)
+    for each in NO_FLAG:
+        if isinstance(each, tuple):
+            command, name = each
+            assert name in parameters_of(command), each
+            assert name not in flags_of(command), each
+
+
+def test_a_flag_reaches_its_question():
+    def question(scenario: Any = None, *, runs: int = 3, tell: Any = None) -> Any:
+        return scenario, runs, tell
+
+    options = argparse.Namespace(scenario="x", runs=5, output="o")
+    assert study_flags.ask(question, options) == ("x", 5, None)
+    assert study_flags.ask(question, options, runs=7, tell=print) == ("x", 7, print)
+
+
+# ---- errors
+
+
+def test_errors_name_parameters_that_there_are():
+    known = {name for command in QUESTIONS for name in parameters_of(command)}
+    known |= {action.dest for name in (*COMMANDS, *VERBS) for action in parser_for(name)._actions}
+    known |= set(inspect.signature(gap).parameters)
+    said = {
+        (name, path.name)
+        for path in (ROOT / "ckptcost").rglob("*.py")
+        for name in re.findall(r'\bArgument\(\s*"(\w+)"', path.read_text("utf-8"))
+    }
+    assert len(said) > 40
+    assert [each for each in sorted(said) if each[0] not in known] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "said", "asked"),
+    [
+        (("simulate", "--limit", "5"), "--limit", lambda: simulate(limit="5")),
+        (("simulate", "--trace-span", "5 h"), "--trace-span", lambda: simulate(trace_span="5 h")),
+        (("model", "--set", "cluster.gpuz=1"), "--set", lambda: model(changes=["cluster.gpuz=1"])),
+        (("model", "--budget", "usd"), "--budget", lambda: optimize(require="usd")),
+        (("model", "--require", "usd"), "--require", lambda: optimize(require=["usd"])),
+        (("model", "--saves", "0"), "--saves", lambda: model(saves=0)),
+        (("solve", "write", "--for", "x"), "--for", lambda: solve("write", "x")),
+        (("doctor", "--for", "1 ms"), "--for", lambda: doctor("1 ms")),
+        (("measure", "--dir", "no-where"), "--dir no-where", lambda: measure(directory="no-where")),
+        (("probe", ""), "DIR", lambda: probe("")),
+        (("calibrate", "x", "--as", "a/b"), "--as", lambda: calibrate("x", "a/b")),
+        (("lead", "last", "--tier", "nas-hdd"), "--tier", lambda: lead(run="last", tier="nas-hdd")),
+    ],
+)
+def test_python_names_the_parameter_and_the_shell_its_flag(cli, words, said, asked):
+    done = cli(*words)
+    assert done.code == 2
+    assert done.err.startswith(f"ckptcost: {said}: ")
+    with pytest.raises(InputError) as caught:
+        asked()
+    place = caught.value.where or caught.value.key
+    assert isinstance(place, Argument)
+    assert str(caught.value).startswith(f"{place}: ")
+    assert flag_of(parser_for(words[0]), place.name, words) == said.split()[0]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        lambda: simulate(limit=60),
+        lambda: simulate(trace="x", trace_span=60),
+        lambda: measure(10),
+        lambda: doctor(2.0),
+        lambda: probe(".", size=10**9),
+        lambda: price(against="nas-hdd", capex=500_000),
+    ],
+)
+def test_a_bare_number_has_no_unit(asked):
+    with pytest.raises(InputError, match="has no unit"):
+        asked()
