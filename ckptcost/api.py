@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import TYPE_CHECKING, ParamSpec, Protocol, TypeVar
@@ -30,6 +31,7 @@ from ckptcost.questions import sensitivity as _sensitivity
 from ckptcost.questions import simulate as _simulate
 from ckptcost.questions import solve as _solve
 from ckptcost.questions.export import export
+from ckptcost.questions.parameters import PathText
 from ckptcost.questions.sweep import sweep
 
 if TYPE_CHECKING:
@@ -97,8 +99,8 @@ simulate = answered(_simulate.simulate)
 solve = answered(_solve.solve)
 
 
-def load_report(path: str) -> Report:
+def load_report(path: PathText) -> Report:
     """A report from its JSON file."""
     from ckptcost.report.check import read
 
-    return read(path)
+    return read(os.fspath(path))
