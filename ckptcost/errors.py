@@ -15,7 +15,7 @@ The front ends catch CkptcostError and nothing wider; anything else is a defect.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 
 def brief(text: object, most: int = 60) -> str:
@@ -59,6 +59,14 @@ class InputError(CkptcostError, ValueError):
         self.where = self.where or where
         self.key = self.key or key
         self.args = (str(self),)
+        return self
+
+    def spelled(self, spell: Callable[[str], str]) -> InputError:
+        """The same complaint to somebody who says parameters in another way, as by flags."""
+        self.where, self.key = (
+            f"{spell(place.name)} {place.value}".strip() if isinstance(place, Argument) else place
+            for place in (self.where, self.key)
+        )
         return self
 
     def __str__(self) -> str:

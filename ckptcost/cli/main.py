@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from ckptcost.errors import Argument, CkptcostError, InputError, OutputError, UnknownName
+from ckptcost.errors import CkptcostError, InputError, OutputError, UnknownName
 from ckptcost.version import __version__
 
 COMMANDS = {
@@ -191,13 +191,7 @@ def _command(words: Sequence[str]) -> int:
     try:
         return _run(options)
     except InputError as error:
-        error.where, error.key = (
-            f"{flag_of(parser, place.name, rest)} {place.value}".rstrip()
-            if isinstance(place, Argument)
-            else place
-            for place in (error.where, error.key)
-        )
-        raise
+        raise error.spelled(lambda name: flag_of(parser, name, rest)) from None
 
 
 def flag_of(parser: argparse.ArgumentParser, name: str, words: Sequence[str] = ()) -> str:

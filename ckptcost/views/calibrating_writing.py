@@ -37,8 +37,7 @@ def refused(fitted: Calibrated, id_: str, title: str = "") -> str:
         free(id_, fitted.kinds)
     except InputError as error:
         return (
-            str(error)
-            .replace("--as: ", "")
+            str(error.spelled(lambda name: "" if name == "entry" else f"--{name}"))
             .replace("replace it with --force", "delete the file")
             .replace(", or hide it with --force", "")
         )

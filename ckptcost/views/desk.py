@@ -63,7 +63,12 @@ class Desk:
 
     def layers(self) -> list[Layer]:
         """Raises InputError where a file or a change is wrong."""
-        return layers_for(self.catalog, self.base, None, self.settings())
+        try:
+            return layers_for(self.catalog, self.base, None, self.settings())
+        except InputError as error:
+            raise error.spelled(
+                lambda name: "--set" if name == "changes" else f"--{name}"
+            ) from None
 
     def stamp(self) -> Stamp:
         """The files that the scenario is read from: where one was rewritten, what was computed from

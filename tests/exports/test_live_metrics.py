@@ -15,7 +15,6 @@ import pytest
 from prometheus_tools import consumer, program, samples
 from small_runs import Real, recorded
 
-from ckptcost import answers
 from ckptcost.exports import live_metrics, metric_names
 from ckptcost.exports.live_metrics import Highest, Sample, flavour_for, samples_of, text
 from ckptcost.jobs import live_counters, live_lines
@@ -23,6 +22,7 @@ from ckptcost.jobs.instruments import instruments
 from ckptcost.jobs.live_counters import LiveCounters
 from ckptcost.jobs.recording import record
 from ckptcost.meters.found import Wanted
+from ckptcost.questions.review import of_path
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.follow import Line, follow
 from ckptcost.runs.recorder import Recorder
@@ -63,7 +63,7 @@ def told(counters: LiveCounters, name: str = "r", highest: Highest | None = None
 
 def report_of(folder: Path, host: str = "") -> dict[str, Any]:
     """Exactly what `ckptcost report -f json` would tell in its tables."""
-    study, _ = answers.review(folder, host)
+    study = of_path(folder, host=host).study
     tables = {table.id: table.rows for table in study.tables}
     return {
         "seconds": study.question["seconds"],

@@ -63,9 +63,9 @@ def test_a_report_is_written_as_the_command_line_writes_it(tmp_path, cli):
 
 
 def test_a_study_is_written_as_the_command_line_writes_it(tmp_path, cli):
-    from ckptcost import answers
+    from ckptcost.questions.optimize import optimize
 
-    study = answers.optimum(CATALOG, DESK.layers())
+    study = optimize(DESK.base, changes=DESK.settings(), catalog=CATALOG).study
     for ending, form in (("csv", "csv"), ("md", "md"), ("txt", "text")):
         where = files.write_view(study, str(tmp_path / f"out.{ending}"), DESK, "ckptcost optimize")
         assert where.read_text("utf-8") == cli("optimize", "-f", form, "--full").out
@@ -74,7 +74,8 @@ def test_a_study_is_written_as_the_command_line_writes_it(tmp_path, cli):
 
 
 def test_a_page_is_written_of_any_answer(tmp_path, cli):
-    from ckptcost import answers
+    from ckptcost.questions.compare import compare
+    from ckptcost.questions.optimize import optimize
 
     report = api.model(tier=["nas-hdd"], saves=[100])
     where = files.write_view(
@@ -83,7 +84,7 @@ def test_a_page_is_written_of_any_answer(tmp_path, cli):
     told = cli("model", "--tier", "nas-hdd", "--saves", "100", "-f", "html").out
     figures = re.compile(r'<data value="([^"]+)"')
     assert figures.findall(where.read_text("utf-8")) == figures.findall(told) != []
-    compared = answers.comparison(CATALOG, [("a", DESK.layers())], ["policy.mode=async"])
+    compared = compare(DESK.base, variants=["policy.mode=async"], catalog=CATALOG).study
     assert (
         "<!doctype html>"
         in files.write_view(compared, str(tmp_path / "two.html"), DESK, "")
@@ -91,7 +92,7 @@ def test_a_page_is_written_of_any_answer(tmp_path, cli):
         .lower()
     )
     other = files.write_view(
-        answers.optimum(CATALOG, DESK.layers()), str(tmp_path / "none.html"), DESK, ""
+        optimize(DESK.base, catalog=CATALOG).study, str(tmp_path / "none.html"), DESK, ""
     ).read_text("utf-8")
     assert "it holds no bill of its own" in other
     assert "best for time" in other

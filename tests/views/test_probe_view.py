@@ -17,6 +17,7 @@ from probing import DISK, alone, slow_writes
 from ckptcost.cli import probe_
 from ckptcost.errors import InputError, OutputError
 from ckptcost.present.amounts import duration, number, quantity
+from ckptcost.questions import probe as probing_question
 from ckptcost.report.study_views import text as study_text
 from ckptcost.runs import store
 from ckptcost.savers.base import Io
@@ -101,7 +102,7 @@ class TestForm:
             options_of(probe_form.command(draft, desk, "rapl,block")),
         )
         asked = one.asked
-        assert probe_._size_of(said, desk.catalog) == one.size_bytes
+        assert probing_question._size_bytes(said.size, said.model, desk.catalog) == one.size_bytes
         assert (said.directory, said.saver, said.ranks, said.rounds, said.warm_up) == (
             draft.directory,
             one.writer,

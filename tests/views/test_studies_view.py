@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 
 import pytest
-from ckptcost.answers import optimum, ranking, solution
 
-from ckptcost.jobs.gates import gate_of
 from ckptcost.present.grid import sorted_by
+from ckptcost.questions.optimize import optimize
+from ckptcost.questions.sensitivity import sensitivity
+from ckptcost.questions.solve import solve
 from ckptcost.report.study import Column, Study, Table, shown_cells
 from ckptcost.report.study_views import text
 from ckptcost.views.desk import Desk
@@ -69,7 +70,7 @@ def test_the_first_two_columns_stay_and_later_ones_give_way_first() -> None:
 
 def test_every_cell_of_a_real_study_is_the_text_reports() -> None:
     desk = Desk()
-    study = optimum(desk.catalog, desk.layers(), desk.tiers_shown())
+    study = optimize(desk.base, tier=desk.tiers_shown(), check=0).study
     for table in study.tables:
         grid = grid_of(table)
         labels, cells, _ = shown_cells(table)
@@ -85,14 +86,11 @@ def test_every_cell_of_a_real_study_is_the_text_reports() -> None:
 
 @pytest.mark.parametrize("what", ["sensitivity", "solve", "gates"])
 def test_paragraphs_are_those_of_the_text_report_in_its_order(what: str) -> None:
-    desk = Desk()
     study = {
-        "sensitivity": lambda: ranking(desk.catalog, desk.layers(), "kwh"),
-        "solve": lambda: solution(desk.catalog, desk.layers(), "write", "goodput>=0.8"),
-        "gates": lambda: optimum(
-            desk.catalog, desk.layers(), gates=[gate_of("goodput>=0.99999", "--fail-on")]
-        ),
-    }[what]()
+        "sensitivity": lambda: sensitivity(of="kwh"),
+        "solve": lambda: solve("write", "goodput>=0.8"),
+        "gates": lambda: optimize(require="goodput>=0.99999", check=0),
+    }[what]().study
     told = paragraphs(study)
     whole = _flat(text(study))
     places = [whole.index(_flat(line)) for line, _ in told]
@@ -101,9 +99,8 @@ def test_paragraphs_are_those_of_the_text_report_in_its_order(what: str) -> None
 
 
 def test_tones_say_met_and_missed() -> None:
-    desk = Desk()
-    gates = [gate_of("goodput>=0.99999", "--fail-on"), gate_of("goodput>=0.0001", "--fail-on")]
-    told = paragraphs(optimum(desk.catalog, desk.layers(), gates=gates))
+    gates = ["goodput>=0.99999", "goodput>=0.0001"]
+    told = paragraphs(optimize(require=gates, check=0).study)
     by_start = {line.partition(":")[0]: tone for line, tone in told if tone in ("good", "bad")}
     assert by_start == {"MISSED": "bad", "met": "good"}
 
