@@ -30,6 +30,7 @@ from ckptcost.questions import review as _review
 from ckptcost.questions import sensitivity as _sensitivity
 from ckptcost.questions import simulate as _simulate
 from ckptcost.questions import solve as _solve
+from ckptcost.questions.diff import diff
 from ckptcost.questions.export import export
 from ckptcost.questions.parameters import PathText
 from ckptcost.questions.sweep import sweep
@@ -42,6 +43,7 @@ __all__ = [
     "baseline",
     "calibrate",
     "compare",
+    "diff",
     "doctor",
     "export",
     "fits",

@@ -151,6 +151,7 @@ def test_public_names():
         "begin",
         "calibrate",
         "compare",
+        "diff",
         "doctor",
         "export",
         "fits",

@@ -10,8 +10,8 @@ import pytest
 from statements import document, factor, statement
 
 from ckptcost.cli import main
-from ckptcost.cli.diff_ import asked_of
 from ckptcost.errors import InputError
+from ckptcost.questions.diff import asked_of
 from ckptcost.report.diff_document import DiffDocument
 
 

@@ -19,6 +19,7 @@ from ckptcost.fleet.made_up.synthesize import synthesize
 from ckptcost.questions.audit import audit
 from ckptcost.questions.calibrate import calibrate
 from ckptcost.questions.compare import compare
+from ckptcost.questions.diff import diff
 from ckptcost.questions.doctor import doctor
 from ckptcost.questions.export import export
 from ckptcost.questions.fits import fits
@@ -55,6 +56,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "calibrate": calibrate,
     "report": review,
     "export": export,
+    "diff": diff,
     "fleet": roll_up,
     "fleet synthesize": synthesize,
     "doctor": doctor,
@@ -67,7 +69,6 @@ NO_QUESTION = {
     "runs list": "names what is kept",
     "runs show": "names what is kept",
     "runs pack": "writes files",
-    "diff": "two documents and their words; questions of statements come with Report 2.0",
     "serve-metrics": "a server",
     "selftest": "judges this program on this machine",
     "catalog": "shows what ships",
@@ -108,6 +109,7 @@ NO_FLAG = {
     "catalog": "a program may have read one already",
     "tell": "progress is shown by whoever asks",
     "note": "progress is shown by whoever asks",
+    ("diff", "command"): "a document of a program tells no command",
     ("simulate", "every_run"): "asked for by `--table runs`",
     ("report", "need"): "`attach` has it, where the run ends",
     ("fleet synthesize", "start"): "of tests: other days",
