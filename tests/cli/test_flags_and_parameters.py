@@ -6,6 +6,8 @@ from __future__ import annotations
 import argparse
 import inspect
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -254,3 +256,22 @@ def test_python_names_the_parameter_and_the_shell_its_flag(cli, words, said, ask
 def test_a_bare_number_has_no_unit(asked):
     with pytest.raises(InputError, match="has no unit"):
         asked()
+
+
+# ---- what help costs
+
+
+def test_help_of_no_command_loads_a_question():
+    """Flags are read on every start: what answers is imported when something is asked."""
+    code = f"""
+import sys
+from ckptcost.cli.main import parser_for
+for command in {[*COMMANDS, *VERBS]!r}:
+    parser_for(command).format_help()
+print(*(name for name in sys.modules if name.startswith("ckptcost.")))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    loaded = {name.split(".")[1] for name in done.stdout.split()}
+    assert loaded == {"cli", "errors", "version"}
