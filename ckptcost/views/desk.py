@@ -3,8 +3,9 @@ exactly as flags of a command would say it."""
 
 from __future__ import annotations
 
+import contextlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -15,6 +16,18 @@ from ckptcost.jobs.model import compared, one_of
 from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_for, layers_of
 from ckptcost.scenario import Resolved
 from ckptcost.views.scenario_file import quoted
+
+_FLAGS = {"changes": "--set", "target": "--for", "variants": "--with"}
+
+
+@contextlib.contextmanager
+def by_flags() -> Iterator[None]:
+    """The screen says a parameter as flags of a command would, in errors too."""
+    try:
+        yield
+    except InputError as error:
+        raise error.spelled(lambda name: _FLAGS.get(name, f"--{name}")) from None
+
 
 Stamp = tuple[tuple[str, int, int], ...]
 """files with when they were last written, in nanoseconds, and how many bytes they have"""
@@ -63,12 +76,8 @@ class Desk:
 
     def layers(self) -> list[Layer]:
         """Raises InputError where a file or a change is wrong."""
-        try:
+        with by_flags():
             return layers_for(self.catalog, self.base, None, self.settings())
-        except InputError as error:
-            raise error.spelled(
-                lambda name: "--set" if name == "changes" else f"--{name}"
-            ) from None
 
     def stamp(self) -> Stamp:
         """The files that the scenario is read from: where one was rewritten, what was computed from

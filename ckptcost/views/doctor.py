@@ -12,6 +12,7 @@ from ckptcost.present.amounts import duration, number, rate, share, size
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.questions.doctor import doctor
 from ckptcost.report.study import Study
+from ckptcost.views.desk import by_flags
 from ckptcost.views.doctor_kinds import (
     ASCII,
     KINDS,
@@ -86,7 +87,8 @@ _WITHOUT = {
 
 def look(meters: str, every_gpu: bool = False) -> Study:
     """Try every meter; takes a second or three."""
-    return doctor(f"{SECONDS:g} s", meters=meters, gpus="all" if every_gpu else "visible").study
+    with by_flags():
+        return doctor(f"{SECONDS:g} s", meters=meters, gpus="all" if every_gpu else "visible").study
 
 
 def command(meters: str, every_gpu: bool = False) -> str:

@@ -18,7 +18,7 @@ from ckptcost.meters.found import Wanted
 from ckptcost.present.amounts import count
 from ckptcost.report.studies.runs import shown
 from ckptcost.runs.clocks import RealClock
-from ckptcost.views.desk import Desk
+from ckptcost.views.desk import Desk, by_flags
 from ckptcost.views.live import Actions, Kind, Start, State
 from ckptcost.views.live_base import Live, idle_of
 from ckptcost.views.live_board import LiveBoard
@@ -48,9 +48,9 @@ class Own(Live):
         self._what, self._look = what_of(start), look_of(start, settle_s, gap_s)
         self._start = start
         if tools is None:
-            tools = tools_of(
-                start.meters, replace(beside(Wanted(), self._look), pid=start.pid), least=0
-            )
+            wanted = replace(beside(Wanted(), self._look), pid=start.pid)
+            with by_flags():
+                tools = tools_of(start.meters, wanted, least=0)
         self._tools = tools
         self._hand = 0
         self._hand_open = ""

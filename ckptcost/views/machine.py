@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ckptcost.errors import CkptcostError
 from ckptcost.questions.doctor import doctor
+from ckptcost.views.desk import by_flags
 from ckptcost.views.doctor import lights, three_lines
 
 LOOK = "0.5 s"
@@ -19,7 +20,8 @@ class Seen(NamedTuple):
 def seen(meters: str, plain: bool = False) -> Seen:
     """Takes a second or so."""
     try:
-        study = doctor(LOOK, meters=meters).study
+        with by_flags():
+            study = doctor(LOOK, meters=meters).study
     except (CkptcostError, OSError) as error:
         return Seen("", (str(error),))
     return Seen(lights(study, plain), tuple(three_lines(study)))

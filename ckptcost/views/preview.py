@@ -22,7 +22,7 @@ from ckptcost.report.study import Study
 from ckptcost.runs import store
 from ckptcost.runs.summary import summary_of
 from ckptcost.views import model as model_view
-from ckptcost.views.desk import Desk
+from ckptcost.views.desk import Desk, by_flags
 from ckptcost.views.tiers import OWN, scenario_of
 
 MODEL, OPTIMUM, TIERS, CHANGES, RANKING, RUN = (
@@ -123,7 +123,8 @@ def answered(desk: Desk, subject: str) -> Answered:
     """The answer, however long it takes. Raises CkptcostError where there is none."""
     if subject.startswith(RUN):
         return _of_run(desk, subject)
-    words, found, layers = _OF[subject](desk)
+    with by_flags():
+        words, found, layers = _OF[subject](desk)
     note = _left_out(desk) if subject == TIERS else ""
     return Answered(
         subject, tuple(words), found, desk.catalog, tuple(files_of(layers)), (desk.base,), note

@@ -22,6 +22,7 @@ from ckptcost.runs import store
 from ckptcost.savers.base import Io
 from ckptcost.savers.control import Control
 from ckptcost.savers.owners import PREFIX
+from ckptcost.views.desk import by_flags
 from ckptcost.views.probe_form import Wish, asked
 
 STEP_NS = 50_000_000
@@ -130,13 +131,14 @@ class Running:
             ) from error
         probed: Probed | None = None
         try:
-            probed = probe(
-                asked(self.wish, self.watch),
-                self.meters,
-                Wanted(),
-                scratch / "run",
-                self.watch.tell,
-            )
+            with by_flags():
+                probed = probe(
+                    asked(self.wish, self.watch),
+                    self.meters,
+                    Wanted(),
+                    scratch / "run",
+                    self.watch.tell,
+                )
         except KeyboardInterrupt:
             return Ended(True, left=left_in(self.wish.directory))
         finally:

@@ -5,11 +5,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ckptcost.errors import InputError
 from ckptcost.jobs.knobs import KNOBS
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.questions.solve import solve
-from ckptcost.views.desk import Desk
+from ckptcost.views.desk import Desk, by_flags
 from ckptcost.views.interval import alone
 from ckptcost.views.studies import paragraphs, tables_of
 from ckptcost.views.tiers import with_interval
@@ -41,12 +40,10 @@ class Solved(NamedTuple):
 def solved(desk: Desk, what: str, target: str) -> Solved:
     """Raises InputError where the target cannot be read, or is none."""
     bare = _bare(desk)
-    try:
+    with by_flags():
         study = solve(
             what, target.strip() or None, bare.base, changes=bare.settings(), catalog=bare.catalog
         ).study
-    except InputError as error:
-        raise error.spelled(lambda name: "--for" if name == "target" else f"--{name}") from None
     reached = all(verdict.met for verdict in study.gates)
     lines = [
         (text, "bad" if text.startswith("INFEASIBLE") else tone)
