@@ -323,7 +323,7 @@ def test_what_is_no_scheduler_is_told(store, address, said, monkeypatch, capfd):
         collected(store, grouped(store.listing()), address)
     assert time.monotonic() - began < 5
     assert error.value.remedy
-    assert error.value.where.startswith("--scheduler")
+    assert error.value.where.startswith("scheduler")
     assert capfd.readouterr() == ("", "")
 
 

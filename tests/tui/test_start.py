@@ -118,7 +118,7 @@ def test_the_collector_of_others_is_left_as_it_is():
 def options_of(*words):
     parser = parser_for("screen")
     options = parser.parse_args(list(words))
-    options.command_line = ["ckptcost", "screen", *words]
+    options.words = ["screen", *words]
     return options
 
 
