@@ -35,6 +35,9 @@ def solve(
 
     catalog = catalog or Catalog()
     layers = scenario_layers(catalog, scenario, interval, changes)
+    if what == "price":
+        remedy = "Ask `ckptcost solve price`, in Python ckptcost.price"
+        raise InputError("a price is a question of its own", where="solve", remedy=remedy)
     if what not in KNOBS and what not in RANGES:
         raise UnknownName("quantity to solve for", what, [*KNOBS, *RANGES, "price"], where="solve")
     if target is None:

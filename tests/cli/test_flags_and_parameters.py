@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ckptcost.cli import study_flags
-from ckptcost.cli.main import COMMANDS, VERBS, flag_of, parser_for
+from ckptcost.cli.main import COMMANDS, VERBS, command_of, flag_of, parser_for
 from ckptcost.errors import Argument, InputError
 from ckptcost.fleet.made_up.synthesize import synthesize
 from ckptcost.questions.audit import audit
@@ -256,6 +256,41 @@ def test_python_names_the_parameter_and_the_shell_its_flag(cli, words, said, ask
 def test_a_bare_number_has_no_unit(asked):
     with pytest.raises(InputError, match="has no unit"):
         asked()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("solve", "-s", "small-8b", "price"),
+        ("measure", "--for", "1 s", "--baseline"),
+        ("measure", "--baseline=yes"),
+        ("fleet", "--synthesize", "4", "1", "new"),
+    ],
+    ids=" ".join,
+)
+def test_an_old_spelling_ends_with_the_new_one(cli, words, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = cli(*words)
+    assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
+    (verb,) = (each for each in VERBS if each.split()[0] == words[0])
+    assert f"ckptcost {verb}" in done.err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_verb_has_a_help_of_its_own(verb, capsys):
+    command, rest = command_of([*verb.split(), "--help"])
+    assert (command, list(rest)) == (verb, ["--help"])
+    with pytest.raises(SystemExit):
+        parser_for(verb).parse_args(rest)
+    assert capsys.readouterr().out.startswith(f"usage: ckptcost {verb} ")
+
+
+def test_runs_alone_lists_them():
+    assert command_of(["runs"]) == ("runs list", [])
+    assert command_of(["runs", "-f", "csv"]) == ("runs list", ["-f", "csv"])
+    assert command_of(["runs", "--help"])[0] == "runs"
+    assert command_of(["model", "price"]) == ("model", ["price"])
 
 
 # ---- what help costs
