@@ -65,7 +65,7 @@ reschedule = "20 min"
     "alternatives.json": "compare -s small-8b --with policy.mode=async --draws 64"
     " -f json -o alternatives.json",
     "run.json": "report job.jsonl -f json -o run.json",
-    "store": "fleet --synthesize 16 2 store --saves-per-day 4 --faults",
+    "store": "fleet synthesize 16 2 store --saves-per-day 4 --faults",
     "fleet.json": "fleet store -s small-8b --job pretraining/llama31-405b-01"
     " --job applied/llama31-8b-05 -f json -o fleet.json",
     "small": "probe . --meters simulated --size 10GB -q --record small",
