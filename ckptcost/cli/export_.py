@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     import contextlib
 
     from ckptcost.cli import telling
-    from ckptcost.exports.formats import exported, format_named
+    from ckptcost.exports.formats import exported, format_named, left_out
     from ckptcost.questions.statements import statement_document
     from ckptcost.report.statements.reading import cases_of, spooled
 
@@ -94,6 +94,8 @@ def run(options: argparse.Namespace) -> int:
         )
         others = [] if options.case else [cases_of(source) for source in sources]
     write(wanted, exported(document, wanted.id), options.output, options.force)
+    for why, _ in left_out(document, wanted).values():
+        print(f"ckptcost: left out: {why}", file=sys.stderr)
     for name, cases in zip(options.source, others, strict=False):
         if len(cases) > 1:
             print(

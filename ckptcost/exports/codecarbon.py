@@ -87,11 +87,6 @@ def export(document: StatementDocument) -> Files:
         for line in statement.marginal()
         if _told(statement, line)
     ]
-    if not rows:
-        raise InputError(
-            "no component's energy and emissions are known, and CodeCarbon has no row without them",
-            where="--to codecarbon",
-        )
     _of_one_method(document)
     return {"emissions.csv": [lines([COLUMNS, *rows])]}
 

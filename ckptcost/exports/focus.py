@@ -3,12 +3,13 @@
 What a reader has to know, since the format has no place for it:
 
 * These dollars are on the real invoice already. Every row is a memo item of an issuer of its own, without an invoice.
-* FOCUS knows no cost that is unknown: null is forbidden and 0 would be a claim. What has no price has no row. Its kWh, kgCO2e and
-  GPU-hours stand in x_Unpriced..., once a day, on the run's first row of that day (of the next day
-  with a row where there is none, else of the last), and its ids in x_UnpricedComponents on every
-  row. So the sum of x_EnergyKwh is the energy of what has a price, and with the sum of
-  x_UnpricedEnergyKwh it is the run's. A statement of which no cost is known is refused.
-  x_Checkpoints stands likewise.
+* A run of which the sum of costs is unknown is refused: FOCUS forbids a null cost, and 0 would be a
+  claim.
+* A component whose cost is unknown has rows all the same, so that every sum of kWh, kgCO2e and
+  GPU-hours is the run's. They bill 0, have no price and no quantity (ChargeCategory "Adjustment",
+  which may be without), and say so: x_CostOfRow "unknown", "no price" in the description. Every row
+  of such a run says that its bill is one of at least: x_CostOfRun, and x_UnpricedComponents.
+* Where the run's sum of another quantity is unknown, its cells are empty on every row.
 * A price multiplied by its quantity is the cost, always. Lines that hold GPUs are priced by the GPU-hour; where their cost contains
   electricity besides, the unit price is the mean of that day with the electricity in it
   (PricingCategory "Other"), and x_GpuHourPrice is the price of the GPU-hour alone. All other lines
@@ -28,7 +29,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.errors import InputError
-from ckptcost.exports.focus_columns import AMOUNTS, COLUMNS, UNPRICED, Cell, sku_of, words_of
+from ckptcost.exports.focus_columns import (
+    AMOUNTS,
+    COLUMNS,
+    Cell,
+    sku_of,
+    words_of,
+)
 from ckptcost.exports.formats import Files
 from ckptcost.report.document import Component
 from ckptcost.report.statement import Statement, StatementDocument, instant, utc
@@ -101,6 +108,8 @@ def _pieces(statement: Statement, components: list[Component]) -> Pieces:
             ],
             dtype=float,
         )
+        if getattr(statement.totals, field).value is None:
+            amounts[column][:] = np.nan
     saves = [*series.checkpoints] if series else []
     saves += [
         statement.totals.checkpoints.value or 0.0 if not names and n == 0 else 0.0
@@ -163,6 +172,7 @@ def _ranges(
         value = np.array([quantity.value for quantity in quantities], dtype=float)[of]
         with np.errstate(divide="ignore", invalid="ignore"):
             share = np.where(value == 0, hours / long[of], sums[column] / value)
+        share[np.isnan(sums[column])] = np.nan
         for end in ("low", "high"):
             ends = np.array([getattr(quantity, end) for quantity in quantities], dtype=float)[of]
             rows[f"x_{ours}{end.title()}"] = _cells(ends * share)
@@ -188,6 +198,10 @@ def _prices(
         of, sums["cost_usd"].tolist(), sums["gpu_hours"].tolist(), hours.tolist(), strict=True
     ):
         component = components[at]
+        if cost != cost:
+            for cells in found.values():
+                cells.append(None)
+            continue
         by_gpu = component.price_unit == "GPU-h" and gpu_hours > 0
         quantity, unit = (
             (gpu_hours, "GPU-Hours") if by_gpu else (hour, "Hours") if hour > 0 else (1.0, "Runs")
@@ -214,35 +228,27 @@ def _prices(
     ]
 
 
-def _once_a_day(rows: dict[str, list[Cell]], days: Places, pieces: Pieces, priced: Any) -> None:
-    """What a day has besides its rows, on the first of them: saves, and amounts without a price."""
+def _saves(days: Places, pieces: Pieces) -> list[Cell]:
+    """Those of a day on the first of its rows, or of the next day that has rows, or of the last."""
     of_day, first = np.unique(days, return_index=True)
     count = len(of_day)
-    for name, column, which in [
-        ("x_Checkpoints", "checkpoints", slice(None)),
-        *[(name, AMOUNTS[f][0], ~priced) for f, name in UNPRICED.items()],
-    ]:
-        part = pieces.taken(which)
-        sums = _sums(
-            np.minimum(np.searchsorted(of_day, part.days()), count - 1), count, part.amounts[column]
-        )
-        cells: list[Cell] = [None] * len(days)
-        for at, cell in zip(first.tolist(), _cells(sums), strict=True):
-            cells[at] = cell
-        rows[name] = cells
+    at = np.minimum(np.searchsorted(of_day, pieces.days()), count - 1)
+    cells: list[Cell] = [None] * len(days)
+    for row, cell in zip(
+        first.tolist(), _cells(_sums(at, count, pieces.amounts["checkpoints"])), strict=True
+    ):
+        cells[row] = cell
+    return cells
 
 
 def _rows(statement: Statement) -> Iterator[tuple[Cell, ...]]:
     components = statement.marginal()
     pieces = _pieces(statement, components)
     priced = ~np.isnan(pieces.amounts["cost_usd"])
-    if not np.any(priced):
-        raise InputError(
-            f"no cost of {statement.subject.name} is known, and a FOCUS row cannot leave it open",
-            where="--to focus",
-            remedy="give a price of a GPU-hour or of electricity",
-        )
-    known = pieces.taken(priced)
+    known = pieces.taken(
+        priced
+        | np.any([np.nan_to_num(pieces.amounts[c]) != 0 for c, _ in AMOUNTS.values()], axis=0)
+    )
     keys, group = np.unique(known.days() * len(components) + known.component, return_inverse=True)
     count, days, of = len(keys), keys // len(components), keys % len(components)
     sums = {column: _sums(group, count, known.amounts[column]) for column in SUMMED}
@@ -251,6 +257,8 @@ def _rows(statement: Statement) -> Iterator[tuple[Cell, ...]]:
     np.maximum.at(end_s, group, np.maximum(np.ceil(known.end_s), np.floor(known.begin_s) + 1.0))
     hours = np.bincount(group, known.end_s - known.begin_s, count) / 3600.0
     lacking = set(pieces.component[~priced].tolist())
+    lacks = np.bincount(group, np.isnan(known.amounts["cost_usd"]), count) > 0
+    told = np.where(np.isnan(sums["cost_usd"]), "unknown", np.where(lacks, "at least", "known"))
     unpriced = [component.id for n, component in enumerate(components) if n in lacking]
     words = [words_of(statement, component, unpriced) for component in components]
     months = {day: _month(day) for day in set(days.tolist())}
@@ -261,6 +269,12 @@ def _rows(statement: Statement) -> Iterator[tuple[Cell, ...]]:
     rows["BillingPeriodEnd"] = [months[day][1] for day in days.tolist()]
     rows["ChargePeriodStart"] = [instant(each) for each in begin_s.tolist()]
     rows["ChargePeriodEnd"] = [instant(each) for each in end_s.tolist()]
+    rows["x_CostOfRow"] = told.tolist()
+    for at in np.flatnonzero(told == "unknown").tolist():
+        rows["ChargeCategory"][at] = "Adjustment"
+        rows["ChargeDescription"][at] = str(rows["ChargeDescription"][at]).replace(
+            "(memo)", "(memo) no price:", 1
+        )
     for name in (
         "BilledCost",
         "ContractedCost",
@@ -268,13 +282,13 @@ def _rows(statement: Statement) -> Iterator[tuple[Cell, ...]]:
         "ListCost",
         "PricingCurrencyEffectiveCost",
     ):
-        rows[name] = _cells(sums["cost_usd"])
+        rows[name] = np.nan_to_num(sums["cost_usd"]).tolist()
     for field, (column, ours) in AMOUNTS.items():
         if field != "cost":
             rows[f"x_{ours}"] = _cells(sums[column])
     _ranges(rows, sums, of, hours, components)
     _prices(rows, sums, of.tolist(), hours, components)
-    _once_a_day(rows, days, pieces, priced)
+    rows["x_Checkpoints"] = _saves(days, pieces)
     return zip(*[rows[name] for name in COLUMNS], strict=True)
 
 

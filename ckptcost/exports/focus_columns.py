@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from ckptcost.report.document import Component, Factor
+from ckptcost.report.document import Component, Factor, Quantity
 from ckptcost.report.statement import QUANTITIES, Statement
 from ckptcost.report.to_csv import safe
 
@@ -82,7 +82,6 @@ AMOUNTS = {
 """quantity of the document: column of the series, and ours (the cost itself is in FOCUS's columns,
 its low and high in ours)"""
 RATED = ("emissions_location", "emissions_market", "embodied", "cost")
-UNPRICED = {field: f"x_Unpriced{ours}" for field, (_, ours) in AMOUNTS.items() if field != "cost"}
 CUSTOM = (
     *[
         f"x_{ours}{end}"
@@ -91,7 +90,9 @@ CUSTOM = (
         if end or field != "cost"
     ],
     "x_Checkpoints",
-    *UNPRICED.values(),
+    "x_CostOfRow",
+    "x_CostOfRun",
+    "x_EnergyOfRun",
     "x_UnpricedComponents",
     "x_GpuHourPrice",
     "x_Component",
@@ -148,6 +149,11 @@ def _told(factor: Factor) -> str:
         for s in factor.sources
     )
     return f"{factor.text or factor.value} ({whence or f'{factor.origin}, {factor.set_by}'})"
+
+
+def state_of(total: Quantity) -> str:
+    """Of a sum: whether it is all of it."""
+    return "unknown" if total.value is None else "at least" if total.excludes else "known"
 
 
 def sku_of(component: Component) -> str:
@@ -248,6 +254,8 @@ def words_of(
         "x_GridMethod": statement.grid_method,
         "x_RunId": subject.run_id,
         "x_RunName": subject.name,
+        "x_CostOfRun": state_of(statement.totals.cost),
+        "x_EnergyOfRun": state_of(statement.totals.energy),
         "x_UnpricedComponents": " ".join(unpriced) or None,
         "x_Uncertainty": statement.uncertainty,
         "x_Factors": rates_of(statement, component),

@@ -28,6 +28,8 @@ class Format(NamedTuple):
     """needs to know when the run was"""
     summed: bool = False
     """its readers add up what they are given"""
+    needs: tuple[str, ...] = ()
+    """sums that it cannot do without: a statement of which one is unknown is left out"""
     past: bool = False
     """takes nothing of days to come: Prometheus with samples of next month in it drops all that it
     scrapes until then"""
@@ -59,6 +61,7 @@ FORMATS = {
             "manifest.yaml",
             dated=True,
             summed=True,
+            needs=("energy", "emissions_location"),
         ),
         Format(
             "prometheus",
@@ -94,6 +97,7 @@ FORMATS = {
             "emissions.csv",
             dated=True,
             summed=True,
+            needs=("energy", "emissions_location"),
         ),
         Format(
             "focus",
@@ -103,6 +107,7 @@ FORMATS = {
             "focus.csv",
             dated=True,
             summed=True,
+            needs=("cost",),
         ),
         Format(
             "boamps",
@@ -112,6 +117,7 @@ FORMATS = {
             "boamps.json",
             dated=True,
             summed=True,
+            needs=("energy",),
         ),
         Format(
             "github-benchmark",
@@ -149,6 +155,17 @@ FORMATS = {
 }
 
 
+CALLED = {
+    "energy": ("energy", "meter the run, or give what the statement's warnings name"),
+    "emissions_location": (
+        "location-based emissions",
+        "give the grid: --grid FILE, or site.grid_location in the scenario",
+    ),
+    "cost": ("cost", "give what has no price: cluster.gpu_price for GPU time, site.tariff for kWh"),
+}
+"""what a sum is called where it is unknown, and what to do"""
+
+
 def format_named(name: str) -> Format:
     if name not in FORMATS:
         raise UnknownName(
@@ -178,10 +195,36 @@ def exported(document: StatementDocument, name: str) -> Files:
                 where=f"--to {wanted.id}",
                 remedy='give --start, e.g. --start "2026-11-01T00:00Z"',
             )
+    gone = left_out(document, wanted)
+    if len(gone) == len(document.statements):
+        raise InputError(
+            f"{wanted.title} cannot leave open what is not known: "
+            + "; ".join(why for why, _ in gone.values()),
+            where=f"--to {wanted.id}",
+            remedy=next(remedy for _, remedy in gone.values()),
+        )
+    document = document.model_copy(
+        update={"statements": [s for s in document.statements if s.subject.run_id not in gone]}
+    )
     if wanted.past:
         _refuse_what_is_to_come(document, wanted)
     files: Files = import_module(f"ckptcost.exports.{wanted.id.replace('-', '_')}").export(document)
     return files
+
+
+def left_out(document: StatementDocument, wanted: Format) -> dict[str, tuple[str, str]]:
+    """By run id: why the format has no place for it, and what to do."""
+    found = {}
+    for s in document.statements:
+        for what in wanted.needs:
+            total = getattr(s.totals, what)
+            if total.value is None:
+                lacks = f" (not known of {', '.join(total.excludes)})" if total.excludes else ""
+                word, remedy = CALLED[what]
+                why = f"the {word} of {s.subject.name} {'are' if word[-1] == 's' else 'is'} unknown"
+                found[s.subject.run_id] = why + lacks, remedy
+                break
+    return found
 
 
 def _refuse_what_is_to_come(document: StatementDocument, wanted: Format) -> None:

@@ -7,8 +7,10 @@ series. What if-run 1.1.0 does shapes it:
 * It adds up the nth outputs of a group's children, whatever their times are, and drops what lies beyond the first child's. So the children
   of a group all have the same times; where a component has no row, it has 0 kWh there, since its
   rows add up to it.
-* It adds up whatever lies below one node, and statements may be alternatives. So the tree of several begins with a child without outputs,
-  after which if-run has no sum for the whole.
+* It adds up whatever lies below one node. Runs that were recorded, such as the jobs of a fleet, do add up: they share one row a UTC day.
+  What is worked out may be alternatives. So a tree with several of those begins with a child
+  without outputs, after which if-run has no sum for the whole.
+* A mean over runs is no ratio of their totals either, so where runs add up there is no SCI.
 * Its Sci takes no interval below 1 s. A shorter row is merged into the next (the last one into the one before), in all children of the
   group alike: energies added, intensities weighted by them, so that the carbon stays. A statement
   shorter than that is left out.
@@ -34,9 +36,9 @@ from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
 from ckptcost.report import sci
 from ckptcost.report.document import Component, Factor, Quantity
-from ckptcost.report.statement import Series, Statement, StatementDocument, utc
+from ckptcost.report.statement import Series, Statement, StatementDocument, instant, utc
 
-SHORTEST_S = 1.0
+SHORTEST_S, DAY_S = 1.0, 86400.0
 GRAMS = 1000.0
 """in a kilogram: the manifest counts carbon in grams"""
 FIGURES = {
@@ -96,6 +98,12 @@ class Child(NamedTuple):
     embodied_g: list[float] | None
 
 
+Told = dict[str, tuple[Component, list[int]]]
+"""components by id, with the numbers of their rows"""
+Slots = tuple[list[str], list[float], dict[str, int]]
+"""when each begins, how long it lasts, and which one holds the rows that begin then"""
+
+
 class Group(NamedTuple):
     """What if-run can compute of a statement, and what not."""
 
@@ -107,7 +115,10 @@ class Group(NamedTuple):
 
 
 def export(document: StatementDocument) -> Files:
-    groups = [_group(statement) for statement in document.statements]
+    found = [(s, *_told(s)) for s in document.statements]
+    every = [row for s, told, _ in found for row in _times(s, told)]
+    shared = _days(every) if _adds_up(document) else None
+    groups = [_group(s, told, left_out, shared) for s, told, left_out in found]
     told = [group for group in groups if group.children]
     if not told:
         why = "; ".join(
@@ -124,12 +135,19 @@ def export(document: StatementDocument) -> Files:
     return {"manifest.yaml": _pieces(document, groups, told)}
 
 
-def _group(s: Statement) -> Group:
+def _adds_up(document: StatementDocument) -> bool:
+    """Several runs that all took place; what is only worked out may be ways to do one job."""
+    found = document.statements
+    return len(found) > 1 and all(s.kind != "modelled" for s in found)
+
+
+def _told(s: Statement) -> tuple[Told, list[str]]:
+    """Components that if-run can compute, with their rows; and what is left out."""
     series, left_out = s.series, []
     rows: dict[str, list[int]] = {}
     for n, line in enumerate(series.component if series else ()):
         rows.setdefault(line, []).append(n)
-    told: dict[str, tuple[Component, list[int]]] = {}
+    told: Told = {}
     for c in s.marginal():
         at = rows.get(c.id, [])
         if c.energy.value is None:
@@ -146,9 +164,12 @@ def _group(s: Statement) -> Group:
             left_out.append(f"{c.id} ({c.energy.value!r} kWh, grid factor unknown)")
         else:
             told[c.id] = (c, at)
-    start, duration_s, slot = (
-        _slots(series, [n for _, at in told.values() for n in at]) if series else ([], [], {})
-    )
+    return told, left_out
+
+
+def _group(s: Statement, told: Told, left_out: list[str], shared: Slots | None) -> Group:
+    series = s.series
+    start, duration_s, slot = shared or _slots(_times(s, told))
     if told and duration_s[0] < SHORTEST_S:
         return Group(
             s, [], [], [], [*left_out, f"{', '.join(told)} (shorter than {SHORTEST_S:g} s in all)"]
@@ -163,13 +184,18 @@ def _group(s: Statement) -> Group:
     return Group(s, start, duration_s, children, left_out)
 
 
-def _slots(series: Series, at: list[int]) -> tuple[list[str], list[float], dict[str, int]]:
+def _times(s: Statement, told: Told) -> list[tuple[str, float]]:
+    series = s.series
+    every = [n for _, at in told.values() for n in at]
+    return [(series.start[n], series.duration_s[n]) for n in every] if series else []
+
+
+def _slots(rows: list[tuple[str, float]]) -> Slots:
     """Times that all children of a group share, none shorter than a second where there is a longer
     neighbour; and where each row goes."""
     length: dict[str, float] = {}
-    for n in at:
-        if length.get(series.start[n], 0.0) < series.duration_s[n]:
-            length[series.start[n]] = series.duration_s[n]
+    for text, seconds in rows:
+        length[text] = max(length.get(text, 0.0), seconds)
     start: list[str] = []
     duration_s: list[float] = []
     slot: dict[str, int] = {}
@@ -186,6 +212,22 @@ def _slots(series: Series, at: list[int]) -> tuple[list[str], list[float], dict[
         duration_s[-1] += rest_s
         slot = {text: min(n, len(start) - 1) for text, n in slot.items()}
     return start, duration_s, slot
+
+
+def _days(rows: list[tuple[str, float]]) -> Slots:
+    """Times that several runs share: what begins on one UTC day goes into one."""
+    ends: dict[float, float] = {}
+    day: dict[str, float] = {}
+    for text, seconds in rows:
+        begin_s = utc(text).timestamp()
+        day[text] = begin_s // DAY_S * DAY_S
+        ends[day[text]] = max(ends.get(day[text], 0.0), begin_s + seconds)
+    at = {begin_s: n for n, begin_s in enumerate(sorted(ends))}
+    return (
+        [instant(begin_s) for begin_s in at],
+        [max(ends[begin_s] - begin_s, SHORTEST_S) for begin_s in at],
+        {text: at[begin_s] for text, begin_s in day.items()},
+    )
 
 
 def _child(
@@ -217,9 +259,12 @@ def _child(
 def _pieces(document: StatementDocument, groups: list[Group], told: list[Group]) -> Iterator[str]:
     children = [child for group in told for child in group.children]
     whole = all(child.embodied_g is not None for child in children)
+    apart = len(told) > 1 and not _adds_up(document)
     units = (
         _units(told)
-        if whole and all(kwh >= 0.0 for child in children for kwh in child.energy_kwh)
+        if whole
+        and (len(told) == 1 or apart)
+        and all(kwh >= 0.0 for child in children for kwh in child.energy_kwh)
         else []
     )
     name = told[0].statement.subject.name if len(groups) == 1 else f"{len(groups)} statements"
@@ -243,7 +288,7 @@ def _pieces(document: StatementDocument, groups: list[Group], told: list[Group])
         f" [{', '.join(['operational', 'carbon', *(f'sci-per-{unit}' for unit in units)])}]}}\n "
         " children:\n"
     )
-    if len(told) > 1:
+    if apart:
         yield f"    {_quoted(NO_SUM)}: {{pipeline: {{compute: []}}, outputs: []}}\n"
     seen: set[str] = set()
     for n, group in enumerate(told, start=1):
@@ -285,7 +330,12 @@ def _description(
             " computes; low and high with them."
         ),
     ]
-    if len(groups) > 1:
+    if _adds_up(document):
+        says.append(
+            "Runs that took place: if-run adds them up, a row a UTC day. There is no SCI of"
+            " several; export a run alone for its own."
+        )
+    elif len(groups) > 1:
         says.append("Statements may be alternatives: there is no sum over them.")
     if not whole:
         says.append(

@@ -26,6 +26,7 @@ from hypothesis import settings as runs
 
 from ckptcost.errors import InputError
 from ckptcost.exports.codecarbon import export
+from ckptcost.exports.formats import exported
 from ckptcost.report.statement import Statement, StatementDocument, utc
 
 PYTHON = Path(__file__).parents[2] / ".consumers/py/bin/python"
@@ -298,8 +299,18 @@ def test_no_grid_is_refused_and_says_what_to_give() -> None:
 
 
 def test_nothing_known_is_refused() -> None:
-    with pytest.raises(InputError, match="no component's energy"):
-        export(made.document(made.statement((None,) * 5)))
+    with pytest.raises(InputError, match=r"the energy of GPT-4 scale, nas-hdd is unknown"):
+        exported(made.document(made.statement((None,) * 5)), "codecarbon")
+
+
+def test_the_zeros_of_an_unmetered_run_are_no_rows_and_others_keep_theirs() -> None:
+    """A slowdown that is known to be 0 beside waiting that nobody metered."""
+    nothing = made.statement((None, None, 0.0, None, None), run_id="unmetered")
+    energy = nothing.totals.energy.model_copy(update={"value": None})
+    totals = nothing.totals.model_copy(update={"energy": energy})
+    document = made.document(nothing.model_copy(update={"totals": totals}), made.statement())
+    text = "".join(exported(document, "codecarbon")["emissions.csv"])
+    assert {row["run_id"] for row in rows_of(text)} == {"3449a33ac9b5dd46-nas-hdd-100"}
 
 
 def test_a_year_of_hours_is_a_few_rows() -> None:

@@ -18,7 +18,7 @@ from statements import START, big, document, documents, seconds, statement
 
 from ckptcost.errors import InputError
 from ckptcost.exports.focus_columns import MANDATORY
-from ckptcost.exports.formats import exported
+from ckptcost.exports.formats import FORMATS, exported, left_out
 from ckptcost.report.statement import Statement, StatementDocument
 
 X = {
@@ -100,14 +100,24 @@ def check(text: str, doc: StatementDocument) -> None:
 
 def whole(row: Row) -> None:
     """What is true of a row alone."""
-    cost, quantity = float(row["BilledCost"]), float(row["PricingQuantity"])
+    cost = float(row["BilledCost"])
+    unpriced = row["x_CostOfRow"] == "unknown"
+    wanted(
+        (row["ChargeCategory"] == "Adjustment")
+        == unpriced
+        == row["ChargeDescription"].startswith("(memo) no price: "),
+        "a row without a price does not say so",
+    )
     for price in (
         "ListUnitPrice",
         "ContractedUnitPrice",
         "PricingCurrencyListUnitPrice",
         "PricingCurrencyContractedUnitPrice",
     ):
-        near(float(row[price]) * quantity, cost, "quantity times price")
+        if unpriced:
+            wanted(cost == 0.0 and row[price] == row["PricingQuantity"] == "", "a made-up price")
+        else:
+            near(float(row[price]) * float(row["PricingQuantity"]), cost, "quantity times price")
     for column in ("ListCost", "ContractedCost", "EffectiveCost", "PricingCurrencyEffectiveCost"):
         near(float(row[column]), cost, column)
     month, start, end, next_month = (
@@ -150,13 +160,17 @@ def check_statement(rows: list[Row], made: Statement) -> None:
         wanted(row["x_GridMethod"] == made.grid_method, "grid method")
         wanted(row["ResourceName"] == row["x_RunName"] == cell_of(made.subject.name), "name")
         wanted(row["ResourceId"] == row["x_RunId"] == cell_of(made.subject.run_id), "run")
-    priced = {c.id: c for c in made.marginal() if c.cost.value is not None}
-    wanted(set(of_component) == set(priced), "lines of the bill differ")
-    for name, component in priced.items():
-        own = of_component[name]
+    components = {c.id: c for c in made.marginal()}
+    priced = {name for name, c in components.items() if c.cost.value is not None}
+    wanted(priced <= set(of_component) <= set(components), "lines of the bill differ")
+    for name, own in of_component.items():
+        component = components[name]
         wanted(all(row["x_Basis"] == component.basis for row in own), "basis")
+        wanted(all((row["x_CostOfRow"] == "unknown") == (name not in priced) for row in own), "row")
         for field, column in X.items():
             quantity = getattr(component, field)
+            if field == "cost" and quantity.value is None:
+                continue
             wanted(
                 (quantity.value is None) == (known(own, column) == []),
                 f"{name} {column}: null is not zero",
@@ -171,13 +185,14 @@ def check_statement(rows: list[Row], made: Statement) -> None:
                 near(math.fsum(known(own, x + end)), at or 0.0, f"{name} {x}{end}")
     for field, column in X.items():
         total = getattr(made.totals, field)
-        aside = [] if field == "cost" else known(rows, column.replace("x_", "x_Unpriced"))
-        near(math.fsum(known(rows, column) + aside), total.value or 0.0, f"total {column}")
+        near(math.fsum(known(rows, column)), total.value or 0.0, f"total {column}")
     lacking = " ".join(c.id for c in made.marginal() if c.cost.value is None)
-    wanted(
-        all(row["x_UnpricedComponents"] == lacking for row in rows),
-        "what has no price is not named",
-    )
+    for row in rows:
+        wanted(row["x_UnpricedComponents"] == lacking, "what has no price is not named")
+        wanted(row["x_CostOfRun"] == ("at least" if lacking else "known"), "partial, unsaid")
+        energy = made.totals.energy
+        state = "unknown" if energy.value is None else "at least" if energy.excludes else "known"
+        wanted(row["x_EnergyOfRun"] == state, "partial energy, unsaid")
     if made.series is not None:
         check_days(rows, made)
 
@@ -199,6 +214,9 @@ def check_days(rows: list[Row], made: Statement) -> None:
         if series.width_s <= 86400 and row["x_Component"] in dated:
             for field, column in X.items():
                 found = days.get((row["x_Component"], row["ChargePeriodStart"][:10], field), [])
+                if field == "cost" and not found:
+                    wanted(row["x_CostOfRow"] == "unknown", "no cost of a day")
+                    continue
                 wanted((row[column] == "") == (not found), f"{column} of a day")
                 near(float(row[column] or 0.0), math.fsum(found), f"{column} of a day")
 
@@ -224,16 +242,17 @@ def test_a_run_over_the_end_of_a_month_says_what_the_statement_says() -> None:
     assert "standing" not in text
 
 
-def test_what_has_no_price_is_kept_apart_and_not_lost() -> None:
-    doc = document(
-        statement((1200.5, 1350.25, 77.0, 210.125, 0.0), costs=CENTS, rows=30, begin=LATE)
-    )
-    text = written(doc)
-    check(text, doc)
+def test_what_has_no_price_has_rows_that_bill_nothing_and_all_sums_are_the_run_s() -> None:
+    made = statement((1200.5, 1350.25, 77.0, 210.125, 0.0), costs=CENTS, rows=30, begin=LATE)
+    text = written(document(made))
+    check(text, document(made))
     rows = rows_of(text)
-    assert "storage_write" not in {row["x_Component"] for row in rows}
-    assert math.fsum(known(rows, "x_UnpricedEnergyKwh")) == pytest.approx(77.0, rel=1e-12)
-    assert len(known(rows, "x_UnpricedEnergyKwh")) == 3  # once a day
+    assert math.fsum(known(rows, "x_EnergyKwh")) == pytest.approx(made.totals.energy.value)
+    own = [row for row in rows if row["x_Component"] == "storage_write"]
+    assert math.fsum(known(own, "x_EnergyKwh")) == pytest.approx(77.0, rel=1e-12)
+    assert [(row["BilledCost"], row["ListUnitPrice"], row["PricingUnit"]) for row in own] == [
+        ("0.0", "", "")
+    ] * 3  # once a day
     assert json.loads(rows[0]["Tags"])["ckptcost/cost_excludes"] == "storage_write"
     assert known([row for row in rows if row["x_Component"] == "retention"], "BilledCost") == [
         0.0,
@@ -242,7 +261,26 @@ def test_what_has_no_price_is_kept_apart_and_not_lost() -> None:
     ]
 
 
-def test_days_without_a_price_are_told_on_the_next_day_that_has_one_or_the_last() -> None:
+def test_without_a_price_of_a_gpu_hour_the_energy_is_the_run_s_all_the_same() -> None:
+    """Most of it is that of GPUs waiting, whose cost nobody knows."""
+    made = statement(costs=(None, 217.4, None, None, 12.5))
+    rows = rows_of(written(document(made)))
+    check(text_of(rows), document(made))
+    assert math.fsum(known(rows, "x_EnergyKwh")) == pytest.approx(made.totals.energy.value)
+    assert {row["x_CostOfRun"] for row in rows} == {"at least"}
+
+
+def test_what_is_known_of_a_sum_that_is_not_is_in_no_row() -> None:
+    made = statement((None, 1350.25, None, None, 0.0))
+    energy = made.totals.energy.model_copy(update={"value": None, "low": None, "high": None})
+    totals = made.totals.model_copy(update={"energy": energy})
+    rows = rows_of(written(document(made.model_copy(update={"totals": totals}))))
+    assert known(rows, "x_EnergyKwh") == known(rows, "x_EnergyKwhLow") == []
+    assert {row["x_EnergyOfRun"] for row in rows} == {"unknown"}
+    assert known(rows, "BilledCost") != []
+
+
+def test_days_without_a_price_have_rows_that_say_so() -> None:
     made = statement(
         (10.0, None, None, None, None),
         gpu_hours=(None,) * 5,
@@ -256,9 +294,9 @@ def test_days_without_a_price_are_told_on_the_next_day_that_has_one_or_the_last(
         made.model_copy(update={"series": made.series.model_copy(update={"cost_usd": costs})})
     )
     rows = rows_of(written(doc))
-    assert [row["ChargePeriodStart"][:10] for row in rows] == ["2026-10-02", "2026-10-03"]
-    assert known(rows, "x_EnergyKwh") == pytest.approx([2.5, 2.5])
-    assert known(rows, "x_UnpricedEnergyKwh") == pytest.approx([2.5, 2.5])
+    assert known(rows, "x_EnergyKwh") == pytest.approx([2.5] * 4)
+    assert [row["x_CostOfRow"] for row in rows] == ["unknown", "known", "known", "unknown"]
+    assert known(rows, "BilledCost") == pytest.approx([0.0, 3.5, 3.5, 0.0])
     assert {row["x_UnpricedComponents"] for row in rows} == {
         "gpu_wait host_wait storage_write redone_work retention"
     }
@@ -270,7 +308,7 @@ def test_without_any_cost_there_is_no_file_and_a_cost_of_zero_is_one(
 ) -> None:
     doc = document(statement(costs=costs))
     if costs[2] is None:
-        with pytest.raises(InputError, match=r"no cost of .* is known"):
+        with pytest.raises(InputError, match=r"the cost of .* is unknown"):
             written(doc)
     else:
         check(written(doc), doc)
@@ -398,11 +436,18 @@ def test_factors_come_with_source_and_licence() -> None:
 @settings(max_examples=60, deadline=None)
 @given(documents(dated=True))
 def test_any_statement_comes_through(doc: StatementDocument) -> None:
-    if any(all(c.cost.value is None for c in each.marginal()) for each in doc.statements):
+    priced = [s for s in doc.statements if s.totals.cost.value is not None]
+    if not priced:
         with pytest.raises(InputError):
             written(doc)
         return
-    check(written(doc), doc)
+    check(written(doc), document(*priced))
+
+
+def test_a_run_of_unknown_cost_among_others_has_no_row() -> None:
+    doc = document(statement(), statement(run_id="other", costs=(None,) * 5))
+    assert {row["x_RunId"] for row in rows_of(written(doc))} == {"3449a33ac9b5dd46-nas-hdd-100"}
+    assert list(left_out(doc, FORMATS["focus"])) == ["other"]
 
 
 def test_ten_thousand_rows() -> None:
@@ -415,7 +460,6 @@ def test_ten_thousand_rows() -> None:
     [
         "x_EnergyKwh",
         "BilledCost",
-        "x_UnpricedEnergyKwh",
         "PricingQuantity",
         "x_GpuHoursHigh",
         "x_Checkpoints",
@@ -561,7 +605,15 @@ def two_runs() -> StatementDocument:
     subject = one.subject.model_copy(update={"team": "training", "organisation": "Org"})
     return document(
         one.model_copy(update={"subject": subject}),
-        statement(run_id="other", name="=second", rows=3, kind="measured", grid=None, market=None),
+        statement(
+            (1200.5, 1350.25, 77.0, 210.125, 0.0),
+            run_id="other",
+            name="=second",
+            rows=3,
+            kind="measured",
+            grid=None,
+            market=None,
+        ),
     )
 
 
