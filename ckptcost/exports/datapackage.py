@@ -1,4 +1,4 @@
-"""CSV with a Data Package (Frictionless, version 1 of the standard): four tidy tables and what
+"""CSV with a Data Package (Frictionless, version 1 of the standard): tidy tables and what
 their columns mean.
 
 Numbers are raw with a point and their unit in the column's name; an empty cell is unknown. The
@@ -18,7 +18,7 @@ from itertools import islice
 from typing import Any, Final
 
 from ckptcost.exports.formats import Files
-from ckptcost.exports.tables import MEMO, TABLES, Column, Table
+from ckptcost.exports.tables import MEMO, TABLES, Column, Table, readme
 from ckptcost.report.statement import StatementDocument
 from ckptcost.report.to_csv import safe
 
@@ -36,6 +36,7 @@ ROWS: Final = 10_000
 """at a time: a text buffer takes four bytes a character while it grows"""
 KEYS: Final[dict[str, tuple[str, list[str]]]] = {
     "components": ("totals", ["run_id"]),
+    "totals_wide": ("totals", ["run_id"]),
     "intervals": ("components", ["run_id", "component"]),
     "factors": ("totals", ["run_id"]),
 }
@@ -60,6 +61,7 @@ def export(document: StatementDocument) -> Files:
             json.dumps(package, ensure_ascii=False, indent=1, allow_nan=False),
             "\n",
         ],
+        "README.md": [readme("datapackage")],
         **files,
     }
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ckptcost.errors import InputError, not_there
 from ckptcost.exports.formats import Files
-from ckptcost.exports.tables import TABLES, Table
+from ckptcost.exports.tables import TABLES, Table, readme
 from ckptcost.report.statement import StatementDocument
 
 COMPRESSION: Final = "zstd"
@@ -18,7 +18,10 @@ COMPRESSION: Final = "zstd"
 
 def export(document: StatementDocument) -> Files:
     arrow = _arrow()
-    return {f"{table.name}.parquet": _bytes(arrow, table, document) for table in TABLES}
+    return {
+        "README.md": [readme("parquet")],
+        **{f"{table.name}.parquet": _bytes(arrow, table, document) for table in TABLES},
+    }
 
 
 def _arrow() -> Any:

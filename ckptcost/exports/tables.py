@@ -1,5 +1,8 @@
-"""A statement as tidy tables, for those who want rows and columns: totals, components, intervals
-and factors.
+"""A statement as tidy tables, for those who want rows and columns: totals (short, and wide),
+components, intervals and factors.
+
+Whoever has a column adds it up. So where a run's sum of a quantity is unknown, no row of that run
+has any of it: the zeros of some lines would say that all of it is nothing.
 
 What a column is (unit, meaning, allowed words) is said once, here; how it is written, by the
 exports that use the tables. None = unknown.
@@ -152,6 +155,14 @@ def _all_amounts(of: Any) -> Iterable[Any]:
     return (cell for what in AMOUNTS for cell in _amount_cells(getattr(of, what)))
 
 
+def _line_amounts(s: Statement, c: Component) -> Iterable[Any]:
+    for what in AMOUNTS:
+        q = getattr(c, what)
+        if c.ledger == "marginal" and not s.known(what):
+            q = q.model_copy(update={"value": None, "low": None, "high": None, "interval": None})
+        yield from _amount_cells(q)
+
+
 def _columns_of(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Cells:
     """Rows turned into columns, none of them included."""
     found: Cells = {column.name: [] for column in columns}
@@ -189,7 +200,56 @@ _COUNTED: Final = {
     "tokens": "training tokens, gross",
 }
 
-_TOTALS: Final = (
+_SHORT: Final = (
+    *_WHOSE,
+    Column("kind", "text", "", required=True, choices=_words(Statement, "kind")),
+    Column("period_start", "instant", "UTC; empty: a plan has no dates"),
+    Column("period_end", "instant", "UTC, exclusive"),
+    Column("length_s", "number", "of the run", "s"),
+    Column("checkpoints", "number", "saved; a mean where it is one over simulated runs", "1"),
+    *(
+        Column(name, "number", f"{what}; empty = unknown, 0 = known to be zero", unit)
+        for name, unit, what in AMOUNTS.values()
+    ),
+    Column(
+        "at_least",
+        "text",
+        "columns of this row that lack a component nobody knows, with spaces between: it is at"
+        " least that",
+    ),
+    _METHOD,
+    *_HOW,
+)
+
+
+def _short(document: StatementDocument) -> Cells:
+    return _columns_of(
+        _SHORT,
+        (
+            (
+                s.subject.run_id,
+                s.subject.name,
+                s.kind,
+                s.period_start,
+                s.period_end,
+                s.length_s,
+                s.totals.checkpoints.value,
+                *(getattr(s.totals, what).value for what in AMOUNTS),
+                " ".join(
+                    name
+                    for what, (name, _, _) in AMOUNTS.items()
+                    if (q := getattr(s.totals, what)).value is not None and q.excludes
+                )
+                or None,
+                s.grid_method,
+                *_how(s),
+            )
+            for s in document.statements
+        ),
+    )
+
+
+_WIDE: Final = (
     *_WHOSE,
     Column("kind", "text", "", required=True, choices=_words(Statement, "kind")),
     Column("how", "text", "a closed form, so many simulated runs, a recorded run"),
@@ -214,9 +274,9 @@ _TOTALS: Final = (
 )
 
 
-def _totals(document: StatementDocument) -> Cells:
+def _wide(document: StatementDocument) -> Cells:
     return _columns_of(
-        _TOTALS,
+        _WIDE,
         (
             (
                 s.subject.run_id,
@@ -292,7 +352,7 @@ def _components(document: StatementDocument) -> Cells:
                 c.rests_on,
                 s.subject.grid_zone,
                 s.grid_method,
-                *_all_amounts(c),
+                *_line_amounts(s, c),
                 c.price_qty,
                 c.price_unit,
                 c.unit_price,
@@ -359,8 +419,9 @@ def _intervals(document: StatementDocument) -> Cells:
         names = ("run_id", "run_name", "grid_zone", _METHOD.name, *(each.name for each in _HOW))
         for name, value in zip(names, shared, strict=True):
             found[name] += [value] * len(rows)
+        unknown = {name for what, (name, _, _) in AMOUNTS.items() if not s.known(what)}
         for name in ("start", "duration_s", "component", *(column.name for column in _SERIES)):
-            found[name] += getattr(series, name)
+            found[name] += [None] * len(rows) if name in unknown else getattr(series, name)
         found["end"] += [ends[row] for row in rows]
         for name in ("ledger", "basis"):
             told = {line: getattr(c, name) for line, c in lines.items()}
@@ -435,7 +496,18 @@ def _factors(document: StatementDocument) -> Cells:
 
 TABLES: Final = (
     Table(
-        "totals", "One row a run: sums of its marginal components.", ("run_id",), _TOTALS, _totals
+        "totals",
+        "One row a run: sums of its marginal components, the columns that most people need.",
+        ("run_id",),
+        _SHORT,
+        _short,
+    ),
+    Table(
+        "totals_wide",
+        "The same rows with ranges, basis, what a sum leaves out, factors, place and subject.",
+        ("run_id",),
+        _WIDE,
+        _wide,
     ),
     Table(
         "components",
@@ -459,3 +531,32 @@ TABLES: Final = (
         _factors,
     ),
 )
+
+
+def readme(kind: str) -> str:
+    """What a folder of them holds, for people: every table and column, its unit and meaning."""
+    said = [
+        "# What checkpoints cost, as tables",
+        "",
+        f"Written by `ckptcost export --to {kind}`. Begin with `totals`.",
+        "",
+        f"* {MEMO}.",
+        f"* {LEDGERS}",
+        "* An empty cell is unknown, and 0 is a known zero. Where a run's sum of a quantity is",
+        "  unknown, no row of that run has any of it.",
+    ]
+    for table in TABLES:
+        said += [
+            "",
+            f"## {table.name}",
+            "",
+            table.what,
+            "",
+            "| column | unit | is |",
+            "|---|---|---|",
+        ]
+        said += [
+            f"| `{c.name}` | {c.unit} | {(c.what or c.name.replace('_', ' ')).replace('|', '/')} |"
+            for c in table.columns
+        ]
+    return "\n".join(said) + "\n"

@@ -115,7 +115,7 @@ def check(what: StatementDocument, files: Texts) -> None:
         assert all(row["simulated"] is s.simulated for rows in mine.values() for row in rows)
         assert all(
             row["grid_method"] == s.grid_method
-            for name in ("totals", "components", "intervals")
+            for name in ("totals", "totals_wide", "components", "intervals")
             for row in mine[name]
         )
         (sums,) = mine["totals"]
@@ -125,7 +125,11 @@ def check(what: StatementDocument, files: Texts) -> None:
             name = COLUMN[quantity]
             stated = getattr(s.totals, quantity)
             assert same(sums[name], stated.value), f"total of {name}"
-            assert (sums[f"{name}_excludes"] or "").split() == stated.excludes
+            (wide,) = mine["totals_wide"]
+            assert same(wide[name], stated.value), f"wide total of {name}"
+            assert (wide[f"{name}_excludes"] or "").split() == stated.excludes
+            partial = bool(stated.excludes) and stated.value is not None
+            assert (name in (sums["at_least"] or "").split()) == partial
             assert same(
                 total([row[name] for row in mine["components"] if row["ledger"] == "marginal"]),
                 stated.value,
@@ -250,7 +254,7 @@ def test_no_cell_of_text_begins_a_formula() -> None:
     )
     files = written(what)
     check(what, files)
-    for name in ("totals", "components", "intervals", "factors"):
+    for name in ("totals", "totals_wide", "components", "intervals", "factors"):
         for row in csv.reader(io.StringIO(files[f"{name}.csv"], newline="")):
             assert not [cell for cell in row if cell[:1] in tuple("=+-@\t\r")]
 
@@ -259,7 +263,42 @@ def test_unknown_is_empty_and_zero_is_written() -> None:
     rows = {row["component"]: row for row in read(written(document()))["components"]}
     assert rows["storage_write"]["energy_kwh"] is None
     assert rows["retention"]["energy_kwh"] == 0.0
-    assert read(written(document()))["totals"][0]["energy_kwh_excludes"] == "storage_write"
+    assert read(written(document()))["totals_wide"][0]["energy_kwh_excludes"] == "storage_write"
+
+
+def test_no_row_has_any_of_a_sum_that_is_unknown() -> None:
+    """Some lines are known to be 0, and a reader's sum of them would say that all of it is."""
+    known = statement()
+    energy = known.totals.energy.model_copy(update={"value": None, "low": None, "high": None})
+    totals = known.totals.model_copy(update={"energy": energy})
+    tables = read(written(document(known.model_copy(update={"totals": totals}))))
+    marginal = [row for row in tables["components"] if row["ledger"] == "marginal"]
+    for row in [*tables["totals"], *tables["totals_wide"], *marginal, *tables["intervals"]]:
+        assert row["energy_kwh"] is None
+        assert row.get("energy_kwh_low") is None
+    assert any(row["gpu_hours"] for row in marginal)
+
+
+def test_the_short_totals_are_short_and_say_their_units() -> None:
+    (row,) = read(written(document()))["totals"]
+    assert len(row) <= 18
+    assert {"energy_kwh", "cost_usd", "gpu_hours", "length_s", "emissions_location_kgco2e"} <= set(
+        row
+    )
+
+
+def test_the_readme_names_every_column_with_unit_and_meaning() -> None:
+    files = written(document())
+    said = files["README.md"]
+    for resource in json.loads(files["datapackage.json"])["resources"]:
+        part = said.partition(f"\n## {resource['name']}\n")[2].partition("\n## ")[0]
+        rows = [line.strip("| ").split(" | ") for line in part.splitlines() if "| `" in line]
+        header = next(csv.reader(io.StringIO(files[resource["path"]])))
+        assert [row[0].strip("`") for row in rows] == header
+        for field in resource["schema"]["fields"]:
+            (line,) = [each for each in part.splitlines() if f"| `{field['name']}` |" in each]
+            assert line.split("|")[2].strip() == field.get("unit", "")
+            assert len(line.split("|")[3].strip()) > 1
 
 
 def test_without_a_market_factor_its_columns_are_empty() -> None:
@@ -380,7 +419,7 @@ def frictionless(tmp_path: Path) -> Callable[[Texts], tuple[bool, set[str]]]:
         )
         report = json.loads(ran.stdout)
         assert (ran.returncode == 0) == report["valid"], ran.stderr
-        assert len(report["tasks"]) == 4 or not report["valid"]
+        assert len(report["tasks"]) == 5 or not report["valid"]
         return report["valid"], {
             error["type"]
             for task in report["tasks"]
