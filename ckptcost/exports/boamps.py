@@ -222,7 +222,10 @@ def _intensity_g_per_kwh(statement: Statement) -> float | None:
     known = [(line.emissions_location.value, line.energy.value) for line in statement.marginal()]
     pairs = [(kg, kwh) for kg, kwh in known if kg is not None and kwh is not None]
     kwh = math.fsum(kwh for _, kwh in pairs)
-    return math.fsum(kg for kg, _ in pairs) / kwh * 1000.0 if kwh > 0.0 else None
+    if kwh <= 0.0:
+        return None
+    # a sum of a thousand rows over another: what is beyond ten digits is noise
+    return float(f"{math.fsum(kg for kg, _ in pairs) / kwh * 1000.0:.10g}")
 
 
 def _environment(statement: Statement) -> dict[str, Any]:

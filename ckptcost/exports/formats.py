@@ -199,7 +199,8 @@ def exported(document: StatementDocument, name: str) -> Files:
     if len(gone) == len(document.statements):
         raise InputError(
             f"{wanted.title} cannot leave open what is not known: "
-            + "; ".join(why for why, _ in gone.values()),
+            + "; ".join([why for why, _ in gone.values()][:3])
+            + (f"; and {len(gone) - 3} more" if len(gone) > 3 else ""),
             where=f"--to {wanted.id}",
             remedy=next(remedy for _, remedy in gone.values()),
         )

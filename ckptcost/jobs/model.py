@@ -236,15 +236,24 @@ def judged_cases(gates: Sequence[Gate], cases: Sequence[Case]) -> list[Verdict]:
     several = len(cases) > 1
     return [
         verdict
-        for case in cases
+        for case, name in zip(cases, case_names(cases), strict=True)
         for verdict in judged(
             gates,
             lambda gate, case=case: gate.measure.of(case.outcome),  # type: ignore[misc]
-            case_name(case) if several else "",
+            name if several else "",
         )
     ]
 
 
-def case_name(case: Case) -> str:
-    """Tier and number of saves."""
-    return f"{case.tier_id}@{case.outcome.saves:.12g}"
+def case_names(cases: Sequence[Case]) -> list[str]:
+    """Tier and number of saves of each. Six digits do, unless two would then be called the same."""
+    short = [_case_name(case, 6) for case in cases]
+    return [
+        _case_name(case, 12) if short.count(name) > 1 else name
+        for case, name in zip(cases, short, strict=True)
+    ]
+
+
+def _case_name(case: Case, digits: int) -> str:
+    saves = case.outcome.saves
+    return f"{case.tier_id}@{saves:.{12 if saves == int(saves) else digits}g}"

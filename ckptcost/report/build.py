@@ -29,7 +29,7 @@ from ckptcost.core.timing import nodes_of
 from ckptcost.core.units import HOUR_S, parse, to_hours, to_kwh, to_mw
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs.levers import decided_by
-from ckptcost.jobs.model import Answer, Case, case_name
+from ckptcost.jobs.model import Answer, Case, case_names
 from ckptcost.present.words import (
     caution_of_several,
     caution_text,
@@ -158,7 +158,7 @@ def _totals(bill: Bill, spread: Bill, ledger: Any, known: tuple[str, ...]) -> Pa
     }
 
 
-def _row(case: Case, base: Case, catalog: Catalog) -> Part:
+def _row(case: Case, called: str, base: Case, catalog: Catalog) -> Part:
     values, spread = columns_of(case.outcome), columns_of(case.spread)
     low: dict[str, float | None] = {}
     high: dict[str, float | None] = {}
@@ -171,7 +171,7 @@ def _row(case: Case, base: Case, catalog: Catalog) -> Part:
     mine = {i.path: i for i in case.resolved.inputs}
     words, base_words = case.resolved.words, base.resolved.words
     return {
-        "id": case_name(case),
+        "id": called,
         "tier": case.tier_id,
         "tier_name": case.resolved.names["tier"],
         "values": {name: tidy(float(value)) for name, value in values.items()},
@@ -324,9 +324,9 @@ def _warnings(answer: Answer) -> list[Part]:
     """Each kind of caution once, in the words of the first case it holds for; the others are
     named."""
     said: dict[str, list[tuple[str, str]]] = {}
-    for case in answer.cases:
+    for case, name in zip(answer.cases, case_names(answer.cases), strict=True):
         for caution in case.cautions:
-            said.setdefault(caution.code, []).append((case_name(case), caution_text(caution)))
+            said.setdefault(caution.code, []).append((name, caution_text(caution)))
     found = [
         {"code": code, "message": caution_of_several(texts, len(answer.cases))}
         for code, texts in said.items()
@@ -366,7 +366,10 @@ def parts_of(
     factors = [factor_of(i, catalog) for i in case.resolved.inputs]
     known = tuple(f["id"] for f in factors)
     bases = {i.path: i.figure.basis or "assumed" for i in case.resolved.inputs}
-    rows = [_row(each, case, catalog) for each in answer.cases]
+    rows = [
+        _row(each, name, case, catalog)
+        for each, name in zip(answer.cases, case_names(answer.cases), strict=True)
+    ]
     choices = dict(sorted(case.resolved.words.items()))
     digest = inputs_hash(factors, choices, rows)
     everything = [*factors, *(f for row in rows for f in row["factors"])]
@@ -402,7 +405,9 @@ def parts_of(
             "components": _components(o.one_save, spread.one_save, known, bases, case),
         },
         "avoidable": (
-            _difference(rows[0], _row(answer.reference, case, catalog))
+            _difference(
+                rows[0], _row(answer.reference, case_names([answer.reference])[0], case, catalog)
+            )
             if answer.reference
             else None
         ),

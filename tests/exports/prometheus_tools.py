@@ -130,13 +130,14 @@ class Prometheus:
         return answer["data"]["result"] if "query" in params else answer["data"]
 
 
-def backfill(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def backfill(text: str, folder: Path, longest: str = "2h") -> subprocess.CompletedProcess[str]:
     (folder / "metrics.txt").write_text(text)
     command = [
         program("promtool"),
         "tsdb",
         "create-blocks-from",
         "openmetrics",
+        f"--max-block-duration={longest}",
         str(folder / "metrics.txt"),
         str(folder / "data"),
     ]
@@ -144,10 +145,10 @@ def backfill(text: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 @contextmanager
-def prometheus_with(text: str, folder: Path) -> Iterator[Prometheus]:
+def prometheus_with(text: str, folder: Path, longest: str = "2h") -> Iterator[Prometheus]:
     """A Prometheus whose history is an OpenMetrics text, kept for a hundred years: the samples'
     dates are made up."""
-    done = backfill(text, folder)
+    done = backfill(text, folder, longest)
     assert done.returncode == 0, done.stderr
     (folder / "prometheus.yml").write_text("global: {}\n")
     command = [

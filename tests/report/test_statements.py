@@ -381,7 +381,7 @@ def test_files_that_are_no_document(tmp_path, text, said):
 
 def test_studies_without_a_bill_say_what_has_one(tmp_path):
     (tmp_path / "s.json").write_text(ckptcost.sensitivity("small-8b").to_json(), "utf-8")
-    with pytest.raises(InputError, match="is a sensitivity that holds no bill to export"):
+    with pytest.raises(InputError, match="holds no bill to export: it is of the kind sensitivity"):
         answers.statement_document([str(tmp_path / "s.json")])
 
 

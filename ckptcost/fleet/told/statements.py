@@ -200,7 +200,7 @@ def _statement(
         },
         assumptions=[],
         measurements=_measurements(heads),
-        uncertainty="low and high: bounds of the meters, added up; of what is estimated 95 %",
+        uncertainty="bounds of the meters, added up; of what is estimated 95 %",
         warnings=_warnings(group, resolved),
     ).model_copy(update={"assumptions": _assumed(factors)})
 

@@ -62,7 +62,7 @@ UNITS: dict[str, Any] = {
     "cost": "USD",
 }
 BOUNDS = (
-    "low and high: how far joules may lie off, as far as the meters' ticks and gaps tell; what is"
+    "how far joules may lie off, as far as the meters' ticks and gaps tell; what is"
     " read off them has the same range"
 )
 _PRICED = ("gpu_wait", "slowdown", "loading")

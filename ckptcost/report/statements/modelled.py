@@ -20,8 +20,11 @@ _ODD = re.compile(r"[^A-Za-z0-9._-]+")
 
 
 def statement_of(report: Report, case: str = "") -> Statement:
-    """One case of it; the first, which the report bills in full, unless another is named."""
+    """One case of it; the first, which the report bills in full, unless another is named: by its
+    id, or by its tier where that has one case."""
     names = [row.id for row in report.cases]
+    if len(own := [row.id for row in report.cases if row.tier == case]) == 1:
+        case = own[0]
     if case and case not in names:
         raise UnknownName("case", case, names, where="--case", lists="the report's cases")
     if case in ("", names[0]):
@@ -132,11 +135,11 @@ def _told(case: str, cases: Sequence[str]) -> str:
     tells cases apart: charts join what has one name, and would break where the interval changes.
 
     >>> (
-    ...     _told("flash-shared@4966.88352084", ["flash-shared@4966.88352084", "nas-hdd@100"]),
+    ...     _told("flash-shared@4966.88", ["flash-shared@4966.88", "nas-hdd@100"]),
     ...     _told("odd", ["odd"]),
     ... )
     ('flash-shared', 'odd')
-    >>> _told("flash-shared@4966.88352084", ["flash-shared@100", "flash-shared@4966.88352084"])
+    >>> _told("flash-shared@4966.88", ["flash-shared@100", "flash-shared@4966.88"])
     'flash-shared, 4,970 saves'
     """
     tier, at, saves = case.rpartition("@")

@@ -161,7 +161,7 @@ def statements_of(source: str, case: str = "", summed: str = "") -> list[Stateme
         found = study.statements
         if not found:
             raise InputError(
-                f"is a {study.kind} that holds no bill to export",
+                f"holds no bill to export: it is of the kind {study.kind}",
                 where=source,
                 remedy=_lacking(study.kind),
             )
