@@ -32,6 +32,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="scenario files or presets, two to six; or a run and one scenario",
     )
     scenario_flags.add(parser)
+    scenario_flags.add_tier(parser)
     parser.add_argument(
         "--with",
         dest="variants",

@@ -42,3 +42,15 @@ def add(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="write there instead of stdout; the file appears whole or not at all",
     )
+
+
+def add_tier(parser: argparse.ArgumentParser) -> None:
+    """Of commands that take one tier, or the same for all scenarios."""
+    parser.add_argument(
+        "--tier",
+        action="append",
+        dest="set",
+        type="tier.id={}".format,
+        metavar="ID",
+        help="a storage tier of the catalogue, instead of the scenario's",
+    )

@@ -20,6 +20,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     from ckptcost.cli import scenario_flags, study_flags
 
     scenario_flags.add(parser)
+    scenario_flags.add_tier(parser)
     parser.add_argument(
         "--of",
         default="kwh",

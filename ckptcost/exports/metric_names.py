@@ -84,7 +84,10 @@ EMBODIED = Family(
     "gCO2e of making the hardware, the share of the time lost. In no other figure.",
     "grams",
 )
-CHECKPOINTS = Family("ckptcost_checkpoints", "counter", "Completed saves, since the run began.")
+MEAN = "Of a plan or of simulated runs it is a mean, which need not be whole."
+CHECKPOINTS = Family(
+    "ckptcost_checkpoints", "counter", f"Completed saves, since the run began. {MEAN}"
+)
 QUANTITIES: Mapping[str, Counted] = {
     "energy": Counted(ENERGY, KWH_J),
     "emissions_location": Counted(LOCATION, KG_G),

@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.exports.formats import Files
-from ckptcost.exports.metric_names import KG_G
+from ckptcost.exports.metric_names import KG_G, MEAN
 from ckptcost.report.document import Tool
 from ckptcost.report.statement import Series, Statement, StatementDocument, utc
 
@@ -89,7 +89,12 @@ METRICS: Final = (
     Metric("ckptcost.cost", "{USD}", "Cost of checkpoints.", 1.0, "cost_usd", "cost"),
 )
 CHECKPOINTS: Final = Metric(
-    "ckptcost.checkpoints", "{checkpoint}", "Checkpoints saved.", 1.0, "checkpoints", "checkpoints"
+    "ckptcost.checkpoints",
+    "{checkpoint}",
+    f"Checkpoints saved. {MEAN}",
+    1.0,
+    "checkpoints",
+    "checkpoints",
 )
 
 Points = Iterable[tuple[int, float]]

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from ckptcost.catalog.keys import GRID_METHODS
+from ckptcost.exports.metric_names import MEAN
 from ckptcost.report.document import Basis, Component, Factor, Origin, Quantity
 from ckptcost.report.statement import Statement, StatementDocument, instant, utc
 
@@ -206,7 +207,7 @@ _SHORT: Final = (
     Column("period_start", "instant", "UTC; empty: a plan has no dates"),
     Column("period_end", "instant", "UTC, exclusive"),
     Column("length_s", "number", "of the run", "s"),
-    Column("checkpoints", "number", "saved; a mean where it is one over simulated runs", "1"),
+    Column("checkpoints", "number", f"saved. {MEAN}", "1"),
     *(
         Column(name, "number", f"{what}; empty = unknown, 0 = known to be zero", unit)
         for name, unit, what in AMOUNTS.values()
@@ -269,7 +270,7 @@ _WIDE: Final = (
     Column("counterfactual", "text", "what it is compared with"),
     Column("uncertainty", "text", "what the ranges are"),
     *_AMOUNTS,
-    *_amount_columns("checkpoints", "1", "checkpoints saved"),
+    *_amount_columns("checkpoints", "1", f"checkpoints saved. {MEAN}"),
     *_HOW,
 )
 

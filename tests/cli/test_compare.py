@@ -238,3 +238,12 @@ def test_files_are_named_without_their_folder(cli, tmp_path):
 def test_the_same_bytes_twice(cli):
     words = ("compare", *SCENARIOS[: len(LETTERS)], "-f", "json")
     assert cli(*words).out == cli(*words).out
+
+
+def test_the_tier_is_the_one_that_is_named(cli):
+    for command in (("compare", "-s", "small-8b", "--with", "mode=async"), ("sensitivity",)):
+        named = cli(*command, "--tier", "nas-hdd", "-f", "csv")
+        assert named.code == 0
+        assert named.out == cli(*command, "--set", "tier.id=nas-hdd", "-f", "csv").out
+        unknown = cli(*command, "--tier", "nas-hd")
+        assert (unknown.code, "did you mean 'nas-hdd'" in unknown.err) == (2, True)
