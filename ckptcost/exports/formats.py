@@ -147,7 +147,7 @@ FORMATS = {
         Format(
             "model-card",
             "Model card metadata",
-            "Hugging Face: co2_eq_emissions, where the whole run's energy is known",
+            "Hugging Face: co2_eq_emissions where the whole run's energy is known, else in words",
             "huggingface_hub",
             "model-card.md",
         ),

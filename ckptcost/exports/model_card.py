@@ -1,9 +1,12 @@
 """Hugging Face model card: `co2_eq_emissions` in a YAML block, and a section for people.
 
 The field means the whole training (https://huggingface.co/docs/hub/model-cards-co2), and a
-statement holds what checkpoints and failures add to one. So there is a card only where the
+statement holds what checkpoints and failures add to one. So the field is there only where the
 statement's meters tell the energy of the whole time, times PUE where it is known, times the
-location-based factor of the grid. Nothing is counted twice:
+location-based factor of the grid. Everywhere else there is the section alone: hardware, place, what
+checkpoints and failures add, and that the rest is not known, and why. The field without a figure
+would make the hub's search by emissions fail; the part never stands for the whole. Nothing is
+counted twice:
 
 * the node's own meter alone, where it was read all the time: it has fans, network cards and losses too, and the hosts' lines rest on it;
 * else the sum of the node's parts, without what lies inside another (gpu:0.memory) or contains others (psys). A module is the sum of its
@@ -33,9 +36,13 @@ from ckptcost.report.statement import Measurement, Statement, StatementDocument
 GRAMS = 1000.0
 COVERED = 0.99
 """share of the time that a meter has to have been read"""
-MEANS = (
-    "co2_eq_emissions means the whole training, and this statement has only what checkpoints and"
-    " failures add"
+PART = {
+    "energy": ("energy", "kWh"),
+    "emissions_location": ("location-based emissions", "kgCO2e"),
+}
+MEMO = (
+    "Memo item: the checkpoints' energy is part of the run's and already sits in the facility's"
+    " meter; do not add it to an inventory"
 )
 
 
@@ -62,24 +69,17 @@ class Whole(NamedTuple):
 
 
 def export(document: StatementDocument) -> Files:
-    found = [_whole(s) for s in document.statements]
-    wholes = [each for each in found if isinstance(each, Whole)]
-    if len(wholes) == 1:
-        return {"model-card.md": _pieces(document, wholes[0])}
-    if wholes:
-        names = ", ".join(each.statement.subject.name for each in wholes)
-        raise InputError(
-            f"a card is of one training, and there are {len(wholes)}: {names}",
-            where="--to model-card",
-            remedy="export one of them",
-        )
-    why = "; ".join(
-        f"{s.subject.name}: {each}" for s, each in zip(document.statements, found, strict=True)
-    )
+    found = [(s, _whole(s)) for s in document.statements]
+    wholes = [(s, each) for s, each in found if isinstance(each, Whole)]
+    told = wholes or found
+    if len(told) == 1:
+        return {"model-card.md": _pieces(document, *told[0])}
+    names = [s.subject.name for s, _ in told]
     raise InputError(
-        f"{MEANS} ({why})",
+        f"a card is of one training, and there are {len(told)}: {', '.join(names[:3])}"
+        + (" and others" if len(names) > 3 else ""),
         where="--to model-card",
-        remedy="measure a whole run with `ckptcost measure` and say where it stands, with a grid",
+        remedy="export one of them: --case names one",
     )
 
 
@@ -131,8 +131,7 @@ def _is_whole(m: Measurement) -> bool:
     return m.energy_kwh is not None and m.coverage is not None and m.coverage >= COVERED
 
 
-def _pieces(document: StatementDocument, whole: Whole) -> Iterator[str]:
-    s = whole.statement
+def _pieces(document: StatementDocument, s: Statement, whole: Whole | str) -> Iterator[str]:
     place = list(
         dict.fromkeys(
             each for each in (s.subject.region or s.subject.site, s.subject.country) if each
@@ -146,19 +145,25 @@ def _pieces(document: StatementDocument, whole: Whole) -> Iterator[str]:
     nodes = (
         f"{count(s.subject.nodes)} nodes" if s.subject.nodes and s.subject.nodes != 1.0 else None
     )
-    fields: dict[str, Any] = {
-        "emissions": whole.grams,
-        "source": _source(document, whole),
-        "training_type": s.subject.tags.get("training_type") or None,
-        "geographical_location": ", ".join(place) or None,
-        "hardware_used": ", ".join(each for each in (gpus, nodes) if each) or None,
-    }
-    yield "---\nco2_eq_emissions:\n"
-    for key, value in fields.items():
-        if value is not None:
-            yield f"  {key}: {_number(value) if isinstance(value, float) else _quoted(value)}\n"
-    yield "---\n\n## Environmental impact\n\n"
-    yield "".join(f"- {line}\n" for line in _lines(whole))
+    where, hardware = ", ".join(place), ", ".join(each for each in (gpus, nodes) if each)
+    if isinstance(whole, Whole):
+        fields: dict[str, Any] = {
+            "emissions": whole.grams,
+            "source": _source(document, whole),
+            "training_type": s.subject.tags.get("training_type") or None,
+            "geographical_location": where or None,
+            "hardware_used": hardware or None,
+        }
+        yield "---\nco2_eq_emissions:\n"
+        for key, value in fields.items():
+            if value is not None:
+                yield f"  {key}: {_number(value) if isinstance(value, float) else _quoted(value)}\n"
+        yield "---\n\n"
+        lines = _lines(whole)
+    else:
+        lines = _of_part(s, whole, hardware, where)
+    yield "## Environmental impact\n\n"
+    yield "".join(f"- {line}\n" for line in [*_head(s), *lines, MEMO])
 
 
 def _source(document: StatementDocument, whole: Whole) -> str:
@@ -179,14 +184,31 @@ def _source(document: StatementDocument, whole: Whole) -> str:
     return f"{simulated}{run}: {meters}; {pue}; {grid}"
 
 
-def _lines(whole: Whole) -> Iterator[str]:
-    s = whole.statement
+def _head(s: Statement) -> Iterator[str]:
     if s.simulated:
         yield "**SIMULATED: no machine was measured for this.**"
     yield (
         f"Run: {plain(s.subject.name)} ({plain(s.subject.run_id)}), {s.kind}, method"
         f" {plain(s.method_version)}"
     )
+
+
+def _of_part(s: Statement, why: str, hardware: str, where: str) -> Iterator[str]:
+    """Where the whole is not known: why, and what checkpoints and failures add to it."""
+    yield f"Hardware: {plain(hardware) or 'not known'}"
+    yield f"Place: {plain(where) or 'not known'}"
+    yield f"Energy and emissions of the whole run: not known ({plain(why)})"
+    for what, (label, unit) in PART.items():
+        total = getattr(s.totals, what)
+        least = "at least " if total.excludes else ""
+        said = "not known" if total.value is None else f"{least}{number(total.value)} {unit}"
+        low, high = total.low, total.high
+        ends = "" if low is None or high is None else f", {number(low)} to {number(high)}"
+        yield f"Checkpoints and failures add, {label}: {said}{ends}"
+
+
+def _lines(whole: Whole) -> Iterator[str]:
+    s = whole.statement
     metered = (
         f"{number(whole.metered_kwh)} kWh metered by {plain(', '.join(m.id for m in whole.parts))}"
     )
@@ -199,10 +221,6 @@ def _lines(whole: Whole) -> Iterator[str]:
     kg = f"{number(whole.grams / GRAMS)} kgCO2e, of {METHODS[s.grid_method]}"
     yield f"Emissions of the whole run, location-based: {kg}; embodied carbon is not among them"
     yield from _added(whole)
-    yield (
-        "Memo item: the checkpoints' energy is part of the run's and already sits in the facility's"
-        " meter; do not add it to an inventory"
-    )
 
 
 def _added(whole: Whole) -> Iterator[str]:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
+from ckptcost.present.amounts import number
 from ckptcost.report.document import Warned
 from ckptcost.report.statement import Measurement, Statement, StatementDocument
 
@@ -31,9 +32,9 @@ from huggingface_hub import ModelCard, ModelInfo
 from huggingface_hub.repocard import metadata_load
 from huggingface_hub.utils.endpoint_helpers import _is_emission_within_threshold as within
 card = ModelCard.load(sys.argv[1])
-data = metadata_load(sys.argv[1])
+data = metadata_load(sys.argv[1]) or {}
 again = ModelCard(str(card))
-grams = data["co2_eq_emissions"]["emissions"]
+grams = data["co2_eq_emissions"]["emissions"] if data else 1.0
 info = ModelInfo(id="x", tags=[], cardData=data)
 print(json.dumps({"data": data, "again": again.data.to_dict(), "text": card.text, "same_text": again.text == card.text,
                   "found": within(info, grams * 0.99, grams * 1.01), "elsewhere": within(info, grams * 2, grams * 3)}))
@@ -249,16 +250,15 @@ REFUSED: dict[str, tuple[Callable[[], StatementDocument], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_not_the_whole_run_has_no_card(name: str) -> None:
+def test_what_is_not_the_whole_run_has_a_card_that_says_so(name: str) -> None:
     make, why = REFUSED[name]
-    with pytest.raises(
-        InputError,
-        match=(
-            r"means the whole training, and this statement has only what checkpoints and failures"
-            rf" add \(.*{why}"
-        ),
-    ):
-        text_of(make())
+    document = make()
+    text = text_of(document)
+    assert "co2_eq_emissions" not in text
+    assert re.search(rf"Energy and emissions of the whole run: not known \(.*{why}", text)
+    kwh = document.statements[0].totals.energy
+    assert f"add, energy: at least {number(kwh.value)} kWh" in text
+    assert "Memo item" in text
 
 
 def test_two_trainings_have_no_one_card_and_a_plan_beside_one_does_not_matter() -> None:
@@ -320,10 +320,8 @@ def test_any_statement(kwhs: list[float], pue: float | None, s: Statement) -> No
         text = text_of(of(known))
         check(known, math.fsum(kwhs), front(text), text)
     else:
-        with pytest.raises(InputError, match="grid factor is not known"):
-            text_of(of(known))
-    with pytest.raises(InputError, match="means the whole training"):
-        text_of(of(s.model_copy(update={"measurements": []})))
+        assert "grid factor is not known" in text_of(of(known))
+    assert "co2_eq_emissions" not in text_of(of(s.model_copy(update={"measurements": []})))
 
 
 # the real consumer
@@ -383,15 +381,23 @@ def test_the_hub_reads_the_same(
         assert not told["elsewhere"]
 
 
+def test_the_hub_reads_a_card_without_emissions(
+    hub: Callable[[Path], dict[str, Any]], tmp_path: Path
+) -> None:
+    (tmp_path / "README.md").write_text(text_of(statements.document()), encoding="utf-8")
+    told = hub(tmp_path / "README.md")
+    assert (told["data"], told["again"], told["found"]) == ({}, {}, False)
+    assert "- Hardware: 1,024 x H100 SXM5 80GB, 128 nodes\n- Place: United States\n" in told["text"]
+
+
 @pytest.mark.parametrize(
     "broken",
     [
         lambda text: text.replace("co2_eq_emissions:\n", "co2_eq_emissions: [\n"),
         lambda text: re.sub(r'source: "', "source: ", text),
         lambda text: text.replace("---\n", "", 1),
-        lambda text: text.replace("  emissions:", "  grams:"),
     ],
-    ids=["not YAML", "a text without quotes", "no block", "no emissions"],
+    ids=["not YAML", "a text without quotes", "no block"],
 )
 def test_the_hub_refuses_a_broken_card(
     broken: Callable[[str], str], hub: Callable[[Path], dict[str, Any]], tmp_path: Path
