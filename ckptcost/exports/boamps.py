@@ -161,13 +161,6 @@ def _sources(factor: Factor) -> str:
 
 
 def _measure(document: StatementDocument, statement: Statement) -> dict[str, Any]:
-    kwh = statement.totals.energy.value
-    if kwh is None:
-        raise InputError(
-            "energy is unknown, and BoAmps is a report of energy",
-            where="--to boamps",
-            remedy="`ckptcost report` says which inputs are missing",
-        )
     simulated = ", meters simulated" if statement.simulated else ""
     return _known(
         {
@@ -175,7 +168,7 @@ def _measure(document: StatementDocument, statement: Statement) -> dict[str, Any
             "version": f"{document.tool.version}, method {statement.method_version}",
             "cpuTrackingMode": _instruments(statement, "cpu"),
             "gpuTrackingMode": _instruments(statement, "gpu"),
-            "powerConsumption": kwh,
+            "powerConsumption": statement.totals.energy.value,
             "measurementDuration": statement.length_s,
             "measurementDateTime": _datetime(statement.period_start or ""),
         }

@@ -129,7 +129,7 @@ def test_boamps_quality_goes_by_the_farther_end(low, high, word):
 
 def test_boamps_zero_is_a_report_and_unknown_is_none():
     assert boamps_of(statement(ZERO))["measures"][0]["powerConsumption"] == 0.0
-    with pytest.raises(InputError, match="energy is unknown"):
+    with pytest.raises(InputError, match=r"the energy of .* is unknown"):
         boamps_of(statement((None,) * 5))
 
 
@@ -147,12 +147,14 @@ def test_boamps_places_and_instruments():
 
 def test_codecarbon_has_a_row_for_a_known_zero_without_a_grid_and_refuses_energy_without_one():
     s = statement((0.0, 0.0, 0.0, 0.0, 0.0), grid=None)
-    with pytest.raises(InputError, match="no component's energy and emissions are known"):
-        text_of(s, "codecarbon")
-    with pytest.raises(InputError, match="its location-based emissions are unknown"):
-        text_of(statement(grid=None), "codecarbon")
+    for made in (s, statement(grid=None)):
+        with pytest.raises(InputError, match=r"location-based emissions of .* are unknown"):
+            text_of(made, "codecarbon")
     mixed = changed(
         s,
+        totals=s.totals.model_copy(
+            update={"emissions_location": quantity("emissions_location", 0.0)}
+        ),
         components=[
             c.model_copy(update={"emissions_location": quantity("emissions_location", 0.0)})
             if c.id == "gpu_wait"
@@ -230,7 +232,7 @@ def test_an_address_of_a_source_is_a_path_whether_secure_or_not():
 def test_tables_hold_each_cell_in_its_column():
     s = changed(statement(), simulated=True)
     doc = document(s)
-    totals, lines, rows, factors = (table.cells(doc) for table in tables.TABLES)
+    totals, wide, lines, rows, factors = (table.cells(doc) for table in tables.TABLES)
     gpu = s.components[0]
     assert (lines["price_quantity"][0], lines["price_unit"][0], lines["unit_price_usd"][0]) == (
         gpu.price_qty,
@@ -255,7 +257,10 @@ def test_tables_hold_each_cell_in_its_column():
         [s.period_end],
         [s.length_s],
     )
-    assert totals["energy_kwh_excludes"] == ["storage_write"]
+    assert totals["at_least"] == [
+        "energy_kwh emissions_location_kgco2e emissions_market_kgco2e cost_usd"
+    ]
+    assert wide["energy_kwh_excludes"] == ["storage_write"]
     assert (rows["start"][0], rows["end"][0], rows["end"][1]) == (
         "2026-10-01T00:30:00Z",
         "2026-10-01T01:00:00Z",
@@ -320,10 +325,10 @@ def test_focus_sku_is_the_price_lists_where_there_is_one():
     assert rows["host_wait"]["SkuId"] == "checkpoint/host_wait"
 
 
-def test_focus_unpriced_amounts_are_null_where_none_is_known_and_tags_are_ascii():
+def test_focus_names_no_unpriced_components_where_all_have_a_price_and_tags_are_ascii():
     s = statement(costs=(16305.0, 217.4, 1.0, 905.75, 12.5), tags={"équipe": "é"})
     rows = rows_of(text_of(s, "focus"))
-    assert {row["x_UnpricedEnergyKwh"] for row in rows} == {""}
+    assert {row["x_CostOfRun"] for row in rows} == {row["x_CostOfRow"] for row in rows} == {"known"}
     assert {row["x_UnpricedComponents"] for row in rows} == {""}
     assert all(row["Tags"].isascii() for row in rows)
     assert json.loads(rows[0]["Tags"])["équipe"] == "é"
@@ -434,7 +439,8 @@ def test_a_rows_intensity_is_weighted_with_energy_where_rows_are_merged():
             "emissions_location_kgco2e": [0.8, 1.2],
         }
     )
-    group = impact_framework._group(changed(s, series=rows))
+    s = changed(s, series=rows)
+    group = impact_framework._group(s, *impact_framework._told(s), None)
     (child,) = group.children
     assert (child.energy_kwh, child.grid_g_per_kwh) == ([4.0], [pytest.approx(500.0)])
     assert group.duration_s == [3600.5]

@@ -101,12 +101,12 @@ def test_columns_have_their_words_and_keys_that_other_tables_hold():
             if table.name in datapackage.KEYS
             else keys == []
         )
-    assert set(datapackage.KEYS) == {"components", "intervals", "factors"}
+    assert set(datapackage.KEYS) == {"totals_wide", "components", "intervals", "factors"}
 
 
 def test_rows_of_time_say_ledger_and_basis_of_their_component():
     s = statement(kind="measured")
-    rows = tables.TABLES[2].cells(document(s))
+    rows = tables.TABLES[3].cells(document(s))
     assert set(rows["ledger"]) == {"marginal"}
     assert set(rows["basis"]) == {"measured"}
 

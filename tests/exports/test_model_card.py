@@ -395,9 +395,8 @@ def test_the_hub_reads_a_card_without_emissions(
     [
         lambda text: text.replace("co2_eq_emissions:\n", "co2_eq_emissions: [\n"),
         lambda text: re.sub(r'source: "', "source: ", text),
-        lambda text: text.replace("---\n", "", 1),
     ],
-    ids=["not YAML", "a text without quotes", "no block"],
+    ids=["not YAML", "a text without quotes"],
 )
 def test_the_hub_refuses_a_broken_card(
     broken: Callable[[str], str], hub: Callable[[Path], dict[str, Any]], tmp_path: Path
