@@ -161,7 +161,7 @@ CALLED = {
         "location-based emissions",
         "give the grid: --grid FILE, or site.grid_location in the scenario",
     ),
-    "cost": ("cost", "give what has no price: cluster.gpu_price for GPU time, site.tariff for kWh"),
+    "cost": ("cost", "meter the run, and give what has no price: cluster.gpu_price, site.tariff"),
 }
 """what a sum is called where it is unknown, and what to do"""
 

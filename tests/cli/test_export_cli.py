@@ -367,3 +367,39 @@ def test_a_comparison_tells_no_difference_of_sums_that_lack_other_lines(
     )
     alike = (tmp_path / "alike.html").read_text("utf-8")
     assert "no difference told" not in alike
+
+
+def test_a_run_that_a_format_has_no_place_for_is_left_out_and_said(cli, tmp_path, monkeypatch):
+    """The joules of one run are metered, those of the other are not."""
+    monkeypatch.chdir(tmp_path)
+    unmetered = str(Path(TRACE).with_name("ext4-fsync.jsonl"))
+    priced = ("--site", "usa", "--set", "cluster.gpu_price=3 USD/GPU-h")
+    for name, column in (("codecarbon", "run_id"), ("focus", "x_RunId")):
+        done = cli("export", TRACE, unmetered, *priced, "--to", name)
+        assert done.code == 0
+        assert {row[column] for row in csv.DictReader(io.StringIO(done.out))} == {"simulated-8gpu"}
+        assert "ckptcost: left out: the " in done.err
+        assert "run ext4-fsync on anonymous is unknown" in done.err
+        alone = cli("export", unmetered, *priced, "--to", name)
+        assert (alone.code, "cannot leave open what is not known" in alone.err) == (2, True)
+
+
+def test_a_case_is_named_by_its_tier(cli, report, tmp_path):
+    words = ("--to", "statement", "--start", "2026-09-01")
+    by_id = cli("export", report, *words, "--case", "nas-hdd@1008").out
+    assert (
+        json.loads(cli("export", report, *words, "--case", "nas-hdd").out)["statements"]
+        == (json.loads(by_id)["statements"])
+    )
+
+
+def test_ids_of_cases_have_six_digits_and_stay_apart(cli, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    words = ("model", "-s", "small-8b", "--tier", "nas-hdd", "-f", "json")
+    found = json.loads(cli(*words, "--saves", "383.4999999999571").out)
+    assert [case["id"] for case in found["cases"]] == ["nas-hdd@383.5"]
+    both = cli(*words, "--saves", "383.4999999", "--saves", "383.5000001").out
+    assert [case["id"] for case in json.loads(both)["cases"]] == [
+        "nas-hdd@383.4999999",
+        "nas-hdd@383.5000001",
+    ]

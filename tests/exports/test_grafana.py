@@ -424,3 +424,33 @@ def test_rules_with_hourly_scrapes_from_two_places(tmp_path, case, fits):
     (tmp_path / "tests.yaml").write_text(json.dumps(case))
     done = promtool("test", "rules", "tests.yaml", cwd=tmp_path)
     assert (done.returncode == 0) == fits, done.stdout + done.stderr
+
+
+def test_no_panel_has_a_figure_of_what_nobody_knows(tmp_path):
+    """An unmetered run: a slowdown that is known to be 0, beside waiting that nobody metered."""
+    made = statement(
+        (None, None, 0.0, None, None),
+        gpu_hours=(None, None, 0.0, None, None),
+        costs=(None, None, 0.0, None, None),
+        rows=30,
+        kind="measured",
+    )
+    totals = made.totals.model_copy(
+        update={
+            what: getattr(made.totals, what).model_copy(update={"value": None})
+            for what in WHOLE.values()
+            if what != "checkpoints"
+        }
+    )
+    (text,) = exported(document(made.model_copy(update={"totals": totals})), "openmetrics").values()
+    with prometheus_with("".join(text), tmp_path) as running:
+        told = {
+            target["expr"]
+            for each in panels()
+            for target in each.get("targets", ())
+            if answered(running, target)
+        }
+    counted = {name for name in told if "checkpoints" not in name}
+    about = ("ckptcost_statement_info", "ckptcost_component_unknown", "ckptcost_factor{")
+    assert [expr for expr in counted if not any(name in expr for name in about)] == []
+    assert len(counted) == len(about)
