@@ -26,7 +26,6 @@ factors only.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from itertools import repeat
@@ -34,6 +33,7 @@ from typing import Any, NamedTuple
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
+from ckptcost.exports.yaml_text import number, quoted
 from ckptcost.report import sci
 from ckptcost.report.document import Component, Factor, Quantity
 from ckptcost.report.statement import Series, Statement, StatementDocument, instant, utc
@@ -268,8 +268,8 @@ def _pieces(document: StatementDocument, groups: list[Group], told: list[Group])
         else []
     )
     name = told[0].statement.subject.name if len(groups) == 1 else f"{len(groups)} statements"
-    yield f"name: {_quoted(f'ckptcost: {name}')}\n"
-    yield f"description: {_quoted(_description(document, groups, whole, units))}\n"
+    yield f"name: {quoted(f'ckptcost: {name}')}\n"
+    yield f"description: {quoted(_description(document, groups, whole, units))}\n"
     yield (
         'tags: {kind: "memo_item", category: "what checkpoints and failures add to AI training"}\n'
     )
@@ -289,7 +289,7 @@ def _pieces(document: StatementDocument, groups: list[Group], told: list[Group])
         " children:\n"
     )
     if apart:
-        yield f"    {_quoted(NO_SUM)}: {{pipeline: {{compute: []}}, outputs: []}}\n"
+        yield f"    {quoted(NO_SUM)}: {{pipeline: {{compute: []}}, outputs: []}}\n"
     seen: set[str] = set()
     for n, group in enumerate(told, start=1):
         key = "run " + group.statement.subject.run_id
@@ -363,14 +363,14 @@ def _description(
 
 def _tree(key: str, group: Group, units: list[str]) -> Iterator[str]:
     counts = _counts(group.statement)
-    yield f"    {_quoted(key)}:\n      statement: {_flow(_of_statement(group))}\n"
+    yield f"    {quoted(key)}:\n      statement: {_flow(_of_statement(group))}\n"
     yield (
         f"      defaults: {_flow({unit: counts[unit] for unit in units})}\n      children:\n"
         if units
         else "      children:\n"
     )
     when = [
-        f"{_quoted(start)}, duration: {_number(seconds)}"
+        f"{quoted(start)}, duration: {number(seconds)}"
         for start, seconds in zip(group.start, group.duration_s, strict=True)
     ]
     for child in group.children:
@@ -383,18 +383,18 @@ def _tree(key: str, group: Group, units: list[str]) -> Iterator[str]:
             "rests-on": c.rests_on,
             **_figures(c),
         }
-        yield f"        {_quoted(c.id)}:\n          component: {_flow(about)}\n"
+        yield f"        {quoted(c.id)}:\n          component: {_flow(about)}\n"
         if child.embodied_g is None:
             yield "          pipeline: {compute: [operational, carbon-without-embodied]}\n"
         made = (
             repeat("")
             if child.embodied_g is None
-            else (f", carbon-embodied: {_number(g)}" for g in child.embodied_g)
+            else (f", carbon-embodied: {number(g)}" for g in child.embodied_g)
         )
         rows = zip(
             when,
-            map(_number, child.energy_kwh),
-            map(_number, child.grid_g_per_kwh),
+            map(number, child.energy_kwh),
+            map(number, child.grid_g_per_kwh),
             made,
             strict=False,
         )
@@ -473,33 +473,4 @@ def _flow(value: Any) -> str:
         return "[" + ", ".join(map(_flow, value)) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _number(value) if isinstance(value, int | float) else _quoted(str(value))
-
-
-def _number(value: float) -> str:
-    """With a point, without which a reader of YAML 1.1 takes 1e-07 for text.
-
-    >>> _number(1e-07), _number(383.5), _number(3600)
-    ('1.0e-07', '383.5', '3600.0')
-    """
-    text = repr(float(value))
-    return text if "." in text else text.replace("e", ".0e")
-
-
-def _quoted(text: str) -> str:
-    """Any text as YAML in double quotes, on one line.
-
-    >>> print(_quoted('a: "b"\\n\\u2028 - é'))
-    "a: \\"b\\"\\n\\u2028 - é"
-    """
-    plain = json.dumps(text, ensure_ascii=False)
-    return (
-        plain
-        if plain.isprintable()
-        else "".join(c if c.isprintable() else _escape(c) for c in plain)
-    )
-
-
-def _escape(character: str) -> str:
-    point = ord(character)
-    return f"\\u{point:04x}" if point < 0x10000 else f"\\U{point:08x}"
+    return number(value) if isinstance(value, int | float) else quoted(str(value))

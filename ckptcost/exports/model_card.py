@@ -20,12 +20,12 @@ carbon is in no emissions figure, and market-based figures are not in the field.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from ckptcost.core.units import KWH_J
 from ckptcost.errors import InputError
+from ckptcost.exports import yaml_text
 from ckptcost.exports.formats import Files
 from ckptcost.present.amounts import count, number, share
 from ckptcost.present.words import METHODS
@@ -157,7 +157,7 @@ def _pieces(document: StatementDocument, s: Statement, whole: Whole | str) -> It
         yield "---\nco2_eq_emissions:\n"
         for key, value in fields.items():
             if value is not None:
-                yield f"  {key}: {_number(value) if isinstance(value, float) else _quoted(value)}\n"
+                yield f"  {key}: {yaml_text.number(value) if isinstance(value, float) else yaml_text.quoted(value)}\n"
         yield "---\n\n"
         lines = _lines(whole)
     else:
@@ -242,26 +242,3 @@ def _added(whole: Whole) -> Iterator[str]:
             f"Outside the metered nodes: {number(sum(beyond))} kWh more for checkpoints, in neither"
             " figure above"
         )
-
-
-def _number(value: float) -> str:
-    """With a point, without which a reader of YAML 1.1 takes 1e-07 for text.
-
-    >>> _number(1e16), _number(383.5)
-    ('1.0e+16', '383.5')
-    """
-    text = repr(value)
-    return text if "." in text else text.replace("e", ".0e")
-
-
-def _quoted(text: str) -> str:
-    """Any text as YAML in double quotes, on one line.
-
-    >>> print(_quoted('4 x "H100"\\n\\u2028 - é'))
-    "4 x \\"H100\\"\\n\\u2028 - é"
-    """
-    plain_json = json.dumps(text, ensure_ascii=False)
-    return "".join(
-        c if c.isprintable() else f"\\u{ord(c):04x}" if ord(c) < 0x10000 else f"\\U{ord(c):08x}"
-        for c in plain_json
-    )
