@@ -229,7 +229,7 @@ def test_recorded_runs_are_listed_and_told(drive, cli, tmp_path):
     async def script(pilot):
         await pilot.press("end")
         await settled(pilot)
-        assert _screen(pilot).command_line() == "ckptcost report one"
+        assert _screen(pilot).command_line() == "ckptcost report one --full"
         return _text(pilot)
 
     assert drive(_app(), script) == cli("report", "one").out
