@@ -232,7 +232,7 @@ def test_recorded_runs_are_listed_and_told(drive, cli, tmp_path):
         assert _screen(pilot).command_line() == "ckptcost report one --full"
         return _text(pilot)
 
-    assert drive(_app(), script) == cli("report", "one").out
+    assert drive(_app(), script) == cli("report", "one", "--full").out
 
 
 def test_a_wrong_scenario_says_why_and_nothing_can_be_written(drive, here):
