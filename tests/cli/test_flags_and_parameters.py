@@ -82,6 +82,7 @@ OF_THE_SHELL = {
     "output": "where it is written",
     "format": "how it is written",
     "table": "which table of a CSV",
+    "full": "how much of a text",
     "quiet": "what is said on the way",
     "json": "another word for -f json",
 }

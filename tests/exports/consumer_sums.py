@@ -48,7 +48,7 @@ SOURCES: Mapping[str, tuple[tuple[tuple[str, ...], ...], str, tuple[str, ...]]] 
     "recorded run": ((), str(TRACES / "simulated-8gpu.jsonl"), PLACED),
     "fleet of 8 jobs": (
         (
-            ("fleet", "--synthesize", "12", "2", "demo", "--seed", "7", "--saves-per-day", "12"),
+            ("fleet", "synthesize", "12", "2", "demo", "--seed", "7", "--saves-per-day", "12"),
             ("fleet", "demo", *PLACED, "-f", "json", "-o", "fleet.json"),
         ),
         "fleet.json",
