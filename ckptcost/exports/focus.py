@@ -38,14 +38,14 @@ from ckptcost.exports.focus_columns import (
 )
 from ckptcost.exports.formats import Files
 from ckptcost.report.document import Component
-from ckptcost.report.statement import Statement, StatementDocument, instant, utc
+from ckptcost.report.statement import SERIES_OF, Statement, StatementDocument, instant, utc
 from ckptcost.report.to_csv import lines
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 DAY_S = 86400.0
-SUMMED = (*[column for column, _ in AMOUNTS.values()], "checkpoints")
+SUMMED = (*AMOUNTS, "checkpoints")
 
 
 class Pieces(NamedTuple):
@@ -100,8 +100,9 @@ def _pieces(statement: Statement, components: list[Component]) -> Pieces:
     seconds = {text: utc(text).timestamp() for text in set(series.start)} if series else {}
     begin_s = np.array([seconds[text] for text in series.start] if series else [], dtype=float)
     amounts = {}
-    for field, (column, _) in AMOUNTS.items():
-        amounts[column] = np.array(
+    for field in AMOUNTS:
+        column = SERIES_OF[field]
+        amounts[field] = np.array(
             [
                 *(getattr(series, column) if series else ()),
                 *(getattr(c, field).value for c in rest),
@@ -109,7 +110,7 @@ def _pieces(statement: Statement, components: list[Component]) -> Pieces:
             dtype=float,
         )
         if getattr(statement.totals, field).value is None:
-            amounts[column][:] = np.nan
+            amounts[field][:] = np.nan
     saves = [*series.checkpoints] if series else []
     saves += [
         statement.totals.checkpoints.value or 0.0 if not names and n == 0 else 0.0
@@ -167,12 +168,12 @@ def _ranges(
 ) -> None:
     """A row's share of its component's low and high: by the amount, by time where that is zero."""
     long = np.bincount(of, hours, len(components))
-    for field, (column, ours) in AMOUNTS.items():
+    for field, ours in AMOUNTS.items():
         quantities = [getattr(component, field) for component in components]
         value = np.array([quantity.value for quantity in quantities], dtype=float)[of]
         with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(value == 0, hours / long[of], sums[column] / value)
-        share[np.isnan(sums[column])] = np.nan
+            share = np.where(value == 0, hours / long[of], sums[field] / value)
+        share[np.isnan(sums[field])] = np.nan
         for end in ("low", "high"):
             ends = np.array([getattr(quantity, end) for quantity in quantities], dtype=float)[of]
             rows[f"x_{ours}{end.title()}"] = _cells(ends * share)
@@ -195,7 +196,7 @@ def _prices(
         "alone": [],
     }
     for at, cost, gpu_hours, hour in zip(
-        of, sums["cost_usd"].tolist(), sums["gpu_hours"].tolist(), hours.tolist(), strict=True
+        of, sums["cost"].tolist(), sums["gpu_time_lost"].tolist(), hours.tolist(), strict=True
     ):
         component = components[at]
         if cost != cost:
@@ -244,21 +245,20 @@ def _saves(days: Places, pieces: Pieces) -> list[Cell]:
 def _rows(statement: Statement) -> Iterator[tuple[Cell, ...]]:
     components = statement.marginal()
     pieces = _pieces(statement, components)
-    priced = ~np.isnan(pieces.amounts["cost_usd"])
+    priced = ~np.isnan(pieces.amounts["cost"])
     known = pieces.taken(
-        priced
-        | np.any([np.nan_to_num(pieces.amounts[c]) != 0 for c, _ in AMOUNTS.values()], axis=0)
+        priced | np.any([np.nan_to_num(pieces.amounts[each]) != 0 for each in AMOUNTS], axis=0)
     )
     keys, group = np.unique(known.days() * len(components) + known.component, return_inverse=True)
     count, days, of = len(keys), keys // len(components), keys % len(components)
-    sums = {column: _sums(group, count, known.amounts[column]) for column in SUMMED}
+    sums = {each: _sums(group, count, known.amounts[each]) for each in SUMMED}
     begin_s, end_s = np.full(count, np.inf), np.full(count, -np.inf)
     np.minimum.at(begin_s, group, np.floor(known.begin_s))
     np.maximum.at(end_s, group, np.maximum(np.ceil(known.end_s), np.floor(known.begin_s) + 1.0))
     hours = np.bincount(group, known.end_s - known.begin_s, count) / 3600.0
     lacking = set(pieces.component[~priced].tolist())
-    lacks = np.bincount(group, np.isnan(known.amounts["cost_usd"]), count) > 0
-    told = np.where(np.isnan(sums["cost_usd"]), "unknown", np.where(lacks, "at least", "known"))
+    lacks = np.bincount(group, np.isnan(known.amounts["cost"]), count) > 0
+    told = np.where(np.isnan(sums["cost"]), "unknown", np.where(lacks, "at least", "known"))
     unpriced = [component.id for n, component in enumerate(components) if n in lacking]
     words = [words_of(statement, component, unpriced) for component in components]
     months = {day: _month(day) for day in set(days.tolist())}
@@ -282,10 +282,10 @@ def _rows(statement: Statement) -> Iterator[tuple[Cell, ...]]:
         "ListCost",
         "PricingCurrencyEffectiveCost",
     ):
-        rows[name] = np.nan_to_num(sums["cost_usd"]).tolist()
-    for field, (column, ours) in AMOUNTS.items():
+        rows[name] = np.nan_to_num(sums["cost"]).tolist()
+    for field, ours in AMOUNTS.items():
         if field != "cost":
-            rows[f"x_{ours}"] = _cells(sums[column])
+            rows[f"x_{ours}"] = _cells(sums[field])
     _ranges(rows, sums, of, hours, components)
     _prices(rows, sums, of.tolist(), hours, components)
     rows["x_Checkpoints"] = _saves(days, pieces)

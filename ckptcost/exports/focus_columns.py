@@ -72,20 +72,20 @@ CONDITIONAL = (
 """there where a provider has prices, accounts, regions, tags; the status of a discount is always
 null: rules on others ask for it"""
 AMOUNTS = {
-    "energy": ("energy_kwh", "EnergyKwh"),
-    "emissions_location": ("emissions_location_kgco2e", "EmissionsLocationKgCO2e"),
-    "emissions_market": ("emissions_market_kgco2e", "EmissionsMarketKgCO2e"),
-    "embodied": ("embodied_kgco2e", "EmbodiedKgCO2e"),
-    "gpu_time_lost": ("gpu_hours", "GpuHours"),
-    "cost": ("cost_usd", "BilledCost"),
+    "energy": "EnergyKwh",
+    "emissions_location": "EmissionsLocationKgCO2e",
+    "emissions_market": "EmissionsMarketKgCO2e",
+    "embodied": "EmbodiedKgCO2e",
+    "gpu_time_lost": "GpuHours",
+    "cost": "BilledCost",
 }
-"""quantity of the document: column of the series, and ours (the cost itself is in FOCUS's columns,
-its low and high in ours)"""
+"""quantity of the document: ours (the cost itself is in FOCUS's columns, its low and high in
+ours)"""
 RATED = ("emissions_location", "emissions_market", "embodied", "cost")
 CUSTOM = (
     *[
         f"x_{ours}{end}"
-        for field, (_, ours) in AMOUNTS.items()
+        for field, ours in AMOUNTS.items()
         for end in ("", "Low", "High")
         if end or field != "cost"
     ],

@@ -19,20 +19,10 @@ from ckptcost.errors import InputError
 from ckptcost.exports import metric_names as names
 from ckptcost.exports.formats import Files
 from ckptcost.exports.prometheus import Sample, by_family
-from ckptcost.report.statement import Series, Statement, StatementDocument, utc
+from ckptcost.report.statement import SERIES_OF, Series, Statement, StatementDocument, utc
 
 Ms = NDArray[np.int64]
 Amounts = NDArray[np.float64]
-COLUMNS = {
-    "energy": "energy_kwh",
-    "emissions_location": "emissions_location_kgco2e",
-    "emissions_market": "emissions_market_kgco2e",
-    "embodied": "embodied_kgco2e",
-    "gpu_time_lost": "gpu_hours",
-    "cost": "cost_usd",
-    "checkpoints": "checkpoints",
-}
-"""of the series, by quantity"""
 AT_END = frozenset(
     names.bound(family, end, of)
     for family, _ in names.QUANTITIES.values()
@@ -153,7 +143,7 @@ def _text(document: StatementDocument) -> Iterator[str]:
 
 
 def _column(series: Series, what: str) -> Amounts:
-    values: Any = getattr(series, COLUMNS[what])
+    values: Any = getattr(series, SERIES_OF.get(what, what))
     return np.array(values, np.float64)  # null becomes NaN
 
 

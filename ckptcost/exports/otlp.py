@@ -19,7 +19,7 @@ from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.exports.formats import Files
 from ckptcost.exports.metric_names import KG_G, MEAN
 from ckptcost.report.document import Tool
-from ckptcost.report.statement import Series, Statement, StatementDocument, utc
+from ckptcost.report.statement import SERIES_OF, Series, Statement, StatementDocument, utc
 
 CUMULATIVE: Final = 2
 """AGGREGATION_TEMPORALITY_CUMULATIVE; OTLP's JSON has enumerations as numbers"""
@@ -36,8 +36,6 @@ class Metric(NamedTuple):
     what: str
     per_unit: float
     """base units in one of the statement's"""
-    column: str
-    """of the series"""
     quantity: str
     """of a component"""
 
@@ -51,15 +49,12 @@ MARKET: Final = (
     " otherwise: never add them."
 )
 METRICS: Final = (
-    Metric(
-        "ckptcost.energy", "J", "Electricity that checkpoints cost.", KWH_J, "energy_kwh", "energy"
-    ),
+    Metric("ckptcost.energy", "J", "Electricity that checkpoints cost.", KWH_J, "energy"),
     Metric(
         "ckptcost.gpu_time_lost",
         "s",
         "GPU time that trained nothing.",
         HOUR_S,
-        "gpu_hours",
         "gpu_time_lost",
     ),
     Metric(
@@ -67,7 +62,6 @@ METRICS: Final = (
         "g",
         LOCATION,
         KG_G,
-        "emissions_location_kgco2e",
         "emissions_location",
     ),
     Metric(
@@ -75,7 +69,6 @@ METRICS: Final = (
         "g",
         MARKET,
         KG_G,
-        "emissions_market_kgco2e",
         "emissions_market",
     ),
     Metric(
@@ -83,17 +76,15 @@ METRICS: Final = (
         "g",
         "Share of making the machines; in no other figure.",
         KG_G,
-        "embodied_kgco2e",
         "embodied",
     ),
-    Metric("ckptcost.cost", "{USD}", "Cost of checkpoints.", 1.0, "cost_usd", "cost"),
+    Metric("ckptcost.cost", "{USD}", "Cost of checkpoints.", 1.0, "cost"),
 )
 CHECKPOINTS: Final = Metric(
     "ckptcost.checkpoints",
     "{checkpoint}",
     f"Checkpoints saved. {MEAN}",
     1.0,
-    "checkpoints",
     "checkpoints",
 )
 
@@ -158,7 +149,10 @@ def _blocks(at: int, statement: Statement) -> Iterator[Block]:
         for component in statement.known(metric.quantity):
             if series is not None and component.id in rows:
                 points = _summed(
-                    ends, getattr(series, metric.column), rows[component.id], metric.per_unit
+                    ends,
+                    getattr(series, SERIES_OF[metric.quantity]),
+                    rows[component.id],
+                    metric.per_unit,
                 )
             else:  # nothing is dated there: known to be zero, or unknown
                 points = _once(end, getattr(component, metric.quantity).value, metric.per_unit)

@@ -156,14 +156,6 @@ def _all_amounts(of: Any) -> Iterable[Any]:
     return (cell for what in AMOUNTS for cell in _amount_cells(getattr(of, what)))
 
 
-def _line_amounts(s: Statement, c: Component) -> Iterable[Any]:
-    for what in AMOUNTS:
-        q = getattr(c, what)
-        if c.ledger == "marginal" and not s.known(what):
-            q = q.model_copy(update={"value": None, "low": None, "high": None, "interval": None})
-        yield from _amount_cells(q)
-
-
 def _columns_of(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Cells:
     """Rows turned into columns, none of them included."""
     found: Cells = {column.name: [] for column in columns}
@@ -353,7 +345,7 @@ def _components(document: StatementDocument) -> Cells:
                 c.rests_on,
                 s.subject.grid_zone,
                 s.grid_method,
-                *_line_amounts(s, c),
+                *(cell for what in AMOUNTS for cell in _amount_cells(s.amount(c, what))),
                 c.price_qty,
                 c.price_unit,
                 c.unit_price,

@@ -22,6 +22,7 @@ from ckptcost.report.document import (
     Factor,
     FunctionalUnit,
     InputFile,
+    Quantity,
     RunTotals,
     Tool,
     Totals,
@@ -38,6 +39,15 @@ QUANTITIES = (
     "cost",
 )
 """of a component and of the totals, in this order everywhere"""
+SERIES_OF = {
+    "energy": "energy_kwh",
+    "emissions_location": "emissions_location_kgco2e",
+    "emissions_market": "emissions_market_kgco2e",
+    "embodied": "embodied_kgco2e",
+    "gpu_time_lost": "gpu_hours",
+    "cost": "cost_usd",
+}
+"""their columns of the series"""
 
 
 class _Part(BaseModel):
@@ -193,6 +203,13 @@ class Statement(_Part):
 
     def marginal(self) -> list[Component]:
         return [c for c in self.components if c.ledger == "marginal"]
+
+    def amount(self, line: Component, what: str) -> Quantity:
+        """A line's, for whoever adds lines up: nothing of a sum that is not known."""
+        q: Quantity = getattr(line, what)
+        if line.ledger != "marginal" or getattr(self.totals, what).value is not None:
+            return q
+        return q.model_copy(update={"value": None, "low": None, "high": None, "interval": None})
 
     def known(self, what: str) -> list[Component]:
         """The marginal ledger's components, to be added up; none where their sum is not known: the

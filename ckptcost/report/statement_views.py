@@ -481,7 +481,7 @@ def to_csv(document: StatementDocument) -> str:
             figures = [
                 each
                 for what in QUANTITIES
-                for q in (getattr(c, what),)
+                for q in (s.amount(c, what),)
                 for each in (q.value, q.low, q.high)
             ]
             rows.append(
