@@ -695,6 +695,8 @@ def test_words_are_among_the_allowed_ones(validator: Validator) -> None:
         allowed = _allowed(rules[name]["ValidationCriteria"]["Requirement"])
         assert len(allowed) > 2
         for row in rows_of(written(two_runs())):
+            if name.startswith("Pricing") and row["x_CostOfRow"] == "unknown":
+                continue  # null, as an adjustment may be
             assert any(
                 all(row[column] == cell for column, cell in each.items()) for each in allowed
             ), (name, row)
