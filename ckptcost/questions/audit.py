@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ckptcost.errors import Argument, InputError
 from ckptcost.questions.parameters import PathText
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.questions.results import StudyResult
 
 
 def audit(
@@ -25,7 +25,6 @@ def audit(
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.audit import audit as audit_job
     from ckptcost.jobs.audit import shipped
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies import audit as studies
 
     catalog = catalog or Catalog()

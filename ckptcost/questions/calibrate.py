@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ckptcost.questions.parameters import PathText, paths
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.jobs.measured import Measured
-    from ckptcost.questions.results import StudyResult
 
 
 def calibrate(
@@ -25,7 +25,6 @@ def calibrate(
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.calibrate import calibrate as calibrate_job
     from ckptcost.jobs.calibrate_files import checked_id, checked_name, install, texts_of
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.calibrate import study_of
 
     entry, name = checked_id(entry), checked_name(name)

@@ -16,10 +16,10 @@ from ckptcost.questions.parameters import (
     scenario_layers,
     texts,
 )
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.questions.results import StudyResult
 
 
 def compare(
@@ -40,7 +40,6 @@ def compare(
     from ckptcost.jobs.compare import compare as compare_job
     from ckptcost.jobs.model import judged_cases
     from ckptcost.layers import DEFAULT_SCENARIO, files_of
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.compare import study_of
 
     gates = gates_of(require)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from ckptcost.questions.parameters import (
     Gpus,
@@ -13,9 +12,7 @@ from ckptcost.questions.parameters import (
     seconds_of,
     wanted_of,
 )
-
-if TYPE_CHECKING:
-    from ckptcost.questions.results import StudyResult
+from ckptcost.questions.results import StudyResult
 
 
 def doctor(
@@ -36,7 +33,6 @@ def doctor(
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.checkup import checkup, lacking
     from ckptcost.jobs.instruments import instruments
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.checkup import study_of
 
     wanted = wanted_of(gpus, rapl, directory, pid, redfish, redfish_ca, redfish_insecure)

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ckptcost.questions.parameters import Changes, PathText, scenario_layers
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.questions.results import StudyResult
 
 
 def fits(
@@ -27,7 +27,6 @@ def fits(
     from ckptcost.jobs.model import one_of
     from ckptcost.jobs.room import look
     from ckptcost.layers import files_of
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.room import study_of
 
     catalog = catalog or Catalog()

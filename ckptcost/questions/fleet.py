@@ -15,10 +15,10 @@ from ckptcost.questions.parameters import (
     settings_of,
     texts,
 )
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.questions.results import StudyResult
 
 By = Literal["job", "team", "cluster", "model", "tier", "day"]
 
@@ -44,7 +44,6 @@ def roll_up(
     from ckptcost.catalog.store import Catalog
     from ckptcost.fleet.told.answer import Asked, answer_of
     from ckptcost.layers import files_of
-    from ckptcost.questions.results import StudyResult
     from ckptcost.questions.statements import is_priced, standing
 
     for name, day in (("since", since), ("until", until)):

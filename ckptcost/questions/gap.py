@@ -6,10 +6,10 @@ import os
 from typing import TYPE_CHECKING
 
 from ckptcost.questions.parameters import Changes, PathText, scenario_layers
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.questions.results import StudyResult
 
 
 def gap(
@@ -25,7 +25,6 @@ def gap(
     the run's own machine."""
     from ckptcost.catalog.store import Catalog
     from ckptcost.layers import files_of
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.gap import held_against
     from ckptcost.runs.store import find
 

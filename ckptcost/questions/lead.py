@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ckptcost.errors import Argument, InputError
 from ckptcost.questions.parameters import Changes, PathText, scenario_layers
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.questions.results import StudyResult
 
 
 def lead(
@@ -26,7 +26,6 @@ def lead(
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.lead import of_run, of_scenario
     from ckptcost.layers import files_of
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.lead import study_of
 
     catalog = catalog or Catalog()

@@ -15,9 +15,9 @@ from ckptcost.questions.parameters import (
     seconds_of,
     wanted_of,
 )
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.study import Study
     from ckptcost.runs.recorder import Recorder
 
@@ -44,7 +44,6 @@ def measure(
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.checkup import lacking_of
     from ckptcost.jobs.measure import measure as measure_job
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.measure import study_of
 
     length_s = length_of(length, 10.0, meters)
@@ -80,7 +79,6 @@ def baseline(
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.baseline import learn
     from ckptcost.jobs.checkup import lacking_of
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.baseline import study_of
 
     length_s = length_of(length, 30.0, meters)

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from ckptcost.errors import Argument
 from ckptcost.questions.parameters import Changes, PathText, draws_of, scenario_layers, texts
+from ckptcost.questions.results import ModelResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.questions.results import ModelResult
 
 
 def model(
@@ -32,7 +32,6 @@ def model(
     from ckptcost.core.draws import SAMPLES
     from ckptcost.jobs.model import model as model_job
     from ckptcost.layers import files_of
-    from ckptcost.questions.results import ModelResult
 
     catalog = catalog or Catalog()
     layers = scenario_layers(catalog, scenario, interval, changes)

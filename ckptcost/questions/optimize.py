@@ -14,12 +14,12 @@ from ckptcost.questions.parameters import (
     scenario_layers,
     texts,
 )
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.gates import Gate
     from ckptcost.layers import Layer
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.study import Study
     from ckptcost.scenario import Resolved
 
@@ -44,7 +44,6 @@ def optimize(
     tiers are held against `check` simulated runs of each combination."""
     from ckptcost.catalog.store import Catalog
     from ckptcost.layers import files_of
-    from ckptcost.questions.results import StudyResult
 
     gates = gates_of(require)
     catalog = catalog or Catalog()

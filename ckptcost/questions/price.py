@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from ckptcost.errors import Argument, InputError
 from ckptcost.questions.parameters import Changes, PathText, scenario_layers, text_of
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.questions.results import StudyResult
 
 
 def price(
@@ -30,7 +30,6 @@ def price(
     from ckptcost.jobs.model import one_of
     from ckptcost.jobs.price import breakeven, side_of
     from ckptcost.layers import files_of
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.price import study_of
 
     catalog = catalog or Catalog()

@@ -16,11 +16,11 @@ from ckptcost.questions.parameters import (
     text_of,
     wanted_of,
 )
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.probe import Told
-    from ckptcost.questions.results import StudyResult
 
 
 def probe(
@@ -57,7 +57,6 @@ def probe(
     from ckptcost.jobs.checkup import lacking_of
     from ckptcost.jobs.probe import Asked
     from ckptcost.jobs.probe import probe as probe_job
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.probe import study_of
     from ckptcost.savers.base import Settings
 

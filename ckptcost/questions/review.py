@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 from ckptcost.errors import Argument, InputError
 from ckptcost.questions.parameters import Changes, PathText, needed_kinds, settings_of
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.jobs.measure import Progress
-    from ckptcost.questions.results import StudyResult
 
 MOST_BY_THE_WAY_BYTES = 20_000_000
 """a recorded run of up to so much is evaluated in about a second"""
@@ -50,7 +50,6 @@ def review(
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.advice import Job, advise, rhythm_of
     from ckptcost.jobs.checkup import lacking_of
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.advice import with_advice
     from ckptcost.report.studies.measure import study_of
 
@@ -73,7 +72,6 @@ def of_path(
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.checkup import lacking_of
     from ckptcost.jobs.measure import reviewed
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.measure import study_of
 
     seen = reviewed(path, host=host, run_id=run_id, tell=tell)

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from ckptcost.errors import Argument, InputError, brief
 from ckptcost.questions.parameters import Changes, PathText, draws_of, scenario_layers
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.questions.results import StudyResult
 
 
 def sensitivity(
@@ -29,7 +29,6 @@ def sensitivity(
     from ckptcost.jobs.compare import first_of
     from ckptcost.jobs.sensitivity import sensitivity as sensitivity_job
     from ckptcost.layers import files_of
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.sensitivity import study_of
 
     if not 1 <= top <= 1000:

@@ -14,11 +14,11 @@ from ckptcost.questions.parameters import (
     scenario_layers,
     text_of,
 )
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.walks import Asked
-    from ckptcost.questions.results import StudyResult
 
 Inputs = Literal["fixed", "triangle", "pert", "uniform"]
 
@@ -52,7 +52,6 @@ def simulate(
     from ckptcost.jobs.simulate import simulate as simulate_job
     from ckptcost.jobs.simulate import time_line, verdicts_of
     from ckptcost.layers import files_of
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.simulate import study_of
 
     gates = gates_of(require)

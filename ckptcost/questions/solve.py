@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from ckptcost.errors import Argument, InputError, UnknownName
 from ckptcost.questions.parameters import Changes, PathText, scenario_layers
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.questions.results import StudyResult
 
 
 def solve(
@@ -30,7 +30,6 @@ def solve(
     from ckptcost.jobs.model import one_of
     from ckptcost.jobs.solve import solve as solve_job
     from ckptcost.layers import files_of
-    from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.solve import study_of
 
     catalog = catalog or Catalog()
