@@ -17,7 +17,7 @@ from ckptcost.catalog.contracts import SiteContracts
 from ckptcost.catalog.grid_hours import GridHours
 from ckptcost.core.hourly import Floats, Steps, contracted, edges_of, mean_over, width_for
 from ckptcost.core.units import KWH_J
-from ckptcost.errors import InputError
+from ckptcost.errors import Argument, InputError
 from ckptcost.report.canonical import tidy
 from ckptcost.report.document import Component, Factor, Quantity, Source, Totals, Warned
 from ckptcost.report.rows_of_time import (
@@ -101,14 +101,16 @@ def _period(s: Statement, start_s: float | None) -> tuple[float | None, float | 
         if start_s is not None:
             raise InputError(
                 f"{s.subject.name} has dates of its own, from {s.period_start}",
-                where="--start",
+                where=Argument("start"),
                 remedy="leave it out",
             )
         return utc(s.period_start).timestamp(), utc(s.period_end).timestamp()
     if start_s is None:
         return None, None
     if s.length_s is None:
-        raise InputError(f"{s.subject.name} never ends, so it has no period", where="--start")
+        raise InputError(
+            f"{s.subject.name} never ends, so it has no period", where=Argument("start")
+        )
     return start_s, start_s + s.length_s
 
 
@@ -165,7 +167,7 @@ def _site(s: Statement, sites: Mapping[str, SiteContracts] | None) -> SiteContra
     if name not in sites:
         raise InputError(
             f"has no site {name or '(none is said)'}, where {s.subject.name} is",
-            where="--contracts",
+            where=Argument("contracts"),
             remedy=f"it has {', '.join(sites)}; --site names one",
         )
     return sites[name]
@@ -413,13 +415,17 @@ def start_of(text: str) -> float:
         when = datetime.fromisoformat(text)
     except ValueError:
         raise InputError(
-            f"{text!r} is no time", where="--start", remedy="ISO 8601, e.g. 2026-11-01T00:00Z"
+            f"{text!r} is no time",
+            where=Argument("start"),
+            remedy="ISO 8601, e.g. 2026-11-01T00:00Z",
         ) from None
     if when.tzinfo is None and (when.hour or when.minute or when.second):
         raise InputError(
-            f"{text!r} names no time zone", where="--start", remedy="e.g. 2026-11-01T00:00Z"
+            f"{text!r} names no time zone", where=Argument("start"), remedy="e.g. 2026-11-01T00:00Z"
         )
     found = (when if when.tzinfo else when.replace(tzinfo=UTC)).timestamp()
     if not 0 <= found < 32503680000:
-        raise InputError(f"{text!r} is out of range", where="--start", remedy="years 1970 to 2999")
+        raise InputError(
+            f"{text!r} is out of range", where=Argument("start"), remedy="years 1970 to 2999"
+        )
     return found

@@ -8,7 +8,6 @@ from math import inf, isnan, nan
 from typing import Any
 
 import pytest
-from ckptcost.answers import standing
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.failures import Recovery, segment
@@ -20,6 +19,7 @@ from ckptcost.fleet.figures.lines import Amount, Line
 from ckptcost.fleet.figures.savings import ASYNC, savings_of
 from ckptcost.fleet.figures.usual import usual_of
 from ckptcost.fleet.kept.node_day import LINES
+from ckptcost.questions.statements import standing
 
 DAY, NEXT = "2026-11-02", "2026-11-03"
 

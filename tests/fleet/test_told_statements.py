@@ -10,7 +10,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-from ckptcost.answers import standing
 
 from ckptcost import api
 from ckptcost.catalog.store import Catalog
@@ -21,6 +20,7 @@ from ckptcost.fleet.made_up.synthesize import synthesize
 from ckptcost.fleet.made_up.truth import Truth
 from ckptcost.fleet.told.answer import Asked, answer_of
 from ckptcost.fleet.told.statements import statements_of
+from ckptcost.questions.statements import standing
 from ckptcost.report.schema_file import schema_text
 from ckptcost.report.statement import QUANTITIES, Statement, document_of, utc
 from ckptcost.report.statements.run_lines import unpriced

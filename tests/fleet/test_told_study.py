@@ -11,7 +11,6 @@ from typing import Any
 
 import jsonschema
 import pytest
-from ckptcost.answers import standing
 
 from ckptcost import api
 from ckptcost.catalog.store import Catalog
@@ -30,6 +29,7 @@ from ckptcost.fleet.told import bill_tables
 from ckptcost.fleet.told.answer import Asked, answer_of, verdicts_of
 from ckptcost.fleet.told.study import Findings, study_of
 from ckptcost.jobs.gates import Verdict, gate_of
+from ckptcost.questions.statements import standing
 from ckptcost.report.schema_file import schema_text
 from ckptcost.report.study import Study
 from ckptcost.scenario import Resolved
@@ -525,16 +525,16 @@ def test_progress_is_told(made: tuple[str, Truth]) -> None:
 @pytest.mark.parametrize(
     ("asked", "where", "problem"),
     [
-        ({"since": "2026-13-01"}, "--since", "is no day"),
-        ({"since": "2026-02-30"}, "--since", "is no day"),
-        ({"until": "20261102"}, "--until", "is no day"),
-        ({"until": "tomorrow"}, "--until", "is no day"),
-        ({"since": NEXT, "until": DAY}, "--since", "is after 2026-11-02"),
+        ({"since": "2026-13-01"}, "since", "is no day"),
+        ({"since": "2026-02-30"}, "since", "is no day"),
+        ({"until": "20261102"}, "until", "is no day"),
+        ({"until": "tomorrow"}, "until", "is no day"),
+        ({"since": NEXT, "until": DAY}, "since", "is after 2026-11-02"),
         ({"since": "2027-01-01"}, "", "holds nothing of these days"),
         ({"until": "2020-01-01"}, "", "holds nothing of these days"),
-        ({"jobs": ["nobody's"]}, "--job", "no job named"),
+        ({"jobs": ["nobody's"]}, "jobs", "no job named"),
         ({"by": "moon"}, "", "is not grouped by"),
-        ({"scheduler": "moon"}, "--scheduler", "no scheduler named"),
+        ({"scheduler": "moon"}, "scheduler", "no scheduler named"),
     ],
 )
 def test_what_cannot_be_asked(

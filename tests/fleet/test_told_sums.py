@@ -9,7 +9,6 @@ from math import nan
 from typing import Any
 
 import pytest
-from ckptcost.answers import standing
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.fleet.figures.figures import fleet_of
@@ -19,6 +18,7 @@ from ckptcost.fleet.figures.worst import worst_of
 from ckptcost.fleet.told import bill_tables, look_tables
 from ckptcost.fleet.told.answer import Asked
 from ckptcost.fleet.told.study import Findings, study_of
+from ckptcost.questions.statements import standing
 from ckptcost.report.study import Study, Table
 from ckptcost.scenario import Resolved
 

@@ -7,7 +7,6 @@ from math import inf, nan
 from typing import Any
 
 import pytest
-from ckptcost.answers import standing
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.estimates import Estimate, absent
@@ -20,6 +19,7 @@ from ckptcost.fleet.figures.usual import Usual
 from ckptcost.fleet.figures.worst import Worst, WorstHost, WorstSave
 from ckptcost.fleet.merge import frames
 from ckptcost.fleet.told import bill_tables, look_tables, savings_tables
+from ckptcost.questions.statements import standing
 from ckptcost.report.study import UNITS, Table
 from ckptcost.scenario import Resolved
 

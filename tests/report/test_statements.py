@@ -11,13 +11,14 @@ import jsonschema
 import pytest
 
 import ckptcost
-from ckptcost import answers
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.simulate import simulate
+from ckptcost.jobs.walks import Asked
 from ckptcost.layers import layers_for
+from ckptcost.questions.statements import statement_document
 from ckptcost.report.statement import QUANTITIES
 from ckptcost.report.statements import measured, modelled, simulated
 from ckptcost.report.statements.reading import Placing, is_document
@@ -115,7 +116,7 @@ def test_places_by_their_ids(zone, said):
 
 def test_lines_of_simulated_runs_add_up_to_what_simulate_says(catalog):
     resolved = one_of(catalog, layers_for(catalog, "small-8b", None, ["cluster.gpus=512"]))
-    found = simulate(resolved, answers.asked_of(runs=300, seed=3))
+    found = simulate(resolved, Asked(runs=300, seed=3))
     s = simulated.statement_of(found, catalog)
     for field, name, scale in (
         ("energy", "kwh", 3.6e6),
@@ -135,7 +136,7 @@ def test_lines_of_simulated_runs_add_up_to_what_simulate_says(catalog):
 
 def test_pieces_of_a_simulation_are_the_same_runs(catalog):
     resolved = one_of(catalog, layers_for(catalog, "small-8b", None, []))
-    whole = simulate(resolved, answers.asked_of(runs=50))
+    whole = simulate(resolved, Asked(runs=50))
     parts = whole._replace(asked=whole.asked._replace(chunk=7))
     one, other = (simulated.statement_of(each, catalog) for each in (whole, parts))
     assert one.totals == other.totals
@@ -150,7 +151,7 @@ def test_three_tiers_have_the_lines_of_all_three(catalog):
         "tier.id=local-nvme",
     ]
     found = simulate(
-        one_of(catalog, layers_for(catalog, "small-8b", None, settings)), answers.asked_of(runs=40)
+        one_of(catalog, layers_for(catalog, "small-8b", None, settings)), Asked(runs=40)
     )
     s = simulated.statement_of(found, catalog)
     assert {"storage_write", "second_storage_write", "third_storage_write"} <= {
@@ -164,9 +165,7 @@ def test_too_many_runs_have_no_lines(catalog, monkeypatch):
     from ckptcost.jobs import simulated_bill
 
     monkeypatch.setattr(simulated_bill, "MOST_RUNS", 10)
-    found = simulate(
-        one_of(catalog, layers_for(catalog, "small-8b", None, [])), answers.asked_of(runs=11)
-    )
+    found = simulate(one_of(catalog, layers_for(catalog, "small-8b", None, [])), Asked(runs=11))
     assert simulated.statement_of(found, catalog) is None
 
 
@@ -297,35 +296,35 @@ def test_documents_of_all_kinds_are_read_and_agree(tmp_path, report, seen, catal
     study = ckptcost.compare("small-8b", variants=["policy.mode=async"])
     (tmp_path / "report.json").write_text(report.to_json(), "utf-8")
     (tmp_path / "study.json").write_text(study.to_json(), "utf-8")
-    document = answers.statement_document(
+    document = statement_document(
         [str(tmp_path / name) for name in ("report.json", "study.json")] + [str(TRACE)],
         Placing(labels=["team=infra"]),
     )
     assert len(document.statements) == 4
     jsonschema.validate(json.loads(document.to_json()), SCHEMA)
     (tmp_path / "all.json").write_text(document.to_json(), "utf-8")
-    again = answers.statement_document([str(tmp_path / "all.json")])
+    again = statement_document([str(tmp_path / "all.json")])
     assert again.statements == document.statements
     assert again.reproducibility.result_sha256 == document.reproducibility.result_sha256
     assert {s.subject.team for s in again.statements} == {"infra"}
-    one = answers.statement_document([str(tmp_path / "all.json")], Placing(case="B"))
+    one = statement_document([str(tmp_path / "all.json")], Placing(case="B"))
     assert [s.subject.name for s in one.statements] == ["B: policy.mode=async"]
 
 
 def test_a_statement_that_was_edited_is_refused(tmp_path, report):
     (tmp_path / "r.json").write_text(report.to_json(), "utf-8")
-    text = answers.statement_document([str(tmp_path / "r.json")]).to_json()
+    text = statement_document([str(tmp_path / "r.json")]).to_json()
     value = str(report.totals.energy.value)
     assert value in text
     (tmp_path / "s.json").write_text(text.replace(value, "1.0", 1), "utf-8")
     with pytest.raises(InputError, match="was changed after it was written"):
-        answers.statement_document([str(tmp_path / "s.json")])
+        statement_document([str(tmp_path / "s.json")])
 
 
 def test_the_same_run_twice_is_refused(tmp_path, report):
     (tmp_path / "r.json").write_text(report.to_json(), "utf-8")
     with pytest.raises(InputError, match="two of the statements are of"):
-        answers.statement_document([str(tmp_path / "r.json")] * 2)
+        statement_document([str(tmp_path / "r.json")] * 2)
 
 
 @pytest.mark.parametrize(
@@ -342,12 +341,12 @@ def test_the_same_run_twice_is_refused(tmp_path, report):
 def test_labels_that_are_none(tmp_path, report, labels, said):
     (tmp_path / "r.json").write_text(report.to_json(), "utf-8")
     with pytest.raises(InputError, match=said):
-        answers.statement_document([str(tmp_path / "r.json")], Placing(labels=labels))
+        statement_document([str(tmp_path / "r.json")], Placing(labels=labels))
 
 
 def test_labels_fill_the_subject_and_others_are_tags(tmp_path, report):
     (tmp_path / "r.json").write_text(report.to_json(), "utf-8")
-    (s,) = answers.statement_document(
+    (s,) = statement_document(
         [str(tmp_path / "r.json")],
         Placing(labels=["organisation=ACME", "tokens=1.5e12", "cost centre=17"]),
     ).statements
@@ -376,31 +375,31 @@ def test_labels_fill_the_subject_and_others_are_tags(tmp_path, report):
 def test_files_that_are_no_document(tmp_path, text, said):
     (tmp_path / "x.json").write_text(text, "utf-8")
     with pytest.raises(InputError, match=said):
-        answers.statement_document([str(tmp_path / "x.json")])
+        statement_document([str(tmp_path / "x.json")])
 
 
 def test_studies_without_a_bill_say_what_has_one(tmp_path):
     (tmp_path / "s.json").write_text(ckptcost.sensitivity("small-8b").to_json(), "utf-8")
     with pytest.raises(InputError, match="holds no bill to export: it is of the kind sensitivity"):
-        answers.statement_document([str(tmp_path / "s.json")])
+        statement_document([str(tmp_path / "s.json")])
 
 
 def test_a_newer_minor_version_is_read(tmp_path, report):
     (tmp_path / "r.json").write_text(report.to_json(), "utf-8")
-    raw = json.loads(answers.statement_document([str(tmp_path / "r.json")]).to_json())
+    raw = json.loads(statement_document([str(tmp_path / "r.json")]).to_json())
     (tmp_path / "n.json").write_text(
         json.dumps(raw | {"schema_version": "1.7", "more": 1}), "utf-8"
     )
-    assert answers.statement_document([str(tmp_path / "n.json")]).statements
+    assert statement_document([str(tmp_path / "n.json")]).statements
     (tmp_path / "o.json").write_text(json.dumps(raw | {"more": 1}), "utf-8")
     with pytest.raises(InputError, match="more"):
-        answers.statement_document([str(tmp_path / "o.json")])
+        statement_document([str(tmp_path / "o.json")])
 
 
 def test_site_and_prices_are_said_of_runs_only(tmp_path, report):
     (tmp_path / "r.json").write_text(report.to_json(), "utf-8")
     with pytest.raises(InputError, match="said of recorded runs"):
-        answers.statement_document([str(tmp_path / "r.json")], site="usa")
+        statement_document([str(tmp_path / "r.json")], site="usa")
     assert is_document(str(tmp_path / "r.json"))
     assert not is_document(str(TRACE))
 
@@ -413,4 +412,4 @@ def test_a_run_without_checkpoints_has_no_statement(tmp_path, cli):
         == 0
     )
     with pytest.raises(InputError, match="holds no checkpoint"):
-        answers.statement_document([str(tmp_path / "run")])
+        statement_document([str(tmp_path / "run")])

@@ -16,7 +16,6 @@ from statements import document, statement
 from told_meters import Told, at, energy, evaluated, said, watts
 
 import ckptcost
-from ckptcost import answers
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.channels import Channel
 from ckptcost.core.reconcile import Energy, unknown
@@ -24,7 +23,9 @@ from ckptcost.errors import InputError
 from ckptcost.jobs import power_trace, simulated_bill
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.simulate import simulate
+from ckptcost.jobs.walks import Asked
 from ckptcost.layers import layers_for
+from ckptcost.questions.statements import statement_document
 from ckptcost.report import sci, statement_views
 from ckptcost.report.document import FunctionalUnit
 from ckptcost.report.statement import QUANTITIES, utc
@@ -202,7 +203,7 @@ def test_ranges_of_the_measured_lie_around_their_figures(seen, catalog, placed):
 
 def test_the_other_ledger_of_simulated_runs_is_its_own_sum(catalog):
     resolved = one_of(catalog, layers_for(catalog, "gpt4-scale-2tb", None, ["tier.id=nas-hdd"]))
-    s = simulated.statement_of(simulate(resolved, answers.asked_of(runs=20, seed=1)), catalog)
+    s = simulated.statement_of(simulate(resolved, Asked(runs=20, seed=1)), catalog)
     apart = [c for c in s.components if c.ledger == "allocated"]
     assert (s.allocated is not None) == bool(apart)
     for what in QUANTITIES if apart else ():
@@ -218,9 +219,7 @@ def test_as_many_runs_as_the_document_says_have_lines():
 
 def test_the_most_runs_still_have_lines(catalog, monkeypatch):
     monkeypatch.setattr(simulated_bill, "MOST_RUNS", 10)
-    found = simulate(
-        one_of(catalog, layers_for(catalog, "small-8b", None, [])), answers.asked_of(runs=10)
-    )
+    found = simulate(one_of(catalog, layers_for(catalog, "small-8b", None, [])), Asked(runs=10))
     assert simulated.statement_of(found, catalog) is not None
 
 
@@ -275,7 +274,7 @@ def test_files_are_told_by_their_base_names_only(tmp_path, plan_file):
     bought.write_text('[[site]]\nid = "usa"\nresidual = "0.4 kg/kWh"\n', "utf-8")
     wanted = Placing(start="2026-10-01", grid=str(grid), contracts=str(bought))
     try:
-        found = answers.statement_document([str(plan_file)], wanted)
+        found = statement_document([str(plan_file)], wanted)
     except InputError as error:
         pytest.fail(str(error))
     names = [each.path for each in found.reproducibility.inputs]
@@ -299,23 +298,23 @@ def test_files_are_told_by_their_base_names_only(tmp_path, plan_file):
 )
 def test_labels_out_of_their_limits(plan_file, label):
     with pytest.raises(InputError):
-        answers.statement_document([str(plan_file)], Placing(labels=[label]))
+        statement_document([str(plan_file)], Placing(labels=[label]))
 
 
 def test_labels_within_their_limits(plan_file):
-    (s,) = answers.statement_document(
+    (s,) = statement_document(
         [str(plan_file)],
         Placing(labels=["latitude=-90", "longitude=180", "tokens=1_000", "note=a"]),
     ).statements
     assert (s.subject.latitude, s.subject.longitude, s.subject.tokens) == (-90.0, 180.0, 1000.0)
     with pytest.raises(InputError, match="control character"):
-        answers.statement_document([str(plan_file)], Placing(labels=["note=a\x1b[31mb"]))
+        statement_document([str(plan_file)], Placing(labels=["note=a\x1b[31mb"]))
 
 
 def test_contracts_alone_are_applied(tmp_path, plan_file):
     bought = tmp_path / "contracts.toml"
     bought.write_text('[[site]]\nid = "usa"\nresidual = "0.4 kg/kWh"\n', "utf-8")
-    (s,) = answers.statement_document([str(plan_file)], Placing(contracts=str(bought))).statements
+    (s,) = statement_document([str(plan_file)], Placing(contracts=str(bought))).statements
     assert s.totals.emissions_market.value == pytest.approx(0.4 * s.totals.energy.value)
 
 
@@ -560,9 +559,7 @@ def test_accelerators_are_no_nodes(report):
 
 
 def test_without_what_gpus_do_there_is_no_sum(catalog):
-    found = simulate(
-        one_of(catalog, layers_for(catalog, "small-8b", None, [])), answers.asked_of(runs=5)
-    )
+    found = simulate(one_of(catalog, layers_for(catalog, "small-8b", None, [])), Asked(runs=5))
     lines = simulated_bill.lines_of(found)
     of_job = next(
         each

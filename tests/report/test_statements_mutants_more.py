@@ -6,12 +6,13 @@ import pytest
 from statements import document, quantity, statement
 
 import ckptcost
-from ckptcost import answers
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.reconcile import Energy, unknown
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.simulate import simulate
+from ckptcost.jobs.walks import Asked
 from ckptcost.layers import layers_for
+from ckptcost.questions.statements import statement_document
 from ckptcost.report import sci, statement_views
 from ckptcost.report.document import Warned
 from ckptcost.report.statements import measured, modelled, simulated
@@ -73,7 +74,7 @@ def test_a_simulation_lists_the_factors_of_its_third_tier(catalog):
         "tier.id=local-nvme",
     ]
     found = simulate(
-        one_of(catalog, layers_for(catalog, "small-8b", None, settings)), answers.asked_of(runs=5)
+        one_of(catalog, layers_for(catalog, "small-8b", None, settings)), Asked(runs=5)
     )
     s = simulated.statement_of(found, catalog)
     assert {f.id.partition(".")[0] for f in s.factors} >= {"tier", "second_tier", "third_tier"}
@@ -85,7 +86,7 @@ def test_lines_of_a_simulation_that_are_not_known_are_named_in_its_sums(
     s = simulated.statement_of(
         simulate(
             one_of(catalog, layers_for(catalog, "small-8b", None, ["tier.id=nas-hdd"])),
-            answers.asked_of(runs=5),
+            Asked(runs=5),
         ),
         catalog,
     )
@@ -108,7 +109,7 @@ def test_rows_of_a_run_are_as_wide_as_the_files_of_the_grid_ask(tmp_path):
         f"{(zero + timedelta(minutes=5 * n)).isoformat()},{300 + n}\n" for n in range(60)
     )
     (tmp_path / "hours.csv").write_text(text, "utf-8")
-    (s,) = answers.statement_document(
+    (s,) = statement_document(
         [str(tmp_path / "run")], Placing(grid=str(tmp_path / "hours.csv"))
     ).statements
     assert s.series.width_s == 300.0
@@ -120,7 +121,7 @@ def test_two_hosts_of_a_run_are_two_statements_of_names_of_their_own(tmp_path):
 
     recorded(tmp_path / "both", seconds=20, host="node1")
     recorded(tmp_path / "both", seconds=20, host="node2", start_ns=500 * S, wall_ns=WALL_NS + S)
-    found = answers.statement_document([str(tmp_path / "both")]).statements
+    found = statement_document([str(tmp_path / "both")]).statements
     assert [s.subject.run_id.rpartition("-")[2] for s in found] == ["node1", "node2"]
     assert len({s.id for s in found}) == 2
 

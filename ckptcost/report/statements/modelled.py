@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from ckptcost.errors import UnknownName
+from ckptcost.errors import Argument, UnknownName
 from ckptcost.jobs.model import Answer, Case
 from ckptcost.present.amounts import count
 from ckptcost.report.build import METHOD_VERSION, parts_of
@@ -26,7 +26,7 @@ def statement_of(report: Report, case: str = "") -> Statement:
     if len(own := [row.id for row in report.cases if row.tier == case]) == 1:
         case = own[0]
     if case and case not in names:
-        raise UnknownName("case", case, names, where="--case", lists="the report's cases")
+        raise UnknownName("case", case, names, where=Argument("case"), lists="the report's cases")
     if case in ("", names[0]):
         return _of(report, names[0])
     from ckptcost.report.check import case_rebuilt

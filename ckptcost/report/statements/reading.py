@@ -19,7 +19,7 @@ from ckptcost.catalog.schema import printable
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.hourly import width_for
 from ckptcost.core.units import HOUR_S
-from ckptcost.errors import InputError, UnknownName, brief
+from ckptcost.errors import Argument, InputError, UnknownName, brief
 from ckptcost.report.build import METHOD_VERSION, generated_at, input_part
 from ckptcost.report.dating import dated, start_of
 from ckptcost.report.document import FunctionalUnit, InputFile
@@ -203,7 +203,7 @@ def _chosen(found: Sequence[Statement], case: str) -> list[Statement]:
         s for s in found if case in (s.subject.run_id, s.subject.name, s.subject.name.split(":")[0])
     ]
     if not mine:
-        raise UnknownName("case", case, [s.subject.name for s in found], where="--case")
+        raise UnknownName("case", case, [s.subject.name for s in found], where=Argument("case"))
     return mine
 
 
@@ -253,11 +253,11 @@ def factors_of(placing: Placing) -> Factors:
         raise InputError(
             "belongs to --grid",
             where=(
-                "--grid-column"
+                Argument("grid_column")
                 if placing.grid_column
-                else "--grid-tz"
+                else Argument("grid_tz")
                 if placing.grid_tz
-                else "--grid-unit"
+                else Argument("grid_unit")
             ),
         )
     grid = (
@@ -308,11 +308,15 @@ def _labelled(s: Statement, labels: Sequence[str]) -> Statement:
         if not equals or not name or not value:
             empty = "says nothing" if equals and name else "is no label"
             raise InputError(
-                f"{brief(text)} {empty}", where="--label", remedy="NAME=TEXT, e.g. team=infra"
+                f"{brief(text)} {empty}",
+                where=Argument("labels"),
+                remedy="NAME=TEXT, e.g. team=infra",
             )
         if name in _FIXED:
             raise InputError(
-                f"{name} is not said by a label", where="--label", remedy="--site names a site"
+                f"{name} is not said by a label",
+                where=Argument("labels"),
+                remedy="--site names a site",
             )
         if name in _NUMBERS:
             known[name] = _number(name, value)
@@ -334,7 +338,7 @@ def _number(name: str, text: str) -> float:
         value = math.nan
     limits = {"latitude": (-90.0, 90.0), "longitude": (-180.0, 180.0)}.get(name, (0.0, 1e30))
     if not limits[0] <= value <= limits[1]:
-        raise InputError(f"{brief(text)} is no {name}", where="--label")
+        raise InputError(f"{brief(text)} is no {name}", where=Argument("labels"))
     return value
 
 
