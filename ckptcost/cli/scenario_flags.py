@@ -49,7 +49,7 @@ def add_tier(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--tier",
         action="append",
-        dest="set",
+        dest="changes",
         type="tier.id={}".format,
         metavar="ID",
         help="a storage tier of the catalogue, instead of the scenario's",
