@@ -24,9 +24,9 @@ from measure import (
 from scenarios import PRESET, at_best, at_fixed, grid, preset
 
 import ckptcost
-from ckptcost.core.bill import QUANTITIES
 from ckptcost.core.domain import Scenario
 from ckptcost.core.optimum import one_plus_w0
+from ckptcost.core.quantities import FIELDS
 from ckptcost.core.sweep import CHUNK, chunks
 
 MILLION = 1_000_000
@@ -46,7 +46,7 @@ def swept(scenario: Scenario, rows: int, at_once: int = CHUNK, totals: bool = Fa
     for chunk in chunks(scenario, grid(rows), at_once):
         wall_s += float(np.sum(chunk.outcome.wall_s))
         if totals:
-            for quantity in QUANTITIES:
+            for quantity in FIELDS:
                 chunk.outcome.run.total(quantity)
     return wall_s
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from measure import Row, figures, interleaved
 from scenarios import at_best, at_fixed, preset
 
-from ckptcost.core.bill import QUANTITIES
 from ckptcost.core.outcome import evaluate
+from ckptcost.core.quantities import FIELDS
 
 
 def measure(rounds: int = 15) -> str:
@@ -24,7 +24,7 @@ def measure(rounds: int = 15) -> str:
             "best": lambda: evaluate(best),
             "async": lambda: evaluate(background),
             "levels": lambda: evaluate(levels),
-            "totals": lambda: [bill.total(quantity) for quantity in QUANTITIES],
+            "totals": lambda: [bill.total(quantity) for quantity in FIELDS],
         },
         rounds,
         loops=500,
@@ -39,7 +39,7 @@ def measure(rounds: int = 15) -> str:
             Row("the same, asynchronous", t["async"], "us", 100),
             Row("two tiers, fixed interval", t["levels"], "us", 100),
             Row("two tiers, optimal interval (a search, no closed form)", searched, "us", 100),
-            Row(f"totals of all {len(QUANTITIES)} quantities of a bill", t["totals"], "us"),
+            Row(f"totals of all {len(FIELDS)} quantities of a bill", t["totals"], "us"),
         ]
     )
 

@@ -10,26 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Literal, NamedTuple
 
-from ckptcost.core import carbon, energy, money
+from ckptcost.core import energy, money
 from ckptcost.core.domain import Boundary, Number, Scenario, Tier
 from ckptcost.core.numeric import is_unknown, isnan, known, times, where
+from ckptcost.core.quantities import LineField, derived
 from ckptcost.core.timing import Save, nodes_of
 
 Cause = Literal["save", "failure", "keep"]
 Ledger = Literal["marginal", "allocated"]
-Quantity = Literal[
-    "energy_j", "gpu_s", "cost_usd", "location_kgco2e", "market_kgco2e", "embodied_kgco2e"
-]
-QUANTITIES: tuple[Quantity, ...] = (
-    "energy_j",
-    "gpu_s",
-    "cost_usd",
-    "location_kgco2e",
-    "market_kgco2e",
-    "embodied_kgco2e",
-)
-
-
 OF_THE_JOB = frozenset({"gpu_wait", "host_wait", "slowdown", "redone_work", "restart", "loading"})
 """lines that grow with the cluster: a sum that lacks one of them would rank an unpriced cluster as
 the cheapest"""
@@ -60,7 +48,7 @@ class Bill(NamedTuple):
         )
 
     def total(
-        self, quantity: Quantity, ledger: Ledger = "marginal", cause: Cause | None = None
+        self, quantity: LineField, ledger: Ledger = "marginal", cause: Cause | None = None
     ) -> Number:
         """Sum of the lines that are known; `unknown` names those left out. Without what GPUs and
         hosts do there is no sum: NaN."""
@@ -76,7 +64,7 @@ class Bill(NamedTuple):
                 lacking = lacking | missing
         return where(nothing | lacking, float("nan"), total)
 
-    def unknown(self, quantity: Quantity, ledger: Ledger = "marginal") -> tuple[str, ...]:
+    def unknown(self, quantity: LineField, ledger: Ledger = "marginal") -> tuple[str, ...]:
         return tuple(line.id for line in self.of(ledger) if _any(isnan(getattr(line, quantity))))
 
     def line(self, line_id: str) -> Line:
@@ -198,9 +186,7 @@ def bill_of(
             joules,
             gpu_s,
             usd,
-            carbon.operational_kgco2e(joules, site.kgco2e_per_j),
-            carbon.operational_kgco2e(joules, site.market_kgco2e_per_j),
-            carbon.embodied_kgco2e(gpu_s, c.embodied_kgco2e_per_gpu_s),
+            *derived(s, joules, gpu_s),
         )
 
     def held(name: str, cause: Cause, time_s: Number, joules: Number) -> Line:
@@ -340,7 +326,7 @@ def _storage(
 
 
 def avoidable(
-    bill: Bill, reference: Bill, quantity: Quantity, ledger: Ledger = "marginal"
+    bill: Bill, reference: Bill, quantity: LineField, ledger: Ledger = "marginal"
 ) -> Number:
     """What this bill costs over a reference tier's: the third ledger."""
     return bill.total(quantity, ledger) - reference.total(quantity, ledger)

@@ -39,6 +39,7 @@ from ckptcost.core.numeric import (
     times,
     where,
 )
+from ckptcost.core.quantities import BY_OBJECTIVE
 from ckptcost.core.timing import Cycle, Save
 from ckptcost.core.units import DAY_S
 
@@ -233,9 +234,7 @@ def cost_at(s: Scenario, plan: Plan, objective: str, interval_s: Number) -> Numb
 def billed(bill: Bill, objective: str) -> Number:
     """What a bill counts for an objective: J, USD, or kgCO2e (location-based; embodied is a figure
     of its own)."""
-    if objective == "carbon":
-        return bill.total("location_kgco2e")
-    return bill.total("energy_j" if objective == "energy" else "cost_usd")
+    return bill.total(BY_OBJECTIVE[objective].field)
 
 
 def best_interval_s(s: Scenario, plan: Plan, objective: str) -> Number:

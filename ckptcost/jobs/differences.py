@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckptcost.core.bill import Bill, Quantity
+from ckptcost.core.bill import Bill
 from ckptcost.core.domain import Number, Scenario
 from ckptcost.core.draws import p5_p95
 from ckptcost.core.measures import MEASURES
 from ckptcost.core.numeric import ratio
 from ckptcost.core.outcome import Outcome
+from ckptcost.core.quantities import LineField
 from ckptcost.core.units import HOUR_S
 from ckptcost.jobs.compare import Compared
 from ckptcost.jobs.model import Case
@@ -54,7 +55,7 @@ class Difference(NamedTuple):
         return not self.low <= 0.0 <= self.high or self.low == self.high
 
 
-_OF_THE_BILL: dict[str, Quantity] = {
+_OF_THE_BILL: dict[str, LineField] = {
     "gpu_hours": "gpu_s",
     "kwh": "energy_j",
     "usd": "cost_usd",
@@ -170,7 +171,7 @@ def difference(answer: Compared, at: int, result: Result) -> Difference:
 
 
 def line_difference(
-    first: Bill, other: Bill, line_id: str, quantity: Quantity
+    first: Bill, other: Bill, line_id: str, quantity: LineField
 ) -> tuple[float, float, float]:
     """(first, other, other minus first) of one line; a line that a bill does not have is 0, an
     unknown one NaN."""

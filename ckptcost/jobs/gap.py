@@ -11,12 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.bill import QUANTITIES, Bill
+from ckptcost.core.bill import Bill
 from ckptcost.core.contents import Contents
 from ckptcost.core.domain import Number, Scenario
 from ckptcost.core.draws import p5_p95
 from ckptcost.core.gap import Course, Parts, parts_of, product_parts
 from ckptcost.core.numeric import ratio
+from ckptcost.core.quantities import FIELDS
 from ckptcost.core.windows import Window
 from ckptcost.errors import InputError
 from ckptcost.jobs.measured import Measured
@@ -352,7 +353,7 @@ def _mean_bill(bills: Sequence[Bill]) -> Bill:
     lines = []
     for same in zip(*(bill.lines for bill in bills), strict=True):
         known: Mapping[str, list[float]] = {
-            q: [float(v) for line in same if (v := getattr(line, q)) == v] for q in QUANTITIES
+            q: [float(v) for line in same if (v := getattr(line, q)) == v] for q in FIELDS
         }
         lines.append(
             same[0]._replace(

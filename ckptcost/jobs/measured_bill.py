@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping
 from math import isnan, nan
 from typing import NamedTuple
 
-from ckptcost.core import carbon, money
+from ckptcost.core import money
 from ckptcost.core.attribution import WHOLE, Cost, excess, spent
 from ckptcost.core.bill import Bill, Cause, Line, crosses_network, is_local, storage_usd_per_j
 from ckptcost.core.domain import Boundary, Scenario
+from ckptcost.core.quantities import derived
 from ckptcost.core.reconcile import NONE_SPENT, Energy, difference, times, total, unknown
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
@@ -204,7 +205,5 @@ def line_of(s: Scenario, name: str, cause: Cause, energy: Energy, gpu_s: float) 
         energy.value,
         gpu_s,
         usd,
-        carbon.operational_kgco2e(energy.value, s.site.kgco2e_per_j),
-        carbon.operational_kgco2e(energy.value, s.site.market_kgco2e_per_j),
-        carbon.embodied_kgco2e(gpu_s, s.cluster.embodied_kgco2e_per_gpu_s),
+        *derived(s, energy.value, gpu_s),
     )

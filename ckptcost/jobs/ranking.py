@@ -13,14 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckptcost.core.bill import Bill, Quantity
+from ckptcost.core.bill import Bill
 from ckptcost.core.draws import SAMPLES
 from ckptcost.core.outcome import Outcome
+from ckptcost.core.quantities import LineField
 from ckptcost.core.regret import cost_of
 from ckptcost.jobs.compare import outcomes_together
 from ckptcost.scenario import Resolved
 
-COUNTED: dict[str, Quantity | None] = {
+COUNTED: dict[str, LineField | None] = {
     "time": None,
     "energy": "energy_j",
     "usd": "cost_usd",
@@ -51,7 +52,7 @@ class Order(NamedTuple):
     """places of the runs that cost as much as the first in every draw: nothing tells them apart"""
 
 
-def missing_keys(bills: Sequence[Bill], quantity: Quantity | None) -> tuple[str, ...]:
+def missing_keys(bills: Sequence[Bill], quantity: LineField | None) -> tuple[str, ...]:
     """Keys of lines that some of the bills have and others lack; empty where all can be held
     against each other."""
     if quantity is None:

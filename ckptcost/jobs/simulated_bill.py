@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ckptcost.core.bill import QUANTITIES, Line
+from ckptcost.core.bill import Line
 from ckptcost.core.interruptions import Floats
+from ckptcost.core.quantities import FIELDS
 from ckptcost.core.simulate import bills_of, spent_of
 from ckptcost.jobs.simulate import Simulation
 from ckptcost.jobs.walks import prepared_for, spans_of, walked
@@ -37,8 +38,8 @@ def lines_of(found: Simulation) -> list[SimulatedLine] | None:
         walk, s, plan, job = walked(prepared, start, stop, None)
         for line in bills_of(s, plan, spent_of(s, plan, job, walk)).lines:
             each = told.setdefault(
-                line.id, SimulatedLine(line, {q: np.empty(runs) for q in QUANTITIES})
+                line.id, SimulatedLine(line, {q: np.empty(runs) for q in FIELDS})
             )
-            for quantity in QUANTITIES:
+            for quantity in FIELDS:
                 each.values[quantity][start:stop] = getattr(line, quantity)
     return list(told.values())

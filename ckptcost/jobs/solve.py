@@ -165,7 +165,7 @@ def shares_of(outcome: Outcome) -> Shares:
 
 def parts_of(outcome: Outcome, measure_id: str) -> dict[str, float]:
     """What a bill's total is made of, by cause: saves, redone, restart, loading, keeping."""
-    quantity = BILLED[measure_id]
+    quantity = BILLED[measure_id].field
     parts = {"saves": 0.0, "redone": 0.0, "restart": 0.0, "loading": 0.0, "keeping": 0.0}
     names = {"redone_work": "redone", "restart": "restart", "loading": "loading"}
     for line in outcome.run.of():

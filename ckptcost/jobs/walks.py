@@ -293,7 +293,7 @@ def _values(s: Scenario, plan: Plan, job: Job, runs: Runs, count: int) -> dict[s
         "init": runs.init_s,
         "load": runs.load_s,
         "warmup": runs.warmup_s,
-        **{name: bill.total(quantity) for name, quantity in BILLED.items()},
+        **{name: bill.total(q.field) for name, q in BILLED.items()},
         "finished": runs.finished.astype(float),
     }
     part = {

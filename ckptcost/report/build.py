@@ -24,9 +24,10 @@ from ckptcost.core.draws import SEED, p5_p95
 from ckptcost.core.energy import least_ramp_w_per_s
 from ckptcost.core.failures import mtbf_s
 from ckptcost.core.outcome import failure_cost
+from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import nodes_of
-from ckptcost.core.units import HOUR_S, parse, to_hours, to_kwh, to_mw
+from ckptcost.core.units import HOUR_S, parse, to_kwh, to_mw
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs.levers import decided_by
 from ckptcost.jobs.model import Answer, Case, case_names
@@ -61,17 +62,6 @@ def _same(value: Any) -> Any:
     return value
 
 
-FIELDS: tuple[tuple[str, Any, str, Any], ...] = (
-    ("energy", "energy_j", "kWh", to_kwh),
-    ("emissions_location", "location_kgco2e", "kgCO2e", _same),
-    ("emissions_market", "market_kgco2e", "kgCO2e", _same),
-    ("embodied", "embodied_kgco2e", "kgCO2e", _same),
-    ("gpu_time_lost", "gpu_s", "GPU-h", to_hours),
-    ("cost", "cost_usd", "USD", _same),
-)
-"""quantity of the document, attribute of a line, unit, and how one becomes the other"""
-
-
 def _quantity(
     value: Any,
     drawn: Any,
@@ -102,14 +92,14 @@ def _component(
     line: Line, spread: Line, known: tuple[str, ...], bases: dict[str, str], case: Case
 ) -> Part:
     quantities = {
-        field: _quantity(
-            getattr(line, attribute),
-            getattr(spread, attribute),
-            unit,
-            people,
-            factor_ids(line.id, field, known),
+        q.id: _quantity(
+            getattr(line, q.field),
+            getattr(spread, q.field),
+            q.unit,
+            q.people,
+            factor_ids(line.id, q.id, known),
         )
-        for field, attribute, unit, people in FIELDS
+        for q in IN_DOCUMENTS
     }
     used = {name for field in ("energy", "gpu_time_lost") for name in quantities[field]["factors"]}
     price = float(case.scenario.cluster.usd_per_gpu_s)
@@ -144,17 +134,15 @@ def _components(
 
 def _totals(bill: Bill, spread: Bill, ledger: Any, known: tuple[str, ...]) -> Part:
     return {
-        field: _quantity(
-            bill.total(attribute, ledger),
-            spread.total(attribute, ledger),
-            unit,
-            people,
-            sorted(
-                {name for line in bill.of(ledger) for name in factor_ids(line.id, field, known)}
-            ),
-            bill.unknown(attribute, ledger),
+        q.id: _quantity(
+            bill.total(q.field, ledger),
+            spread.total(q.field, ledger),
+            q.unit,
+            q.people,
+            sorted({name for line in bill.of(ledger) for name in factor_ids(line.id, q.id, known)}),
+            bill.unknown(q.field, ledger),
         )
-        for field, attribute, unit, people in FIELDS
+        for q in IN_DOCUMENTS
     }
 
 

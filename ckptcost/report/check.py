@@ -15,9 +15,10 @@ from ckptcost.catalog.figures import Figure
 from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, TYPES, WORDS
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.draws import LEAST, MOST
+from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs.model import Answer, Case, case_of
-from ckptcost.report.build import FIELDS, METHOD_VERSION, SCHEMA_NAME, parts_of, result_hash
+from ckptcost.report.build import METHOD_VERSION, SCHEMA_NAME, parts_of, result_hash
 from ckptcost.report.document import Component, Report
 from ckptcost.report.factors import Part, inputs_hash
 from ckptcost.report.json_text import parsed
@@ -259,11 +260,11 @@ def differences(report: Report) -> list[Difference]:
         ("allocated", report.allocated, report.components, "allocated"),
         ("one_save.totals", report.one_save.totals, report.one_save.components, "marginal"),
     ):
-        for field, *_ in FIELDS:
+        for q in IN_DOCUMENTS:
             found += _compare(
-                f"{name}.{field} as a sum",
-                getattr(totals, field).value,
-                _sum(components, ledger, field),
+                f"{name}.{q.id} as a sum",
+                getattr(totals, q.id).value,
+                _sum(components, ledger, q.id),
             )
     return found
 

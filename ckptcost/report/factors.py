@@ -8,6 +8,7 @@ from typing import Any
 
 from ckptcost.catalog.keys import meaning_of
 from ckptcost.catalog.store import Catalog
+from ckptcost.core.quantities import BY_ID
 from ckptcost.report.canonical import sha256
 from ckptcost.scenario import Input
 
@@ -52,16 +53,14 @@ def factor_ids(line_id: str, field: str, known: tuple[str, ...]) -> tuple[str, .
     wanted = [
         pattern.replace("tier.", "second_tier.") if second else pattern for pattern in _SAVING
     ]
-    if timed and field in ("energy", "emissions_location", "emissions_market", "cost"):
+    rests_on = BY_ID[field].rests_on
+    if timed and "site.pue" in rests_on:
         wanted += _POWER[plain]
-    if field in ("energy", "emissions_location", "emissions_market"):
-        wanted.append("site.pue")
-    wanted += {
-        "emissions_location": ["site.grid_location"],
-        "emissions_market": ["site.grid_market"],
-        "embodied": ["cluster.gpu_embodied"],
-        "cost": ["site.tariff", "cluster.gpu_price"] if timed else ["site.tariff"],
-    }.get(field, [])
+    # of a modelled line's dollars nobody says yet that they rest on the PUE
+    left_out = {"site.pue"} if field == "cost" else set()
+    if not timed:
+        left_out.add("cluster.gpu_price")
+    wanted += [name for name in rests_on if name not in left_out]
     sections = tuple(name[:-1] for name in wanted if name.endswith("*"))
     single = set(wanted)
     return tuple(name for name in known if name in single or name.startswith(sections))

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from ckptcost.core.bill import Quantity
 from ckptcost.core.outcome import evaluate
+from ckptcost.core.quantities import LineField
 from ckptcost.core.units import to_kwh
 from ckptcost.present.amounts import count
 from ckptcost.present.words import gate_text
@@ -106,7 +106,7 @@ def curve_of(report: Report, at: int) -> Curve | None:
     with np.errstate(all="ignore"):
         outcome = evaluate(replace(s, policy=replace(s.policy, cadence="interval", every=x)))
     lines = [Line("goodput", _listed(outcome.goodput, x), "share of time")]
-    wanted: tuple[tuple[str, Quantity, str], ...] = (
+    wanted: tuple[tuple[str, LineField, str], ...] = (
         ("energy added", "energy_j", "kWh"),
         ("cost added", "cost_usd", "USD"),
     )

@@ -10,15 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckptcost.core.hourly import Floats, spread
+from ckptcost.core.quantities import QUANTITIES
 from ckptcost.report.statement import COLUMNS, Series, Statement, instant, utc
 
-AMOUNTS = ("energy", "gpu_time_lost", "cost", "embodied")
-COLUMN = {
-    "energy": "energy_kwh",
-    "gpu_time_lost": "gpu_hours",
-    "cost": "cost_usd",
-    "embodied": "embodied_kgco2e",
-}
+SPREAD = tuple(q for q in QUANTITIES if not (q.derived and q.derived.hourly))
+"""what lies in rows as it was spent; the others follow from a row's energy and its hour"""
+AMOUNTS = tuple(q.id for q in SPREAD)
 
 
 class Placed(NamedTuple):
@@ -57,10 +54,7 @@ def placed_of(s: Statement, begin_s: float, end_s: float) -> list[Placed]:
         Placed(
             name,
             [stretches[at] for at in mine],
-            {
-                what: [number_or_nan(getattr(s.series, column)[at]) for at in mine]
-                for what, column in COLUMN.items()
-            },
+            {q.id: [number_or_nan(getattr(s.series, q.column)[at]) for at in mine] for q in SPREAD},
         )
         for name, mine in rows.items()
     ]
@@ -81,9 +75,9 @@ def series_of(
         columns["start"] += starts[keep].tolist()
         columns["duration_s"] += [round(value, 6) for value in lengths[keep].tolist()]
         columns["component"] += [each.component] * len(keep)
-        for what, name in COLUMN.items():
-            columns[name] += _listed(
-                rows[what][keep], known=not np.all(np.isnan(each.amounts[what]))
+        for q in SPREAD:
+            columns[q.column] += _listed(
+                rows[q.id][keep], known=not np.all(np.isnan(each.amounts[q.id]))
             )
         columns["checkpoints"] += checkpoints[keep].tolist() if n == 0 else [0.0] * len(keep)
         for name, factor, sum_name in (

@@ -14,6 +14,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from ckptcost.catalog.keys import GRID_METHODS
+from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.report.document import (
     Assumption,
     Basis,
@@ -30,14 +31,7 @@ from ckptcost.report.document import (
 )
 
 SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.statement", "1.0"
-QUANTITIES = (
-    "energy",
-    "emissions_location",
-    "emissions_market",
-    "embodied",
-    "gpu_time_lost",
-    "cost",
-)
+QUANTITIES = tuple(q.id for q in IN_DOCUMENTS)
 """of a component and of the totals, in this order everywhere"""
 SERIES_OF = {
     "energy": "energy_kwh",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import isnan, nan
 
-from ckptcost.core.bill import Quantity
+from ckptcost.core.quantities import LineField
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.present.amounts import DASH, count, duration, number, quantity, rate, share, size
 from ckptcost.present.chart import Stat
@@ -14,7 +14,7 @@ from ckptcost.views.live_board import LiveBoard
 from ckptcost.views.live_grids import WH_J
 from ckptcost.views.live_tally import Totals
 
-SHOWN: tuple[Quantity, ...] = ("energy_j", "cost_usd", "location_kgco2e")
+SHOWN: tuple[LineField, ...] = ("energy_j", "cost_usd", "location_kgco2e")
 
 
 def stats_of(board: LiveBoard) -> tuple[Stat, ...]:
@@ -94,7 +94,7 @@ def _parts(totals: Totals) -> str:
     return f"{', '.join(told)} Wh" if told else ""
 
 
-def _why_not(board: LiveBoard, quantity_: Quantity) -> str:
+def _why_not(board: LiveBoard, quantity_: LineField) -> str:
     """Why a total is a dash, in a few words."""
     totals, prices = board.tally.totals, board.tally.prices
     if quantity_ == "gpu_s" and not isnan(totals.least[quantity_]):

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from typing import NamedTuple, cast
 
 from ckptcost.core.attribution import Cost, Place, attributed, spent
-from ckptcost.core.bill import Quantity
 from ckptcost.core.channels import Mark
 from ckptcost.core.contents import Contents, first_s
 from ckptcost.core.domain import Scenario
+from ckptcost.core.quantities import LineField
 from ckptcost.core.reconcile import Energy, total, unknown
 from ckptcost.core.windows import Stretch, Window
 from ckptcost.errors import CkptcostError
@@ -25,7 +25,7 @@ from ckptcost.runs.baselines import Idle
 from ckptcost.runs.run import Run
 from ckptcost.views.desk import Desk
 
-SUMMED: tuple[Quantity, ...] = ("energy_j", "gpu_s", "cost_usd", "location_kgco2e")
+SUMMED: tuple[LineField, ...] = ("energy_j", "gpu_s", "cost_usd", "location_kgco2e")
 _OF_THE_NODE = frozenset({"gpu", "module", "cpu", "dram", "core", "uncore", "psys", "node"})
 
 
@@ -173,7 +173,7 @@ class Priced(NamedTuple):
     bill: MeasuredBill
     failed: bool
 
-    def amount(self, quantity: Quantity) -> float:
+    def amount(self, quantity: LineField) -> float:
         return float(self.bill.bill.total(quantity))
 
     def line_j(self, name: str) -> float:
@@ -183,12 +183,12 @@ class Priced(NamedTuple):
 class Totals(NamedTuple):
     """Sums over saves, as `ckptcost compare run:RUN SCENARIO` would have them."""
 
-    amounts: Mapping[Quantity, float]
+    amounts: Mapping[LineField, float]
     """NaN where no save's is known"""
-    known: Mapping[Quantity, int]
+    known: Mapping[LineField, int]
     saves: int
     """that were evaluated and did not fail"""
-    least: Mapping[Quantity, float]
+    least: Mapping[LineField, float]
     """what is known of all lines, also of saves whose sum is not; of those of which it is known
     what the stall cost"""
     lines_j: Mapping[str, float]
@@ -254,9 +254,9 @@ class Tally:
 
 
 def _totals(saves: Sequence[Priced]) -> Totals:
-    amounts: dict[Quantity, float] = {}
-    known: dict[Quantity, int] = {}
-    least: dict[Quantity, float] = {}
+    amounts: dict[LineField, float] = {}
+    known: dict[LineField, int] = {}
+    least: dict[LineField, float] = {}
     for quantity in SUMMED:
         held_up = [
             one.bill.bill

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckptcost.core.bill import Quantity
 from ckptcost.core.outcome import Outcome, best_interval_s, evaluate
+from ckptcost.core.quantities import LineField
 from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import Case, at_saves, case_of
@@ -33,7 +33,7 @@ class Metric(NamedTuple):
     """whose best interval goes with it"""
     column: str
     """of report.rows, behind save_, saves_ and run_"""
-    attribute: Quantity
+    attribute: LineField
     """of a bill's line"""
     people: Callable[[Any], Any]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ckptcost.core.bill import Quantity
+from ckptcost.core.quantities import LineField
 
 COUNTED = {
     "time": "gpu_hours",
@@ -18,7 +18,7 @@ UNITS = {
     "cost_usd": "USD",
     "location_kgco2e": "kgCO2e",
 }
-QUANTITIES: dict[str, Quantity] = {
+QUANTITIES: dict[str, LineField] = {
     "gpu_hours": "gpu_s",
     "energy_kwh": "energy_j",
     "cost_usd": "cost_usd",

@@ -13,11 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample_scenarios import ASYNC, BASE, DAY, HOUR, RAM, SHAPES, TWO_TIERS, changed
 
-from ckptcost.core.bill import QUANTITIES, Bill, avoidable
+from ckptcost.core.bill import Bill, avoidable
 from ckptcost.core.domain import UNKNOWN, UNLIMITED, Cluster, Site, Tier
 from ckptcost.core.energy import job_w
 from ckptcost.core.money import breakeven_usd_per_s, kept_saves
 from ckptcost.core.outcome import classic_of, evaluate, failure_cost, outcome_at, plan_of
+from ckptcost.core.quantities import FIELDS
 from ckptcost.core.timing import nodes_of
 
 quick = settings(max_examples=40, deadline=None, derandomize=True)
@@ -30,7 +31,7 @@ def flat(value):
 
 
 @shapes
-@pytest.mark.parametrize("quantity", QUANTITIES)
+@pytest.mark.parametrize("quantity", FIELDS)
 def test_lines_sum_to_totals(shape, quantity):
     outcome = evaluate(SHAPES[shape])
     for bill in (outcome.run, outcome.one_save):
@@ -287,7 +288,7 @@ def test_a_run_that_never_finishes_costs_infinitely_much(pue, price_includes_ele
     for name in ("redone_work", "restart", "loading"):
         assert np.all(np.isposinf(bill.line(name).cost_usd)), name
     assert bill.unknown("cost_usd") == ()
-    for quantity in QUANTITIES:
+    for quantity in FIELDS:
         assert np.all(np.isposinf(bill.total(quantity))), quantity
 
 
@@ -414,7 +415,7 @@ def test_arrays_equal_scalars(shape, cadence, busy):
             ), name
         for whole, single in ((together.run, alone.run), (together.one_save, alone.one_save)):
             for a, b in zip(whole.lines, single.lines, strict=True):
-                for quantity in QUANTITIES:
+                for quantity in FIELDS:
                     found = np.broadcast_to(getattr(a, quantity), 3)[i]
                     assert found == pytest.approx(
                         flat(getattr(b, quantity)), rel=close, nan_ok=True
@@ -432,7 +433,7 @@ def test_array_totals_equal_scalar_totals(shape, ledger):
         alone = evaluate(
             changed(SHAPES[shape], **{path: values[i] for path, values in spread.items()})
         ).run
-        for quantity in QUANTITIES:
+        for quantity in FIELDS:
             found = np.broadcast_to(together.total(quantity, ledger), 3)[i]
             assert found == pytest.approx(
                 flat(alone.total(quantity, ledger)), rel=1e-12, nan_ok=True
@@ -441,7 +442,7 @@ def test_array_totals_equal_scalar_totals(shape, ledger):
 
 def test_avoidable_is_one_bill_minus_another():
     slow, fast = evaluate(changed(tier__write_bytes_per_s=4e9)).run, evaluate(BASE).run
-    for quantity in QUANTITIES:
+    for quantity in FIELDS:
         assert avoidable(slow, fast, quantity) == slow.total(quantity) - fast.total(quantity)
     assert avoidable(slow, fast, "energy_j") > 0
 

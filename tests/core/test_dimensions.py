@@ -41,7 +41,8 @@ from ckptcost.core import (
     timing,
     useful,
 )
-from ckptcost.core.bill import QUANTITIES, Bill, Line
+from ckptcost.core.bill import Bill, Line
+from ckptcost.core.quantities import FIELDS
 from ckptcost.core.units import UNITS, suffix_of
 
 FORMULAS = (
@@ -609,7 +610,7 @@ def test_a_whole_bill_has_the_units_its_columns_say(mode, two_tiers):
 
 
 def compare_lines(plain: Line, quantity: Line) -> None:
-    for name in QUANTITIES:
+    for name in FIELDS:
         if float(getattr(plain, name)) != 0.0:
             same(getattr(plain, name), getattr(quantity, name), unit_of(name), f"{plain.id}.{name}")
 

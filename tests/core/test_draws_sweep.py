@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sample_scenarios import BASE, SHAPES, changed
 from scipy.stats import triang
 
-from ckptcost.core.bill import QUANTITIES
 from ckptcost.core.draws import SAMPLES, drawn, p5_p95, replace_at, strata, triangle
 from ckptcost.core.outcome import evaluate
+from ckptcost.core.quantities import FIELDS
 from ckptcost.core.sweep import Axis, chunks, rows_in
 
 quick = settings(max_examples=60, deadline=None, derandomize=True)
@@ -82,7 +82,7 @@ def test_degenerate_ranges_are_the_point_estimate(shape):
         return getattr(getattr(s, head), tail) if tail else s.work_s
 
     spread = evaluate(drawn(s, {path: (at(path),) * 3 for path in RANGES}, samples=16))
-    for quantity in QUANTITIES:
+    for quantity in FIELDS:
         total = point.run.total(quantity)
         np.testing.assert_allclose(
             np.broadcast_to(spread.run.total(quantity), 16), total, rtol=1e-13

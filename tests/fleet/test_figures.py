@@ -13,8 +13,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ckptcost.core.bill import QUANTITIES
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
+from ckptcost.core.quantities import FIELDS
 from ckptcost.core.reconcile import Energy, unknown
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.errors import InputError
@@ -214,7 +214,7 @@ def test_a_place_prices_each_line_as_a_statement_of_one_run_does(
                     float(line_of(s, name, "save", energy, seconds).cost_usd),
                 )
             )
-        for quantity in QUANTITIES:
+        for quantity in FIELDS:
             each = [ends_of(of[quantity], one, s) for one in taken]
             known = [ends for ends in each if not isnan(ends[0])]
             mine = getattr(_line(group, name), quantity)
@@ -511,7 +511,7 @@ def _known_sum(groups: tuple[Group, ...], of: Callable[[Group], float]) -> float
 
 def _adds_up(fleet: Fleet) -> None:
     whole = fleet.whole
-    for quantity in QUANTITIES:
+    for quantity in FIELDS:
         for end in ("value", "low", "high"):
 
             def mine(group: Group, quantity: str = quantity, end: str = end) -> float:
@@ -577,7 +577,7 @@ def test_every_grouping_adds_up_to_the_same_whole(
     _adds_up(fleet)
     _adds_up(fleet._replace(groups=fleet.trend))
     for group in (*fleet.groups, fleet.whole):
-        for quantity in QUANTITIES:
+        for quantity in FIELDS:
             known = [
                 getattr(line, quantity) for line in group.lines if getattr(line, quantity).known
             ]

@@ -11,9 +11,9 @@ import pytest
 
 from ckptcost.catalog.figures import Figure
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.bill import QUANTITIES
 from ckptcost.core.draws import drawn, p5_p95
 from ckptcost.core.outcome import evaluate
+from ckptcost.core.quantities import FIELDS
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.compare import MOST, _same_figure, as_planned, compare, varied
 from ckptcost.jobs.differences import (
@@ -171,7 +171,7 @@ def test_lines_unknown_in_both_are_named():
     assert change.value == change.value
 
 
-@pytest.mark.parametrize("quantity", QUANTITIES)
+@pytest.mark.parametrize("quantity", FIELDS)
 def test_line_differences_add_up(quantity):
     base = layers(
         "llama31-405b-16k",

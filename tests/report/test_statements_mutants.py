@@ -18,6 +18,7 @@ from told_meters import Told, at, energy, evaluated, said, watts
 import ckptcost
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.channels import Channel
+from ckptcost.core.quantities import BY_ID
 from ckptcost.core.reconcile import Energy, unknown
 from ckptcost.errors import InputError
 from ckptcost.jobs import power_trace, simulated_bill
@@ -225,7 +226,7 @@ def test_the_most_runs_still_have_lines(catalog, monkeypatch):
 
 def test_means_and_percentiles_by_hand(catalog):
     before = statement().totals.energy
-    told = simulated._told(np.arange(101) * 3.6e6, before, "energy", ("a",))
+    told = simulated._told(np.arange(101) * 3.6e6, before, BY_ID["energy"], ("a",))
     assert (told.value, told.low, told.high, told.interval, told.excludes) == (
         50.0,
         5.0,
@@ -233,11 +234,11 @@ def test_means_and_percentiles_by_hand(catalog):
         "p5-p95",
         ["a"],
     )
-    one = simulated._told(np.array([3.6e6]), before, "energy", ())
+    one = simulated._told(np.array([3.6e6]), before, BY_ID["energy"], ())
     assert (one.value, one.low, one.high, one.interval) == (1.0, None, None, None)
-    skewed = simulated._told(np.array([0.0] * 99 + [3.6e8]), before, "energy", ())
+    skewed = simulated._told(np.array([0.0] * 99 + [3.6e8]), before, BY_ID["energy"], ())
     assert (skewed.low, skewed.value, skewed.high) == (0.0, 1.0, 1.0)
-    assert simulated._told(np.array([1.0, math.nan]), before, "energy", ()).value is None
+    assert simulated._told(np.array([1.0, math.nan]), before, BY_ID["energy"], ()).value is None
 
 
 # ---- plans
@@ -566,11 +567,11 @@ def test_without_what_gpus_do_there_is_no_sum(catalog):
         for each in lines
         if each.line.id in simulated.OF_THE_JOB and each.line.ledger == "marginal"
     )
-    attribute = simulated._ATTRIBUTES["energy"][0]
-    assert not np.any(np.isnan(simulated._sum(lines, "energy")))
-    of_job.values[attribute][2] = math.nan
-    assert np.all(np.isnan(simulated._sum(lines, "energy")))
-    assert of_job.line.id in simulated._unknown(lines, "energy")
+    energy = BY_ID["energy"]
+    assert not np.any(np.isnan(simulated._sum(lines, energy)))
+    of_job.values[energy.field][2] = math.nan
+    assert np.all(np.isnan(simulated._sum(lines, energy)))
+    assert of_job.line.id in simulated._unknown(lines, energy)
 
 
 def test_intensity_is_no_quotient_of_sums_over_different_lines():

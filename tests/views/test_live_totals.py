@@ -9,7 +9,7 @@ from math import isnan
 
 import pytest
 
-from ckptcost.core.bill import Quantity
+from ckptcost.core.quantities import LineField
 from ckptcost.jobs.gap import Gap, gap
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured_bill import bill_of_save
@@ -18,7 +18,7 @@ from ckptcost.views.desk import Desk
 from ckptcost.views.live_machine import Simulated
 from ckptcost.views.live_replay import Replay
 
-QUANTITIES: tuple[Quantity, ...] = ("energy_j", "gpu_s", "cost_usd", "location_kgco2e")
+QUANTITIES: tuple[LineField, ...] = ("energy_j", "gpu_s", "cost_usd", "location_kgco2e")
 OFTEN = Plan(gpus=2, first_s=25.0, interval_s=45.0, saves=3)
 PLANS = {
     "held up": OFTEN,

@@ -20,10 +20,11 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
-from ckptcost.core import carbon, money
-from ckptcost.core.bill import OF_THE_JOB, QUANTITIES, Quantity, storage_usd_per_j
+from ckptcost.core import money
+from ckptcost.core.bill import OF_THE_JOB, storage_usd_per_j
 from ckptcost.core.domain import Scenario
 from ckptcost.core.estimates import Floats
+from ckptcost.core.quantities import DERIVED, FIELDS, LineField
 from ckptcost.fleet.figures.grouping import Places, added, summed
 
 LINES: Final = (
@@ -167,7 +168,8 @@ def line_of(
     what has the two, where that is not all; `costs`: dollars, where they are known otherwise."""
     if s is None:
         of = np.maximum(gpu_s.of, energy.of)
-        return CellLine(name, energy, gpu_s, *(Amounts.exact(0.0 * of, 0.0 * of, of),) * 4)
+        unknown = Amounts.exact(0.0 * of, 0.0 * of, of)
+        return CellLine(name, energy, gpu_s, *(unknown for _ in FIELDS[2:]))
     pue = float(s.site.pue)
     if costs is None:
         costs = _costs(
@@ -178,12 +180,9 @@ def line_of(
             None if both is None else both[1],
         )
     energy = energy.times(pue)
-    location, market = (
-        energy.times(float(carbon.operational_kgco2e(1.0, each)))
-        for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j)
-    )
-    embodied = gpu_s.times(float(carbon.embodied_kgco2e(1.0, s.cluster.embodied_kgco2e_per_gpu_s)))
-    return CellLine(name, energy, gpu_s, costs, location, market, embodied)
+    bases = {"energy_j": energy, "gpu_s": gpu_s}
+    rest = [bases[d.of].times(float(d.product(1.0, d.rate(s)))) for d in DERIVED]
+    return CellLine(name, energy, gpu_s, costs, *rest)
 
 
 def usd_per_j(s: Scenario, of_storage: bool = False) -> float:
@@ -212,7 +211,7 @@ class Line(NamedTuple):
 
     id: str
     estimated: bool
-    known: Mapping[Quantity, tuple[float, float]]
+    known: Mapping[LineField, tuple[float, float]]
     """by quantity, of how many windows (times nodes) or runs it is known, and how many have it"""
     energy_j: Amount
     gpu_s: Amount
@@ -225,7 +224,7 @@ class Line(NamedTuple):
 class Totals(NamedTuple):
     """Sums of lines and nothing else."""
 
-    lacks: Mapping[Quantity, tuple[str, ...]]
+    lacks: Mapping[LineField, tuple[str, ...]]
     """by quantity, the lines that are not in the sum, or not all of them"""
     energy_j: Amount
     gpu_s: Amount
@@ -240,15 +239,15 @@ def lines_of(cell_lines: Sequence[CellLine], which: Places, groups: int) -> list
     columns: list[list[Line]] = []
     for line in cell_lines:
         sums: dict[Any, list[tuple[Amount, float, float]]] = {
-            q: getattr(line, q).among(which, groups) for q in QUANTITIES
+            q: getattr(line, q).among(which, groups) for q in FIELDS
         }
         columns.append(
             [
                 Line(
                     line.id,
                     line.id in ESTIMATED,
-                    {q: sums[q][at][1:] for q in QUANTITIES},
-                    **{q: sums[q][at][0] for q in QUANTITIES},
+                    {q: sums[q][at][1:] for q in FIELDS},
+                    **{q: sums[q][at][0] for q in FIELDS},
                 )
                 for at in range(groups)
             ]
@@ -261,8 +260,8 @@ def lines_of(cell_lines: Sequence[CellLine], which: Places, groups: int) -> list
 
 def totals_of(lines: tuple[Line, ...]) -> Totals:
     sums: dict[Any, Amount] = {}
-    lacks: dict[Quantity, tuple[str, ...]] = {}
-    for quantity in QUANTITIES:
+    lacks: dict[LineField, tuple[str, ...]] = {}
+    for quantity in FIELDS:
         each = [(line.id, getattr(line, quantity), line.known[quantity]) for line in lines]
         known = [amount for _, amount, _ in each if amount.known]
         whole = not any(name in NEEDED and not amount.known for name, amount, _ in each)

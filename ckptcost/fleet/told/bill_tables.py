@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import Any, Final
 
-from ckptcost.core.bill import Quantity
+from ckptcost.core.quantities import LineField
 from ckptcost.core.units import HOUR_S, to_hours
 from ckptcost.fleet.figures.figures import Fleet, Group
 from ckptcost.fleet.figures.lines import Line
@@ -40,7 +40,7 @@ UNKNOWN: Final = (
         ),
     ),
 )
-SHARES: Final[tuple[tuple[str, Quantity, str, str], ...]] = (
+SHARES: Final[tuple[tuple[str, LineField, str, str], ...]] = (
     ("known", "energy_j", "known", "joules"),
     ("known_gpu", "gpu_s", "known GPU-h", "GPU time"),
     ("known_usd", "cost_usd", "known USD", "dollars"),

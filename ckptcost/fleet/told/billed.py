@@ -7,14 +7,14 @@ import math
 from collections.abc import Callable
 from typing import Any, Final
 
-from ckptcost.core.bill import Quantity
+from ckptcost.core.quantities import LineField
 from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.fleet.figures.figures import Group
 from ckptcost.fleet.figures.lines import Amount
 from ckptcost.present.words import line_label
 from ckptcost.report.study import Column
 
-BILLED: Final[tuple[tuple[str, Quantity, str, str, Callable[[float], float]], ...]] = (
+BILLED: Final[tuple[tuple[str, LineField, str, str, Callable[[float], float]], ...]] = (
     ("gpu_hours", "gpu_s", "GPU-h lost", "GPU-h", to_hours),
     ("kwh", "energy_j", "kWh", "kWh", to_kwh),
     ("usd", "cost_usd", "USD", "USD", float),

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.bill import QUANTITIES as BILLED
-from ckptcost.core.bill import Quantity as Billed
 from ckptcost.core.domain import Scenario
 from ckptcost.core.hourly import edges_of
-from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, to_hours, to_kwh
+from ckptcost.core.quantities import FIELDS, IN_DOCUMENTS
+from ckptcost.core.quantities import Quantity as Counted
+from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, to_kwh
 from ckptcost.fleet.figures.cell_lines import cell_lines_of
 from ckptcost.fleet.figures.figures import Fleet, Group
 from ckptcost.fleet.figures.grouping import Cells, Groups, groups_of
@@ -35,7 +35,7 @@ from ckptcost.report.document import (
     Warned,
 )
 from ckptcost.report.factors import assumptions_of, factor_of
-from ckptcost.report.rows_of_time import Factors, Placed, series_of
+from ckptcost.report.rows_of_time import SPREAD, Factors, Placed, series_of
 from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, instant
 from ckptcost.report.statements.modelled import place_of, plain_id
 from ckptcost.report.statements.run_lines import unpriced
@@ -44,26 +44,9 @@ if TYPE_CHECKING:
     from ckptcost.fleet.merge.part import Part
     from ckptcost.scenario import Resolved
 
-QUANTITIES: Final[Mapping[str, tuple[Billed, Any, Any]]] = {
-    "energy": ("energy_j", "kWh", to_kwh),
-    "emissions_location": ("location_kgco2e", "kgCO2e", float),
-    "emissions_market": ("market_kgco2e", "kgCO2e", float),
-    "embodied": ("embodied_kgco2e", "kgCO2e", float),
-    "gpu_time_lost": ("gpu_s", "GPU-h", to_hours),
-    "cost": ("cost_usd", "USD", float),
-}
-RESTS: Final = {
-    "energy": ("site.pue",),
-    "emissions_location": ("site.pue", "site.grid_location"),
-    "emissions_market": ("site.pue", "site.grid_market"),
-    "embodied": ("cluster.gpu_embodied",),
-    "gpu_time_lost": (),
-    "cost": ("site.pue", "site.tariff", "cluster.gpu_price"),
-}
 OF_FAILURES: Final = frozenset({"redone_work", "restart", "loading"})
 SAID: Final = ("team", "organisation", "tier", "cluster", "framework")
 """labels that a statement has a place for; others are tags"""
-_METERED: Final = ("energy", "gpu_time_lost")
 
 
 def statements_of(
@@ -217,22 +200,20 @@ def _none(name: str) -> Line:
     """A line of which there was nothing is zero, so that a week with a failure and one without have
     the same lines."""
     return Line(
-        name, name in ESTIMATED, dict.fromkeys(BILLED, (0.0, 0.0)), *(NOTHING for _ in BILLED)
+        name, name in ESTIMATED, dict.fromkeys(FIELDS, (0.0, 0.0)), *(NOTHING for _ in FIELDS)
     )
 
 
 def _component(line: Line, s: Scenario | None, names: tuple[str, ...]) -> Component:
     found: dict[str, Any] = {}
-    for what, (attribute, unit, people) in QUANTITIES.items():
-        some, of = line.known[attribute]
+    for q in IN_DOCUMENTS:
+        some, of = line.known[q.field]
         lacks = (
             [f"{count(of - some)} of {count(of)} windows of nodes, or runs"]
             if 0 < some < of
             else []
         )
-        found[what] = _quantity(
-            getattr(line, attribute), what, unit, people, names, line.estimated, lacks
-        )
+        found[q.id] = _quantity(getattr(line, q.field), q, names, line.estimated, lacks)
     price = math.nan if s is None else float(s.cluster.usd_per_gpu_s)
     hours = found["gpu_time_lost"].value
     if hours and not math.isnan(price) and found["cost"].value is not None:
@@ -253,26 +234,25 @@ def _component(line: Line, s: Scenario | None, names: tuple[str, ...]) -> Compon
 
 def _quantity(
     amount: Amount,
-    what: str,
-    unit: Any,
-    people: Any,
+    q: Counted,
     names: tuple[str, ...],
     estimated: bool,
     lacks: Sequence[str],
 ) -> Quantity:
-    basis: Any = "measured" if what in _METERED and not estimated else "modelled"
-    rests = [name for name in RESTS[what] if name in names]
+    unit: Any = q.unit
+    basis: Any = "measured" if q.metered and not estimated else "modelled"
+    rests = [name for name in q.rests_on if name in names]
     if not amount.known:
         return Quantity(value=None, unit=unit, basis=basis, factors=rests, excludes=list(lacks))
     ranged: dict[str, Any] = {}
     if amount.low < amount.high:
         ranged = {
-            "low": tidy(people(amount.low)),
-            "high": tidy(people(amount.high)),
+            "low": tidy(q.people(amount.low)),
+            "high": tidy(q.people(amount.high)),
             "interval": "bounds",
         }
     return Quantity(
-        value=tidy(people(amount.value)),
+        value=tidy(q.people(amount.value)),
         unit=unit,
         basis=basis,
         factors=rests,
@@ -284,16 +264,10 @@ def _quantity(
 def _totals(group: Group, names: tuple[str, ...]) -> RunTotals:
     estimated = any(line.estimated for line in group.lines)
     sums = {
-        what: _quantity(
-            getattr(group.totals, attribute),
-            what,
-            unit,
-            people,
-            names,
-            estimated,
-            group.totals.lacks[attribute],
+        q.id: _quantity(
+            getattr(group.totals, q.field), q, names, estimated, group.totals.lacks[q.field]
         )
-        for what, (attribute, unit, people) in QUANTITIES.items()
+        for q in IN_DOCUMENTS
     }
     return RunTotals(
         **sums, checkpoints=Quantity(value=float(group.checkpoints), unit="1", basis="measured")
@@ -315,10 +289,7 @@ def _series(
             if line.id in day.lines
         ]
         amounts = {
-            what: [
-                QUANTITIES[what][2](getattr(each, QUANTITIES[what][0]).value) for each, _, _ in mine
-            ]
-            for what in ("energy", "gpu_time_lost", "cost", "embodied")
+            q.id: [q.people(getattr(each, q.field).value) for each, _, _ in mine] for q in SPREAD
         }
         known = {
             what: [0.0 if math.isnan(x) else x for x in xs] if not all(map(math.isnan, xs)) else xs

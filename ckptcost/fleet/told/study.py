@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from ckptcost.core.bill import Quantity
+from ckptcost.core.quantities import LineField
 from ckptcost.core.units import HOUR_S, to_hours, to_kwh
 from ckptcost.fleet.figures.figures import Fleet, Group
 from ckptcost.fleet.figures.lines import Amount, Line
@@ -160,14 +160,14 @@ def _took(whole: Group, placed: bool) -> str:
     )
 
 
-def _is_least(whole: Group, quantity: Quantity) -> bool:
+def _is_least(whole: Group, quantity: LineField) -> bool:
     """Of saves that failed nobody knows the joules: those few make no sum the least."""
     lacks = whole.totals.lacks[quantity]
     shares = [line.known[quantity] for line in whole.lines if line.id in lacks]
     return any(known < OF_NEARLY_ALL * of for known, of in shares)
 
 
-_SAID: Final[tuple[tuple[Quantity, Callable[[float], str], bool], ...]] = (
+_SAID: Final[tuple[tuple[LineField, Callable[[float], str], bool], ...]] = (
     ("gpu_s", lambda value: f"{number(to_hours(value))} GPU-hours", False),
     ("energy_j", lambda value: f"{number(to_kwh(value))} kWh", False),
     ("cost_usd", lambda value: f"{number(value)} USD", True),

@@ -17,6 +17,7 @@ import numpy as np
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.domain import Scenario
 from ckptcost.core.hourly import edges_of
+from ckptcost.core.quantities import BY_ID
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
@@ -53,14 +54,6 @@ from ckptcost.report.studies.gap_labels import why_text
 from ckptcost.report.sums import has_total
 from ckptcost.scenario import Resolved
 
-UNITS: dict[str, Any] = {
-    "energy": "kWh",
-    "emissions_location": "kgCO2e",
-    "emissions_market": "kgCO2e",
-    "embodied": "kgCO2e",
-    "gpu_time_lost": "GPU-h",
-    "cost": "USD",
-}
 BOUNDS = (
     "how far joules may lie off, as far as the meters' ticks and gaps tell; what is"
     " read off them has the same range"
@@ -208,8 +201,8 @@ def _quantity(what: str, taken: Sequence[Taken], s: Scenario, names: tuple[str, 
     if not known:
         return Quantity(
             value=None,
-            unit=UNITS[what],
-            basis="measured" if what in ("energy", "gpu_time_lost") else "modelled",
+            unit=_unit(what),
+            basis="measured" if BY_ID[what].metered else "modelled",
             factors=list(_rests(what, names)),
         )
     value, low, high = (
@@ -219,10 +212,10 @@ def _quantity(what: str, taken: Sequence[Taken], s: Scenario, names: tuple[str, 
     ranged: dict[str, Any] = (
         {"low": tidy(low), "high": tidy(high), "interval": "bounds"} if low < high else {}
     )
-    basis: Any = "measured" if what in ("energy", "gpu_time_lost") else "modelled"
+    basis: Any = "measured" if BY_ID[what].metered else "modelled"
     return Quantity(
         value=tidy(value),
-        unit=UNITS[what],
+        unit=_unit(what),
         basis=basis,
         factors=list(_rests(what, names)),
         excludes=without,
@@ -231,15 +224,11 @@ def _quantity(what: str, taken: Sequence[Taken], s: Scenario, names: tuple[str, 
 
 
 def _rests(what: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    wanted = {
-        "energy": ("site.pue",),
-        "emissions_location": ("site.pue", "site.grid_location"),
-        "emissions_market": ("site.pue", "site.grid_market"),
-        "embodied": ("cluster.gpu_embodied",),
-        "gpu_time_lost": (),
-        "cost": ("site.pue", "site.tariff", "cluster.gpu_price"),
-    }[what]
-    return tuple(name for name in wanted if name in names)
+    return tuple(name for name in BY_ID[what].rests_on if name in names)
+
+
+def _unit(what: str) -> Any:
+    return BY_ID[what].unit
 
 
 def _totals(components: Sequence[Component], finished: int) -> RunTotals:
@@ -251,9 +240,9 @@ def _totals(components: Sequence[Component], finished: int) -> RunTotals:
         excludes = [name for name, q in each.items() if q.value is None] + sorted(
             {w for q in known.values() for w in q.excludes}
         )
-        basis: Any = "measured" if what in ("energy", "gpu_time_lost") else "modelled"
+        basis: Any = "measured" if BY_ID[what].metered else "modelled"
         if not has_total(components, what):
-            sums[what] = Quantity(value=None, unit=UNITS[what], basis=basis, excludes=excludes)
+            sums[what] = Quantity(value=None, unit=_unit(what), basis=basis, excludes=excludes)
             continue
         low, high = (
             math.fsum(_end(q, "low") for q in known.values()),
@@ -265,7 +254,7 @@ def _totals(components: Sequence[Component], finished: int) -> RunTotals:
         factors = sorted({f for q in known.values() for f in q.factors})
         sums[what] = Quantity(
             value=tidy(math.fsum(q.value for q in known.values())),
-            unit=UNITS[what],
+            unit=_unit(what),
             basis=basis,
             excludes=excludes,
             factors=factors,

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from ckptcost.core import carbon
 from ckptcost.core.attribution import Cost
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
+from ckptcost.core.quantities import BY_ID
 from ckptcost.core.reconcile import Energy, times, total, unknown
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.core.windows import Window
@@ -181,19 +181,14 @@ def ends_of(what: str, each: Taken, s: Scenario) -> tuple[float, float, float]:
         return joules[0] / KWH_J, joules[1] / KWH_J, joules[2] / KWH_J
     if what == "gpu_time_lost":
         return (each.gpu_s / HOUR_S,) * 3
-    if what == "embodied":
-        return (
-            (
-                float(carbon.embodied_kgco2e(each.gpu_s, s.cluster.embodied_kgco2e_per_gpu_s))
-                if each.gpu_s
-                else 0.0
-            ),
-        ) * 3
     if what == "cost":
         tariff = _tariff(s) if e.known else math.nan
         spread = [(end - e.value) * tariff if tariff else 0.0 for end in joules]
         return each.usd, each.usd + spread[1], each.usd + spread[2]
-    factor = float(
-        s.site.kgco2e_per_j if what == "emissions_location" else s.site.market_kgco2e_per_j
-    )
-    return joules[0] * factor, joules[1] * factor, joules[2] * factor
+    derived = BY_ID[what].derived
+    assert derived is not None
+    rate = derived.rate(s)
+    if derived.of == "gpu_s":
+        return (float(derived.product(each.gpu_s, rate)) if each.gpu_s else 0.0,) * 3
+    value, low, high = (float(derived.product(end, rate)) for end in joules)
+    return value, low, high

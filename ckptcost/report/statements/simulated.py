@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.bill import OF_THE_JOB, Quantity
+from ckptcost.core.bill import OF_THE_JOB
 from ckptcost.core.interruptions import Floats
+from ckptcost.core.quantities import IN_DOCUMENTS, Quantity
 from ckptcost.jobs.model import case_of
 from ckptcost.jobs.simulate import Simulation
 from ckptcost.jobs.simulated_bill import SimulatedLine, lines_of
 from ckptcost.present.words import line_label
-from ckptcost.report.build import FIELDS
 from ckptcost.report.canonical import tidy
 from ckptcost.report.document import Component, Factor, FunctionalUnit
 from ckptcost.report.document import Quantity as Told
@@ -24,8 +24,6 @@ from ckptcost.report.factors import factor_of
 from ckptcost.report.statement import Statement
 from ckptcost.report.statements.modelled import of_case, plain_id
 from ckptcost.scenario import Resolved
-
-_ATTRIBUTES = {field: (attribute, unit, people) for field, attribute, unit, people in FIELDS}
 
 
 def statement_of(found: Simulation, catalog: Catalog) -> Statement | None:
@@ -44,20 +42,20 @@ def statement_of(found: Simulation, catalog: Catalog) -> Statement | None:
     components = [_component(each, before[each.line.id]) for each in lines]
     saves, wall_s = (found.values[name] for name in ("saves", "wall"))
     totals = {
-        field: _told(_sum(lines, field), getattr(plan.totals, field), field, _unknown(lines, field))
-        for field in _ATTRIBUTES
+        q.id: _told(_sum(lines, q), getattr(plan.totals, q.id), q, _unknown(lines, q))
+        for q in IN_DOCUMENTS
     }
     allocated = None
     if plan.allocated is not None:
         allocated = plan.allocated.model_copy(
             update={
-                f: _told(
-                    _sum(lines, f, "allocated"),
-                    getattr(plan.allocated, f),
-                    f,
-                    _unknown(lines, f, "allocated"),
+                q.id: _told(
+                    _sum(lines, q, "allocated"),
+                    getattr(plan.allocated, q.id),
+                    q,
+                    _unknown(lines, q, "allocated"),
                 )
-                for f in _ATTRIBUTES
+                for q in IN_DOCUMENTS
             }
         )
     asked = found.asked
@@ -77,7 +75,7 @@ def statement_of(found: Simulation, catalog: Catalog) -> Statement | None:
             "factors": factors,
             "subject": subject,
             "totals": plan.totals.model_copy(
-                update=totals | {"checkpoints": _told(saves, plan.totals.checkpoints, "", ())}
+                update=totals | {"checkpoints": _told(saves, plan.totals.checkpoints, None, ())}
             ),
             "functional_units": [FunctionalUnit(name="checkpoint", count=tidy(count) or 0.0)],
             "uncertainty": f"5th and 95th percentile of the runs; inputs: {asked.inputs}",
@@ -95,8 +93,7 @@ def _two_tiers(resolved: Resolved) -> Resolved:
 
 def _component(each: SimulatedLine, before: Component) -> Component:
     update: dict[str, Any] = {
-        field: _told(each.values[attribute], getattr(before, field), field, ())
-        for field, (attribute, _, _) in _ATTRIBUTES.items()
+        q.id: _told(each.values[q.field], getattr(before, q.id), q, ()) for q in IN_DOCUMENTS
     }
     hours = update["gpu_time_lost"].value
     price = before.unit_price
@@ -108,9 +105,9 @@ def _component(each: SimulatedLine, before: Component) -> Component:
     return before.model_copy(update=update)
 
 
-def _told(values: Floats, before: Told, field: str, excludes: Sequence[str]) -> Told:
+def _told(values: Floats, before: Told, q: Quantity | None, excludes: Sequence[str]) -> Told:
     """Mean and percentiles; not known where any run's is not."""
-    people = _ATTRIBUTES[field][2] if field else float
+    people = q.people if q else float
     mean = float(people(float(np.mean(values))))
     update: dict[str, Any] = {
         "value": tidy(mean),
@@ -134,24 +131,15 @@ def _of(lines: Sequence[SimulatedLine], ledger: str) -> list[SimulatedLine]:
     return [each for each in lines if each.line.ledger == ledger]
 
 
-def _sum(lines: Sequence[SimulatedLine], field: str, ledger: str = "marginal") -> Floats:
+def _sum(lines: Sequence[SimulatedLine], q: Quantity, ledger: str = "marginal") -> Floats:
     """As a bill sums: lines that are known; nothing without what GPUs and hosts do."""
-    attribute: Quantity = _ATTRIBUTES[field][0]
-    mine = _of(lines, ledger)
-    known = [
-        each.values[attribute] for each in mine if not np.any(np.isnan(each.values[attribute]))
-    ]
-    lacking = any(
-        each.line.id in OF_THE_JOB and np.any(np.isnan(each.values[attribute])) for each in mine
-    )
-    whole: Floats = (
-        np.sum(known, axis=0)
-        if known and not lacking
-        else np.full(len(mine[0].values[attribute]), np.nan)
-    )
+    each = [(one.line.id, one.values[q.field]) for one in _of(lines, ledger)]
+    known = [values for _, values in each if not np.any(np.isnan(values))]
+    lacking = any(name in OF_THE_JOB and np.any(np.isnan(values)) for name, values in each)
+    nothing = lacking or not known
+    whole: Floats = np.full(len(each[0][1]), np.nan) if nothing else np.sum(known, axis=0)
     return whole
 
 
-def _unknown(lines: Sequence[SimulatedLine], field: str, ledger: str = "marginal") -> list[str]:
-    attribute = _ATTRIBUTES[field][0]
-    return [each.line.id for each in _of(lines, ledger) if np.any(np.isnan(each.values[attribute]))]
+def _unknown(lines: Sequence[SimulatedLine], q: Quantity, ledger: str = "marginal") -> list[str]:
+    return [one.line.id for one in _of(lines, ledger) if np.any(np.isnan(one.values[q.field]))]

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ckptcost.core.bill import Quantity
 from ckptcost.core.draws import p5_p95
+from ckptcost.core.quantities import LineField
 from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.jobs.compare import LETTERS, Compared
 from ckptcost.jobs.differences import (
@@ -40,7 +40,7 @@ PEOPLE: dict[str, tuple[str, Any]] = {
     "": ("count", float),
 }
 """base unit -> the unit people read, and how to get there"""
-_BILL: tuple[tuple[str, Quantity, str, str], ...] = (
+_BILL: tuple[tuple[str, LineField, str, str], ...] = (
     ("energy", "energy_j", "j", "kWh"),
     ("gpu_time", "gpu_s", "gpu_s", "GPU-hours"),
     ("cost", "cost_usd", "usd", "USD"),

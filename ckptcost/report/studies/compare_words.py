@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ckptcost.core.bill import Quantity
 from ckptcost.core.outcome import makes_headway
+from ckptcost.core.quantities import LineField
 from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.jobs.compare import LETTERS, Compared
 from ckptcost.jobs.differences import (
@@ -44,7 +44,7 @@ _LEAST = {
     "kgco2e": "least emissions",
 }
 _BY_ID = {result.id: result for result in RESULTS}
-_LINES: dict[str, Quantity] = {
+_LINES: dict[str, LineField] = {
     "gpu_hours": "gpu_s",
     "kwh": "energy_j",
     "usd": "cost_usd",

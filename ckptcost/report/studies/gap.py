@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.bill import Quantity
 from ckptcost.core.gap import Course, Parts
+from ckptcost.core.quantities import LineField
 from ckptcost.core.units import to_kwh
 from ckptcost.jobs.gap import Gap, Held, gap
 from ckptcost.jobs.measure import reviewed
@@ -25,7 +25,7 @@ from ckptcost.report.study import ROW_UNIT, Column, Study, Table
 MOST_SHOWN = 12
 """saves; JSON and CSV have all"""
 _ROUNDING = 1e-9
-_PRICED: dict[Quantity, tuple[str, str]] = {
+_PRICED: dict[LineField, tuple[str, str]] = {
     "energy_j": ("energy", "kWh"),
     "gpu_s": ("gpu_s", "GPU-s"),
     "cost_usd": ("cost", "USD"),

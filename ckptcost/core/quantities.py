@@ -1,0 +1,192 @@
+"""What is counted of checkpoints: the quantities of every bill, declared here and nowhere else.
+
+A line of a bill holds one number of each in base units; people read it in `unit`. A further
+quantity is one more row here, with what it is a product of, and a field of the lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, Literal, NamedTuple
+
+from ckptcost.core import carbon
+from ckptcost.core.domain import Number, Scenario
+from ckptcost.core.units import HOUR_S, KWH_J
+
+LineField = Literal[
+    "energy_j", "gpu_s", "cost_usd", "location_kgco2e", "market_kgco2e", "embodied_kgco2e"
+]
+"""of a bill's line, in base units"""
+
+
+class Derived(NamedTuple):
+    """A quantity that follows from joules or GPU-seconds and one rate of the place."""
+
+    of: Literal["energy_j", "gpu_s"]
+    product: Callable[[Number, Number], Number]
+    rate: Callable[[Scenario], Number]
+    hourly: bool = False
+    """the rate is another one at another hour"""
+
+
+class Quantity(NamedTuple):
+    id: str
+    """in documents and exports"""
+    field: LineField
+    measure: str
+    """in targets, budgets, comparisons and fleets"""
+    unit: str
+    """what people read it in"""
+    per_unit: float
+    """base units in one of `unit`"""
+    base: str
+    """the suffix of `core.units.UNITS` that its base values are in"""
+    column: str
+    """of tables by case, by save and by time"""
+    label: str
+    added: str
+    """what a run has more of for its checkpoints and failures"""
+    header: str
+    """of a column, unit and kind"""
+    rests_on: tuple[str, ...] = ()
+    """the place's inputs and prices that it is a product of, besides seconds and watts"""
+    objective: str = ""
+    """whose best interval is that of least of it"""
+    metered: bool = False
+    """read off meters and clocks; else it follows from what is"""
+    derived: Derived | None = None
+
+    def people(self, value: Any) -> Any:
+        """A base value, or an array of them, in `unit`."""
+        return value / self.per_unit
+
+
+QUANTITIES: Final[tuple[Quantity, ...]] = (
+    Quantity(
+        "energy",
+        "energy_j",
+        "kwh",
+        "kWh",
+        KWH_J,
+        "j",
+        "energy_kwh",
+        "energy",
+        "energy added",
+        "kWh",
+        ("site.pue",),
+        objective="energy",
+        metered=True,
+    ),
+    Quantity(
+        "gpu_time_lost",
+        "gpu_s",
+        "gpu_hours",
+        "GPU-h",
+        HOUR_S,
+        "gpu_s",
+        "gpu_hours",
+        "GPU time lost",
+        "GPU-hours lost",
+        "GPU-h lost",
+        metered=True,
+    ),
+    Quantity(
+        "cost",
+        "cost_usd",
+        "usd",
+        "USD",
+        1.0,
+        "usd",
+        "cost_usd",
+        "cost",
+        "cost added",
+        "USD",
+        ("site.pue", "site.tariff", "cluster.gpu_price"),
+        objective="usd",
+    ),
+    Quantity(
+        "emissions_location",
+        "location_kgco2e",
+        "kgco2e",
+        "kgCO2e",
+        1.0,
+        "kgco2e",
+        "location_kgco2e",
+        "emissions, location-based",
+        "emissions added, location-based",
+        "kgCO2e, location",
+        ("site.pue", "site.grid_location"),
+        objective="carbon",
+        derived=Derived("energy_j", carbon.operational_kgco2e, lambda s: s.site.kgco2e_per_j, True),
+    ),
+    Quantity(
+        "emissions_market",
+        "market_kgco2e",
+        "market_kgco2e",
+        "kgCO2e",
+        1.0,
+        "kgco2e",
+        "market_kgco2e",
+        "emissions, market-based",
+        "emissions added, market-based",
+        "kgCO2e, market",
+        ("site.pue", "site.grid_market"),
+        derived=Derived(
+            "energy_j", carbon.operational_kgco2e, lambda s: s.site.market_kgco2e_per_j, True
+        ),
+    ),
+    Quantity(
+        "embodied",
+        "embodied_kgco2e",
+        "embodied_kgco2e",
+        "kgCO2e",
+        1.0,
+        "kgco2e",
+        "embodied_kgco2e",
+        "embodied share of the GPU time lost",
+        "embodied share of the GPU time lost",
+        "kgCO2e, embodied",
+        ("cluster.gpu_embodied",),
+        derived=Derived(
+            "gpu_s", carbon.embodied_kgco2e, lambda s: s.cluster.embodied_kgco2e_per_gpu_s
+        ),
+    ),
+)
+"""in the order of a line's fields"""
+FIELDS: Final[tuple[LineField, ...]] = tuple(q.field for q in QUANTITIES)
+BY_ID: Final = {q.id: q for q in QUANTITIES}
+BY_MEASURE: Final = {q.measure: q for q in QUANTITIES}
+BY_OBJECTIVE: Final = {q.objective: q for q in QUANTITIES if q.objective}
+PEOPLE: Final = {q.base: q for q in QUANTITIES}
+"""base unit -> a quantity that is read in people's unit of it"""
+
+
+def pick(*ids: str) -> tuple[Quantity, ...]:
+    """Some of them, in an order of one's own.
+
+    >>> [q.unit for q in pick("gpu_time_lost", "energy")]
+    ['GPU-h', 'kWh']
+    """
+    return tuple(BY_ID[name] for name in ids)
+
+
+def first(*ids: str) -> tuple[Quantity, ...]:
+    """All of them, these before the others.
+
+    >>> [q.measure for q in first("cost")]
+    ['usd', 'kwh', 'gpu_hours', 'kgco2e', 'market_kgco2e', 'embodied_kgco2e']
+    """
+    return pick(*ids, *(q.id for q in QUANTITIES if q.id not in ids))
+
+
+def derived(s: Scenario, energy_j: Number, gpu_s: Number) -> list[Number]:
+    """What follows from a line's joules and GPU-seconds, in the order of its last fields."""
+    of = {"energy_j": energy_j, "gpu_s": gpu_s}
+    return [d.product(of[d.of], d.rate(s)) for d in DERIVED]
+
+
+DERIVED: Final = tuple(q.derived for q in QUANTITIES if q.derived)
+IN_DOCUMENTS: Final = first("energy", "emissions_location", "emissions_market", "embodied")
+"""in the order of documents"""
+EVERYDAY: Final = pick("gpu_time_lost", "energy", "cost", "emissions_location")
+"""those that short tables and sentences show"""

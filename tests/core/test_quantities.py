@@ -1,0 +1,45 @@
+"""The one table of what is counted: every place that holds a number of each has the same ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from ckptcost.core.bill import Line
+from ckptcost.core.measures import MEASURES
+from ckptcost.core.quantities import DERIVED, FIELDS, IN_DOCUMENTS, QUANTITIES, first
+from ckptcost.core.units import UNITS, parse
+from ckptcost.fleet.figures import lines
+from ckptcost.report.diff_document import Changes
+from ckptcost.report.document import Component, Totals
+from ckptcost.report.rows import COLUMNS
+from ckptcost.report.statement import Series
+
+
+def test_what_holds_a_number_of_each_has_all_of_them_in_order():
+    assert Line._fields[-len(FIELDS) :] == FIELDS
+    for held in (lines.CellLine, lines.Line, lines.Totals):
+        assert held._fields[-len(FIELDS) :] == FIELDS
+    ids = [q.id for q in IN_DOCUMENTS]
+    for model in (Totals, Changes):
+        assert list(model.model_fields) == ids
+    assert [name for name in Component.model_fields if name in ids] == ids
+
+
+def test_what_follows_from_others_comes_last():
+    assert [q.derived for q in QUANTITIES][-len(DERIVED) :] == list(DERIVED)
+    assert {d.of for d in DERIVED} <= set(FIELDS) - {q.field for q in QUANTITIES if q.derived}
+
+
+@pytest.mark.parametrize("q", QUANTITIES, ids=lambda q: q.id)
+def test_its_names_are_known_where_they_are_used(q):
+    assert q.base in UNITS
+    assert q.people(parse(f"1 {q.unit}", q.base)) == pytest.approx(1.0)
+    assert (MEASURES[q.measure].label, MEASURES[q.measure].unit) == (q.added, q.base)
+    assert f"run_{q.column}" in COLUMNS
+    assert any(name.endswith(q.column) for name in Series.model_fields)
+
+
+def test_no_two_share_a_name():
+    for name in ("id", "field", "measure", "column", "label", "added", "header"):
+        assert len({getattr(q, name) for q in QUANTITIES}) == len(QUANTITIES), name
+    assert sorted(first("cost"), key=QUANTITIES.index) == list(QUANTITIES)
