@@ -157,8 +157,21 @@ FIELDS: Final[tuple[LineField, ...]] = tuple(q.field for q in QUANTITIES)
 BY_ID: Final = {q.id: q for q in QUANTITIES}
 BY_MEASURE: Final = {q.measure: q for q in QUANTITIES}
 BY_OBJECTIVE: Final = {q.objective: q for q in QUANTITIES if q.objective}
-PEOPLE: Final = {q.base: q for q in QUANTITIES}
-"""base unit -> a quantity that is read in people's unit of it"""
+_READ_IN: Final = {q.base: q for q in QUANTITIES}
+
+
+def unit_of_people(base: str) -> str:
+    """What people read values of a base unit in.
+
+    >>> unit_of_people("j"), unit_of_people("s")
+    ('kWh', 's')
+    """
+    return _READ_IN[base].unit if base in _READ_IN else base
+
+
+def in_people(value: Any, base: str) -> Any:
+    """A value in a base unit, or an array of them, in what people read it in."""
+    return _READ_IN[base].people(value) if base in _READ_IN else value
 
 
 def pick(*ids: str) -> tuple[Quantity, ...]:

@@ -11,7 +11,7 @@ import numpy as np
 from ckptcost.core.bill import Bill
 from ckptcost.core.domain import Number, Scenario
 from ckptcost.core.draws import p5_p95
-from ckptcost.core.measures import MEASURES
+from ckptcost.core.measures import BILLED, MEASURES
 from ckptcost.core.numeric import ratio
 from ckptcost.core.outcome import Outcome
 from ckptcost.core.quantities import LineField
@@ -55,36 +55,26 @@ class Difference(NamedTuple):
         return not self.low <= 0.0 <= self.high or self.low == self.high
 
 
-_OF_THE_BILL: dict[str, LineField] = {
-    "gpu_hours": "gpu_s",
-    "kwh": "energy_j",
-    "usd": "cost_usd",
-    "kgco2e": "location_kgco2e",
-    "market_kgco2e": "market_kgco2e",
-    "embodied_kgco2e": "embodied_kgco2e",
-}
-
-
 def _of_run(name: str) -> Result:
     measure = MEASURES[name]
-    quantity = _OF_THE_BILL.get(name)
+    q = BILLED.get(name)
     return Result(
         name,
         measure.label,
         measure.unit,
         lambda _, o: measure.of(o),
-        lambda o: o.run.unknown(quantity) if quantity else (),
+        lambda o: o.run.unknown(q.field) if q else (),
     )
 
 
 def _of_save(name: str, label: str) -> Result:
-    quantity = _OF_THE_BILL[name]
+    q = BILLED[name]
     return Result(
         f"save_{name}",
         f"{label} of one save",
-        MEASURES[name].unit,
-        lambda _, o: o.one_save.total(quantity),
-        lambda o: o.one_save.unknown(quantity),
+        q.base,
+        lambda _, o: o.one_save.total(q.field),
+        lambda o: o.one_save.unknown(q.field),
     )
 
 
@@ -105,32 +95,14 @@ def useful_gpu_s(s: Scenario) -> Number:
     return s.work_s * s.cluster.gpus
 
 
+_WORDS = {"gpu_hours": "GPU-hours", "kwh": "energy", "usd": "cost", "kgco2e": "emissions"}
 RESULTS: tuple[Result, ...] = (
+    *map(_of_run, ("goodput", "wall", "saves", "interval", "stall", "failures", *BILLED)),
+    *(_of_save(name, words) for name, words in _WORDS.items()),
     *(
-        _of_run(name)
-        for name in (
-            "goodput",
-            "wall",
-            "saves",
-            "interval",
-            "stall",
-            "failures",
-            "gpu_hours",
-            "kwh",
-            "usd",
-            "kgco2e",
-            "market_kgco2e",
-            "embodied_kgco2e",
-        )
+        _per_useful(name, f"{words.replace('hours', 'hours lost')} per 1,000 useful GPU-hours")
+        for name, words in _WORDS.items()
     ),
-    _of_save("gpu_hours", "GPU-hours"),
-    _of_save("kwh", "energy"),
-    _of_save("usd", "cost"),
-    _of_save("kgco2e", "emissions"),
-    _per_useful("gpu_hours", "GPU-hours lost per 1,000 useful GPU-hours"),
-    _per_useful("kwh", "energy per 1,000 useful GPU-hours"),
-    _per_useful("usd", "cost per 1,000 useful GPU-hours"),
-    _per_useful("kgco2e", "emissions per 1,000 useful GPU-hours"),
 )
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ckptcost.core.measures import MEASURES, Measure
+from ckptcost.core.quantities import QUANTITIES
 from ckptcost.core.units import UNITS, parse
 from ckptcost.errors import InputError, UnitError, UnknownName, brief
 
 STATISTICS = ("mean", "p5", "p50", "p95")
 _ASKED = re.compile(r"\s*([a-z0-9_]+)(?:\.([a-z0-9]+))?\s*(<=|>=|<|>)\s*(.+?)\s*$", re.S)
-_PLAIN = {"j": "kWh", "gpu_s": "GPU-h", "usd": "USD", "kgco2e": "kgCO2e"}
+_PLAIN = {q.base: q.unit for q in QUANTITIES}
 """what a number without a unit is in"""
 
 

@@ -16,16 +16,14 @@ import numpy as np
 from ckptcost.core.bill import Bill
 from ckptcost.core.draws import SAMPLES
 from ckptcost.core.outcome import Outcome
-from ckptcost.core.quantities import LineField
+from ckptcost.core.quantities import BY_OBJECTIVE, LineField
 from ckptcost.core.regret import cost_of
 from ckptcost.jobs.compare import outcomes_together
 from ckptcost.scenario import Resolved
 
 COUNTED: dict[str, LineField | None] = {
     "time": None,
-    "energy": "energy_j",
-    "usd": "cost_usd",
-    "carbon": "location_kgco2e",
+    **{name: q.field for name, q in BY_OBJECTIVE.items()},
 }
 """what of a bill an objective counts; the wall time lacks nothing"""
 _KEYS = {

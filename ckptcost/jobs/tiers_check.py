@@ -18,6 +18,7 @@ from ckptcost.core.failures import mtbf_s
 from ckptcost.core.interruptions import Floats
 from ckptcost.core.nested import first_order_levels, level_waste, nested, nested_base_s
 from ckptcost.core.outcome import evaluate
+from ckptcost.core.quantities import BY_OBJECTIVE
 from ckptcost.core.simulate import kinds_of, third_of
 from ckptcost.core.timing import load_s
 from ckptcost.errors import Argument, InputError
@@ -26,7 +27,7 @@ from ckptcost.jobs.walks import Asked
 from ckptcost.scenario import Resolved
 
 RUNS = 200
-_COSTS = {"time": "wall", "energy": "kwh", "usd": "usd", "carbon": "kgco2e"}
+_COSTS = {"time": "wall", **{name: q.measure for name, q in BY_OBJECTIVE.items()}}
 
 
 class Tried(NamedTuple):

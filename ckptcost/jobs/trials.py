@@ -12,6 +12,7 @@ import numpy as np
 from ckptcost.core import outcome as core
 from ckptcost.core.domain import Scenario
 from ckptcost.core.outcome import Outcome, Plan
+from ckptcost.core.quantities import BY_OBJECTIVE
 from ckptcost.core.solve import boundary
 from ckptcost.jobs.gates import Gate
 from ckptcost.jobs.knobs import Knob
@@ -22,9 +23,7 @@ OBJECTIVES = {
     "goodput": "time",
     "wall": "time",
     "gpu_hours": "time",
-    "kwh": "energy",
-    "usd": "usd",
-    "kgco2e": "carbon",
+    **{q.measure: objective for objective, q in BY_OBJECTIVE.items()},
 }
 """measures a target may name, and what the interval is best for"""
 LEAST_INTERVAL_S = 1e-6

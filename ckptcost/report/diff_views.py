@@ -9,6 +9,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.present.amounts import between, duration, number, quantity, share
 from ckptcost.present.table import columns, markdown
 from ckptcost.report.diff_document import (
@@ -30,13 +31,8 @@ MARKER = "<!-- ckptcost-diff -->"
 MOST_BYTES = 65_535
 """GitHub takes comments below 65,536 characters; bytes are never fewer"""
 NOT_KNOWN = "not known"
-NAMES = {
-    "energy": "energy",
-    "emissions_location": "emissions, location-based",
-    "emissions_market": "emissions, market-based",
+NAMES = {q.id: q.label for q in IN_DOCUMENTS} | {
     "embodied": "embodied carbon of the GPU time lost",
-    "gpu_time_lost": "GPU time lost",
-    "cost": "cost",
     "checkpoints": "checkpoints",
     "length": "length of the run",
 }

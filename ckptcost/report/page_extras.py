@@ -9,8 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from ckptcost.core.outcome import evaluate
-from ckptcost.core.quantities import LineField
-from ckptcost.core.units import to_kwh
+from ckptcost.core.quantities import pick
 from ckptcost.present.amounts import count
 from ckptcost.present.words import gate_text
 from ckptcost.report import brief, sci, text
@@ -106,13 +105,9 @@ def curve_of(report: Report, at: int) -> Curve | None:
     with np.errstate(all="ignore"):
         outcome = evaluate(replace(s, policy=replace(s.policy, cadence="interval", every=x)))
     lines = [Line("goodput", _listed(outcome.goodput, x), "share of time")]
-    wanted: tuple[tuple[str, LineField, str], ...] = (
-        ("energy added", "energy_j", "kWh"),
-        ("cost added", "cost_usd", "USD"),
-    )
-    for name, quantity, unit in wanted:
-        values = outcome.run.total(quantity)
-        lines.append(Line(name, _listed(to_kwh(values) if unit == "kWh" else values, x), unit))
+    for q in pick("energy", "cost"):
+        values = q.people(outcome.run.total(q.field))
+        lines.append(Line(q.added, _listed(values, x), q.unit))
     return Curve(
         x.tolist(),
         [line for line in lines if any(v is not None for v in line.values)],

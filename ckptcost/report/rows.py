@@ -3,12 +3,15 @@ Works on numbers and arrays."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ckptcost.core.bill import Bill
 from ckptcost.core.domain import Number
 from ckptcost.core.outcome import Outcome, failure_cost
-from ckptcost.core.units import to_hours, to_kwh
+from ckptcost.core.quantities import EVERYDAY, Quantity, first
+from ckptcost.core.units import to_kwh
 from ckptcost.jobs.sweep import Piece
 
 COLUMNS = {
@@ -59,15 +62,10 @@ def columns_of(outcome: Outcome) -> dict[str, Number]:
     """The columns, in people's units; NaN where unknown."""
     one, run, n = outcome.one_save, outcome.run, outcome.saves
 
-    def people(bill: Bill, prefix: str) -> dict[str, Number]:
-        return {
-            f"{prefix}_gpu_hours": to_hours(bill.total("gpu_s")),
-            f"{prefix}_energy_kwh": to_kwh(bill.total("energy_j")),
-            f"{prefix}_cost_usd": bill.total("cost_usd"),
-            f"{prefix}_location_kgco2e": bill.total("location_kgco2e"),
-        }
+    def people(bill: Bill, prefix: str, which: Sequence[Quantity]) -> dict[str, Number]:
+        return {f"{prefix}_{q.column}": q.people(bill.total(q.field)) for q in which}
 
-    save = people(one, "save")
+    save = people(one, "save", EVERYDAY)
     save["save_storage_kwh"] = to_kwh(one.line("storage_write").energy_j)
     saves = {
         key.replace("save_", "saves_", 1): value * n
@@ -82,9 +80,7 @@ def columns_of(outcome: Outcome) -> dict[str, Number]:
         "rate_bytes_per_s": outcome.plan.saved.wire_bytes_per_s,
         **save,
         **saves,
-        **people(run, "run"),
-        "run_market_kgco2e": run.total("market_kgco2e"),
-        "run_embodied_kgco2e": run.total("embodied_kgco2e"),
+        **people(run, "run", first(*(q.id for q in EVERYDAY))),
         "goodput": outcome.goodput,
         "wall_s": outcome.wall_s,
         "failures": outcome.failures,

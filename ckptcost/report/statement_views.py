@@ -7,6 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any
 
+from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.present.amounts import (
     DASH,
     between,
@@ -23,20 +24,12 @@ from ckptcost.present.words import scope_text
 from ckptcost.report import sci
 from ckptcost.report.document import Component, Quantity, Totals
 from ckptcost.report.statement import QUANTITIES, Statement, StatementDocument
-from ckptcost.report.to_csv import lines, safe
+from ckptcost.report.to_csv import UNIT_SUFFIX, lines, safe
 
 WIDTH = 80
 SIMULATED = "SIMULATED: no machine was measured for this."
 MEMO = "Memo item: this energy already sits in the facility's meter. Do not add it to an inventory."
-NAMES = {
-    "energy": "energy",
-    "emissions_location": "emissions, location-based",
-    "emissions_market": "emissions, market-based",
-    "embodied": "embodied share of the GPU time lost",
-    "gpu_time_lost": "GPU time lost",
-    "cost": "cost",
-    "checkpoints": "checkpoints",
-}
+NAMES = {q.id: q.label for q in IN_DOCUMENTS} | {"checkpoints": "checkpoints"}
 NOT_KNOWN = "not known"
 KG_PER_T = KWH_PER_MWH = G_PER_KG = 1000.0
 NOTE = "note"
@@ -423,19 +416,11 @@ def _turned(row: list[str]) -> list[str]:
     return [*row[:-2], row[-1], row[-2]]
 
 
-_UNITS = {
-    "energy": "energy_kwh",
-    "emissions_location": "emissions_location_kgco2e",
-    "emissions_market": "emissions_market_kgco2e",
-    "embodied": "embodied_kgco2e",
-    "gpu_time_lost": "gpu_time_lost_gpu_hours",
-    "cost": "cost_usd",
-}
-
-
 def to_csv(document: StatementDocument) -> str:
     """One row per component of each statement, no totals: the columns of one ledger add up."""
-    amounts = [name + end for name in _UNITS.values() for end in ("", "_low", "_high")]
+    amounts = [
+        f"{q.id}_{UNIT_SUFFIX[q.unit]}{end}" for q in IN_DOCUMENTS for end in ("", "_low", "_high")
+    ]
     about = [
         "run_id",
         "name",

@@ -11,7 +11,7 @@ from ckptcost.present.table import columns, markdown
 from ckptcost.present.words import gate_text
 from ckptcost.report.canonical import tidy
 from ckptcost.report.study import Study, Table, on_one_line, shown_cells
-from ckptcost.report.to_csv import lines, safe
+from ckptcost.report.to_csv import UNIT_SUFFIX, lines, safe
 
 WIDTH = 80
 SIMULATED = "SIMULATED: nothing here was measured on this machine."
@@ -123,25 +123,9 @@ def _named(study: Study, name: str) -> Table:
     return known[name]
 
 
-_SUFFIX = {
-    "s": "s",
-    "bytes": "bytes",
-    "bytes_per_s": "bytes_per_s",
-    "W": "w",
-    "kWh": "kwh",
-    "GPU-h": "gpu_hours",
-    "USD": "usd",
-    "kgCO2e": "kgco2e",
-    "h": "hours",
-    "USD/h": "usd_per_hour",
-    "J": "j",
-    "GPU-s": "gpu_s",
-}
-
-
 def _headed(name: str, unit: str) -> str:
     """The column's name, ending in its unit."""
-    suffix = _SUFFIX.get(unit, "")
+    suffix = UNIT_SUFFIX.get(unit, "")
     said = (
         not suffix or name == suffix or name.endswith("_" + suffix) or name.startswith(suffix + "_")
     )

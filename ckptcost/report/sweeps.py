@@ -12,6 +12,7 @@ import numpy as np
 
 from ckptcost.axes import Over
 from ckptcost.catalog.keys import meaning_of, unit_of
+from ckptcost.core.quantities import EVERYDAY
 from ckptcost.errors import InputError
 from ckptcost.jobs.sweep import Piece, Sweep
 from ckptcost.present.amounts import count, duration, number, quantity, share
@@ -27,10 +28,7 @@ WIDTH = 80
 _SHOWN = {
     "stall": "stall_s",
     "goodput": "goodput",
-    "GPU-h lost": "run_gpu_hours",
-    "kWh": "run_energy_kwh",
-    "USD": "run_cost_usd",
-    "kgCO2e": "run_location_kgco2e",
+    **{q.header.partition(",")[0]: f"run_{q.column}" for q in EVERYDAY},
 }
 
 

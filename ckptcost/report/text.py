@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ckptcost.core.outcome import HEADWAY_GOODPUT
+from ckptcost.core.quantities import EVERYDAY
 from ckptcost.present.amounts import (
     DASH,
     between,
@@ -37,6 +38,8 @@ _READING = (
 
 Table = tuple[str, list[str], list[list[str]], str]
 """title, header, rows, footnote"""
+
+_EVERYDAY = tuple(q.column for q in EVERYDAY)
 
 
 def _ranged(q: Quantity) -> str:
@@ -96,10 +99,7 @@ def all_saves(report: Report) -> Table:
         [
             row.tier,
             count(row.values["saves"]),
-            *(
-                number(row.values[f"saves_{what}"])
-                for what in ("gpu_hours", "energy_kwh", "cost_usd", "location_kgco2e")
-            ),
+            *(number(row.values[f"saves_{what}"]) for what in _EVERYDAY),
         ]
         for row in report.cases
     ]
@@ -114,14 +114,7 @@ def whole_run(report: Report) -> Table:
     for row in in_order(report):
         v = row.values
         hopeless = "NEVER_FINISHES" in row.cautions
-        lost = (
-            [DASH] * 4
-            if hopeless
-            else [
-                number(v[f"run_{what}"])
-                for what in ("gpu_hours", "energy_kwh", "cost_usd", "location_kgco2e")
-            ]
-        )
+        lost = [DASH] * 4 if hopeless else [number(v[f"run_{what}"]) for what in _EVERYDAY]
         name = "" if last == row.tier else row.tier
         last = row.tier
         rows.append(
@@ -401,15 +394,10 @@ def avoidable_lines(report: Report) -> list[str]:
     if report.avoidable is None:
         return []
     v = report.avoidable.values
-    whats = (
-        ("run_gpu_hours", "GPU-h"),
-        ("run_energy_kwh", "kWh"),
-        ("run_cost_usd", "USD"),
-        ("run_location_kgco2e", "kgCO2e"),
-    )
     told = [
-        (v[name], f"{DASH if v[name] is None else number(abs(v[name] or 0.0))} {unit}")
-        for name, unit in whats
+        (value, f"{DASH if value is None else number(abs(value))} {q.unit}")
+        for q in EVERYDAY
+        for value in (v[f"run_{q.column}"],)
     ]
     more = [text for value, text in told if value is not None and value < 0]
     rest = [text for value, text in told if value is None or value >= 0]

@@ -13,6 +13,22 @@ from ckptcost.report.rows import COLUMNS, NOTES
 if TYPE_CHECKING:
     from ckptcost.report.document import Report
 
+UNIT_SUFFIX = {
+    "s": "s",
+    "bytes": "bytes",
+    "bytes_per_s": "bytes_per_s",
+    "W": "w",
+    "kWh": "kwh",
+    "GPU-h": "gpu_hours",
+    "USD": "usd",
+    "kgCO2e": "kgco2e",
+    "h": "hours",
+    "USD/h": "usd_per_hour",
+    "J": "j",
+    "GPU-s": "gpu_s",
+}
+"""what the name of a column of that unit ends in"""
+
 
 def lines(rows: Iterable[Iterable[Any]]) -> str:
     """Rows as CSV text; None is an empty cell."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ckptcost.core.quantities import BY_ID, QUANTITIES
 from ckptcost.present.amounts import count, duration, number
 from ckptcost.report.document import Quantity
 from ckptcost.report.html.extras import Tile
@@ -32,23 +33,10 @@ COUNTED = {
     "modelled": "What checkpoints and failures add to this job.",
     "mixed": "What the checkpoints of this job took.",
 }
-NAMES = {
-    "energy": "Energy",
-    "gpu_time_lost": "GPU time lost",
-    "cost": "Cost",
-    "emissions_location": "Emissions, location-based",
-    "emissions_market": "Emissions, market-based",
-    "embodied": "Embodied carbon",
+NAMES = {q.id: q.label[0].upper() + q.label[1:] for q in QUANTITIES} | {
+    "embodied": "Embodied carbon"
 }
 """of the cards, in their order"""
-UNITS = {
-    "energy": "kWh",
-    "gpu_time_lost": "GPU-h",
-    "cost": "USD",
-    "emissions_location": "kgCO2e",
-    "emissions_market": "kgCO2e",
-    "embodied": "kgCO2e",
-}
 _APART = {
     "emissions_market": "another way to count the same energy: not to be added to location-based",
     "embodied": "share of the hardware's making: in no total",
@@ -62,10 +50,10 @@ _GIVEN_BY = {
     "embodied": ("embodied",),
 }
 """words by which a warning says that this is not known"""
-_INPUT = {
-    "emissions_location": ("site.grid_location", "no factor of the grid is given"),
-    "emissions_market": ("site.grid_market", "no factor of a supplier or a contract is given"),
-    "embodied": ("cluster.gpu_embodied", "no embodied carbon of the hardware is given"),
+_NO_FACTOR = {
+    "emissions_location": "no factor of the grid is given",
+    "emissions_market": "no factor of a supplier or a contract is given",
+    "embodied": "no embodied carbon of the hardware is given",
 }
 
 
@@ -78,9 +66,10 @@ def why_unknown(statement: Statement, what: str) -> str:
             word in said for word in ("unknown", "not known", "missing")
         ):
             return warned.message
-    needed, words = _INPUT.get(what, ("", ""))
-    if needed and not any(f.id == needed for f in statement.factors):
-        return f"{words} ({needed})"
+    if what in _NO_FACTOR:
+        needed = BY_ID[what].rests_on[-1]
+        if not any(f.id == needed for f in statement.factors):
+            return f"{_NO_FACTOR[what]} ({needed})"
     lacking = without(statement, getattr(statement.totals, what))
     return f"not known: {lacking}" if lacking else ""
 
@@ -117,7 +106,8 @@ def _card(statement: Statement, what: str) -> Markup | None:
     basis = el("span", q.basis, class_="tag")
     head = el("div", el("span", NAMES[what]), basis, class_="what")
     apart = "apart" if what in _APART else None
-    value = el("div", data(q.value), " ", el("span", UNITS[what], class_="unit"), class_="value")
+    unit = BY_ID[what].unit
+    value = el("div", data(q.value), " ", el("span", unit, class_="unit"), class_="value")
     return el(
         "li",
         head,

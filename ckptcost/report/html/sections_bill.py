@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 
+from ckptcost.core.quantities import QUANTITIES
 from ckptcost.present.amounts import count, number
 from ckptcost.report.document import Component, Quantity, Totals
 from ckptcost.report.html.extras import Steps
@@ -27,19 +28,10 @@ from ckptcost.report.html.svg_waterfall import Fall, Step, drawn
 from ckptcost.report.statement import Statement
 
 PANELS = (
-    ("energy", "Energy", "kWh"),
-    ("gpu_time_lost", "GPU time lost", "GPU-h"),
-    ("cost", "Cost", "USD"),
+    *((q.id, q.label[0].upper() + q.label[1:], q.unit) for q in QUANTITIES if not q.derived),
     ("emissions_location", "Emissions", "kgCO2e, location-based"),
 )
-COLUMNS = (
-    ("energy", "kWh"),
-    ("gpu_time_lost", "GPU-h"),
-    ("cost", "USD"),
-    ("emissions_location", "kgCO2e location"),
-    ("emissions_market", "kgCO2e market"),
-    ("embodied", "kgCO2e embodied"),
-)
+COLUMNS = tuple((q.id, q.unit + q.header.partition(",")[2]) for q in QUANTITIES)
 _CAUSES = {"save": "Saving", "failure": "Failures", "keep": "Keeping what was saved"}
 _RESTS_ON = {"user": "yours"}
 _APART = "Apart, in no total: a share of what stands there anyway (allocated ledger)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ckptcost.core.quantities import BY_ID
 from ckptcost.present.amounts import amount, number, share
 from ckptcost.present.words import scope_text
 from ckptcost.report.document import Quantity
@@ -35,13 +36,12 @@ SCI = (
     "SCI = ((E x I) + M) per R, ISO/IEC 21031: E energy, I location-based intensity of the grid, M"
     " embodied share, R functional unit"
 )
-_FACTORS = {"emissions_location": "site.grid_location", "emissions_market": "site.grid_market"}
 
 
 def _figure(statement: Statement, what: str, name: str) -> Markup:
     q: Quantity = getattr(statement.totals, what)
     head = el("div", name, class_="what")
-    used = next((f for f in statement.factors if f.id == _FACTORS[what]), None)
+    used = next((f for f in statement.factors if f.id == BY_ID[what].rests_on[-1]), None)
     at = (
         small(f"at {amount(used.value, used.unit)}, {used.set_by}")
         if used is not None and used.value is not None

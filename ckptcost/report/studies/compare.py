@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ckptcost.core.draws import p5_p95
-from ckptcost.core.quantities import LineField
-from ckptcost.core.units import to_hours, to_kwh
+from ckptcost.core.quantities import BY_ID, in_people, unit_of_people
 from ckptcost.jobs.compare import LETTERS, Compared
 from ckptcost.jobs.differences import (
     RESULTS,
@@ -31,31 +30,22 @@ if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
     from ckptcost.report.statement import Statement
 
-PEOPLE: dict[str, tuple[str, Any]] = {
-    "j": ("kWh", to_kwh),
-    "gpu_s": ("GPU-h", to_hours),
-    "usd": ("USD", float),
-    "kgco2e": ("kgCO2e", float),
-    "s": ("s", float),
-    "": ("count", float),
+_BILL = {
+    "energy": ("energy", "kWh"),
+    "gpu_time": ("gpu_time_lost", "GPU-hours"),
+    "cost": ("cost", "USD"),
+    "carbon": ("emissions_location", "kgCO2e, location-based"),
 }
-"""base unit -> the unit people read, and how to get there"""
-_BILL: tuple[tuple[str, LineField, str, str], ...] = (
-    ("energy", "energy_j", "j", "kWh"),
-    ("gpu_time", "gpu_s", "gpu_s", "GPU-hours"),
-    ("cost", "cost_usd", "usd", "USD"),
-    ("carbon", "location_kgco2e", "kgco2e", "kgCO2e, location-based"),
-)
 _SHOWN_OF_BILL = ("energy", "gpu_time", "cost")
 
 
 def people(value: float, result: Result) -> float | None:
     """A value in the unit that its row names; None where it is unknown."""
-    return None if value != value else float(PEOPLE[result.unit][1](value))
+    return None if value != value else float(in_people(value, result.unit))
 
 
 def unit_of(result: Result) -> str:
-    return "share" if result.id == "goodput" else PEOPLE[result.unit][0]
+    return "share" if result.id == "goodput" else unit_of_people(result.unit) or "count"
 
 
 def study_of(answer: Compared, gates: Sequence[Verdict] = ()) -> Study:
@@ -225,26 +215,26 @@ def _bills(answer: Compared) -> list[Table]:
     """Each quantity line by line, unknown lines as dashes; the total only where all have the same
     lines unknown."""
     letters, tables = LETTERS[: len(answer.cases)], []
-    for name, attribute, base, title in _BILL:
-        unit, convert = PEOPLE[base]
+    for name, (quantity_id, title) in _BILL.items():
+        q = BY_ID[quantity_id]
         rows: list[dict[str, Any]] = []
         first = answer.cases[0].outcome.run
         for line in lines_of(answer):
             row: dict[str, Any] = {"line": line, "label": line_label(line)}
             for at, case in enumerate(answer.cases):
-                _, value, rise = line_difference(first, case.outcome.run, line, attribute)
-                row[letters[at]] = None if value != value else float(convert(value))
-                row[f"{letters[at]}_difference"] = None if rise != rise else float(convert(rise))
+                _, value, rise = line_difference(first, case.outcome.run, line, q.field)
+                row[letters[at]] = None if value != value else float(q.people(value))
+                row[f"{letters[at]}_difference"] = None if rise != rise else float(q.people(rise))
             if any(row[letter] != 0.0 for letter in letters):
                 rows.append(row)
         shown = tuple(
-            Column(f"{each}_difference", f"{each} - A", unit, shown=len(letters) == 2)
+            Column(f"{each}_difference", f"{each} - A", q.unit, shown=len(letters) == 2)
             for each in letters[1:]
         )
         columns = (
             Column("label", "line"),
             Column("line", "id", shown=False),
-            *(Column(each, each, unit) for each in letters),
+            *(Column(each, each, q.unit) for each in letters),
             *shown,
         )
         tables.append(

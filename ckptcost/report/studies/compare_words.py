@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ckptcost.core.measures import BILLED
 from ckptcost.core.outcome import makes_headway
-from ckptcost.core.quantities import LineField
-from ckptcost.core.units import to_hours, to_kwh
+from ckptcost.core.quantities import in_people, unit_of_people
 from ckptcost.jobs.compare import LETTERS, Compared
 from ckptcost.jobs.differences import (
     RESULTS,
@@ -44,12 +44,6 @@ _LEAST = {
     "kgco2e": "least emissions",
 }
 _BY_ID = {result.id: result for result in RESULTS}
-_LINES: dict[str, LineField] = {
-    "gpu_hours": "gpu_s",
-    "kwh": "energy_j",
-    "usd": "cost_usd",
-    "kgco2e": "location_kgco2e",
-}
 
 
 def about(answer: Compared) -> list[str]:
@@ -104,7 +98,7 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
                     answer.cases[0].outcome.run,
                     answer.cases[at].outcome.run,
                     line,
-                    _LINES[result.id],
+                    BILLED[result.id].field,
                 )[2]
             )
             == rise
@@ -153,12 +147,11 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
 def _main_line(answer: Compared, at: int, result: Result, whole: float) -> str:
     """The line that makes the largest part of a difference; most of it only where it is over
     half."""
-    if result.id not in _LINES or result.id == "kgco2e":
+    if result.id not in BILLED or result.id == "kgco2e":
         return ""
     first, other = answer.cases[0].outcome.run, answer.cases[at].outcome.run
-    rises = {
-        line: line_difference(first, other, line, _LINES[result.id])[2] for line in lines_of(answer)
-    }
+    field = BILLED[result.id].field
+    rises = {line: line_difference(first, other, line, field)[2] for line in lines_of(answer)}
     known = {
         line: rise for line, rise in rises.items() if rise == rise and abs(rise) < float("inf")
     }
@@ -183,15 +176,9 @@ def amount(value: float, name: str, unit: str) -> str:
     """
     if name == "goodput":
         return share(value)
-    said = {
-        "j": ("kWh", to_kwh),
-        "gpu_s": ("GPU-h", to_hours),
-        "usd": ("USD", float),
-        "kgco2e": ("kgCO2e", float),
-    }.get(unit)
-    if said is None:
-        return duration(value) if unit == "s" else count(value)
-    return f"{number(said[1](value))} {said[0]}"
+    if unit in ("s", ""):
+        return duration(value) if unit else count(value)
+    return f"{number(in_people(value, unit))} {unit_of_people(unit)}"
 
 
 def _signed(value: float, result: Result) -> str:

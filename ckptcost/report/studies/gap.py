@@ -9,8 +9,7 @@ from typing import Any
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.gap import Course, Parts
-from ckptcost.core.quantities import LineField
-from ckptcost.core.units import to_kwh
+from ckptcost.core.quantities import BY_ID, FIELDS, QUANTITIES
 from ckptcost.jobs.gap import Gap, Held, gap
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured_course import Spread
@@ -25,13 +24,8 @@ from ckptcost.report.study import ROW_UNIT, Column, Study, Table
 MOST_SHOWN = 12
 """saves; JSON and CSV have all"""
 _ROUNDING = 1e-9
-_PRICED: dict[LineField, tuple[str, str]] = {
-    "energy_j": ("energy", "kWh"),
-    "gpu_s": ("gpu_s", "GPU-s"),
-    "cost_usd": ("cost", "USD"),
-    "location_kgco2e": ("location", "kgCO2e"),
-    "market_kgco2e": ("market", "kgCO2e"),
-    "embodied_kgco2e": ("embodied", "kgCO2e"),
+_PRICED = {q: (q.id.removeprefix("emissions_"), q.unit) for q in QUANTITIES} | {
+    BY_ID["gpu_time_lost"]: ("gpu_s", "GPU-s")
 }
 """column and unit of a bill's quantities"""
 
@@ -398,7 +392,7 @@ def _bill(both: Sequence[Held]) -> Table:
             rows.append(
                 row | _prices({side: bill.line(line.id)._asdict() for side, bill in bills.items()})
             )
-        totals = {side: {q: bill.total(q) for q in _PRICED} for side, bill in bills.items()}
+        totals = {side: {name: bill.total(name) for name in FIELDS} for side, bill in bills.items()}
         rows.append({"of": held.of, "label": "together", "line": "total"} | _prices(totals))
     columns = (
         _of(both),
@@ -416,9 +410,11 @@ def _bill(both: Sequence[Held]) -> Table:
 
 def _prices(sides: dict[str, dict[Any, Any]]) -> dict[str, float | None]:
     return {
-        f"{side}_{name}": plain(float(to_kwh(amounts[q]) if q == "energy_j" else amounts[q]))
+        f"{side}_{name}": plain(
+            float(q.people(amounts[q.field]) if unit == q.unit else amounts[q.field])
+        )
         for side, amounts in sides.items()
-        for q, (name, _) in _PRICED.items()
+        for q, (name, unit) in _PRICED.items()
     }
 
 

@@ -6,8 +6,8 @@ from math import isfinite
 from typing import Any
 
 from ckptcost.core.outcome import Outcome
+from ckptcost.core.quantities import BY_ID, QUANTITIES
 from ckptcost.core.regret import cost_of
-from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.jobs.optimize import Optimum, name_of
 from ckptcost.report.study import Column
 
@@ -48,20 +48,20 @@ AMOUNTS = (
 )
 INTERVAL = Column("interval", "interval", "s", "training time between saves")
 
+_OF_BILL = {q.id.removeprefix("emissions_"): q for q in QUANTITIES if not q.metered} | {
+    "energy": BY_ID["energy"],
+    "gpu_hours": BY_ID["gpu_time_lost"],
+}
+
 
 def amounts_of(outcome: Outcome) -> dict[str, Any]:
     """The columns of AMOUNTS; arrays stay arrays."""
     run = outcome.run
     return {
         "goodput": outcome.goodput,
-        "energy": to_kwh(run.total("energy_j")),
-        "cost": run.total("cost_usd"),
+        **{name: q.people(run.total(q.field)) for name, q in _OF_BILL.items()},
         "carbon": cost_of(outcome, "carbon"),
         "wall": outcome.wall_s,
-        "gpu_hours": to_hours(run.total("gpu_s")),
-        "location": run.total("location_kgco2e"),
-        "market": run.total("market_kgco2e"),
-        "embodied": run.total("embodied_kgco2e"),
         "saves": outcome.saves,
         "failures": outcome.failures,
     }

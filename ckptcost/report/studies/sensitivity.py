@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ckptcost.core.quantities import in_people, unit_of_people
 from ckptcost.jobs.levers import Lever
 from ckptcost.jobs.sensitivity import MEASURED, NOISE, Response, Sensitivity, Share
 from ckptcost.present.amounts import (
@@ -17,7 +18,6 @@ from ckptcost.present.amounts import (
     share,
 )
 from ckptcost.present.words import caution_text
-from ckptcost.report.studies.compare import PEOPLE
 from ckptcost.report.studies.compare_words import amount
 from ckptcost.report.studies.run_columns import two_digits
 from ckptcost.report.study import Column, Study, Table
@@ -52,11 +52,11 @@ def study_of(found: Sensitivity, top: int = 12) -> Study:
 
 
 def _unit(found: Sensitivity) -> str:
-    return "share" if found.measure.id == "goodput" else PEOPLE[found.measure.unit][0]
+    return unit_of_people(found.measure.unit) or "share"
 
 
 def _people(found: Sensitivity, value: float) -> float | None:
-    return None if value != value else float(PEOPLE[found.measure.unit][1](value))
+    return None if value != value else float(in_people(value, found.measure.unit))
 
 
 def _said(found: Sensitivity, value: float) -> str:
@@ -69,8 +69,8 @@ def _range(found: Sensitivity, low: float, high: float) -> str:
         return f"{drawn_between(low * 100, high * 100) or number(low * 100)} %"
     if found.measure.unit == "s":
         return quantities(low, high, "s") or duration(low)
-    convert = PEOPLE[found.measure.unit][1]
-    return drawn_between(convert(low), convert(high)) or number(convert(low))
+    low, high = (in_people(end, found.measure.unit) for end in (low, high))
+    return drawn_between(low, high) or number(low)
 
 
 def _about(found: Sensitivity) -> str:

@@ -11,9 +11,9 @@ import numpy as np
 from ckptcost.core.cautions import cautions_of
 from ckptcost.core.interruptions import NEVER
 from ckptcost.core.job import DONE, STOPPED, Step
-from ckptcost.core.measures import MEASURES
+from ckptcost.core.measures import BILLED, MEASURES
 from ckptcost.core.simulate import Summary
-from ckptcost.core.units import to_hours, to_kwh
+from ckptcost.core.units import to_kwh
 from ckptcost.jobs.gates import Verdict
 from ckptcost.jobs.simulate import Simulation
 from ckptcost.present.amounts import count, duration, number, share, size
@@ -30,14 +30,11 @@ _ROWS = (
     ("failures", "interruptions", "count"),
     ("saves", "saves written", "count"),
     ("redone", "work redone", "s"),
-    ("gpu_hours", "GPU-hours lost", "GPU-h"),
-    ("kwh", "energy added", "kWh"),
-    ("usd", "cost added", "USD"),
-    ("kgco2e", "kgCO2e, location", "kgCO2e"),
-    ("market_kgco2e", "kgCO2e, market", "kgCO2e"),
-    ("embodied_kgco2e", "kgCO2e, embodied", "kgCO2e"),
+    *((q.measure, q.header if q.derived else q.added, q.unit) for q in BILLED.values()),
 )
-_PEOPLE: dict[str, Any] = {"kWh": to_kwh, "GPU-h": to_hours}
+_WHERE_KNOWN = {q.measure for q in BILLED.values() if q.derived and not q.objective}
+"""they have no row where they are not known"""
+_PEOPLE: dict[str, Any] = {q.unit: q.people for q in BILLED.values()}
 _STATES = (
     ("kept", "work that lasts"),
     ("redone", "work done again"),
@@ -163,7 +160,7 @@ def _outcome(found: Simulation) -> Table:
     rows = []
     for name, label, unit in _ROWS:
         summary = found.summary(name)
-        if np.isnan(summary.mean) and name in ("market_kgco2e", "embodied_kgco2e"):
+        if np.isnan(summary.mean) and name in _WHERE_KNOWN:
             continue
         people = _PEOPLE.get(unit, float)
         row: dict[str, Any] = {"quantity": label, "unit": unit}

@@ -9,6 +9,7 @@ from typing import Any
 
 from ckptcost.core.cautions import cautions_of
 from ckptcost.core.measures import BILLED, Measure, saves_per_day
+from ckptcost.core.quantities import unit_of_people
 from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.jobs.gates import Verdict
 from ckptcost.jobs.knobs import read_today, recovery_s
@@ -22,14 +23,6 @@ from ckptcost.report.study import ROW_UNIT, Column, Study, Table
 
 _NOTHING = 1e-7
 """shares and seconds below it are what a knob at its end leaves"""
-_COLUMN_UNIT = {
-    "": "share",
-    "s": "s",
-    "gpu_s": "GPU-h",
-    "j": "kWh",
-    "usd": "USD",
-    "kgco2e": "kgCO2e",
-}
 
 
 def study_of(solution: Solution) -> Study:
@@ -91,7 +84,7 @@ def _share(value: float) -> float | None:
 
 def measured(value: float, measure: Measure) -> tuple[float | None, str]:
     """A result in people's units."""
-    unit = _COLUMN_UNIT[measure.unit]
+    unit = unit_of_people(measure.unit) or "share"
     return (
         plain(to_kwh(value) if unit == "kWh" else to_hours(value) if unit == "GPU-h" else value),
         unit,
@@ -175,7 +168,7 @@ def _answer(solution: Solution) -> Table:
         {
             "item": gate.measure.label,
             "id": gate.measure.id,
-            "unit": _COLUMN_UNIT[gate.measure.unit],
+            "unit": (unit_of_people(gate.measure.unit) or "share"),
             **values,
         }
     )
@@ -243,7 +236,7 @@ def _parts(solution: Solution) -> Table:
         else "needed"
     )
     if gate.measure.id in BILLED and gate.measure.id != "gpu_hours":
-        unit = _COLUMN_UNIT[gate.measure.unit]
+        unit = unit_of_people(gate.measure.unit) or "share"
         today, then = (
             parts_of(solution.today.outcome, gate.measure.id),
             parts_of(last.outcome, gate.measure.id),
@@ -326,7 +319,7 @@ def _circumstances(solution: Solution) -> Sequence[Table]:
         Column("back", "getting back takes"),
         Column("reached", "met", "bool"),
         *asked,
-        Column("best", "best reachable", _COLUMN_UNIT[gate.measure.unit]),
+        Column("best", "best reachable", (unit_of_people(gate.measure.unit) or "share")),
         Column("recovery", "time to get back", "s", shown=False),
     )
     return [
