@@ -155,7 +155,6 @@ QUANTITIES: Final[tuple[Quantity, ...]] = (
 """in the order of a line's fields"""
 FIELDS: Final[tuple[LineField, ...]] = tuple(q.field for q in QUANTITIES)
 BY_ID: Final = {q.id: q for q in QUANTITIES}
-BY_MEASURE: Final = {q.measure: q for q in QUANTITIES}
 BY_OBJECTIVE: Final = {q.objective: q for q in QUANTITIES if q.objective}
 _READ_IN: Final = {q.base: q for q in QUANTITIES}
 

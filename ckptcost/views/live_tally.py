@@ -12,7 +12,7 @@ from ckptcost.core.attribution import Cost, Place, attributed, spent
 from ckptcost.core.channels import Mark
 from ckptcost.core.contents import Contents, first_s
 from ckptcost.core.domain import Scenario
-from ckptcost.core.quantities import LineField
+from ckptcost.core.quantities import EVERYDAY, LineField
 from ckptcost.core.reconcile import Energy, total, unknown
 from ckptcost.core.windows import Stretch, Window
 from ckptcost.errors import CkptcostError
@@ -25,7 +25,7 @@ from ckptcost.runs.baselines import Idle
 from ckptcost.runs.run import Run
 from ckptcost.views.desk import Desk
 
-SUMMED: tuple[LineField, ...] = ("energy_j", "gpu_s", "cost_usd", "location_kgco2e")
+SUMMED: tuple[LineField, ...] = tuple(q.field for q in EVERYDAY)
 _OF_THE_NODE = frozenset({"gpu", "module", "cpu", "dram", "core", "uncore", "psys", "node"})
 
 

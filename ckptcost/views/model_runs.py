@@ -4,14 +4,13 @@ what it is held against."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ckptcost.core.outcome import Outcome, best_interval_s, evaluate
-from ckptcost.core.quantities import LineField
-from ckptcost.core.units import to_hours, to_kwh
+from ckptcost.core.quantities import BY_ID, Quantity
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import Case, at_saves, case_of
 from ckptcost.jobs.model import one_of as scenario_on
@@ -25,17 +24,22 @@ from ckptcost.views.tiers_table import ALIKE
 
 
 class Metric(NamedTuple):
-    """One quantity of the table."""
+    """One quantity of the table; time is that of the GPUs, in seconds."""
 
     id: str
-    unit: str
-    objective: str
-    """whose best interval goes with it"""
-    column: str
-    """of report.rows, behind save_, saves_ and run_"""
-    attribute: LineField
-    """of a bill's line"""
-    people: Callable[[Any], Any]
+    q: Quantity
+
+    @property
+    def unit(self) -> str:
+        return "s" if self.id == "time" else self.q.unit
+
+    @property
+    def objective(self) -> str:
+        """whose best interval goes with it"""
+        return self.q.objective or "time"
+
+    def people(self, value: Any) -> Any:
+        return value if self.id == "time" else self.q.people(value)
 
     def text(self, value: float | None) -> str:
         return duration(value) if self.id == "time" else number(value)
@@ -48,20 +52,14 @@ class Metric(NamedTuple):
         )
 
 
-def _same(value: Any) -> Any:
-    return value
-
-
-METRICS = {
-    each.id: each
-    for each in (
-        Metric("kwh", "kWh", "energy", "energy_kwh", "energy_j", to_kwh),
-        Metric("gpuh", "GPU-h", "time", "gpu_hours", "gpu_s", to_hours),
-        Metric("usd", "USD", "usd", "cost_usd", "cost_usd", _same),
-        Metric("co2e", "kgCO2e", "carbon", "location_kgco2e", "location_kgco2e", _same),
-        Metric("time", "s", "time", "", "gpu_s", _same),
-    )
+_OF_METRIC = {
+    "kwh": "energy",
+    "gpuh": "gpu_time_lost",
+    "usd": "cost",
+    "co2e": "emissions_location",
+    "time": "gpu_time_lost",
 }
+METRICS = {name: Metric(name, BY_ID[quantity]) for name, quantity in _OF_METRIC.items()}
 
 
 class TierRuns(NamedTuple):
@@ -97,7 +95,7 @@ def values_of(outcome: Outcome) -> dict[str, float]:
 
 def one_of(metric: Metric, values: dict[str, float]) -> float:
     """What one save takes; as time, how long it stops training."""
-    return values["stall_s"] if metric.id == "time" else values[f"save_{metric.column}"]
+    return values["stall_s"] if metric.id == "time" else values[f"save_{metric.q.column}"]
 
 
 def total_of(run: TierRuns, metric: Metric) -> float:
@@ -107,7 +105,7 @@ def total_of(run: TierRuns, metric: Metric) -> float:
         return float("nan")
     if never_ends(run.case.outcome):
         return float("inf")
-    return run.of("wall_s" if metric.id == "time" else f"run_{metric.column}")
+    return run.of("wall_s" if metric.id == "time" else f"run_{metric.q.column}")
 
 
 def runs_of(desk: Desk, layers: Sequence[Layer], tier: str, counts: Sequence[float]) -> TierRuns:
@@ -133,7 +131,7 @@ def _one_save(metric: Metric, outcome: Outcome) -> float:
     return float(
         outcome.mean_stall_s
         if metric.id == "time"
-        else metric.people(outcome.one_save.total(metric.attribute))
+        else metric.people(outcome.one_save.total(metric.q.field))
     )
 
 
@@ -141,7 +139,7 @@ def undecided_of(runs: Sequence[TierRuns], metric: Metric) -> tuple[str, ...]:
     """Inputs that decide which tier is best and are known for some of them only, so that none
     is."""
     ending = [run for run in runs if run.found is not None and not never_ends(run.case.outcome)]
-    return missing_keys([run.case.outcome.run for run in ending], metric.attribute)
+    return missing_keys([run.case.outcome.run for run in ending], metric.q.field)
 
 
 def best_of(able: Sequence[TierRuns], metric: Metric) -> TierRuns | None:
@@ -184,7 +182,7 @@ def unknown_of(run: TierRuns, metric: Metric) -> tuple[str, ...]:
     which is an answer."""
     if run.found is None or never_ends(run.case.outcome):
         return ()
-    return run.case.outcome.run.unknown(metric.attribute)
+    return run.case.outcome.run.unknown(metric.q.field)
 
 
 def comparable(one: TierRuns, other: TierRuns, metric: Metric) -> bool:

@@ -110,7 +110,7 @@ def _tier_row(
         "goodput": _pair(values["goodput"], share(values["goodput"])),
         "run": _pair(total, NEVER if never else metric.text(total)),
     }
-    amounts = {"save": one_of(metric, values), "saves": run.of(f"saves_{metric.column}")}
+    amounts = {"save": one_of(metric, values), "saves": run.of(f"saves_{metric.q.column}")}
     pairs = [
         (
             told[each]
@@ -204,7 +204,7 @@ def _range(drawn: Number, value: float) -> tuple[str, Order]:
 
 def _amount(of: Line | Bill, metric: Metric) -> Number:
     amount: Number = (
-        of.total(metric.attribute) if isinstance(of, Bill) else getattr(of, metric.attribute)
+        of.total(metric.q.field) if isinstance(of, Bill) else getattr(of, metric.q.field)
     )
     return amount
 

@@ -23,6 +23,7 @@ from ckptcost.runs import store
 from ckptcost.runs.summary import summary_of
 from ckptcost.views import model as model_view
 from ckptcost.views.desk import Desk, by_flags
+from ckptcost.views.model_runs import METRICS
 from ckptcost.views.tiers import OWN, scenario_of
 
 MODEL, OPTIMUM, TIERS, CHANGES, RANKING, RUN = (
@@ -38,7 +39,7 @@ MOST_VARIANTS = MOST - 1
 MOST_RUNS = 200
 CHECKED_RUNS = 200
 """as `ckptcost optimize` does without a flag"""
-OF_METRIC = {"kwh": "kwh", "gpuh": "gpu_hours", "usd": "usd", "co2e": "kgco2e", "time": "wall"}
+OF_METRIC = {name: metric.q.measure for name, metric in METRICS.items()} | {"time": "wall"}
 _HEADS = (Head("what", "what to report", left=True),)
 
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ckptcost.core.quantities import pick
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import nodes_of
-from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.errors import CkptcostError
 from ckptcost.jobs.model import case_of
 from ckptcost.present.amounts import count, duration, number, quantity, rate, share, size
@@ -148,11 +148,10 @@ def on_the_desk(study: Study, desk: Desk) -> list[Line]:
     taken = float(saved.write_s)
     was = float(now.outcome.plan.saved.write_s)
     kwh, gpu_h, usd = (
-        to_kwh(bill.total("energy_j")),
-        to_hours(bill.total("gpu_s")),
-        bill.total("cost_usd"),
+        f"{number(float(q.people(bill.total(q.field))))} {q.unit}"
+        for q in pick("energy", "gpu_time_lost", "cost")
     )
-    cost = f"{number(float(kwh))} kWh, {number(float(gpu_h))} GPU-h and {number(float(usd))} USD"
+    cost = f"{kwh}, {gpu_h} and {usd}"
     held_up, name = duration(float(saved.stall_s)), now.tier_id
     return [
         (

@@ -33,16 +33,11 @@ from ckptcost.report.rows import columns_of
 from ckptcost.scenario import Input
 from ckptcost.views.desk import Desk
 from ckptcost.views.tiers import OWN, Entry, Shown, Weighed, with_interval
-from ckptcost.views.tiers_amounts import UNITS
+from ckptcost.views.tiers_amounts import AMOUNTS, COUNTED
 from ckptcost.views.tiers_table import evidence_of, rates_said, short
 
 Line = tuple[str, Tone]
-AGAINST = {
-    "time": "cost_usd",
-    "energy": "energy_kwh",
-    "usd": "cost_usd",
-    "carbon": "location_kgco2e",
-}
+AGAINST = COUNTED | {"time": "cost_usd"}
 """what goodput is held against, by objective"""
 _TOLD = (
     ("power", ("write_energy", "active_power", "idle_power")),
@@ -92,10 +87,10 @@ def front_chart(weighed: Weighed, desk: Desk, cursor: str = "") -> Chart:
         named = best or not many or entry.key in (baseline, cursor)
         dots.append(Dot(x, lost, short(entry.key) if named else "", tone))
     return Chart(
-        f"time lost against {UNITS[key]}",
+        f"time lost against {AMOUNTS[key].unit}",
         (),
         dots,
-        x_label=UNITS[key],
+        x_label=AMOUNTS[key].unit,
         y_label="time lost",
         x_text=number,
         y_text=share,

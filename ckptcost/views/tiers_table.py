@@ -16,9 +16,7 @@ from ckptcost.views.tiers import Entry, Shown, Weighed, never_ends, no_headway
 from ckptcost.views.tiers_amounts import (
     AMOUNTS,
     COUNTED,
-    QUANTITIES,
     RANKS,
-    UNITS,
 )
 
 ALIKE = 1e-9
@@ -82,7 +80,7 @@ def grid(weighed: Weighed, desk: Desk, shown: Shown) -> Grid:
         *_NUMBERS,
         *([] if shown == "save" else [Head("goodput", "goodput", rank=1)]),
         *(
-            Head(name, UNITS[name], rank=0 if name == counted(weighed) else RANKS[name])
+            Head(name, AMOUNTS[name].unit, rank=0 if name == counted(weighed) else RANKS[name])
             for name in AMOUNTS
         ),
         *([Head("storage", "storage kWh", rank=7)] if shown == "save" else []),
@@ -171,21 +169,21 @@ def _title(weighed: Weighed, shown: Shown) -> str:
         "asked": " at the interval in force",
         "save": ", one save",
     }[shown]
-    return f"Storage tiers{of}; vs base: {UNITS[counted(weighed)]}"
+    return f"Storage tiers{of}; vs base: {AMOUNTS[counted(weighed)].unit}"
 
 
 def known_alike(one: Entry, other: Entry, shown: Shown, key: str) -> bool:
     """Whether two sums lack the same lines, so that they can be held against each other."""
     runs = [entry.run(shown) for entry in (one, other)]
     bills = [run.one_save if shown == "save" else run.run for run in runs if run is not None]
-    return len(bills) < 2 or not missing_keys(bills, QUANTITIES[key])
+    return len(bills) < 2 or not missing_keys(bills, AMOUNTS[key].field)
 
 
 def _deciding(weighed: Weighed, shown: Shown) -> tuple[str, ...]:
     """Inputs that only some of the tiers have, of what the ratio counts."""
     runs = [run for entry in weighed.entries if (run := entry.run(shown)) is not None]
     bills = [run.one_save if shown == "save" else run.run for run in runs]
-    return missing_keys(bills, QUANTITIES[counted(weighed)])
+    return missing_keys(bills, AMOUNTS[counted(weighed)].field)
 
 
 def _note(weighed: Weighed, baseline: Entry, shown: Shown) -> str:
@@ -275,7 +273,7 @@ def sentence(weighed: Weighed, desk: Desk, shown: Shown) -> tuple[str, Tone]:
                 continue
             if abs(left - right) > ALIKE * max(abs(left), abs(right)):
                 (saved if left > right else more).append(
-                    f"{number(abs(left - right))} {UNITS[key]}"
+                    f"{number(abs(left - right))} {AMOUNTS[key].unit}"
                 )
     if not saved and not more:
         return (

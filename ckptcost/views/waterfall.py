@@ -17,7 +17,7 @@ from ckptcost.views.tiers import never_ends
 
 def amount_of(metric: Metric, case: Case, line: Line) -> float:
     """A line in the metric's unit; as time it is what all GPUs together lose."""
-    value = float(getattr(line, metric.attribute))
+    value = float(getattr(line, metric.q.field))
     return (
         value / float(case.scenario.cluster.gpus)
         if metric.id == "time"
@@ -76,13 +76,13 @@ def course_of(metric: Metric, case: Case) -> Bars:
             title="Where a run goes", empty="the run never ends: too much is lost between two saves"
         )
     title = f"Where a run on {case.resolved.words.get('tier.id', 'this tier')} goes"
-    if not math.isfinite(float(case.outcome.run.total(metric.attribute))):
+    if not math.isfinite(float(case.outcome.run.total(metric.q.field))):
         return Bars(title=title, empty=f"the {metric.unit} of the run are not known")
     steps = [
         (line_label(name).removeprefix("work "), value)
         for name, value in _known(metric, case, case.outcome.run)
     ]
-    timed = metric.attribute == "gpu_s"
+    timed = metric.q.field == "gpu_s"
     useful = float(case.scenario.work_s) * (
         1.0 if metric.id == "time" else float(metric.people(float(case.scenario.cluster.gpus)))
     )

@@ -98,7 +98,7 @@ def test_so_many_saves_are_the_saves_of_the_case_with_that_count(name, metric, c
             case = next(
                 c for c in report["cases"] if c["tier"] == row.key and c["values"]["saves"] == saves
             )
-            theirs = case["values"][f"saves_{METRICS[metric].column}"]
+            theirs = case["values"][f"saves_{METRICS[metric].q.column}"]
             assert alike(row.order[at] if row.order[at] is not None else math.nan, theirs)
             assert row.cells[at] == number(theirs)
 
@@ -329,7 +329,7 @@ def test_the_course_of_a_run_ends_at_its_total(metric):
     total = (
         view.looked.of("wall_s")
         if metric == "time"
-        else view.looked.of(f"run_{METRICS[metric].column}")
+        else view.looked.of(f"run_{METRICS[metric].q.column}")
     )
     if metric == "gpuh":
         total += float(view.resolved.scenario.work_s * view.resolved.scenario.cluster.gpus) / 3600

@@ -10,6 +10,7 @@ from datetime import date, datetime, timedelta
 from math import inf, nan
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ckptcost.core.measures import BILLED
 from ckptcost.errors import Argument, InputError, UnknownName, brief
 from ckptcost.fleet.kept.store import Store, open_store
 from ckptcost.fleet.merge.part import Part
@@ -191,12 +192,7 @@ def verdicts_of(fleet: Fleet, part: Part, gates: Sequence[Gate]) -> list[Verdict
     whole = fleet.whole
     known = {
         "goodput": whole.goodput,
-        "gpu_hours": whole.totals.gpu_s.value,
-        "kwh": whole.totals.energy_j.value,
-        "usd": whole.totals.cost_usd.value,
-        "kgco2e": whole.totals.location_kgco2e.value,
-        "market_kgco2e": whole.totals.market_kgco2e.value,
-        "embodied_kgco2e": whole.totals.embodied_kgco2e.value,
+        **{name: getattr(whole.totals, q.field).value for name, q in BILLED.items()},
         "stall": whole.stalls.mean_s,
         "saves": float(whole.checkpoints),
         "saves_per_day": whole.saves_per_day,

@@ -4,26 +4,16 @@ and what each sum lacks."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any, Final
 
-from ckptcost.core.quantities import LineField
-from ckptcost.core.units import to_hours, to_kwh
+from ckptcost.core.quantities import Quantity, first
 from ckptcost.fleet.figures.figures import Group
 from ckptcost.fleet.figures.lines import Amount
 from ckptcost.present.words import line_label
 from ckptcost.report.study import Column
 
-BILLED: Final[tuple[tuple[str, LineField, str, str, Callable[[float], float]], ...]] = (
-    ("gpu_hours", "gpu_s", "GPU-h lost", "GPU-h", to_hours),
-    ("kwh", "energy_j", "kWh", "kWh", to_kwh),
-    ("usd", "cost_usd", "USD", "USD", float),
-    ("kgco2e", "location_kgco2e", "kgCO2e", "kgCO2e", float),
-    ("market_kgco2e", "market_kgco2e", "kgCO2e, market", "kgCO2e", float),
-    ("embodied_kgco2e", "embodied_kgco2e", "kgCO2e, embodied", "kgCO2e", float),
-)
-PRICED: Final = ("usd", "kgco2e")
-HIDDEN: Final = ("market_kgco2e", "embodied_kgco2e")
+BILLED: Final = first("gpu_time_lost")
+"""in the order of a fleet's columns"""
 
 
 def plain(value: float | None) -> float | None:
@@ -34,57 +24,63 @@ def plain(value: float | None) -> float | None:
 def billed(amounts: object, placed: bool) -> dict[str, Any]:
     """The quantities of a line or of totals, in people's units, with their ends."""
     row: dict[str, Any] = {}
-    for name, attribute, _, _, people in BILLED:
-        if not placed and name not in ("gpu_hours", "kwh"):
-            continue
-        amount: Amount = getattr(amounts, attribute)
-        row[name] = plain(people(amount.value))
-        row[f"{name}_low"], row[f"{name}_high"] = (
-            plain(people(amount.low)),
-            plain(people(amount.high)),
-        )
+    for q in BILLED:
+        if placed or q.metered:
+            row |= with_ends(q, getattr(amounts, q.field))
     return row
+
+
+def with_ends(q: Quantity, amount: Amount) -> dict[str, float | None]:
+    """One quantity in people's units, by column."""
+    ends = {"": amount.value, "_low": amount.low, "_high": amount.high}
+    return {q.measure + end: plain(q.people(value)) for end, value in ends.items()}
 
 
 def billed_columns(placed: bool, ends: bool = False) -> tuple[Column, ...]:
     found = []
-    for name, _, label, unit, _ in BILLED:
-        if not placed and name not in ("gpu_hours", "kwh"):
+    for q in BILLED:
+        if not (placed or q.metered):
             continue
-        found.append(Column(name, label, unit, shown=name not in HIDDEN))
-        shown = ends and name == "kwh"
+        label = q.header.removesuffix(", location")
+        found.append(Column(q.measure, label, q.unit, shown=not _is_hidden(q)))
+        shown, without = ends and q.id == "energy", "null: without bound, or not known"
         found += [
-            Column(f"{name}_low", "low", unit, shown=shown),
-            Column(f"{name}_high", "high", unit, "null: without bound, or not known", shown=shown),
+            Column(f"{q.measure}_low", "low", q.unit, shown=shown),
+            Column(f"{q.measure}_high", "high", q.unit, without, shown=shown),
         ]
     return tuple(found)
+
+
+def _is_hidden(q: Quantity) -> bool:
+    return q.derived is not None and not q.objective
+
+
+def _told(placed: bool) -> tuple[Quantity, ...]:
+    return tuple(q for q in BILLED if not _is_hidden(q) and (placed or q.metered))
 
 
 def lacking(group: Group, placed: bool) -> dict[str, str]:
     """By what is shown, the lines that are not in its sum, or not all of them. Of what has no
     factor at all there is no sum to be in."""
     found = {}
-    for name, attribute, _, _, _ in BILLED:
-        if name in HIDDEN or (name in PRICED and not placed):
-            continue
+    for q in _told(placed):
         some = any(
             amount.known and amount.value
             for line in group.lines
-            if (amount := getattr(line, attribute))
+            if (amount := getattr(line, q.field))
         )
-        names = group.totals.lacks[attribute] if some or name not in PRICED else ()
-        found[f"lacks_{name}"] = "; ".join(sorted(map(line_label, names)))
+        names = group.totals.lacks[q.field] if some or q.metered else ()
+        found[f"lacks_{q.measure}"] = "; ".join(sorted(map(line_label, names)))
     return found
 
 
 def lacking_columns(placed: bool) -> tuple[Column, ...]:
     return tuple(
         Column(
-            f"lacks_{name}",
-            f"not in {name}",
+            f"lacks_{q.measure}",
+            f"not in {q.measure}",
             meaning="lines that are not in the sum, or not all of them",
             shown=False,
         )
-        for name, *_ in BILLED
-        if name not in HIDDEN and (placed or name not in PRICED)
+        for q in _told(placed)
     )

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ckptcost.core.units import to_hours, to_kwh
-from ckptcost.fleet.figures.lines import Amount
+from ckptcost.core.quantities import Quantity, pick
+from ckptcost.core.units import to_hours
 from ckptcost.fleet.figures.savings import AllSavings, JobSavings, Option, Savings
-from ckptcost.fleet.told.billed import plain
+from ckptcost.fleet.told.billed import plain, with_ends
 from ckptcost.present.amounts import duration, number
 from ckptcost.report.study import Column, Table
 
@@ -36,37 +36,26 @@ def tables(found: Savings, placed: bool) -> list[Table]:
     return [_whole(found.whole, placed), _jobs(found.jobs, placed)]
 
 
+def _saved(placed: bool) -> tuple[Quantity, ...]:
+    return pick("gpu_time_lost", "energy", *(["cost"] if placed else []))
+
+
 def _amounts(each: Option | AllSavings, placed: bool) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    said: list[tuple[str, Amount, Any]] = [
-        ("gpu_hours", each.gpu_s, to_hours),
-        ("kwh", each.energy_j, to_kwh),
-    ]
-    if placed:
-        said.append(("usd", each.cost_usd, float))
-    for name, amount, people in said:
-        row[name] = plain(people(amount.value))
-        row[f"{name}_low"], row[f"{name}_high"] = (
-            plain(people(amount.low)),
-            plain(people(amount.high)),
-        )
+    for q in _saved(placed):
+        row |= with_ends(q, getattr(each, q.field))
     return row
 
 
 def _amount_columns(placed: bool) -> tuple[Column, ...]:
     found = []
-    for name, label, unit in (
-        ("gpu_hours", "GPU-h saved", "GPU-h"),
-        ("kwh", "kWh saved", "kWh"),
-        ("usd", "USD saved", "USD"),
-    ):
-        if placed or name != "usd":
-            shown = name == "gpu_hours"
-            found += [
-                Column(name, label, unit),
-                Column(f"{name}_low", "low", unit, shown=shown),
-                Column(f"{name}_high", "high", unit, shown=shown),
-            ]
+    for q in _saved(placed):
+        shown = q.id == "gpu_time_lost"
+        found += [
+            Column(q.measure, f"{q.unit} saved", q.unit),
+            Column(f"{q.measure}_low", "low", q.unit, shown=shown),
+            Column(f"{q.measure}_high", "high", q.unit, shown=shown),
+        ]
     return tuple(found)
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from ckptcost.core.quantities import LineField
+from ckptcost.core.quantities import EVERYDAY, LineField
 from ckptcost.core.units import HOUR_S, to_hours, to_kwh
 from ckptcost.fleet.figures.figures import Fleet, Group
 from ckptcost.fleet.figures.lines import Amount, Line
@@ -148,10 +148,11 @@ def _took(whole: Group, placed: bool) -> str:
         return ""
     exact: list[str] = []
     least: list[str] = []
-    for attribute, words, of_a_place in _SAID:
-        amount: Amount = getattr(whole.totals, attribute)
-        if amount.known and (placed or not of_a_place):
-            (least if _is_least(whole, attribute) else exact).append(words(amount.value))
+    for q in EVERYDAY:
+        amount: Amount = getattr(whole.totals, q.field)
+        if amount.known and (placed or q.metered):
+            said = f"{number(q.people(amount.value))} {q.unit.replace('GPU-h', 'GPU-hours')}"
+            (least if _is_least(whole, q.field) else exact).append(said)
     if not exact and len(least) > 1:
         return f"Checkpoints and failures took at least {', '.join(least[:-1])} and {least[-1]}."
     return (
@@ -165,14 +166,6 @@ def _is_least(whole: Group, quantity: LineField) -> bool:
     lacks = whole.totals.lacks[quantity]
     shares = [line.known[quantity] for line in whole.lines if line.id in lacks]
     return any(known < OF_NEARLY_ALL * of for known, of in shares)
-
-
-_SAID: Final[tuple[tuple[LineField, Callable[[float], str], bool], ...]] = (
-    ("gpu_s", lambda value: f"{number(to_hours(value))} GPU-hours", False),
-    ("energy_j", lambda value: f"{number(to_kwh(value))} kWh", False),
-    ("cost_usd", lambda value: f"{number(value)} USD", True),
-    ("location_kgco2e", lambda value: f"{number(value)} kgCO2e", True),
-)
 
 
 def _goodput(found: Findings) -> str:
