@@ -8,19 +8,14 @@ share of what stands there anyway, and `avoidable` is one bill minus another (se
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from ckptcost.core import energy, money
 from ckptcost.core.domain import Boundary, Number, Scenario, Tier
+from ckptcost.core.lines import KINDS, OF_THE_JOB, Cause, Ledger
 from ckptcost.core.numeric import is_unknown, isnan, known, times, where
 from ckptcost.core.quantities import LineField, derived
 from ckptcost.core.timing import Save, nodes_of
-
-Cause = Literal["save", "failure", "keep"]
-Ledger = Literal["marginal", "allocated"]
-OF_THE_JOB = frozenset({"gpu_wait", "host_wait", "slowdown", "redone_work", "restart", "loading"})
-"""lines that grow with the cluster: a sum that lacks one of them would rank an unpriced cluster as
-the cheapest"""
 
 
 class Line(NamedTuple):
@@ -170,26 +165,21 @@ def bill_of(
     electricity_usd_per_j = 0.0 if c.price_includes_electricity else site.usd_per_j
 
     def line(
-        name: str,
-        cause: Cause,
-        ledger: Ledger,
-        boundary: Boundary,
-        joules: Number,
-        gpu_s: Number,
-        usd: Number,
+        name: str, joules: Number, gpu_s: Number, usd: Number, prefix: str = "", at: Tier = s.tier
     ) -> Line:
+        kind = KINDS[name]
         return Line(
-            name,
-            cause,
-            ledger,
-            boundary,
+            prefix + name,
+            kind.cause,
+            kind.ledger,
+            kind.boundary or at.boundary,
             joules,
             gpu_s,
             usd,
             *derived(s, joules, gpu_s),
         )
 
-    def held(name: str, cause: Cause, time_s: Number, joules: Number) -> Line:
+    def held(name: str, time_s: Number, joules: Number) -> Line:
         gpu_s = c.gpus * time_s
         rent_usd = (
             times(gpu_s, c.usd_per_gpu_s)
@@ -197,7 +187,7 @@ def bill_of(
             else money.gpu_usd(gpu_s, c.usd_per_gpu_s)
         )
         usd = rent_usd + money.electricity_usd(joules, electricity_usd_per_j)
-        return line(name, cause, "marginal", "node", joules, gpu_s, usd)
+        return line(name, joules, gpu_s, usd)
 
     def spent_j(time_s: Number, power_w: Number) -> Number:
         if is_unknown(power_w):  # no time at an unknown power is still nothing
@@ -211,52 +201,22 @@ def bill_of(
         + spent_j(spent.reschedule_s, gpu_idle_w + host_idle_w)
         + spent_j(spent.warmup_s, gpu_train_w + host_train_w)
     )
+    training_w = gpu_train_w + host_train_w
     lines = [
-        held("gpu_wait", "save", spent.stall_s, spent_j(spent.stall_s, gpu_stall_w)),
-        line(
-            "host_wait",
-            "save",
-            "marginal",
-            "node",
-            host_j,
-            0.0,
-            money.electricity_usd(host_j, electricity_usd_per_j),
-        ),
-        held(
-            "slowdown", "save", spent.slowed_s, spent_j(spent.slowed_s, gpu_train_w + host_train_w)
-        ),
+        held("gpu_wait", spent.stall_s, spent_j(spent.stall_s, gpu_stall_w)),
+        line("host_wait", host_j, 0.0, money.electricity_usd(host_j, electricity_usd_per_j)),
+        held("slowdown", spent.slowed_s, spent_j(spent.slowed_s, training_w)),
         *_storage(s, "", s.tier, saved, spent.saves, spent.held_bytes, spent.wall_s, line),
-        held(
-            "redone_work",
-            "failure",
-            spent.redone_s,
-            spent_j(spent.redone_s, gpu_train_w + host_train_w),
-        ),
-        held("restart", "failure", restart_s, restart_j),
-        held("loading", "failure", spent.load_s, spent_j(spent.load_s, gpu_stall_w + host_stall_w)),
+        held("redone_work", spent.redone_s, spent_j(spent.redone_s, training_w)),
+        held("restart", restart_s, restart_j),
+        held("loading", spent.load_s, spent_j(spent.load_s, gpu_stall_w + host_stall_w)),
     ]
-    if s.second_tier is not None and second is not None:
-        lines += _storage(
-            s,
-            "second_",
-            s.second_tier,
-            second,
-            spent.second_saves,
-            spent.second_held_bytes,
-            spent.wall_s,
-            line,
-        )
-    if s.third_tier is not None and third is not None:
-        lines += _storage(
-            s,
-            "third_",
-            s.third_tier,
-            third,
-            spent.third_saves,
-            spent.third_held_bytes,
-            spent.wall_s,
-            line,
-        )
+    for prefix, tier, its, saves, held_bytes in (
+        ("second_", s.second_tier, second, spent.second_saves, spent.second_held_bytes),
+        ("third_", s.third_tier, third, spent.third_saves, spent.third_held_bytes),
+    ):
+        if tier is not None and its is not None:
+            lines += _storage(s, prefix, tier, its, saves, held_bytes, spent.wall_s, line)
     return Bill(tuple(lines))
 
 
@@ -298,31 +258,14 @@ def _storage(
     asking_usd = where(free, 0.0, asking_usd)
     standing_usd = money.standing_usd(tier.usd_per_s, held_bytes, tier.capacity_bytes, wall_s)
     standing_j = energy.standing_j(tier.idle_w, held_bytes, tier.capacity_bytes, wall_s, pue)
-    return [
-        line(
-            prefix + "storage_write",
-            "save",
-            "marginal",
-            tier.boundary,
-            writing_j,
-            0.0,
-            money.electricity_usd(writing_j, usd_per_j),
-        ),
-        line(
-            prefix + "network",
-            "save",
-            "marginal",
-            "cluster",
-            carried_j,
-            0.0,
-            money.electricity_usd(carried_j, usd_per_j),
-        ),
-        line(prefix + "requests", "save", "marginal", tier.boundary, 0.0, 0.0, asking_usd),
-        line(prefix + "retention", "keep", "marginal", tier.boundary, 0.0, 0.0, keeping_usd),
-        line(
-            prefix + "standing", "keep", "allocated", tier.boundary, standing_j, 0.0, standing_usd
-        ),
-    ]
+    found = (
+        ("storage_write", writing_j, money.electricity_usd(writing_j, usd_per_j)),
+        ("network", carried_j, money.electricity_usd(carried_j, usd_per_j)),
+        ("requests", 0.0, asking_usd),
+        ("retention", 0.0, keeping_usd),
+        ("standing", standing_j, standing_usd),
+    )
+    return [line(name, joules, 0.0, usd, prefix, tier) for name, joules, usd in found]
 
 
 def avoidable(

@@ -16,6 +16,7 @@ from ckptcost.core.contents import Contents
 from ckptcost.core.domain import Number, Scenario
 from ckptcost.core.draws import p5_p95
 from ckptcost.core.gap import Course, Parts, parts_of, product_parts
+from ckptcost.core.lines import OF_A_SAVE
 from ckptcost.core.numeric import ratio
 from ckptcost.core.quantities import FIELDS
 from ckptcost.core.windows import Window
@@ -23,7 +24,6 @@ from ckptcost.errors import InputError
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.measured_bill import (
     OF_A_LOAD,
-    OF_A_SAVE,
     MeasuredBill,
     bill_of_load,
     bill_of_save,

@@ -13,15 +13,14 @@ from typing import NamedTuple
 
 from ckptcost.core import money
 from ckptcost.core.attribution import WHOLE, Cost, excess, spent
-from ckptcost.core.bill import Bill, Cause, Line, crosses_network, is_local, storage_usd_per_j
+from ckptcost.core.bill import Bill, Line, crosses_network, is_local, storage_usd_per_j
 from ckptcost.core.domain import Boundary, Scenario
+from ckptcost.core.lines import KINDS
 from ckptcost.core.quantities import derived
 from ckptcost.core.reconcile import NONE_SPENT, Energy, difference, times, total, unknown
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
 
-OF_A_SAVE = ("gpu_wait", "host_wait", "slowdown", "storage_write", "network", "requests")
-"""the lines that one save has; the others are of keeping, of failures, or of further tiers"""
 OF_A_LOAD = ("loading",)
 _NODES_OWN = frozenset({"gpu", "module", "cpu", "dram", "core", "uncore", "psys", "node"})
 
@@ -63,7 +62,7 @@ def bill_of_save(
         "network": (unknown("NOT_METERED") if crosses_network(s.tier) else NONE_SPENT, 0.0),
         "requests": (NONE_SPENT, 0.0),
     }
-    lines = [line_of(s, name, "save", energy, gpu_s_) for name, (energy, gpu_s_) in found.items()]
+    lines = [line_of(s, name, energy, gpu_s_) for name, (energy, gpu_s_) in found.items()]
     lines[-1] = lines[-1]._replace(cost_usd=_asked_usd(s, bytes_))
     return MeasuredBill(Bill(tuple(lines)), {name: energy for name, (energy, _) in found.items()})
 
@@ -79,9 +78,7 @@ def bill_of_load(m: Measured, window: Window, s: Scenario, gpus: float) -> Measu
         )
         energy, gpu_s = total([seen.gpus, seen.hosts]), gpus * (end_s - window.begin_s)
     energy = at_facility(energy, s)
-    return MeasuredBill(
-        Bill((line_of(s, "loading", "failure", energy, gpu_s),)), {"loading": energy}
-    )
+    return MeasuredBill(Bill((line_of(s, "loading", energy, gpu_s),)), {"loading": energy})
 
 
 class Shares(NamedTuple):
@@ -185,23 +182,20 @@ def _asked_usd(s: Scenario, bytes_: float) -> float:
     )
 
 
-def line_of(s: Scenario, name: str, cause: Cause, energy: Energy, gpu_s: float) -> Line:
+def line_of(s: Scenario, name: str, energy: Energy, gpu_s: float) -> Line:
     """Quantities first, prices last, as in `core.bill`."""
-    of_storage = name in ("storage_write", "network", "requests")
+    kind = KINDS[name]
     tariff = 0.0 if s.cluster.price_includes_electricity else float(s.site.usd_per_j)
     usd = money.electricity_usd(
-        energy.value, storage_usd_per_j(s, s.tier) if of_storage else tariff
+        energy.value, tariff if kind.watts else storage_usd_per_j(s, s.tier)
     )
-    if name in ("gpu_wait", "slowdown", "loading"):
+    if kind.holds_gpus:
         usd = usd + money.gpu_usd(gpu_s, s.cluster.usd_per_gpu_s)
-    boundary: Boundary = (
-        "cluster" if name == "network" else s.tier.boundary if of_storage else "node"
-    )
     return Line(
         name,
-        cause,
-        "marginal",
-        boundary,
+        kind.cause,
+        kind.ledger,
+        kind.boundary or s.tier.boundary,
         energy.value,
         gpu_s,
         usd,

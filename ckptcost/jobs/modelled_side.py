@@ -10,8 +10,9 @@ from ckptcost.core.bill import Bill, Spent, bill_of
 from ckptcost.core.domain import Number, Scenario
 from ckptcost.core.draws import drawn
 from ckptcost.core.gap import Course, modelled_load, modelled_save, resized
+from ckptcost.core.lines import OF_A_SAVE
 from ckptcost.core.numeric import ratio
-from ckptcost.jobs.measured_bill import OF_A_LOAD, OF_A_SAVE
+from ckptcost.jobs.measured_bill import OF_A_LOAD
 from ckptcost.jobs.run_machine import Machine, on_machine
 from ckptcost.scenario import Resolved, ranges_of, ties_of
 

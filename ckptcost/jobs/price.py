@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ckptcost.core.bill import OF_THE_JOB, billed_bytes, is_local
+from ckptcost.core.bill import billed_bytes, is_local
 from ckptcost.core.domain import UNKNOWN, Tier
+from ckptcost.core.lines import OF_THE_JOB
 from ckptcost.core.money import breakeven_usd_per_s
 from ckptcost.core.numeric import isnan, known
 from ckptcost.core.outcome import Outcome

@@ -15,6 +15,7 @@ import numpy as np
 
 from ckptcost.core.bill import Bill
 from ckptcost.core.draws import SAMPLES
+from ckptcost.core.lines import parted
 from ckptcost.core.outcome import Outcome
 from ckptcost.core.quantities import BY_OBJECTIVE, LineField
 from ckptcost.core.regret import cost_of
@@ -26,12 +27,6 @@ COUNTED: dict[str, LineField | None] = {
     **{name: q.field for name, q in BY_OBJECTIVE.items()},
 }
 """what of a bill an objective counts; the wall time lacks nothing"""
-_KEYS = {
-    "storage_write": "write_energy",
-    "network": "network_energy",
-    "requests": "request_price",
-    "retention": "storage_price",
-}
 _SAME = 1e-9
 """relative: a difference that rounding makes is none"""
 SURE = 0.95
@@ -66,11 +61,8 @@ def key_of(line_id: str) -> str:
     >>> key_of("retention"), key_of("second_network"), key_of("gpu_wait")
     ('tier.storage_price', 'second_tier.network_energy', 'cluster (gpu_wait)')
     """
-    tier, name = "tier", line_id
-    for which in ("second", "third"):
-        if line_id.startswith(f"{which}_"):
-            tier, name = f"{which}_tier", line_id.removeprefix(f"{which}_")
-    return f"{tier}.{_KEYS[name]}" if name in _KEYS else f"cluster ({line_id})"
+    tier, kind = parted(line_id)
+    return f"{tier}.{kind.rate}" if kind.rate else f"cluster ({line_id})"
 
 
 def undecided(outcomes: Sequence[Outcome], objective: str) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple
 
-from ckptcost.core.bill import OF_THE_JOB
 from ckptcost.core.domain import UNKNOWN
+from ckptcost.core.lines import OF_THE_JOB
 from ckptcost.core.measures import BILLED
 from ckptcost.core.numeric import known
 from ckptcost.core.outcome import Outcome, Plan

@@ -7,24 +7,9 @@ from math import ceil
 
 from ckptcost.core.cautions import COLLECTIVE_TIMEOUT_S, Caution
 from ckptcost.core.domain import Number
+from ckptcost.core.lines import parted
 from ckptcost.jobs.gates import Verdict
 from ckptcost.present.amounts import amount, count, duration, number, power, share, size
-
-LINES = {
-    "gpu_wait": "GPUs waiting for saves",
-    "host_wait": "hosts waiting for saves",
-    "slowdown": "training slowed by a drain",
-    "storage_write": "storage writing",
-    "network": "network to storage",
-    "requests": "write requests",
-    "retention": "keeping the bytes",
-    "standing": "idle storage, its share",
-    "redone_work": "work redone after failures",
-    "restart": "detection and restart",
-    "loading": "loading checkpoints",
-    "waiting": "nodes waiting for the last one",
-    "missing_nodes": "nodes that are missing, estimated",
-}
 
 
 def light_word(light: Number) -> str:
@@ -57,10 +42,8 @@ def line_label(line_id: str) -> str:
     >>> line_label("second_storage_write")
     'storage writing, second tier'
     """
-    for which in ("second", "third"):
-        if line_id.startswith(which + "_"):
-            return LINES[line_id.removeprefix(which + "_")] + f", {which} tier"
-    return LINES[line_id]
+    tier, kind = parted(line_id)
+    return kind.label + (f", {tier.replace('_', ' ')}" if tier != "tier" else "")
 
 
 def caution_text(caution: Caution) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from ckptcost.catalog.keys import meaning_of
 from ckptcost.catalog.store import Catalog
+from ckptcost.core.lines import parted
 from ckptcost.core.quantities import BY_ID
 from ckptcost.report.canonical import sha256
 from ckptcost.scenario import Input
@@ -26,39 +27,19 @@ _SAVING = (
     "run.work",
     "failures.*",
 )
-_HOST_STALL = ("cluster.host_stall", "cluster.host_stall_fraction", "cluster.host_train")
-_POWER = {
-    "gpu_wait": ("cluster.gpu_stall",),
-    "host_wait": _HOST_STALL,
-    "slowdown": ("cluster.gpu_train", "cluster.host_train"),
-    "redone_work": ("cluster.gpu_train", "cluster.host_train"),
-    "loading": ("cluster.gpu_stall", *_HOST_STALL),
-    "restart": (
-        "cluster.gpu_stall",
-        "cluster.gpu_idle",
-        "cluster.gpu_train",
-        *_HOST_STALL,
-        "cluster.host_idle",
-        "cluster.host_train",
-    ),
-}
 
 
 @lru_cache(maxsize=4096)
 def factor_ids(line_id: str, field: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """Which inputs a figure of a line rests on."""
-    second = line_id.startswith("second_")
-    plain = line_id.removeprefix("second_")
-    timed = plain in _POWER
-    wanted = [
-        pattern.replace("tier.", "second_tier.") if second else pattern for pattern in _SAVING
-    ]
+    tier, kind = parted(line_id)
+    wanted = [pattern.replace("tier.", f"{tier}.") for pattern in _SAVING]
     rests_on = BY_ID[field].rests_on
-    if timed and "site.pue" in rests_on:
-        wanted += _POWER[plain]
+    if "site.pue" in rests_on:
+        wanted += kind.watts
     # of a modelled line's dollars nobody says yet that they rest on the PUE
     left_out = {"site.pue"} if field == "cost" else set()
-    if not timed:
+    if not kind.watts:
         left_out.add("cluster.gpu_price")
     wanted += [name for name in rests_on if name not in left_out]
     sections = tuple(name[:-1] for name in wanted if name.endswith("*"))

@@ -211,7 +211,7 @@ def test_a_place_prices_each_line_as_a_statement_of_one_run_does(
                     None,
                     energy,
                     seconds,
-                    float(line_of(s, name, "save", energy, seconds).cost_usd),
+                    float(line_of(s, name, energy, seconds).cost_usd),
                 )
             )
         for quantity in FIELDS:
@@ -245,7 +245,7 @@ def test_dollars_need_joules_where_electricity_is_paid_apart(written: Callable[[
     assert together.value == pytest.approx(160.0 * USD_PER_GPU_S)
     assert apart.value == pytest.approx(80.0 * USD_PER_GPU_S + 1.25e6 * USD_PER_J)
     s = _site(False)
-    assert isnan(float(line_of(s, "gpu_wait", "save", unknown("GAPS"), 80.0).cost_usd))
+    assert isnan(float(line_of(s, "gpu_wait", unknown("GAPS"), 80.0).cost_usd))
 
 
 def test_between_two_runs_the_rent_is_known_and_electricity_beside_it_is_not(

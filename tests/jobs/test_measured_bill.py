@@ -12,10 +12,10 @@ from told_meters import Told, at, energy, evaluated, said
 
 from ckptcost.core.attribution import Baseline
 from ckptcost.core.domain import UNKNOWN
+from ckptcost.core.lines import OF_A_SAVE
 from ckptcost.core.outcome import evaluate as modelled
 from ckptcost.jobs.measured_bill import (
     OF_A_LOAD,
-    OF_A_SAVE,
     bill_of_load,
     bill_of_save,
     gpus_metered,

@@ -21,9 +21,10 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from ckptcost.core import money
-from ckptcost.core.bill import OF_THE_JOB, storage_usd_per_j
+from ckptcost.core.bill import storage_usd_per_j
 from ckptcost.core.domain import Scenario
 from ckptcost.core.estimates import Floats
+from ckptcost.core.lines import KINDS, OF_THE_JOB
 from ckptcost.core.quantities import DERIVED, FIELDS, LineField
 from ckptcost.fleet.figures.grouping import Places, added, summed
 
@@ -44,7 +45,6 @@ NEEDED: Final = (OF_THE_JOB | {"waiting"}) - {"restart", "slowdown"}
 """a sum that lacks one of these is none, as in every bill. Between two runs nobody records, and how
 much longer training took beside a drain nobody sees: that is said beside the sum, or most jobs
 would have none"""
-_OF_GPUS: Final = frozenset(LINES) - {"host_wait", "storage_write"}
 _LEAST: Final = 1e-6
 """ends that differ by less are one: bounds are kept with seven digits"""
 
@@ -197,7 +197,7 @@ def _costs(
     """Of what has joules and GPU-seconds both, unless the one or the other costs nothing."""
     tariff = usd_per_j(s, name == "storage_write")
     paid = energy.times(float(money.electricity_usd(1.0, tariff)))
-    if name not in _OF_GPUS:
+    if not KINDS[name].holds_gpus:
         return paid
     if timed is not None and tariff != 0:
         gpu_s = gpu_s._replace(value=timed, low=timed, high=timed)

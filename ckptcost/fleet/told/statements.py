@@ -13,6 +13,7 @@ import numpy as np
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.domain import Scenario
 from ckptcost.core.hourly import edges_of
+from ckptcost.core.lines import KINDS
 from ckptcost.core.quantities import FIELDS, IN_DOCUMENTS
 from ckptcost.core.quantities import Quantity as Counted
 from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, to_kwh
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from ckptcost.fleet.merge.part import Part
     from ckptcost.scenario import Resolved
 
-OF_FAILURES: Final = frozenset({"redone_work", "restart", "loading"})
 SAID: Final = ("team", "organisation", "tier", "cluster", "framework")
 """labels that a statement has a place for; others are tags"""
 
@@ -218,13 +218,13 @@ def _component(line: Line, s: Scenario | None, names: tuple[str, ...]) -> Compon
     hours = found["gpu_time_lost"].value
     if hours and not math.isnan(price) and found["cost"].value is not None:
         found |= {"price_qty": hours, "price_unit": "GPU-h", "unit_price": tidy(price * HOUR_S)}
-    of_storage = line.id == "storage_write"
+    kind = KINDS[line.id]
     return Component(
         id=line.id,
-        label=line_label(line.id),
-        cause="failure" if line.id in OF_FAILURES else "save",
-        ledger="marginal",
-        boundary="drive" if of_storage else "node",
+        label=kind.label,
+        cause=kind.cause,
+        ledger=kind.ledger,
+        boundary=kind.boundary or "drive",
         basis="modelled" if line.estimated else "measured",
         rests_on="measured",
         needed=line.id in NEEDED,

@@ -17,6 +17,7 @@ import numpy as np
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.domain import Scenario
 from ckptcost.core.hourly import edges_of
+from ckptcost.core.lines import KINDS, OF_THE_JOB
 from ckptcost.core.quantities import BY_ID
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.core.windows import Window
@@ -42,7 +43,6 @@ from ckptcost.report.rows_of_time import AMOUNTS, Factors, Placed, series_of
 from ckptcost.report.statement import QUANTITIES, Boundary, Measurement, Statement, Subject, instant
 from ckptcost.report.statements.modelled import place_of, plain_id
 from ckptcost.report.statements.run_lines import (
-    ALONE,
     BELOW_ZERO,
     NOWHERE,
     Taken,
@@ -58,7 +58,6 @@ BOUNDS = (
     "how far joules may lie off, as far as the meters' ticks and gaps tell; what is"
     " read off them has the same range"
 )
-_PRICED = ("gpu_wait", "slowdown", "loading")
 
 
 def statement_of(
@@ -169,11 +168,11 @@ def _is_used(path: str, priced: bool) -> bool:
 
 def _component(line: str, taken: Sequence[Taken], s: Scenario, names: tuple[str, ...]) -> Component:
     """The line over all windows. Those of which it is not known are named, and not in the sum."""
-    of_storage = line in ("storage_write", *ALONE)
     quantities: dict[str, Any] = {what: _quantity(what, taken, s, names) for what in QUANTITIES}
     gpu_h = quantities["gpu_time_lost"].value
     price = float(s.cluster.usd_per_gpu_s)
-    timed = line in _PRICED and bool(gpu_h) and not math.isnan(price)
+    kind = KINDS[line]
+    timed = kind.holds_gpus and bool(gpu_h) and not math.isnan(price)
     more: dict[str, Any] = (
         {"price_qty": gpu_h, "price_unit": "GPU-h", "unit_price": tidy(price * HOUR_S)}
         if timed
@@ -182,10 +181,10 @@ def _component(line: str, taken: Sequence[Taken], s: Scenario, names: tuple[str,
     more |= quantities
     return Component(
         id=line,
-        label=line_label(line),
-        cause="failure" if line == "loading" else "save",
-        ledger="marginal",
-        boundary="cluster" if line == "network" else s.tier.boundary if of_storage else "node",
+        label=kind.label,
+        cause=kind.cause,
+        ledger=kind.ledger,
+        boundary=kind.boundary or s.tier.boundary,
         basis="measured",
         rests_on="measured",
         **more,

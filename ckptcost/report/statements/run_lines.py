@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from ckptcost.core.attribution import Cost
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
+from ckptcost.core.lines import KINDS
 from ckptcost.core.quantities import BY_ID
 from ckptcost.core.reconcile import Energy, times, total, unknown
 from ckptcost.core.units import HOUR_S, KWH_J
@@ -18,14 +19,6 @@ from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.measured_bill import bill_of_load, bill_of_save, line_of, storage_meters
 from ckptcost.jobs.shared_waits import Waited, shared, stored, waited, waits_of
 
-_PLACED = {
-    "gpu_wait": "stall",
-    "host_wait": "stall",
-    "slowdown": "drain",
-    "storage_write": "whole",
-    "network": "whole",
-    "requests": "whole",
-}
 _WAITING = ("gpu_wait", "host_wait", "loading")
 BELOW_ZERO = "BELOW_ZERO"
 ALONE = ("network", "requests")
@@ -102,9 +95,9 @@ def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[Taken]
                 gpu_s = gpu_s if line.id == "host_wait" else gpus * own.held_s
             if kept and line.id == "storage_write" and energy.known:
                 energy = stored(m, storage_meters(m, s.tier.boundary)[0], kept, s)
-            priced = line_of(s, line.id, line.cause, energy, gpu_s)
+            priced = line_of(s, line.id, energy, gpu_s)
             usd = float(line.cost_usd if line.id == "requests" else priced.cost_usd)
-            stretch = waits[n] if line.id in _WAITING else _stretch(window, _PLACED[line.id])
+            stretch = waits[n] if line.id in _WAITING else _stretch(window, KINDS[line.id].during)
             found.append(Taken(line.id, window.name, stretch, energy, gpu_s, usd))
     return _none_below_zero(found, s)
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.bill import OF_THE_JOB
 from ckptcost.core.interruptions import Floats
+from ckptcost.core.lines import OF_THE_JOB
 from ckptcost.core.quantities import IN_DOCUMENTS, Quantity
 from ckptcost.jobs.model import case_of
 from ckptcost.jobs.simulate import Simulation
