@@ -38,7 +38,7 @@ SHARED = {
     **dict.fromkeys(("walk", "job", "rhythm", "interruptions", "streams"), "simulate"),
 }
 """core modules that share another one's page"""
-NO_FORMULAS = {"__init__", "domain", "numeric"}
+NO_FORMULAS = {"__init__", "domain", "lines", "numeric", "quantities"}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
 _LINK = re.compile(r"(?<!!)\[[^\]]+\]\(([^)\s]+)\)")

@@ -14,7 +14,7 @@ from ckptcost.core import energy, money
 from ckptcost.core.domain import Boundary, Number, Scenario, Tier
 from ckptcost.core.lines import KINDS, OF_THE_JOB, Cause, Ledger
 from ckptcost.core.numeric import is_unknown, isnan, known, times, where
-from ckptcost.core.quantities import LineField, derived
+from ckptcost.core.quantities import LineField, derivation
 from ckptcost.core.timing import Save, nodes_of
 
 
@@ -162,6 +162,7 @@ def bill_of(
     """Price what was spent: quantities first, prices last."""
     c, site = s.cluster, s.site
     gpu_train_w, gpu_stall_w, gpu_idle_w, host_train_w, host_stall_w, host_idle_w = states_w(s)
+    derive = derivation(s)
     electricity_usd_per_j = 0.0 if c.price_includes_electricity else site.usd_per_j
 
     def line(
@@ -176,7 +177,7 @@ def bill_of(
             joules,
             gpu_s,
             usd,
-            *derived(s, joules, gpu_s),
+            *derive(joules, gpu_s),
         )
 
     def held(name: str, time_s: Number, joules: Number) -> Line:

@@ -105,11 +105,11 @@ OF_A_SAVE: Final = tuple(kind.id for kind in KINDS.values() if kind.during)
 """the lines that one save has; the others are of keeping, of failures, or of further tiers"""
 
 
-def parted(line_id: str) -> tuple[str, LineKind]:
+def tier_and_kind(line_id: str) -> tuple[str, LineKind]:
     """Which of the tiers a line is of, as scenarios call it, and its kind.
 
-    >>> tier, kind = parted("second_network")
-    >>> tier, kind.id, parted("gpu_wait")[0]
+    >>> tier, kind = tier_and_kind("second_network")
+    >>> tier, kind.id, tier_and_kind("gpu_wait")[0]
     ('second_tier', 'network', 'tier')
     """
     for which in ("second_", "third_"):

@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from ckptcost.core.domain import Number
 from ckptcost.core.numeric import ratio
 from ckptcost.core.outcome import Outcome
-from ckptcost.core.quantities import Quantity, first
+from ckptcost.core.quantities import Quantity, in_order
 from ckptcost.core.units import DAY_S
 
 
@@ -33,7 +33,7 @@ def _total(q: Quantity) -> Measure:
     return Measure(q.measure, q.added, q.base, "low", lambda outcome: outcome.run.total(q.field))
 
 
-BILLED = {q.measure: q for q in first("gpu_time_lost")}
+BILLED = {q.measure: q for q in in_order("gpu_time_lost")}
 """measures that are a total of the run's bill"""
 MEASURES: dict[str, Measure] = {
     m.id: m

@@ -182,23 +182,30 @@ def pick(*ids: str) -> tuple[Quantity, ...]:
     return tuple(BY_ID[name] for name in ids)
 
 
-def first(*ids: str) -> tuple[Quantity, ...]:
+def in_order(*ids: str) -> tuple[Quantity, ...]:
     """All of them, these before the others.
 
-    >>> [q.measure for q in first("cost")]
+    >>> [q.measure for q in in_order("cost")]
     ['usd', 'kwh', 'gpu_hours', 'kgco2e', 'market_kgco2e', 'embodied_kgco2e']
     """
     return pick(*ids, *(q.id for q in QUANTITIES if q.id not in ids))
 
 
-def derived(s: Scenario, energy_j: Number, gpu_s: Number) -> list[Number]:
-    """What follows from a line's joules and GPU-seconds, in the order of its last fields."""
-    of = {"energy_j": energy_j, "gpu_s": gpu_s}
-    return [d.product(of[d.of], d.rate(s)) for d in DERIVED]
-
-
 DERIVED: Final = tuple(q.derived for q in QUANTITIES if q.derived)
-IN_DOCUMENTS: Final = first("energy", "emissions_location", "emissions_market", "embodied")
+
+
+def derivation(s: Scenario) -> Callable[[Number, Number], list[Number]]:
+    """What follows from joules and GPU-seconds in this place, in the order of a line's last
+    fields."""
+    rates = [(d.of == "energy_j", d.product(1.0, d.rate(s))) for d in DERIVED]
+
+    def of(energy_j: Number, gpu_s: Number) -> list[Number]:
+        return [(energy_j if of_energy else gpu_s) * rate for of_energy, rate in rates]
+
+    return of
+
+
+IN_DOCUMENTS: Final = in_order("energy", "emissions_location", "emissions_market", "embodied")
 """in the order of documents"""
 EVERYDAY: Final = pick("gpu_time_lost", "energy", "cost", "emissions_location")
 """those that short tables and sentences show"""

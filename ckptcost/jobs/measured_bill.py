@@ -16,7 +16,7 @@ from ckptcost.core.attribution import WHOLE, Cost, excess, spent
 from ckptcost.core.bill import Bill, Line, crosses_network, is_local, storage_usd_per_j
 from ckptcost.core.domain import Boundary, Scenario
 from ckptcost.core.lines import KINDS
-from ckptcost.core.quantities import derived
+from ckptcost.core.quantities import derivation
 from ckptcost.core.reconcile import NONE_SPENT, Energy, difference, times, total, unknown
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
@@ -199,5 +199,5 @@ def line_of(s: Scenario, name: str, energy: Energy, gpu_s: float) -> Line:
         energy.value,
         gpu_s,
         usd,
-        *derived(s, energy.value, gpu_s),
+        *derivation(s)(energy.value, gpu_s),
     )

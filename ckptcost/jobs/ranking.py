@@ -15,7 +15,7 @@ import numpy as np
 
 from ckptcost.core.bill import Bill
 from ckptcost.core.draws import SAMPLES
-from ckptcost.core.lines import parted
+from ckptcost.core.lines import tier_and_kind
 from ckptcost.core.outcome import Outcome
 from ckptcost.core.quantities import BY_OBJECTIVE, LineField
 from ckptcost.core.regret import cost_of
@@ -61,7 +61,7 @@ def key_of(line_id: str) -> str:
     >>> key_of("retention"), key_of("second_network"), key_of("gpu_wait")
     ('tier.storage_price', 'second_tier.network_energy', 'cluster (gpu_wait)')
     """
-    tier, kind = parted(line_id)
+    tier, kind = tier_and_kind(line_id)
     return f"{tier}.{kind.rate}" if kind.rate else f"cluster ({line_id})"
 
 

@@ -19,6 +19,7 @@ from ckptcost.core.domain import Number, Scenario
 from ckptcost.core.draws import SAMPLES, drawn, p5_p95
 from ckptcost.core.measures import MEASURES, Measure
 from ckptcost.core.outcome import evaluate
+from ckptcost.core.quantities import EVERYDAY
 from ckptcost.core.sensitivity import chord, derivative_at_0, elasticity, variance_shares
 from ckptcost.core.timing import nodes_of
 from ckptcost.errors import Argument, InputError, UnknownName
@@ -26,7 +27,7 @@ from ckptcost.jobs.levers import Lever, at, chosen_interval, copies_of, levers_o
 from ckptcost.jobs.model import Case, as_planned
 from ckptcost.scenario import ranges_of, ties_of
 
-OF = ("goodput", "wall", "gpu_hours", "kwh", "usd", "kgco2e")
+OF = ("goodput", "wall", *(q.measure for q in EVERYDAY))
 DRAWS, DRAWS_REPLANNED = SAMPLES, 1024
 """a report's 256 let a percentile scatter by a few per cent, which is as much as one input of many
 is worth; a plan that is chosen anew in every draw costs a search in each"""

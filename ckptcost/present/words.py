@@ -7,7 +7,7 @@ from math import ceil
 
 from ckptcost.core.cautions import COLLECTIVE_TIMEOUT_S, Caution
 from ckptcost.core.domain import Number
-from ckptcost.core.lines import parted
+from ckptcost.core.lines import tier_and_kind
 from ckptcost.jobs.gates import Verdict
 from ckptcost.present.amounts import amount, count, duration, number, power, share, size
 
@@ -42,7 +42,7 @@ def line_label(line_id: str) -> str:
     >>> line_label("second_storage_write")
     'storage writing, second tier'
     """
-    tier, kind = parted(line_id)
+    tier, kind = tier_and_kind(line_id)
     return kind.label + (f", {tier.replace('_', ' ')}" if tier != "tier" else "")
 
 

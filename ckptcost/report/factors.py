@@ -8,7 +8,7 @@ from typing import Any
 
 from ckptcost.catalog.keys import meaning_of
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.lines import parted
+from ckptcost.core.lines import tier_and_kind
 from ckptcost.core.quantities import BY_ID
 from ckptcost.report.canonical import sha256
 from ckptcost.scenario import Input
@@ -32,7 +32,7 @@ _SAVING = (
 @lru_cache(maxsize=4096)
 def factor_ids(line_id: str, field: str, known: tuple[str, ...]) -> tuple[str, ...]:
     """Which inputs a figure of a line rests on."""
-    tier, kind = parted(line_id)
+    tier, kind = tier_and_kind(line_id)
     wanted = [pattern.replace("tier.", f"{tier}.") for pattern in _SAVING]
     rests_on = BY_ID[field].rests_on
     if "site.pue" in rests_on:

@@ -10,7 +10,7 @@ import numpy as np
 from ckptcost.core.bill import Bill
 from ckptcost.core.domain import Number
 from ckptcost.core.outcome import Outcome, failure_cost
-from ckptcost.core.quantities import EVERYDAY, Quantity, first
+from ckptcost.core.quantities import EVERYDAY, Quantity, in_order
 from ckptcost.core.units import to_kwh
 from ckptcost.jobs.sweep import Piece
 
@@ -80,7 +80,7 @@ def columns_of(outcome: Outcome) -> dict[str, Number]:
         "rate_bytes_per_s": outcome.plan.saved.wire_bytes_per_s,
         **save,
         **saves,
-        **people(run, "run", first(*(q.id for q in EVERYDAY))),
+        **people(run, "run", in_order(*(q.id for q in EVERYDAY))),
         "goodput": outcome.goodput,
         "wall_s": outcome.wall_s,
         "failures": outcome.failures,

@@ -32,7 +32,7 @@ from ckptcost.views.model_runs import (
 )
 from ckptcost.views.tiers import never_ends
 
-BILLED = ("kwh", "gpuh", "usd", "co2e")
+BILLED = tuple(name for name in METRICS if name != "time")
 
 
 RUN = {"time": "whole run", "gpuh": "run loses"}

@@ -6,7 +6,7 @@ import pytest
 from sample_scenarios import SHAPES
 
 from ckptcost.catalog.keys import meaning_of
-from ckptcost.core.lines import KINDS, OF_A_SAVE, OF_THE_JOB, parted
+from ckptcost.core.lines import KINDS, OF_A_SAVE, OF_THE_JOB, tier_and_kind
 from ckptcost.core.outcome import evaluate
 from ckptcost.fleet.figures.lines import LINES
 
@@ -14,7 +14,7 @@ from ckptcost.fleet.figures.lines import LINES
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_bill_has_the_lines_of_the_table_in_its_order(shape):
     bill = evaluate(SHAPES[shape]).run
-    told = [parted(line.id) for line in bill.lines]
+    told = [tier_and_kind(line.id) for line in bill.lines]
     ours = [kind.id for tier, kind in told if tier == "tier"]
     assert ours == [name for name in KINDS if name in ours]
     assert set(KINDS) - set(ours) == {"waiting", "missing_nodes"}, "of fleets"
@@ -28,7 +28,7 @@ def test_a_bill_has_the_lines_of_the_table_in_its_order(shape):
 
 def test_only_lines_that_hold_gpus_have_gpu_time():
     for line in evaluate(next(iter(SHAPES.values()))).run.lines:
-        assert KINDS[parted(line.id)[1].id].holds_gpus or line.gpu_s == 0, line.id
+        assert KINDS[tier_and_kind(line.id)[1].id].holds_gpus or line.gpu_s == 0, line.id
 
 
 @pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)

@@ -6,7 +6,7 @@ import pytest
 
 from ckptcost.core.bill import Line
 from ckptcost.core.measures import MEASURES
-from ckptcost.core.quantities import DERIVED, FIELDS, IN_DOCUMENTS, QUANTITIES, first
+from ckptcost.core.quantities import DERIVED, FIELDS, IN_DOCUMENTS, QUANTITIES, in_order
 from ckptcost.core.units import UNITS, parse
 from ckptcost.fleet.figures import lines
 from ckptcost.report.diff_document import Changes
@@ -42,4 +42,4 @@ def test_its_names_are_known_where_they_are_used(q):
 def test_no_two_share_a_name():
     for name in ("id", "field", "measure", "column", "label", "added", "header"):
         assert len({getattr(q, name) for q in QUANTITIES}) == len(QUANTITIES), name
-    assert sorted(first("cost"), key=QUANTITIES.index) == list(QUANTITIES)
+    assert sorted(in_order("cost"), key=QUANTITIES.index) == list(QUANTITIES)

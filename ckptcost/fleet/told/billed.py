@@ -6,13 +6,13 @@ from __future__ import annotations
 import math
 from typing import Any, Final
 
-from ckptcost.core.quantities import Quantity, first
+from ckptcost.core.quantities import Quantity, in_order
 from ckptcost.fleet.figures.figures import Group
 from ckptcost.fleet.figures.lines import Amount
 from ckptcost.present.words import line_label
 from ckptcost.report.study import Column
 
-BILLED: Final = first("gpu_time_lost")
+BILLED: Final = in_order("gpu_time_lost")
 """in the order of a fleet's columns"""
 
 
@@ -55,7 +55,7 @@ def _is_hidden(q: Quantity) -> bool:
     return q.derived is not None and not q.objective
 
 
-def _told(placed: bool) -> tuple[Quantity, ...]:
+def _shown(placed: bool) -> tuple[Quantity, ...]:
     return tuple(q for q in BILLED if not _is_hidden(q) and (placed or q.metered))
 
 
@@ -63,7 +63,7 @@ def lacking(group: Group, placed: bool) -> dict[str, str]:
     """By what is shown, the lines that are not in its sum, or not all of them. Of what has no
     factor at all there is no sum to be in."""
     found = {}
-    for q in _told(placed):
+    for q in _shown(placed):
         some = any(
             amount.known and amount.value
             for line in group.lines
@@ -82,5 +82,5 @@ def lacking_columns(placed: bool) -> tuple[Column, ...]:
             meaning="lines that are not in the sum, or not all of them",
             shown=False,
         )
-        for q in _told(placed)
+        for q in _shown(placed)
     )

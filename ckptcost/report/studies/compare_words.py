@@ -7,7 +7,7 @@ import numpy as np
 
 from ckptcost.core.measures import BILLED
 from ckptcost.core.outcome import makes_headway
-from ckptcost.core.quantities import in_people, unit_of_people
+from ckptcost.core.quantities import EVERYDAY, in_people, unit_of_people
 from ckptcost.jobs.compare import LETTERS, Compared
 from ckptcost.jobs.differences import (
     RESULTS,
@@ -36,7 +36,7 @@ from ckptcost.present.words import (
 )
 from ckptcost.report.studies.run_columns import share_of_draws
 
-_TOLD = ("goodput", "gpu_hours", "kwh", "usd", "kgco2e")
+_TOLD = ("goodput", *(q.measure for q in EVERYDAY))
 _LEAST = {
     "goodput": "highest goodput",
     "kwh": "least energy",
