@@ -8,6 +8,7 @@ export is a function of. Null = unknown, 0 = known to be zero. Sums are sums: of
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -15,6 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from ckptcost.catalog.keys import GRID_METHODS
 from ckptcost.core.quantities import IN_DOCUMENTS
+from ckptcost.core.quantities import Quantity as Counted
+from ckptcost.report.canonical import tidy
 from ckptcost.report.document import (
     Assumption,
     Basis,
@@ -228,6 +231,21 @@ class StatementDocument(_Part):
         from ckptcost.report.canonical import pretty
 
         return pretty(self.model_dump(mode="json"))
+
+
+def bounded(
+    q: Counted,
+    ends: tuple[float, float, float],
+    metered: bool,
+    factors: Iterable[str] = (),
+    excludes: Iterable[str] = (),
+) -> Quantity:
+    """What meters tell: (value, low, high) in people's units; NaN where it is not known."""
+    value, low, high = ends
+    part: dict[str, Any] = {"unit": q.unit, "basis": "measured" if metered else "modelled"}
+    if low < high:
+        part |= {"low": tidy(low), "high": tidy(high), "interval": "bounds"}
+    return Quantity(value=tidy(value), factors=list(factors), excludes=list(excludes), **part)
 
 
 def hash_of(statements: list[Statement]) -> str:

@@ -37,7 +37,7 @@ from ckptcost.report.document import (
 )
 from ckptcost.report.factors import assumptions_of, factor_of
 from ckptcost.report.rows_of_time import SPREAD, Factors, Placed, series_of
-from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, instant
+from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, bounded, instant
 from ckptcost.report.statements.modelled import place_of, plain_id
 from ckptcost.report.statements.run_lines import unpriced
 
@@ -233,32 +233,11 @@ def _component(line: Line, s: Scenario | None, names: tuple[str, ...]) -> Compon
 
 
 def _quantity(
-    amount: Amount,
-    q: Counted,
-    names: tuple[str, ...],
-    estimated: bool,
-    lacks: Sequence[str],
+    amount: Amount, q: Counted, names: tuple[str, ...], estimated: bool, lacks: Sequence[str]
 ) -> Quantity:
-    unit: Any = q.unit
-    basis: Any = "measured" if q.metered and not estimated else "modelled"
+    value, low, high = (q.people(end) for end in amount)
     rests = [name for name in q.rests_on if name in names]
-    if not amount.known:
-        return Quantity(value=None, unit=unit, basis=basis, factors=rests, excludes=list(lacks))
-    ranged: dict[str, Any] = {}
-    if amount.low < amount.high:
-        ranged = {
-            "low": tidy(q.people(amount.low)),
-            "high": tidy(q.people(amount.high)),
-            "interval": "bounds",
-        }
-    return Quantity(
-        value=tidy(q.people(amount.value)),
-        unit=unit,
-        basis=basis,
-        factors=rests,
-        excludes=list(lacks),
-        **ranged,
-    )
+    return bounded(q, (value, low, high), q.metered and not estimated, rests, lacks)
 
 
 def _totals(group: Group, names: tuple[str, ...]) -> RunTotals:

@@ -18,7 +18,8 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.domain import Scenario
 from ckptcost.core.hourly import edges_of
 from ckptcost.core.lines import KINDS, OF_THE_JOB
-from ckptcost.core.quantities import BY_ID
+from ckptcost.core.quantities import IN_DOCUMENTS
+from ckptcost.core.quantities import Quantity as Counted
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
@@ -40,7 +41,7 @@ from ckptcost.report.document import (
 )
 from ckptcost.report.factors import assumptions_of, factor_of
 from ckptcost.report.rows_of_time import AMOUNTS, Factors, Placed, series_of
-from ckptcost.report.statement import QUANTITIES, Boundary, Measurement, Statement, Subject, instant
+from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, bounded, instant
 from ckptcost.report.statements.modelled import place_of, plain_id
 from ckptcost.report.statements.run_lines import (
     BELOW_ZERO,
@@ -168,7 +169,7 @@ def _is_used(path: str, priced: bool) -> bool:
 
 def _component(line: str, taken: Sequence[Taken], s: Scenario, names: tuple[str, ...]) -> Component:
     """The line over all windows. Those of which it is not known are named, and not in the sum."""
-    quantities: dict[str, Any] = {what: _quantity(what, taken, s, names) for what in QUANTITIES}
+    quantities: dict[str, Any] = {q.id: _quantity(q, taken, s, names) for q in IN_DOCUMENTS}
     gpu_h = quantities["gpu_time_lost"].value
     price = float(s.cluster.usd_per_gpu_s)
     kind = KINDS[line]
@@ -191,74 +192,35 @@ def _component(line: str, taken: Sequence[Taken], s: Scenario, names: tuple[str,
     )
 
 
-def _quantity(what: str, taken: Sequence[Taken], s: Scenario, names: tuple[str, ...]) -> Quantity:
-    ends = [ends_of(what, each, s) for each in taken]
-    known = [(value, low, high) for value, low, high in ends if not math.isnan(value)]
-    without = [
-        each.window for each, (value, _, _) in zip(taken, ends, strict=True) if math.isnan(value)
-    ]
-    if not known:
-        return Quantity(
-            value=None,
-            unit=_unit(what),
-            basis="measured" if BY_ID[what].metered else "modelled",
-            factors=list(_rests(what, names)),
-        )
+_UNKNOWN = (math.nan, math.nan, math.nan)
+
+
+def _quantity(q: Counted, taken: Sequence[Taken], s: Scenario, names: tuple[str, ...]) -> Quantity:
+    ends = [(each.window, ends_of(q.id, each, s)) for each in taken]
+    known = [each for _, each in ends if not math.isnan(each[0])]
+    without = [window for window, each in ends if math.isnan(each[0])]
     value, low, high = (
         math.fsum(column) if not any(math.isinf(x) for x in column) else math.inf
-        for column in zip(*known, strict=True)
+        for column in zip(*(known or [_UNKNOWN]), strict=True)
     )
-    ranged: dict[str, Any] = (
-        {"low": tidy(low), "high": tidy(high), "interval": "bounds"} if low < high else {}
-    )
-    basis: Any = "measured" if BY_ID[what].metered else "modelled"
-    return Quantity(
-        value=tidy(value),
-        unit=_unit(what),
-        basis=basis,
-        factors=list(_rests(what, names)),
-        excludes=without,
-        **ranged,
-    )
-
-
-def _rests(what: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    return tuple(name for name in BY_ID[what].rests_on if name in names)
-
-
-def _unit(what: str) -> Any:
-    return BY_ID[what].unit
+    rests = [name for name in q.rests_on if name in names]
+    return bounded(q, (value, low, high), q.metered, rests, without if known else ())
 
 
 def _totals(components: Sequence[Component], finished: int) -> RunTotals:
     """Sums of what is known, each naming the lines and windows that are not in it."""
     sums: dict[str, Quantity] = {}
-    for what in QUANTITIES:
-        each = {c.id: getattr(c, what) for c in components}
-        known = {name: q for name, q in each.items() if q.value is not None}
-        excludes = [name for name, q in each.items() if q.value is None] + sorted(
-            {w for q in known.values() for w in q.excludes}
-        )
-        basis: Any = "measured" if BY_ID[what].metered else "modelled"
-        if not has_total(components, what):
-            sums[what] = Quantity(value=None, unit=_unit(what), basis=basis, excludes=excludes)
-            continue
-        low, high = (
-            math.fsum(_end(q, "low") for q in known.values()),
-            math.fsum(_end(q, "high") for q in known.values()),
-        )
-        ranged: dict[str, Any] = (
-            {"low": tidy(low), "high": tidy(high), "interval": "bounds"} if low < high else {}
-        )
-        factors = sorted({f for q in known.values() for f in q.factors})
-        sums[what] = Quantity(
-            value=tidy(math.fsum(q.value for q in known.values())),
-            unit=_unit(what),
-            basis=basis,
-            excludes=excludes,
-            factors=factors,
-            **ranged,
-        )
+    for q in IN_DOCUMENTS:
+        each = {c.id: getattr(c, q.id) for c in components}
+        known = [part for part in each.values() if part.value is not None]
+        lacks = [name for name, part in each.items() if part.value is None]
+        excludes = lacks + sorted({w for part in known for w in part.excludes})
+        ends, factors = _UNKNOWN, []
+        if has_total(components, q.id):
+            low, high = (math.fsum(_end(part, end) for part in known) for end in ("low", "high"))
+            ends = math.fsum(part.value for part in known), low, high
+            factors = sorted({f for part in known for f in part.factors})
+        sums[q.id] = bounded(q, ends, q.metered, factors, excludes)
     return RunTotals(
         **sums, checkpoints=Quantity(value=float(finished), unit="1", basis="measured")
     )
