@@ -6,7 +6,7 @@ A line of a further tier has the same kind, and its id begins with `second_` or 
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from ckptcost.core.domain import Boundary
 
@@ -33,7 +33,7 @@ class LineKind(NamedTuple):
     """their time is paid for"""
 
 
-KINDS: Final = {
+KINDS = {
     kind.id: kind
     for kind in (
         LineKind(
@@ -98,10 +98,10 @@ KINDS: Final = {
         ),
     )
 }
-OF_THE_JOB: Final = frozenset(kind.id for kind in KINDS.values() if kind.watts)
+OF_THE_JOB = frozenset(kind.id for kind in KINDS.values() if kind.watts)
 """lines that grow with the cluster: a sum that lacks one of them would rank an unpriced cluster as
 the cheapest"""
-OF_A_SAVE: Final = tuple(kind.id for kind in KINDS.values() if kind.during)
+OF_A_SAVE = tuple(kind.id for kind in KINDS.values() if kind.during)
 """the lines that one save has; the others are of keeping, of failures, or of further tiers"""
 
 

@@ -7,7 +7,7 @@ quantity is one more row here, with what it is a product of, and a field of the 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ckptcost.core import carbon
 from ckptcost.core.domain import Number, Scenario
@@ -22,7 +22,7 @@ LineField = Literal[
 class Derived(NamedTuple):
     """A quantity that follows from joules or GPU-seconds and one rate of the place."""
 
-    of: Literal["energy_j", "gpu_s"]
+    of: Literal["energy", "gpu_time_lost"]
     product: Callable[[Number, Number], Number]
     rate: Callable[[Scenario], Number]
     hourly: bool = False
@@ -61,7 +61,7 @@ class Quantity(NamedTuple):
         return value / self.per_unit
 
 
-QUANTITIES: Final[tuple[Quantity, ...]] = (
+QUANTITIES = (
     Quantity(
         "energy",
         "energy_j",
@@ -117,7 +117,7 @@ QUANTITIES: Final[tuple[Quantity, ...]] = (
         "kgCO2e, location",
         ("site.pue", "site.grid_location"),
         objective="carbon",
-        derived=Derived("energy_j", carbon.operational_kgco2e, lambda s: s.site.kgco2e_per_j, True),
+        derived=Derived("energy", carbon.operational_kgco2e, lambda s: s.site.kgco2e_per_j, True),
     ),
     Quantity(
         "emissions_market",
@@ -132,7 +132,7 @@ QUANTITIES: Final[tuple[Quantity, ...]] = (
         "kgCO2e, market",
         ("site.pue", "site.grid_market"),
         derived=Derived(
-            "energy_j", carbon.operational_kgco2e, lambda s: s.site.market_kgco2e_per_j, True
+            "energy", carbon.operational_kgco2e, lambda s: s.site.market_kgco2e_per_j, True
         ),
     ),
     Quantity(
@@ -148,15 +148,15 @@ QUANTITIES: Final[tuple[Quantity, ...]] = (
         "kgCO2e, embodied",
         ("cluster.gpu_embodied",),
         derived=Derived(
-            "gpu_s", carbon.embodied_kgco2e, lambda s: s.cluster.embodied_kgco2e_per_gpu_s
+            "gpu_time_lost", carbon.embodied_kgco2e, lambda s: s.cluster.embodied_kgco2e_per_gpu_s
         ),
     ),
 )
 """in the order of a line's fields"""
-FIELDS: Final[tuple[LineField, ...]] = tuple(q.field for q in QUANTITIES)
-BY_ID: Final = {q.id: q for q in QUANTITIES}
-BY_OBJECTIVE: Final = {q.objective: q for q in QUANTITIES if q.objective}
-_READ_IN: Final = {q.base: q for q in QUANTITIES}
+FIELDS = tuple(q.field for q in QUANTITIES)
+BY_ID = {q.id: q for q in QUANTITIES}
+BY_OBJECTIVE = {q.objective: q for q in QUANTITIES if q.objective}
+_READ_IN = {q.base: q for q in QUANTITIES}
 
 
 def unit_of_people(base: str) -> str:
@@ -191,13 +191,13 @@ def in_order(*ids: str) -> tuple[Quantity, ...]:
     return pick(*ids, *(q.id for q in QUANTITIES if q.id not in ids))
 
 
-DERIVED: Final = tuple(q.derived for q in QUANTITIES if q.derived)
+DERIVED = tuple(q.derived for q in QUANTITIES if q.derived)
 
 
 def derivation(s: Scenario) -> Callable[[Number, Number], list[Number]]:
     """What follows from joules and GPU-seconds in this place, in the order of a line's last
     fields."""
-    rates = [(d.of == "energy_j", d.product(1.0, d.rate(s))) for d in DERIVED]
+    rates = [(d.of == "energy", d.product(1.0, d.rate(s))) for d in DERIVED]
 
     def of(energy_j: Number, gpu_s: Number) -> list[Number]:
         return [(energy_j if of_energy else gpu_s) * rate for of_energy, rate in rates]
@@ -205,7 +205,7 @@ def derivation(s: Scenario) -> Callable[[Number, Number], list[Number]]:
     return of
 
 
-IN_DOCUMENTS: Final = in_order("energy", "emissions_location", "emissions_market", "embodied")
+IN_DOCUMENTS = in_order("energy", "emissions_location", "emissions_market", "embodied")
 """in the order of documents"""
-EVERYDAY: Final = pick("gpu_time_lost", "energy", "cost", "emissions_location")
+EVERYDAY = pick("gpu_time_lost", "energy", "cost", "emissions_location")
 """those that short tables and sentences show"""

@@ -180,7 +180,7 @@ def line_of(
             None if both is None else both[1],
         )
     energy = energy.times(pue)
-    bases = {"energy_j": energy, "gpu_s": gpu_s}
+    bases = {"energy": energy, "gpu_time_lost": gpu_s}
     rest = [bases[d.of].times(float(d.product(1.0, d.rate(s)))) for d in DERIVED]
     return CellLine(name, energy, gpu_s, costs, *rest)
 

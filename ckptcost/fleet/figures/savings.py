@@ -223,7 +223,7 @@ def _together(name: str, jobs: Sequence[JobSavings]) -> AllSavings:
         option for job in jobs for option in job.options if option.id == name and option.gpu_s.known
     ]
     sums = []
-    for what in ("gpu_s", "energy_j", "cost_usd"):
+    for what in AllSavings._fields[2:]:
         each = [getattr(option, what) for option in options]
         known = all(amount.known for amount in each) and each
         sums.append(Amount(*(fsum(ends) for ends in zip(*each, strict=True))) if known else UNKNOWN)

@@ -181,7 +181,7 @@ def ends_of(what: str, each: Taken, s: Scenario) -> tuple[float, float, float]:
     derived = BY_ID[what].derived
     assert derived is not None
     rate = derived.rate(s)
-    if derived.of == "gpu_s":
+    if derived.of == "gpu_time_lost":
         return (float(derived.product(each.gpu_s, rate)) if each.gpu_s else 0.0,) * 3
     value, low, high = (float(derived.product(end, rate)) for end in joules)
     return value, low, high
