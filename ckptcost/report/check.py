@@ -15,7 +15,6 @@ from ckptcost.catalog.figures import Figure
 from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, TYPES, WORDS
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.draws import LEAST, MOST
-from ckptcost.core.lines import OF_THE_JOB
 from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs.model import Answer, Case, case_of

@@ -16,7 +16,6 @@ import numpy as np
 from ckptcost.catalog.contracts import SiteContracts
 from ckptcost.catalog.grid_hours import GridHours
 from ckptcost.core.hourly import Floats, Steps, contracted, edges_of, mean_over, width_for
-from ckptcost.core.lines import OF_THE_JOB
 from ckptcost.core.units import KWH_J
 from ckptcost.errors import Argument, InputError
 from ckptcost.report.canonical import tidy

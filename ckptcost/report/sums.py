@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ckptcost.core.bill import OF_THE_JOB
+from ckptcost.core.lines import OF_THE_JOB
 
 if TYPE_CHECKING:
     from ckptcost.report.document import Component

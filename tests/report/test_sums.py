@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from statements import statement
 
-from ckptcost.core.bill import OF_THE_JOB
+from ckptcost.core.lines import OF_THE_JOB
 from ckptcost.report.sums import has_total, is_needed
 
 ANY = statement().components[0]

@@ -17,7 +17,7 @@ import numpy as np
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.domain import Scenario
 from ckptcost.core.hourly import edges_of
-from ckptcost.core.lines import KINDS, OF_THE_JOB
+from ckptcost.core.lines import KINDS
 from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.core.quantities import Quantity as Counted
 from ckptcost.core.units import HOUR_S, KWH_J
