@@ -10,7 +10,7 @@ from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, MONTH_S
 DASH = "-"
 NEVER = "never"
 """an infinite amount: the run would not end"""
-LEAST_OF_UNIT = 0.01
+LEAST_OF_UNIT = 0.1
 """what is shorter is told in a smaller unit"""
 
 
@@ -69,21 +69,20 @@ def duration(seconds: float | None) -> str:
 
 
 def durations(seconds: Sequence[float | None]) -> list[str]:
-    """Those of one column, in one unit where that tells them apart.
+    """Those of one column: in the unit of the longest, but for what is much shorter.
 
     >>> durations([100.0, 7200.0, 50_000.0, None]), durations([0.5, 4_665_600.0])
-    (['0.0278 h', '2 h', '13.9 h', '-'], ['0.5 s', '54 d'])
+    (['100 s', '2 h', '13.9 h', '-'], ['0.5 s', '54 d'])
     """
-    sizes = [abs(each) for each in seconds if each is not None and 0 < abs(each) < math.inf]
-    most, least = max(sizes, default=0.0), min(sizes, default=0.0)
+    most = max(
+        (abs(each) for each in seconds if each is not None and math.isfinite(each)), default=0.0
+    )
     unit_s, unit = (
         (1.0, "s") if most <= 10_800 else (HOUR_S, "h") if most <= 2 * DAY_S else (DAY_S, "d")
     )
-    if least < LEAST_OF_UNIT * unit_s:
-        return [duration(each) for each in seconds]
     return [
         duration(each)
-        if each is None or not math.isfinite(each)
+        if each is None or not LEAST_OF_UNIT * unit_s <= abs(each) < math.inf
         else f"{number(each / unit_s)} {unit}"
         for each in seconds
     ]

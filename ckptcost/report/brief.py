@@ -156,41 +156,49 @@ def of_study(study: Study) -> str:
 
     if study.kind in LISTS or (study.kind == "audit" and not study.findings):
         return study_views.text(study)
+    return _laid_out(told_of_study(study))
+
+
+def told_of_study(study: Study) -> Told:
+    """What a study has to say, the most telling first."""
+    from ckptcost.report.study_views import SIMULATED
+
     there = [table for table in study.tables if table.shown and table.rows]
     carrying = CARRYING.get(study.kind, ())
     chosen = sorted(
         (table for table in there if table.id in carrying), key=lambda t: carrying.index(t.id)
     )
-    return _laid_out(
-        Told(
-            study.title,
-            [*([study_views.SIMULATED] if study.simulated else []), *study.about],
-            _in_turn(study.findings) if study.kind == "comparison" else _led(study),
-            [_of_table(table) for table in chosen or there],
-            len(there),
-            # what is missed first: the exit code says so too
-            [gate_text(verdict) for verdict in sorted(study.gates, key=lambda each: each.met)],
-            _weighty(study.warnings),
-            len(study.warnings),
-        )
+    return Told(
+        study.title,
+        [*([SIMULATED] if study.simulated else []), *study.about],
+        _in_turn(study.findings) if study.kind == "comparison" else _led(study),
+        [_of_table(table) for table in chosen or there],
+        len(there),
+        # what is missed first: the exit code says so too
+        [gate_text(verdict) for verdict in sorted(study.gates, key=lambda each: each.met)],
+        _weighty(study.warnings),
+        len(study.warnings),
     )
 
 
 def of_report(report: Report) -> str:
-    """A model's answer: of one case its bill, of several the cases side by side."""
+    """A model's answer."""
+    return _laid_out(told_of_report(report))
+
+
+def told_of_report(report: Report) -> Told:
+    """Of one case its bill, of several the cases side by side."""
     title, *about = full.heading(report)
-    return _laid_out(
-        Told(
-            title,
-            about,
-            sentences_of(report),
-            [_cases(report) if len(report.cases) > 1 else _bill(report)],
-            len(full.tables(report)),
-            [],
-            _weighty([(each.code, each.message) for each in report.warnings]),
-            len(report.warnings),
-            full.basis_line(report),
-        )
+    return Told(
+        title,
+        about,
+        sentences_of(report),
+        [_cases(report) if len(report.cases) > 1 else _bill(report)],
+        len(full.tables(report)),
+        [],
+        _weighty([(each.code, each.message) for each in report.warnings]),
+        len(report.warnings),
+        full.basis_line(report),
     )
 
 
@@ -318,7 +326,7 @@ def _tables(tables: Sequence[Shown], room: int, most_note: int) -> tuple[list[li
             rows = max(own - cut, least)
             title = _wrapped(f"{_short(table.title, TITLE)} ({rows} {many}")
         left_out += len(table.rows) - rows
-        body = columns(list(table.header), _rows(table, rows), left=table.left, widest=WIDTH)
+        body = columns(list(table.header), rows_of(table, rows), left=table.left, widest=WIDTH)
         printed.append([*title, *body, *note])
         room -= 1 + len(printed[-1])
     return printed, left_out
@@ -328,7 +336,7 @@ def _short(text: str, most: int) -> str:
     return text if len(text) <= most else f"{text[: most - 2]}.."
 
 
-def _rows(table: Shown, many: int) -> list[list[str]]:
+def rows_of(table: Shown, many: int) -> list[list[str]]:
     """As many of its rows, in their order: those that stay in any case, then from the first."""
     staying = sorted(table.kept)[:many]
     others = [at for at in range(len(table.rows)) if at not in table.kept]

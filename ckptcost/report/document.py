@@ -373,6 +373,19 @@ class Report(_Part):
     warnings: list[Warned]
     reproducibility: Reproducibility
 
+    def __repr__(self) -> str:
+        """The answer as the terminal has it; `to_json` has all of it."""
+        from ckptcost.report import brief
+
+        return brief.of_report(self)
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from ckptcost.report import brief, notebook
+
+        return notebook.html(brief.told_of_report(self))
+
     def to_frame(self) -> Any:
         """The cases as a tidy pandas frame, one row each."""
         from ckptcost.report.frame import frame_of_rows

@@ -139,6 +139,19 @@ class StudyDocument(_Part):
     )
     reproducibility: Reproducible
 
+    def __repr__(self) -> str:
+        """The answer as the terminal has it; `to_json` has all of it."""
+        from ckptcost.report import brief, study_again
+
+        return brief.of_study(study_again.study_of(self))
+
+    __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        from ckptcost.report import brief, notebook, study_again
+
+        return notebook.html(brief.told_of_study(study_again.study_of(self)))
+
     def to_frame(self, table: str | None = None) -> Any:
         """One table as a pandas frame, the first unless another is named."""
         from ckptcost.report.frame import frame_of_table

@@ -344,9 +344,9 @@ def test_the_inputs_that_decide_are_those_that_sensitivity_finds(cli, words):
 
 
 def test_no_more_inputs_are_named_than_are_asked_for():
-    from ckptcost.api import layers_for
     from ckptcost.jobs.levers import decided_by
     from ckptcost.jobs.model import case_of
+    from ckptcost.layers import layers_for
 
     catalog = Catalog()
     case = case_of(one_of(catalog, layers_for(catalog, "llama31-405b-16k", None, ())))
