@@ -176,7 +176,7 @@ def head(family: Family, flavour: Flavour) -> str:
     r"""The lines before a family's samples. Prometheus names the sample, OpenMetrics the family.
 
     >>> print(head(CHECKPOINTS, "prometheus"), end="")
-    # HELP ckptcost_checkpoints_total Completed saves, since the run began.
+    # HELP ckptcost_checkpoints_total Completed saves, since the run began. Of a plan or...
     # TYPE ckptcost_checkpoints_total counter
     """
     if flavour == "prometheus":

@@ -123,7 +123,7 @@ def test_two_tiers_on_the_command_line_are_checked(cli):
         if "third" not in each and "second_loss" not in each
         for word in ("--set", each)
     ]
-    done = cli("optimize", "-s", "llama31-405b-16k", *flags, "--check", "50")
+    done = cli("optimize", "-s", "llama31-405b-16k", *flags, "--check", "50", "--full")
     assert (done.code, done.err) == (0, "")
     assert "checked by 50 simulated runs" in done.out
     assert (

@@ -522,7 +522,7 @@ def test_electricity_that_the_rent_contains_is_not_paid_twice(seen, catalog, pla
 def test_a_save_of_which_a_line_is_not_known_is_named():
     known = measured.Taken("gpu_wait", "a", None, Energy(3.6e6, 1.8e6, 7.2e6), 3600.0, 1.0)
     dark = measured.Taken("gpu_wait", "b", None, unknown("NO_READING"), 3600.0, math.nan)
-    found = measured._quantity("energy", [known, dark], measured.NOWHERE, ())
+    found = measured._quantity(BY_ID["energy"], [known, dark], measured.NOWHERE, ())
     assert (found.value, found.low, found.high, found.interval, found.excludes) == (
         1.0,
         0.5,
