@@ -82,7 +82,7 @@ def durations(seconds: Sequence[float | None]) -> list[str]:
     )
     return [
         duration(each)
-        if each is None or not LEAST_OF_UNIT * unit_s <= abs(each) < math.inf
+        if each is None or (each and not LEAST_OF_UNIT * unit_s <= abs(each) < math.inf)
         else f"{number(each / unit_s)} {unit}"
         for each in seconds
     ]

@@ -349,8 +349,8 @@ SHARED = """
 import sys, time
 from pathlib import Path
 folder, name = Path(sys.argv[1]), sys.argv[2]
-(folder / f"{name}.here").touch()
-while len(list(folder.glob("*.here"))) < 2:
+(folder.parent / f"{name}.here").touch()
+while len(list(folder.parent.glob("*.here"))) < 2:
     time.sleep(0.01)
 with (folder / f"{name}.pt").open("wb", buffering=0) as file:
     for _ in range(20):

@@ -530,8 +530,10 @@ def test_a_save_of_which_a_line_is_not_known_is_named():
         "bounds",
         ["b"],
     )
-    assert measured._quantity("gpu_time_lost", [known, dark], measured.NOWHERE, ()).value == 2.0
-    assert measured._quantity("energy", [dark], measured.NOWHERE, ()).value is None
+    assert (
+        measured._quantity(BY_ID["gpu_time_lost"], [known, dark], measured.NOWHERE, ()).value == 2.0
+    )
+    assert measured._quantity(BY_ID["energy"], [dark], measured.NOWHERE, ()).value is None
 
 
 # ---- more of plans and simulations

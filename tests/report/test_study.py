@@ -139,9 +139,7 @@ def test_python_gives_what_the_command_gives(documents):
         >= 4
     )
     assert ckptcost.solve("write", "goodput>=0.9", "llama31-405b-16k").kind == "solution"
-    assert (
-        ckptcost.price("generic-pfs", "ddn-exascaler-40").kind == "solution"
-    )
+    assert ckptcost.price(tier="generic-pfs", against="ddn-exascaler-40").kind == "solution"
     assert ckptcost.compare("llama31-405b-16k", variants="policy.mode=async").kind == "comparison"
     assert ckptcost.compare(["llama31-405b-16k", "opt-175b"]).kind == "comparison"
     assert ckptcost.sensitivity("llama31-405b-16k", of="usd").kind == "sensitivity"
