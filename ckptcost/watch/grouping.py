@@ -30,6 +30,8 @@ from ckptcost.watch.telling import Telling
 
 S = 1_000_000_000
 CLOCK_NS = 20_000_000
+JUST_NS = S
+"""what was written no longer ago may be what the event tells of"""
 """file systems note times by a clock that ticks every 4 to 10 ms"""
 LOOK_NS = 2 * S
 """a file that was opened and has not changed for so long is being read"""
@@ -243,9 +245,16 @@ class Grouping:
             return
         before = self._opened.get(path)
         known = group.files[path].size if group is not None else self._known.get(path, 0)
-        # an empty file of a group may be a sign that all is there: who opens it need not be its
-        # writer
-        cut = stat is not None and (stat.size < known or (stat.size == 0 and group is None))
+        # an empty file of a group may be a sign that all is there, and one that has been empty for
+        # long is no news: who opens it need not be its writer
+        emptied = (
+            group is None
+            and stat is not None
+            and stat.size == 0
+            and stat.wrote_ns is not None
+            and stat.wrote_ns > t_ns - JUST_NS
+        )
+        cut = stat is not None and (stat.size < known or emptied)
         if path in self._awaited and not cut:
             return
         # who opened it before and changed nothing was a reader; who cuts it writes

@@ -329,6 +329,24 @@ def test_a_slow_saver_that_pauses_writes_one_checkpoint():
     assert one(world)[:3] == ("model.pt", 1.0, 25.0)
 
 
+def test_who_reads_an_empty_file_begins_no_save():
+    """A marker, a lock: opened by whoever looks at it, and never closed after writing."""
+    world = World()
+    world.files["DONE"] = [0, world.t_ns]
+    world.wait(5).look_at("DONE")
+    assert world.grouping.pending == 0
+    world.save("a.pt", takes=1.0)
+    [found] = world.seen()
+    assert (found.label, found.error, found.files) == ("a.pt", "", 1)
+
+
+def test_who_empties_a_file_begins_a_save():
+    world = World()
+    world.files["a.pt"] = [0, world.t_ns]
+    world._event("opened", "a.pt")
+    assert world.grouping.pending
+
+
 def test_a_file_opened_again_to_add_to_it_counts_what_was_added():
     world = World()
     for k in range(3):
