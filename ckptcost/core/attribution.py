@@ -320,7 +320,6 @@ def attributed(
     places: Mapping[str, Place] | None = None,
     curve: Curve | None = None,
     only: int | None = None,
-    ahead: Ahead | None = None,
 ) -> list[Cost]:
     """Every window in every domain, by window; `since_s` is when recording began. Without a `curve`
     the range of `extra` has no room for the training step that a drain meets. `only`: of one
@@ -329,7 +328,7 @@ def attributed(
     return [
         cost
         for of_window in attributed_in_turn(
-            windows, domains, joules, since_s, baselines, places, curve, only, ahead
+            windows, domains, joules, since_s, baselines, places, curve, only
         )
         for cost in of_window
     ]

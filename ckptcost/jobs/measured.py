@@ -27,7 +27,7 @@ from ckptcost.core.reconcile import Energy, Reconciled, reconciled, taken, total
 from ckptcost.core.windows import Stretch, Window
 from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies
-from ckptcost.jobs.training import Steps, dips_in_turn, steps_seen
+from ckptcost.jobs.training import Steps, dips_of, steps_seen
 from ckptcost.meters.base import Absence
 from ckptcost.runs import job_facts
 from ckptcost.runs.baselines import Idle
@@ -265,7 +265,7 @@ def evaluate(
     since_s = float(ticked[0, 0]) if len(ticked) else 0.0
     costs: list[Cost] = []
     dips: list[Dip | None] = []
-    all_dips = dips_in_turn(energies, energies.joules, windows, since_s)
+    all_dips = dips_of(energies, energies.joules, windows, since_s)
     in_turn = attributed_in_turn(
         windows,
         names,

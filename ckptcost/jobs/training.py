@@ -44,17 +44,10 @@ def steps_seen(marks: Sequence[Mark], windows: Sequence[Window], node: Node) -> 
 
 def dips_of(
     energies: Energies, joules: Joules, windows: Sequence[Window], since_s: float
-) -> list[Dip | None]:
-    """By window, whether the GPUs' power confirms its stall; None where there is no meter of a GPU,
-    or no stall to confirm."""
-    return list(dips_in_turn(energies, joules, windows, since_s))
-
-
-def dips_in_turn(
-    energies: Energies, joules: Joules, windows: Sequence[Window], since_s: float
 ) -> Iterator[Dip | None]:
-    """The same, one after the other: beside the costs of the same windows, whose joules are at hand
-    then."""
+    """By window, whether the GPUs' power confirms its stall; None where there is no meter of a GPU,
+    or no stall to confirm. One after the other: beside the costs of the same windows, whose joules
+    are at hand then."""
     gpus = [domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))]
     if not gpus:
         yield from [None] * len(windows)

@@ -143,7 +143,7 @@ def of_study(study: Study, statements: Sequence[Statement]) -> Extras:
             f"{count(float(len(statements)))} jobs; the bill of each is in the statements of this"
             " document."
             if statements
-            else "An answer in words and tables; it holds no bill of its own."
+            else ""
         )
         banner = SIMULATED if study.simulated else ""
         return Extras(

@@ -37,8 +37,6 @@ MODEL, OPTIMUM, TIERS, CHANGES, RANKING, RUN = (
 MOST_VARIANTS = MOST - 1
 """beside the reference"""
 MOST_RUNS = 200
-CHECKED_RUNS = 200
-"""as `ckptcost optimize` does without a flag"""
 OF_METRIC = {name: metric.q.measure for name, metric in METRICS.items()} | {"time": "wall"}
 _HEADS = (Head("what", "what to report", left=True),)
 

@@ -26,6 +26,7 @@ NOTHING = Extras()
 Part = tuple[str, str, Markup | None]
 """address, name for the list of sections, and what is in it"""
 APPENDIX = "Appendix"
+NO_BILL = "An answer in words and tables; it holds no bill of its own."
 
 
 def page_of(document: StatementDocument, extras: Extras = NOTHING) -> str:
@@ -45,7 +46,7 @@ def page_of(document: StatementDocument, extras: Extras = NOTHING) -> str:
         el("style", Markup(style_sheet())),
     )
     if extras.lead:
-        body = _without_bill(el("h1", title), extras)
+        body = _without_bill(el("h1", title), extras, bool(document.statements))
     else:
         body = (
             _several(document, extras) if len(document.statements) > 1 else _one(document, extras)
@@ -132,7 +133,7 @@ def _over(extras: Extras, mine: Extras | None) -> Extras:
 def _one(document: StatementDocument, extras: Extras) -> Markup:
     title = el("h1", title_of(document, extras))
     if not document.statements:
-        return _without_bill(title, extras)
+        return _without_bill(title, extras, False)
     s = document.statements[0]
     cited = sections_proof.places_of(sections_proof.sources_of([s]))
     factors = sections_proof.factors("", s.factors, 2, cited)
@@ -153,7 +154,7 @@ def _one(document: StatementDocument, extras: Extras) -> Markup:
     )
 
 
-def _without_bill(title: Markup, extras: Extras) -> Markup:
+def _without_bill(title: Markup, extras: Extras, has_parts: bool) -> Markup:
     """An answer to another question: its sentences, pictures and tables."""
     told = [
         ("steps", "Where it goes", sections_bill.steps_of(extras.steps, 2)),
@@ -164,11 +165,8 @@ def _without_bill(title: Markup, extras: Extras) -> Markup:
         ("findings", "In detail", sections.findings("", extras.findings, 2)),
     ]
     found = [part for part in told if part[2]]
-    lead = el(
-        "p",
-        extras.lead or "An answer in words and tables; it holds no bill of its own.",
-        class_="lead",
-    )
+    told_first = [extras.lead] if has_parts else [extras.lead, NO_BILL]
+    lead = el("p", " ".join(filter(None, told_first)), class_="lead")
     banner = note(extras.banner, class_="simulated") if extras.banner else None
     return join(
         [
