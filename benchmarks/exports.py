@@ -47,8 +47,8 @@ elif wanted == "DataFrame.to_csv":
     frame = pandas.DataFrame({name: cells for name, cells in rows.items() if name != "width_s"})
 else:
     from ckptcost.errors import InputError
-    from ckptcost.report.statement import StatementDocument
-    document = StatementDocument.model_validate_json(source.read_bytes())
+    from ckptcost.report.document import Report
+    document = Report.model_validate_json(source.read_bytes())
 began_s, said = time.perf_counter(), None
 if wanted == "json.dumps":
     (folder / "all.json").write_text(json.dumps(whole))

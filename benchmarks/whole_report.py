@@ -31,12 +31,12 @@ def measure(rounds: int = 15) -> str:
     return figures(
         [
             Row(
-                f'`ckptcost.model("{PRESET}")` in process, {len(report.cases)} case',
+                f'`ckptcost.model("{PRESET}")` in process, {len(report.rows("cases"))} case',
                 t["model"],
                 "ms",
             ),
             Row(
-                f"`ckptcost.model()` in process, {len(ckptcost.model().cases)} cases",
+                f"`ckptcost.model()` in process, {len(ckptcost.model().rows('cases'))} cases",
                 t["three"],
                 "ms",
             ),

@@ -2,7 +2,7 @@
 
 >>> import ckptcost
 >>> report = ckptcost.model("gpt4-scale-2tb", tier=["nas-hdd", "generic-pfs"], saves=[100])
->>> [round(row.values["stall_s"]) for row in report.cases]
+>>> [round(row["stall_s"]) for row in report.rows("cases")]
 [10005, 1005]
 """
 
@@ -103,6 +103,6 @@ solve = answered(_solve.solve)
 
 def load_report(path: PathText) -> Report:
     """A report from its JSON file."""
-    from ckptcost.report.check import read
+    from ckptcost.report.read import read
 
     return read(os.fspath(path))

@@ -18,7 +18,7 @@ import ckptcost
 
 # right
 report = ckptcost.model("small-8b", tier=["nas-hdd", "generic-pfs"], saves=[100, 200])
-cost: float | None = report.totals.cost.value
+cost: float | None = report.statements[0].totals.cost.value
 study = ckptcost.simulate(Path("job.toml"), runs=10, limit="60 days", inputs="pert")
 titles: list[str] = [table.title for table in study.tables.values()]
 ckptcost.optimize(mode="async", objective="usd", require=["goodput>=0.9", "usd<=10000"])
@@ -29,7 +29,8 @@ ckptcost.measure("30 s", meters="simulated", gpus="all", need=["gpu", "cpu"])
 ckptcost.roll_up("store", "team", since="2026-11-01", top=3)
 text = ckptcost.export([Path("a.json")], "prometheus", labels={"team": "infra"})["ckptcost.prom"]
 ckptcost.lead(run="last").to_json().upper()
-met: bool = all(b.met for b in ckptcost.diff("a.json", "b.json", budget_change="usd<=5 %").budgets)
+found = ckptcost.diff("a.json", "b.json", budget_change="usd<=5 %").difference
+met: bool = found is not None and all(budget.met for budget in found.budgets)
 ckptcost.load_report(Path("report.json")).to_json()
 with ckptcost.window("save"):
     ckptcost.step()
@@ -38,7 +39,7 @@ with ckptcost.window("save"):
 ckptcost.modell("small-8b")
 ckptcost.model("small-8b", tiers=["nas-hdd"])
 ckptcost.model(5)
-report.totals.kosten
+report.statements[0].totals.kosten
 ckptcost.simulate(runs="1000")
 ckptcost.simulate(limit=60)
 ckptcost.simulate(inputs="gaussian")

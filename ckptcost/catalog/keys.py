@@ -114,6 +114,7 @@ KEYS: Final[dict[str, dict[str, str]]] = {
         "tariff": "usd_per_j",
         "grid_location": "kgco2e_per_j",
         "grid_market": "market_kgco2e_per_j",
+        "water": "water_l_per_j",
     },
     "run": {"work": "work_s"},
 }

@@ -123,6 +123,7 @@ _EXAMPLES = {
     "tariff": "0.09 USD/kWh",
     "grid_location": "384 g/kWh",
     "grid_market": "50 g/kWh",
+    "water": "1.8 L/kWh",
     "work": "30 days",
 }
 """a plausible value of each key; a test parses them all"""

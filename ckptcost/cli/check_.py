@@ -6,8 +6,9 @@ import argparse
 import sys
 
 EPILOG = """\
-Nothing is looked up: the report carries every input. It is built again from
-them, and every number, range, sum and hash is compared.
+Nothing is looked up. A model carries every input: it is computed again from
+them, and every number, range, sum and hash is compared. Of other reports the
+sums and hashes are.
 exit codes: 0 everything agrees, 1 something differs (listed on stdout),
 2 not a report
 """
@@ -18,7 +19,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.report.check import differences, read
+    from ckptcost.report.check import differences
+    from ckptcost.report.read import read
 
     report = read(options.file)
     found = differences(report)
@@ -29,7 +31,9 @@ def run(options: argparse.Namespace) -> int:
         + (
             f"{len(found)} differences"
             if found
-            else f"agrees with its {len(report.factors)} inputs in every number"
+            else f"agrees with its {len(report.statements[0].factors)} inputs in every number"
+            if report.kind == "model"
+            else "its sums and hashes agree; only a model can be computed again"
         ),
         file=sys.stderr,
     )

@@ -11,9 +11,10 @@ examples:
   ckptcost diff main.json branch.json -f md -o comment.md
   ckptcost diff main.json branch.json --budget-change "usd<=5 %"
   ckptcost diff a.json b.json --budget-change "kwh/checkpoint<=-10 %"
-OLD and NEW are reports, studies or statements as JSON, or recorded runs.
-budgets: gpu_hours, kwh, usd, kgco2e, market_kgco2e, embodied_kgco2e; of all, or
-/checkpoint and the like; a share of OLD's or an amount. Below 0: less is asked.
+OLD and NEW are reports as JSON, or recorded runs.
+budgets: gpu_hours, kwh, usd, kgco2e, market_kgco2e, embodied_kgco2e, water_l;
+of all, or /checkpoint and the like; a share of OLD's or an amount. Below 0:
+less is asked.
 An unknown change meets no budget.
 exit codes: 2 also where the two cannot be compared (--anyway compares them),
 3 a budget is exceeded
@@ -56,11 +57,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from ckptcost.cli import output, study_flags, telling
     from ckptcost.questions.diff import diff
-    from ckptcost.report.diff_views import VIEWS, budget_text
+    from ckptcost.report.diff_views import budget_text, of_report
+    from ckptcost.report.render import text_of
 
     document = study_flags.ask(diff, options, command=telling.command_of(options))
-    output.write([VIEWS[options.format](document)], options.output)
-    exceeded = [each for each in document.budgets if not each.met]
+    output.write([text_of(document, options.format)], options.output)
+    exceeded = [each for each in of_report(document).budgets if not each.met]
     for each in exceeded:
         print(f"ckptcost: {budget_text(each)}", file=sys.stderr)
     return EXCEEDED if exceeded else 0

@@ -84,10 +84,11 @@ def _told(options: argparse.Namespace, words: list[str]) -> int:
             remedy="give --gpus too",
         )
     if not placing_flags.is_said(options):
-        from ckptcost.report.again import told
+        from ckptcost.report.render import file_text
 
         output.write(
-            [told(options.source, options.format, options.table, options.full)], options.output
+            [file_text(options.source, options.format, options.table, options.full)],
+            options.output,
         )
         return 0
     # a bill under other factors is no longer the study or report it was
@@ -104,13 +105,15 @@ def _told(options: argparse.Namespace, words: list[str]) -> int:
         options.site,
         words,
     )
-    from ckptcost.report import again
+    from ckptcost.report import render
+    from ckptcost.report.read import read, study_of
 
     if options.format == "html":
-        study = None if is_document else _seen(options).study
-        written = again.page(document, options.source, study, options.case)
+        study = study_of(read(options.source)) if is_document else _seen(options).study
+        inputs = document.reproducibility.inputs
+        written = render.page(study, document.statements, words, inputs)
     else:
-        written = again.of_statements(document, options.format)
+        written = render.text_of(document, options.format)
     output.write([written], options.output)
     return 0
 

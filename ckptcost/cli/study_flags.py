@@ -127,22 +127,14 @@ def answer(result: StudyResult, options: argparse.Namespace) -> int:
     if options.format == "json":
         written = result.document(telling.command_of(options)).to_json()
     elif options.format == "html":
-        from ckptcost.report.again import page_of_answer
+        from ckptcost.report.render import page_of_study
 
         command = telling.command_of(options)
-        written = page_of_answer(study, result.catalog, command, result.files)
+        written = page_of_study(study, result.catalog, command, result.files)
     else:
-        from ckptcost.report import brief, study_views
+        from ckptcost.report.study_views import view
 
-        views = {
-            "text": study_views.text if options.full else brief.of_study,
-            "md": study_views.to_markdown,
-        }
-        written = (
-            study_views.to_csv(study, options.table)
-            if options.format == "csv"
-            else views[options.format](study)
-        )
+        written = view(study, options.format, options.table, options.full)
     output.write([written], options.output)
     return missed(study.gates)
 

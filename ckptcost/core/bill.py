@@ -7,7 +7,7 @@ share of what stands there anyway, and `avoidable` is one bill minus another (se
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ckptcost.core import energy, money
@@ -32,6 +32,7 @@ class Line(NamedTuple):
     location_kgco2e: Number
     market_kgco2e: Number
     embodied_kgco2e: Number
+    water_l: Number
 
 
 class Bill(NamedTuple):
@@ -48,22 +49,35 @@ class Bill(NamedTuple):
         """Sum of the lines that are known; `unknown` names those left out. Without what GPUs and
         hosts do there is no sum: NaN."""
         total: Number = 0.0
-        nothing: Any = True
-        lacking: Any = False
+        parts = []
         for line in self.of(ledger, cause):
             value = getattr(line, quantity)
-            missing = isnan(value)
             total = total + known(value, 0.0)
-            nothing = nothing & missing
-            if line.id in OF_THE_JOB:
-                lacking = lacking | missing
-        return where(nothing | lacking, float("nan"), total)
+            parts.append((isnan(value), line.id in OF_THE_JOB))
+        return where(has_no_total(parts), float("nan"), total)
 
     def unknown(self, quantity: LineField, ledger: Ledger = "marginal") -> tuple[str, ...]:
         return tuple(line.id for line in self.of(ledger) if _any(isnan(getattr(line, quantity))))
 
     def line(self, line_id: str) -> Line:
         return next(line for line in self.lines if line.id == line_id)
+
+
+def has_no_total(parts: Iterable[tuple[Any, bool]]) -> Any:
+    """The rule of sums, of every bill: there is no total where nothing is known, or where a part is
+    missing that no sum makes sense without. `parts`: whether each is missing, a flag or an array of
+    them, and whether it is needed.
+
+    >>> has_no_total([(False, True), (True, False)]), has_no_total([(False, False), (True, True)])
+    (False, True)
+    """
+    nothing: Any = True
+    lacking: Any = False
+    for missing, needed in parts:
+        nothing = nothing & missing
+        if needed:
+            lacking = lacking | missing
+    return nothing | lacking
 
 
 def _any(flag: object) -> bool:

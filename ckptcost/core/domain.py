@@ -208,12 +208,13 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Where the electricity comes from."""
+    """Where the electricity comes from, and the water."""
 
     pue: Number = _is("facility energy over IT energy", 1.0)
     usd_per_j: Number = _is("electricity tariff", UNKNOWN)
     kgco2e_per_j: Number = _is("grid factor, location-based", UNKNOWN)
     market_kgco2e_per_j: Number = _is("grid factor, market-based (contracts)", UNKNOWN)
+    water_l_per_j: Number = _is("water for cooling over IT energy (WUE), on site", UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True)

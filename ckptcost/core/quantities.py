@@ -9,12 +9,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
-from ckptcost.core import carbon
+from ckptcost.core import carbon, water
 from ckptcost.core.domain import Number, Scenario
 from ckptcost.core.units import HOUR_S, KWH_J
 
 LineField = Literal[
-    "energy_j", "gpu_s", "cost_usd", "location_kgco2e", "market_kgco2e", "embodied_kgco2e"
+    "energy_j",
+    "gpu_s",
+    "cost_usd",
+    "location_kgco2e",
+    "market_kgco2e",
+    "embodied_kgco2e",
+    "water_l",
 ]
 """of a bill's line, in base units"""
 
@@ -151,6 +157,24 @@ QUANTITIES = (
             "gpu_time_lost", carbon.embodied_kgco2e, lambda s: s.cluster.embodied_kgco2e_per_gpu_s
         ),
     ),
+    Quantity(
+        "water",
+        "water_l",
+        "water_l",
+        "L",
+        1.0,
+        "l",
+        "water_l",
+        "water for cooling",
+        "water for cooling added",
+        "L, water",
+        ("site.pue", "site.water"),
+        derived=Derived(
+            "energy",
+            carbon.operational_kgco2e,
+            lambda s: water.litres(1.0, s.site.water_l_per_j, s.site.pue),
+        ),
+    ),
 )
 """in the order of a line's fields"""
 FIELDS = tuple(q.field for q in QUANTITIES)
@@ -186,7 +210,7 @@ def in_order(*ids: str) -> tuple[Quantity, ...]:
     """All of them, these before the others.
 
     >>> [q.measure for q in in_order("cost")]
-    ['usd', 'kwh', 'gpu_hours', 'kgco2e', 'market_kgco2e', 'embodied_kgco2e']
+    ['usd', 'kwh', 'gpu_hours', 'kgco2e', 'market_kgco2e', 'embodied_kgco2e', 'water_l']
     """
     return pick(*ids, *(q.id for q in QUANTITIES if q.id not in ids))
 

@@ -30,15 +30,16 @@ from typing import Any
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
 from ckptcost.present.words import METHODS
-from ckptcost.report.document import Factor
-from ckptcost.report.statement import Statement, StatementDocument, Subject, utc
+from ckptcost.report.document import Report
+from ckptcost.report.parts import Factor
+from ckptcost.report.statement import Statement, Subject, utc
 
 VERSION, MODEL = "1.1.0", "https://github.com/Boavizta/BoAmps/tree/main/model"
 """of Boavizta's release notes, read in 2026-11"""
 BANDS = ((0.10, "high"), (0.25, "medium"))
 
 
-def export(document: StatementDocument) -> Files:
+def export(document: Report) -> Files:
     if len(document.statements) > 1:
         raise InputError(
             f"BoAmps is one report a file, and here are {len(document.statements)}",
@@ -51,7 +52,7 @@ def export(document: StatementDocument) -> Files:
     }
 
 
-def _report(document: StatementDocument, statement: Statement) -> dict[str, Any]:
+def _report(document: Report, statement: Statement) -> dict[str, Any]:
     who = statement.subject
     return _known(
         {
@@ -73,7 +74,7 @@ def _report(document: StatementDocument, statement: Statement) -> dict[str, Any]
     )
 
 
-def _header(document: StatementDocument, statement: Statement) -> dict[str, Any]:
+def _header(document: Report, statement: Statement) -> dict[str, Any]:
     who = statement.subject
     publisher = {
         "name": who.organisation,
@@ -160,7 +161,7 @@ def _sources(factor: Factor) -> str:
     )
 
 
-def _measure(document: StatementDocument, statement: Statement) -> dict[str, Any]:
+def _measure(document: Report, statement: Statement) -> dict[str, Any]:
     simulated = ", meters simulated" if statement.simulated else ""
     return _known(
         {

@@ -34,8 +34,9 @@ from typing import Any
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
 from ckptcost.present.words import METHODS
-from ckptcost.report.document import Component
-from ckptcost.report.statement import Statement, StatementDocument, utc
+from ckptcost.report.document import Report
+from ckptcost.report.parts import Component
+from ckptcost.report.statement import Statement, utc
 from ckptcost.report.to_csv import lines, safe
 
 COLUMNS = (
@@ -80,7 +81,7 @@ COLUMNS = (
 )
 
 
-def export(document: StatementDocument) -> Files:
+def export(document: Report) -> Files:
     rows = [
         _row(document, statement, line)
         for statement in document.statements
@@ -91,7 +92,7 @@ def export(document: StatementDocument) -> Files:
     return {"emissions.csv": [lines([COLUMNS, *rows])]}
 
 
-def _of_one_method(document: StatementDocument) -> None:
+def _of_one_method(document: Report) -> None:
     """Raises InputError where the rows' emissions are of several methods."""
     first: dict[str, str] = {}
     for statement in document.statements:
@@ -123,7 +124,7 @@ def _told(statement: Statement, line: Component) -> bool:
     return line.energy.value is not None and line.emissions_location.value is not None
 
 
-def _row(document: StatementDocument, statement: Statement, line: Component) -> list[Any]:
+def _row(document: Report, statement: Statement, line: Component) -> list[Any]:
     who, kg, length_s = statement.subject, line.emissions_location.value, _length_s(statement)
     cloud = (
         who.cloud_provider is not None and who.cloud_region is not None

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from ckptcost.exports.formats import Files
 from ckptcost.exports.tables import MEMO, TABLES, Column, Table, readme
-from ckptcost.report.statement import StatementDocument
+from ckptcost.report.document import Report
 from ckptcost.report.to_csv import safe
 
 NEWLINE: Final = "\r\n"
@@ -48,7 +48,7 @@ QUOTED: Final = (
 )
 
 
-def export(document: StatementDocument) -> Files:
+def export(document: Report) -> Files:
     files: dict[str, Iterable[str] | bytes] = {}
     resources = []
     for table in TABLES:
@@ -77,7 +77,7 @@ def cell_of(text: str) -> str:
     return text if safe(bare) == bare else "'" + text
 
 
-def _csv(table: Table, document: StatementDocument) -> Iterator[bytes]:
+def _csv(table: Table, document: Report) -> Iterator[bytes]:
     cells = table.cells(document)
     rows = zip(*(_written(column, cells.pop(column.name)) for column in table.columns), strict=True)
     part: Iterable[tuple[Any, ...]] = [tuple(column.name for column in table.columns)]
@@ -142,7 +142,7 @@ def _field(column: Column) -> dict[str, Any]:
     return field | ({"constraints": constraints} if constraints else {})
 
 
-def _package(document: StatementDocument) -> dict[str, Any]:
+def _package(document: Report) -> dict[str, Any]:
     """No licence of its own: that is for whoever publishes it to say. Those of the sources are with
     the sources."""
     tool = document.tool
@@ -195,7 +195,7 @@ _UNTABLED: Final = {
 }
 
 
-def _sources(document: StatementDocument) -> list[dict[str, str]]:
+def _sources(document: Report) -> list[dict[str, str]]:
     """Each once. A path must be an address there: readers take anything else for a file."""
     found: dict[tuple[str, str], dict[str, str]] = {}
     for source in (

@@ -37,8 +37,9 @@ from ckptcost.exports.focus_columns import (
     words_of,
 )
 from ckptcost.exports.formats import Files
-from ckptcost.report.document import Component
-from ckptcost.report.statement import SERIES_OF, Statement, StatementDocument, instant, utc
+from ckptcost.report.document import Report
+from ckptcost.report.parts import Component
+from ckptcost.report.statement import SERIES_OF, Statement, instant, utc
 from ckptcost.report.to_csv import lines
 
 Floats = NDArray[np.float64]
@@ -292,7 +293,7 @@ def _rows(statement: Statement) -> Iterator[tuple[Cell, ...]]:
     return zip(*[rows[name] for name in COLUMNS], strict=True)
 
 
-def export(document: StatementDocument) -> Files:
+def export(document: Report) -> Files:
     written = [lines([COLUMNS])]
     for statement in document.statements:
         written.append(lines(_rows(statement)))

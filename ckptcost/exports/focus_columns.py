@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from ckptcost.report.document import Component, Factor, Quantity
+from ckptcost.report.parts import Component, Factor, Quantity
 from ckptcost.report.statement import QUANTITIES, Statement
 from ckptcost.report.to_csv import safe
 
@@ -78,6 +78,7 @@ AMOUNTS = {
     "embodied": "EmbodiedKgCO2e",
     "gpu_time_lost": "GpuHours",
     "cost": "BilledCost",
+    "water": "WaterLitres",
 }
 """quantity of the document: ours (the cost itself is in FOCUS's columns, its low and high in
 ours)"""

@@ -8,7 +8,8 @@ from importlib import import_module
 from typing import NamedTuple
 
 from ckptcost.errors import InputError, UnknownName
-from ckptcost.report.statement import StatementDocument, utc
+from ckptcost.report.document import Report
+from ckptcost.report.statement import utc
 
 Files = Mapping[str, Iterable[str] | bytes]
 """by name: pieces of text, or bytes"""
@@ -174,7 +175,7 @@ def format_named(name: str) -> Format:
     return FORMATS[name]
 
 
-def exported(document: StatementDocument, name: str) -> Files:
+def exported(document: Report, name: str) -> Files:
     """The files of an export, by name. Raises InputError where the statement lacks what the format
     cannot do without."""
     wanted = format_named(name)
@@ -213,7 +214,7 @@ def exported(document: StatementDocument, name: str) -> Files:
     return files
 
 
-def left_out(document: StatementDocument, wanted: Format) -> dict[str, tuple[str, str]]:
+def left_out(document: Report, wanted: Format) -> dict[str, tuple[str, str]]:
     """By run id: why the format has no place for it, and what to do."""
     found = {}
     for s in document.statements:
@@ -228,7 +229,7 @@ def left_out(document: StatementDocument, wanted: Format) -> dict[str, tuple[str
     return found
 
 
-def _refuse_what_is_to_come(document: StatementDocument, wanted: Format) -> None:
+def _refuse_what_is_to_come(document: Report, wanted: Format) -> None:
     now = utc(document.generated_at)
     for s in document.statements:
         over = utc(s.period_end or "")

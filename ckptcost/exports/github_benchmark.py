@@ -17,8 +17,9 @@ from typing import Any
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
 from ckptcost.present.words import METHODS
-from ckptcost.report.document import Quantity
-from ckptcost.report.statement import Statement, StatementDocument
+from ckptcost.report.document import Report
+from ckptcost.report.parts import Quantity
+from ckptcost.report.statement import Statement
 
 FIGURES = {
     "energy": "energy",
@@ -29,7 +30,7 @@ FIGURES = {
 }
 
 
-def export(document: StatementDocument) -> Files:
+def export(document: Report) -> Files:
     entries: list[dict[str, Any]] = []
     taken: set[str] = set()
     for s in document.statements:

@@ -19,7 +19,7 @@ from ckptcost.exports import metric_names as names
 from ckptcost.exports.formats import Files
 from ckptcost.exports.grafana_queries import SHOWN, Shown
 from ckptcost.exports.grafana_rules import rules
-from ckptcost.report.statement import StatementDocument
+from ckptcost.report.document import Report
 
 SCHEMA_VERSION = 42
 """of the dashboard's JSON, Grafana 13"""
@@ -60,7 +60,7 @@ ABOUT = """**What checkpoints and failures cost these runs**, beside the same wo
 """
 
 
-def export(document: StatementDocument) -> Files:
+def export(document: Report) -> Files:
     return {
         "dashboard.json": [json.dumps(dashboard(), indent=2) + "\n"],
         "rules.yaml": rules(),

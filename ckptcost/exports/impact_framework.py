@@ -35,8 +35,9 @@ from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
 from ckptcost.exports.yaml_text import number, quoted
 from ckptcost.report import sci
-from ckptcost.report.document import Component, Factor, Quantity
-from ckptcost.report.statement import Series, Statement, StatementDocument, instant, utc
+from ckptcost.report.document import Report
+from ckptcost.report.parts import Component, Factor, Quantity
+from ckptcost.report.statement import Series, Statement, instant, utc
 
 SHORTEST_S, DAY_S = 1.0, 86400.0
 GRAMS = 1000.0
@@ -114,7 +115,7 @@ class Group(NamedTuple):
     left_out: list[str]
 
 
-def export(document: StatementDocument) -> Files:
+def export(document: Report) -> Files:
     found = [(s, *_told(s)) for s in document.statements]
     every = [row for s, told, _ in found for row in _times(s, told)]
     shared = _days(every) if _adds_up(document) else None
@@ -135,7 +136,7 @@ def export(document: StatementDocument) -> Files:
     return {"manifest.yaml": _pieces(document, groups, told)}
 
 
-def _adds_up(document: StatementDocument) -> bool:
+def _adds_up(document: Report) -> bool:
     """Several runs that all took place; what is only worked out may be ways to do one job."""
     found = document.statements
     return len(found) > 1 and all(s.kind != "modelled" for s in found)
@@ -256,7 +257,7 @@ def _child(
     return Child(c, energy, grid, embodied if knows_embodied else None)
 
 
-def _pieces(document: StatementDocument, groups: list[Group], told: list[Group]) -> Iterator[str]:
+def _pieces(document: Report, groups: list[Group], told: list[Group]) -> Iterator[str]:
     children = [child for group in told for child in group.children]
     whole = all(child.embodied_g is not None for child in children)
     apart = len(told) > 1 and not _adds_up(document)
@@ -311,9 +312,7 @@ def _counts(s: Statement) -> dict[str, float]:
     return {name: count for name, count, _ in sci.units(s) if count is not None}
 
 
-def _description(
-    document: StatementDocument, groups: list[Group], whole: bool, units: list[str]
-) -> str:
+def _description(document: Report, groups: list[Group], whole: bool, units: list[str]) -> str:
     says = [
         f"What checkpoints and failures add to training, by ckptcost {document.tool.version}.",
         (

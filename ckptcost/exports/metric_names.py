@@ -84,6 +84,12 @@ EMBODIED = Family(
     "gCO2e of making the hardware, the share of the time lost. In no other figure.",
     "grams",
 )
+WATER = Family(
+    "ckptcost_water_litres",
+    "counter",
+    "Litres of water for cooling that energy, on site.",
+    "litres",
+)
 MEAN = "Of a plan or of simulated runs it is a mean, which need not be whole."
 CHECKPOINTS = Family(
     "ckptcost_checkpoints", "counter", f"Completed saves, since the run began. {MEAN}"
@@ -95,6 +101,7 @@ QUANTITIES: Mapping[str, Counted] = {
     "embodied": Counted(EMBODIED, KG_G),
     "gpu_time_lost": Counted(GPU_SECONDS, HOUR_S),
     "cost": Counted(COST, 1.0),
+    "water": Counted(WATER, 1.0),
 }
 """By the statement's names. Location and market are families of their own, not labels of one: a
 plain sum cannot add them up."""

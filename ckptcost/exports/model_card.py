@@ -30,8 +30,9 @@ from ckptcost.exports.formats import Files
 from ckptcost.present.amounts import count, number, share
 from ckptcost.present.words import METHODS
 from ckptcost.report.diff_views import plain
-from ckptcost.report.document import Factor
-from ckptcost.report.statement import Measurement, Statement, StatementDocument
+from ckptcost.report.document import Report
+from ckptcost.report.parts import Factor
+from ckptcost.report.statement import Measurement, Statement
 
 GRAMS = 1000.0
 COVERED = 0.99
@@ -68,7 +69,7 @@ class Whole(NamedTuple):
         return self.kwh * self.grid_kgco2e_per_kwh * GRAMS
 
 
-def export(document: StatementDocument) -> Files:
+def export(document: Report) -> Files:
     found = [(s, _whole(s)) for s in document.statements]
     wholes = [(s, each) for s, each in found if isinstance(each, Whole)]
     told = wholes or found
@@ -131,7 +132,7 @@ def _is_whole(m: Measurement) -> bool:
     return m.energy_kwh is not None and m.coverage is not None and m.coverage >= COVERED
 
 
-def _pieces(document: StatementDocument, s: Statement, whole: Whole | str) -> Iterator[str]:
+def _pieces(document: Report, s: Statement, whole: Whole | str) -> Iterator[str]:
     place = list(
         dict.fromkeys(
             each for each in (s.subject.region or s.subject.site, s.subject.country) if each
@@ -166,7 +167,7 @@ def _pieces(document: StatementDocument, s: Statement, whole: Whole | str) -> It
     yield "".join(f"- {line}\n" for line in [*_head(s), *lines, MEMO])
 
 
-def _source(document: StatementDocument, whole: Whole) -> str:
+def _source(document: Report, whole: Whole) -> str:
     s = whole.statement
     meters = ", ".join(sorted({m.instrument for m in whole.parts}))
     simulated = "SIMULATED METERS, no machine was measured; " if s.simulated else ""

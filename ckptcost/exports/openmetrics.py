@@ -19,7 +19,8 @@ from ckptcost.errors import InputError
 from ckptcost.exports import metric_names as names
 from ckptcost.exports.formats import Files
 from ckptcost.exports.prometheus import Sample, by_family
-from ckptcost.report.statement import SERIES_OF, Series, Statement, StatementDocument, utc
+from ckptcost.report.document import Report
+from ckptcost.report.statement import SERIES_OF, Series, Statement, utc
 
 Ms = NDArray[np.int64]
 Amounts = NDArray[np.float64]
@@ -120,11 +121,11 @@ class _History:
         return [stamps[ms] for ms in wanted]
 
 
-def export(document: StatementDocument) -> Files:
+def export(document: Report) -> Files:
     return {"metrics.txt": _text(document)}
 
 
-def _text(document: StatementDocument) -> Iterator[str]:
+def _text(document: Report) -> Iterator[str]:
     histories = {id(run): _History(run) for run in document.statements}
     whole = sorted(
         {min(h.begin for h in histories.values()), max(h.end for h in histories.values())}

@@ -18,8 +18,9 @@ from typing import Any, Final, NamedTuple
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.exports.formats import Files
 from ckptcost.exports.metric_names import KG_G, MEAN
-from ckptcost.report.document import Tool
-from ckptcost.report.statement import SERIES_OF, Series, Statement, StatementDocument, utc
+from ckptcost.report.document import Report
+from ckptcost.report.parts import Tool
+from ckptcost.report.statement import SERIES_OF, Series, Statement, utc
 
 CUMULATIVE: Final = 2
 """AGGREGATION_TEMPORALITY_CUMULATIVE; OTLP's JSON has enumerations as numbers"""
@@ -79,6 +80,7 @@ METRICS: Final = (
         "embodied",
     ),
     Metric("ckptcost.cost", "{USD}", "Cost of checkpoints.", 1.0, "cost"),
+    Metric("ckptcost.water", "L", "Water for cooling, on site.", 1.0, "water"),
 )
 CHECKPOINTS: Final = Metric(
     "ckptcost.checkpoints",
@@ -100,11 +102,11 @@ class Block(NamedTuple):
     points: list[str]
 
 
-def export(document: StatementDocument) -> Files:
+def export(document: Report) -> Files:
     return {"metrics.jsonl": _lines(document)}
 
 
-def _lines(document: StatementDocument) -> Iterator[str]:
+def _lines(document: Report) -> Iterator[str]:
     blocks: list[Block] = []
     characters = 0
     for block in chain.from_iterable(_blocks(n, s) for n, s in enumerate(document.statements)):
@@ -118,7 +120,7 @@ def _lines(document: StatementDocument) -> Iterator[str]:
         yield _line(document, blocks)
 
 
-def _line(document: StatementDocument, blocks: Sequence[Block]) -> str:
+def _line(document: Report, blocks: Sequence[Block]) -> str:
     scope = _compact({"name": "ckptcost", "version": document.tool.version})
     resources = []
     for at, of_statement in groupby(blocks, lambda block: block.statement):
@@ -211,7 +213,7 @@ def _written(
         yield Block(at, metric.name, block)
 
 
-def _resource(statement: Statement, document: StatementDocument) -> list[dict[str, Any]]:
+def _resource(statement: Statement, document: Report) -> list[dict[str, Any]]:
     tool: Tool = document.tool
     return _attributes(
         {

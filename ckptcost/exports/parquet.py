@@ -11,12 +11,12 @@ from typing import Any, Final
 from ckptcost.errors import InputError, not_there
 from ckptcost.exports.formats import Files
 from ckptcost.exports.tables import TABLES, Table, readme
-from ckptcost.report.statement import StatementDocument
+from ckptcost.report.document import Report
 
 COMPRESSION: Final = "zstd"
 
 
-def export(document: StatementDocument) -> Files:
+def export(document: Report) -> Files:
     arrow = _arrow()
     return {
         "README.md": [readme("parquet")],
@@ -38,7 +38,7 @@ def _arrow() -> Any:
     return pyarrow
 
 
-def _bytes(arrow: Any, table: Table, document: StatementDocument) -> bytes:
+def _bytes(arrow: Any, table: Table, document: Report) -> bytes:
     """Texts as dictionaries: a hundred thousand rows of ten names."""
     types = {
         "text": arrow.dictionary(arrow.int32(), arrow.string()),
@@ -80,7 +80,7 @@ def _array(arrow: Any, kind: str, values: list[Any], type_: Any) -> Any:
     return arrow.array(values, type_)
 
 
-def _about(document: StatementDocument) -> dict[str, str]:
+def _about(document: Report) -> dict[str, str]:
     """The file's own metadata, as text: Parquet has no other."""
     tool = document.tool
     return {

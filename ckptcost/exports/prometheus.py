@@ -15,8 +15,9 @@ from ckptcost.errors import InputError
 from ckptcost.exports import metric_names as names
 from ckptcost.exports.formats import Files
 from ckptcost.exports.metric_names import Family
-from ckptcost.report.document import Quantity
-from ckptcost.report.statement import Statement, StatementDocument, utc
+from ckptcost.report.document import Report
+from ckptcost.report.parts import Quantity
+from ckptcost.report.statement import Statement, utc
 
 
 class Sample(NamedTuple):
@@ -31,11 +32,11 @@ class Sample(NamedTuple):
     """and of which quantity; empty: of none"""
 
 
-def export(document: StatementDocument) -> Files:
+def export(document: Report) -> Files:
     return {"ckptcost.prom": _text(document)}
 
 
-def _text(document: StatementDocument) -> Iterator[str]:
+def _text(document: Report) -> Iterator[str]:
     for family, samples in by_family(document).items():
         yield names.head(family, "prometheus")
         yield "".join(
@@ -43,7 +44,7 @@ def _text(document: StatementDocument) -> Iterator[str]:
         )
 
 
-def by_family(document: StatementDocument) -> dict[Family, list[Sample]]:
+def by_family(document: Report) -> dict[Family, list[Sample]]:
     """All that is known, each family's samples together. Two of one name and labels would make
     readers refuse the file."""
     families: dict[Family, list[Sample]] = {}
@@ -61,7 +62,7 @@ def by_family(document: StatementDocument) -> dict[Family, list[Sample]]:
     return families
 
 
-def _samples(document: StatementDocument) -> Iterator[Sample]:
+def _samples(document: Report) -> Iterator[Sample]:
     about = {
         "version": document.tool.version,
         "schema": f"{document.schema_name} {document.schema_version}",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ckptcost.exports.formats import Files
-from ckptcost.report.statement import StatementDocument
+from ckptcost.report.document import Report
 
 
-def export(document: StatementDocument) -> Files:
+def export(document: Report) -> Files:
     return {"statement.json": [document.to_json()]}

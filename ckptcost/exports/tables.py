@@ -15,8 +15,9 @@ from typing import Any, Final, Literal, NamedTuple, get_args
 
 from ckptcost.catalog.keys import GRID_METHODS
 from ckptcost.exports.metric_names import MEAN
-from ckptcost.report.document import Basis, Component, Factor, Origin, Quantity
-from ckptcost.report.statement import Statement, StatementDocument, instant, utc
+from ckptcost.report.document import Report
+from ckptcost.report.parts import Basis, Component, Factor, Origin, Quantity
+from ckptcost.report.statement import Statement, instant, utc
 
 Kind = Literal["text", "number", "instant", "flag"]
 Cells = dict[str, list[Any]]
@@ -37,7 +38,7 @@ class Table(NamedTuple):
     what: str
     key: tuple[str, ...]
     columns: tuple[Column, ...]
-    cells: Callable[[StatementDocument], Cells]
+    cells: Callable[[Report], Cells]
 
 
 def _words(model: Any, field: str) -> tuple[str, ...]:
@@ -67,6 +68,7 @@ AMOUNTS: Final = {
     ),
     "gpu_time_lost": ("gpu_hours", "GPU-h", "GPU time that trained nothing"),
     "cost": ("cost_usd", "USD", "cost"),
+    "water": ("water_l", "L", "water for cooling, on site"),
 }
 
 LEDGERS: Final = (
@@ -215,7 +217,7 @@ _SHORT: Final = (
 )
 
 
-def _short(document: StatementDocument) -> Cells:
+def _short(document: Report) -> Cells:
     return _columns_of(
         _SHORT,
         (
@@ -267,7 +269,7 @@ _WIDE: Final = (
 )
 
 
-def _wide(document: StatementDocument) -> Cells:
+def _wide(document: Report) -> Cells:
     return _columns_of(
         _WIDE,
         (
@@ -329,7 +331,7 @@ _COMPONENTS: Final = (
 )
 
 
-def _components(document: StatementDocument) -> Cells:
+def _components(document: Report) -> Cells:
     return _columns_of(
         _COMPONENTS,
         (
@@ -380,6 +382,7 @@ _SERIES: Final = (
     Column("emissions_location_kgco2e", "number", AMOUNTS["emissions_location"][2], "kgCO2e"),
     Column("emissions_market_kgco2e", "number", AMOUNTS["emissions_market"][2], "kgCO2e"),
     Column("embodied_kgco2e", "number", AMOUNTS["embodied"][2], "kgCO2e"),
+    Column("water_l", "number", AMOUNTS["water"][2], "L"),
 )
 _INTERVALS: Final = (
     *_WHOSE,
@@ -398,7 +401,7 @@ _INTERVALS: Final = (
 )
 
 
-def _intervals(document: StatementDocument) -> Cells:
+def _intervals(document: Report) -> Cells:
     """Whole columns: there may be a hundred thousand rows."""
     found: Cells = {column.name: [] for column in _INTERVALS}
     for s in document.statements:
@@ -460,7 +463,7 @@ def _sources(factor: Factor, field: str) -> str:
     return BAR.join(getattr(source, field) or "" for source in factor.sources)
 
 
-def _factors(document: StatementDocument) -> Cells:
+def _factors(document: Report) -> Cells:
     return _columns_of(
         _FACTORS,
         (

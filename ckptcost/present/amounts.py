@@ -158,6 +158,8 @@ _PEOPLE = {
     "gpu_s": (HOUR_S, "GPU-h"),
     "usd": (1.0, "USD"),
     "kgco2e": (1.0, "kgCO2e"),
+    "l": (1.0, "L"),
+    "l_per_j": (1 / KWH_J, "L/kWh"),
 }
 
 

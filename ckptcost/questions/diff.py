@@ -12,8 +12,9 @@ from ckptcost.questions.parameters import PathText, texts
 from ckptcost.questions.statements import statement_document
 
 if TYPE_CHECKING:
-    from ckptcost.report.diff_document import Budget, Change, Delta, DiffDocument
-    from ckptcost.report.statement import Statement, StatementDocument
+    from ckptcost.report.difference import Budget, Change, Delta, Side
+    from ckptcost.report.document import Report
+    from ckptcost.report.statement import Statement
 
 QUANTITY_OF = {
     "gpu_hours": "gpu_time_lost",
@@ -22,6 +23,7 @@ QUANTITY_OF = {
     "kgco2e": "emissions_location",
     "market_kgco2e": "emissions_market",
     "embodied_kgco2e": "embodied",
+    "water_l": "water",
 }
 _ASKED = re.compile(r"\s*([a-z0-9_]+)(?:\s*/\s*([a-z0-9_]+))?\s*(<=|<)\s*([+-]?)\s*(.+?)\s*$", re.S)
 
@@ -34,15 +36,16 @@ def diff(
     budget_change: str | Sequence[str] = (),
     anyway: bool = False,
     command: Sequence[str] = (),
-) -> DiffDocument:
+) -> Report:
     """What changed from `old` to `new`, line by line, and whether budgets such as "usd<=5 %" hold
     it; `case` where a file holds several, two for OLD's and NEW's. What cannot be compared is
     refused, unless `anyway`."""
+    from ckptcost.catalog.store import Catalog
     from ckptcost.report import diff as of_statements
     from ckptcost.report import diff_reasons
-    from ckptcost.report.build import METHOD_VERSION, generated_at
-    from ckptcost.report.diff_document import document_of, side_of
-    from ckptcost.version import __version__
+    from ckptcost.report.build import build
+    from ckptcost.report.diff_views import study_of
+    from ckptcost.report.difference import Difference
 
     asked = [asked_of(text) for text in texts(budget_change)]
     said = texts(case)
@@ -65,36 +68,54 @@ def diff(
             where=os.path.basename(names[1]),
             remedy="--anyway compares them",
         )
-    return document_of(
-        side_of(*past, shown[0]),
-        side_of(*current, shown[1]),
-        delta,
-        reasons,
-        diff_reasons.notes_of(past[1], current[1], delta),
-        [judged(each, delta) for each in asked],
-        generated_at(),
-        {"version": __version__, "command": list(command), "method_version": METHOD_VERSION},
+    difference = Difference(
+        past=side_of(*past, shown[0]),
+        current=side_of(*current, shown[1]),
+        delta=delta,
+        comparable=not reasons,
+        incomparable_reasons=list(reasons),
+        notes=diff_reasons.notes_of(past[1], current[1], delta),
+        budgets=[judged(each, delta) for each in asked],
+    )
+    question = {
+        "of": [each.statement_sha256 for each in (difference.past, difference.current)],
+        "budgets": [each.text for each in asked],
+    }
+    return build(study_of(difference, question), Catalog(), command)
+
+
+def side_of(report: Report, statement: Statement, source: str) -> Side:
+    """One of the two, as the document holds it."""
+    from ckptcost.report.canonical import sha256
+    from ckptcost.report.difference import Side
+
+    return Side(
+        source=source,
+        generated_at=report.generated_at,
+        tool_version=report.tool.version,
+        inputs=report.reproducibility.inputs,
+        result_sha256=report.reproducibility.result_sha256,
+        statement_sha256=sha256(statement.model_dump(mode="json")),
+        statement=statement.model_copy(update={"series": None}),
     )
 
 
 # ---- reading
 
 
-def statement_of(source: str, case: str) -> tuple[StatementDocument, Statement]:
+def statement_of(source: str, case: str) -> tuple[Report, Statement]:
     """The document of a file or run, and the statement of it that is meant. The one place where OLD
     and NEW are read."""
     from ckptcost.report.statements import reading
 
     with reading.spooled(source) as kept:
-        # of a report's cases one is asked for; of other documents all are read, and one is chosen
-        of_report = (
-            reading.is_document(kept) and reading.raw_of(kept)["schema_name"] == "ckptcost.report"
-        )
-        document = statement_document([kept], reading.Placing(case=case if of_report else ""))
-    return document, named(document, "" if of_report else case, os.path.basename(source))
+        # of a model's cases one is asked for; of other documents all are read, and one is chosen
+        of_model = bool(reading.cases_of(kept))
+        document = statement_document([kept], reading.Placing(case=case if of_model else ""))
+    return document, named(document, "" if of_model else case, os.path.basename(source))
 
 
-def named(document: StatementDocument, case: str, where: str) -> Statement:
+def named(document: Report, case: str, where: str) -> Statement:
     """The one statement, or the one that is meant: by id, run id, name or tier, or by a part of an
     id that only one has."""
 
@@ -121,7 +142,7 @@ def asked_of(text: str) -> Budget:
     from ckptcost.core.measures import MEASURES
     from ckptcost.core.units import to_hours, to_kwh
     from ckptcost.jobs.gates import limit_of
-    from ckptcost.report.diff_document import Budget
+    from ckptcost.report.difference import Budget
 
     where, found = Argument("budget_change"), _ASKED.match(text)
     if not found:

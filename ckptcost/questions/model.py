@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ckptcost.errors import Argument
-from ckptcost.questions.parameters import Changes, PathText, draws_of, scenario_layers, texts
-from ckptcost.questions.results import ModelResult
+from ckptcost.questions.parameters import (
+    Changes,
+    PathText,
+    draws_of,
+    gates_of,
+    scenario_layers,
+    texts,
+)
+from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
@@ -21,22 +28,26 @@ def model(
     interval: str | None = None,
     changes: Changes = (),
     against: str | None = None,
+    require: str | Sequence[str] = (),
     draws: int = 0,
     catalog: Catalog | None = None,
-) -> ModelResult:
+) -> StudyResult:
     """The report of a scenario (preset or file), for each tier and number of saves; `changes` is
-    like {"cluster.gpus": 4096}; `draws` from the inputs' ranges, 0: as texts as the command line
-    takes."""
+    like {"cluster.gpus": 4096}; each case is held to the targets and limits of `require`; `draws`
+    from the inputs' ranges, 0: as texts as the command line takes."""
     from ckptcost.catalog.schema import saves_of
     from ckptcost.catalog.store import Catalog
     from ckptcost.core.draws import SAMPLES
+    from ckptcost.jobs.model import judged_cases
     from ckptcost.jobs.model import model as model_job
     from ckptcost.layers import files_of
+    from ckptcost.report.studies.model import study_of
 
-    catalog = catalog or Catalog()
+    catalog, gates = catalog or Catalog(), gates_of(require)
     layers = scenario_layers(catalog, scenario, interval, changes)
     if saves is None or isinstance(saves, str | int | float):
         saves = () if saves is None else (saves,)
     counts = [saves_of(count, Argument("saves")) for count in saves]
     answer = model_job(catalog, layers, texts(tier), counts, against, draws_of(draws) or SAMPLES)
-    return ModelResult(answer, catalog, files_of(layers))
+    verdicts = judged_cases(gates, answer.cases)
+    return StudyResult(study_of(answer, catalog, verdicts), catalog, files_of(layers))

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.jobs.model import Answer
     from ckptcost.report.document import Report
     from ckptcost.report.study import Study
-    from ckptcost.report.study_document import StudyDocument
 
 Files = Sequence[tuple[str, bytes]]
 """the user's own files, by name"""
@@ -25,19 +23,7 @@ class StudyResult(NamedTuple):
     """what was needed and is not measured"""
     interrupted: bool = False
 
-    def document(self, command: Sequence[str] = ()) -> StudyDocument:
-        from ckptcost.report.study_document import build
-
-        return build(self.study, self.catalog, command, self.files)
-
-
-class ModelResult(NamedTuple):
-    answer: Answer
-    catalog: Catalog
-    files: Files
-
     def document(self, command: Sequence[str] = ()) -> Report:
         from ckptcost.report.build import build
 
-        report: Report = build(self.answer, self.catalog, command, self.files)
-        return report
+        return build(self.study, self.catalog, command, self.files)

@@ -12,7 +12,8 @@ from ckptcost.questions.parameters import PathText
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.report.statement import Statement, StatementDocument
+    from ckptcost.report.document import Report
+    from ckptcost.report.statement import Statement
     from ckptcost.report.statements.reading import Placing
     from ckptcost.runs.store import Found
     from ckptcost.scenario import Resolved
@@ -27,7 +28,7 @@ def statement_document(
     site: str = "",
     command: Sequence[str] = (),
     catalog: Catalog | None = None,
-) -> StatementDocument:
+) -> Report:
     """Documents and recorded runs as one document of statements, placed and dated as is said. Site
     and prices are said of runs only."""
     from ckptcost.catalog.store import Catalog

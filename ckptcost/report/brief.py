@@ -12,24 +12,12 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ckptcost.core.outcome import HEADWAY_GOODPUT
-from ckptcost.present.amounts import (
-    count,
-    drawn_between,
-    duration,
-    durations,
-    number,
-    quantities,
-    quantity,
-    share,
-)
 from ckptcost.present.table import columns
 from ckptcost.present.words import gate_text
-from ckptcost.report import text as full
+from ckptcost.report.studies.model_words import basis_line
 from ckptcost.report.study import shown_cells
 
 if TYPE_CHECKING:
-    from ckptcost.report.document import Report, Row
     from ckptcost.report.study import Study, Table
 
 WIDTH: Final = 80
@@ -90,6 +78,7 @@ CARRYING: Final = {
     "measurement": ("advice", "windows", "domains"),
     "probe": ("rates", "tiers"),
     "audit": ("verdicts", "follows"),
+    "model": ("whole_run", "bill"),
 }
 """the tables that carry the answer of a kind of question, the most telling first; of the others the
 first ones do"""
@@ -98,6 +87,8 @@ KEPT: Final[dict[str, Callable[[dict[str, Any]], bool]]] = {
     "intervals": lambda row: str(row.get("at")).startswith("now"),
     "domains": lambda row: row.get("role") == "whole",
     "lines": lambda row: row.get("line") == "total",
+    "bill": lambda row: row.get("id") == "total",
+    "whole_run": lambda row: bool(row.get("first") or row.get("least")),
     "parameters": lambda row: row.get("value") is not None,
 }
 """the rows of a table that stay where it is cut"""
@@ -108,8 +99,6 @@ LEADING: Final = {
     "calibration": ("Nothing was written", "Written: ", "Next: "),
 }
 """how sentences begin that go before the others"""
-NEAR: Final = 10.0
-"""lengths that are no further apart are told in one unit"""
 LISTS: Final = frozenset({"runs", "checkup"})
 """what asks for all there is"""
 
@@ -130,8 +119,6 @@ class Shown(NamedTuple):
     left: int = 1
     kept: frozenset[int] = frozenset()
     """rows that stay where others are cut"""
-    grouped: bool = False
-    """whether a name stands in the first of its rows alone"""
 
 
 class Told(NamedTuple):
@@ -168,6 +155,8 @@ def told_of_study(study: Study) -> Told:
     chosen = sorted(
         (table for table in there if table.id in carrying), key=lambda t: carrying.index(t.id)
     )
+    if study.kind == "model":  # of one case its bill, of several the cases side by side
+        chosen = chosen[:1] if len(chosen[0].rows) > 1 else chosen[1:]
     return Told(
         study.title,
         [*([SIMULATED] if study.simulated else []), *study.about],
@@ -178,27 +167,7 @@ def told_of_study(study: Study) -> Told:
         [gate_text(verdict) for verdict in sorted(study.gates, key=lambda each: each.met)],
         _weighty(study.warnings),
         len(study.warnings),
-    )
-
-
-def of_report(report: Report) -> str:
-    """A model's answer."""
-    return _laid_out(told_of_report(report))
-
-
-def told_of_report(report: Report) -> Told:
-    """Of one case its bill, of several the cases side by side."""
-    title, *about = full.heading(report)
-    return Told(
-        title,
-        about,
-        sentences_of(report),
-        [_cases(report) if len(report.cases) > 1 else _bill(report)],
-        len(full.tables(report)),
-        [],
-        _weighty([(each.code, each.message) for each in report.warnings]),
-        len(report.warnings),
-        full.basis_line(report),
+        basis_line(study.factors) if study.factors else "",
     )
 
 
@@ -230,22 +199,6 @@ def _of_table(table: Table) -> Shown:
         sizes = [row.get(LARGEST[table.id]) or 0.0 for row in table.rows]
         kept |= set(sorted(range(len(sizes)), key=lambda at: -sizes[at])[:LEAST_ROWS])
     return Shown(table.title, header, rows, table.note, left, kept)
-
-
-def _bill(report: Report) -> Shown:
-    """However it is cut, its total stays."""
-    title, header, rows, note = full.bill(report)
-    return Shown(title, header, rows, note, kept=frozenset({len(rows) - 1}))
-
-
-def _cases(report: Report) -> Shown:
-    """However it is cut, the first case stays, and those that add least."""
-    title, header, rows, note = full.whole_run(report)
-    order = full.in_order(report)
-    named = [[row.tier, *cells[1:]] for row, cells in zip(order, rows, strict=True)]
-    staying = [report.cases[0], *_least_of(report).values()]
-    kept = frozenset(at for at, row in enumerate(order) if any(row is each for each in staying))
-    return Shown(title, header, named, note, kept=kept, grouped=True)
 
 
 def _laid_out(told: Told) -> str:
@@ -341,12 +294,7 @@ def rows_of(table: Shown, many: int) -> list[list[str]]:
     staying = sorted(table.kept)[:many]
     others = [at for at in range(len(table.rows)) if at not in table.kept]
     chosen = sorted([*staying, *others[: many - len(staying)]])
-    rows = [list(table.rows[at]) for at in chosen]
-    if table.grouped:
-        names = [row[0] for row in rows]
-        for row, name, before in zip(rows[1:], names[1:], names, strict=False):
-            row[0] = "" if name == before else name
-    return rows
+    return [list(table.rows[at]) for at in chosen]
 
 
 def _more(left: Sequence[tuple[int, str, str, str]], basis: str) -> list[str]:
@@ -377,144 +325,3 @@ def _wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
         else:
             told += _wrapped(each, rest, rest)
     return told or [""]
-
-
-def sentences_of(report: Report) -> list[str]:
-    """The answer of a model, at most five."""
-    found = full.avoidable_lines(report)  # what --against asks for
-    found += _least(report) if len(report.cases) > 1 else []
-    found += [_added(report)]
-    found += [_rhythm(report), *_failures(report), *_decided(report)]
-    return found[:SENTENCES]
-
-
-def _added(report: Report) -> str:
-    """What checkpoints and failures add to the job, of the first case."""
-    t, s = report.totals, report.schedule
-    if s.goodput is not None and s.goodput < HEADWAY_GOODPUT:
-        on = _name(report.cases[0], report) if len(report.cases) > 1 else report.subject.tier
-        return (
-            f"On {on} the run makes next to no headway (goodput"
-            f" {share(max(s.goodput, 0.0))}): nobody would let it go on."
-        )
-    amounts = []
-    for q, unit in (
-        (t.energy, "kWh"),
-        (t.gpu_time_lost, "GPU-h"),
-        (t.cost, "USD"),
-        (t.emissions_location, "kgCO2e"),
-    ):
-        if q.value is None:
-            continue
-        ranged = drawn_between(q.low, q.high)
-        amounts.append(f"{number(q.value)} {unit}" + (f" ({ranged})" if ranged else ""))
-    on = f" on {_name(report.cases[0], report)}" if len(report.cases) > 1 else ""
-    said = f"Checkpoints and failures add {_listed(amounts)} to this job{on}"
-    if s.goodput is not None and s.wall_s is not None:
-        said += f"; it takes {duration(s.wall_s)}, goodput {share(s.goodput)}"
-    return said + "."
-
-
-AMOUNTS: Final = (
-    ("run_energy_kwh", "kWh"),
-    ("run_gpu_hours", "GPU-h"),
-    ("run_cost_usd", "USD"),
-)
-
-
-def _least_of(report: Report) -> dict[str, Row]:
-    """Of several cases the one that adds least, for each amount in which they can be held against
-    each other."""
-    rows = [row for row in report.cases if "NEVER_FINISHES" not in row.cautions]
-    if len(rows) < 2 or len({str(row.excludes) for row in rows}) > 1:
-        return {}  # totals that lack different lines say nothing of each other
-    return {
-        amount: min(rows, key=lambda row: row.values[amount] or 0.0)
-        for amount, _ in AMOUNTS
-        if all(row.values[amount] is not None for row in rows)
-    }
-
-
-def _least(report: Report) -> list[str]:
-    """Of several cases the ones that add least, or why that cannot be said."""
-    lost = [_name(row, report) for row in report.cases if "NEVER_FINISHES" in row.cautions]
-    told = [f"All but never finished: {', '.join(lost)}."] if lost else []
-    if len(report.cases) - len(lost) < 2:
-        return told
-    least: dict[str, list[str]] = {}
-    rows = _least_of(report)
-    for amount, unit in AMOUNTS:
-        if amount in rows:
-            row = rows[amount]
-            ranged = drawn_between(row.low.get(amount), row.high.get(amount))
-            said = f"{number(row.values[amount])} {unit}" + (f" ({ranged})" if ranged else "")
-            least.setdefault(_name(row, report), []).append(said)
-    if least:
-        parts = [f"{_listed(said)} with {name}" for name, said in least.items()]
-        told.append(f"The least that one of {len(report.cases)} cases adds: {'; '.join(parts)}.")
-    else:
-        told.append(
-            "Which of the cases adds least is not known: their totals lack different lines."
-        )
-    return told
-
-
-def _name(row: Row, report: Report) -> str:
-    """A case as its row in the table is called."""
-    tiers = {each.tier for each in report.cases}
-    return (
-        row.tier
-        if len(tiers) == len(report.cases)
-        else f"{row.tier}, {count(row.values['saves'])} saves"
-    )
-
-
-def _rhythm(report: Report) -> str:
-    """How often it saves and what one save does, beside the best interval."""
-    s = report.schedule
-    safe = f" and is safe {duration(s.lag_s)} later" if s.mode == "async" else ""
-    best = s.best_interval_s.get("time") if s.failures else None
-    lengths = [s.interval_s, *([best, s.best_interval_s.get("energy")] if best else [])]
-    if s.stall_s > s.interval_s / NEAR:
-        lengths.append(s.stall_s)
-    known = [each for each in lengths if each]
-    every, *others = (
-        durations(lengths)
-        if max(known) <= NEAR * min(known)
-        else [duration(each) for each in lengths]
-    )
-    stall = others.pop() if s.stall_s > s.interval_s / NEAR else duration(s.stall_s)
-    said = f"It saves every {every}; one save holds training up for {stall}{safe}."
-    if best:
-        said += f" The best interval for time is {others[0]}, for energy {others[1]}."
-    return said
-
-
-def _failures(report: Report) -> list[str]:
-    s = report.schedule
-    if not s.failures or s.lost_per_failure_s is None:
-        return []
-    return [
-        f"A failure comes every {duration(s.mtbf_s)} and costs {duration(s.lost_per_failure_s)} on"
-        " average."
-    ]
-
-
-def _decided(report: Report) -> list[str]:
-    """The inputs that the range of the energy hangs on."""
-    factors = {f.id: f for f in report.factors}
-    named = []
-    for path in report.uncertainty.decided_by:
-        factor = factors[path]
-        words = {"default": "assumed", "user": "yours"}
-        ranged = quantities(factor.low, factor.high, factor.unit)
-        value = quantity(factor.value, factor.unit)
-        named.append(f"{path} {value} ({ranged}, {words.get(factor.origin, factor.origin)})")
-    if not named:
-        return []
-    return [f"The range of the energy comes most of all from {_listed(named)}."]
-
-
-def _listed(parts: Sequence[str]) -> str:
-    """ "a, b and c" """
-    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""

@@ -8,8 +8,6 @@ from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
-from pydantic import ValidationError
-
 from ckptcost.catalog import schema
 from ckptcost.catalog.figures import Figure
 from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, TYPES, WORDS
@@ -18,15 +16,20 @@ from ckptcost.core.draws import LEAST, MOST
 from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs.model import Answer, Case, case_of
-from ckptcost.report.build import METHOD_VERSION, SCHEMA_NAME, parts_of, result_hash
-from ckptcost.report.document import Component, Report
-from ckptcost.report.factors import Part, inputs_hash
-from ckptcost.report.json_text import parsed
+from ckptcost.report.build import METHOD_VERSION, id_of, inputs_hash, result_hash
+from ckptcost.report.document import SCHEMA_VERSION, Report
+from ckptcost.report.factors import Part
+from ckptcost.report.parts import Component, Totals
+from ckptcost.report.statement import Statement
+from ckptcost.report.studies.model import study_of
+from ckptcost.report.study import Study
 from ckptcost.report.sums import has_total
 from ckptcost.scenario import Input, Resolved
 
-MOST_BYTES = 50_000_000
 TOLERANCE = 1e-9
+
+NO_SOURCES: Any = SimpleNamespace(sources={})
+"""for what is rebuilt from a document alone: where figures are from is said there"""
 
 # what the inputs decide; the rest is names, sources and sentences, which the result's hash covers
 REBUILT = (
@@ -37,66 +40,20 @@ REBUILT = (
     "allocated",
     "one_save",
     "functional_units",
-    "uncertainty",
-    "avoidable",
-    "cases",
+    "drawn",
     "boundary",
-    "subject",
     "assumptions",
+    "length_s",
 )
-_SAID = {
-    "label",
-    "tier_name",
-    "claims",
-    "factors",
-    "dropped",
-    "choices",
-    "included",
-    "excluded",
-    "run_name",
-    "checkpoint",
-    "tier",
-    "second_tier",
-    "cluster",
-    "accelerator",
-    "site",
-    "grid",
-}
+_SUBJECT = ("run_id", "parameters", "accelerator_count", "nodes", "site_id", "grid_zone")
+_SAID = {"label", "tier_name", "claimed", "included", "excluded"}
+_TABLES = ("cases", "avoidable", "one_save", "all_saves", "whole_run", "bill")
 
 
 class Difference(NamedTuple):
     where: str
     reported: Any
     recomputed: Any
-
-
-def read(path: str) -> Report:
-    """A report file, validated; a newer minor version is read, a newer major one refused."""
-    raw = parsed(path, MOST_BYTES)
-    if not isinstance(raw, dict) or raw.get("schema_name") != SCHEMA_NAME:
-        raise InputError(
-            "is not a ckptcost report",
-            where=path,
-            key="schema_name",
-            remedy="write one with `ckptcost model -f json -o FILE`",
-        )
-    version = str(raw.get("schema_version"))
-    if not version.startswith("1."):
-        raise InputError(
-            f"has schema version {brief(version)}, this program reads 1.x",
-            where=path,
-            key="schema_version",
-            remedy="use a newer ckptcost",
-        )
-    try:
-        return Report.model_validate(raw, extra="ignore" if version != "1.0" else None)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise InputError(
-            first["msg"][0].lower() + first["msg"][1:],
-            where=path,
-            key=".".join(map(str, first["loc"])),
-        ) from None
 
 
 def scenario_of(factors: list[Part], choices: dict[str, Any]) -> Scenario:
@@ -154,7 +111,10 @@ def scenario_of(factors: list[Part], choices: dict[str, Any]) -> Scenario:
         ) from None
 
 
-def _case(factors: list[Part], choices: dict[str, Any], tier_id: str, draws: int) -> Case:
+def case_from(
+    factors: list[Part], choices: dict[str, Any], tier_id: str, draws: int, ranges: bool = True
+) -> Case:
+    """A case computed again from factors and choices as documents hold them."""
     inputs = []
     for f in factors:
         section, _, key = f["id"].partition(".")
@@ -176,96 +136,160 @@ def _case(factors: list[Part], choices: dict[str, Any], tier_id: str, draws: int
     resolved = Resolved(
         scenario_of(factors, choices), tuple(inputs), dict(choices), names, "", (), {}
     )
-    return case_of(resolved, draws=draws)._replace(tier_id=tier_id)
+    return case_of(resolved, ranges, draws=draws)._replace(tier_id=tier_id)
 
 
-def rebuilt(report: Report) -> Part:
-    """The document's content as the report's own factors and choices give it."""
-    said = _said(report)
-    cases = tuple(_case_of(said, row) for row in said["cases"])
-    reference = _case_of(said, said["avoidable"]) if said["avoidable"] else None
-    return parts_of(Answer(cases, reference), SimpleNamespace(sources={}))  # type: ignore[arg-type]
-
-
-def _draws_of(said: Part) -> int:
-    """How many draws the ranges come from."""
-    draws = int(said["uncertainty"]["samples"])
-    if not LEAST <= draws <= MOST:
-        raise InputError(f"is not from {LEAST} to {MOST:,}", key="uncertainty.samples")
-    return draws
+def rebuilt(report: Report) -> Study:
+    """The model's answer as the document's own factors and choices give it."""
+    cases = tuple(case_rebuilt(report, at) for at in range(len(report.rows("cases"))))
+    reference = case_rebuilt(report, len(cases)) if len(report.scenarios) > len(cases) else None
+    return study_of(Answer(cases, reference), NO_SOURCES)
 
 
 def case_rebuilt(report: Report, at: int) -> Case:
-    """One of its cases, from the factors that the report carries."""
-    said = _said(report)
-    return _case_of(said, said["cases"][at])
+    """One of a model's cases, or the reference behind them, from the factors that it carries."""
+    rows = _rows_of(report)
+    choices = {k: v for k, v in choices_of(report, at).items() if v is not None}
+    draws = _draws_of(report.statements[0])
+    return case_from(factors_of(report, at), choices, str(rows[at].get("tier")), draws)
 
 
-def _said(report: Report) -> Part:
-    return report.model_dump(
-        mode="json", include={"factors", "choices", "cases", "avoidable", "uncertainty"}
-    )
+def _rows_of(report: Report) -> list[Part]:
+    """The rows of a model's cases and of the reference behind them: one for each scenario, told by
+    what differs from the first statement's inputs."""
+    rows = report.rows("cases") if "cases" in report.tables else []
+    if not rows or not report.statements:
+        raise InputError("holds no case", key="tables.cases")
+    rows += report.rows("avoidable") if "avoidable" in report.tables else []
+    if len(report.scenarios) != len(rows):
+        told = f"holds {len(report.scenarios)} scenarios for {len(rows)} rows of cases"
+        raise InputError(told, key="scenarios")
+    first = report.scenarios[0]
+    if first.factors or first.dropped or first.choices:
+        raise InputError("differs from the statement that it belongs to", key="scenarios.0")
+    if not all(each.by_difference for each in report.scenarios):
+        raise InputError("is not told by what differs from the first", key="scenarios")
+    return rows
 
 
-def _case_of(said: Part, row: Part) -> Case:
-    changed = {f["id"]: f for f in said["factors"] if f["id"] not in row["dropped"]} | {
-        f["id"]: f for f in row["factors"]
-    }
-    choices = {
-        key: value
-        for key, value in {**said["choices"], **row["choices"]}.items()
-        if value is not None
-    }
-    figures = [changed[name] for name in sorted(changed)]
-    return _case(figures, choices, row["tier"], _draws_of(said))
+def factors_of(report: Report, at: int) -> list[Part]:
+    """All factors of a scenario that is told by what differs from the first statement's."""
+    mine = report.scenarios[at].model_dump(mode="json")
+    if not mine["by_difference"]:
+        return list(mine["factors"])
+    theirs = [f.model_dump(mode="json") for f in report.statements[0].factors]
+    changed = {f["id"]: f for f in theirs if f["id"] not in mine["dropped"]}
+    changed |= {f["id"]: f for f in mine["factors"]}
+    return [changed[name] for name in sorted(changed)]
+
+
+def choices_of(report: Report, at: int) -> dict[str, Any]:
+    """The same of its choices; None where it has none of the first one's."""
+    mine = report.scenarios[at]
+    return {**report.statements[0].choices, **mine.choices} if mine.by_difference else mine.choices
+
+
+def _draws_of(statement: Statement) -> int:
+    """How many draws the ranges come from."""
+    draws = 0 if statement.drawn is None else statement.drawn.samples
+    if not LEAST <= draws <= MOST:
+        raise InputError(f"is not from {LEAST} to {MOST:,}", key="statements.0.drawn.samples")
+    return draws
 
 
 def differences(report: Report) -> list[Difference]:
-    """Everything in the report that its own inputs do not give: figures, ranges, sums, rows and
-    hashes."""
-    if not report.cases:
-        raise InputError("holds no case", key="cases")
-    said = report.model_dump(mode="json")
-    found = []
-    for name, digest in (
-        ("result_sha256", result_hash(report)),
-        ("inputs_sha256", inputs_hash(said["factors"], said["choices"], said["cases"])),
-    ):
-        if digest != said["reproducibility"][name]:
+    """Everything in the document that its own parts do not give: hashes and sums; of a model also
+    figures, ranges and rows, from its inputs."""
+    found = [*_hashes(report), *_named(report)]
+    if report.kind == "model":
+        _rows_of(report)
+        if report.tool.method_version != METHOD_VERSION:
             found.append(
-                Difference(f"reproducibility.{name}", said["reproducibility"][name], digest)
+                Difference("tool.method_version", report.tool.method_version, METHOD_VERSION)
             )
-    if report.report_id != f"urn:sha256:{said['reproducibility']['inputs_sha256'][:32]}":
-        found.append(Difference("report_id", report.report_id, "the inputs' hash"))
-    if report.tool.method_version != METHOD_VERSION:
-        found.append(Difference("tool.method_version", report.tool.method_version, METHOD_VERSION))
-    everything = [*said["factors"], *(f for row in said["cases"] for f in row["factors"])]
-    ranged = [f for f in everything if None not in (f["low"], f["high"], f["value"])]
-    outside = [f for f in ranged if not f["low"] <= f["value"] <= f["high"]]
-    if outside:
-        return [
-            *found,
-            *(
-                Difference(f"factors.{f['id']}", f["value"], f"between {f['low']} and {f['high']}")
-                for f in outside
-            ),
+        factors = [*report.statements[0].factors, *(f for s in report.scenarios for f in s.factors)]
+        outside = [
+            Difference(f"factors.{f.id}", f.value, f"between {f.low} and {f.high}")
+            for f in factors
+            if f.low is not None
+            and f.high is not None
+            and f.value is not None
+            and not f.low <= f.value <= f.high
         ]
-    again = rebuilt(report)
+        if outside:
+            return [*found, *outside]
+        found += _against(report, rebuilt(report))
+    for s in report.statements:
+        sums: list[tuple[str, Totals, list[Component], str]] = [
+            ("totals", s.totals, s.components, "marginal")
+        ]
+        if s.allocated is not None:
+            sums.append(("allocated", s.allocated, s.components, "allocated"))
+        if s.one_save is not None:
+            sums.append(("one_save.totals", s.one_save.totals, s.one_save.components, "marginal"))
+        for name, totals, components, ledger in sums:
+            for q in IN_DOCUMENTS:
+                where = f"{s.subject.run_id}.{name}.{q.id} as a sum"
+                found += _compare(
+                    where, getattr(totals, q.id).value, _sum(components, ledger, q.id)
+                )
+    return found
+
+
+def _hashes(report: Report) -> list[Difference]:
+    said = report.reproducibility
+    scenarios = [each.model_dump(mode="json") for each in report.scenarios]
+    if scenarios and scenarios[0]["by_difference"] and report.statements:
+        first = report.statements[0].model_dump(mode="json", include={"factors", "choices"})
+        scenarios[0] = first
+    return [
+        Difference(f"reproducibility.{name}", told, digest)
+        for name, told, digest in (
+            ("result_sha256", said.result_sha256, result_hash(report)),
+            ("inputs_sha256", said.inputs_sha256, inputs_hash(scenarios)),
+        )
+        if told != digest
+    ]
+
+
+def _named(report: Report) -> Iterator[Difference]:
+    """Whether its id is that of its question, inputs, files and recordings."""
+    said = report.reproducibility
+    # statements name the files of the answer that they were in, and are told apart by their own ids
+    files = [] if report.kind == "statements" else [each.sha256 for each in said.inputs]
+    name = id_of(report.kind, report.question, said.inputs_sha256, files, report.statements)
+    if name != report.report_id:
+        yield Difference("report_id", report.report_id, name)
+
+
+def _against(report: Report, again: Study) -> list[Difference]:
+    """A model's first statement and its tables, held against what was computed again."""
+    found: list[Difference] = []
+    first = report.statements[0]
+    mine = first.model_dump(mode="json")
+    bills = again.bills
+    assert bills is not None
+    theirs = bills(NO_SOURCES)[0].model_dump(mode="json")
     for key in REBUILT:
-        if key == "power_step" and said[key] is None:  # a report written before there was one
-            continue
-        found += _compare(key, said[key], again[key])
-    for name, totals, components, ledger in (
-        ("totals", report.totals, report.components, "marginal"),
-        ("allocated", report.allocated, report.components, "allocated"),
-        ("one_save.totals", report.one_save.totals, report.one_save.components, "marginal"),
-    ):
-        for q in IN_DOCUMENTS:
-            found += _compare(
-                f"{name}.{q.id} as a sum",
-                getattr(totals, q.id).value,
-                _sum(components, ledger, q.id),
-            )
+        found += _compare(key, mine[key], theirs[key])
+    for key in _SUBJECT:
+        found += _compare(f"subject.{key}", mine["subject"][key], theirs["subject"][key])
+    asked = {key: report.question.get(key) for key in again.question}
+    found += _compare("question", asked, again.question)
+    tables = {table.id: table for table in again.tables}
+    newer = report.schema_version != SCHEMA_VERSION
+    for name in _TABLES:
+        if name in report.tables or name in tables:
+            rows = report.rows(name) if name in report.tables else []
+            there = report.tables[name].columns if rows else {}
+            units = {column: each.unit for column, each in there.items()}
+            again_units = {c.id: c.unit for c in tables[name].columns} if name in tables else {}
+            if newer:  # may have columns that this one does not know
+                units = {column: unit for column, unit in units.items() if column in again_units}
+                rows = [{c: row.get(c) for c in units} for row in rows]
+            found += _compare(f"{name}.columns", units, again_units)
+            other = tables[name].rows if name in tables else []
+            found += _compare(name, rows, [{c: row.get(c) for c in again_units} for row in other])
     return found
 
 
@@ -279,7 +303,7 @@ def _compare(where: str, reported: Any, recomputed: Any) -> Iterator[Difference]
         and len(reported) == len(recomputed)
     ):
         for i, (one, other) in enumerate(zip(reported, recomputed, strict=True)):
-            name = one.get("id", i) if isinstance(one, dict) else i
+            name = (one.get("case") or one.get("id") or i) if isinstance(one, dict) else i
             yield from _compare(f"{where}.{name}", one, other)
     elif _number(reported) and _number(recomputed):
         if abs(reported - recomputed) > TOLERANCE * max(abs(reported), abs(recomputed), 1e-12):

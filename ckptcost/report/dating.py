@@ -19,7 +19,7 @@ from ckptcost.core.hourly import Floats, Steps, contracted, edges_of, mean_over,
 from ckptcost.core.units import KWH_J
 from ckptcost.errors import Argument, InputError
 from ckptcost.report.canonical import tidy
-from ckptcost.report.document import Component, Factor, Quantity, Source, Totals, Warned
+from ckptcost.report.parts import Component, Factor, Quantity, Source, Totals, Warned
 from ckptcost.report.rows_of_time import (
     Factors,
     checkpoints_of,

@@ -15,7 +15,7 @@ from ckptcost.core.gap import product_parts
 from ckptcost.core.units import HOUR_S
 from ckptcost.present.words import METHODS
 from ckptcost.report.canonical import tidy
-from ckptcost.report.diff_document import (
+from ckptcost.report.difference import (
     Amount,
     Change,
     Changes,
@@ -28,7 +28,7 @@ from ckptcost.report.diff_document import (
     TotalChanges,
     UnitChanges,
 )
-from ckptcost.report.document import Factor, Quantity, Totals
+from ckptcost.report.parts import Factor, Quantity, Totals
 from ckptcost.report.statement import QUANTITIES, Statement
 
 SAME = 1e-9

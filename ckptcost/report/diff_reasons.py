@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ckptcost.errors import brief
 from ckptcost.present.amounts import duration
 from ckptcost.report.diff import other_grid_method, some, value_of
-from ckptcost.report.diff_document import Change, Delta, FactorChange, Reason
-from ckptcost.report.document import Warned
+from ckptcost.report.difference import Change, Delta, FactorChange, Reason
+from ckptcost.report.parts import Warned
 from ckptcost.report.statement import QUANTITIES, Statement
 
 _SAME_LENGTH = 0.01

@@ -12,18 +12,19 @@ from typing import Any
 from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.present.amounts import between, duration, number, quantity, share
 from ckptcost.present.table import columns, markdown
-from ckptcost.report.diff_document import (
+from ckptcost.report.difference import (
     Amount,
     Budget,
     Change,
     ComponentChanges,
-    DiffDocument,
+    Difference,
     FactorChange,
     FactorValue,
     UnitChanges,
 )
+from ckptcost.report.document import Report
 from ckptcost.report.statement import QUANTITIES
-from ckptcost.report.to_csv import lines, safe
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table
 
 WIDTH = 80
 MARKER = "<!-- ckptcost-diff -->"
@@ -124,9 +125,9 @@ def _certainty(change: Change) -> str:
     return {None: "", True: "overlap", False: "apart"}[change.ranges_overlap]
 
 
-def headline(document: DiffDocument) -> str:
+def headline(difference: Difference) -> str:
     """The largest change of a total, in words."""
-    found = [(name, getattr(document.delta.totals, name)) for name in HEADLINES]
+    found = [(name, getattr(difference.delta.totals, name)) for name in HEADLINES]
     told = [(name, each) for name, each in found if each.direction in ("more", "less")]
     if not told:
         known = any(each.direction == "same" for _, each in found)
@@ -150,42 +151,42 @@ def headline(document: DiffDocument) -> str:
     )
 
 
-def is_unchanged(document: DiffDocument) -> bool:
+def is_unchanged(difference: Difference) -> bool:
     """Whether every figure, its range and all it rests on are as they were."""
-    delta = document.delta
+    delta = difference.delta
     groups = [delta.totals, *filter(None, (delta.allocated,)), *delta.components, *delta.per]
     changes = [each for group in groups for _, each in group if isinstance(each, Change)]
     return (
-        document.comparable
+        difference.comparable
         and not delta.factors
         and all(each.before == each.after for each in changes)
     )
 
 
-def unchanged_line(document: DiffDocument) -> str:
+def unchanged_line(difference: Difference) -> str:
     """All there is to say of two that are the same."""
-    totals = [(name, getattr(document.delta.totals, name)) for name in HEADLINES]
+    totals = [(name, getattr(difference.delta.totals, name)) for name in HEADLINES]
     told = [
         f"{NAMES[name]} {amount_text(each.after, each.unit)}"
         for name, each in totals
         if each.after is not None
     ]
-    simulated = " (SIMULATED)" if document.current.statement.simulated else ""
+    simulated = " (SIMULATED)" if difference.current.statement.simulated else ""
     return (
         f"Checkpoint cost: nothing changed{simulated}: {', '.join(told)};"
-        f" {document.past.source} and {document.current.source}"
+        f" {difference.past.source} and {difference.current.source}"
     )
 
 
-def reason_lines(document: DiffDocument) -> list[str]:
-    return [f"{reason.message} ({reason.code})" for reason in document.incomparable_reasons]
+def reason_lines(difference: Difference) -> list[str]:
+    return [f"{reason.message} ({reason.code})" for reason in difference.incomparable_reasons]
 
 
-def verdict(document: DiffDocument) -> str:
+def verdict(difference: Difference) -> str:
     """One line above the reasons; empty where the two are comparable."""
-    if document.comparable:
+    if difference.comparable:
         return ""
-    if any(reason.refuses for reason in document.incomparable_reasons):
+    if any(reason.refuses for reason in difference.incomparable_reasons):
         return (
             "NOT COMPARABLE. These are figures of different things; they are shown because that was"
             " asked for (--anyway)."
@@ -193,8 +194,8 @@ def verdict(document: DiffDocument) -> str:
     return "Not like for like: the figures below are of the same thing at other conditions."
 
 
-def total_rows(document: DiffDocument) -> list[list[str]]:
-    return [_row(NAMES[name], getattr(document.delta.totals, name)) for name in _TOTALS]
+def total_rows(difference: Difference) -> list[list[str]]:
+    return [_row(NAMES[name], getattr(difference.delta.totals, name)) for name in _TOTALS]
 
 
 def _row(name: str, change: Change) -> list[str]:
@@ -215,10 +216,10 @@ _HEADER = ["quantity", "before", "after", "change", "%"]
 _MORE = ["range before", "range after", "ranges"]
 
 
-def _shown_units(document: DiffDocument) -> list[UnitChanges]:
+def _shown_units(difference: Difference) -> list[UnitChanges]:
     """Where counts differ, each figure for one of them; where they are the same it would be the
     totals again."""
-    return [u for u in document.delta.per if u.before_count != u.after_count]
+    return [u for u in difference.delta.per if u.before_count != u.after_count]
 
 
 def _moved(c: ComponentChanges) -> list[str]:
@@ -242,10 +243,10 @@ def _factor_text(value: FactorValue | None, factor: FactorChange) -> str:
     )
 
 
-def split_lines(document: DiffDocument) -> list[str]:
+def split_lines(difference: Difference) -> list[str]:
     """What a change would be with the factors of before."""
     found = []
-    for split in document.delta.splits:
+    for split in difference.delta.splits:
         parts = ", ".join(
             f"{_signed(part.change)} {split.unit} from {part.label}" for part in split.parts
         )
@@ -277,27 +278,35 @@ def budget_text(budget: Budget) -> str:
     return f"{'met' if budget.met else 'EXCEEDED'}: {budget.text}, {value}"
 
 
-def hash_line(document: DiffDocument) -> str:
+def hash_line(report: Report) -> str:
+    """Which documents were held against each other."""
+    difference = of_report(report)
     sides = [
         f"{which} {side.result_sha256[:16]} ({side.source})"
-        for which, side in (("past", document.past), ("current", document.current))
+        for which, side in (("past", difference.past), ("current", difference.current))
     ]
     return (
-        f"Documents: {', '.join(sides)}; difference {document.reproducibility.result_sha256[:16]};"
-        f" method {document.tool.method_version}."
+        f"Documents: {', '.join(sides)}; difference {report.reproducibility.result_sha256[:16]};"
+        f" method {report.tool.method_version}."
     )
+
+
+def of_report(report: Report) -> Difference:
+    assert report.difference is not None, "a document of the kind difference"
+    return report.difference
 
 
 # ---- Markdown
 
 
-def to_markdown(document: DiffDocument, most_bytes: int = MOST_BYTES) -> str:
+def to_markdown(report: Report, most_bytes: int = MOST_BYTES) -> str:
     """A comment that GitHub takes: details are left out from the end until it is short enough, and
     that is said. Of two that are the same, one line."""
-    if is_unchanged(document):
-        told = [f"- {plain(line)}" for line in budget_lines(document.budgets)]
-        return "\n".join([MARKER, _cut(unchanged_line(document)), *told]) + "\n"
-    head, details, tail = _head(document), _details(document), _tail(document)
+    difference = of_report(report)
+    if is_unchanged(difference):
+        told = [f"- {plain(line)}" for line in budget_lines(difference.budgets)]
+        return "\n".join([MARKER, _cut(unchanged_line(difference)), *told]) + "\n"
+    head, details, tail = _head(difference), _details(difference), _tail(report)
     names = [name for name, blocks in details if blocks]
     room = most_bytes - len("\n".join([*head, *_left_out(names), *tail]).encode()) - 2
     kept: list[str] = []
@@ -319,32 +328,32 @@ def _left_out(names: Sequence[str]) -> list[str]:
     return ["", words] if names else []
 
 
-def _head(document: DiffDocument) -> list[str]:
-    past, current = document.past.statement, document.current.statement
+def _head(difference: Difference) -> list[str]:
+    past, current = difference.past.statement, difference.current.statement
     simulated = (
         ["", "**SIMULATED: no machine was measured for this.**"]
         if past.simulated or current.simulated
         else []
     )
-    out = [MARKER, f"### Checkpoint cost: {headline(document)}", *simulated]
-    if not document.comparable:
+    out = [MARKER, f"### Checkpoint cost: {headline(difference)}", *simulated]
+    if not difference.comparable:
         out += [
             "",
-            f"> **{verdict(document)}**",
-            *(f"> - {_cut(line)}" for line in reason_lines(document)),
+            f"> **{verdict(difference)}**",
+            *(f"> - {_cut(line)}" for line in reason_lines(difference)),
         ]
     sides = [
         f"{_named(side.statement.subject.name)} ({_named(side.source)})"
-        for side in (document.past, document.current)
+        for side in (difference.past, difference.current)
     ]
     out += ["", f"Before: {sides[0]}. Now: {sides[1]}. More is worse.", ""]
     rows = [
-        [*row, *_ranges(getattr(document.delta.totals, name))]
-        for name, row in zip(_TOTALS, total_rows(document), strict=True)
+        [*row, *_ranges(getattr(difference.delta.totals, name))]
+        for name, row in zip(_TOTALS, total_rows(difference), strict=True)
     ]
     out += _table([*_HEADER, *_MORE], rows)
-    if document.budgets:
-        out += ["", *(f"- {plain(line)}" for line in budget_lines(document.budgets))]
+    if difference.budgets:
+        out += ["", *(f"- {plain(line)}" for line in budget_lines(difference.budgets))]
     return out
 
 
@@ -356,20 +365,20 @@ def _table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) 
     return markdown(header, [[_named(cell) for cell in row] for row in rows], left=left)
 
 
-def _details(document: DiffDocument) -> list[tuple[str, list[str]]]:
+def _details(difference: Difference) -> list[tuple[str, list[str]]]:
     """Blocks by what they tell, the most needed first."""
-    delta = document.delta
+    delta = difference.delta
     return [
         (
             "changes at constant factors",
             (
-                ["\n".join(["", *(f"- {plain(line)}" for line in split_lines(document))])]
+                ["\n".join(["", *(f"- {plain(line)}" for line in split_lines(difference))])]
                 if delta.splits
                 else []
             ),
         ),
-        ("warnings", [f"\n- {_cut(f'{note.message} ({note.code})')}" for note in document.notes]),
-        ("figures for each unit", [_unit_block(each) for each in _shown_units(document)]),
+        ("warnings", [f"\n- {_cut(f'{note.message} ({note.code})')}" for note in difference.notes]),
+        ("figures for each unit", [_unit_block(each) for each in _shown_units(difference)]),
         ("factors that changed", _factor_blocks(delta.factors)),
         ("components", [_component_block(c) for c in delta.components if _moved(c)]),
     ]
@@ -425,39 +434,41 @@ def _folded(title: str, body: Sequence[str]) -> str:
     return "\n".join(["", f"<details><summary>{title}</summary>", "", *body, "", "</details>"])
 
 
-def _tail(document: DiffDocument) -> list[str]:
+def _tail(report: Report) -> list[str]:
+    difference = of_report(report)
     warned = {
         w.code: w.message
-        for side in (document.past, document.current)
+        for side in (difference.past, difference.current)
         for w in side.statement.warnings
     }
     codes = (
         [f"Warnings of the statements: {_cut(', '.join(list(warned)[:20]))}.", ""] if warned else []
     )
     memo = "Memo item: this energy already sits in the facility's meter."
-    return ["", *codes, f"<sub>{plain(hash_line(document))} {memo}</sub>"]
+    return ["", *codes, f"<sub>{plain(hash_line(report))} {memo}</sub>"]
 
 
 # ---- text
 
 
-def text(document: DiffDocument) -> str:
+def text(report: Report) -> str:
     """The same for a terminal; every change in full."""
-    if is_unchanged(document):
-        line = unchanged_line(document)
-        return "\n".join([*_wrapped(line), *_listed(budget_lines(document.budgets))]) + "\n"
-    out = _wrapped(f"Checkpoint cost: {headline(document)}")
-    sides = (document.past.statement, document.current.statement)
+    difference = of_report(report)
+    if is_unchanged(difference):
+        line = unchanged_line(difference)
+        return "\n".join([*_wrapped(line), *_listed(budget_lines(difference.budgets))]) + "\n"
+    out = _wrapped(f"Checkpoint cost: {headline(difference)}")
+    sides = (difference.past.statement, difference.current.statement)
     out += (
         ["SIMULATED: no machine was measured for this."] if any(s.simulated for s in sides) else []
     )
-    if not document.comparable:
-        out += ["", *_wrapped(verdict(document)), *_listed(reason_lines(document))]
-    out += ["", *_wrapped(f"before: {sides[0].subject.name} ({document.past.source})")]
-    out += [*_wrapped(f"after:  {sides[1].subject.name} ({document.current.source})"), ""]
-    out += columns(_HEADER, total_rows(document), widest=WIDTH)
-    out += ["", *_listed(_range_lines(document))]
-    for unit in _shown_units(document):
+    if not difference.comparable:
+        out += ["", *_wrapped(verdict(difference)), *_listed(reason_lines(difference))]
+    out += ["", *_wrapped(f"before: {sides[0].subject.name} ({difference.past.source})")]
+    out += [*_wrapped(f"after:  {sides[1].subject.name} ({difference.current.source})"), ""]
+    out += columns(_HEADER, total_rows(difference), widest=WIDTH)
+    out += ["", *_listed(_range_lines(difference))]
+    for unit in _shown_units(difference):
         counts = f"{number(unit.before_count)} before, {number(unit.after_count)} now"
         out += ["", *_wrapped(f"For each {unit.name.replace('_', ' ')} ({counts})")]
         out += columns(
@@ -466,7 +477,7 @@ def text(document: DiffDocument) -> str:
     for name, unit_name in (("energy", "kWh"), ("cost", "USD")):
         rows = [
             _row(_label(c), getattr(c, name))
-            for c in document.delta.components
+            for c in difference.delta.components
             if name in _moved(c)
         ]
         out += (
@@ -478,28 +489,28 @@ def text(document: DiffDocument) -> str:
             if rows
             else []
         )
-    if document.delta.factors:
+    if difference.delta.factors:
         rows = [
             [f.id, _short(_factor_text(f.before, f)), _short(_factor_text(f.after, f))]
-            for f in document.delta.factors
+            for f in difference.delta.factors
         ]
         out += [
             "",
             "Factors that changed",
             *columns(["factor", "before", "after"], rows, left=3, widest=WIDTH),
         ]
-    out += _section("At constant factors", split_lines(document))
-    out += _section("Budgets", budget_lines(document.budgets))
-    out += _section("Take care", [f"{note.message} ({note.code})" for note in document.notes])
-    out += ["", *_wrapped(hash_line(document))]
+    out += _section("At constant factors", split_lines(difference))
+    out += _section("Budgets", budget_lines(difference.budgets))
+    out += _section("Take care", [f"{note.message} ({note.code})" for note in difference.notes])
+    out += ["", *_wrapped(hash_line(report))]
     return "\n".join(line.rstrip() for line in out) + "\n"
 
 
-def _range_lines(document: DiffDocument) -> list[str]:
+def _range_lines(difference: Difference) -> list[str]:
     """What the table has no room for: ranges, and why a change is not known."""
     found = []
     for name in _TOTALS:
-        change: Change = getattr(document.delta.totals, name)
+        change: Change = getattr(difference.delta.totals, name)
         spans = [range_text(side) or "no range" for side in (change.before, change.after)]
         if change.change is None:
             found.append(f"{NAMES[name]}: {change.reason}")
@@ -537,78 +548,88 @@ def _wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
     ) or [""]
 
 
-# ---- CSV
+# ---- as an answer
 
 
-def to_csv(document: DiffDocument) -> str:
+_COLUMNS = (
+    Column("of", "of", "", "total, unit or component"),
+    Column("id", "id"),
+    Column("label", "label"),
+    Column("ledger", "ledger"),
+    Column("quantity", "quantity"),
+    Column("unit", "unit", "", "of the figures"),
+    *(
+        Column(f"{side}{end}", f"{side}{end}", ROW_UNIT, "empty: unknown, or without a range")
+        for side in ("before", "after")
+        for end in ("", "_low", "_high")
+    ),
+    Column("change", "change", ROW_UNIT, "after less before; more is worse"),
+    Column("change_share", "change_share", "share", "of before"),
+    Column("direction", "direction"),
+    Column("ranges_overlap", "ranges_overlap", "bool", "the change is within the uncertainty"),
+    Column("reason", "reason", "", "why the change is not known"),
+    Column("comparable", "comparable", "bool"),
+)
+
+
+def study_of(difference: Difference, question: dict[str, Any]) -> Study:
+    """The difference as an answer: the largest change in words, and every change as a row."""
+    findings = [f"{headline(difference)}."]
+    if not difference.comparable:
+        findings += [verdict(difference), *reason_lines(difference)]
+    past, current = difference.past, difference.current
+    return Study(
+        "difference",
+        "What changed of what checkpoints cost",
+        [
+            f"Before: {past.statement.subject.name}. Now: {current.statement.subject.name}."
+            " More is worse."
+        ],
+        question,
+        [_changes(difference)],
+        [*findings, *split_lines(difference), *budget_lines(difference.budgets)],
+        [(note.code, note.message) for note in difference.notes],
+        simulated=past.statement.simulated or current.statement.simulated,
+        difference=difference,
+    )
+
+
+def _changes(difference: Difference) -> Table:
     """One row per quantity of the totals, of each unit and of each component; numbers in the row's
     unit, empty where unknown."""
-    header = [
-        "of",
-        "id",
-        "label",
-        "ledger",
-        "quantity",
-        "unit",
-        "before",
-        "before_low",
-        "before_high",
-        "after",
-        "after_low",
-        "after_high",
-        "change",
-        "change_share",
-        "direction",
-        "ranges_overlap",
-        "reason",
-        "comparable",
-    ]
-    rows: list[list[Any]] = [header]
-
-    def add(
-        of: str, name: str, label: str, ledger: str, changes: Any, quantities: Sequence[str]
-    ) -> None:
-        for what in quantities:
-            change: Change = getattr(changes, what)
-            ends = [
-                getattr(side, end) if side else None
-                for side in (change.before, change.after)
-                for end in ("value", "low", "high")
-            ]
-            rows.append(
-                [
-                    of,
-                    safe(name),
-                    safe(label),
-                    ledger,
-                    what,
-                    change.unit,
-                    *ends,
-                    change.change,
-                    change.relative,
-                    change.direction,
-                    _flag(change.ranges_overlap),
-                    safe(change.reason or ""),
-                    _flag(document.comparable),
-                ]
-            )
-
-    delta = document.delta
-    add("total", "", "", "marginal", delta.totals, _TOTALS)
+    delta = difference.delta
+    rows = _rows("total", "", "", "marginal", delta.totals, _TOTALS)
     for unit in delta.per:
-        add("unit", unit.name, unit.name, "marginal", unit, QUANTITIES)
+        rows += _rows("unit", unit.name, unit.name, "marginal", unit, QUANTITIES)
     for c in delta.components:
-        add("component", c.id, c.label, c.ledger, c, QUANTITIES)
-    return lines(rows)
+        rows += _rows("component", c.id, c.label, c.ledger, c, QUANTITIES)
+    told = [row | {"comparable": difference.comparable} for row in rows]
+    return Table("changes", "Every change", _COLUMNS, told)
 
 
-def _flag(value: bool | None) -> str | None:
-    return None if value is None else "true" if value else "false"
+def _rows(
+    of: str, name: str, label: str, ledger: str, changes: Any, quantities: Sequence[str]
+) -> list[dict[str, Any]]:
+    found = []
+    for what in quantities:
+        change: Change = getattr(changes, what)
+        row: dict[str, Any] = {"of": of, "id": name, "label": label}
+        row |= {"ledger": ledger, "quantity": what}
+        for side, amount in (("before", change.before), ("after", change.after)):
+            for end, field in (("", "value"), ("_low", "low"), ("_high", "high")):
+                row[side + end] = getattr(amount, field) if amount else None
+        found.append(
+            row
+            | {
+                "unit": change.unit,
+                "change": change.change,
+                "change_share": change.relative,
+                "direction": change.direction,
+                "ranges_overlap": change.ranges_overlap,
+                "reason": change.reason or "",
+            }
+        )
+    return found
 
 
-VIEWS: dict[str, Callable[[DiffDocument], str]] = {
-    "text": text,
-    "md": to_markdown,
-    "csv": to_csv,
-    "json": DiffDocument.to_json,
-}
+VIEWS: dict[str, Callable[[Report], str]] = {"text": text, "md": to_markdown}

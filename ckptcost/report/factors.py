@@ -10,7 +10,6 @@ from ckptcost.catalog.keys import meaning_of
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.lines import tier_and_kind
 from ckptcost.core.quantities import BY_ID
-from ckptcost.report.canonical import sha256
 from ckptcost.scenario import Input
 
 Part = dict[str, Any]
@@ -37,10 +36,7 @@ def factor_ids(line_id: str, field: str, known: tuple[str, ...]) -> tuple[str, .
     rests_on = BY_ID[field].rests_on
     if "site.pue" in rests_on:
         wanted += kind.watts
-    # of a modelled line's dollars nobody says yet that they rest on the PUE
-    left_out = {"site.pue"} if field == "cost" else set()
-    if not kind.watts:
-        left_out.add("cluster.gpu_price")
+    left_out = set() if kind.watts else {"cluster.gpu_price"}
     wanted += [name for name in rests_on if name not in left_out]
     sections = tuple(name[:-1] for name in wanted if name.endswith("*"))
     single = set(wanted)
@@ -92,20 +88,6 @@ def assumptions_of(factors: list[Part]) -> list[Part]:
         }
         for n, f in enumerate(assumed, start=1)
     ]
-
-
-def inputs_hash(factors: list[Part], choices: Part, rows: list[Part]) -> str:
-    """Over the factors and choices of all cases."""
-    first = {"factors": [plain_factor(f) for f in factors], "choices": choices}
-    others = [
-        {
-            "factors": [plain_factor(f) for f in row["factors"]],
-            "dropped": row["dropped"],
-            "choices": row["choices"],
-        }
-        for row in rows[1:]
-    ]
-    return sha256([first, *others])
 
 
 def plain_factor(factor: Part) -> Part:

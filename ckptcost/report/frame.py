@@ -3,48 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ckptcost.jobs.sweep import Piece
-from ckptcost.report.rows import NOTES, columns_of, swept_words
+from ckptcost.report.rows import columns_of, swept_words
 
 if TYPE_CHECKING:
     import pandas as pd
-
-
-class CaseRow(Protocol):
-    """A row of a report, as the document or a view holds it."""
-
-    @property
-    def tier(self) -> str: ...
-    @property
-    def values(self) -> Mapping[str, float | None]: ...
-    @property
-    def low(self) -> Mapping[str, float | None]: ...
-    @property
-    def high(self) -> Mapping[str, float | None]: ...
-    @property
-    def excludes(self) -> Mapping[str, Sequence[str]]: ...
-
-
-def frame_of_rows(rows: Sequence[CaseRow]) -> pd.DataFrame:
-    """One row a case; ranges as _low and _high columns where there are any."""
-    import pandas as pd
-
-    records = []
-    for row in rows:
-        record: dict[str, Any] = {"tier": row.tier}
-        for name, value in row.values.items():
-            record[name] = np.nan if value is None else value
-            if name in row.low:
-                record[name + "_low"], record[name + "_high"] = row.low[name], row.high[name]
-        record |= {
-            name: " ".join(row.excludes.get(name.removesuffix("_without"), ())) for name in NOTES
-        }
-        records.append(record)
-    return pd.DataFrame.from_records(records)
 
 
 def _finite(value: Any) -> Any:
@@ -72,8 +39,10 @@ def frame_of_pieces(pieces: Iterable[Piece]) -> pd.DataFrame:
     return frame[[*axes, *(name for name in frame.columns if name not in axes)]]
 
 
-def frame_of_table(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> pd.DataFrame:
-    """A table of a study: its columns in order, unknown numbers as NaN."""
+def frame_of_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> pd.DataFrame:
+    """A table of a document: its columns and their units in order, unknown numbers as NaN, also
+    where none is known."""
     import pandas as pd
 
-    return pd.DataFrame.from_records(list(rows), columns=list(columns))
+    frame = pd.DataFrame.from_records(list(rows), columns=list(columns))
+    return frame.astype({name: float for name, unit in columns.items() if unit not in ("", "bool")})

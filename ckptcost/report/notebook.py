@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-from ckptcost.report.brief import CAUTIONS, SENTENCES, TABLES, Shown, Told, rows_of
+from ckptcost.report import render
+from ckptcost.report.brief import CAUTIONS, SENTENCES, TABLES, Shown, Told, rows_of, told_of_study
+from ckptcost.report.document import Report
 from ckptcost.report.html.markup import Markup, bullets, el
+from ckptcost.report.read import study_of
 
 ROWS = 20
 """of a table; the frame of the same answer has all of them"""
+
+
+def of_report(report: Report) -> str:
+    """What is said of statements and differences is laid out for a terminal: as it is there."""
+    if report.kind in ("statements", "difference"):
+        return el("pre", render.answer(report))
+    return html(told_of_study(study_of(report)))
 
 
 def html(told: Told) -> str:

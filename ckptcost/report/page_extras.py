@@ -1,5 +1,5 @@
-"""What a page shows besides the statement: the interval curve and tiers of a report, the tables and
-the power of a study."""
+"""What a page shows besides the statement: the interval curve and tiers of a model, the tables and
+the power of other answers."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
+from ckptcost.core.draws import LEAST
 from ckptcost.core.outcome import evaluate
 from ckptcost.core.quantities import pick
 from ckptcost.present.amounts import count
 from ckptcost.present.words import gate_text
-from ckptcost.report import brief, sci, text
+from ckptcost.report import brief, sci
 from ckptcost.report.canonical import tidy
-from ckptcost.report.check import case_rebuilt
-from ckptcost.report.document import Report
+from ckptcost.report.check import case_from
 from ckptcost.report.html.extras import (
     Band,
     Curve,
@@ -28,6 +28,12 @@ from ckptcost.report.html.extras import (
     Tile,
 )
 from ckptcost.report.statement import Statement
+from ckptcost.report.studies.model_words import (
+    allocated_lines,
+    basis_line,
+    carbon_lines,
+    interval_lines,
+)
 from ckptcost.report.study import Study, Table, shown_cells
 from ckptcost.report.study_views import SIMULATED
 
@@ -53,47 +59,54 @@ FLEET_STEPS = (
 _WATTS = (("gpus", "GPUs"), ("hosts", "CPU and memory"), ("node", "node"))
 
 
-def of_report(report: Report, statement: Statement, case: str = "") -> Extras:
-    """Of a model: how the result hangs on the interval, and the tiers beside each other."""
-    # under factors by the hour, or contracts, the report's own sentences on carbon hold no more
-    own = all(
-        getattr(statement.totals, what) == getattr(report.totals, what)
-        for what in ("emissions_location", "emissions_market")
-    )
-    carbon = text.carbon_lines(report) if own else []
-    findings = [
-        *text.interval_lines(report),
-        *carbon,
-        *text.allocated_lines(report),
-        text.basis_line(report),
-    ]
-    title, header, rows, note = text.one_save(report)
-    claimed = [row[-1] for row in rows] if header[-1] == "claimed" else None
-    cut = len(header) - 1 if claimed is not None else len(header)
-    tiers = TextTable(title, header[:cut], [row[:cut] for row in rows], 1, note, claimed)
-    names = [row.id for row in report.cases]
-    others = [_table(each) for each in (text.all_saves(report), text.whole_run(report))]
-    first = case in ("", names[0])
+def extras_of(study: Study, statements: Sequence[Statement]) -> Extras:
+    """What there is to draw, by what the answer is of."""
+    if study.kind == "model":
+        return _of_model(study, statements[0])
+    if study.kind != "statements":
+        return of_study(study, statements)
+    if len(statements) == 1:
+        return Extras(sci=sci_of(statements[0]))
+    return Extras(each={s.subject.run_id: Extras(sci=sci_of(s)) for s in statements})
+
+
+def _of_model(study: Study, statement: Statement) -> Extras:
+    """Of a model: how the result hangs on the interval, and the tiers beside each other. The
+    statement may be of another case than the first, or under factors of the time."""
+    own = statement.series is None and not statement.contracts
+    first = statement.id.partition("#")[2] == study.question["cases"][0]
+    known = {table.id: table for table in study.tables}
+    # under factors by the hour, or contracts, the factor's own sentence on carbon holds no more
+    carbon = carbon_lines(statement) if own else []
+    tiers = _told(known["one_save"])
+    if tiers.header[-1] == "claimed":
+        tiers = tiers._replace(
+            header=tiers.header[:-1],
+            rows=[row[:-1] for row in tiers.rows],
+            claimed=[row[-1] for row in tiers.rows],
+        )
     return Extras(
         title=statement.subject.name,
-        answer=brief.sentences_of(report) if first and own else (),
-        findings=findings if first else findings[-1:],
-        curve=curve_of(report, names.index(case) if case else 0),
+        answer=study.findings[: brief.SENTENCES] if first and own else (),
+        findings=[
+            *interval_lines(statement),
+            *carbon,
+            *allocated_lines(statement),
+            basis_line(statement.factors),
+        ],
+        curve=curve_of(statement),
         tiers=tiers,
-        tables=others,
+        tables=[_told(known[name]) for name in ("all_saves", "whole_run")],
         sci=sci_of(statement),
     )
 
 
-def _table(told: text.Table) -> TextTable:
-    title, header, rows, note = told
-    return TextTable(title, header, rows, 1, note)
-
-
-def curve_of(report: Report, at: int) -> Curve | None:
-    """What the run comes to at each interval: the same arithmetic, on the inputs that the report
+def curve_of(statement: Statement) -> Curve | None:
+    """What the run comes to at each interval: the same arithmetic, on the inputs that the statement
     carries."""
-    case = case_rebuilt(report, at)
+    factors = [f.model_dump(mode="json") for f in statement.factors]
+    choices = {k: v for k, v in statement.choices.items() if v is not None}
+    case = case_from(factors, choices, "", LEAST, ranges=False)
     s = case.scenario
     now_s = float(case.outcome.interval_s)
     seen = [each for each in (*case.best.values(), now_s) if np.isfinite(each) and each > 0]

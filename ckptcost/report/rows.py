@@ -35,11 +35,37 @@ COLUMNS = {
     "run_location_kgco2e": "emissions added in the run, location-based",
     "run_market_kgco2e": "the same, market-based",
     "run_embodied_kgco2e": "embodied share of the GPU time lost",
+    "run_water_l": "water for cooling added in the run",
     "goodput": "useful training time over wall time",
     "wall_s": "expected duration of the run",
     "failures": "expected failures",
     "lost_per_failure_s": "mean time that one failure costs: training done again, and getting back",
 }
+
+_UNITS = {
+    "_s": "s",
+    "_bytes_per_s": "bytes_per_s",
+    "_gpu_hours": "GPU-h",
+    "_kwh": "kWh",
+    "_usd": "USD",
+    "_kgco2e": "kgCO2e",
+    "_l": "L",
+    "saves": "count",
+    "failures": "count",
+    "goodput": "share",
+}
+"""by how a column's name ends, the longest ending first where two fit"""
+
+
+def unit_of(column: str) -> str:
+    """The unit of a column, as tables call it.
+
+    >>> unit_of("rate_bytes_per_s"), unit_of("stall_s"), unit_of("run_market_kgco2e")
+    ('bytes_per_s', 's', 'kgCO2e')
+    """
+    fitting = max((end for end in _UNITS if column.endswith(end)), key=len)
+    return _UNITS[fitting]
+
 
 NOTES = {
     "energy_without": "lines that are unknown and so not in the energies and emissions",

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.present.amounts import between, number
-from ckptcost.report.document import Factor, Quantity
+from ckptcost.report.parts import Factor, Quantity
 from ckptcost.report.statement import Statement
 
 G_PER_KG = 1000.0

@@ -1,4 +1,4 @@
-"""The statement, schema ckptcost.statement 1.0: what checkpoints cost, line by line, dated and
+"""The statement: the part of a document that says what checkpoints cost, line by line, dated and
 placed where that is known.
 
 One shape for what was modelled, simulated, compared and measured, and the one thing that every
@@ -8,32 +8,31 @@ export is a function of. Null = unknown, 0 = known to be zero. Sums are sums: of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from ckptcost.catalog.keys import GRID_METHODS
 from ckptcost.core.quantities import IN_DOCUMENTS
-from ckptcost.core.quantities import Quantity as Counted
-from ckptcost.report.canonical import tidy
-from ckptcost.report.document import (
+from ckptcost.report.parts import (
     Assumption,
     Basis,
     Component,
+    DocumentPart,
     Excluded,
     Factor,
     FunctionalUnit,
-    InputFile,
+    OneSave,
+    PowerStep,
     Quantity,
     RunTotals,
-    Tool,
+    Schedule,
     Totals,
+    Uncertainty,
     Warned,
 )
 
-SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.statement", "1.0"
 QUANTITIES = tuple(q.id for q in IN_DOCUMENTS)
 """of a component and of the totals, in this order everywhere"""
 SERIES_OF = {
@@ -43,15 +42,12 @@ SERIES_OF = {
     "embodied": "embodied_kgco2e",
     "gpu_time_lost": "gpu_hours",
     "cost": "cost_usd",
+    "water": "water_l",
 }
 """their columns of the series"""
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, defer_build=True)
-
-
-class Subject(_Part):
+class Subject(DocumentPart):
     """What it was, where, and for whom; null where nobody said."""
 
     run_id: str = Field(description="the same for every export of one statement")
@@ -83,10 +79,10 @@ class Subject(_Part):
     longitude: float | None = None
     cloud_provider: str | None = None
     cloud_region: str | None = None
-    tags: dict[str, str] = {}
+    tags: dict[str, str] = Field(default={})
 
 
-class Boundary(_Part):
+class Boundary(DocumentPart):
     included: list[str]
     excluded: list[Excluded]
     pue: float | None = Field(description="null: energies are the machine's own, as metered")
@@ -103,7 +99,7 @@ class Boundary(_Part):
     )
 
 
-class Series(_Part):
+class Series(DocumentPart):
     """Rows by time and component, as columns of equal length; UTC. Only components that any
     quantity is known of, and not zero."""
 
@@ -126,12 +122,13 @@ class Series(_Part):
     emissions_location_kgco2e: list[float | None]
     emissions_market_kgco2e: list[float | None]
     embodied_kgco2e: list[float | None]
+    water_l: list[float | None]
 
 
 COLUMNS = tuple(Series.model_fields)[1:]
 
 
-class Measurement(_Part):
+class Measurement(DocumentPart):
     id: str = Field(description="domain, such as gpu:0")
     instrument: str
     scope: str
@@ -145,7 +142,7 @@ class Measurement(_Part):
     )
 
 
-class Contract(_Part):
+class Contract(DocumentPart):
     """Electricity bought for a site: part of its market-based factor."""
 
     name: str
@@ -157,7 +154,7 @@ class Contract(_Part):
     source: str | None = None
 
 
-class Statement(_Part):
+class Statement(DocumentPart):
     id: str
     kind: Literal["measured", "modelled", "mixed"]
     how: str = Field(description="in words: a closed form, so many simulated runs, a recorded run")
@@ -178,6 +175,13 @@ class Statement(_Part):
     components: list[Component] = Field(description="every line of both ledgers")
     functional_units: list[FunctionalUnit]
     series: Series | None
+    schedule: Schedule | None = Field(
+        default=None, description="of a closed form: when saves happen and what they do to the run"
+    )
+    power_step: PowerStep | None = None
+    one_save: OneSave | None = Field(
+        default=None, description="of a closed form: one completed save, no failures"
+    )
     factors: list[Factor]
     choices: dict[str, Any] = Field(
         default={},
@@ -186,10 +190,13 @@ class Statement(_Part):
             " electricity"
         ),
     )
-    contracts: list[Contract] = []
+    contracts: list[Contract] = Field(default=[])
     assumptions: list[Assumption]
     measurements: list[Measurement]
     uncertainty: str = Field(description="what low and high are")
+    drawn: Uncertainty | None = Field(
+        default=None, description="where low and high come from draws: how many, and of what"
+    )
     warnings: list[Warned]
 
     @property
@@ -212,62 +219,6 @@ class Statement(_Part):
         """The marginal ledger's components, to be added up; none where their sum is not known: the
         zeros of some of them would say that all of it is nothing."""
         return [] if getattr(self.totals, what).value is None else self.marginal()
-
-
-class Reproducible(_Part):
-    inputs: list[InputFile]
-    result_sha256: str = Field(description="over the statements")
-
-
-class StatementDocument(_Part):
-    schema_name: Literal["ckptcost.statement"]
-    schema_version: str = Field(pattern=r"^1\.\d+$")
-    generated_at: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
-    tool: Tool
-    statements: list[Statement]
-    reproducibility: Reproducible
-
-    def to_json(self) -> str:
-        from ckptcost.report.canonical import pretty
-
-        return pretty(self.model_dump(mode="json"))
-
-
-def bounded(
-    q: Counted,
-    ends: tuple[float, float, float],
-    metered: bool,
-    factors: Iterable[str] = (),
-    excludes: Iterable[str] = (),
-) -> Quantity:
-    """What meters tell: (value, low, high) in people's units; NaN where it is not known."""
-    value, low, high = ends
-    part: dict[str, Any] = {"unit": q.unit, "basis": "measured" if metered else "modelled"}
-    if low < high:
-        part |= {"low": tidy(low), "high": tidy(high), "interval": "bounds"}
-    return Quantity(value=tidy(value), factors=list(factors), excludes=list(excludes), **part)
-
-
-def hash_of(statements: list[Statement]) -> str:
-    """Over the canonical JSON of all of them."""
-    from ckptcost.report.canonical import sha256
-
-    return sha256([each.model_dump(mode="json") for each in statements])
-
-
-def document_of(
-    statements: list[Statement], generated_at: str, tool: Any, inputs: Any = ()
-) -> StatementDocument:
-    """The document, judged by its schema, with its hash."""
-    digest = hash_of(statements)
-    return StatementDocument(
-        schema_name="ckptcost.statement",
-        schema_version=SCHEMA_VERSION,
-        generated_at=generated_at,
-        tool=tool,
-        statements=statements,
-        reproducibility=Reproducible(inputs=list(inputs), result_sha256=digest),
-    )
 
 
 def utc(text: str) -> datetime:

@@ -4,7 +4,7 @@ each."""
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ckptcost.core.quantities import IN_DOCUMENTS
@@ -22,8 +22,9 @@ from ckptcost.present.amounts import (
 from ckptcost.present.table import columns, markdown
 from ckptcost.present.words import scope_text
 from ckptcost.report import sci
-from ckptcost.report.document import Component, Quantity, Totals
-from ckptcost.report.statement import QUANTITIES, Statement, StatementDocument
+from ckptcost.report.document import Report
+from ckptcost.report.parts import Component, Quantity, Totals
+from ckptcost.report.statement import QUANTITIES, Statement
 from ckptcost.report.to_csv import UNIT_SUFFIX, lines, safe
 
 WIDTH = 80
@@ -286,7 +287,7 @@ def assumption_lines(s: Statement) -> list[str]:
     return found
 
 
-def text(document: StatementDocument) -> str:
+def text(document: Report) -> str:
     """All statements as plain text."""
     out: list[str] = []
     for s in document.statements:
@@ -340,7 +341,7 @@ def _flat(text: str) -> str:
     return " ".join("".join(each if each.isprintable() else " " for each in text).split())
 
 
-def to_markdown(document: StatementDocument) -> str:
+def to_markdown(document: Report) -> str:
     """The same with every factor's source, for a wiki or a report."""
     from ckptcost.report.diff_views import plain
 
@@ -416,7 +417,7 @@ def _turned(row: list[str]) -> list[str]:
     return [*row[:-2], row[-1], row[-2]]
 
 
-def to_csv(document: StatementDocument) -> str:
+def to_csv(document: Report) -> str:
     """One row per component of each statement, no totals: the columns of one ledger add up."""
     amounts = [
         f"{q.id}_{UNIT_SUFFIX[q.unit]}{end}" for q in IN_DOCUMENTS for end in ("", "_low", "_high")
@@ -473,3 +474,6 @@ def to_csv(document: StatementDocument) -> str:
                 [*(safe(each) if each else each for each in (*who, *when, *told)), *figures]
             )
     return lines(rows)
+
+
+VIEWS: dict[str, Callable[[Report], str]] = {"text": text, "md": to_markdown, "csv": to_csv}

@@ -1,5 +1,4 @@
-"""A study: the answer of simulate, optimize, solve, compare, sensitivity or audit, as tables whose
-every column has a unit.
+"""A study: the answer of a question, as sentences and as tables whose every column has a unit.
 
 One shape for all of them, so that there is one schema, one text view, one Markdown view and one
 CSV.
@@ -8,7 +7,7 @@ CSV.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from ckptcost.jobs.gates import Verdict
 from ckptcost.present.amounts import count, duration, durations, number, rate, share, size
@@ -16,8 +15,10 @@ from ckptcost.scenario import Resolved
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
+    from ckptcost.report.difference import Difference
     from ckptcost.report.statement import Statement
 
+T = TypeVar("T")
 ROW_UNIT = "@unit"
 """the unit of a column whose rows each carry their own, in the column `unit`"""
 ROW_DIFFERENCE = "@difference"
@@ -36,6 +37,7 @@ UNITS = {
     "GPU-h": "GPU-hours",
     "USD": "dollars",
     "kgCO2e": "kilograms",
+    "L": "litres",
     "h": "hours",
     "USD/h": "dollars an hour",
     "J": "joules",
@@ -57,31 +59,31 @@ class Column(NamedTuple):
     """in text and Markdown; JSON and CSV hold every column"""
 
 
-class Later(Sequence[dict[str, Any]]):
-    """Rows that are made when somebody looks at them, because most views do not. What goes to
-    another process goes with them made."""
+class Later(Sequence[T]):
+    """Rows, or sentences, that are made when somebody looks at them, because most views do not.
+    What goes to another process goes with them made."""
 
-    def __init__(self, make: Callable[[], list[dict[str, Any]]]) -> None:
-        self._make: Callable[[], list[dict[str, Any]]] | None = make
-        self._rows: list[dict[str, Any]] = []
+    def __init__(self, make: Callable[[], list[T]]) -> None:
+        self._make: Callable[[], list[T]] | None = make
+        self._rows: list[T] = []
 
     @property
-    def made(self) -> list[dict[str, Any]]:
+    def made(self) -> list[T]:
         if self._make is not None:
             self._rows, self._make = self._make(), None
         return self._rows
 
     @overload
-    def __getitem__(self, place: int) -> dict[str, Any]: ...
+    def __getitem__(self, place: int) -> T: ...
     @overload
-    def __getitem__(self, place: slice) -> list[dict[str, Any]]: ...
-    def __getitem__(self, place: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+    def __getitem__(self, place: slice) -> list[T]: ...
+    def __getitem__(self, place: int | slice) -> T | list[T]:
         return self.made[place]
 
     def __len__(self) -> int:
         return len(self.made)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
+    def __iter__(self) -> Iterator[T]:
         return iter(self.made)
 
     def __eq__(self, other: object) -> bool:
@@ -154,6 +156,13 @@ class Study(NamedTuple):
     """measured figures that come from a simulation or a replay, not from this machine"""
     bills: Bills | None = None
     """what it says of costs, line by line: for documents, pages and exports"""
+    remarks: Sequence[str] = ()
+    """what else there is to say, below the tables"""
+    cases: Sequence[str] = ()
+    """names of the scenarios, where they are ways to do one job"""
+    factors: Sequence[Any] = ()
+    """inputs of the first scenario, where views tell them"""
+    difference: Difference | None = None
 
 
 _CELL = {
@@ -168,6 +177,7 @@ _CELL = {
     "GPU-h": number,
     "USD": number,
     "kgCO2e": number,
+    "L": number,
     "h": number,
     "USD/h": number,
     "J": number,

@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ckptcost.core.bill import has_no_total
 from ckptcost.core.lines import OF_THE_JOB
 
 if TYPE_CHECKING:
-    from ckptcost.report.document import Component
+    from ckptcost.report.parts import Component
 
 
 def is_needed(line: Component) -> bool:
@@ -20,5 +21,4 @@ def is_needed(line: Component) -> bool:
 
 def has_total(lines: Sequence[Component], what: str) -> bool:
     """Whether some of the lines add up to a total of the quantity `what`."""
-    unknown = [line for line in lines if getattr(line, what).value is None]
-    return len(unknown) < len(lines) and not any(is_needed(line) for line in unknown)
+    return not has_no_total((getattr(line, what).value is None, is_needed(line)) for line in lines)

@@ -1,17 +1,11 @@
-"""Cases as CSV: raw numbers with a point, the unit in the column's name, an empty cell where
-unknown."""
+"""CSV: raw numbers with a point, the unit in the column's name, an empty cell where unknown."""
 
 from __future__ import annotations
 
 import csv
 import io
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
-
-from ckptcost.report.rows import COLUMNS, NOTES
-
-if TYPE_CHECKING:
-    from ckptcost.report.document import Report
+from typing import Any
 
 UNIT_SUFFIX = {
     "s": "s",
@@ -22,6 +16,7 @@ UNIT_SUFFIX = {
     "GPU-h": "gpu_hours",
     "USD": "usd",
     "kgCO2e": "kgco2e",
+    "L": "l",
     "h": "hours",
     "USD/h": "usd_per_hour",
     "J": "j",
@@ -40,23 +35,3 @@ def lines(rows: Iterable[Iterable[Any]]) -> str:
 def safe(text: str) -> str:
     """A cell that a spreadsheet will not take for a formula."""
     return "'" + text if text[:1] in ("=", "+", "-", "@", "\t", "\r") else text
-
-
-def of_report(report: Report) -> str:
-    """One line a case, with p5 and p95 where inputs have ranges."""
-    ranged = [name for name in COLUMNS if any(name in row.low for row in report.cases)]
-    header = ["tier"]
-    for name in COLUMNS:
-        header += [name, name + "_low", name + "_high"] if name in ranged else [name]
-    rows: list[list[Any]] = [[*header, *NOTES, "cautions"]]
-    for row in report.cases:
-        cells: list[Any] = [safe(row.tier)]
-        for name in COLUMNS:
-            cells += (
-                [row.values[name], row.low.get(name), row.high.get(name)]
-                if name in ranged
-                else [row.values[name]]
-            )
-        cells += [" ".join(row.excludes.get(what, ())) for what in ("energy", "cost")]
-        rows.append([*cells, " ".join(row.cautions)])
-    return lines(rows)

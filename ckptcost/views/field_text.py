@@ -72,6 +72,8 @@ _BASE = {
     "gpu_s": "GPU-s",
     "usd": "USD",
     "kgco2e": "kg",
+    "l": "L",
+    "l_per_j": "L/J",
     "": "",
 }
 """units whose factor is 1, in which every number can be written exactly"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 
 from ckptcost.catalog.store import Catalog
@@ -15,7 +16,6 @@ from ckptcost.jobs.model import one_of
 from ckptcost.layers import files_of, layers_for
 from ckptcost.present.amounts import count, size
 from ckptcost.present.grid import Grid, Head, Row
-from ckptcost.report.document import Report
 from ckptcost.report.study import Study
 from ckptcost.runs import store
 from ckptcost.views.desk import Desk
@@ -95,7 +95,7 @@ def write_text(text: str, path: str, over: bool = False) -> Path:
 
 
 def write_view(
-    shown: Study | Report,
+    shown: Study,
     path: str,
     desk: Desk,
     command: str,
@@ -108,62 +108,34 @@ def write_view(
     form = target.suffix.removeprefix(".")
     if form not in FORMATS:
         raise OutputError(f"{brief(target.name)}: end the name in .{', .'.join(FORMATS)} or .svg")
-    _write(
-        [
-            (
-                _page(shown, desk, command, read)
-                if form == "html"
-                else _text(shown, form, desk, command, read)
-            )
-        ],
-        target,
-    )
+    _write([_text(shown, form, desk, command, read)], target)
     return target
 
 
-def _text(shown: Study | Report, form: str, desk: Desk, command: str, read: Sequence[str]) -> str:
-    return (
-        _of_study(shown, form, desk, command, read)
-        if isinstance(shown, Study)
-        else _of_report(shown, form)
-    )
+def _text(study: Study, form: str, desk: Desk, command: str, read: Sequence[str]) -> str:
+    words = _without_folders(command, desk, read)
+    if form == "html":
+        from ckptcost.report.render import page_of_study
 
-
-def _page(shown: Study | Report, desk: Desk, command: str, read: Sequence[str]) -> str:
-    from ckptcost.report.again import page_of_answer
-
-    return page_of_answer(shown, desk.catalog, _without_folders(command, desk, read))
-
-
-def _without_folders(command: str, desk: Desk, read: Sequence[str]) -> list[str]:
-    return [
-        Path(word).name if word in (desk.base, *read) else word for word in shlex.split(command)
-    ]
-
-
-def _of_study(study: Study, form: str, desk: Desk, command: str, read: Sequence[str]) -> str:
-    from ckptcost.report import study_views
-
+        return page_of_study(study, desk.catalog, words)
     if form == "json":
-        from ckptcost.report.study_document import build
+        from ckptcost.report.build import build
 
         files = files_of(desk.layers()) if study.resolved else []
         files += [(name, Path(name).read_bytes()) for name in read]
-        return build(
-            study, desk.catalog, [*_without_folders(command, desk, read), "-f", "json"], files
-        ).to_json()
-    views = {"csv": study_views.to_csv, "md": study_views.to_markdown, "txt": study_views.text}
-    return views[form](study)
+        return build(study, desk.catalog, [*words, "-f", "json"], files).to_json()
+    from ckptcost.report.study_views import view
+
+    return view(study, {"txt": "text"}.get(form, form), full=True)
 
 
-def _of_report(report: Report, form: str) -> str:
-    from ckptcost.report.text import text, to_markdown
-    from ckptcost.report.to_csv import of_report
-
-    if form == "json":
-        return report.to_json()
-    views = {"csv": of_report, "md": to_markdown, "txt": text}
-    return views[form](report)
+def _without_folders(command: str, desk: Desk, read: Sequence[str]) -> list[str]:
+    """The words that a document says it was made by: of the first of several commands, which is the
+    one that answers, without what only its text needs."""
+    split = shlex.shlex(command, posix=True, punctuation_chars=";")
+    split.whitespace_split, split.commenters = True, ""
+    words = [word for word in takewhile(lambda word: word != ";", split) if word != "--full"]
+    return [Path(word).name if word in (desk.base, *read) else word for word in words]
 
 
 def runs_home() -> str:

@@ -9,23 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import Answer, case_of, compared, spread_of
 from ckptcost.jobs.model import model as model_job
-from ckptcost.layers import files_of
 from ckptcost.present.chart import Bars, Stat
 from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Tone
-from ckptcost.report.build import build, plain
-from ckptcost.report.text import (
-    allocated_lines,
-    basis_line,
-    carbon_lines,
-    interval_lines,
-    price_lines,
-)
 from ckptcost.scenario import Resolved
 from ckptcost.views.desk import Desk
 from ckptcost.views.fields import form as fields_of
@@ -44,6 +35,9 @@ from ckptcost.views.model_tables import bill_grid, tiers_grid
 from ckptcost.views.model_words import Lines, cautions_of, headline_of, stats_of, subject_of
 from ckptcost.views.tiers import OWN, never_ends, scenario_of
 from ckptcost.views.waterfall import course_of, one_save_bars
+
+if TYPE_CHECKING:
+    from ckptcost.report.study import Study
 
 
 class ModelView(NamedTuple):
@@ -118,15 +112,11 @@ def form(view: ModelView, everything: bool = False) -> tuple[Field, ...]:
 def remarks(view: ModelView) -> Lines:
     """For when nobody types: the sentences below `ckptcost model`'s bill, of the tier that is
     looked at."""
-    report = plain(Answer((case_of(view.resolved),)), view.desk.catalog)
-    said = [
-        *interval_lines(report),
-        *allocated_lines(report),
-        *price_lines(report),
-        *carbon_lines(report),
-        basis_line(report),
-    ]
-    return tuple((line, "") for line in said)
+    from ckptcost.report.studies.model import study_of
+    from ckptcost.report.studies.model_words import basis_line
+
+    found = study_of(Answer((case_of(view.resolved),)), view.desk.catalog)
+    return tuple((line, "") for line in [*found.remarks, basis_line(found.factors)])
 
 
 def flags(view: ModelView) -> list[str]:
@@ -177,19 +167,15 @@ def command(view: ModelView) -> str:
     return "; ".join(lines)
 
 
-def report(view: ModelView) -> Any:
+def report(view: ModelView) -> Study:
     """What is written to a file: the report that the command line would write."""
+    from ckptcost.report.studies.model import study_of
+
     words = flags(view)
     tiers = [words[at + 1] for at, word in enumerate(words) if word == "--tier"]
     against = words[words.index("--against") + 1] if "--against" in words else None
     layers = scenario_of(view.desk).layers()
-    found = model_job(view.desk.catalog, layers, tiers, (), against)
-    return build(
-        found,
-        view.desk.catalog,
-        ["ckptcost", "model", *scenario_of(view.desk).words(), *words, "-f", "json"],
-        files_of(layers),
-    )
+    return study_of(model_job(view.desk.catalog, layers, tiers, (), against), view.desk.catalog)
 
 
 def on_metric(desk: Desk, metric: str) -> Desk:

@@ -9,14 +9,15 @@ from typing import Any, NamedTuple
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError
 from ckptcost.jobs.compare import MOST
-from ckptcost.jobs.model import Answer, one_of
 from ckptcost.jobs.model import model as model_job
+from ckptcost.jobs.model import one_of
 from ckptcost.layers import files_of
 from ckptcost.present.grid import Grid, Head, Row
 from ckptcost.questions.compare import compare
 from ckptcost.questions.optimize import optimize
 from ckptcost.questions.review import of_path
 from ckptcost.questions.sensitivity import sensitivity
+from ckptcost.report.studies.model import study_of
 from ckptcost.report.studies.runs import SHORT, list_of
 from ckptcost.report.study import Study
 from ckptcost.runs import store
@@ -47,7 +48,7 @@ class Answered(NamedTuple):
     subject: str
     words: tuple[str, ...]
     """the command without a format"""
-    found: Answer | Study
+    found: Study
     catalog: Catalog
     files: tuple[tuple[str, bytes], ...]
     paths: tuple[str, ...]
@@ -58,9 +59,7 @@ class Answered(NamedTuple):
     @property
     def tables(self) -> tuple[str, ...]:
         """What a CSV can hold one of."""
-        return (
-            tuple(table.id for table in self.found.tables) if isinstance(self.found, Study) else ()
-        )
+        return tuple(table.id for table in self.found.tables)
 
 
 def subjects(desk: Desk) -> Grid:
@@ -130,14 +129,14 @@ def answered(desk: Desk, subject: str) -> Answered:
     )
 
 
-def _of_model(desk: Desk) -> tuple[list[str], Answer, Any]:
+def _of_model(desk: Desk) -> tuple[list[str], Study, Any]:
     view = model_view.evaluate(desk)
     flags, layers = model_view.flags(view), scenario_of(desk).layers()
     tiers = [flags[at + 1] for at, word in enumerate(flags) if word == "--tier"]
     against = flags[flags.index("--against") + 1] if "--against" in flags else None
     return (
         ["ckptcost", "model", *scenario_of(desk).words(), *flags],
-        model_job(desk.catalog, layers, tiers, (), against),
+        study_of(model_job(desk.catalog, layers, tiers, (), against), desk.catalog),
         layers,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
@@ -21,11 +22,28 @@ def grid_of(table: Table, keys: Sequence[str] = ()) -> Grid:
         for place, (column, label, text) in enumerate(zip(columns, labels, texts, strict=True))
     )
     names = keys or _distinct([" / ".join(row[:left]) for row in cells])
+    orders = zip(*(_orders([row.get(c.id) for row in table.rows]) for c in columns), strict=True)
     rows = [
-        Row(name, tuple(shown), tuple(_order(each.get(column.id)) for column in columns))
-        for name, shown, each in zip(names, cells, table.rows, strict=True)
+        Row(name, tuple(shown), order)
+        for name, shown, order in zip(names, cells, orders, strict=True)
     ]
     return Grid(heads, rows, table.title, table.note, "Nothing to list here.")
+
+
+_RANGE = re.compile(r">?(\d[\d,]*\.?\d*(?:e[+-]?\d+)?)(?:-\d[\d,.e+]*)?")
+
+
+def _orders(values: Sequence[object]) -> list[Order]:
+    """What the cells of a column are sorted by: ranges by their low ends, where all are ranges.
+
+    >>> _orders(["15-20", "", "1-2"]), _orders(["15-20", "as stated"]), _orders([True, None, 2])
+    ([15.0, None, 1.0], ['15-20', 'as stated'], [1.0, None, 2.0])
+    """
+    lows = [_RANGE.fullmatch(value) for value in values if isinstance(value, str) and value]
+    if not lows or None in lows:
+        return [_order(value) for value in values]
+    found = [_RANGE.fullmatch(value) if isinstance(value, str) else None for value in values]
+    return [None if low is None else float(low[1].replace(",", "")) for low in found]
 
 
 def _order(value: object) -> Order:

@@ -6,10 +6,8 @@ A tier that cannot be computed stays in the list with the reason; it never stops
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
 
 import numpy as np
@@ -20,9 +18,7 @@ from ckptcost.errors import InputError
 from ckptcost.jobs.model import compared, computable, one_of, two_tiers_at_most
 from ckptcost.jobs.model import model as model_job
 from ckptcost.jobs.ranking import undecided
-from ckptcost.layers import files_of
 from ckptcost.present.amounts import share
-from ckptcost.report.build import build
 from ckptcost.report.rows import columns_of
 from ckptcost.scenario import Resolved
 from ckptcost.views.desk import Desk, Stamp
@@ -30,7 +26,6 @@ from ckptcost.views.desk import Desk, Stamp
 if TYPE_CHECKING:
     from ckptcost.jobs.pareto import Front, Option
     from ckptcost.questions.optimize import Objective
-    from ckptcost.report.document import Report
     from ckptcost.report.study import Study
 
 Shown = Literal["best", "asked", "save"]
@@ -255,28 +250,19 @@ def command(weighed: Weighed, shown: Shown) -> str:
     return "; ".join(lines)
 
 
-def exported(weighed: Weighed, shown: Shown) -> Study | Report | None:
+def exported(weighed: Weighed, shown: Shown) -> Study | None:
     """What is written to a file: `optimize`'s answer, or `model`'s where the interval is the one in
     force; None where there is none."""
     from ckptcost.questions.optimize import optimize
+    from ckptcost.report.studies.model import study_of
 
     desk, layers = weighed.desk, weighed.desk.layers()
     if shown != "best":
         able = [entry.tier for entry in weighed.entries if entry.asked is not None]
         if not able:
             return None
-        # a report does not tell in which folder its author keeps things
-        words = [
-            Path(word).name if word == desk.base else word
-            for word in shlex.split(command(weighed, shown))
-        ]
-        report: Report = build(
-            model_job(desk.catalog, layers, [tier for tier in able if tier]),
-            desk.catalog,
-            [*words, "-f", "json"],
-            files_of(layers),
-        )
-        return report
+        answer = model_job(desk.catalog, layers, [tier for tier in able if tier])
+        return study_of(answer, desk.catalog)
     options = [entry.option for entry in weighed.entries if entry.option is not None]
     if not any(weighed.objective in option.known for option in options):
         return None

@@ -22,7 +22,7 @@ from ckptcost.core.domain import (
 )
 from ckptcost.core.energy import job_w, least_ramp_w_per_s, save_step_w
 from ckptcost.core.outcome import evaluate
-from ckptcost.report.text import power_lines
+from ckptcost.report.studies.model_words import power_lines
 
 CLUSTER = tomllib.loads((Path(__file__).parents[2] / "models/defaults.toml").read_text())["cluster"]
 STALL = CLUSTER["stall_fraction"]
@@ -102,14 +102,15 @@ def test_the_least_ramp_fills_the_stall():
 
 
 def test_the_report_says_the_step():
-    report = api.model("llama31-405b-16k")
-    step = report.power_step
+    (found,) = api.model("llama31-405b-16k").statements
+    step = found.power_step
+    assert step is not None
     assert step.gpus.unit == "MW"
     assert step.whole.value == pytest.approx(step.gpus.value + step.hosts.value)
     assert step.gpus.value == pytest.approx(16_384 * 630.0 * 0.72 / 1e6)
     assert step.whole.low < step.whole.value < step.whole.high
     assert step.least_ramp_mw_per_s == pytest.approx(2 * step.whole.value / step.lasts_s)
-    (line,) = power_lines(report)
+    (line,) = power_lines(found)
     assert "IT power fall by 8.58 MW" in line
     unknown = step.model_copy(
         update={
@@ -118,7 +119,7 @@ def test_the_report_says_the_step():
             "least_ramp_mw_per_s": None,
         }
     )
-    (line,) = power_lines(report.model_copy(update={"power_step": unknown}))
+    (line,) = power_lines(found.model_copy(update={"power_step": unknown}))
     assert "7.43 MW" in line
     assert "GPUs alone, the hosts' is not known" in line
-    assert power_lines(report.model_copy(update={"power_step": None})) == []
+    assert power_lines(found.model_copy(update={"power_step": None})) == []

@@ -14,6 +14,7 @@ from ckptcost.cli.main import main
 CATALOG = Catalog()
 ACCELERATORS = CATALOG.ids("accelerator")
 CLUSTERS = CATALOG.ids("cluster")
+WITHOUT = ("energy", "cost", "emissions")
 SUMS = ("run_energy_kwh", "run_cost_usd", "save_energy_kwh", "save_cost_usd")
 
 
@@ -26,16 +27,17 @@ def report_of(capsys: pytest.CaptureFixture[str], *changes: str) -> dict[str, An
 
 def has_sums(report: dict[str, Any]) -> None:
     """A number for every tier; a run that hardly gets on ends never in some draws: no sum there."""
-    assert not report["totals"].get("excludes")
+    (first,) = report["statements"]
+    assert not any(first["totals"][what]["excludes"] for what in ("energy", "cost"))
     ends = 0
-    for case in report["cases"]:
-        assert not any(case["excludes"].values()), case["id"]
-        if case["values"]["wall_s"] is not None and case["values"]["goodput"] > 1e-3:
+    for case in report["tables"]["cases"]["rows"]:
+        assert not any(case[f"{what}_without"] for what in WITHOUT), case["case"]
+        if case["wall_s"] is not None and case["goodput"] > 1e-3:
             ends += 1
             for name in SUMS:
-                assert case["values"][name] > 0, (case["id"], name)
-                low, high = case["low"][name], case["high"][name]
-                assert high is None or low <= case["values"][name] <= high
+                assert case[name] > 0, (case["case"], name)
+                low, high = case[f"{name}_low"], case[f"{name}_high"]
+                assert high is None or low <= case[name] <= high
     assert ends
 
 

@@ -64,10 +64,10 @@ def test_scenario(name):
 )
 def test_on_the_command_line(capsys, tier):
     assert main(["model", "--tier", tier, "--format", "json"]) == 0
-    cases = json.loads(capsys.readouterr().out)["cases"]
+    cases = json.loads(capsys.readouterr().out)["tables"]["cases"]["rows"]
     assert cases
-    assert all(case["values"]["run_energy_kwh"] > 0 for case in cases)
-    assert all(case["values"]["run_cost_usd"] > 0 for case in cases)
+    assert all(case["run_energy_kwh"] > 0 for case in cases)
+    assert all(case["run_cost_usd"] > 0 for case in cases)
 
 
 def test_a_template_has_a_size_with_a_range():

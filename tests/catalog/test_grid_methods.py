@@ -105,7 +105,7 @@ def test_diff_and_sweep_hold_no_emissions_of_two_methods_against_each_other(cli,
             documents[-1],
         )
     done = cli("diff", *documents, "-f", "json")
-    change = json.loads(done.out)["delta"]["totals"]["emissions_location"]
+    change = json.loads(done.out)["difference"]["delta"]["totals"]["emissions_location"]
     assert (change["change"], change["direction"]) == (None, "unknown")
     assert (
         change["reason"]

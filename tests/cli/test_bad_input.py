@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ckptcost.report import read
+
 JOB = """\
 [checkpoint]
 size = "2 TB"
@@ -626,11 +628,31 @@ def test_a_refused_sweep_prints_no_rows(cli):
     [
         (b"", "is empty"),
         (b"{", "not valid JSON"),
-        (b"[]", "not a ckptcost report"),
-        (b"1e400", "not a ckptcost report"),
+        (b"[]", "is no document of ckptcost's"),
+        (b"1e400", "is no document of ckptcost's"),
         (b"NaN", "NaN"),
-        (b'{"schema_name": "ckptcost.report", "schema_version": "2.0"}', "2.0"),
-        (b'{"schema_name": "ckptcost.report", "schema_version": "1.0"}', "report.json"),
+        (
+            b'{"schema_name": "ckptcost.report", "schema_version": "3.0"}',
+            r"is of the schema ckptcost.report '?3.0'?, this program reads ckptcost.report 2.x"
+            ".* newer ckptcost",
+        ),
+        (
+            b'{"schema_name": "ckptcost.report", "schema_version": "1.0"}',
+            r"this program reads ckptcost.report 2.x.* write it again",
+        ),
+        (
+            b'{"schema_name": "ckptcost.study", "schema_version": "1.4"}',
+            r"is of the schema ckptcost.study '?1.4'?, this program .* write it again",
+        ),
+        (
+            b'{"schema_name": "ckptcost.statement", "schema_version": "1.0"}',
+            "is of the schema ckptcost.statement .* write it again",
+        ),
+        (
+            b'{"schema_name": "ckptcost.diff", "schema_version": "1.0"}',
+            "is of the schema ckptcost.diff .* write it again",
+        ),
+        (b'{"schema_name": "ckptcost.report", "schema_version": "2.0"}', "report_id: field req"),
         (b'{"schema_name": "ckptcost.report"}', "schema_version"),
         (b"[" * 100_000, "not valid JSON|nested too deep"),
         (b'{"a":' * 100_000, "not valid JSON|nested too deep"),
@@ -638,8 +660,10 @@ def test_a_refused_sweep_prints_no_rows(cli):
         (b"\xff\xfe\x00", "UTF-8"),
         (bytes(range(256)), "UTF-8"),
         (b'{"schema_name": "ckptcost.report", "schema_version": 1}', "schema_version"),
-        (b" " * 51_000_000, "larger than 50 MB"),
-        (b'{"schema_name": "ckptcost.sweep", "schema_version": "1.0"}', "not a ckptcost report"),
+        (
+            b'{"schema_name": "ckptcost.sweep", "schema_version": "1.0"}',
+            "is no document of ckptcost's",
+        ),
     ],
     ids=[
         "empty",
@@ -648,6 +672,10 @@ def test_a_refused_sweep_prints_no_rows(cli):
         "1e400",
         "NaN",
         "newer",
+        "older",
+        "a study",
+        "a statement",
+        "a difference",
         "bare",
         "no version",
         "deep list",
@@ -656,7 +684,6 @@ def test_a_refused_sweep_prints_no_rows(cli):
         "UTF-16",
         "binary",
         "number",
-        "50 MB",
         "sweep",
     ],
 )
@@ -666,6 +693,15 @@ def test_check_refuses(cli, tmp_path, content, says):
     message = refused(cli("check", str(file)), says=says)
     assert "report.json" in message
     assert "scenario" not in message, "this is not about a scenario"
+
+
+def test_check_refuses_what_is_too_large_for_a_document(cli, tmp_path, monkeypatch):
+    monkeypatch.setattr(read, "MOST_BYTES", 50_000_000)
+    file = tmp_path / "report.json"
+    file.write_bytes(b" " * 50_000_000)
+    refused(cli("check", str(file)), says="is empty")
+    file.write_bytes(b" " * 50_000_001)
+    assert "report.json" in refused(cli("check", str(file)), says="larger than 50 MB")
 
 
 def test_as_a_real_process(shell, tmp_path):

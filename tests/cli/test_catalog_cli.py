@@ -109,7 +109,7 @@ def test_a_price_is_shown_with_its_date(cli):
     assert found["storage_price"]["date"] == "2026-07-13"
     assert found["capacity"]["date"] is None
     report = json.loads(cli("model", "--tier", "aws-s3-standard", "-f", "json").out)
-    factors = {f["id"]: f for f in report["factors"]}
+    factors = {f["id"]: f for f in report["statements"][0]["factors"]}
     assert factors["tier.storage_price"]["note"].startswith("as of 2024-07-01; ")
 
 

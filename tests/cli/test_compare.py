@@ -53,18 +53,19 @@ def test_two_outputs_never_disagree(cli, first, second):
     rows = document(cli("compare", first, second, "-f", "json"))["tables"]["values"]["rows"]
     found = {(row["scenario"], row["quantity"]): row for row in rows}
     models = [
-        document(cli("model", "-s", name, "-f", "json"))["cases"][0] for name in (first, second)
+        document(cli("model", "-s", name, "-f", "json"))["tables"]["cases"]["rows"][0]
+        for name in (first, second)
     ]
     for letter, case in zip("AB", models, strict=True):
         for name, column in OF_THE_MODEL.items():
             row = found[letter, name]
-            assert row["value"] == case["values"][column], (name, letter)
+            assert row["value"] == case[column], (name, letter)
             assert (row["low"], row["high"]) == (
-                case["low"].get(column),
-                case["high"].get(column),
+                case.get(f"{column}_low"),
+                case.get(f"{column}_high"),
             ), (name, letter)
     for name, column in OF_THE_MODEL.items():
-        one, two = (case["values"][column] for case in models)
+        one, two = (case[column] for case in models)
         row = found["B", name]
         if row["difference"] is not None:
             assert row["difference"] == pytest.approx(two - one, rel=1e-9, abs=1e-9 * abs(one))
@@ -80,7 +81,9 @@ def test_the_bill_is_the_models(cli):
     for letter, name in (("A", "llama31-405b-16k"), ("B", "opt-175b")):
         parts = {
             part["id"]: part["energy"]["value"]
-            for part in document(cli("model", "-s", name, "-f", "json"))["components"]
+            for part in document(cli("model", "-s", name, "-f", "json"))["statements"][0][
+                "components"
+            ]
         }
         for row in bill:
             assert row[letter] == parts[row["line"]], row["line"]
@@ -125,10 +128,10 @@ def test_a_variant_is_the_scenario_with_that_changed(cli):
     )["tables"]["values"]["rows"]
     model = document(
         cli("model", "-s", "opt-175b", "--tier", "nas-hdd", "--interval", "2 h", "-f", "json")
-    )["cases"][0]
+    )["tables"]["cases"]["rows"][0]
     mine = {row["quantity"]: row["value"] for row in rows if row["scenario"] == "B"}
     assert {name: mine[name] for name in OF_THE_MODEL} == {
-        name: model["values"][column] for name, column in OF_THE_MODEL.items()
+        name: model[column] for name, column in OF_THE_MODEL.items()
     }
 
 

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads(
-    next((ROOT / "ckptcost" / "report").glob("study-1.*.schema.json")).read_text("utf-8")
+    next((ROOT / "ckptcost" / "report").glob("report-2.*.schema.json")).read_text("utf-8")
 )
 SETTINGS = (
     "--set",

@@ -12,7 +12,7 @@ from statements import document, factor, statement
 from ckptcost.cli import main
 from ckptcost.errors import InputError
 from ckptcost.questions.diff import asked_of
-from ckptcost.report.diff_document import DiffDocument
+from ckptcost.report.document import Report
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +51,7 @@ def test_every_form(cli, files, form):
     done = cli("diff", old, new, "-f", form)
     assert (done.code, done.err) == (0, "")
     if form == "json":
-        found = DiffDocument.model_validate_json(done.out)
+        found = Report.model_validate_json(done.out).difference
         assert found.comparable
         assert found.delta.totals.energy.relative == pytest.approx(0.2)
         assert (found.past.source, found.current.source) == ("old.json", "new.json")
@@ -106,7 +106,7 @@ def test_budgets(cli, files, budget, code):
     old, new = files(old=energy(100.0), new=energy(120.0))
     done = cli("diff", old, new, "-f", "json", "--budget-change", budget)
     assert done.code == code, done.err
-    assert json.loads(done.out)["budgets"][0]["met"] == (
+    assert json.loads(done.out)["difference"]["budgets"][0]["met"] == (
         code == 0
     )  # a miss does not cost the result
     assert ("EXCEEDED" in done.err) == (code == 3)
@@ -178,7 +178,7 @@ def test_what_cannot_be_compared_is_refused(cli, files):
     done = cli("diff", old, new, "--anyway")
     assert (done.code, done.err) == (0, "")
     assert "NOT COMPARABLE" in done.out
-    document = json.loads(cli("diff", old, new, "--anyway", "-f", "json").out)
+    document = json.loads(cli("diff", old, new, "--anyway", "-f", "json").out)["difference"]
     assert document["comparable"] is False
     assert [(each["code"], each["refuses"]) for each in document["incomparable_reasons"]] == [
         ("METHOD", True)
@@ -210,11 +210,11 @@ def test_one_of_several(cli, files):
     assert "holds 3 statements" in done.err
     assert "abc-tier110" in done.err
     done = cli("diff", old, new, "--case", "tier100", "--case", "case 150", "-f", "json")
-    assert json.loads(done.out)["delta"]["totals"]["energy"]["change"] == 50.0
+    assert json.loads(done.out)["difference"]["delta"]["totals"]["energy"]["change"] == 50.0
     assert (
-        json.loads(cli("diff", old, new, "--case", "abc-tier110", "-f", "json").out)["delta"][
-            "totals"
-        ]["energy"]["change"]
+        json.loads(cli("diff", old, new, "--case", "abc-tier110", "-f", "json").out)["difference"][
+            "delta"
+        ]["totals"]["energy"]["change"]
         == 0.0
     )
     assert cli("diff", old, new, "--case", "nobody").code == 2
@@ -258,13 +258,18 @@ def test_reports_and_cases_are_read(cli, tmp_path, monkeypatch):
         ).code
         == 0
     )
-    names = [row["id"] for row in json.loads((tmp_path / "both.json").read_text("utf-8"))["cases"]]
+    names = [
+        row["case"]
+        for row in json.loads((tmp_path / "both.json").read_text("utf-8"))["tables"]["cases"][
+            "rows"
+        ]
+    ]
     done = cli(
         "diff", "both.json", "both.json", "--case", names[0], "--case", names[1], "-f", "json"
     )
     assert done.code == 0, done.err
     ids = [
-        json.loads(done.out)[which]["statement"]["subject"]["run_id"]
+        json.loads(done.out)["difference"][which]["statement"]["subject"]["run_id"]
         for which in ("past", "current")
     ]
     assert [each.split("-", 1)[1] for each in ids] == [name.replace("@", "-") for name in names]
@@ -273,7 +278,7 @@ def test_reports_and_cases_are_read(cli, tmp_path, monkeypatch):
             "diff", "both.json", "flash.json", "--case", names[1], "--case", names[1], "-f", "json"
         ).out
     )
-    assert same["delta"]["totals"]["energy"]["change"] == 0
+    assert same["difference"]["delta"]["totals"]["energy"]["change"] == 0
 
 
 def test_a_line_known_on_one_side_only_is_told_and_the_rest_computed(
@@ -289,7 +294,7 @@ def test_a_line_known_on_one_side_only_is_told_and_the_rest_computed(
         )
     done = cli("diff", "nas-hdd.json", "flash-shared.json", "-f", "json")
     assert done.code == 0, done.err
-    found = json.loads(done.out)
+    found = json.loads(done.out)["difference"]
     assert "UNKNOWN_LINE" in {reason["code"] for reason in found["incomparable_reasons"]}
     assert found["comparable"] is False
     assert found["delta"]["totals"]["energy"]["change"] is None

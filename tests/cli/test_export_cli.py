@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ckptcost.exports.formats import FORMATS
+from ckptcost.present.amounts import number
 
 TRACE = str(Path(__file__).parents[2] / "data" / "traces" / "simulated-8gpu.jsonl")
 HOURS = "time,gCO2e/kWh\n" + "".join(
@@ -153,7 +154,10 @@ def test_hours_and_contracts(cli, report, tmp_path):
 
 
 def test_cases_of_a_report(cli, report):
-    names = [row["id"] for row in json.loads(Path(report).read_text("utf-8"))["cases"]]
+    names = [
+        row["case"]
+        for row in json.loads(Path(report).read_text("utf-8"))["tables"]["cases"]["rows"]
+    ]
     done = cli("export", report, "--to", "prometheus", "--case", names[1])
     one, other = (name.replace("@", "-") for name in names)
     assert other in done.out
@@ -284,8 +288,15 @@ def test_a_page_under_other_factors_does_not_tell_the_old_ones(cli, report, tmp_
     (tmp_path / "c.toml").write_text('[[site]]\nid = "usa"\nresidual = "0.4 kg/kWh"\n', "utf-8")
     assert "kgCO2e is location-based" in cli("report", report, "-f", "html").out
     page = cli("report", report, "-f", "html", "--contracts", "c.toml").out
-    assert "kgCO2e is location-based" not in page
     assert "Market-based: not known" not in page
+    told = cli("export", report, "--to", "statement", "--contracts", "c.toml").out
+    market = json.loads(told)["statements"][0]["totals"]["emissions_market"]["value"]
+    assert f"Market-based: {number(market)} kgCO2e." in page
+    (tmp_path / "hours.csv").write_text(HOURS, "utf-8")
+    hourly = ("--start", "2026-10-01", "--grid", "hours.csv")
+    page = cli("report", report, "-f", "html", *hourly)
+    assert page.code == 0, page.err
+    assert "kgCO2e is location-based" not in page.out
 
 
 def test_what_a_kill_between_two_renames_left_comes_back(cli, report, tmp_path):
@@ -397,9 +408,9 @@ def test_ids_of_cases_have_six_digits_and_stay_apart(cli, tmp_path, monkeypatch)
     monkeypatch.chdir(tmp_path)
     words = ("model", "-s", "small-8b", "--tier", "nas-hdd", "-f", "json")
     found = json.loads(cli(*words, "--saves", "383.4999999999571").out)
-    assert [case["id"] for case in found["cases"]] == ["nas-hdd@383.5"]
+    assert [case["case"] for case in found["tables"]["cases"]["rows"]] == ["nas-hdd@383.5"]
     both = cli(*words, "--saves", "383.4999999", "--saves", "383.5000001").out
-    assert [case["id"] for case in json.loads(both)["cases"]] == [
+    assert [case["case"] for case in json.loads(both)["tables"]["cases"]["rows"]] == [
         "nas-hdd@383.4999999",
         "nas-hdd@383.5000001",
     ]

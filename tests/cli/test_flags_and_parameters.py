@@ -87,7 +87,6 @@ OF_THE_SHELL = {
     "json": "another word for -f json",
 }
 NOT_A_PARAMETER = {
-    ("model", "require"): "a report has no place for verdicts; they are the exit code",
     ("simulate", "seconds_at_most"): "a program's `note` ends it when it likes",
     ("compare", "scenario"): "one more of `scenarios`",
     ("audit", "strict"): "an exit code",

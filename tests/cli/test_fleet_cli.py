@@ -53,7 +53,7 @@ def place(written: Path, monkeypatch: pytest.MonkeyPatch) -> Truth:
 def document(done: Any, code: int = 0) -> dict[str, Any]:
     assert done.code == code, done.err
     found: dict[str, Any] = json.loads(done.out)
-    jsonschema.validate(found, json.loads(schema_text("study")))
+    jsonschema.validate(found, json.loads(schema_text()))
     return found
 
 

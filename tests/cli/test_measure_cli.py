@@ -17,7 +17,9 @@ import jsonschema
 import pytest
 
 SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "ckptcost" / "report" / "study-1.4.schema.json").read_text("utf-8")
+    (Path(__file__).parents[2] / "ckptcost" / "report" / "report-2.0.schema.json").read_text(
+        "utf-8"
+    )
 )
 DEMO = ("measure", "--meters", "simulated", "--for", "70 s")
 

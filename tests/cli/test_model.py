@@ -24,6 +24,16 @@ def report(ran) -> dict:
     return json.loads(ran.out)
 
 
+def rows_of(document: dict, table: str = "cases") -> list[dict]:
+    return document["tables"][table]["rows"]
+
+
+def bill_of(document: dict) -> dict:
+    """The statement of the first case."""
+    (statement,) = document["statements"]
+    return statement
+
+
 def test_the_2_tb_table_is_one_command(cli):
     """10,000 s, 1,000 s, 100 s and 50 s for 0.2, 2, 20 and 40 GB/s and 5 s of set-up; the article's
     energy claims beside ours."""
@@ -37,18 +47,26 @@ def test_the_2_tb_table_is_one_command(cli):
         "ddn-exascaler-40 40 GB/s 55 s",
     ):
         assert line in words
-    cases = report(cli("model", "-f", "json"))["cases"]
-    stalls = {row["tier"]: row["values"]["stall_s"] for row in cases}
+    document = report(cli("model", "-f", "json"))
+    cases = rows_of(document)
+    stalls = {row["tier"]: row["stall_s"] for row in cases}
     assert stalls == {
         "nas-hdd": 10_005.0,
         "generic-pfs": 1_005.0,
         "ddn-exascaler-20": 105.0,
         "ddn-exascaler-40": 55.0,
     }
-    assert {row["values"]["saves"] for row in cases} == {1.0, 100.0, 1000.0}
+    assert {row["saves"] for row in cases} == {1.0, 100.0, 1000.0}
     assert len(cases) == 12
     said = {
-        row["tier"]: next((c for c in row["claims"] if c["what"] == "energy"), None)
+        row["tier"]: next(
+            (
+                claim
+                for claim in rows_of(document, "claims")
+                if (claim["case"], claim["what"]) == (row["case"], "energy")
+            ),
+            None,
+        )
         for row in cases
     }
     assert (said["nas-hdd"]["low"], said["nas-hdd"]["high"]) == (15.0, 20.0)
@@ -57,8 +75,7 @@ def test_the_2_tb_table_is_one_command(cli):
 
 
 def test_what_the_gpus_wait_is_time_times_gpus(cli):
-    for row in report(cli("model", "-f", "json"))["cases"]:
-        v = row["values"]
+    for v in rows_of(report(cli("model", "-f", "json"))):
         assert v["save_gpu_hours"] == pytest.approx(1024 * v["stall_s"] / 3600, rel=1e-11)
         assert v["saves_gpu_hours"] == pytest.approx(v["save_gpu_hours"] * v["saves"], rel=1e-11)
         assert v["interval_s"] * v["saves"] == pytest.approx(720_000, rel=1e-11)
@@ -181,28 +198,30 @@ def test_tiers_and_counts_multiply(cli):
             "json",
         )
     )
-    assert [row["id"] for row in done["cases"]] == [
+    assert [row["case"] for row in rows_of(done)] == [
         f"{tier}@{n}" for tier in ("nas-hdd", "generic-pfs") for n in (1, 100, 1000)
     ]
-    assert done["subject"]["tier"] == "Traditional NAS, hard drives (vendor claim)"
-    assert done["schedule"]["saves"] == 1.0
+    assert bill_of(done)["subject"]["tier"] == "Traditional NAS, hard drives (vendor claim)"
+    assert bill_of(done)["schedule"]["saves"] == 1.0
 
 
 def test_saves_takes_counts_with_a_suffix(cli):
     assert [
-        row["values"]["saves"]
-        for row in report(
-            cli("model", "--tier", "nas-hdd", "--saves", "1k", "--saves", "2.5", "-f", "json")
-        )["cases"]
+        row["saves"]
+        for row in rows_of(
+            report(
+                cli("model", "--tier", "nas-hdd", "--saves", "1k", "--saves", "2.5", "-f", "json")
+            )
+        )
     ] == [1000.0, 2.5]
 
 
 def test_interval(cli):
     done = report(cli("model", "--tier", "nas-hdd", "--interval", "30 min", "-f", "json"))
-    assert done["schedule"]["interval_s"] == 1800.0
-    assert done["schedule"]["cadence"] == "interval"
-    assert done["schedule"]["saves"] == 400.0
-    assert [row["values"]["saves"] for row in done["cases"]] == [400.0], (
+    assert bill_of(done)["schedule"]["interval_s"] == 1800.0
+    assert bill_of(done)["schedule"]["cadence"] == "interval"
+    assert bill_of(done)["schedule"]["saves"] == 400.0
+    assert [row["saves"] for row in rows_of(done)] == [400.0], (
         "what the preset compares gives way to the flag"
     )
 
@@ -231,15 +250,15 @@ def test_set_reaches_every_kind_of_input(cli):
             "json",
         )
     )
-    factors = {f["id"]: f for f in done["factors"]}
+    factors = {f["id"]: f for f in bill_of(done)["factors"]}
     assert factors["cluster.gpus"]["value"] == 4096.0
     assert factors["cluster.gpus"]["origin"] == "user"
     assert factors["cluster.gpus"]["set_by"]
     assert factors["tier.write"]["value"] == 1e9
-    assert done["schedule"]["mode"] == "async"
-    assert done["choices"]["cluster.price_includes_electricity"] is False
-    assert done["subject"]["grid"] == "Sweden"
-    retention = next(c for c in done["components"] if c["id"] == "retention")
+    assert bill_of(done)["schedule"]["mode"] == "async"
+    assert bill_of(done)["choices"]["cluster.price_includes_electricity"] is False
+    assert bill_of(done)["subject"]["grid"] == "Sweden"
+    retention = next(c for c in bill_of(done)["components"] if c["id"] == "retention")
     assert retention["cost"]["value"] > 0
 
 
@@ -258,7 +277,7 @@ def test_a_flags_own_tier_rate_goes_with_every_tier_named(cli):
             "json",
         )
     )
-    assert done["schedule"]["stall_s"] == 2005.0
+    assert bill_of(done)["schedule"]["stall_s"] == 2005.0
     other = report(
         cli(
             "model",
@@ -272,7 +291,7 @@ def test_a_flags_own_tier_rate_goes_with_every_tier_named(cli):
             "json",
         )
     )
-    assert next(f for f in other["factors"] if f["id"] == "tier.write")["value"] == 1e9, (
+    assert next(f for f in bill_of(other)["factors"] if f["id"] == "tier.write")["value"] == 1e9, (
         "a scenario that names a tier of its own must not make the flag void"
     )
 
@@ -341,8 +360,11 @@ def test_against_is_a_difference(cli):
             "json",
         )
     )
-    slow, fast = (row["values"] for row in both["cases"])
-    for name, value in done["avoidable"]["values"].items():
+    slow, fast = rows_of(both)
+    [less] = rows_of(done, "avoidable")
+    assert (less.pop("tier"), less.pop("tier_name")) == (fast["tier"], fast["tier_name"])
+    assert len(less) > 20
+    for name, value in less.items():
         if slow[name] is None or fast[name] is None:
             assert value is None
         else:
@@ -386,10 +408,9 @@ def test_a_run_that_never_finishes_is_not_given_a_price(cli):
             "json",
         )
     )
-    assert (
-        document["cases"][0]["values"]["wall_s"] is None
-        or document["cases"][0]["values"]["wall_s"] > 1e10
-    )
+    assert rows_of(document)[0]["wall_s"] is None or rows_of(document)[0]["wall_s"] > 1e10
+    [row] = rows_of(document, "whole_run")
+    assert (row["wall"], row["energy_kwh"], row["cost_usd"]) == (None, None, None)
 
 
 def test_async_says_so(cli):
@@ -420,7 +441,10 @@ def test_csv_parses_and_has_a_unit_in_every_name(cli):
             "cautions",
             "energy_without",
             "cost_without",
-        ) or base.endswith(("_s", "_hours", "_kwh", "_usd", "_kgco2e")), name
+            "emissions_without",
+            "case",
+            "tier_name",
+        ) or base.endswith(("_s", "_hours", "_kwh", "_usd", "_kgco2e", "_l")), name
     assert all(None not in row and None not in row.values() for row in rows)
 
 
@@ -431,7 +455,9 @@ def test_a_spreadsheet_formula_is_disarmed(cli, tmp_path, monkeypatch):
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path / "user"))
     done = cli("model", "--tier", "=1+1", "--saves", "10", "-f", "csv")
     assert done.code == 0, done.err
-    assert all(not row["tier"].startswith("=") for row in csv.DictReader(io.StringIO(done.out)))
+    [row] = csv.DictReader(io.StringIO(done.out))
+    assert {row[name].strip("' ")[0] for name in ("tier", "case", "tier_name")} == {"="}
+    assert not any(value.startswith("=") for value in row.values())
 
 
 def test_a_scenario_is_named_by_path_or_by_preset(cli, tmp_path, monkeypatch):
@@ -491,7 +517,7 @@ def test_no_two_cases_have_one_name(cli, words):
     done = cli("model", *words, "-f", "json")
     assert done.code in (0, 2)
     if done.code == 0:
-        ids = [row["id"] for row in json.loads(done.out)["cases"]]
+        ids = [row["case"] for row in rows_of(json.loads(done.out))]
         assert len(set(ids)) == len(ids), ids
 
 
@@ -519,7 +545,7 @@ def test_a_users_name_for_a_tier_is_used(cli):
             "json",
         )
     )
-    assert done["subject"]["tier"] == "the old filer"
+    assert bill_of(done)["subject"]["tier"] == "the old filer"
 
 
 def test_whether_copies_fit_is_never_surer_than_the_figures(cli):
@@ -541,7 +567,7 @@ def test_whether_copies_fit_is_never_surer_than_the_figures(cli):
         words = " ".join(cli("model", *job, *said, "--full").out.split())
         assert sentence in words
         found = report(cli("model", *job, *said, "-f", "json"))
-        assert found["schedule"]["ram_verdict"] == verdict
+        assert bill_of(found)["schedule"]["ram_verdict"] == verdict
         codes = {each["code"] for each in found["warnings"]}
         assert ("HOST_RAM" in codes) == (verdict == "too much")
     assert "Host memory" not in cli("model", "-s", "llama31-405b-16k", "--full").out
@@ -553,15 +579,16 @@ def test_what_a_failure_costs(cli):
     answer = " ".join(cli("model", "-s", "llama31-405b-16k").out.split())
     assert "A failure comes every 3.09 h and costs" in answer
     found = report(cli("model", "-s", "llama31-405b-16k", "-f", "json"))
-    schedule, [row] = found["schedule"], found["cases"]
+    bill, [row] = bill_of(found), rows_of(found)
+    schedule = bill["schedule"]
     lost_s = schedule["lost_per_failure_s"]
     assert 0 < schedule["redone_per_failure_s"] < lost_s
-    assert row["values"]["lost_per_failure_s"] == lost_s
+    assert row["lost_per_failure_s"] == lost_s
     of_failures = ("redone_work", "restart", "loading")
     gpu_hours = sum(
-        each["gpu_time_lost"]["value"] for each in found["components"] if each["id"] in of_failures
+        each["gpu_time_lost"]["value"] for each in bill["components"] if each["id"] in of_failures
     )
-    gpus = found["subject"]["accelerator_count"]
+    gpus = bill["subject"]["accelerator_count"]
     assert lost_s * schedule["failures"] * gpus / 3600 == pytest.approx(gpu_hours, rel=1e-6)
 
 
@@ -582,11 +609,11 @@ def test_two_durations_need_no_rate(cli):
             "json",
         )
     )
-    schedule = found["schedule"]
+    schedule = bill_of(found)["schedule"]
     assert schedule["stall_s"] == pytest.approx(758.0, rel=1e-3)
     assert schedule["load_s"] == pytest.approx(174.0, rel=1e-3)
-    by_clock = report(
-        cli("model", "-s", "llama31-405b-16k", "--set", "policy.clock=30 min", "-f", "json")
+    by_clock = bill_of(
+        report(cli("model", "-s", "llama31-405b-16k", "--set", "policy.clock=30 min", "-f", "json"))
     )["schedule"]
     assert by_clock["cadence"] == "clock"
     assert by_clock["interval_s"] + by_clock["stall_s"] == pytest.approx(1800.0)
@@ -605,9 +632,29 @@ def test_the_light_is_of_the_figure_beside_it(cli):
     assert promised is not None
     assert float(promised[1]) < 0 < float(promised[2])
     assert f"{promised[3]} points off (red)" in out
-    schedule = json.loads(cli("model", *words, "--set", "tier.write=2 GB/s", "-f", "json").out)[
-        "schedule"
-    ]
+    told = report(cli("model", *words, "--set", "tier.write=2 GB/s", "-f", "json"))
+    schedule = bill_of(told)["schedule"]
     assert schedule["validity"] == schedule["goodput_light"] == "red"
     assert schedule["interval_light"] == "green"
     assert schedule["rules_judged_by"] == "time"
+
+
+def test_a_table_and_targets(cli):
+    """Each table by its name, and what was asked of the run in every form."""
+    words = ("--tier", "nas-hdd", "--saves", "100", "--require", "goodput>=0.9")
+    done = cli("model", *words, "-f", "csv", "--table", "bill")
+    assert done.code == 3
+    lines = list(csv.DictReader(io.StringIO(done.out)))
+    assert lines[-1]["id"] == "total"
+    document = json.loads(cli("model", *words, "-f", "json").out)
+    [target] = document["requirements"]
+    assert (target["text"], target["met"]) == ("goodput>=0.9", False)
+    [row] = rows_of(document)
+    assert target["value"] == row["goodput"]
+    total = rows_of(document, "bill")[-1]
+    assert (total["kwh"], total["usd"]) == (row["run_energy_kwh"], row["run_cost_usd"])
+    assert "\nTargets\n- " in cli("model", *words, "--full").out
+    assert "\n## Targets\n" in cli("model", *words, "-f", "md").out
+    refused = cli("model", "-f", "csv", "--table", "bills")
+    assert (refused.code, refused.out) == (2, "")
+    assert "bill" in refused.err

@@ -43,7 +43,7 @@ def place(tmp_path, monkeypatch):
 def table_of(done, name="runs"):
     assert done.code == 0, done
     document = json.loads(done.out)
-    assert (document["schema_name"], document["kind"]) == ("ckptcost.study", "runs")
+    assert (document["schema_name"], document["kind"]) == ("ckptcost.report", "runs")
     return document["tables"][name]["rows"]
 
 
@@ -97,7 +97,7 @@ def test_show(cli):
 
 
 def test_documents_keep_the_schema(cli):
-    schema = json.loads(schema_text("study"))
+    schema = json.loads(schema_text())
     for words in (("list",), ("show", "last")):
         jsonschema.validate(json.loads(cli("runs", *words, "-f", "json").out), schema)
 

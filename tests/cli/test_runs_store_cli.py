@@ -41,7 +41,7 @@ def place(tmp_path, monkeypatch):
 def rows_of(done, code=0):
     assert done.code == code, done
     document = json.loads(done.out)
-    jsonschema.validate(document, json.loads(schema_text("study")))
+    jsonschema.validate(document, json.loads(schema_text()))
     assert document["kind"] == "runs"
     return document["tables"]["packed"]["rows"]
 

@@ -68,9 +68,8 @@ def test_the_ends_of_a_bar_are_the_models(cli, path, low, high, of):
     ]
     row = next(each for each in rows if each["input"] == path)
     for end, value in (("at_low", low), ("at_high", high)):
-        model = document(cli("model", *fixed, "--set", f"{path}={value}", "-f", "json"))["cases"][
-            0
-        ]["values"]
+        asked = document(cli("model", *fixed, "--set", f"{path}={value}", "-f", "json"))
+        model = asked["tables"]["cases"]["rows"][0]
         assert row[end] == pytest.approx(model[COLUMN[of]], rel=1e-9)
 
 
@@ -87,9 +86,8 @@ def test_all_inputs_are_for_programs_and_a_few_for_people(cli):
         == 2
     )
     inputs = {row["input"] for row in found["elasticities"]["rows"]}
-    factors = {
-        f["id"] for f in document(cli("model", "-s", "llama31-405b-16k", "-f", "json"))["factors"]
-    }
+    [bill] = document(cli("model", "-s", "llama31-405b-16k", "-f", "json"))["statements"]
+    factors = {f["id"] for f in bill["factors"]}
     copies = {
         copy
         for row in found["elasticities"]["rows"]

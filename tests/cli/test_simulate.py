@@ -22,7 +22,9 @@ from ckptcost.catalog.interruptions import SaidKind, read_kinds, read_trace
 from ckptcost.errors import InputError
 
 SCHEMA = json.loads(
-    (Path(__file__).parents[2] / "ckptcost" / "report" / "study-1.4.schema.json").read_text("utf-8")
+    (Path(__file__).parents[2] / "ckptcost" / "report" / "report-2.0.schema.json").read_text(
+        "utf-8"
+    )
 )
 SHORT = ("-s", "llama31-405b-16k", "--set", "run.work=2 days", "--runs", "20")
 THREE = (
@@ -417,8 +419,8 @@ def test_beside_the_closed_form(cli):
         done = cli("simulate", *words, "--runs", "20", "--seed", seed, "-f", "json")
         document = json.loads(done.out)
         rows = {row["quantity"]: row for row in document["tables"]["outcome"]["rows"]}
-        model = json.loads(cli("model", *words, "-f", "json").out)["cases"][0]
-        values = model["values"]
+        model = json.loads(cli("model", *words, "-f", "json").out)
+        values = model["tables"]["cases"]["rows"][0]
         for name, column in (
             ("goodput", "goodput"),
             ("energy added", "run_energy_kwh"),

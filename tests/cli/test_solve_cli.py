@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-from ckptcost.report.study_document import StudyDocument
+from ckptcost.report.document import Report
 
 LLAMA = ("-s", "llama31-405b-16k")
 KNOBS = ["write", "read", "bandwidth", "stall", "mtbf", "recovery", "interval", "saves-per-day"]
@@ -38,7 +38,7 @@ def test_the_bandwidth_a_goodput_needs(cli):
     assert "met: goodput>=0.9" in done.out
     # and the model agrees, asked forwards
     there = ("--set", "tier.write=526.8095 GB/s", "--set", "tier.read=167.5 GB/s", "-f", "json")
-    values = json.loads(cli("model", *LLAMA, *there).out)["cases"][0]["values"]
+    [values] = json.loads(cli("model", *LLAMA, *there).out)["tables"]["cases"]["rows"]
     assert values["goodput"] == pytest.approx(0.9, abs=1e-7)
 
 
@@ -58,7 +58,7 @@ def test_every_quantity_and_target(cli, what, target):
     done = cli("solve", what, *LLAMA, "--for", target, "-f", "json")
     assert done.code in (0, 3)
     document = json.loads(done.out)
-    StudyDocument.model_validate(document)
+    Report.model_validate(document)
     assert document["kind"] == "solution"
     gate = document["requirements"][0]
     assert gate["met"] == (done.code == 0)
@@ -296,7 +296,7 @@ def test_price_with_both_prices_known(cli):
     assert done.code == 0
     assert "below break-even: it pays" in flat(done.out)
     document = json.loads(cli("solve", "price", *LLAMA, *more, "-f", "json").out)
-    StudyDocument.model_validate(document)
+    Report.model_validate(document)
     hour, month = row(document, "hour", "prices"), row(document, "month", "prices")
     provisioned = row(document, "tb_month_provisioned", "prices")
     assert month["breakeven"] == pytest.approx(hour["breakeven"] * 730)

@@ -9,6 +9,8 @@ import json
 
 import pytest
 
+from ckptcost.report.rows import COLUMNS
+
 TIERS = "tier=nas-hdd,generic-pfs,ddn-exascaler-20,ddn-exascaler-40"
 
 
@@ -17,6 +19,13 @@ def rows(ran, form: str = "csv") -> list[dict]:
     return (
         list(csv.DictReader(io.StringIO(ran.out))) if form == "csv" else json.loads(ran.out)["rows"]
     )
+
+
+def rows_of_model(ran) -> list[dict]:
+    assert (ran.code, ran.err) == (0, "")
+    found = json.loads(ran.out)["tables"]["cases"]["rows"]
+    assert all(COLUMNS.keys() <= row.keys() for row in found)
+    return found
 
 
 def test_tiers_by_counts(cli):
@@ -84,14 +93,15 @@ def test_a_sweep_and_a_model_agree(cli, scenario):
         "-f",
         "json",
     )
-    cases = json.loads(one.out)["cases"]
+    cases = rows_of_model(one)
     assert len(swept) == len(cases) == 9
     for row, case in zip(swept, cases, strict=True):
         assert row["tier"] == case["tier"]
-        for name, value in case["values"].items():
+        for name in COLUMNS:
+            value = case[name]
             assert row[name] == (
                 None if value is None else pytest.approx(value, rel=1e-11, abs=0)
-            ), (case["id"], name)
+            ), (case["case"], name)
 
 
 @pytest.mark.parametrize(
@@ -135,7 +145,7 @@ def test_every_axis_does_what_its_setting_does(cli, axis, setting):
     swept = rows(
         cli("sweep", "--over", "tier=nas-hdd", "--over", axis, *base, "-f", "json"), "json"
     )
-    one = json.loads(
+    one = rows_of_model(
         cli(
             "model",
             "--tier",
@@ -146,10 +156,11 @@ def test_every_axis_does_what_its_setting_does(cli, axis, setting):
             *([] if "interval" in axis or "steps" in axis else ["--saves", "100"]),
             "-f",
             "json",
-        ).out
-    )["cases"]
+        )
+    )
     assert len(swept) == len(one) == 1
-    for name, value in one[0]["values"].items():
+    for name in COLUMNS:
+        value = one[0][name]
         assert swept[0][name] == (
             None if value is None else pytest.approx(value, rel=1e-11, abs=0)
         ), name
@@ -378,9 +389,8 @@ def test_a_sweep_over_the_objective(cli):
         )
     )
     assert len({row["interval_s"] for row in found}) > 1
-    best = json.loads(cli("model", "--tier", "nas-hdd", "--saves", "100", "-f", "json").out)[
-        "schedule"
-    ]["best_interval_s"]
+    model = json.loads(cli("model", "--tier", "nas-hdd", "--saves", "100", "-f", "json").out)
+    best = model["statements"][0]["schedule"]["best_interval_s"]
     assert [float(row["interval_s"]) for row in found] == pytest.approx(
         [best[name] for name in ("time", "energy", "usd", "carbon")], rel=1e-11
     )

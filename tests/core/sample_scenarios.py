@@ -57,6 +57,7 @@ BASE = Scenario(
         usd_per_j=0.09 / 3.6e6,
         kgco2e_per_j=0.384 / 3.6e6,
         market_kgco2e_per_j=0.2 / 3.6e6,
+        water_l_per_j=1.8 / 3.6e6,
     ),
     work_s=30 * DAY,
 )

@@ -73,6 +73,7 @@ for definition in (
     "request = [request]",
     "usd = [usd]",
     "kgco2e = [kgco2e]",
+    "l = [water]",
     "w = j / s",
     "h = 3600 * s",
     "kw = 1000 * w",
@@ -80,6 +81,7 @@ for definition in (
     "kb = 1000 * bytes",
     "cent = 0.01 * usd",
     "t = 1000 * kgco2e",
+    "m3 = 1000 * l",
     "dozen_gpu = 12 * gpu",
     "rack = 4 * node",
     "k_files = 1000 * file",
@@ -96,6 +98,7 @@ ODD = {
     "request": "k_requests",
     "usd": "cent",
     "kgco2e": "t",
+    "l": "m3",
 }
 
 SUFFIX = {

@@ -9,8 +9,8 @@ from ckptcost.core.measures import MEASURES
 from ckptcost.core.quantities import DERIVED, FIELDS, IN_DOCUMENTS, QUANTITIES, in_order
 from ckptcost.core.units import UNITS, parse
 from ckptcost.fleet.figures import lines
-from ckptcost.report.diff_document import Changes
-from ckptcost.report.document import Component, Totals
+from ckptcost.report.difference import Changes
+from ckptcost.report.parts import Component, Totals
 from ckptcost.report.rows import COLUMNS
 from ckptcost.report.statement import Series
 

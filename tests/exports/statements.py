@@ -10,15 +10,20 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ckptcost.report.document import (
+from ckptcost.catalog.store import Catalog
+from ckptcost.report.build import build, statements_study
+from ckptcost.report.document import Report
+from ckptcost.report.parts import (
     Assumption,
     Component,
     Excluded,
     Factor,
     FunctionalUnit,
+    InputFile,
     Quantity,
     RunTotals,
     Source,
+    Tool,
     Totals,
     Warned,
 )
@@ -29,9 +34,7 @@ from ckptcost.report.statement import (
     Measurement,
     Series,
     Statement,
-    StatementDocument,
     Subject,
-    document_of,
     instant,
     utc,
 )
@@ -43,6 +46,7 @@ UNITS = {
     "embodied": "kgCO2e",
     "gpu_time_lost": "GPU-h",
     "cost": "USD",
+    "water": "L",
 }
 START = 1790812800.0
 """2026-10-01T00:00:00Z"""
@@ -55,12 +59,9 @@ LINES: tuple[tuple[str, str, str, str], ...] = (
 )
 GRID, MARKET = 0.3835, 0.12
 """kgCO2e per kWh"""
-TOOL = {
-    "name": "ckptcost",
-    "version": "0.1.0",
-    "command": ["ckptcost", "export"],
-    "method_version": "2026.1",
-}
+WATER = 1.5
+"""litres per kWh"""
+TOOL = Tool(version="0.1.0", command=["ckptcost", "export"], method_version="2026.1")
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
@@ -159,6 +160,7 @@ def statement(
             location = None if grid is None else energy * grid
             market_kg = None if market is None else energy * market
         embodied = None if gpu is None else gpu * 0.033
+        litres = None if energy is None else energy * WATER
         if told:
             kg = []
             for n in range(rows):
@@ -180,12 +182,13 @@ def statement(
                         None if part is None or market is None else part * market
                     ),
                     "embodied_kgco2e": None if embodied is None else embodied * share,
+                    "water_l": None if part is None else part * WATER,
                 }
                 for key, value in row.items():
                     series[key].append(value)
             location = _sum(kg)
         values = dict(
-            zip(QUANTITIES, (energy, location, market_kg, embodied, gpu, usd), strict=True)
+            zip(QUANTITIES, (energy, location, market_kg, embodied, gpu, usd, litres), strict=True)
         )
         priced: dict[str, Any] = (
             {"price_qty": gpu, "price_unit": "GPU-h", "unit_price": 5.435} if gpu else {}
@@ -326,11 +329,26 @@ def statement(
     )
 
 
-def document(*statements: Statement) -> StatementDocument:
-    return document_of(list(statements) or [statement()], "2029-12-31T00:00:00Z", TOOL)
+def document_of(
+    found: Sequence[Statement],
+    generated_at: str,
+    tool: dict[str, Any],
+    inputs: Sequence[InputFile] = (),
+) -> Report:
+    """Statements alone, written at a time and by a tool that tests choose: neither is hashed."""
+    report = build(
+        statements_study(found), Catalog(), (), inputs=[each.model_dump() for each in inputs]
+    )
+    told = {"generated_at": generated_at, "tool": Tool.model_validate(tool)}
+    return report.model_copy(update=told)
 
 
-def big(rows: int = 100_000) -> StatementDocument:
+def document(*statements: Statement) -> Report:
+    made = build(statements_study(list(statements) or [statement()]), Catalog())
+    return made.model_copy(update={"generated_at": "2029-12-31T00:00:00Z", "tool": TOOL})
+
+
+def big(rows: int = 100_000) -> Report:
     """One statement with about so many rows of series."""
     return document(statement(rows=rows // 4))
 
@@ -365,7 +383,7 @@ def statements(draw: st.DrawFn, dated: bool | None = None) -> Statement:
     )
 
 
-def documents(dated: bool | None = None) -> st.SearchStrategy[StatementDocument]:
+def documents(dated: bool | None = None) -> st.SearchStrategy[Report]:
     """One to three of them, with names of their own."""
     return st.lists(
         statements(dated), min_size=1, max_size=3, unique_by=lambda s: s.subject.run_id

@@ -18,7 +18,8 @@ from hypothesis import settings as runs
 from ckptcost.errors import InputError
 from ckptcost.exports.boamps import export, quality
 from ckptcost.exports.formats import exported
-from ckptcost.report.statement import Statement, StatementDocument, utc
+from ckptcost.report.document import Report
+from ckptcost.report.statement import Statement, utc
 
 PYTHON = Path(__file__).parents[2] / ".consumers/py/bin/python"
 WORDS = {
@@ -56,7 +57,7 @@ NEEDED = {
 """Required by Boavizta's five schemas, as they stand in 2026-11"""
 
 
-def text_of(document: StatementDocument) -> str:
+def text_of(document: Report) -> str:
     files = export(document)
     assert list(files) == ["boamps.json"]
     return "".join(str(piece) for piece in files["boamps.json"])
@@ -83,7 +84,7 @@ def same(a: float, b: float) -> bool:
     return math.isclose(a, b, rel_tol=1e-9)
 
 
-def judge(text: str, document: StatementDocument) -> None:
+def judge(text: str, document: Report) -> None:
     """The report says what the statement says, in base units. Raises where it does not."""
     report = json.loads(text)
     complete(report)

@@ -27,7 +27,8 @@ from hypothesis import settings as runs
 from ckptcost.errors import InputError
 from ckptcost.exports.codecarbon import export
 from ckptcost.exports.formats import exported
-from ckptcost.report.statement import Statement, StatementDocument, utc
+from ckptcost.report.document import Report
+from ckptcost.report.statement import Statement, utc
 
 PYTHON = Path(__file__).parents[2] / ".consumers/py/bin/python"
 NUMBERS = (
@@ -42,7 +43,7 @@ NUMBERS = (
 )
 
 
-def text_of(document: StatementDocument) -> str:
+def text_of(document: Report) -> str:
     files = export(document)
     assert list(files) == ["emissions.csv"]
     return "".join(str(piece) for piece in files["emissions.csv"])
@@ -59,7 +60,7 @@ def same(a: float, b: float) -> bool:
     return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-290)
 
 
-def judge(text: str, document: StatementDocument) -> None:
+def judge(text: str, document: Report) -> None:
     """The file says what the statements say: every line, in base units, sums included. Raises where
     it does not."""
     rows = rows_of(text)
@@ -130,7 +131,7 @@ def test_it_says_what_the_statement_says() -> None:
 
 @given(made.documents(dated=True))
 @runs(max_examples=60)
-def test_any_document(document: StatementDocument) -> None:
+def test_any_document(document: Report) -> None:
     kept = [
         s
         for s in document.statements

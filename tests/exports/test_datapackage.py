@@ -20,7 +20,8 @@ from hypothesis import given, settings
 from statements import LINES, document, documents, statement
 
 from ckptcost.exports.formats import exported
-from ckptcost.report.statement import QUANTITIES, StatementDocument
+from ckptcost.report.document import Report
+from ckptcost.report.statement import QUANTITIES
 
 FRICTIONLESS = Path(__file__).parents[2] / ".consumers" / "py" / "bin" / "frictionless"
 COLUMN = {
@@ -30,6 +31,7 @@ COLUMN = {
     "embodied": "embodied_kgco2e",
     "gpu_time_lost": "gpu_hours",
     "cost": "cost_usd",
+    "water": "water_l",
 }
 ODD = (
     "=1+1",
@@ -51,7 +53,7 @@ Texts = dict[str, str]
 Row = dict[str, Any]
 
 
-def written(what: StatementDocument) -> Texts:
+def written(what: Report) -> Texts:
     files = exported(what, "datapackage")
     return {
         name: (pieces if isinstance(pieces, bytes) else "".join(pieces).encode()).decode()
@@ -97,7 +99,7 @@ def total(values: list[float | None]) -> float | None:
     return math.fsum(known) if known else None
 
 
-def check(what: StatementDocument, files: Texts) -> None:
+def check(what: Report, files: Texts) -> None:
     """Raises where the files say something else than the statement."""
     tables = read(files)
     for s in what.statements:
@@ -164,6 +166,7 @@ def _check_intervals(s: Any, mine: dict[str, list[Row]]) -> None:
         "emissions_location_kgco2e",
         "emissions_market_kgco2e",
         "embodied_kgco2e",
+        "water_l",
     ):
         for row, meant in zip(rows, getattr(s.series, name), strict=True):
             assert same(row[name], meant), f"{name} at {row['start']}"
@@ -281,7 +284,7 @@ def test_no_row_has_any_of_a_sum_that_is_unknown() -> None:
 
 def test_the_short_totals_are_short_and_say_their_units() -> None:
     (row,) = read(written(document()))["totals"]
-    assert len(row) <= 18
+    assert len(row) <= 19
     assert {"energy_kwh", "cost_usd", "gpu_hours", "length_s", "emissions_location_kgco2e"} <= set(
         row
     )
@@ -361,7 +364,7 @@ def test_the_same_statement_gives_the_same_bytes() -> None:
 
 @given(documents())
 @settings(max_examples=60)
-def test_any_statement_reads_back(what: StatementDocument) -> None:
+def test_any_statement_reads_back(what: Report) -> None:
     check(what, written(what))
 
 

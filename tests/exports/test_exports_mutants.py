@@ -37,7 +37,7 @@ from ckptcost.exports.metrics_server import MetricsServer
 from ckptcost.jobs import live_counters
 from ckptcost.jobs.live_figures import Freshness, Joules, LastSave, Saves
 from ckptcost.jobs.live_lines import Lines, Newest
-from ckptcost.report.document import Source
+from ckptcost.report.parts import Source
 from ckptcost.report.statement import Measurement
 from ckptcost.runs.header import Header
 
@@ -258,7 +258,7 @@ def test_tables_hold_each_cell_in_its_column():
         [s.length_s],
     )
     assert totals["at_least"] == [
-        "energy_kwh emissions_location_kgco2e emissions_market_kgco2e cost_usd"
+        "energy_kwh emissions_location_kgco2e emissions_market_kgco2e cost_usd water_l"
     ]
     assert wide["energy_kwh_excludes"] == ["storage_write"]
     assert (rows["start"][0], rows["end"][0], rows["end"][1]) == (

@@ -19,7 +19,8 @@ from statements import START, big, document, documents, seconds, statement
 from ckptcost.errors import InputError
 from ckptcost.exports.focus_columns import MANDATORY
 from ckptcost.exports.formats import FORMATS, exported, left_out
-from ckptcost.report.statement import Statement, StatementDocument
+from ckptcost.report.document import Report
+from ckptcost.report.statement import Statement
 
 X = {
     "energy": "x_EnergyKwh",
@@ -28,6 +29,7 @@ X = {
     "embodied": "x_EmbodiedKgCO2e",
     "gpu_time_lost": "x_GpuHours",
     "cost": "BilledCost",
+    "water": "x_WaterLitres",
 }
 SERIES = {
     "energy": "energy_kwh",
@@ -36,6 +38,7 @@ SERIES = {
     "embodied": "embodied_kgco2e",
     "gpu_time_lost": "gpu_hours",
     "cost": "cost_usd",
+    "water": "water_l",
 }
 LATE = START + 30 * 86400 + 22.5 * 3600
 """half past ten on the last evening of October"""
@@ -43,7 +46,7 @@ CENTS = (16305.0, 217.4, None, 905.75, 0.0)
 Row = dict[str, str]
 
 
-def written(doc: StatementDocument) -> str:
+def written(doc: Report) -> str:
     files = exported(doc, "focus")
     assert list(files) == ["focus.csv"]
     return "".join(files["focus.csv"])
@@ -80,7 +83,7 @@ def cell_of(text: str) -> str:
     return "'" + text if text[0] in "=+-@\t\r" else text
 
 
-def check(text: str, doc: StatementDocument) -> None:
+def check(text: str, doc: Report) -> None:
     """The file says what the document says, to 1e-9. Raises where it does not."""
     rows = rows_of(text)
     columns = list(rows[0]) if rows else []
@@ -435,7 +438,7 @@ def test_factors_come_with_source_and_licence() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(documents(dated=True))
-def test_any_statement_comes_through(doc: StatementDocument) -> None:
+def test_any_statement_comes_through(doc: Report) -> None:
     priced = [s for s in doc.statements if s.totals.cost.value is not None]
     if not priced:
         with pytest.raises(InputError):
@@ -598,7 +601,7 @@ def validator(tmp_path: Path) -> Validator:
     return Validator(tmp_path)
 
 
-def two_runs() -> StatementDocument:
+def two_runs() -> Report:
     one = statement(
         rows=30, begin=LATE + 0.25, name='GPT-4 scale, "nas"\n=2', tags={"team": "Größe"}
     )

@@ -15,7 +15,8 @@ from hypothesis import given, settings
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
-from ckptcost.report.statement import Statement, StatementDocument
+from ckptcost.report.document import Report
+from ckptcost.report.statement import Statement
 
 BASE = {
     "kWh": ("energy", 3.6e6),
@@ -33,7 +34,7 @@ FIGURES = {
 }
 
 
-def text_of(document: StatementDocument) -> str:
+def text_of(document: Report) -> str:
     return "".join(str(piece) for piece in exported(document, "github-benchmark")["benchmark.json"])
 
 
@@ -55,7 +56,7 @@ def read(text: str) -> list[dict[str, Any]]:
     return found
 
 
-def check(document: StatementDocument, text: str) -> None:
+def check(document: Report, text: str) -> None:
     """Each known figure once a run and once a checkpoint, in the statement's amounts; raises where
     it is not so."""
     entries = {each["name"]: each for each in read(text)}
@@ -91,7 +92,7 @@ def check(document: StatementDocument, text: str) -> None:
     assert not entries, "more than was stated"
 
 
-def name_of(document: StatementDocument, s: Statement) -> str:
+def name_of(document: Report, s: Statement) -> str:
     """Without a run's id or date; the second of the same name has a number."""
     names = [
         "measured run" if each.kind == "measured" else each.subject.name
@@ -103,7 +104,7 @@ def name_of(document: StatementDocument, s: Statement) -> str:
 
 
 NASTY = '=1+1, "quoted" \n <b>é</b> \U0001f600'
-GOOD: dict[str, Callable[[], StatementDocument]] = {
+GOOD: dict[str, Callable[[], Report]] = {
     "as made": statements.document,
     "undated": lambda: statements.document(statements.statement(dated=False)),
     "nasty": lambda: statements.document(statements.statement(name=NASTY)),
@@ -132,7 +133,7 @@ def test_what_is_written_is_what_is_stated(name: str) -> None:
 
 @settings(max_examples=60)
 @given(statements.documents())
-def test_any_statement(document: StatementDocument) -> None:
+def test_any_statement(document: Report) -> None:
     if all(
         getattr(s.totals, what).value is None
         for s in document.statements

@@ -16,7 +16,7 @@ from prometheus_tools import Prometheus, consumer, program, prometheus_with, sam
 from statements import START, document, seconds, statement
 
 from ckptcost.exports.formats import exported
-from ckptcost.report.statement import StatementDocument
+from ckptcost.report.document import Report
 
 WHOLE = {
     "Energy": "energy",
@@ -38,7 +38,7 @@ RECORDED = {
 }
 
 
-def files(wanted: StatementDocument | None = None) -> dict[str, str]:
+def files(wanted: Report | None = None) -> dict[str, str]:
     return {
         name: "".join(pieces) for name, pieces in exported(wanted or document(), "grafana").items()
     }  # type: ignore[arg-type]
@@ -188,7 +188,7 @@ def test_its_version_is_grafanas_newest():
 
 
 @pytest.fixture(scope="module")
-def sample() -> StatementDocument:
+def sample() -> Report:
     simulated = statement(
         name="b.2 (new)", run_id="b", begin=START + 4000.25, rows=28, kind="measured"
     ).model_copy(update={"simulated": True})
@@ -196,9 +196,7 @@ def sample() -> StatementDocument:
 
 
 @pytest.fixture(scope="module")
-def prometheus(
-    sample: StatementDocument, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Prometheus]:
+def prometheus(sample: Report, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
     (text,) = exported(sample, "openmetrics").values()
     with prometheus_with("".join(text), tmp_path_factory.mktemp("prometheus")) as running:  # type: ignore[arg-type]
         yield running
@@ -258,9 +256,7 @@ def columns(title: str) -> dict[str, dict[str, Any]]:
     }
 
 
-def check(
-    prometheus: Prometheus, sample: StatementDocument, table: dict[str, dict[str, Any]]
-) -> None:
+def check(prometheus: Prometheus, sample: Report, table: dict[str, dict[str, Any]]) -> None:
     """Raises unless the table of runs has each run's sums, in the statement's units."""
     for title, what in WHOLE.items():
         found = {

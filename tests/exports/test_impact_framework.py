@@ -17,7 +17,8 @@ from hypothesis import given, settings
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
-from ckptcost.report.statement import Series, Statement, StatementDocument
+from ckptcost.report.document import Report
+from ckptcost.report.statement import Series, Statement
 
 NODE = Path(__file__).parents[2] / ".consumers" / "node" / "node_modules"
 NASTY = (
@@ -32,7 +33,7 @@ Tree = Mapping[str, Mapping[str, list[dict[str, Any]]]]
 """rows by statement and component"""
 
 
-def text_of(document: StatementDocument) -> str:
+def text_of(document: Report) -> str:
     return "".join(str(piece) for piece in exported(document, "impact-framework")["manifest.yaml"])
 
 
@@ -92,7 +93,7 @@ def computable(s: Statement) -> set[str]:
     return {c.id for c in s.marginal() if c.energy.value is not None and c.id in dated - unknown}
 
 
-def check(document: StatementDocument, tree: Tree) -> None:
+def check(document: Report, tree: Tree) -> None:
     """Rows, components and totals of the manifest are the statement's, in grams; raises where they
     are not."""
     wanted = {f"run {s.subject.run_id}": s for s in document.statements if computable(s)}
@@ -240,7 +241,7 @@ def total(values: list[float | None], skip: bool = False) -> float | None:
 NASTY_LINES = tuple(
     (line, NASTY + label, cause, edge) for line, label, cause, edge in statements.LINES
 )
-GOOD: dict[str, Callable[[], StatementDocument]] = {
+GOOD: dict[str, Callable[[], Report]] = {
     "as made": statements.document,
     "nasty names": lambda: statements.document(statements.statement(name=NASTY, lines=NASTY_LINES)),
     "alternatives of different lengths": lambda: statements.document(
@@ -283,7 +284,7 @@ def test_what_is_written_is_what_is_stated(name: str) -> None:
 
 @settings(max_examples=60)
 @given(statements.documents(dated=True))
-def test_any_statement(document: StatementDocument) -> None:
+def test_any_statement(document: Report) -> None:
     if not any(computable(s) for s in document.statements):
         with pytest.raises(InputError, match=r"no component has dates|cannot leave open"):
             text_of(document)
@@ -428,7 +429,7 @@ def outputs(told: Mapping[str, Any]) -> Tree:
     }
 
 
-def check_sums(document: StatementDocument, told: Mapping[str, Any]) -> None:
+def check_sums(document: Report, told: Mapping[str, Any]) -> None:
     """What if-run summed up itself: each component, each statement, and the whole where there is
     only one statement."""
     tree = told["tree"]
@@ -479,7 +480,7 @@ def check_sums(document: StatementDocument, told: Mapping[str, Any]) -> None:
         assert tree["aggregated"] == {}
 
 
-def adds_up(document: StatementDocument) -> bool:
+def adds_up(document: Report) -> bool:
     return len(document.statements) > 1 and "modelled" not in {s.kind for s in document.statements}
 
 

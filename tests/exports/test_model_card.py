@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
 from ckptcost.present.amounts import number
-from ckptcost.report.document import Warned
-from ckptcost.report.statement import Measurement, Statement, StatementDocument
+from ckptcost.report.document import Report
+from ckptcost.report.parts import Warned
+from ckptcost.report.statement import Measurement, Statement
 
 PYTHON = Path(__file__).parents[2] / ".consumers" / "py" / "bin" / "python"
 NASTY = (
@@ -81,12 +82,12 @@ def placed(s: Statement, **boundary: Any) -> Statement:
 A_DOCUMENT = statements.document()
 
 
-def of(s: Statement) -> StatementDocument:
+def of(s: Statement) -> Report:
     """Without the hash over a statement of any length, which the card does not show."""
     return A_DOCUMENT.model_copy(update={"statements": [s]})
 
 
-def text_of(document: StatementDocument) -> str:
+def text_of(document: Report) -> str:
     return "".join(str(piece) for piece in exported(document, "model-card")["model-card.md"])
 
 
@@ -203,24 +204,24 @@ def test_no_joule_is_counted_twice(name: str) -> None:
     check(s, kwh, front(text), text)
 
 
-def pair(*second: Any, **more: Any) -> StatementDocument:
+def pair(*second: Any, **more: Any) -> Report:
     return statements.document(whole(meter("gpu:0", 400.0), meter("gpu:1", *second, **more)))
 
 
-def one_host() -> StatementDocument:
+def one_host() -> Report:
     return statements.document(
         whole().model_copy(update={"warnings": [Warned(code="ONE_HOST", message="of two")]})
     )
 
 
-def many_nodes() -> StatementDocument:
+def many_nodes() -> Report:
     s = whole(meter("node", 1200.0))
     return statements.document(
         s.model_copy(update={"subject": s.subject.model_copy(update={"nodes": 128.0})})
     )
 
 
-REFUSED: dict[str, tuple[Callable[[], StatementDocument], str]] = {
+REFUSED: dict[str, tuple[Callable[[], Report], str]] = {
     "a plan": (statements.document, "no meter tells"),
     "an undated plan": (
         lambda: statements.document(statements.statement(dated=False)),

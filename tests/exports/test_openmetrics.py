@@ -17,12 +17,14 @@ from statements import START, document, documents, quantity, seconds, statement
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
-from ckptcost.report.statement import Statement, StatementDocument
+from ckptcost.report.document import Report
+from ckptcost.report.statement import Statement
 
 MEANING = {
     "energy": ("ckptcost_energy_joules_total", 3.6e6, "energy_kwh"),
     "gpu_time_lost": ("ckptcost_gpu_lost_seconds_total", 3600.0, "gpu_hours"),
     "cost": ("ckptcost_cost_usd_total", 1.0, "cost_usd"),
+    "water": ("ckptcost_water_litres_total", 1.0, "water_l"),
     "embodied": ("ckptcost_embodied_emissions_grams_total", 1000.0, "embodied_kgco2e"),
     "emissions_location": (
         "ckptcost_emissions_location_grams_total",
@@ -39,7 +41,7 @@ NASTY = 'a,"b"\n\\=1+1 <script>alert("é日")</script> \\n {x="y"} # EOF'
 History = list[tuple[float, float]]
 
 
-def text_of(wanted: StatementDocument) -> str:
+def text_of(wanted: Report) -> str:
     (pieces,) = exported(wanted, "openmetrics").values()
     return "".join(pieces)  # type: ignore[arg-type]
 
@@ -57,7 +59,7 @@ def histories(parsed: dict[Any, Any], name: str, run_id: str) -> dict[str, Histo
     }
 
 
-def check(text: str, wanted: StatementDocument) -> None:
+def check(text: str, wanted: Report) -> None:
     """Raises unless every counter goes from 0 at the run's start to what the component cost, by
     what each row says."""
     assert text.endswith("\n# EOF\n")
@@ -101,7 +103,7 @@ def _check_rows(
 
 
 @pytest.fixture(scope="module")
-def sample() -> StatementDocument:
+def sample() -> Report:
     simulated = statement(
         name=NASTY, run_id="b", begin=START + 0.25, rows=30, kind="measured"
     ).model_copy(update={"simulated": True})
@@ -269,7 +271,7 @@ def test_undated_is_refused():
 
 
 def test_the_same_statement_gives_the_same_text(sample):
-    again = StatementDocument.model_validate_json(sample.to_json())
+    again = Report.model_validate_json(sample.to_json())
     assert text_of(again) == text_of(sample)
 
 

@@ -21,7 +21,7 @@ from statements import document, documents, seconds, statement
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
-from ckptcost.report.statement import StatementDocument
+from ckptcost.report.document import Report
 
 PYTHON = Path(__file__).parents[2] / ".consumers" / "py" / "bin" / "python"
 MEANT = {
@@ -31,13 +31,14 @@ MEANT = {
     "ckptcost.emissions.market": ("g", 1000.0, "emissions_market", "emissions_market_kgco2e"),
     "ckptcost.emissions.embodied": ("g", 1000.0, "embodied", "embodied_kgco2e"),
     "ckptcost.cost": ("{USD}", 1.0, "cost", "cost_usd"),
+    "ckptcost.water": ("L", 1.0, "water", "water_l"),
 }
 """by name: unit, how many in one of the statement's, the component's field, the series' column"""
 Series = dict[tuple[str, str, str | None], list[tuple[int, int, float]]]
 """by run, name and component: begin, end and value of the points"""
 
 
-def written(what: StatementDocument) -> str:
+def written(what: Report) -> str:
     return "".join(str(piece) for piece in exported(what, "otlp")["metrics.jsonl"])
 
 
@@ -79,7 +80,7 @@ def ns(text: str | None) -> int:
     return round(seconds(str(text)) * 1000) * 1_000_000
 
 
-def check(what: StatementDocument, text: str) -> None:
+def check(what: Report, text: str) -> None:
     """Raises where the metrics say something else than the statement."""
     found = read(text)
     expected = set()
@@ -189,7 +190,7 @@ def test_a_resource_says_whose_and_how() -> None:
     assert said["service.version"] == "0.1.0"
     assert said["ckptcost.run.id"] == "3449a33ac9b5dd46-nas-hdd-100"
     assert said["ckptcost.run.name"] == "GPT-4 scale, nas-hdd"
-    assert said["ckptcost.schema"] == "ckptcost.statement/1.0"
+    assert said["ckptcost.schema"] == "ckptcost.report/2.0"
     assert said["ckptcost.method_version"] == "2026.1"
     assert said["ckptcost.inventory_treatment"] == "memo_item"
     assert said["ckptcost.simulated"] is True
@@ -260,7 +261,7 @@ def test_without_dates_there_is_nothing_to_write() -> None:
 
 @given(documents(dated=True))
 @settings(max_examples=60)
-def test_any_statement_reads_back(what: StatementDocument) -> None:
+def test_any_statement_reads_back(what: Report) -> None:
     check(what, written(what))
 
 

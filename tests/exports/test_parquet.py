@@ -19,7 +19,8 @@ from statements import document, documents, seconds, statement
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
-from ckptcost.report.statement import COLUMNS, QUANTITIES, StatementDocument, utc
+from ckptcost.report.document import Report
+from ckptcost.report.statement import COLUMNS, QUANTITIES, utc
 
 PYTHON = Path(__file__).parents[2] / ".consumers" / "py" / "bin" / "python"
 COLUMN = {
@@ -29,11 +30,12 @@ COLUMN = {
     "embodied": "embodied_kgco2e",
     "gpu_time_lost": "gpu_hours",
     "cost": "cost_usd",
+    "water": "water_l",
 }
 Files = dict[str, bytes]
 
 
-def written(what: StatementDocument) -> Files:
+def written(what: Report) -> Files:
     files = exported(what, "parquet")
     return {name: content for name, content in files.items() if isinstance(content, bytes)}
 
@@ -46,7 +48,7 @@ def same(a: float | None, b: float | None) -> bool:
     return a is b if a is None or b is None else math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-290)
 
 
-def check(what: StatementDocument, files: Files) -> None:
+def check(what: Report, files: Files) -> None:
     """Raises where the files say something else than the statement."""
     tables = {
         name.removesuffix(".parquet"): read(content).to_pylist()
@@ -184,7 +186,7 @@ def test_the_same_statement_gives_the_same_bytes() -> None:
 
 @given(documents())
 @settings(max_examples=40)
-def test_any_statement_reads_back(what: StatementDocument) -> None:
+def test_any_statement_reads_back(what: Report) -> None:
     check(what, written(what))
 
 

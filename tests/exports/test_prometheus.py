@@ -15,13 +15,15 @@ from statements import document, documents, quantity, statement
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
-from ckptcost.report.document import Component
-from ckptcost.report.statement import Statement, StatementDocument
+from ckptcost.report.document import Report
+from ckptcost.report.parts import Component
+from ckptcost.report.statement import Statement
 
 MEANING = {
     "energy": ("ckptcost_energy_joules_total", 3.6e6),
     "gpu_time_lost": ("ckptcost_gpu_lost_seconds_total", 3600.0),
     "cost": ("ckptcost_cost_usd_total", 1.0),
+    "water": ("ckptcost_water_litres_total", 1.0),
     "embodied": ("ckptcost_embodied_emissions_grams_total", 1000.0),
     "emissions_location": ("ckptcost_emissions_location_grams_total", 1000.0),
     "emissions_market": ("ckptcost_emissions_market_grams_total", 1000.0),
@@ -29,7 +31,7 @@ MEANING = {
 NASTY = 'a,"b"\n\\=1+1 <script>alert("é日")</script> \\n {x="y"} # EOF'
 
 
-def text_of(wanted: StatementDocument) -> str:
+def text_of(wanted: Report) -> str:
     (pieces,) = exported(wanted, "prometheus").values()
     return "".join(pieces)  # type: ignore[arg-type]
 
@@ -38,7 +40,7 @@ def close(a: float, b: float) -> bool:
     return math.isclose(a, b, rel_tol=1e-9, abs_tol=1e-300)
 
 
-def check(text: str, wanted: StatementDocument) -> None:
+def check(text: str, wanted: Report) -> None:
     """Raises unless the text says of every component what the statement does, and of none more."""
     found = {(name, labels): values[0][1] for (name, labels), values in samples(text).items()}
     counters = {MEANING[what][0] for what in MEANING}
@@ -74,7 +76,7 @@ def check(text: str, wanted: StatementDocument) -> None:
 
 
 @pytest.fixture
-def sample() -> StatementDocument:
+def sample() -> Report:
     simulated = statement(name=NASTY, run_id="b", kind="measured").model_copy(
         update={"simulated": True}
     )
@@ -137,6 +139,7 @@ def test_unknown_has_no_series_and_is_named():
         "emissions_location",
         "emissions_market",
         "cost",
+        "water",
     }
 
 

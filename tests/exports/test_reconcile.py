@@ -16,8 +16,17 @@ from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.exports.formats import FORMATS
 
 TRACE = str(Path(__file__).parents[2] / "data" / "traces" / "simulated-8gpu.jsonl")
-ALL = ("energy", "emissions_location", "emissions_market", "embodied", "gpu_time_lost", "cost")
+ALL = (
+    "energy",
+    "emissions_location",
+    "emissions_market",
+    "embodied",
+    "gpu_time_lost",
+    "cost",
+    "water",
+)
 MARKET = "site.grid_market=120 g/kWh"
+WATER = "site.water=1.8 L/kWh"
 PRICE = "cluster.gpu_price=3 USD/GPU-h"
 
 
@@ -28,6 +37,7 @@ COLUMNS = {
     "embodied": "embodied_kgco2e",
     "gpu_time_lost": "gpu_hours",
     "cost": "cost_usd",
+    "water": "water_l",
 }
 
 
@@ -67,6 +77,7 @@ NAMES = {
     "ckptcost_embodied_emissions_grams_total": ("embodied", 1e3),
     "ckptcost_gpu_lost_seconds_total": ("gpu_time_lost", HOUR_S),
     "ckptcost_cost_usd_total": ("cost", 1.0),
+    "ckptcost_water_litres_total": ("water", 1.0),
 }
 
 
@@ -112,6 +123,7 @@ def of_focus(files):
         "emissions_market": "EmissionsMarketKgCO2e",
         "embodied": "EmbodiedKgCO2e",
         "gpu_time_lost": "GpuHours",
+        "water": "WaterLitres",
     }
     sums = {what: _sum(row[f"x_{word}"] for row in rows) for what, word in words.items()}
     return sums | {"cost": _sum(row["BilledCost"] for row in rows)}
@@ -125,6 +137,7 @@ def of_otlp(files):
         "ckptcost.emissions.embodied": ("embodied", 1e3),
         "ckptcost.gpu_time_lost": ("gpu_time_lost", HOUR_S),
         "ckptcost.cost": ("cost", 1.0),
+        "ckptcost.water": ("water", 1.0),
     }
     last = {}
     for line in files["metrics.jsonl"].splitlines():
@@ -213,7 +226,7 @@ def reconcile(said, wanted):
 
 ANSWERS = {
     "plan": (
-        ("model", "-s", "small-8b", "--tier", "nas-hdd", "--set", MARKET),
+        ("model", "-s", "small-8b", "--tier", "nas-hdd", "--set", MARKET, "--set", WATER),
         ("--start", "2026-09-01T00:20Z"),
     ),
     "two tiers": (
@@ -235,7 +248,7 @@ ANSWERS = {
         ("--start", "2026-09-01T00:20Z"),
     ),
     "simulation": (
-        ("simulate", "-s", "small-8b", "--runs", "60", "--set", MARKET),
+        ("simulate", "-s", "small-8b", "--runs", "60", "--set", MARKET, "--set", WATER),
         ("--start", "2026-09-01"),
     ),
     "run": (
@@ -245,6 +258,8 @@ ANSWERS = {
             "usa",
             "--set",
             MARKET,
+            "--set",
+            WATER,
             "--set",
             PRICE,
             "--set",
@@ -270,8 +285,9 @@ def answer(request, cli, tmp_path, monkeypatch):
     done = cli(*words, "-f", "json", "-o", "answer.json")
     assert done.code == 0, done.err
     raw = json.loads(Path("answer.json").read_text("utf-8"))
-    if raw["schema_name"] == "ckptcost.report":
-        return "answer.json", flags, {what: raw["totals"][what]["value"] for what in ALL}
+    if raw["kind"] == "model":
+        totals = raw["statements"][0]["totals"]
+        return "answer.json", flags, {what: totals[what]["value"] for what in ALL}
     rows = {row["quantity"]: row["mean"] for row in raw["tables"]["outcome"]["rows"]}
     names = {
         "energy": "energy added",
@@ -280,6 +296,7 @@ def answer(request, cli, tmp_path, monkeypatch):
         "emissions_location": "kgCO2e, location",
         "emissions_market": "kgCO2e, market",
         "embodied": "kgCO2e, embodied",
+        "water": "L, water",
     }
     return "answer.json", flags, {what: rows[name] for what, name in names.items()}
 
@@ -378,7 +395,7 @@ def plan(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words, flags = ANSWERS["plan"]
     assert cli(*words, "-f", "json", "-o", "answer.json").code == 0
-    totals = json.loads(Path("answer.json").read_text("utf-8"))["totals"]
+    totals = json.loads(Path("answer.json").read_text("utf-8"))["statements"][0]["totals"]
     return "answer.json", flags, {what: totals[what]["value"] for what in ALL}
 
 

@@ -5,15 +5,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from statements import document, statement
 
-import ckptcost
 from ckptcost.exports.formats import exported
-
-SCHEMA = Path(ckptcost.__file__).parent / "report" / "statement-1.0.schema.json"
+from ckptcost.report.schema_file import FILE as SCHEMA
 
 
 def judged(*words: str) -> subprocess.CompletedProcess[str]:

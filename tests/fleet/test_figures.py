@@ -48,6 +48,7 @@ def _site(electricity_in_price: bool = True, **of_site: float) -> Scenario:
                 "usd_per_j": USD_PER_J,
                 "kgco2e_per_j": KG_PER_J,
                 "market_kgco2e_per_j": KG_PER_J / 2,
+                "water_l_per_j": 5e-7,
                 **of_site,
             }
         ),
@@ -198,6 +199,7 @@ def test_a_place_prices_each_line_as_a_statement_of_one_run_does(
         "location_kgco2e": "emissions_location",
         "market_kgco2e": "emissions_market",
         "embodied_kgco2e": "embodied",
+        "water_l": "water",
     }
     people = {"energy_j": KWH_J, "gpu_s": HOUR_S}
     for name, (energies, gpu_s) in joules.items():

@@ -10,6 +10,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from statements import document_of
 
 from ckptcost import api
 from ckptcost.catalog.store import Catalog
@@ -22,7 +23,7 @@ from ckptcost.fleet.told.answer import Asked, answer_of
 from ckptcost.fleet.told.statements import statements_of
 from ckptcost.questions.statements import standing
 from ckptcost.report.schema_file import schema_text
-from ckptcost.report.statement import QUANTITIES, Statement, document_of, utc
+from ckptcost.report.statement import QUANTITIES, Statement, utc
 from ckptcost.report.statements.run_lines import unpriced
 from ckptcost.scenario import Resolved
 
@@ -32,6 +33,7 @@ HERE = (
     "site.tariff=0.1 USD/kWh",
     "site.grid_location=400 g/kWh",
     "site.grid_market=200 g/kWh",
+    "site.water=1.8 L/kWh",
     "cluster.gpu_price=2 USD/GPU-h",
     "cluster.gpu_embodied=50 g/GPU-h",
     "cluster.price_includes_electricity=false",
@@ -43,6 +45,7 @@ COLUMNS = {
     "embodied": "embodied_kgco2e",
     "gpu_time_lost": "gpu_hours",
     "cost": "cost_usd",
+    "water": "water_l",
 }
 TOOL = {
     "name": "ckptcost",
@@ -152,7 +155,7 @@ def test_a_statement_by_hand(written: Callable[[], Any]) -> None:
     assert (totals.energy.basis, totals.cost.basis) == ("measured", "modelled")
     assert (totals.energy.factors, totals.cost.factors) == (
         ["site.pue"],
-        ["site.pue", "site.tariff", "cluster.gpu_price"],
+        ["cluster.gpu_price", "site.pue", "site.tariff"],
     )
     gpus, hosts = bill.measurements
     assert (gpus.id, gpus.energy_kwh, gpus.coverage) == ("gpus", 20.0, 0.5)
@@ -378,6 +381,7 @@ def test_statements_and_groups_are_the_same_sums(
         "embodied": "embodied_kgco2e",
         "gpu_time_lost": "gpu_hours",
         "cost": "usd",
+        "water": "water_l",
     }
     for bill in bills:
         row = rows[bill.subject.name.removeprefix("job ")]
@@ -419,7 +423,7 @@ def test_every_export_takes_it(
         pytest.importorskip("pyarrow")
     if name == "boamps":  # one report a file
         bills = bills[:1]
-    document = document_of(list(bills), generated_at="2027-01-01T00:00:00Z", tool=TOOL, inputs=[])
+    document = document_of(list(bills), "2027-01-01T00:00:00Z", TOOL)
     files = {
         key: value if isinstance(value, bytes) else "".join(value)
         for key, value in exported(document, name).items()
@@ -430,13 +434,11 @@ def test_every_export_takes_it(
     if found is not None:
         assert found == pytest.approx(summed(bill.totals.energy.value for bill in bills))
     if name == "statement":
-        jsonschema.validate(
-            json.loads(files["statement.json"]), json.loads(schema_text("statement"))
-        )
+        jsonschema.validate(json.loads(files["statement.json"]), json.loads(schema_text()))
 
 
 def test_a_model_card_is_not_made_of_what_was_added(bills: Sequence[Statement]) -> None:
-    document = document_of(list(bills[:1]), generated_at="2027-01-01T00:00:00Z", tool=TOOL)
+    document = document_of(list(bills[:1]), "2027-01-01T00:00:00Z", TOOL)
     text = "".join(str(piece) for piece in exported(document, "model-card")["model-card.md"])
     assert "co2_eq_emissions" not in text
     assert "of the whole run: not known" in text

@@ -178,6 +178,7 @@ def test_line_differences_add_up(quantity):
         "tier.network_energy=8 J/GB",
         "tier.storage_price=0.02 USD/GB-month",
         "site.grid_market=100 g/kWh",
+        "site.water=1.8 L/kWh",
         "tier.request_price=0 USD/1000 requests",
         "tier.request_size=8 MB",
     )

@@ -81,7 +81,7 @@ def test_unknown_meets_nothing():
 
 
 def test_every_measure_can_be_asked_for():
-    units = {"s": "1 h", "j": "1", "gpu_s": "1", "usd": "1", "kgco2e": "1", "": "0.5"}
+    units = {"s": "1 h", "j": "1", "gpu_s": "1", "usd": "1", "kgco2e": "1", "l": "1", "": "0.5"}
     for name, measure in MEASURES.items():
         for statistic in ("", *("." + each for each in STATISTICS)):
             assert gate_of(f"{name}{statistic}<={units[measure.unit]}", "x").measure is measure

@@ -99,9 +99,9 @@ def test_the_model_says_what_was_probed(cli, tmp_path, monkeypatch):
             f"checkpoint.size={size:.0f} B",
         ]
         model = said(cli, "model", *words, "--set", "cluster.gpus=2")
-        stalls = [case["values"]["stall_s"] for case in model["cases"]]
+        stalls = [case["stall_s"] for case in model["tables"]["cases"]["rows"]]
         assert stalls == pytest.approx([FIXED_S + size / RATE] * len(stalls), rel=0.02)
-        factors = {factor["id"]: factor for factor in model["factors"]}
+        factors = {factor["id"]: factor for factor in model["statements"][0]["factors"]}
         assert factors["cluster.gpu_stall"]["value"] == pytest.approx(stall_w, rel=0.02)
         assert factors["cluster.gpu_stall"]["set_by"] == "cluster there-and-back"
 

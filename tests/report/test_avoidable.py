@@ -1,11 +1,9 @@
 """What another tier would have avoided, and what it would have added: never one told as the
 other."""
 
-from types import SimpleNamespace
-
 import pytest
 
-from ckptcost.report.text import avoidable_lines
+from ckptcost.report.studies.model_words import avoidable_lines
 
 
 def said(gpu_h, kwh, usd, kg, goodput=0.9, more=0.0):
@@ -16,12 +14,7 @@ def said(gpu_h, kwh, usd, kg, goodput=0.9, more=0.0):
         "run_location_kgco2e": kg,
         "goodput": more,
     }
-    return avoidable_lines(
-        SimpleNamespace(
-            avoidable=SimpleNamespace(values=values, tier_name="flash"),
-            schedule=SimpleNamespace(goodput=goodput),
-        )
-    )[0]
+    return avoidable_lines(values, "flash", goodput)[0]
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,9 @@ from small_runs import recorded
 from ckptcost.catalog.store import Catalog
 from ckptcost.jobs.gates import Verdict, gate_of
 from ckptcost.jobs.model import one_of
+from ckptcost.present.amounts import count, number
 from ckptcost.report import brief, study_views
-from ckptcost.report import text as full
+from ckptcost.report.studies.model_words import basis_line
 from ckptcost.report.study import Column, Study, Table
 
 LLAMA = ["-s", "llama31-405b-16k"]
@@ -46,12 +47,13 @@ STUDIES = {
     "audit": ["audit", "micron-2026"],
     "measured": ["measure", "--meters", "simulated", "--for", "70 s"],
 }
-REPORTS = {
+MODELS = {
     "one case": ["model", "--tier", "ddn-exascaler-40", "--saves", "100"],
     "against": ["model", "--tier", "nas-hdd", "--saves", "100", "--against", "ddn-exascaler-40"],
     "two tiers": ["model", "-s", "small-8b", "--set", "policy.mode=async"],
     "three cases, one never finishes": ["model", *LLAMA, *SAVES],
     "twelve cases": ["model"],
+    "many targets": ["model", *GATES],
     "thirty cases": ["model", *(w for n in range(1, 31) for w in ("--saves", str(n)))],
     "never finishes": ["model", *LLAMA, "--saves", "10"],
     "huge names": ["model", "-s", "huge.toml"],
@@ -155,14 +157,13 @@ def asked(
 ) -> Callable[..., tuple[Any, str]]:
     """What a command answers, and its text."""
     seen: list[Any] = []
-    for name in ("of_study", "of_report"):
-        real = getattr(brief, name)
+    real = brief.of_study
 
-        def kept(found: Any, real: Callable[[Any], str] = real) -> str:
-            seen.append(found)
-            return real(found)
+    def kept(found: Study) -> str:
+        seen.append(found)
+        return real(found)
 
-        monkeypatch.setattr(brief, name, kept)
+    monkeypatch.setattr(brief, "of_study", kept)
 
     def ask(words: Sequence[str]) -> tuple[Any, str]:
         done = cli(*words)
@@ -189,30 +190,20 @@ def told_of(study: Study) -> tuple[list[str], dict[str, tuple[int, str]], list[s
     )
 
 
-@pytest.mark.parametrize("name", STUDIES)
-def test_a_study_fits_a_screen_and_counts_what_it_leaves_out(asked, cli, name):
-    words = STUDIES[name]
+@pytest.mark.parametrize(
+    "words", [*STUDIES.values(), *MODELS.values()], ids=[*STUDIES, *(f"model, {m}" for m in MODELS)]
+)
+def test_an_answer_fits_a_screen_and_counts_what_it_leaves_out(asked, cli, words):
     study, text = asked(words)
     on_a_screen(text)
     assert text == brief.of_study(study)
     held_against(text, *told_of(study))
-    if name != "fits":  # a folder's free space is another one by then
+    if words[0] == "model":
+        sentences = [line for line in blocks(text)[1] if line.startswith("- ")]
+        assert 1 <= len(sentences) <= 5
+        assert flat(basis_line(study.factors)) in flat(text)
+    if words[0] != "fits":  # a folder's free space is another one by then
         assert cli(*words, "--full").out == study_views.text(study)
-
-
-@pytest.mark.parametrize("name", REPORTS)
-def test_a_model_fits_a_screen_and_counts_what_it_leaves_out(asked, cli, name):
-    words = REPORTS[name]
-    report, text = asked(words)
-    on_a_screen(text)
-    assert text == brief.of_report(report)
-    whole = full.text(report)
-    assert cli(*words, "--full").out == whole
-    sentences = [line for block in blocks(text)[1:2] for line in block if line.startswith("- ")]
-    assert 1 <= len(sentences) <= 5
-    titles = {title: (len(rows), note) for title, _, rows, note in full.tables(report)}
-    held_against(text, [], titles, [], [each.message for each in report.warnings])
-    assert flat(full.basis_line(report)) in flat(text)
 
 
 @pytest.mark.parametrize("seconds", [20, 3])
@@ -231,7 +222,7 @@ def test_a_recorded_run_shows_its_checkpoints_first(asked, cli, place, seconds):
 
 
 def test_a_document_is_told_as_its_command_told_it(asked, cli):
-    for words in (REPORTS["twelve cases"], STUDIES["one tier"]):
+    for words in (MODELS["twelve cases"], STUDIES["one tier"]):
         _, text = asked(words)
         assert cli(*words, "-f", "json", "-o", "told.json").code == 0
         assert cli("report", "told.json").out == text
@@ -245,34 +236,36 @@ def test_a_list_is_all_there_is(cli, place):
 
 @pytest.mark.parametrize("lines", [30, 28, 26])
 def test_a_bill_that_is_cut_keeps_its_total(asked, monkeypatch, lines):
-    report, whole = asked(REPORTS["two tiers"])
-    title, _, rows, note = full.bill(report)
+    study, whole = asked(MODELS["two tiers"])
+    bill = next(table for table in study.tables if table.id == "bill")
+    rows = bill.rows
     monkeypatch.setattr(brief, "LINES", lines)
-    text = brief.of_report(report)
+    text = brief.of_study(study)
     assert len(text.splitlines()) <= lines < len(whole.splitlines())
-    [(_, shown)] = printed_tables(text, {title: (len(rows), note)})
+    [(_, shown)] = printed_tables(text, {bill.title: (len(rows), bill.note)})
     assert brief.LEAST_ROWS <= shown < len(rows)
     assert counted(text)["row"] == len(rows) - shown
     block = next(block for block in blocks(text) if block[0].startswith("The bill"))
     assert block[-1].startswith("total ")
-    assert any(line.startswith(rows[0][0]) for line in block)
+    assert any(line.startswith(rows[0]["line"]) for line in block)
 
 
 def test_the_cases_that_the_answer_names_stay_in_a_table_that_is_cut(asked):
-    report, text = asked(REPORTS["thirty cases"])
-    least = min(report.cases, key=lambda row: row.values["run_energy_kwh"])
+    study, text = asked(MODELS["thirty cases"])
+    rows = next(table for table in study.tables if table.id == "cases").rows
+    least = min(rows, key=lambda row: row["run_energy_kwh"])
     table = next(block for block in blocks(text) if block[0].startswith("The whole run"))
-    assert len(table) < len(report.cases)
-    for row in (report.cases[0], least):
-        cells = [full.count(row.values["saves"]), full.number(row.values["run_energy_kwh"])]
+    assert len(table) < len(rows)
+    for row in (rows[0], least):
+        cells = [row["tier"], count(row["saves"]), number(row["run_energy_kwh"])]
         assert any(set(cells) <= set(line.split()) for line in table)
-    assert f"{least.tier}, {full.count(least.values['saves'])} saves" in flat(text)
-    tiers = [line.split()[0] for line in table[2:] if not line.startswith(" ")]
-    assert len(tiers) == len(set(tiers)), "a tier is named where its rows begin"
+    assert f"{least['tier']}, {count(least['saves'])} saves" in flat(text)
+    tiers = {row["tier"] for row in rows}
+    assert {line.split()[0] for line in table[2:]} <= tiers, "a tier is named in every row"
 
 
 def test_what_was_avoidable_is_said_first(asked):
-    _, text = asked(REPORTS["against"])
+    _, text = asked(MODELS["against"])
     assert blocks(text)[1][0].startswith("- Avoidable with DDN EXAScaler")
 
 
@@ -338,7 +331,7 @@ def test_the_inputs_that_decide_are_those_that_sensitivity_finds(cli, words):
     found = json.loads(cli("sensitivity", *words, "--of", "kwh", "-f", "json").out)
     rows = found["tables"]["measure_next"]["rows"]
     first = [row["input"] for row in rows if (row["share"] or 0.0) > 0.01][:3]
-    assert model["uncertainty"]["decided_by"] == first != []
+    assert model["statements"][0]["drawn"]["decided_by"] == first != []
     answer = flat(cli("model", *words).out)
     assert f"The range of the energy comes most of all from {first[0]} " in answer
 

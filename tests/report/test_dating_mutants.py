@@ -14,7 +14,7 @@ from ckptcost.catalog.grid_hours import GridHours, read_grid, unit_of
 from ckptcost.core.hourly import Steps, spread, width_for
 from ckptcost.errors import InputError
 from ckptcost.report.dating import dated, start_of
-from ckptcost.report.document import FunctionalUnit
+from ckptcost.report.parts import FunctionalUnit
 
 START = statements.START
 ONLY_GPU = (1200.0, 0.0, 0.0, 0.0, 0.0)
@@ -329,9 +329,9 @@ def test_an_hour_in_which_nothing_is_known_to_happen_has_no_row():
         0.0 if c == "host_wait" and n == 1 else e
         for n, c, e in zip([0, 1] * 2, s.series.component, s.series.energy_kwh, strict=True)
     ]
-    found = dated(
-        s.model_copy(update={"series": s.series.model_copy(update={"energy_kwh": energies})})
-    )
+    litres = [None if e is None else e * statements.WATER for e in energies]
+    series = s.series.model_copy(update={"energy_kwh": energies, "water_l": litres})
+    found = dated(s.model_copy(update={"series": series}))
     assert of(found, "start", "host_wait") == ["2026-10-01T00:00:00Z"]
     assert of(found, "cost_usd", "host_wait") == [None]
     assert len(of(found, "start")) == 2  # the first carries the checkpoints

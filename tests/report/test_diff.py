@@ -6,31 +6,16 @@ from __future__ import annotations
 import math
 
 import pytest
+from differences import difference_of, report_of
 from hypothesis import given, settings
 from statements import LINES, document, factor, statement, statements
 
 from ckptcost.report.diff import change_of, converts, delta_of, overlap
-from ckptcost.report.diff_document import Amount, Changes, DiffDocument, document_of, side_of
 from ckptcost.report.diff_reasons import notes_of, reasons_of
-from ckptcost.report.document import FunctionalUnit
+from ckptcost.report.difference import Amount, Changes, Difference
+from ckptcost.report.document import Report
+from ckptcost.report.parts import FunctionalUnit
 from ckptcost.report.statement import QUANTITIES, Contract
-
-TOOL = {"version": "0.1.0", "command": ["ckptcost", "diff"], "method_version": "2026.1"}
-
-
-def difference(past, current) -> DiffDocument:
-    delta = delta_of(past, current)
-    one, two = document(past), document(current)
-    return document_of(
-        side_of(one, past, "a.json"),
-        side_of(two, current, "b.json"),
-        delta,
-        reasons_of(past, current, delta.factors),
-        notes_of(past, current, delta),
-        [],
-        "2026-09-21T14:13:20Z",
-        TOOL,
-    )
 
 
 def changed(s, **fields):
@@ -62,7 +47,7 @@ def codes(past, current, refuses=None):
 # ---- arithmetic
 
 
-def check(found: DiffDocument) -> None:
+def check(found: Difference) -> None:
     """Everything the document says of a change follows from its own before and after; raises where
     it does not."""
     delta = found.delta
@@ -128,17 +113,19 @@ def check(found: DiffDocument) -> None:
 @settings(max_examples=60)
 @given(statements(), statements())
 def test_any_two(past, current):
-    found = difference(past, current)
+    found = difference_of(past, current)
     check(found)
-    again = DiffDocument.model_validate_json(found.to_json())
-    assert again == found
+    report = report_of(found)
+    again = Report.model_validate_json(report.to_json())
+    assert again == report
+    assert again.difference == found
     assert found.comparable == (not found.incomparable_reasons)
 
 
 def test_a_hand_made_one():
     past = statement((100.0, 200.0, None, 0.0, 50.0))
     current = statement((110.0, 150.0, None, 5.0, 50.0))
-    found = difference(past, current)
+    found = difference_of(past, current)
     check(found)
     energy = found.delta.totals.energy
     assert (energy.before.value, energy.after.value, energy.change) == (350.0, 315.0, -35.0)
@@ -159,7 +146,7 @@ def test_a_hand_made_one():
 
 @pytest.mark.parametrize("planted", ["change", "null", "total"])
 def test_the_check_bites(planted):
-    found = difference(
+    found = difference_of(
         statement((100.0, 200.0, None, 0.0, 50.0)), statement((110.0, 150.0, None, 5.0, 50.0))
     )
     raw = found.model_dump()
@@ -171,11 +158,11 @@ def test_the_check_bites(planted):
         raw["delta"]["components"][0]["energy"]["after"]["value"] += 10
         raw["delta"]["components"][0]["energy"]["change"] += 10
     with pytest.raises(AssertionError):
-        check(DiffDocument.model_validate(raw))
+        check(Difference.model_validate(raw))
 
 
 def test_the_same_twice():
-    found = difference(statement(), statement())
+    found = difference_of(statement(), statement())
     check(found)
     assert {getattr(found.delta.totals, what).direction for what in QUANTITIES} == {"same"}
     assert found.delta.factors == []
@@ -207,7 +194,7 @@ def test_lines_of_only_one():
         costs=(1.0, 1.0, None, 1.0, 1.0, 1.0),
     )
     past = statement((100.0, 200.0, None, 0.0, 50.0))
-    found = difference(past, current)
+    found = difference_of(past, current)
     check(found)
     line = (
         found.delta.components[-1]
@@ -219,7 +206,7 @@ def test_lines_of_only_one():
     assert line.energy.before is None
     assert found.delta.totals.energy.change == pytest.approx(7.0)
     assert "LINES" in {note.code for note in found.notes}
-    assert difference(current, past).delta.components[5].only_in == "past"
+    assert difference_of(current, past).delta.components[5].only_in == "past"
 
 
 def test_ranges():
@@ -265,7 +252,7 @@ def test_the_allocated_ledger_is_apart():
 
 def test_for_each_checkpoint_and_hour():
     past, current = statement(checkpoints=8.0, rows=4), statement(checkpoints=16.0, rows=8)
-    found = difference(past, current)
+    found = difference_of(past, current)
     check(found)
     each = {unit.name: unit for unit in found.delta.per}
     assert set(each) == {"checkpoint", "hour of the run"}
@@ -308,7 +295,7 @@ def test_the_grid_apart_from_the_energy():
     current = with_factors(
         statement((120.0, 0.0, 0.0, 0.0, 0.0), grid=0.3, dated=False), grid_location=0.3 / 3_600_000
     )
-    found = difference(past, current)
+    found = difference_of(past, current)
     check(found)
     split = next(each for each in found.delta.splits if each.quantity == "emissions_location")
     assert {part.cause: part.change for part in split.parts} == pytest.approx(
@@ -328,7 +315,7 @@ def test_the_pue_apart_from_the_machines():
         of_boundary(statement((240.0, 0.0, 0.0, 0.0, 0.0), grid=0.25, dated=False), pue=1.2),
         pue=1.2,
     )
-    found = difference(past, current)
+    found = difference_of(past, current)
     check(found)
     splits = {
         each.quantity: {part.cause: part.change for part in each.parts}
@@ -341,7 +328,7 @@ def test_the_pue_apart_from_the_machines():
 
 
 def test_other_hours_of_the_same_grid():
-    found = difference(statement(rows=2), statement(rows=5))
+    found = difference_of(statement(rows=2), statement(rows=5))
     split = next(each for each in found.delta.splits if each.quantity == "emissions_location")
     assert split.at_constant_factors == 0.0
     assert "HOURS" in {note.code for note in found.notes}
@@ -359,7 +346,7 @@ def test_the_price_of_a_gpu_hour():
     past = priced(statement(gpu_hours=hours, costs=(100 * was, 10.0, None, 0.0, 0.0)), was)
     more = (120.0, 0.0, 0.0, 0.0, 0.0)
     current = priced(statement(gpu_hours=more, costs=(120 * now, 13.0, None, 0.0, 0.0)), now)
-    found = difference(past, current)
+    found = difference_of(past, current)
     check(found)
     split = next(each for each in found.delta.splits if each.quantity == "cost")
     assert {part.cause: part.change for part in split.parts} == pytest.approx(
@@ -460,7 +447,7 @@ def test_refused(code, other):
     past = statement()
     for pair in ((past, other(past)), (other(past), past)):
         assert codes(*pair, refuses=True) == {code}
-        found = difference(*pair)
+        found = difference_of(*pair)
         assert not found.comparable
         check(found)
 
@@ -491,12 +478,12 @@ def test_flagged(code, other):
     past = statement()
     assert codes(past, other(past), refuses=False) == {code}
     assert codes(past, other(past), refuses=True) == set()
-    assert not difference(past, other(past)).comparable
+    assert not difference_of(past, other(past)).comparable
 
 
 def test_dates_are_a_note():
     past, current = statement(), statement(begin=1793491200.0 + 1800.0)
-    found = difference(past, current)
+    found = difference_of(past, current)
     assert found.comparable
     assert "DATES" in {note.code for note in found.notes}
 
@@ -525,27 +512,42 @@ def test_an_absent_line_of_a_measurement_is_a_boundary():
 def test_hashes_follow_the_content():
     past, current = statement(), statement((1.0, 2.0, None, 3.0, 4.0))
     one, two, three = (
-        difference(past, current),
-        difference(past, current),
-        difference(current, past),
+        report_of(difference_of(*sides))
+        for sides in ((past, current), (past, current), (current, past))
     )
-    assert one == two
-    assert one.reproducibility != three.reproducibility
-    assert one.past.statement.series is None
-    assert one.past.statement_sha256 == three.current.statement_sha256
+    assert one.model_dump(exclude={"generated_at"}) == two.model_dump(exclude={"generated_at"})
+    assert one.reproducibility.result_sha256 != three.reproducibility.result_sha256
+    assert one.report_id != three.report_id
+    assert one.difference is not None
+    assert three.difference is not None
+    assert one.difference.past.statement.series is None
+    assert one.difference.past.statement_sha256 == three.difference.current.statement_sha256
+
+
+def test_the_same_statements_in_other_files_are_the_same_difference():
+    past, current = statement(), statement((1.0, 2.0, None, 3.0, 4.0))
+    one = report_of(difference_of(past, current))
+    later = document(past).model_copy(update={"generated_at": "2030-01-01T00:00:00Z"})
+    two = report_of(
+        difference_of(past, current, source="x.json", documents=(later, document(current)))
+    )
+    assert one.reproducibility.result_sha256 == two.reproducibility.result_sha256
+    assert one.report_id == two.report_id
+    assert one.difference != two.difference
 
 
 def test_strict():
-    raw = difference(statement(), statement()).model_dump(mode="json")
-    for part in (raw, raw["delta"], raw["past"], raw["delta"]["totals"]["energy"]):
+    raw = report_of(difference_of(statement(), statement())).model_dump(mode="json")
+    told = raw["difference"]
+    for part in (raw, told, told["delta"], told["past"], told["delta"]["totals"]["energy"]):
         part["mood"] = 1
         with pytest.raises(ValueError, match="mood"):
-            DiffDocument.model_validate(raw)
+            Report.model_validate(raw)
         del part["mood"]
-    DiffDocument.model_validate(raw)
-    raw["delta"]["totals"]["energy"]["change"] = math.inf
+    Report.model_validate(raw)
+    told["delta"]["totals"]["energy"]["change"] = math.inf
     with pytest.raises(ValueError, match="finite"):
-        DiffDocument.model_validate(raw)
+        Report.model_validate(raw)
 
 
 def test_a_price_that_holds_electricity_is_another_price():

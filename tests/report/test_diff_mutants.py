@@ -7,43 +7,25 @@ import csv
 import io
 
 import pytest
+from differences import difference_of, report_of
 from statements import document, factor, quantity, statement
 
 from ckptcost.report import diff_views
 from ckptcost.report.diff import change_of, delta_of, factors_changed, overlap
-from ckptcost.report.diff_document import (
-    Amount,
-    Budget,
-    DiffDocument,
-    FactorChange,
-    FactorValue,
-    document_of,
-    side_of,
-)
 from ckptcost.report.diff_reasons import notes_of, reasons_of
 from ckptcost.report.diff_views import plain
-from ckptcost.report.document import FunctionalUnit, Warned
+from ckptcost.report.difference import Amount, Budget, FactorChange, FactorValue
+from ckptcost.report.document import Report
+from ckptcost.report.parts import FunctionalUnit, Warned
+from ckptcost.report.render import text_of
 
-TOOL = {"version": "0.1.0", "command": ["ckptcost", "diff"], "method_version": "2026.1"}
+
+def report(past, current, budgets=(), **more) -> Report:
+    return report_of(difference_of(past, current, budgets, **more))
 
 
-def difference(past, current, budgets=(), **more) -> DiffDocument:
-    delta = delta_of(past, current)
-    told = {
-        "reasons": reasons_of(past, current, delta.factors),
-        "notes": notes_of(past, current, delta),
-        **more,
-    }
-    return document_of(
-        side_of(document(past), past, "a.json"),
-        side_of(document(current), current, "b.json"),
-        delta,
-        told["reasons"],
-        told["notes"],
-        list(budgets),
-        "2026-09-21T14:13:20Z",
-        TOOL,
-    )
+def csv_of(past, current):
+    return csv.DictReader(io.StringIO(text_of(report(past, current), "csv")))
 
 
 def changed(s, **fields):
@@ -145,31 +127,22 @@ def test_a_split_needs_the_same_lines_on_both_sides():
 # ---- the document
 
 
-def test_the_hash_is_over_the_statements_not_the_documents():
+def test_its_id_is_of_the_statements_not_the_documents():
     s, other = statement(), statement(run_id="b", name="b")
-    delta = delta_of(s, s)
 
     def told(doc):
-        return document_of(
-            side_of(doc, s, "a"),
-            side_of(doc, s, "b"),
-            delta,
-            [],
-            [],
-            [],
-            "2026-09-21T14:13:20Z",
-            TOOL,
-        )
+        return report_of(difference_of(s, s, documents=(doc, doc)))
 
     one, two = told(document(s)), told(document(s, other))
-    assert one.past.result_sha256 != two.past.result_sha256
-    assert one.past.statement_sha256 == two.past.statement_sha256
-    assert one.reproducibility.result_sha256 == two.reproducibility.result_sha256
+    assert one.difference.past.result_sha256 != two.difference.past.result_sha256
+    assert one.difference.past.statement_sha256 == two.difference.past.statement_sha256
+    assert one.report_id == two.report_id
+    assert one.report_id != report_of(difference_of(s, other)).report_id
 
 
 def test_every_part_of_the_document_is_in_its_hash():
     past, current = statement(), statement(grid=0.5)
-    plain_one = difference(past, current)
+    plain_one = report(past, current)
     budget = Budget(
         text="energy <= 1 %",
         quantity="energy",
@@ -181,15 +154,15 @@ def test_every_part_of_the_document_is_in_its_hash():
         met=True,
     )
     others = [
-        difference(past, current, [budget]),
-        difference(past, current, notes=[Warned(code="X", message="y")]),
-        difference(past, current, reasons=[]),
-        difference(current, past),
+        report(past, current, [budget]),
+        report(past, current, notes=[Warned(code="X", message="y")]),
+        report(past, current, reasons=[]),
+        report(current, past),
     ]
     assert len({each.reproducibility.result_sha256 for each in (plain_one, *others)}) == 5
-    assert plain_one.comparable is False
-    assert others[2].comparable is True
-    assert plain_one.past.statement.series is None
+    assert plain_one.difference.comparable is False
+    assert others[2].difference.comparable is True
+    assert plain_one.difference.past.statement.series is None
 
 
 # ---- Markdown
@@ -232,7 +205,7 @@ def test_counts_that_are_the_same_are_not_told_again():
         ],
     )
     for view in (diff_views.to_markdown, diff_views.text):
-        told = view(difference(past, current))
+        told = view(report(past, current))
         assert "For each token (2 before, 4 now)" in told
         assert "For each checkpoint" not in told
         assert "For each hour" not in told
@@ -247,7 +220,7 @@ def test_what_stands_there_anyway_is_apart():
             for c in current.components
         ],
     )
-    document_ = difference(past, current)
+    document_ = report(past, current)
     assert "idle storage, its share, apart" in " ".join(diff_views.text(document_).split())
     assert "idle storage, its share (stands there anyway, in no total)" in diff_views.to_markdown(
         document_
@@ -256,7 +229,7 @@ def test_what_stands_there_anyway_is_apart():
 
 def test_lines_of_one_side_say_which():
     past = statement()
-    document_ = difference(past, changed(past, components=past.components[1:]))
+    document_ = report(past, changed(past, components=past.components[1:]))
     assert "GPUs waiting for saves (past only)" in " ".join(diff_views.text(document_).split())
     assert "GPUs waiting for saves, only in the past one" in diff_views.to_markdown(document_)
 
@@ -267,12 +240,12 @@ def test_a_headline_of_the_largest_change_and_its_direction():
         tuple(None if e is None else e * 2 for e in (1200.5, 1350.25, None, 210.125, 0.0)),
         market=None,
     )
-    assert diff_views.headline(difference(past, more)).startswith("100 % more ")
-    assert "(worse" in diff_views.headline(difference(past, more))
-    assert "(better" in diff_views.headline(difference(more, past))
-    assert diff_views.headline(difference(past, past)) == "nothing changed in what is known"
+    assert diff_views.headline(difference_of(past, more)).startswith("100 % more ")
+    assert "(worse" in diff_views.headline(difference_of(past, more))
+    assert "(better" in diff_views.headline(difference_of(more, past))
+    assert diff_views.headline(difference_of(past, past)) == "nothing changed in what is known"
     zero = statement((0.0, 0.0, None, 0.0, 0.0), gpu_hours=(3000.0, 0.0, 0.0, 160.5, 0.0))
-    assert diff_views.headline(difference(zero, statement())).startswith(
+    assert diff_views.headline(difference_of(zero, statement())).startswith(
         "from nothing to some energy"
     )
 
@@ -308,7 +281,7 @@ def test_factors_without_a_text_or_a_value():
 def test_a_comment_is_short_enough_in_bytes():
     past = changed(statement(), warnings=[])
     many = [factor(f"tier.x{n}é", 1.0, "", "é" * 60) for n in range(900)]
-    document_ = difference(
+    document_ = report(
         changed(past, factors=many),
         changed(past, factors=[f.model_copy(update={"value": 2.0}) for f in many]),
     )
@@ -318,14 +291,14 @@ def test_a_comment_is_short_enough_in_bytes():
 
 
 def test_memo_item_and_method_are_at_the_end():
-    told = diff_views.to_markdown(difference(statement(), statement(grid=0.5))).splitlines()[-1]
+    told = diff_views.to_markdown(report(statement(), statement(grid=0.5))).splitlines()[-1]
     assert "Memo item" in told
     assert "method 2026.1." in told
 
 
 def test_simulated_on_either_side_is_said():
     for past, current in ((True, False), (False, True)):
-        document_ = difference(
+        document_ = report(
             changed(statement(), simulated=past), changed(statement(), simulated=current)
         )
         assert "SIMULATED: no machine was measured" in diff_views.text(document_)
@@ -342,7 +315,7 @@ def test_csv_by_hand():
             tuple(None if e is None else e * 1.25 for e in (1200.5, 1350.25, None, 210.125, 0.0))
         ),
     )
-    rows = list(csv.DictReader(io.StringIO(diff_views.to_csv(difference(past, current)))))
+    rows = list(csv_of(past, current))
     energy = next(row for row in rows if (row["of"], row["quantity"]) == ("total", "energy"))
     value = past.totals.energy.value
     wanted = {
@@ -371,7 +344,7 @@ def test_csv_cells_are_no_formulas():
         ],
         functional_units=[FunctionalUnit(name="+unit", count=2.0)],
     )
-    rows = list(csv.DictReader(io.StringIO(diff_views.to_csv(difference(s, s)))))
+    rows = list(csv_of(s, s))
     assert {row["id"] for row in rows} >= {"'=id", "'+unit"}
     assert {row["label"] for row in rows} >= {"'@label", "'+unit"}
 

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from statements import document, quantity, statement
+from differences import difference_of, report_of
+from statements import quantity, statement
 
 from ckptcost.report import diff_views
 from ckptcost.report.canonical import sha256
 from ckptcost.report.diff import delta_of
-from ckptcost.report.diff_document import Amount, Change, document_of, side_of
-from ckptcost.report.diff_reasons import notes_of, reasons_of
-from ckptcost.report.document import Totals
-
-TOOL = {"version": "0.1.0", "command": ["ckptcost", "diff"], "method_version": "2026.1"}
-
-
-def difference(past, current):
-    delta = delta_of(past, current)
-    return document_of(
-        side_of(document(past), past, "a.json"),
-        side_of(document(current), current, "b.json"),
-        delta,
-        reasons_of(past, current, delta.factors),
-        notes_of(past, current, delta),
-        [],
-        "2026-09-21T14:13:20Z",
-        TOOL,
-    )
+from ckptcost.report.diff_reasons import reasons_of
+from ckptcost.report.difference import Amount, Change
+from ckptcost.report.parts import Totals
 
 
 def changed(s, **fields):
@@ -159,14 +144,16 @@ def test_with_and_without_pue_are_different_things():
 
 
 def test_the_hash_is_over_what_the_document_says_it_is():
-    found = difference(statement(), statement(grid=0.5))
+    found = report_of(difference_of(statement(), statement(grid=0.5)))
     plain = found.model_dump(mode="json")
-    hashed = {
-        name: plain[name]
-        for name in ("delta", "comparable", "incomparable_reasons", "notes", "budgets")
-    }
-    hashed |= {"past": found.past.statement_sha256, "current": found.current.statement_sha256}
-    assert found.reproducibility.result_sha256 == sha256(hashed)
+    apart = ("schema_name", "schema_version", "report_id", "generated_at", "tool")
+    for name in (*apart, "reproducibility"):
+        del plain[name]
+    for side in ("past", "current"):
+        for name in ("source", "generated_at", "tool_version", "result_sha256"):
+            del plain["difference"][side][name]
+    assert plain["difference"]["delta"]["totals"]["emissions_location"]["change"]
+    assert found.reproducibility.result_sha256 == sha256(plain)
 
 
 def test_changes_have_their_sign():
@@ -187,13 +174,13 @@ def test_changes_have_their_sign():
 
 def test_one_reason_that_refuses_is_enough():
     past = statement()
-    both = difference(past, of_boundary(changed(past, contracts=[]), counterfactual="x"))
+    both = difference_of(past, of_boundary(changed(past, contracts=[]), counterfactual="x"))
     assert {r.refuses for r in both.incomparable_reasons} == {True, False}
     assert diff_views.verdict(both).startswith("NOT COMPARABLE.")
-    assert diff_views.verdict(difference(past, changed(past, contracts=[]))).startswith(
+    assert diff_views.verdict(difference_of(past, changed(past, contracts=[]))).startswith(
         "Not like for like"
     )
-    assert diff_views.verdict(difference(past, past)) == ""
+    assert diff_views.verdict(difference_of(past, past)) == ""
 
 
 def test_from_nothing_to_some_is_the_largest_change():
@@ -201,4 +188,4 @@ def test_from_nothing_to_some_is_the_largest_change():
         statement((0.0, 0.0, None, 0.0, 0.0), costs=(1.0, 0.0, None, 0.0, 0.0)),
         statement(costs=(100.0, 0.0, None, 0.0, 0.0)),
     )
-    assert diff_views.headline(difference(past, current)).startswith("from nothing to some ")
+    assert diff_views.headline(difference_of(past, current)).startswith("from nothing to some ")

@@ -11,39 +11,31 @@ import subprocess
 from html.parser import HTMLParser
 
 import pytest
+from differences import difference_of, report_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statements import LINES, document, factor, statement, statements
+from statements import LINES, factor, statement, statements
 
-from ckptcost.report.diff import delta_of
-from ckptcost.report.diff_document import Budget, DiffDocument, document_of, side_of
-from ckptcost.report.diff_reasons import notes_of, reasons_of
 from ckptcost.report.diff_views import (
     MARKER,
     MOST_BYTES,
     is_unchanged,
     plain,
     text,
-    to_csv,
     to_markdown,
 )
+from ckptcost.report.difference import Budget, Difference
+from ckptcost.report.document import Report
+from ckptcost.report.render import text_of
 from ckptcost.report.statement import QUANTITIES
 
-TOOL = {"version": "0.1.0", "command": ["ckptcost", "diff"], "method_version": "2026.1"}
+
+def report(past, current, budgets=(), source="a.json") -> Report:
+    return report_of(difference_of(past, current, budgets, source))
 
 
-def difference(past, current, budgets=(), source="a.json") -> DiffDocument:
-    delta = delta_of(past, current)
-    return document_of(
-        side_of(document(past), past, source),
-        side_of(document(current), current, "b.json"),
-        delta,
-        reasons_of(past, current, delta.factors),
-        notes_of(past, current, delta),
-        budgets,
-        "2026-09-21T14:13:20Z",
-        TOOL,
-    )
+def to_csv(found: Report) -> str:
+    return text_of(found, "csv")
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +111,7 @@ ALLOWED = {
 }
 
 
-def check_page(page: Page, found: DiffDocument) -> None:
+def check_page(page: Page, found: Difference) -> None:
     """Nothing but our own elements, every row whole; raises where a name broke out."""
     assert set(page.tags) <= ALLOWED, set(page.tags) - ALLOWED
     widths = {len(row) for row in page.rows}
@@ -189,9 +181,9 @@ def test_a_name_is_a_name(gfm, name):
     current = statement((1.0, 2.0, None, 3.0, 4.0), name=name + "2", lines=lines).model_copy(
         update={"factors": [*past.factors, factor(name, 1.0, "", name)]}
     )
-    found = difference(past, current, source=name.replace("/", ""))
+    found = report(past, current, source=name.replace("/", ""))
     page = Page(gfm(to_markdown(found)))
-    check_page(page, found)
+    check_page(page, found.difference)
     visible = "".join(each for each in page.words if each.isprintable())
     shown = " ".join("".join(each if each.isprintable() else " " for each in name).split())
     assert shown in visible  # and it is all there
@@ -223,14 +215,14 @@ def test_any_names(gfm, past, current, name, label):
             "factors": [*current.factors, factor(label, 1.0, "", name)],
         }
     )
-    found = difference(past, current)
-    check_page(Page(gfm(to_markdown(found))), found)
+    found = report(past, current)
+    check_page(Page(gfm(to_markdown(found))), found.difference)
     assert all(len(line) <= 80 for line in text(found).split("\n"))
 
 
 @pytest.mark.parametrize("planted", ["cell", "mention", "element"])
 def test_the_check_of_the_page_bites(gfm, planted):
-    found = difference(statement(), statement((110.0, 150.0, None, 5.0, 50.0)))
+    found = report(statement(), statement((110.0, 150.0, None, 5.0, 50.0)))
     markdown = to_markdown(found)
     change = {
         "cell": ("| :--- |", "| :--- | ---: |"),
@@ -240,11 +232,11 @@ def test_the_check_of_the_page_bites(gfm, planted):
     broken = markdown.replace(*change[planted], 1)
     assert broken != markdown
     with pytest.raises(AssertionError):
-        check_page(Page(gfm(broken)), found)
+        check_page(Page(gfm(broken)), found.difference)
 
 
 def test_what_is_unchanged_is_one_line(gfm):
-    found = difference(statement(), statement())
+    found = report(statement(), statement())
     assert text(found).count("\n") <= 2
     marker, line = to_markdown(found).rstrip("\n").split("\n")
     assert marker == MARKER
@@ -263,7 +255,7 @@ def test_what_is_unchanged_still_says_whether_budgets_are_met():
         value=0.0,
         met=True,
     )
-    found = difference(statement(), statement()).model_copy(update={"budgets": [budget]})
+    found = report(statement(), statement(), [budget])
     assert text(found).split("\n")[-2] == "- met: usd<=5 %, it is 0 %"
     assert "it is 0 %" in to_markdown(found)
 
@@ -273,17 +265,17 @@ def test_the_same_values_with_other_ranges_or_factors_are_a_change():
     totals = past.totals
     wider = totals.energy.model_copy(update={"high": 1e9, "low": 0.0})
     other = past.model_copy(update={"totals": totals.model_copy(update={"energy": wider})})
-    assert not is_unchanged(difference(past, other))
+    assert not is_unchanged(difference_of(past, other))
     added = past.model_copy(update={"factors": [*past.factors, factor("x", 1.0, "", "x")]})
-    assert not is_unchanged(difference(past, added))
-    assert is_unchanged(difference(past, past))
+    assert not is_unchanged(difference_of(past, added))
+    assert is_unchanged(difference_of(past, past))
 
 
 def test_the_table_by_cells(gfm):
-    found = difference(
+    found = report(
         statement((100.0, 200.0, None, 0.0, 50.0)), statement((110.0, 150.0, None, 5.0, 50.0))
     )
-    table = Page(gfm(to_markdown(found))).rows[:9]
+    table = Page(gfm(to_markdown(found))).rows[:10]
     assert table[0] == [
         "quantity",
         "before",
@@ -311,6 +303,7 @@ def test_the_table_by_cells(gfm):
         "embodied carbon of the GPU time lost",
         "GPU time lost",
         "cost",
+        "water for cooling",
         "checkpoints",
         "length of the run",
     ]
@@ -318,8 +311,8 @@ def test_the_table_by_cells(gfm):
 
 def test_null_is_not_known_in_words(gfm):
     nothing = [None] * 5
-    found = difference(statement(market=None), statement(nothing, gpu_hours=nothing, costs=nothing))
-    rows = {row[0]: row for row in Page(gfm(to_markdown(found))).rows[1:9]}
+    found = report(statement(market=None), statement(nothing, gpu_hours=nothing, costs=nothing))
+    rows = {row[0]: row for row in Page(gfm(to_markdown(found))).rows[1:10]}
     assert rows["emissions, market-based"][1:5] == ["not known"] * 4
     assert rows["energy"][2:5] == ["not known"] * 3
     assert rows["energy"][1] == "2,760 kWh"
@@ -343,9 +336,9 @@ def test_the_headline(energies, words):
         statement((*e, *rest), grid=None, gpu_hours=(0.0,) * 5, costs=(1.0,) * 5)
         for e in ((100.0, 100.0), energies)
     )
-    markdown = to_markdown(difference(past, current))
+    markdown = to_markdown(report(past, current))
     assert markdown.splitlines()[:2] == [MARKER, f"### Checkpoint cost: {words}"]
-    assert " ".join(text(difference(past, current)).split()).startswith(f"Checkpoint cost: {words}")
+    assert " ".join(text(report(past, current)).split()).startswith(f"Checkpoint cost: {words}")
 
 
 def test_what_cannot_be_compared_is_said_first(gfm):
@@ -353,13 +346,13 @@ def test_what_cannot_be_compared_is_said_first(gfm):
         statement(),
         statement().model_copy(update={"method_version": "2027.1", "simulated": True}),
     )
-    found = difference(past, current)
+    found = report(past, current)
     for view in (text(found), to_markdown(found)):
         assert view.index("NOT COMPARABLE") < view.index("energy ")
         assert view.index("SIMULATED") < view.index("energy ")
         assert "2026.1 before, 2027.1 now" in view
     page = Page(gfm(to_markdown(found)))
-    check_page(page, found)
+    check_page(page, found.difference)
     assert "blockquote" in page.tags
     assert all(row["comparable"] == "false" for row in csv.DictReader(io.StringIO(to_csv(found))))
 
@@ -375,9 +368,7 @@ def test_budgets_are_told():
         value=0.12,
         met=False,
     )
-    found = difference(
-        statement(), statement(), [budget, budget.model_copy(update={"value": None})]
-    )
+    found = report(statement(), statement(), [budget, budget.model_copy(update={"value": None})])
     for view in (text(found), to_markdown(found).replace("&#60;", "<")):
         assert "EXCEEDED: usd<=5 %, it is +12 %" in view
         assert "the change is not known" in view
@@ -402,7 +393,7 @@ def test_short_enough_for_github(gfm, n):
     sides[1] = sides[1].model_copy(
         update={"factors": [factor(f"tier.x{i}", 1.0, "", "y" * 1000) for i in range(200)]}
     )
-    markdown = to_markdown(difference(*sides))
+    markdown = to_markdown(report(*sides))
     assert len(markdown.encode()) <= MOST_BYTES
     assert markdown.startswith(MARKER)
     assert "Left out, some or all, because a comment holds 65,536 characters at most" in markdown
@@ -413,7 +404,7 @@ def test_short_enough_for_github(gfm, n):
 
 
 def test_text_is_80_columns_of_printable_words():
-    found = difference(
+    found = report(
         statement(name="a\x1b[31mb\nc"),
         statement((1.0, 2.0, None, 3.0, 4.0), name="x" * 300, checkpoints=9.0),
     )
@@ -426,7 +417,7 @@ def test_text_is_80_columns_of_printable_words():
 # ---- CSV
 
 
-def check_csv(written: str, found: DiffDocument) -> None:
+def check_csv(written: str, found: Difference) -> None:
     """Every figure as the document has it, empty where unknown; raises."""
     rows = {
         (row["of"], row["id"], row["quantity"]): row for row in csv.DictReader(io.StringIO(written))
@@ -457,13 +448,13 @@ def check_csv(written: str, found: DiffDocument) -> None:
 @settings(max_examples=40)
 @given(statements(), statements())
 def test_csv_of_any(past, current):
-    found = difference(past, current)
-    check_csv(to_csv(found), found)
+    found = report(past, current)
+    check_csv(to_csv(found), found.difference)
 
 
 @pytest.mark.parametrize("planted", ["x1000", "null as 0", "unit"])
 def test_the_check_of_the_csv_bites(planted):
-    found = difference(statement(), statement((1.0, 2.0, None, 3.0, 4.0)))
+    found = report(statement(), statement((1.0, 2.0, None, 3.0, 4.0)))
     written = to_csv(found)
     row = next(
         line
@@ -478,15 +469,13 @@ def test_the_check_of_the_csv_bites(planted):
     }
     assert broken[planted] != written
     with pytest.raises(AssertionError):
-        check_csv(broken[planted], found)
+        check_csv(broken[planted], found.difference)
 
 
 def test_csv_cells_are_no_formulas():
     lines = (("=cmd", "@SUM(1)", "save", "node"), *LINES[1:])
     rows = list(
-        csv.DictReader(
-            io.StringIO(to_csv(difference(statement(lines=lines), statement(lines=lines))))
-        )
+        csv.DictReader(io.StringIO(to_csv(report(statement(lines=lines), statement(lines=lines)))))
     )
     row = next(row for row in rows if row["of"] == "component")
     assert (row["id"], row["label"]) == ("'=cmd", "'@SUM(1)")

@@ -9,6 +9,8 @@ import pytest
 import ckptcost
 from ckptcost.report import brief, notebook
 from ckptcost.report.brief import Shown, Told
+from ckptcost.report.read import study_of
+from ckptcost.report.statements.reading import gathered
 
 
 class Parsed(HTMLParser):
@@ -41,12 +43,13 @@ def study():
 
 
 def test_a_report_shows_its_answer(report):
-    assert repr(report) == str(report) == brief.of_report(report)
+    assert repr(report) == str(report) == brief.of_study(study_of(report))
     assert repr(report).count("\n") <= brief.LINES
     parsed = Parsed(report._repr_html_())
     assert parsed.open == []
     assert parsed.tags.count("table") == 1
-    assert set(brief.sentences_of(report)) <= set(parsed.words)
+    assert set(report.findings) <= set(parsed.words)
+    assert report.findings
 
 
 def test_a_study_shows_its_answer(study):
@@ -56,11 +59,22 @@ def test_a_study_shows_its_answer(study):
     assert parsed.tags.count("tr") <= 1 + notebook.ROWS
 
 
-def test_a_frame_of_each_table(study):
-    for name, table in study.tables.items():
-        frame = study.to_frame(name)
-        assert list(frame.columns) == list(table.columns)
-        assert len(frame) == len(table.rows)
+def test_statements_show_their_answer(report):
+    answer = gathered(report.statements, [])
+    parsed = Parsed(answer._repr_html_())
+    assert (parsed.tags, parsed.open) == (["pre"], [])
+    assert "".join(parsed.words) == repr(answer)
+    assert report.statements[0].subject.name in repr(answer)
+
+
+def test_a_frame_of_each_table(study, report):
+    for answer in (study, report):
+        for name, table in answer.tables.items():
+            frame = answer.to_frame(name)
+            assert list(frame.columns) == list(table.columns)
+            assert len(frame) == len(table.rows)
+            for column, of in table.columns.items():
+                assert (frame[column].dtype == float) == (of.unit not in ("", "bool")), column
 
 
 def test_what_somebody_wrote_is_no_markup():

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from statements import factor, statement, statements
 
 from ckptcost.report import sci
-from ckptcost.report.document import FunctionalUnit
+from ckptcost.report.parts import FunctionalUnit
 
 ZERO = (0.0, 0.0, 0.0, 0.0, 0.0)
 

@@ -25,6 +25,7 @@ COLUMN = {
     "embodied": "embodied_kgco2e",
     "gpu_time_lost": "gpu_time_lost_gpu_hours",
     "cost": "cost_usd",
+    "water": "water_l",
 }
 PER_UNIT = {"energy_kwh": 3.6e6, "gpu_time_lost_gpu_hours": 3600.0}
 

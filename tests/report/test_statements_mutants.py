@@ -28,7 +28,7 @@ from ckptcost.jobs.walks import Asked
 from ckptcost.layers import layers_for
 from ckptcost.questions.statements import statement_document
 from ckptcost.report import sci, statement_views
-from ckptcost.report.document import FunctionalUnit
+from ckptcost.report.parts import FunctionalUnit
 from ckptcost.report.statement import QUANTITIES, utc
 from ckptcost.report.statements import measured, modelled, run_lines, simulated
 from ckptcost.report.statements.reading import Placing
@@ -224,35 +224,18 @@ def test_the_most_runs_still_have_lines(catalog, monkeypatch):
     assert simulated.statement_of(found, catalog) is not None
 
 
-def test_means_and_percentiles_by_hand(catalog):
-    before = statement().totals.energy
-    told = simulated._told(np.arange(101) * 3.6e6, before, BY_ID["energy"], ("a",))
-    assert (told.value, told.low, told.high, told.interval, told.excludes) == (
-        50.0,
-        5.0,
-        95.0,
-        "p5-p95",
-        ["a"],
-    )
-    one = simulated._told(np.array([3.6e6]), before, BY_ID["energy"], ())
-    assert (one.value, one.low, one.high, one.interval) == (1.0, None, None, None)
-    skewed = simulated._told(np.array([0.0] * 99 + [3.6e8]), before, BY_ID["energy"], ())
-    assert (skewed.low, skewed.value, skewed.high) == (0.0, 1.0, 1.0)
-    assert simulated._told(np.array([1.0, math.nan]), before, BY_ID["energy"], ()).value is None
-
-
 # ---- plans
 
 
 def test_a_case_whose_allocated_share_is_another_has_its_own():
     report = ckptcost.model("gpt4-scale-2tb", tier=["nas-hdd", "generic-pfs"], saves=[100, 1000])
-    for row in report.cases:
-        s = modelled.statement_of(report, row.id)
+    for case in (row["case"] for row in report.rows()):
+        s = modelled.statement_of(report, case)
         apart = [c for c in s.components if c.ledger == "allocated"]
         values = [c.energy.value for c in apart if c.energy.value is not None]
         if s.allocated is not None and s.allocated.energy.value is not None:
             assert s.allocated.energy.value == pytest.approx(math.fsum(values))
-        assert not [w for w in s.warnings if "[" in w.message and row.id not in w.message]
+        assert not [w for w in s.warnings if "[" in w.message and case not in w.message]
 
 
 # ---- reading
@@ -522,18 +505,12 @@ def test_electricity_that_the_rent_contains_is_not_paid_twice(seen, catalog, pla
 def test_a_save_of_which_a_line_is_not_known_is_named():
     known = measured.Taken("gpu_wait", "a", None, Energy(3.6e6, 1.8e6, 7.2e6), 3600.0, 1.0)
     dark = measured.Taken("gpu_wait", "b", None, unknown("NO_READING"), 3600.0, math.nan)
-    found = measured._quantity(BY_ID["energy"], [known, dark], measured.NOWHERE, ())
-    assert (found.value, found.low, found.high, found.interval, found.excludes) == (
-        1.0,
-        0.5,
-        2.0,
-        "bounds",
-        ["b"],
-    )
-    assert (
-        measured._quantity(BY_ID["gpu_time_lost"], [known, dark], measured.NOWHERE, ()).value == 2.0
-    )
-    assert measured._quantity(BY_ID["energy"], [dark], measured.NOWHERE, ()).value is None
+    both = measured._line("gpu_wait", [known, dark], measured.NOWHERE).amounts
+    assert both["energy"] == (1.0, 0.5, 2.0, ["b"], True)
+    assert both["gpu_time_lost"].value == 2.0
+    lost = measured._line("gpu_wait", [dark], measured.NOWHERE).amounts["energy"]
+    assert math.isnan(lost.value)
+    assert not lost.lacks
 
 
 # ---- more of plans and simulations
@@ -545,20 +522,24 @@ def report():
 
 
 def test_the_first_case_by_its_name_is_the_first_case(report):
-    assert modelled.statement_of(report, report.cases[0].id) == modelled.statement_of(report)
+    assert modelled.statement_of(report, report.rows()[0]["case"]) == modelled.statement_of(report)
 
 
-def test_a_statement_is_of_the_method_of_its_report(report):
-    old = report.model_copy(
-        update={"tool": report.tool.model_copy(update={"method_version": "2020.1"})}
-    )
+def test_a_statement_is_of_the_method_that_computed_it(report):
+    first = report.statements[0].model_copy(update={"method_version": "2020.1"})
+    old = report.model_copy(update={"statements": [first]})
     assert modelled.statement_of(old).method_version == "2020.1"
+    rebuilt = modelled.statement_of(old, report.rows()[1]["case"])
+    assert rebuilt.method_version == report.tool.method_version != "2020.1"
 
 
 def test_accelerators_are_no_nodes(report):
-    s = modelled.statement_of(report)
-    assert s.subject.accelerator_count == report.subject.accelerator_count != s.subject.nodes
-    assert s.subject.nodes == report.subject.nodes
+    factors = {f.id: f.value for f in report.statements[0].factors}
+    gpus, a_node = factors["cluster.gpus"], factors["cluster.gpus_per_node"]
+    for row in report.rows():
+        subject = modelled.statement_of(report, row["case"]).subject
+        assert (subject.accelerator_count, subject.nodes) == (gpus, gpus / a_node)
+        assert gpus != gpus / a_node
 
 
 def test_without_what_gpus_do_there_is_no_sum(catalog):
@@ -570,10 +551,11 @@ def test_without_what_gpus_do_there_is_no_sum(catalog):
         if each.line.id in simulated.OF_THE_JOB and each.line.ledger == "marginal"
     )
     energy = BY_ID["energy"]
-    assert not np.any(np.isnan(simulated._sum(lines, energy)))
+    assert simulated._sum(lines, "marginal", energy).value > 0
     of_job.values[energy.field][2] = math.nan
-    assert np.all(np.isnan(simulated._sum(lines, energy)))
-    assert of_job.line.id in simulated._unknown(lines, energy)
+    lost = simulated._sum(lines, "marginal", energy)
+    assert math.isnan(lost.value)
+    assert lost.lacks == [of_job.line.id]
 
 
 def test_intensity_is_no_quotient_of_sums_over_different_lines():

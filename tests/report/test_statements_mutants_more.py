@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 from statements import document, quantity, statement
 
 import ckptcost
 from ckptcost.catalog.store import Catalog
+from ckptcost.core.quantities import BY_ID
 from ckptcost.core.reconcile import Energy, unknown
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.simulate import simulate
@@ -14,8 +17,9 @@ from ckptcost.jobs.walks import Asked
 from ckptcost.layers import layers_for
 from ckptcost.questions.statements import statement_document
 from ckptcost.report import sci, statement_views
-from ckptcost.report.document import Warned
+from ckptcost.report.parts import Warned
 from ckptcost.report.statements import measured, modelled, simulated
+from ckptcost.report.statements.bill import line_part
 from ckptcost.report.statements.reading import Placing
 
 
@@ -28,19 +32,18 @@ def test_a_case_has_its_own_share_of_what_stands_there():
     changes = ["tier.idle_power=5 kW", "tier.capacity=100 TB"]
     report = ckptcost.model("gpt4-scale-2tb", tier=["nas-hdd"], saves=[100, 1000], changes=changes)
     found = {}
-    for row in report.cases:
-        s = modelled.statement_of(report, row.id)
+    for case in (row["case"] for row in report.rows()):
+        s = modelled.statement_of(report, case)
         (line,) = [c for c in s.components if c.ledger == "allocated"]
         assert s.allocated.energy.value == line.energy.value is not None
         assert s.allocated.emissions_location.value == line.emissions_location.value
-        found[row.id] = line.energy.value
+        found[case] = line.energy.value
     assert len(set(found.values())) == 2
 
 
 def test_a_case_lacks_the_factors_that_it_does_not_have_and_others_warnings():
     report = ckptcost.model("gpt4-scale-2tb", tier=["nas-hdd", "generic-pfs"], saves=[100])
-    dropped = [row for row in report.cases if row.dropped]
-    first, other = (row.id for row in report.cases)
+    first, other = (row["case"] for row in report.rows())
     said = [Warned(code="X", message=f"of [{case}] alone") for case in (first, other)] + [
         Warned(code="Y", message="of all")
     ]
@@ -49,20 +52,12 @@ def test_a_case_lacks_the_factors_that_it_does_not_have_and_others_warnings():
         f"of [{other}] alone",
         "of all",
     ]
-    for row in dropped:
-        assert set(row.dropped).isdisjoint(
-            f.id for f in modelled.statement_of(report, row.id).factors
-        )
-    planted = report.model_copy(
-        update={
-            "cases": [
-                report.cases[0],
-                report.cases[1].model_copy(update={"dropped": ["tier.write"], "factors": []}),
-            ]
-        }
-    )
-    assert "tier.write" in {f.id for f in report.factors}
-    assert "tier.write" not in {f.id for f in modelled.statement_of(planted, other).factors}
+    lacks = {"dropped": ["tier.write"], "factors": []}
+    scenarios = [report.scenarios[0], report.scenarios[1].model_copy(update=lacks)]
+    planted = report.model_copy(update={"scenarios": scenarios})
+    [path] = lacks["dropped"]
+    assert path in {f.id for f in report.statements[0].factors}
+    assert path not in {f.id for f in modelled.statement_of(planted, other).factors}
 
 
 def test_a_simulation_lists_the_factors_of_its_third_tier(catalog):
@@ -150,7 +145,8 @@ def test_lines_that_say_nothing_are_not_in_the_bill_and_notes_name_only_what_is_
     note = statement_views.totals(s)[4]
     assert note.endswith(
         "Not in the totals because unknown: energy: storage writing; emissions, location-based:"
-        " storage writing; emissions, market-based: storage writing; cost: storage writing."
+        " storage writing; emissions, market-based: storage writing; cost: storage writing;"
+        " water for cooling: storage writing."
     )
     assert (
         "Not in the totals"
@@ -182,6 +178,9 @@ def test_the_boundary_in_words(pue, included, said):
 # ---- lines of a recorded run
 
 
+HERE = measured.NOWHERE
+
+
 def taken(line, window="a", energy=None):
     return measured.Taken(line, window, None, energy or Energy(3.6e6, 3.6e6, 3.6e6), 3600.0, 0.0)
 
@@ -196,20 +195,18 @@ def taken(line, window="a", energy=None):
     ],
 )
 def test_causes_and_boundaries_of_lines(line, cause, boundary):
-    found = measured._component(line, [taken(line)], measured.NOWHERE, ())
-    assert (found.cause, found.boundary, found.ledger) == (cause, boundary, "marginal")
+    billed = measured._line(line, [taken(line)], measured.NOWHERE)
+    found = line_part(billed, lambda *_: (), "bounds", math.nan)
+    assert (found["cause"], found["boundary"], found["ledger"]) == (cause, boundary, "marginal")
 
 
 def test_a_sum_names_the_saves_that_a_line_of_it_lacks():
     lines = [
-        measured._component(
-            "gpu_wait",
-            [taken("gpu_wait"), taken("gpu_wait", "b", unknown("X"))],
-            measured.NOWHERE,
-            (),
-        ),
-        measured._component(
-            "storage_write", [taken("storage_write", "a", unknown("X"))], measured.NOWHERE, ()
-        ),
+        measured._line("gpu_wait", [taken("gpu_wait"), taken("gpu_wait", "b", unknown("X"))], HERE),
+        measured._line("storage_write", [taken("storage_write", "a", unknown("X"))], HERE),
     ]
-    assert measured._totals(lines, 1).energy.excludes == ["storage_write", "b"]
+    found = measured._sum(BY_ID["energy"], lines)
+    assert (found.value, list(found.lacks)) == (1.0, ["storage_write", "b"])
+    none = measured._sum(BY_ID["energy"], lines[1:])
+    assert math.isnan(none.value)
+    assert list(none.lacks) == ["storage_write"]

@@ -4,6 +4,7 @@ the answer."""
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 from screening import SMALL, USUAL, WIDE, screen_text, settled, styles_of
@@ -13,7 +14,7 @@ from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.modals.picker import Picker
 from ckptcost.tui.modals.ticks import Ticks
 from ckptcost.tui.screens import model as screen_module
-from ckptcost.views import fields, model
+from ckptcost.views import fields, files, model
 from ckptcost.views.desk import Desk
 
 KEYS = {" ": "space", "/": "slash", "-": "minus", ".": "full_stop", "_": "underscore"}
@@ -428,7 +429,7 @@ def test_enter_on_a_tier_and_tiers_side_by_side(drive, unrated_s3):
 # ---- for others
 
 
-def test_what_is_copied_and_exported_and_changed_elsewhere(drive):
+def test_what_is_copied_and_exported_and_changed_elsewhere(drive, tmp_path):
     app = CkptcostApp(Desk(edits={"cluster.gpus": "2048"}))
 
     async def script(pilot):
@@ -441,8 +442,15 @@ def test_what_is_copied_and_exported_and_changed_elsewhere(drive):
             f" {optimum}"
         )
         assert app.screen.table().rows == rows(pilot)
-        report = json.loads(app.screen.exported().to_json())
-        assert report["subject"]["accelerator_count"] == 2048
+        out = str(tmp_path / "out.json")
+        files.write_view(app.screen.exported(), out, app.desk, app.screen.command_line())
+        report = json.loads(Path(out).read_text("utf-8"))
+        (bill,) = report["statements"]
+        assert bill["subject"]["accelerator_count"] == 2048
+        assert report["tool"]["command"] == [
+            *("ckptcost", "model", "--set", "cluster.gpus=2048"),
+            *("--against", "ddn-exascaler-40", "-f", "json"),
+        ]
         results(pilot).query_one("#bill").focus()
         await pilot.pause()
         assert app.screen.table().rows == rows(pilot, "#bill")

@@ -86,7 +86,7 @@ def test_now_is_the_models_own(cli, fitted):
     document = json.loads(
         cli("model", "-s", "small-8b", "--tier", DESK.tier_chosen(), "-f", "json").out
     )
-    factors = {factor["id"]: factor["value"] for factor in document["factors"]}
+    factors = {factor["id"]: factor["value"] for factor in document["statements"][0]["factors"]}
     grid = calibrating.parameters(fitted, DESK, [])
     now = {row.key: row.order[1] for row in grid.rows if row.order[1] is not None}
     assert set(now) >= {"cluster.gpu_train", "tier.node_write"}
@@ -229,10 +229,10 @@ def test_the_effect_is_what_model_and_optimize_print(cli, fitted, mine):
     flags = [word for path, text in edits.items() for word in ("--set", f"{path}={text}")]
     now = json.loads(
         cli("model", "-s", "small-8b", "--tier", DESK.tier_chosen(), "-f", "json").out
-    )["cases"][0]["values"]
+    )["tables"]["cases"]["rows"][0]
     then = json.loads(
         cli("model", "-s", "small-8b", "--tier", "planted", *flags, "-f", "json").out
-    )["cases"][0]["values"]
+    )["tables"]["cases"]["rows"][0]
     for key in set(rows) - {"best"}:
         assert rows[key][1] == pytest.approx(now[key])
         assert rows[key][2] == pytest.approx(then[key], rel=1e-6)

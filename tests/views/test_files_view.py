@@ -7,9 +7,9 @@ import re
 
 import pytest
 
-from ckptcost import api
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError, OutputError
+from ckptcost.questions.model import model
 from ckptcost.views import files
 from ckptcost.views.desk import Desk
 
@@ -53,13 +53,14 @@ def test_a_scenario_is_saved_once_and_over_only_when_told(tmp_path):
 
 
 def test_a_report_is_written_as_the_command_line_writes_it(tmp_path, cli):
-    report = api.model(tier=["nas-hdd"], saves=[100])
+    study = model(tier=["nas-hdd"], saves=[100]).study
     for ending, form in (("csv", "csv"), ("md", "md"), ("txt", "text")):
-        where = files.write_view(report, str(tmp_path / f"out.{ending}"), DESK, "ckptcost model")
+        where = files.write_view(study, str(tmp_path / f"out.{ending}"), DESK, "ckptcost model")
         told = cli("model", "--tier", "nas-hdd", "--saves", "100", "-f", form, "--full")
         assert where.read_text("utf-8") == told.out
-    where = files.write_view(report, str(tmp_path / "out.json"), DESK, "ckptcost model")
-    assert json.loads(where.read_text())["schema_name"] == "ckptcost.report"
+    where = files.write_view(study, str(tmp_path / "out.json"), DESK, "ckptcost model")
+    written = json.loads(where.read_text())
+    assert (written["schema_name"], written["kind"]) == ("ckptcost.report", "model")
 
 
 def test_a_study_is_written_as_the_command_line_writes_it(tmp_path, cli):
@@ -77,9 +78,9 @@ def test_a_page_is_written_of_any_answer(tmp_path, cli):
     from ckptcost.questions.compare import compare
     from ckptcost.questions.optimize import optimize
 
-    report = api.model(tier=["nas-hdd"], saves=[100])
+    study = model(tier=["nas-hdd"], saves=[100]).study
     where = files.write_view(
-        report, str(tmp_path / "out.html"), DESK, "ckptcost model --tier nas-hdd --saves 100"
+        study, str(tmp_path / "out.html"), DESK, "ckptcost model --tier nas-hdd --saves 100"
     )
     told = cli("model", "--tier", "nas-hdd", "--saves", "100", "-f", "html").out
     figures = re.compile(r'<data value="([^"]+)"')
@@ -110,7 +111,7 @@ def test_a_page_is_written_of_any_answer(tmp_path, cli):
 def test_what_cannot_be_written_is_one_sentence(name, why, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(OutputError, match=why):
-        files.write_view(api.model(tier=["nas-hdd"], saves=[1]), name, DESK, "")
+        files.write_view(model(tier=["nas-hdd"], saves=[1]).study, name, DESK, "")
     assert os.listdir(tmp_path) == []
 
 

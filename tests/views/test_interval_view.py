@@ -163,7 +163,7 @@ def test_what_is_lost_to_what_is_the_bill_of_model(cli: Callable[..., Any]) -> N
     document = printed(cli, "ckptcost model --tier generic-pfs")
     lines = {
         line["id"]: line["energy"]["value"] or 0.0
-        for line in document["components"]
+        for line in document["statements"][0]["components"]
         if line["ledger"] == "marginal"
     }
     mine = {row.key: row.order[3] for row in grid.rows}

@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import shlex
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -16,9 +17,10 @@ from hypothesis import strategies as st
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import Answer, case_of
 from ckptcost.present.amounts import drawn_between, duration, number, rate, share
-from ckptcost.report import text
-from ckptcost.report.build import plain
-from ckptcost.views import model
+from ckptcost.report.rows import COLUMNS
+from ckptcost.report.studies.model import study_of
+from ckptcost.report.study import shown_cells
+from ckptcost.views import files, model
 from ckptcost.views.desk import Desk
 from ckptcost.views.model_runs import METRICS, TierRuns, best_of, comparable, less, undecided_of
 from ckptcost.views.model_tables import tiers_grid
@@ -57,8 +59,8 @@ def report_of(view, cli):
     return json.loads(ran.out)
 
 
-def plain_of(view):
-    return plain(Answer((case_of(view.resolved),)), view.desk.catalog)
+def study_of_view(view):
+    return study_of(Answer((case_of(view.resolved),)), view.desk.catalog)
 
 
 def alike(mine, theirs):
@@ -69,16 +71,21 @@ def alike(mine, theirs):
 
 def own_row(report, tier):
     """The first of a tier's cases is the one at the cadence in force."""
-    return next(row for row in report["cases"] if row["tier"] == tier)
+    return next(row for row in cases_of(report) if row["tier"] == tier)
+
+
+def cases_of(report):
+    return report["tables"]["cases"]["rows"]
 
 
 @pytest.mark.parametrize("name", DESKS)
 def test_every_figure_of_every_tier_is_the_command_lines(name, cli):
     view = model.evaluate(DESKS[name])
     report = report_of(view, cli)
-    assert report["cases"][0]["tier"] == view.looked.key
+    assert cases_of(report)[0]["tier"] == view.looked.key
     for run in view.runs:
-        theirs = own_row(report, run.key)["values"]
+        row = own_row(report, run.key)
+        theirs = {name: row[name] for name in COLUMNS}
         assert theirs.keys() == run.values.keys()
         assert [each for each in theirs if not alike(run.values[each], theirs[each])] == []
 
@@ -95,10 +102,8 @@ def test_so_many_saves_are_the_saves_of_the_case_with_that_count(name, metric, c
     assert sorted(counts) == [100.0, 1000.0]
     for row in view.grid.rows:
         for saves, at in counts.items():
-            case = next(
-                c for c in report["cases"] if c["tier"] == row.key and c["values"]["saves"] == saves
-            )
-            theirs = case["values"][f"saves_{METRICS[metric].q.column}"]
+            case = next(c for c in cases_of(report) if c["tier"] == row.key and c["saves"] == saves)
+            theirs = case[f"saves_{METRICS[metric].q.column}"]
             assert alike(row.order[at] if row.order[at] is not None else math.nan, theirs)
             assert row.cells[at] == number(theirs)
 
@@ -106,8 +111,9 @@ def test_so_many_saves_are_the_saves_of_the_case_with_that_count(name, metric, c
 @pytest.mark.parametrize("name", DESKS)
 def test_the_bill_is_the_command_lines_bill_cell_by_cell(name, cli):
     view = model.evaluate(DESKS[name])
-    title, header, rows, _ = text.bill(plain_of(view))
-    assert view.bill.title == title
+    table = next(each for each in study_of_view(view).tables if each.id == "bill")
+    header, rows, _ = shown_cells(table)
+    assert view.bill.title == table.title
     assert [head.label for head in view.bill.heads] == header
     assert [list(row.cells) for row in view.bill.rows] == rows
 
@@ -126,7 +132,7 @@ def test_the_bills_range_is_that_of_the_metric(metric, cli):
     at = next(i for i, head in enumerate(view.bill.heads) if head.id == "range")
     shown = {row.key: row.cells[at] for row in view.bill.rows}
     assert len(shown) > 6
-    for part in report["components"]:
+    for part in report["statements"][0]["components"]:
         if part["id"] in shown:
             low, high = part[field]["low"], part[field]["high"]
             assert shown[part["id"]] == ("-" if low is None else drawn_between(low, high))
@@ -134,7 +140,7 @@ def test_the_bills_range_is_that_of_the_metric(metric, cli):
 
 def test_the_headline_is_what_the_command_line_calls_avoidable(cli):
     view = model.evaluate(Desk())
-    avoidable = report_of(view, cli)["avoidable"]
+    avoidable = report_of(view, cli)["tables"]["avoidable"]["rows"][0]
     assert avoidable["tier"] == view.best.key == "ddn-exascaler-40"
     said, tone = view.headline
     for column, unit in (
@@ -142,7 +148,7 @@ def test_the_headline_is_what_the_command_line_calls_avoidable(cli):
         ("run_cost_usd", "USD"),
         ("run_gpu_hours", "GPU-h"),
     ):
-        assert f"{number(avoidable['values'][column])} {unit}" in said
+        assert f"{number(avoidable[column])} {unit}" in said
     assert tone == "best"
     assert "vs nas-hdd (first)" in said
 
@@ -154,7 +160,7 @@ def test_the_headline_is_what_the_command_line_calls_avoidable(cli):
 def test_the_best_interval_is_that_of_the_best_tier_for_the_metric(metric, objective, cli):
     view = model.evaluate(model.on_metric(Desk(), metric))
     report = report_of(model.evaluate(Desk(tiers=(view.best.key,))), cli)
-    best_s = report["schedule"]["best_interval_s"][objective]
+    best_s = report["statements"][0]["schedule"]["best_interval_s"][objective]
     assert view.stats[-1] == (
         f"best for {objective}",
         f"every {number(best_s)} s",
@@ -503,17 +509,18 @@ def test_the_sentences_below_are_the_command_lines(cli):
 def test_the_subject_is_the_head_of_the_report():
     for name in ("as it is", "two tiers"):
         view = model.evaluate(DESKS[name])
-        assert view.subject == text.heading(plain_of(view))[1]
+        assert [view.subject] == study_of_view(view).about
 
 
 # ---- what is handed on
 
 
-def test_the_export_is_the_command_lines_report(cli):
+def test_the_export_is_the_command_lines_report(cli, tmp_path):
     view = model.evaluate(DESKS["tiers of one's own"])
-    mine, theirs = json.loads(model.report(view).to_json()), report_of(view, cli)
-    for part in ("tool", "report_id"):
-        mine.pop(part), theirs.pop(part)
+    file = str(tmp_path / "out.json")
+    files.write_view(model.report(view), file, view.desk, model.command(view))
+    mine, theirs = json.loads(Path(file).read_text("utf-8")), report_of(view, cli)
+    theirs["tool"]["command"].remove("--full")
     assert mine == theirs
 
 
@@ -553,8 +560,8 @@ def test_every_figure_of_the_tiles_and_the_table_is_printed_by_the_copied_comman
         assert ran.code == 0, ran.err
         printed |= {word.strip(",.;:()-") for word in ran.out.split()}
         if words[0] == "model":
-            for case in json.loads(cli(*words, "-f", "json").out)["cases"]:
-                values = [each for each in case["values"].values() if each is not None]
+            for case in cases_of(json.loads(cli(*words, "-f", "json").out)):
+                values = [case[name] for name in COLUMNS if case[name] is not None]
                 cases.setdefault(case["tier"], set()).update(
                     said(each) for each in values for said in (number, duration, share, rate)
                 )

@@ -524,8 +524,9 @@ class TestResult:
             cli(*shlex.split(here.command("model"))[1:], "--tier", "nas-hdd", "-f", "json").out
         )
         said = " ".join(text for text, _ in probe_result.on_the_desk(ended.study, desk))
-        totals = document["one_save"]["totals"]
-        assert f"{duration(document['schedule']['write_s'])} to write" in said
+        (bill,) = document["statements"]
+        totals = bill["one_save"]["totals"]
+        assert f"{duration(bill['schedule']['write_s'])} to write" in said
         assert (
             f"{number(totals['energy']['value'])} kWh, {number(totals['gpu_time_lost']['value'])}"
             " GPU-h" in said

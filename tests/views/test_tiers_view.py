@@ -20,7 +20,7 @@ from ckptcost.errors import InputError
 from ckptcost.present.amounts import duration, number, share
 from ckptcost.present.grid import Grid, sorted_by
 from ckptcost.tui.widgets.columns import fit, natural_widths
-from ckptcost.views import tiers, tiers_pictures, tiers_table
+from ckptcost.views import files, tiers, tiers_pictures, tiers_table
 from ckptcost.views.desk import Desk
 
 NO_FAILURES = "0 /1000 node-days"
@@ -98,8 +98,8 @@ def test_the_run_in_force_and_one_save_are_what_model_prints(
     grid = tiers_table.grid(weighed, desk, shown)
     (document,) = printed(cli, tiers.command(weighed, shown))
     cases: dict[str, dict[str, Any]] = {}
-    for case in document["cases"]:
-        cases.setdefault(case["tier"], case["values"])
+    for case in document["tables"]["cases"]["rows"]:
+        cases.setdefault(case["tier"], case)
     assert set(cases) == {entry.key for entry in weighed.entries if entry.asked is not None}
     prefix = "save" if shown == "save" else "run"
     for tier, values in cases.items():
@@ -155,7 +155,7 @@ def test_what_the_best_tier_saves_is_what_model_calls_avoidable(cli: Callable[..
     desk = Desk()
     text, tone = tiers_table.sentence(tiers.weighed(desk, "time"), desk, "asked")
     (document,) = printed(cli, "ckptcost model --tier nas-hdd --against ddn-exascaler-40")
-    avoidable = document["avoidable"]["values"]
+    avoidable = document["tables"]["avoidable"]["rows"][0]
     assert tone == "best"
     assert (
         f"saves {number(avoidable['run_gpu_hours'])} GPU-h, {number(avoidable['run_cost_usd'])} USD"
@@ -246,7 +246,7 @@ def test_claims_stand_beside_the_model_of_the_same_size_only(cli: Callable[..., 
     weighed = tiers.weighed(desk, "time")
     (document,) = printed(cli, tiers.command(weighed, "save"))
     values = next(
-        case["values"] for case in document["cases"] if case["tier"] == "ddn-exascaler-40"
+        case for case in document["tables"]["cases"]["rows"] if case["tier"] == "ddn-exascaler-40"
     )
     claim = cells(tiers_pictures.claims(weighed), "ddn-exascaler-40 1")
     assert claim["claimed"] == "1-2 kWh"
@@ -266,10 +266,12 @@ def test_what_is_exported_is_the_document_that_model_writes(
     file.write_text('extends = "small-8b"\n')
     desk = Desk(base=str(file), tiers=("flash-shared", "nas-hdd"))
     weighed = tiers.weighed(desk, "time")
-    report = tiers.exported(weighed, "asked")
-    assert report is not None
-    (theirs,) = printed(cli, tiers.command(weighed, "asked"))
-    mine = json.loads(report.to_json())  # type: ignore[union-attr]
+    study = tiers.exported(weighed, "asked")
+    assert study is not None
+    command = tiers.command(weighed, "asked")
+    (theirs,) = printed(cli, command)
+    files.write_view(study, str(tmp_path / "out.json"), desk, command)
+    mine = json.loads((tmp_path / "out.json").read_text("utf-8"))
     assert mine == theirs
     assert mine["tool"]["command"][3] == "job.toml"
 
@@ -345,7 +347,7 @@ def test_a_scenario_without_an_interval_is_run_at_the_best_one(
     assert "no interval is given" in tiers_table.grid(weighed, desk, "asked").note
     (document,) = printed(cli, tiers.command(weighed, "asked"))
     assert cells(tiers_table.grid(weighed, desk, "asked"), tiers.OWN)["energy_kwh"] == number(
-        document["cases"][0]["values"]["run_energy_kwh"]
+        document["tables"]["cases"]["rows"][0]["run_energy_kwh"]
     )
 
 

@@ -21,7 +21,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from ckptcost.core import money
-from ckptcost.core.bill import storage_usd_per_j
+from ckptcost.core.bill import has_no_total, storage_usd_per_j
 from ckptcost.core.domain import Scenario
 from ckptcost.core.estimates import Floats
 from ckptcost.core.lines import KINDS, OF_THE_JOB
@@ -154,6 +154,7 @@ class CellLine(NamedTuple):
     location_kgco2e: Amounts
     market_kgco2e: Amounts
     embodied_kgco2e: Amounts
+    water_l: Amounts
 
 
 def line_of(
@@ -219,6 +220,7 @@ class Line(NamedTuple):
     location_kgco2e: Amount
     market_kgco2e: Amount
     embodied_kgco2e: Amount
+    water_l: Amount
 
 
 class Totals(NamedTuple):
@@ -232,6 +234,7 @@ class Totals(NamedTuple):
     location_kgco2e: Amount
     market_kgco2e: Amount
     embodied_kgco2e: Amount
+    water_l: Amount
 
 
 def lines_of(cell_lines: Sequence[CellLine], which: Places, groups: int) -> list[tuple[Line, ...]]:
@@ -264,10 +267,10 @@ def totals_of(lines: tuple[Line, ...]) -> Totals:
     for quantity in FIELDS:
         each = [(line.id, getattr(line, quantity), line.known[quantity]) for line in lines]
         known = [amount for _, amount, _ in each if amount.known]
-        whole = not any(name in NEEDED and not amount.known for name, amount, _ in each)
+        whole = not has_no_total((not amount.known, name in NEEDED) for name, amount, _ in each)
         sums[quantity] = (
             Amount(*(_sum(ends) for ends in zip(*known, strict=True)))
-            if known and whole
+            if whole
             else UNKNOWN
             if each
             else NOTHING

@@ -14,7 +14,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.domain import Scenario
 from ckptcost.core.hourly import edges_of
 from ckptcost.core.lines import KINDS
-from ckptcost.core.quantities import FIELDS, IN_DOCUMENTS
+from ckptcost.core.quantities import BY_ID, FIELDS, IN_DOCUMENTS
 from ckptcost.core.quantities import Quantity as Counted
 from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, to_kwh
 from ckptcost.fleet.figures.cell_lines import cell_lines_of
@@ -26,19 +26,19 @@ from ckptcost.present.amounts import count
 from ckptcost.present.words import line_label
 from ckptcost.report.build import METHOD_VERSION
 from ckptcost.report.canonical import tidy
-from ckptcost.report.document import (
+from ckptcost.report.factors import assumptions_of, factor_of
+from ckptcost.report.parts import (
     Component,
     Excluded,
     Factor,
     FunctionalUnit,
-    Quantity,
     RunTotals,
     Warned,
 )
-from ckptcost.report.factors import assumptions_of, factor_of
 from ckptcost.report.rows_of_time import SPREAD, Factors, Placed, series_of
-from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, bounded, instant
-from ckptcost.report.statements.modelled import place_of, plain_id
+from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, instant
+from ckptcost.report.statements.bill import BilledLine, Found, bill_part, count_part
+from ckptcost.report.statements.closed_form import place_of, plain_id
 from ckptcost.report.statements.run_lines import unpriced
 
 if TYPE_CHECKING:
@@ -136,7 +136,16 @@ def _statement(
     )
     names = tuple(each.id for each in factors)
     there = {line.id: line for line in group.lines}
-    components = [_component(there.get(name, _none(name)), s, names) for name in LINES]
+    estimated = any(line.estimated for line in group.lines)
+    totals = group.totals
+    bill = bill_part(
+        [_line(there.get(name, _none(name))) for name in LINES],
+        lambda _, q: _found(q, getattr(totals, q.field), estimated, totals.lacks[q.field]),
+        lambda _, of: [name for name in BY_ID[of].rests_on if name in names],
+        "bounds",
+        math.nan if s is None else float(s.cluster.usd_per_gpu_s) * HOUR_S,
+    )
+    components = [Component.model_validate(each) for each in bill["components"]]
     heads = part.heads[part.heads["job"].astype("str") == group.name]
     gpus = max((run.gpus for run in runs if not math.isnan(run.gpus)), default=math.nan)
     words = {} if resolved is None else resolved.words
@@ -170,7 +179,9 @@ def _statement(
             ),
         ),
         boundary=_boundary(components, s),
-        totals=_totals(group, names),
+        totals=RunTotals.model_validate(
+            bill["totals"] | {"checkpoints": count_part(float(group.checkpoints), "measured")}
+        ),
         allocated=None,
         components=components,
         functional_units=[FunctionalUnit(name="checkpoint", count=float(group.checkpoints))],
@@ -189,7 +200,7 @@ def _statement(
 
 
 def _assumed(factors: Sequence[Factor]) -> list[Any]:
-    from ckptcost.report.document import Assumption
+    from ckptcost.report.parts import Assumption
 
     return [
         Assumption(**each) for each in assumptions_of([factor.model_dump() for factor in factors])
@@ -204,8 +215,8 @@ def _none(name: str) -> Line:
     )
 
 
-def _component(line: Line, s: Scenario | None, names: tuple[str, ...]) -> Component:
-    found: dict[str, Any] = {}
+def _line(line: Line) -> BilledLine:
+    amounts = {}
     for q in IN_DOCUMENTS:
         some, of = line.known[q.field]
         lacks = (
@@ -213,44 +224,20 @@ def _component(line: Line, s: Scenario | None, names: tuple[str, ...]) -> Compon
             if 0 < some < of
             else []
         )
-        found[q.id] = _quantity(getattr(line, q.field), q, names, line.estimated, lacks)
-    price = math.nan if s is None else float(s.cluster.usd_per_gpu_s)
-    hours = found["gpu_time_lost"].value
-    if hours and not math.isnan(price) and found["cost"].value is not None:
-        found |= {"price_qty": hours, "price_unit": "GPU-h", "unit_price": tidy(price * HOUR_S)}
-    kind = KINDS[line.id]
-    return Component(
-        id=line.id,
-        label=kind.label,
-        cause=kind.cause,
-        ledger=kind.ledger,
-        boundary=kind.boundary or "drive",
-        basis="modelled" if line.estimated else "measured",
-        rests_on="measured",
-        needed=line.id in NEEDED,
-        **found,
+        amounts[q.id] = _found(q, getattr(line, q.field), line.estimated, lacks)
+    return BilledLine(
+        line.id,
+        KINDS[line.id].boundary or "drive",
+        amounts,
+        "modelled" if line.estimated else "measured",
+        "measured",
+        line.id in NEEDED,
     )
 
 
-def _quantity(
-    amount: Amount, q: Counted, names: tuple[str, ...], estimated: bool, lacks: Sequence[str]
-) -> Quantity:
+def _found(q: Counted, amount: Amount, estimated: bool, lacks: Sequence[str]) -> Found:
     value, low, high = (q.people(end) for end in amount)
-    rests = [name for name in q.rests_on if name in names]
-    return bounded(q, (value, low, high), q.metered and not estimated, rests, lacks)
-
-
-def _totals(group: Group, names: tuple[str, ...]) -> RunTotals:
-    estimated = any(line.estimated for line in group.lines)
-    sums = {
-        q.id: _quantity(
-            getattr(group.totals, q.field), q, names, estimated, group.totals.lacks[q.field]
-        )
-        for q in IN_DOCUMENTS
-    }
-    return RunTotals(
-        **sums, checkpoints=Quantity(value=float(group.checkpoints), unit="1", basis="measured")
-    )
+    return Found(value, low, high, lacks, q.metered and not estimated)
 
 
 def _series(

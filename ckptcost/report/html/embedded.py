@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 
-from ckptcost.report.document import Warned
-from ckptcost.report.statement import StatementDocument
+from ckptcost.report.document import Report
+from ckptcost.report.parts import Warned
 
 MOST_ROWS = 2000
 """of series; nobody sends around a page with more"""
 _UNSAFE = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\x7f": "\\u007f"})
 
 
-def left_out(document: StatementDocument) -> str:
+def left_out(document: Report) -> str:
     """Why the page lacks the rows by time, or nothing."""
     rows = sum(len(s.series.start) for s in document.statements if s.series is not None)
     if rows <= MOST_ROWS:
@@ -23,7 +23,7 @@ def left_out(document: StatementDocument) -> str:
     )
 
 
-def embedded(document: StatementDocument) -> str:
+def embedded(document: Report) -> str:
     """Only ASCII, and neither <, > nor &. Where the rows by time are left out, a warning of each
     statement says so."""
     words = left_out(document)

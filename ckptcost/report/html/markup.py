@@ -9,7 +9,7 @@ from html import escape
 from typing import TypeAlias
 
 from ckptcost.present.amounts import between, drawn_between, number
-from ckptcost.report.document import Quantity
+from ckptcost.report.parts import Quantity
 
 
 class Markup(str):

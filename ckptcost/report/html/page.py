@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ckptcost.report.document import Factor
+from ckptcost.report.document import Report
 from ckptcost.report.html import (
     sections,
     sections_bill,
@@ -19,7 +19,8 @@ from ckptcost.report.html.embedded import embedded, left_out
 from ckptcost.report.html.extras import Extras
 from ckptcost.report.html.markup import Markup, el, join, note
 from ckptcost.report.html.style import style_sheet
-from ckptcost.report.statement import Statement, StatementDocument
+from ckptcost.report.parts import Factor
+from ckptcost.report.statement import Statement
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 NOTHING = Extras()
@@ -29,7 +30,7 @@ APPENDIX = "Appendix"
 NO_BILL = "An answer in words and tables; it holds no bill of its own."
 
 
-def page_of(document: StatementDocument, extras: Extras = NOTHING) -> str:
+def page_of(document: Report, extras: Extras = NOTHING) -> str:
     """The whole page. It holds no script, loads nothing, and every text that somebody wrote is
     escaped."""
     title = title_of(document, extras)
@@ -61,7 +62,7 @@ def page_of(document: StatementDocument, extras: Extras = NOTHING) -> str:
     return f'<!DOCTYPE html>\n<html lang="en">{head}\n<body>{page}\n{script}\n</body></html>\n'
 
 
-def title_of(document: StatementDocument, extras: Extras) -> str:
+def title_of(document: Report, extras: Extras) -> str:
     if extras.title.strip():
         return extras.title
     names = [s.subject.name for s in document.statements]
@@ -130,7 +131,7 @@ def _over(extras: Extras, mine: Extras | None) -> Extras:
     return extras._replace(**own)
 
 
-def _one(document: StatementDocument, extras: Extras) -> Markup:
+def _one(document: Report, extras: Extras) -> Markup:
     title = el("h1", title_of(document, extras))
     if not document.statements:
         return _without_bill(title, extras, False)
@@ -179,7 +180,7 @@ def _without_bill(title: Markup, extras: Extras, has_parts: bool) -> Markup:
     )
 
 
-def _several(document: StatementDocument, extras: Extras) -> Markup:
+def _several(document: Report, extras: Extras) -> Markup:
     those = document.statements
     cited = sections_proof.places_of(sections_proof.sources_of(those))
     common = sections_compare.in_all(those)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 
 from ckptcost.core.quantities import BY_ID, QUANTITIES
 from ckptcost.present.amounts import count, duration, number
-from ckptcost.report.document import Quantity
 from ckptcost.report.html.extras import Tile
 from ckptcost.report.html.markup import (
     Markup,
@@ -20,6 +19,7 @@ from ckptcost.report.html.markup import (
     small,
     text,
 )
+from ckptcost.report.parts import Quantity
 from ckptcost.report.statement import Statement
 from ckptcost.report.study_views import SIMULATED
 
@@ -48,12 +48,14 @@ _GIVEN_BY = {
     "emissions_location": ("grid_location", "location"),
     "emissions_market": ("grid_market", "market"),
     "embodied": ("embodied",),
+    "water": ("water",),
 }
 """words by which a warning says that this is not known"""
 _NO_FACTOR = {
     "emissions_location": "no factor of the grid is given",
     "emissions_market": "no factor of a supplier or a contract is given",
     "embodied": "no embodied carbon of the hardware is given",
+    "water": "no water for cooling is given",
 }
 
 

@@ -7,7 +7,6 @@ from functools import partial
 
 from ckptcost.core.quantities import QUANTITIES
 from ckptcost.present.amounts import count, number
-from ckptcost.report.document import Component, Quantity, Totals
 from ckptcost.report.html.extras import Steps
 from ckptcost.report.html.markup import (
     Child,
@@ -25,6 +24,7 @@ from ckptcost.report.html.markup import (
 from ckptcost.report.html.sections import interval_words, without
 from ckptcost.report.html.svg_axis import Drawn, figure
 from ckptcost.report.html.svg_waterfall import Fall, Step, drawn
+from ckptcost.report.parts import Component, Quantity, Totals
 from ckptcost.report.statement import Statement
 
 PANELS = (
@@ -32,10 +32,10 @@ PANELS = (
     ("emissions_location", "Emissions", "kgCO2e, location-based"),
 )
 COLUMNS = tuple((q.id, q.unit + q.header.partition(",")[2]) for q in QUANTITIES)
+Columns = Sequence[tuple[str, str]]
 _CAUSES = {"save": "Saving", "failure": "Failures", "keep": "Keeping what was saved"}
 _RESTS_ON = {"user": "yours"}
 _APART = "Apart, in no total: a share of what stands there anyway (allocated ledger)"
-_LAST = len(COLUMNS) + 1
 
 
 def waterfall(at: str, statement: Statement, level: int) -> Markup | None:
@@ -132,14 +132,23 @@ def _price(c: Component) -> Markup | None:
     return small(f"{number(c.price_qty)} {c.price_unit or ''} x {number(c.unit_price)}")
 
 
-def _line(c: Component) -> Markup:
-    cells = [_cell(getattr(c, what), _price(c) if what == "cost" else None) for what, _ in COLUMNS]
+def _columns(statement: Statement) -> list[tuple[str, str]]:
+    """Those of which any line is known; the remarks name the others."""
+    return [
+        (what, name)
+        for what, name in COLUMNS
+        if any(getattr(c, what).value is not None for c in statement.components)
+    ]
+
+
+def _line(c: Component, shown: Columns) -> Markup:
+    cells = [_cell(getattr(c, what), _price(c) if what == "cost" else None) for what, _ in shown]
     words = [el("td", c.basis), el("td", _RESTS_ON.get(c.rests_on, c.rests_on))]
     return el("tr", el("th", c.label, small(c.boundary), scope="row"), cells, words)
 
 
-def _sum(words: str, totals: Totals) -> Markup:
-    cells = [_cell(getattr(totals, what)) for what, _ in COLUMNS]
+def _sum(words: str, totals: Totals, shown: Columns) -> Markup:
+    cells = [_cell(getattr(totals, what)) for what, _ in shown]
     return el(
         "tr",
         el("th", words, scope="row"),
@@ -152,23 +161,25 @@ def _sum(words: str, totals: Totals) -> Markup:
 
 def bill(at: str, statement: Statement, level: int) -> Markup:
     """Every line; what is unknown is a dash."""
-    width = _LAST + 2
+    shown = _columns(statement)
+    last = len(shown) + 1
+    width = last + 2
     lines = statement.marginal()
     bodies: list[list[Markup]] = []
     for cause, words in _CAUSES.items():
         those = [c for c in lines if c.cause == cause]
         if those:
-            bodies.append([band(words, width), *map(_line, those)])
-    bodies.append([_sum("Total of the lines above", statement.totals)])
+            bodies.append([band(words, width), *(_line(c, shown) for c in those)])
+    bodies.append([_sum("Total of the lines above", statement.totals, shown)])
     standing = [c for c in statement.components if c.ledger == "allocated"]
     if standing:
         more = (
-            [_sum("Total of the allocated ledger", statement.allocated)]
+            [_sum("Total of the allocated ledger", statement.allocated, shown)]
             if statement.allocated and len(standing) > 1
             else []
         )
-        bodies.append([band(_APART, width), *map(_line, standing), *more])
-    header = ["Line", *(name for _, name in COLUMNS), "Basis", "Rests on"]
+        bodies.append([band(_APART, width), *(_line(c, shown) for c in standing), *more])
+    header = ["Line", *(name for _, name in shown), "Basis", "Rests on"]
     kinds = {getattr(statement.totals, what).interval for what, _ in COLUMNS} - {None}
     caption = (
         "Below a figure: its range, as far as the meters tell"
@@ -180,7 +191,7 @@ def bill(at: str, statement: Statement, level: int) -> Markup:
         *bodies,
         label="The bill",
         caption=caption,
-        words=(_LAST, _LAST + 1),
+        words=(last, last + 1),
         class_="wide-table bill",
         at=f"{at}bill-table",
     )

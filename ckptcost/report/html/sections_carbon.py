@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from ckptcost.core.quantities import BY_ID
 from ckptcost.present.amounts import amount, number, share
 from ckptcost.present.words import scope_text
-from ckptcost.report.document import Quantity
 from ckptcost.report.html.extras import Sci
 from ckptcost.report.html.markup import (
     Child,
@@ -25,6 +24,7 @@ from ckptcost.report.html.markup import (
     table,
 )
 from ckptcost.report.html.sections import interval_words, left_out, why_unknown
+from ckptcost.report.parts import Quantity
 from ckptcost.report.statement import Contract, Statement
 
 MEMO = (

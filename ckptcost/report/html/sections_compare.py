@@ -7,10 +7,10 @@ import math
 from collections.abc import Sequence
 
 from ckptcost.present.amounts import share
-from ckptcost.report.document import Factor, Quantity
 from ckptcost.report.html.markup import Markup, data, el, note, ranged, section, small, table
 from ckptcost.report.html.sections import KINDS, without
 from ckptcost.report.html.sections_bill import COLUMNS
+from ckptcost.report.parts import Factor, Quantity
 from ckptcost.report.statement import Statement
 
 GRID_METHOD = "what the grid's factor counts"

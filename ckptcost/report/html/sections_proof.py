@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Sequence
 
 from ckptcost.present.amounts import amount, duration, number, quantities, share, size
-from ckptcost.report.document import Assumption, Factor, Source
+from ckptcost.report.document import Report
 from ckptcost.report.html.markup import (
     Child,
     Markup,
@@ -22,7 +22,8 @@ from ckptcost.report.html.markup import (
     small,
     table,
 )
-from ckptcost.report.statement import Measurement, Statement, StatementDocument
+from ckptcost.report.parts import Assumption, Factor, Source
+from ckptcost.report.statement import Measurement, Statement
 
 ORIGINS = {"default": "assumed", "user": "yours"}
 Places = dict[str, str]
@@ -194,7 +195,7 @@ def method(at: str, statement: Statement, level: int) -> Markup:
     )
 
 
-def reproducibility(document: StatementDocument, level: int, left_out: str) -> Markup:
+def reproducibility(document: Report, level: int, left_out: str) -> Markup:
     """What anybody needs to check the page against its numbers."""
     tool, again = document.tool, document.reproducibility
     facts: list[tuple[str, Child]] = [
@@ -241,7 +242,7 @@ def reproducibility(document: StatementDocument, level: int, left_out: str) -> M
     )
 
 
-def small_print(document: StatementDocument) -> Markup:
+def small_print(document: Report) -> Markup:
     tool = document.tool
     words = (
         f"{tool.name} {tool.version}, method {tool.method_version}, {document.generated_at}. One"

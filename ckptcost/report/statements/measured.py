@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from ckptcost.catalog.store import Catalog
+from ckptcost.core.bill import has_no_total
 from ckptcost.core.domain import Scenario
 from ckptcost.core.hourly import edges_of
-from ckptcost.core.lines import KINDS
-from ckptcost.core.quantities import IN_DOCUMENTS
+from ckptcost.core.lines import KINDS, OF_THE_JOB
+from ckptcost.core.quantities import BY_ID, IN_DOCUMENTS
 from ckptcost.core.quantities import Quantity as Counted
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.core.windows import Window
@@ -29,20 +30,26 @@ from ckptcost.present.measured import warning_text
 from ckptcost.present.words import line_label
 from ckptcost.report.build import METHOD_VERSION
 from ckptcost.report.canonical import tidy
-from ckptcost.report.document import (
+from ckptcost.report.factors import assumptions_of, factor_of
+from ckptcost.report.parts import (
     Assumption,
     Component,
     Excluded,
     Factor,
     FunctionalUnit,
-    Quantity,
     RunTotals,
     Warned,
 )
-from ckptcost.report.factors import assumptions_of, factor_of
 from ckptcost.report.rows_of_time import AMOUNTS, Factors, Placed, series_of
-from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, bounded, instant
-from ckptcost.report.statements.modelled import place_of, plain_id
+from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, instant
+from ckptcost.report.statements.bill import (
+    UNKNOWN_ENDS,
+    BilledLine,
+    Found,
+    bill_part,
+    count_part,
+)
+from ckptcost.report.statements.closed_form import place_of, plain_id
 from ckptcost.report.statements.run_lines import (
     BELOW_ZERO,
     NOWHERE,
@@ -52,7 +59,6 @@ from ckptcost.report.statements.run_lines import (
     unpriced,
 )
 from ckptcost.report.studies.gap_labels import why_text
-from ckptcost.report.sums import has_total
 from ckptcost.scenario import Resolved
 
 BOUNDS = (
@@ -92,9 +98,15 @@ def statement_of(
         ]
     )
     names = tuple(f.id for f in factors)
-    components = [
-        _component(line, [t for t in taken if t.line == line], s, names) for line in lines
-    ]
+    billed = [_line(line, [t for t in taken if t.line == line], s) for line in lines]
+    bill = bill_part(
+        billed,
+        lambda _, q: _sum(q, billed),
+        lambda _, of: [name for name in BY_ID[of].rests_on if name in names],
+        "bounds",
+        float(s.cluster.usd_per_gpu_s) * HOUR_S,
+    )
+    components = [Component.model_validate(each) for each in bill["components"]]
     begin_s, end_s = (
         round(m.run.wall_s(m.begin_s), 3),
         round(m.run.wall_s(m.end_s), 3),
@@ -132,7 +144,9 @@ def statement_of(
             ),
         ),
         boundary=_boundary(components, s, resolved is not None),
-        totals=_totals(components, len(finished)),
+        totals=RunTotals.model_validate(
+            bill["totals"] | {"checkpoints": count_part(float(len(finished)), "measured")}
+        ),
         allocated=None,
         components=components,
         functional_units=[FunctionalUnit(name="checkpoint", count=float(len(finished)))],
@@ -167,70 +181,40 @@ def _is_used(path: str, priced: bool) -> bool:
     )
 
 
-def _component(line: str, taken: Sequence[Taken], s: Scenario, names: tuple[str, ...]) -> Component:
+def _line(line: str, taken: Sequence[Taken], s: Scenario) -> BilledLine:
     """The line over all windows. Those of which it is not known are named, and not in the sum."""
-    quantities: dict[str, Any] = {q.id: _quantity(q, taken, s, names) for q in IN_DOCUMENTS}
-    gpu_h = quantities["gpu_time_lost"].value
-    price = float(s.cluster.usd_per_gpu_s)
-    kind = KINDS[line]
-    timed = kind.holds_gpus and bool(gpu_h) and not math.isnan(price)
-    more: dict[str, Any] = (
-        {"price_qty": gpu_h, "price_unit": "GPU-h", "unit_price": tidy(price * HOUR_S)}
-        if timed
-        else {}
-    )
-    more |= quantities
-    return Component(
-        id=line,
-        label=kind.label,
-        cause=kind.cause,
-        ledger=kind.ledger,
-        boundary=kind.boundary or s.tier.boundary,
-        basis="measured",
-        rests_on="measured",
-        **more,
-    )
+    amounts = {q.id: _found(q, taken, s) for q in IN_DOCUMENTS}
+    boundary = KINDS[line].boundary or s.tier.boundary
+    return BilledLine(line, boundary, amounts, "measured", "measured")
 
 
-_UNKNOWN = (math.nan, math.nan, math.nan)
-
-
-def _quantity(q: Counted, taken: Sequence[Taken], s: Scenario, names: tuple[str, ...]) -> Quantity:
+def _found(q: Counted, taken: Sequence[Taken], s: Scenario) -> Found:
     ends = [(each.window, ends_of(q.id, each, s)) for each in taken]
     known = [each for _, each in ends if not math.isnan(each[0])]
     without = [window for window, each in ends if math.isnan(each[0])]
+    if not known:
+        return Found(*UNKNOWN_ENDS, (), q.metered)
+    return Found(*_added(known), without, q.metered)
+
+
+def _sum(q: Counted, lines: Sequence[BilledLine]) -> Found:
+    """What is known, and the lines and windows that are not in it."""
+    each = {line.id: line.amounts[q.id] for line in lines}
+    lacks = [name for name, found in each.items() if math.isnan(found.value)]
+    excludes = lacks + sorted({window for found in each.values() for window in found.lacks})
+    if has_no_total((name in lacks, name in OF_THE_JOB) for name in each):
+        return Found(*UNKNOWN_ENDS, excludes, q.metered)
+    known = [found for name, found in each.items() if name not in lacks]
+    ends = [(found.value, found.low, found.high) for found in known]
+    return Found(*_added(ends), excludes, q.metered)
+
+
+def _added(ends: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
     value, low, high = (
         math.fsum(column) if not any(math.isinf(x) for x in column) else math.inf
-        for column in zip(*(known or [_UNKNOWN]), strict=True)
+        for column in zip(*ends, strict=True)
     )
-    rests = [name for name in q.rests_on if name in names]
-    return bounded(q, (value, low, high), q.metered, rests, without if known else ())
-
-
-def _totals(components: Sequence[Component], finished: int) -> RunTotals:
-    """Sums of what is known, each naming the lines and windows that are not in it."""
-    sums: dict[str, Quantity] = {}
-    for q in IN_DOCUMENTS:
-        each = {c.id: getattr(c, q.id) for c in components}
-        known = [part for part in each.values() if part.value is not None]
-        lacks = [name for name, part in each.items() if part.value is None]
-        excludes = lacks + sorted({w for part in known for w in part.excludes})
-        ends, factors = _UNKNOWN, []
-        if has_total(components, q.id):
-            low, high = (math.fsum(_end(part, end) for part in known) for end in ("low", "high"))
-            ends = math.fsum(part.value for part in known), low, high
-            factors = sorted({f for part in known for f in part.factors})
-        sums[q.id] = bounded(q, ends, q.metered, factors, excludes)
-    return RunTotals(
-        **sums, checkpoints=Quantity(value=float(finished), unit="1", basis="measured")
-    )
-
-
-def _end(q: Quantity, which: str) -> float:
-    if q.interval is None:
-        return q.value or 0.0
-    end = getattr(q, which)
-    return math.inf if end is None else float(end)
+    return value, low, high
 
 
 def _series(

@@ -9,9 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-
-from pydantic import BaseModel, ValidationError
+from typing import NamedTuple
 
 from ckptcost.catalog.contracts import SiteContracts, read_contracts
 from ckptcost.catalog.grid_hours import GridHours, read_grid
@@ -20,24 +18,13 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.hourly import width_for
 from ckptcost.core.units import HOUR_S
 from ckptcost.errors import Argument, InputError, UnknownName, brief
-from ckptcost.report.build import METHOD_VERSION, generated_at, input_part
+from ckptcost.report.build import build, input_part, statements_study
 from ckptcost.report.dating import dated, start_of
-from ckptcost.report.document import FunctionalUnit, InputFile
-from ckptcost.report.json_text import parsed
-from ckptcost.report.statement import (
-    SCHEMA_VERSION,
-    Statement,
-    StatementDocument,
-    Subject,
-    document_of,
-    hash_of,
-)
+from ckptcost.report.document import Report
+from ckptcost.report.parts import FunctionalUnit, InputFile
+from ckptcost.report.read import MOST_BYTES, read
+from ckptcost.report.statement import Statement, Subject
 from ckptcost.scenario import Resolved
-from ckptcost.version import __version__
-
-Model = TypeVar("Model", bound=BaseModel)
-MOST_BYTES = 500_000_000
-SCHEMAS = ("ckptcost.report", "ckptcost.study", "ckptcost.statement")
 
 
 class Placing(NamedTuple):
@@ -104,89 +91,36 @@ def is_document(source: str) -> bool:
     return begin.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"{")
 
 
-def raw_of(source: str) -> dict[str, Any]:
-    """The document in a file, as it is written."""
-    raw = parsed(source, MOST_BYTES)
-    if not isinstance(raw, dict) or raw.get("schema_name") not in SCHEMAS:
-        raise InputError(
-            "is no document of ckptcost's",
-            where=source,
-            key="schema_name",
-            remedy="write one with -f json, e.g. `ckptcost model -f json -o report.json`",
-        )
-    return raw
-
-
-def judged(raw: dict[str, Any], model: type[Model], newest: str, source: str) -> Model:
-    """The document under its schema; a newer minor version is read without what it adds."""
-    version = str(raw.get("schema_version"))
-    if not version.startswith("1."):
-        raise InputError(
-            f"has schema version {brief(version)}, this program reads 1.x",
-            where=source,
-            key="schema_version",
-            remedy="use a newer ckptcost",
-        )
-    try:
-        return model.model_validate(raw, extra="ignore" if version > newest else None)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        raise InputError(
-            first["msg"][0].lower() + first["msg"][1:],
-            where=source,
-            key=".".join(map(str, first["loc"])),
-        ) from None
-
-
 def cases_of(source: str) -> list[str]:
-    """Of a report: the one that is meant where none is named, and the others; of anything else
+    """Of a model: the case that is meant where none is named, and the others; of anything else
     none."""
-    raw = raw_of(source) if is_document(source) else {}
-    cases = raw.get("cases") if raw.get("schema_name") == "ckptcost.report" else None
-    return [str(each["id"]) for each in cases or [] if isinstance(each, dict) and "id" in each]
+    if not is_document(source):
+        return []
+    report = read(source)
+    return [str(row["case"]) for row in report.rows("cases")] if report.kind == "model" else []
 
 
 def statements_of(source: str, case: str = "", summed: str = "") -> list[Statement]:
     """Of a JSON document."""
-    raw = raw_of(source)
-    if raw["schema_name"] == "ckptcost.report":
-        from ckptcost.report.check import read
+    report = read(source)
+    if report.kind == "model":
         from ckptcost.report.statements.modelled import statement_of
 
-        return [statement_of(read(source), case)]
-    if raw["schema_name"] == "ckptcost.study":
-        from ckptcost.report.study_again import read as read_study
-
-        study = read_study(raw, source)
-        found = study.statements
-        if not found:
-            raise InputError(
-                f"holds no bill to export: it is of the kind {study.kind}",
-                where=source,
-                remedy=_lacking(study.kind),
-            )
-        if study.kind == "comparison" and summed and not case and len(found) > 1:
-            raise InputError(
-                f"holds {len(found)} ways to do one job, and readers of {summed} add them up",
-                where=source,
-                remedy="name one of them: --case A",
-            )
-    else:
-        found = again(raw, source).statements
-    return _chosen(found, case)
-
-
-def again(raw: dict[str, Any], source: str) -> StatementDocument:
-    """A document of statements, judged by its schema, under its own hash."""
-    document = judged(raw, StatementDocument, SCHEMA_VERSION, source)
-    said = document.reproducibility.result_sha256
-    if (found := hash_of(document.statements)) != said:
+        return [statement_of(report, case)]
+    found = report.statements
+    if not found:
         raise InputError(
-            f"was changed after it was written: its statements' hash is {found[:16]}..., it says"
-            f" {brief(said)}",
+            f"holds no bill to export: it is of the kind {report.kind}",
             where=source,
+            remedy=_lacking(report.kind),
         )
-    return document
+    if report.kind == "comparison" and summed and not case and len(found) > 1:
+        raise InputError(
+            f"holds {len(found)} ways to do one job, and readers of {summed} add them up",
+            where=source,
+            remedy="name one of them: --case A",
+        )
+    return _chosen(found, case)
 
 
 def _lacking(kind: str) -> str:
@@ -344,15 +278,11 @@ def _number(name: str, text: str) -> float:
 
 def gathered(
     found: Sequence[Statement], command: Sequence[str], inputs: Sequence[InputFile] = ()
-) -> StatementDocument:
+) -> Report:
     """All of them as one document; each with a run id of its own."""
     ids = [s.subject.run_id for s in found]
     if twice := next((each for each in ids if ids.count(each) > 1), None):
         raise InputError(f"two of the statements are of {twice}", remedy="name each source once")
-    tool = {
-        "name": "ckptcost",
-        "version": __version__,
-        "command": list(command),
-        "method_version": METHOD_VERSION,
-    }
-    return document_of(list(found), generated_at(), tool, inputs)
+    return build(
+        statements_study(found), Catalog(), command, inputs=[each.model_dump() for each in inputs]
+    )

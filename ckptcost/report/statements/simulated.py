@@ -5,24 +5,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.interruptions import Floats
-from ckptcost.core.lines import OF_THE_JOB
+from ckptcost.core.bill import has_no_total
+from ckptcost.core.lines import OF_THE_JOB, Ledger
 from ckptcost.core.quantities import IN_DOCUMENTS, Quantity
+from ckptcost.core.units import HOUR_S
 from ckptcost.jobs.model import case_of
 from ckptcost.jobs.simulate import Simulation
 from ckptcost.jobs.simulated_bill import SimulatedLine, lines_of
-from ckptcost.present.words import line_label
 from ckptcost.report.canonical import tidy
-from ckptcost.report.document import Component, Factor, FunctionalUnit
-from ckptcost.report.document import Quantity as Told
-from ckptcost.report.factors import factor_of
+from ckptcost.report.factors import factor_ids, factor_of
+from ckptcost.report.parts import Component, Factor, FunctionalUnit, RunTotals, Totals
 from ckptcost.report.statement import Statement
-from ckptcost.report.statements.modelled import of_case, plain_id
+from ckptcost.report.statements.bill import (
+    UNKNOWN_ENDS,
+    BilledLine,
+    Found,
+    amount_part,
+    bill_part,
+    runs_mean,
+)
+from ckptcost.report.statements.closed_form import plain_id, softest_input
+from ckptcost.report.statements.modelled import of_case
 from ckptcost.scenario import Resolved
 
 
@@ -32,32 +39,27 @@ def statement_of(found: Simulation, catalog: Catalog) -> Statement | None:
     if lines is None:
         return None
     plan = of_case(case_of(_two_tiers(found.resolved)), catalog)
-    before = {c.id: c for c in plan.components}
-    for each in lines:  # a third tier has no closed form: its lines are told as the second's
-        if (name := each.line.id) not in before:
-            like = before[name.replace("third_", "second_")]
-            before[name] = like.model_copy(
-                update={"id": name, "label": line_label(name), "boundary": each.line.boundary}
-            )
-    components = [_component(each, before[each.line.id]) for each in lines]
     saves, wall_s = (found.values[name] for name in ("saves", "wall"))
-    totals = {
-        q.id: _told(_sum(lines, q), getattr(plan.totals, q.id), q, _unknown(lines, q))
-        for q in IN_DOCUMENTS
-    }
-    allocated = None
-    if plan.allocated is not None:
-        allocated = plan.allocated.model_copy(
-            update={
-                q.id: _told(
-                    _sum(lines, q, "allocated"),
-                    getattr(plan.allocated, q.id),
-                    q,
-                    _unknown(lines, q, "allocated"),
-                )
-                for q in IN_DOCUMENTS
-            }
+    names = tuple(i.path for i in found.resolved.inputs)
+    billed = [
+        BilledLine(
+            each.line.id,
+            each.line.boundary,
+            {q.id: runs_mean(q.people(each.values[q.field])) for q in IN_DOCUMENTS},
+            "modelled",
+            softest_input(each.line.id, names, found.resolved),
         )
+        for each in lines
+    ]
+
+    price = float(found.resolved.scenario.cluster.usd_per_gpu_s) * HOUR_S
+    bill = bill_part(
+        billed,
+        lambda ledger, q: _sum(lines, ledger, q),
+        lambda *of: factor_ids(*of, names),
+        "p5-p95",
+        price,
+    )
     asked = found.asked
     factors = [Factor.model_validate(factor_of(i, catalog)) for i in found.resolved.inputs]
     runs = "one simulated run" if asked.runs == 1 else f"mean of {asked.runs:,} simulated runs"
@@ -70,17 +72,29 @@ def statement_of(found: Simulation, catalog: Catalog) -> Statement | None:
             "id": f"{plan.id}/simulated-{asked.runs}-{asked.seed}",
             "how": f"{runs}, {asked.process} failures, seed {asked.seed}",
             "length_s": tidy(float(np.mean(wall_s))),
-            "components": components,
-            "allocated": allocated,
+            "components": [Component.model_validate(each) for each in bill["components"]],
+            "allocated": Totals.model_validate(bill["allocated"]) if bill["allocated"] else None,
             "factors": factors,
             "subject": subject,
-            "totals": plan.totals.model_copy(
-                update=totals | {"checkpoints": _told(saves, plan.totals.checkpoints, None, ())}
+            "totals": RunTotals.model_validate(
+                bill["totals"] | {"checkpoints": amount_part("1", runs_mean(saves), (), "p5-p95")}
             ),
             "functional_units": [FunctionalUnit(name="checkpoint", count=tidy(count) or 0.0)],
             "uncertainty": f"5th and 95th percentile of the runs; inputs: {asked.inputs}",
+            # of the closed form alone
+            **dict.fromkeys(("schedule", "power_step", "one_save", "drawn")),
         }
     )
+
+
+def _sum(lines: Sequence[SimulatedLine], ledger: Ledger, q: Quantity) -> Found:
+    """Of the lines that are known in every run, run by run."""
+    mine = [(each.line.id, each.values[q.field]) for each in lines if each.line.ledger == ledger]
+    lacks = [name for name, values in mine if np.any(np.isnan(values))]
+    if has_no_total((name in lacks, name in OF_THE_JOB) for name, _ in mine):
+        return Found(*UNKNOWN_ENDS, lacks)
+    known = [values for name, values in mine if name not in lacks]
+    return runs_mean(q.people(np.sum(known, axis=0)), lacks)
 
 
 def _two_tiers(resolved: Resolved) -> Resolved:
@@ -89,57 +103,3 @@ def _two_tiers(resolved: Resolved) -> Resolved:
         i for i in resolved.inputs if not i.path.startswith(("third_tier.", "policy.third_"))
     )
     return resolved._replace(scenario=replace(resolved.scenario, third_tier=None), inputs=inputs)
-
-
-def _component(each: SimulatedLine, before: Component) -> Component:
-    update: dict[str, Any] = {
-        q.id: _told(each.values[q.field], getattr(before, q.id), q, ()) for q in IN_DOCUMENTS
-    }
-    hours = update["gpu_time_lost"].value
-    price = before.unit_price
-    update |= (
-        {"price_qty": hours, "price_unit": "GPU-h", "unit_price": price}
-        if hours and price
-        else dict.fromkeys(("price_qty", "price_unit", "unit_price"))
-    )
-    return before.model_copy(update=update)
-
-
-def _told(values: Floats, before: Told, q: Quantity | None, excludes: Sequence[str]) -> Told:
-    """Mean and percentiles; not known where any run's is not."""
-    people = q.people if q else float
-    mean = float(people(float(np.mean(values))))
-    update: dict[str, Any] = {
-        "value": tidy(mean),
-        "low": None,
-        "high": None,
-        "interval": None,
-        "excludes": list(excludes),
-    }
-    if update["value"] is not None and len(values) > 1:
-        low, high = (float(people(float(end))) for end in np.quantile(values, (0.05, 0.95)))
-        low, high = (
-            min(low, mean),
-            max(high, mean),
-        )  # a mean can lie outside where few runs make most of it
-        if low < high:
-            update |= {"low": tidy(low), "high": tidy(high), "interval": "p5-p95"}
-    return before.model_copy(update=update)
-
-
-def _of(lines: Sequence[SimulatedLine], ledger: str) -> list[SimulatedLine]:
-    return [each for each in lines if each.line.ledger == ledger]
-
-
-def _sum(lines: Sequence[SimulatedLine], q: Quantity, ledger: str = "marginal") -> Floats:
-    """As a bill sums: lines that are known; nothing without what GPUs and hosts do."""
-    each = [(one.line.id, one.values[q.field]) for one in _of(lines, ledger)]
-    known = [values for _, values in each if not np.any(np.isnan(values))]
-    lacking = any(name in OF_THE_JOB and np.any(np.isnan(values)) for name, values in each)
-    nothing = lacking or not known
-    whole: Floats = np.full(len(each[0][1]), np.nan) if nothing else np.sum(known, axis=0)
-    return whole
-
-
-def _unknown(lines: Sequence[SimulatedLine], q: Quantity, ledger: str = "marginal") -> list[str]:
-    return [one.line.id for one in _of(lines, ledger) if np.any(np.isnan(one.values[q.field]))]

@@ -43,6 +43,7 @@ AMOUNTS = (
     Column("location", "location-based", "kgCO2e", "emissions added, location-based", shown=False),
     Column("market", "market-based", "kgCO2e", "emissions added, market-based", shown=False),
     Column("embodied", "embodied", "kgCO2e", "embodied share of the GPU time lost", shown=False),
+    Column("water", "water", "L", "water for cooling added", shown=False),
     Column("saves", "saves", "count", "saves in the run", shown=False),
     Column("failures", "failures", "count", "expected failures", shown=False),
 )

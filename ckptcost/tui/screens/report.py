@@ -111,7 +111,7 @@ class ReportScreen(ModeScreen):
         return preview_page.first_table(self._now.found) if self._now is not None else None
 
     def exported(self) -> Any:
-        return preview_page.exported(self._now.found) if self._now is not None else None
+        return self._now.found.found if self._now is not None else None
 
     # what
 

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import pytest
 from statements import document, statement
 
+from ckptcost.report.document import Report
 from ckptcost.report.html.extras import Band, Curve, Extras, Line, Power, Sci, TextTable
-from ckptcost.report.statement import StatementDocument
 
 VOID = {"meta", "link", "br", "input"}
 
@@ -112,7 +112,7 @@ FREE = frozenset(
 """keys of a document under which anybody may write anything"""
 
 
-def painted(words: str) -> StatementDocument:
+def painted(words: str) -> Report:
     """Every free text of a document replaced."""
     plain = document(
         statement(kind="measured"), statement(run_id="b", rows=2, market=None)
@@ -133,7 +133,7 @@ def painted(words: str) -> StatementDocument:
             ]
         return words if isinstance(value, str) and key in FREE else value
 
-    return StatementDocument.model_validate(walk(plain))
+    return Report.model_validate(walk(plain))
 
 
 @pytest.fixture(scope="session")
@@ -147,5 +147,5 @@ def extras_with() -> Callable[..., Extras]:
 
 
 @pytest.fixture(scope="session")
-def painted_with() -> Callable[[str], StatementDocument]:
+def painted_with() -> Callable[[str], Report]:
     return painted

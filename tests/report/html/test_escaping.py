@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statements import big, document, statement
 
+from ckptcost.report.document import Report
 from ckptcost.report.html.embedded import MOST_ROWS, embedded
 from ckptcost.report.html.markup import el, link, text
 from ckptcost.report.html.page import POLICY, page_of
-from ckptcost.report.statement import StatementDocument
 
 COMMON = {"class", "id", "aria-label", "aria-labelledby"}
 PLAIN = """head body title style main header footer nav section p span b code ul li dl dt dd h1 h2 h3 h4 figure figcaption fieldset legend
@@ -125,13 +125,13 @@ def test_the_json_inside_is_the_document(words, parsed, painted_with):
     whole = painted_with(words)
     (inside,) = parsed(page_of(whole)).text["script"]
     assert not set(inside) & set("<>&\u2028\u2029\x7f\x85")
-    assert StatementDocument.model_validate(json.loads(inside)) == whole
+    assert Report.model_validate(json.loads(inside)) == whole
 
 
 def test_many_rows_stay_outside_and_both_say_so(parsed):
     whole = big(10 * MOST_ROWS)
     page = page_of(whole)
-    inside = StatementDocument.model_validate(json.loads(parsed(page).text["script"][0]))
+    inside = Report.model_validate(json.loads(parsed(page).text["script"][0]))
     (mine,), (theirs,) = inside.statements, whole.statements
     assert mine.series is None
     assert mine.warnings[-1].code == "SERIES_LEFT_OUT"

@@ -8,7 +8,6 @@ import re
 import pytest
 from statements import START, document, quantity, statement
 
-from ckptcost.report.document import FunctionalUnit, InputFile, Quantity, Warned
 from ckptcost.report.html import (
     sections,
     sections_bill,
@@ -28,6 +27,7 @@ from ckptcost.report.html.markup import data, el, link, px, ranged, text
 from ckptcost.report.html.page import page_of
 from ckptcost.report.html.svg_axis import Scale
 from ckptcost.report.html.svg_waterfall import Fall, Step
+from ckptcost.report.parts import FunctionalUnit, InputFile, Quantity, Warned
 from ckptcost.report.statement import Contract
 
 ZERO = (0.0,) * 5
@@ -211,7 +211,7 @@ def test_a_line_of_the_bill_by_hand():
         market=0.1,
         dated=False,
     )
-    line = words(sections_bill._line(s.components[0]))
+    line = words(sections_bill._line(s.components[0], sections_bill.COLUMNS))
     assert line.startswith(
         "GPUs waiting for saves node 1,000 900-1,100 10 9-11 54.4 49-60 10 GPU-h x 5.43 400 360-440"
         " 100 90-110 0.33 "

@@ -11,12 +11,21 @@ from hypothesis import given, settings
 from statements import LINES, big, document, documents, statement
 
 from ckptcost.present.amounts import number
-from ckptcost.report.document import Warned
 from ckptcost.report.html.extras import Extras
 from ckptcost.report.html.page import page_of
 from ckptcost.report.html.sections import NAMES
+from ckptcost.report.parts import Warned
+from ckptcost.report.statement import Statement
 
-COLUMNS = ("energy", "gpu_time_lost", "cost", "emissions_location", "emissions_market", "embodied")
+HEADS = {
+    "energy": "kWh",
+    "gpu_time_lost": "GPU-h",
+    "cost": "USD",
+    "emissions_location": "kgCO2e location",
+    "emissions_market": "kgCO2e market",
+    "embodied": "kgCO2e embodied",
+    "water": "L water",
+}
 _ROW = re.compile(r"<tr(?: class=\"(\w+)\")?><th scope=\"row\">(.*?)</th>(.*?)</tr>", re.S)
 _CELL = re.compile(r"<td(?: class=\"n\")?>(.*?)</td>", re.S)
 _DATA = re.compile(r"<data value=\"([^\"]+)\">([^<]*)</data>")
@@ -32,25 +41,25 @@ def cell(markup: str) -> float | None:
     return value
 
 
-def rows_of(page: str, at: str) -> list[tuple[bool, list[float | None]]]:
-    """Rows of a bill in the page: whether it is a total, and its six figures."""
+def shown_of(s: Statement) -> list[str]:
+    """The quantities of which any line is known: those have a column."""
+    return [what for what in HEADS if any(getattr(c, what).value is not None for c in s.components)]
+
+
+def rows_of(page: str, at: str, shown: list[str]) -> list[tuple[bool, list[float | None]]]:
+    """Rows of a bill in the page: whether it is a total, and its figures."""
     body = page.split(f'id="{at}bill-table"')[1].split("</table>", maxsplit=1)[0]
     assert re.findall(r"<th scope=\"col\"[^>]*>([^<]*)</th>", body) == [
         "Line",
-        "kWh",
-        "GPU-h",
-        "USD",
-        "kgCO2e location",
-        "kgCO2e market",
-        "kgCO2e embodied",
+        *(HEADS[what] for what in shown),
         "Basis",
         "Rests on",
     ]
     found = []
     for class_, _, rest in _ROW.findall(body):
         cells = _CELL.findall(rest)
-        assert len(cells) == 8
-        found.append((class_ == "total", [cell(each) for each in cells[:6]]))
+        assert len(cells) == len(shown) + 2
+        found.append((class_ == "total", [cell(each) for each in cells[: len(shown)]]))
     return found
 
 
@@ -62,19 +71,20 @@ def check(page: str, whole) -> None:
     """Raises where a bill in the page is not the statement's."""
     many = len(whole.statements) > 1
     for n, s in enumerate(whole.statements, 1):
-        rows = rows_of(page, f"s{n}-" if many else "")
+        shown = shown_of(s)
+        rows = rows_of(page, f"s{n}-" if many else "", shown)
         lines = sorted(s.marginal(), key=lambda c: ("save", "failure", "keep").index(c.cause))
         standing = [c for c in s.components if c.ledger == "allocated"]
         wanted = [(False, c) for c in lines] + [(True, s.totals)] + [(False, c) for c in standing]
         assert [total for total, _ in rows] == [total for total, _ in wanted]
         for (_, mine), (_, theirs) in zip(rows, wanted, strict=True):
-            for what, value in zip(COLUMNS, mine, strict=True):
+            for what, value in zip(shown, mine, strict=True):
                 assert same(value, getattr(theirs, what).value), (
                     what,
                     value,
                     getattr(theirs, what),
                 )
-        for i, what in enumerate(COLUMNS):
+        for i, what in enumerate(shown):
             known = [row[i] for _, row in rows[: len(lines)] if row[i] is not None]
             total = rows[len(lines)][1][i]
             assert (total is None) == (not known), what

@@ -224,7 +224,7 @@ def test_what_is_needed_to_get_the_same_again(pages):
         whole.generated_at,
         "ckptcost export",
         "2026.1",
-        "ckptcost.statement 1.0",
+        "ckptcost.report 2.0",
         "0.1.0",
     ):
         assert words in end

@@ -1,4 +1,4 @@
-"""The difference of two statements, schema ckptcost.diff 1.0: past, current, delta, and whether the
+"""The difference of two statements, as a part of a document: past, current, delta, and whether the
 two may be compared at all.
 
 Null = unknown: a change is never computed from a null as if it were 0. More is worse, of every
@@ -7,23 +7,17 @@ quantity.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from ckptcost.report.document import Basis, InputFile, Tool, Warned
-from ckptcost.report.statement import Statement, StatementDocument
+from ckptcost.report.parts import Basis, DocumentPart, InputFile, Warned
+from ckptcost.report.statement import Statement
 
-SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.diff", "1.0"
 Direction = Literal["more", "less", "same", "unknown"]
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, defer_build=True)
-
-
-class Amount(_Part):
+class Amount(DocumentPart):
     value: float | None = Field(description="null = unknown")
     low: float | None = None
     high: float | None = Field(None, description="null beside a low end: without bound")
@@ -34,10 +28,10 @@ class Amount(_Part):
     )
 
 
-class Change(_Part):
+class Change(DocumentPart):
     """One quantity before and after."""
 
-    unit: Literal["kWh", "kgCO2e", "GPU-h", "USD", "1", "s"]
+    unit: Literal["kWh", "kgCO2e", "GPU-h", "USD", "L", "1", "s"]
     before: Amount | None = Field(description="null: the past one has no such line")
     after: Amount | None = Field(description="null: the current one has no such line")
     change: float | None = Field(
@@ -58,7 +52,7 @@ class Change(_Part):
     )
 
 
-class Changes(_Part):
+class Changes(DocumentPart):
     """The six quantities of a component or a sum."""
 
     energy: Change
@@ -67,6 +61,7 @@ class Changes(_Part):
     embodied: Change
     gpu_time_lost: Change
     cost: Change
+    water: Change
 
 
 class TotalChanges(Changes):
@@ -93,7 +88,7 @@ class UnitChanges(Changes):
     after_count: float | None
 
 
-class FactorValue(_Part):
+class FactorValue(DocumentPart):
     value: float | None = Field(description="in base units; null = unlimited")
     low: float | None
     high: float | None
@@ -101,7 +96,7 @@ class FactorValue(_Part):
     origin: str
 
 
-class FactorChange(_Part):
+class FactorChange(DocumentPart):
     """A factor that is not the same in both."""
 
     id: str
@@ -116,13 +111,13 @@ class FactorChange(_Part):
     )
 
 
-class SplitPart(_Part):
+class SplitPart(DocumentPart):
     cause: str
     label: str
     change: float
 
 
-class Split(_Part):
+class Split(DocumentPart):
     """A change divided among causes, one after another: amounts at the old factors first. The parts
     add up to the change."""
 
@@ -134,7 +129,7 @@ class Split(_Part):
     )
 
 
-class Delta(_Part):
+class Delta(DocumentPart):
     totals: TotalChanges = Field(description="the marginal ledger")
     allocated: Changes | None = Field(
         description="share of what stands there anyway; in no total; null where either has none"
@@ -154,7 +149,7 @@ class Reason(Warned):
     refuses: bool = Field(description="true: computed all the same because that was asked for")
 
 
-class Side(_Part):
+class Side(DocumentPart):
     source: str = Field(description="base name only")
     generated_at: str
     tool_version: str
@@ -164,7 +159,7 @@ class Side(_Part):
     statement: Statement = Field(description="without its series")
 
 
-class Budget(_Part):
+class Budget(DocumentPart):
     """How much more is allowed, and what it is."""
 
     text: str
@@ -179,20 +174,7 @@ class Budget(_Part):
     met: bool
 
 
-class Reproducible(_Part):
-    result_sha256: str = Field(
-        description=(
-            "over the statements' hashes, delta, comparable, incomparable_reasons, notes and"
-            " budgets"
-        )
-    )
-
-
-class DiffDocument(_Part):
-    schema_name: Literal["ckptcost.diff"]
-    schema_version: str = Field(pattern=r"^1\.\d+$")
-    generated_at: str = Field(pattern=r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
-    tool: Tool
+class Difference(DocumentPart):
     past: Side
     current: Side
     delta: Delta
@@ -201,63 +183,4 @@ class DiffDocument(_Part):
     notes: list[Warned] = Field(
         description="what to know of the change that does not make the two incomparable"
     )
-    budgets: list[Budget] = []
-    reproducibility: Reproducible
-
-    def to_json(self) -> str:
-        from ckptcost.report.canonical import pretty
-
-        return pretty(self.model_dump(mode="json"))
-
-
-def side_of(document: StatementDocument, statement: Statement, source: str) -> Side:
-    """One of the two, as the document holds it."""
-    from ckptcost.report.canonical import sha256
-
-    return Side(
-        source=source,
-        generated_at=document.generated_at,
-        tool_version=document.tool.version,
-        inputs=document.reproducibility.inputs,
-        result_sha256=document.reproducibility.result_sha256,
-        statement_sha256=sha256(statement.model_dump(mode="json")),
-        statement=statement.model_copy(update={"series": None}),
-    )
-
-
-def document_of(
-    past: Side,
-    current: Side,
-    delta: Delta,
-    reasons: Sequence[Reason],
-    notes: Sequence[Warned],
-    budgets: Sequence[Budget],
-    generated_at: str,
-    tool: Any,
-) -> DiffDocument:
-    """The document, judged by its schema, with its hash."""
-    from ckptcost.report.canonical import sha256
-
-    hashed = {
-        "past": past.statement_sha256,
-        "current": current.statement_sha256,
-        "delta": delta.model_dump(mode="json"),
-        "comparable": not reasons,
-        "incomparable_reasons": [each.model_dump(mode="json") for each in reasons],
-        "notes": [each.model_dump(mode="json") for each in notes],
-        "budgets": [each.model_dump(mode="json") for each in budgets],
-    }
-    return DiffDocument(
-        schema_name="ckptcost.diff",
-        schema_version=SCHEMA_VERSION,
-        generated_at=generated_at,
-        tool=tool,
-        past=past,
-        current=current,
-        delta=delta,
-        comparable=not reasons,
-        incomparable_reasons=list(reasons),
-        notes=list(notes),
-        budgets=list(budgets),
-        reproducibility=Reproducible(result_sha256=sha256(hashed)),
-    )
+    budgets: list[Budget] = Field(default=[])

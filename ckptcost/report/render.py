@@ -1,0 +1,63 @@
+"""A document or an answer in a format: text, Markdown, CSV, JSON or a page."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ckptcost.catalog.store import Catalog
+from ckptcost.report import diff_views, statement_views
+from ckptcost.report.build import input_part
+from ckptcost.report.document import Report
+from ckptcost.report.html.page import page_of
+from ckptcost.report.page_extras import extras_of
+from ckptcost.report.parts import InputFile
+from ckptcost.report.read import read, study_of
+from ckptcost.report.statement import Statement
+from ckptcost.report.statements.reading import gathered
+from ckptcost.report.study import Study
+from ckptcost.report.study_views import view
+
+
+def answer(report: Report) -> str:
+    """What the terminal says of it, on one screen where there is more."""
+    return text_of(report, "text")
+
+
+def text_of(report: Report, form: str, table: str | None = None, full: bool = False) -> str:
+    """The document in a format; text is its answer, or all of it."""
+    if form == "json":
+        return report.to_json()
+    if form == "html":
+        inputs = report.reproducibility.inputs
+        return page(study_of(report), report.statements, report.tool.command, inputs)
+    if report.kind == "statements":
+        return statement_views.VIEWS[form](report)
+    if report.kind == "difference" and form in diff_views.VIEWS:
+        return diff_views.VIEWS[form](report)
+    return view(study_of(report), form, table, full)
+
+
+def file_text(source: str, form: str, table: str | None = None, full: bool = False) -> str:
+    """The document in a file, in a format."""
+    return text_of(read(source), form, table, full)
+
+
+def page_of_study(
+    study: Study,
+    catalog: Catalog,
+    command: Sequence[str],
+    files: Sequence[tuple[str, bytes]] = (),
+) -> str:
+    """The page of what was just found, before it was written anywhere."""
+    statements = [] if study.bills is None else study.bills(catalog)
+    return page(study, statements, command, [InputFile(**input_part(*each)) for each in files])
+
+
+def page(
+    study: Study,
+    statements: Sequence[Statement],
+    command: Sequence[str],
+    inputs: Sequence[InputFile] = (),
+) -> str:
+    """The page of an answer, with its statements or the same under other factors."""
+    return page_of(gathered(statements, command, inputs), extras_of(study, statements))

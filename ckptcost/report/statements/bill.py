@@ -1,0 +1,152 @@
+"""The lines and sums of a statement, one way for whatever they come from: a closed form, simulated
+runs, a recording, a fleet."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+
+from ckptcost.core.draws import p5_p95
+from ckptcost.core.lines import Ledger, tier_and_kind
+from ckptcost.core.quantities import IN_DOCUMENTS, Quantity
+from ckptcost.present.words import line_label
+from ckptcost.report.canonical import tidy
+from ckptcost.report.factors import Part
+
+if TYPE_CHECKING:
+    from ckptcost.core.interruptions import Floats
+
+Interval = Literal["p5-p95", "bounds"]
+UNKNOWN_ENDS = (math.nan, math.nan, math.nan)
+
+
+class Found(NamedTuple):
+    """An amount in people's units; NaN where it is not known."""
+
+    value: float
+    low: float
+    high: float
+    """infinite: there is no bound"""
+    lacks: Sequence[str] = ()
+    """what is unknown and therefore not in it"""
+    measured: bool = False
+
+
+class BilledLine(NamedTuple):
+    id: str
+    boundary: str
+    amounts: Mapping[str, Found]
+    """by quantity"""
+    basis: str
+    rests_on: str
+    needed: bool | None = None
+
+
+Total = Callable[[Ledger, Quantity], Found]
+Rests = Callable[[str, str], Sequence[str]]
+"""ids of the factors that a line's quantity rests on"""
+
+
+def drawn(q: Quantity, value: Any, draws: Any, lacks: Sequence[str] = ()) -> Found:
+    """An amount with its range over draws, or over runs; both in base units."""
+    point = float(q.people(value))
+    low, high = p5_p95(q.people(draws), point)
+    return Found(point, low, high, lacks)
+
+
+def runs_mean(runs: Floats, lacks: Sequence[str] = ()) -> Found:
+    """The mean over runs with their range, in people's units; not known where any run's is not."""
+    mean = float(np.mean(runs))
+    return Found(mean, *p5_p95(runs, mean), lacks)
+
+
+def bill_part(
+    lines: Sequence[BilledLine],
+    total: Total,
+    rests: Rests,
+    interval: Interval,
+    usd_per_gpu_hour: float,
+) -> Part:
+    """Components, totals and the allocated ledger of a statement."""
+    return {
+        "components": [line_part(each, rests, interval, usd_per_gpu_hour) for each in lines],
+        "totals": sums_part(lines, "marginal", total, rests, interval),
+        "allocated": (
+            sums_part(lines, "allocated", total, rests, interval)
+            if any(ledger_of(each.id) == "allocated" for each in lines)
+            else None
+        ),
+    }
+
+
+def line_part(line: BilledLine, rests: Rests, interval: Interval, usd_per_gpu_hour: float) -> Part:
+    """A component; priced by the GPU-hour where GPU time has a price."""
+    kind = tier_and_kind(line.id)[1]
+    amounts = {
+        q.id: amount_part(q.unit, line.amounts[q.id], rests(line.id, q.id), interval)
+        for q in IN_DOCUMENTS
+    }
+    hours = amounts["gpu_time_lost"]["value"]
+    price = tidy(usd_per_gpu_hour)
+    is_priced = bool(hours) and price is not None and amounts["cost"]["value"] is not None
+    return {
+        "id": line.id,
+        "label": line_label(line.id),
+        "cause": kind.cause,
+        "ledger": kind.ledger,
+        "boundary": line.boundary,
+        "basis": line.basis,
+        "rests_on": line.rests_on,
+        **amounts,
+        "price_qty": hours if is_priced else None,
+        "price_unit": "GPU-h" if is_priced else None,
+        "unit_price": price if is_priced else None,
+        "sku": None,
+        "needed": line.needed,
+    }
+
+
+def sums_part(
+    lines: Sequence[BilledLine], ledger: Ledger, total: Total, rests: Rests, interval: Interval
+) -> Part:
+    """The sums of one ledger's lines."""
+    mine = [each.id for each in lines if ledger_of(each.id) == ledger]
+    return {
+        q.id: amount_part(
+            q.unit,
+            total(ledger, q),
+            sorted({factor for line in mine for factor in rests(line, q.id)}),
+            interval,
+        )
+        for q in IN_DOCUMENTS
+    }
+
+
+def ledger_of(line_id: str) -> Ledger:
+    return tier_and_kind(line_id)[1].ledger
+
+
+def amount_part(unit: str, found: Found, factors: Sequence[str], interval: Interval) -> Part:
+    """A quantity with its unit, range and basis."""
+    part: Part = {
+        "value": tidy(found.value),
+        "unit": unit,
+        "basis": "measured" if found.measured else "modelled",
+        "low": None,
+        "high": None,
+        "interval": None,
+        "factors": list(factors),
+        "excludes": list(found.lacks),
+    }
+    low, high = tidy(found.low), tidy(found.high)  # ends that differ in rounding alone are no range
+    if part["value"] is not None and found.low < found.high and low != high:
+        part |= {"low": low, "high": high, "interval": interval}
+    return part
+
+
+def count_part(count: float, basis: Literal["modelled", "measured"] = "modelled") -> Part:
+    """How many checkpoints there are."""
+    return amount_part("1", Found(count, count, count, measured=basis == "measured"), (), "bounds")

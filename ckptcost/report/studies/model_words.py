@@ -1,0 +1,463 @@
+"""What a model's figures say, in sentences: of a statement's closed form, and of the cases beside
+each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from ckptcost.core.outcome import HEADWAY_GOODPUT
+from ckptcost.core.quantities import EVERYDAY
+from ckptcost.present.amounts import (
+    DASH,
+    count,
+    drawn_between,
+    duration,
+    durations,
+    number,
+    points,
+    power,
+    quantities,
+    quantity,
+    rate,
+    share,
+    size,
+)
+from ckptcost.present.words import method_text, rule_text
+
+if TYPE_CHECKING:
+    from ckptcost.report.parts import Factor, Quantity
+
+ClosedForm = Any
+"""a statement of the closed form, which has a schedule; judged by the schema, or plain values"""
+CaseRow = Mapping[str, Any]
+"""a row of the table `cases`"""
+AMOUNTS: Final = (
+    ("run_energy_kwh", "kWh"),
+    ("run_gpu_hours", "GPU-h"),
+    ("run_cost_usd", "USD"),
+)
+NEAR: Final = 10.0
+"""lengths that are no further apart are told in one unit"""
+ENDLESS = "NEVER_FINISHES"
+
+
+def range_text(q: Quantity) -> str:
+    """The ends of what was drawn; "more than" where there is no upper one."""
+    if q.interval and q.high is None:
+        return f">{number(q.low)}"
+    return drawn_between(q.low, q.high) or DASH
+
+
+def sentences_of(
+    of: ClosedForm, cases: Sequence[CaseRow], avoidable: Sequence[str] = ()
+) -> list[str]:
+    """The answer: what was avoidable, where that was asked; which case adds least, what the first
+    one adds, how often it saves, what a failure costs, and on which inputs all that hangs."""
+    several = len(cases) > 1
+    on = case_text(cases[0], cases) if several else ""
+    return [
+        *avoidable,
+        *(_least(cases) if several else []),
+        _added(of, on),
+        _rhythm(of),
+        *_failures(of),
+        *_decided(of),
+    ]
+
+
+def remarks_of(of: ClosedForm) -> list[str]:
+    """What else there is to say of the first case."""
+    return [
+        *interval_lines(of),
+        *ram_lines(of),
+        *allocated_lines(of),
+        *price_lines(of),
+        *carbon_lines(of),
+        *water_lines(of),
+        f"Narrowest place on the way to {of.subject.tier}:"
+        f" {rate(of.schedule.write_rate_bytes_per_s)}.",
+    ]
+
+
+def avoidable_lines(
+    values: Mapping[str, float | None], name: str, goodput: float | None
+) -> list[str]:
+    """What the first case costs more than the reference `name`, and what less; `values` are the
+    differences."""
+    told = [
+        (value, f"{DASH if value is None else number(abs(value))} {q.unit}")
+        for q in EVERYDAY
+        for value in (values[f"run_{q.column}"],)
+    ]
+    more = [text for value, text in told if value is not None and value < 0]
+    rest = [text for value, text in told if value is None or value >= 0]
+    more_by = values.get("goodput")
+    other = None if goodput is None or more_by is None else goodput - more_by
+    for run, of in (("the run", goodput), (f"the run on {name}", other)):
+        if of is not None and of < HEADWAY_GOODPUT:
+            return [
+                f"Nothing is counted as avoidable with {name}: as it stands {run} makes next to no"
+                f" headway (goodput {share(max(of, 0.0))}), and nobody would let it go on. Each at"
+                ' its own best interval: --set policy.optimal="time".'
+            ]
+    if not more:
+        return [f"Avoidable with {name}: {', '.join(rest)} a run."]
+    if not any(value is not None and value > 0 for value, _ in told):
+        return [
+            f"Nothing was avoidable with {name}: it would add {', '.join(text for _, text in told)}"
+            " a run."
+        ]
+    return [f"Avoidable with {name}: {', '.join(rest)} a run; it would add {', '.join(more)}."]
+
+
+def interval_lines(of: ClosedForm) -> list[str]:
+    """The interval in use beside the best ones."""
+    s = of.schedule
+    every = f"Interval {duration(s.interval_s)} ({s.cadence});"
+    if s.failures == 0:
+        lines = [
+            f"{every} with no failures the best is never to save. Loading takes"
+            f" {duration(s.load_s)}."
+        ]
+    else:
+        best = ", ".join(f"{name} {duration(value)}" for name, value in s.best_interval_s.items())
+        lines = [
+            f"{every} best for {best}.",
+            *_rules_lines(of),
+            f"Failures: one each {duration(s.mtbf_s)}; loading back takes {duration(s.load_s)}.",
+        ]
+    if s.failures and s.lost_per_failure_s is not None and s.redone_per_failure_s is not None:
+        back_s = s.lost_per_failure_s - s.redone_per_failure_s
+        lines.append(
+            f"A failure costs {duration(s.lost_per_failure_s)} on average:"
+            f" {duration(s.redone_per_failure_s)} of training done again, {duration(back_s)} to get"
+            " back"
+            # shorter than its parts: the next failure ends some of them early
+            + (
+                ", less where the next failure comes first."
+                if s.load_s is not None and back_s < s.load_s
+                else "."
+            )
+        )
+    if s.mode == "async":
+        lines.append(
+            f"Asynchronous: training stops {duration(s.stall_s)} a save, which is safe"
+            f" {duration(s.lag_s)} later"
+            + (
+                f"; {duration(s.blocked_s)} of the stop is waiting for the save before."
+                if s.blocked_s
+                else "."
+            )
+        )
+    return [*lines, *power_lines(of)]
+
+
+def power_lines(of: ClosedForm) -> list[str]:
+    """How far power falls at each save, which its supplier must bear; of the GPUs alone where the
+    hosts are unknown."""
+    step = of.power_step
+    if step is None or step.gpus.value is None or not step.lasts_s:
+        return []
+    fall = step.whole if step.whole.value is not None else step.gpus
+    parts = (
+        f"GPUs {_mw(step.gpus.value)}, hosts {_mw(step.hosts.value)}"
+        if step.hosts.value is not None
+        else "GPUs alone, the hosts' is not known"
+    )
+    ranged = (
+        f"{_mw(fall.low)} to {_mw(fall.high)}; "
+        if fall.low is not None and fall.high is not None
+        else ""
+    )
+    least = step.least_ramp_mw_per_s
+    ramp = f" at least {_mw(least)} a second," if least is not None else ""
+    by = (
+        "by" if step.lasts_s >= 1.0 else "by at most"
+    )  # a stall so short may be over before it fell
+    return [
+        f"Each save lets IT power fall {by} {_mw(fall.value)} ({ranged}{parts}) for"
+        f" {duration(step.lasts_s)} and rise again:{ramp} how much faster is not known."
+    ]
+
+
+def _mw(megawatts: float | None) -> str:
+    return power(None if megawatts is None else megawatts * 1e6)
+
+
+def ram_lines(of: ClosedForm) -> list[str]:
+    """Whether a save fits into the host memory of a node."""
+    s = of.schedule
+    if not s.ram_copies_bytes:
+        return []
+    said = f"Host memory of a node: copies of saves take {size(s.ram_copies_bytes)}"
+    if s.ram_used_bytes is not None:
+        said += f", the job {size(s.ram_used_bytes)}"
+    if s.ram_there_bytes is not None:
+        said += f", of {size(s.ram_there_bytes)}"
+    if s.ram_verdict == "fits":
+        return [f"{said}: it fits."]
+    if s.ram_verdict == "too much" and s.ram_there_bytes is not None:
+        over = s.ram_copies_bytes + (s.ram_used_bytes or 0.0) - s.ram_there_bytes
+        return [f"{said}: {size(over)} too much, and the node may be killed."]
+    keys = [
+        key
+        for key, value in (("node_ram", s.ram_there_bytes), ("node_ram_used", s.ram_used_bytes))
+        if value is None
+    ]
+    decides = " and ".join(f"cluster.{key}" for key in keys)
+    return [f"{said}. Whether that fits is not known: {decides} would decide."]
+
+
+def _rules_lines(of: ClosedForm) -> list[str]:
+    """The textbook's intervals and goodput, each with its measured distance and the light of
+    that."""
+    s = of.schedule
+    rules = (
+        f"First-order rules: Young {duration(s.young_interval_s)}, Daly"
+        f" {duration(s.daly_interval_s)}"
+    )
+    promise = f"{share(s.first_order_goodput)} against {share(s.goodput)} exact"
+    if s.rules_judged_by is None:  # a document from before distances were measured
+        return [f"{rules}, goodput {promise} ({s.validity})."]
+    from ckptcost.report.studies.run_columns import COSTS
+
+    over = rule_text(s.daly_regret, COSTS[s.rules_judged_by], s.interval_light or "")
+    off = (
+        f"{points(s.first_order_goodput_off)} off " if s.first_order_goodput_off is not None else ""
+    )
+    return [
+        f"{rules}; Daly's interval {over}. First-order goodput every {duration(s.interval_s)}: "
+        f"{promise}, {off}({s.goodput_light})."
+    ]
+
+
+def carbon_lines(of: ClosedForm) -> list[str]:
+    """What the kgCO2e column is, and what it is not."""
+    t, where = of.totals, of.subject.grid or of.subject.site
+    market = (
+        f"{number(t.emissions_market.value)} kgCO2e"
+        if t.emissions_market.value is not None
+        else "not known (site.grid_market)"
+    )
+    embodied = f"{number(t.embodied.value)} kgCO2e" if t.embodied.value is not None else "not known"
+    return [
+        f"kgCO2e is location-based ({where}; {method_text(of.choices)}). "
+        f"Market-based: {market}. Embodied share of the GPU time lost: {embodied}, in no total."
+    ]
+
+
+def water_lines(of: ClosedForm) -> list[str]:
+    """Litres, where the site's factor is given."""
+    q = of.totals.water
+    if q.value is None:
+        return []
+    ranged = drawn_between(q.low, q.high)
+    return [
+        f"Water for cooling, on site: {number(q.value)} L" + (f" ({ranged})." if ranged else ".")
+    ]
+
+
+def allocated_lines(of: ClosedForm) -> list[str]:
+    """The second ledger, where anything of it is known."""
+    energy, cost = of.allocated.energy.value, of.allocated.cost.value
+    said = [f"{number(energy)} kWh of idle storage"] * bool(energy) + [
+        f"{number(cost)} USD of standing price"
+    ] * bool(cost)
+    return [f"Allocated, in no total: {' and '.join(said)}."] if said else []
+
+
+def price_lines(of: ClosedForm) -> list[str]:
+    """The range of the dollars, and the price that drives it."""
+    total = of.totals.cost
+    price = next((f for f in of.factors if f.id == "cluster.gpu_price"), None)
+    if price is None or total.value is None:
+        return []
+    ranged = quantities(price.low, price.high, price.unit)
+    said = f"A GPU-hour is priced at {quantity(price.value, price.unit)}" + (
+        f" ({ranged})" if ranged else ""
+    )
+    return [
+        f"{said}, {price.origin if price.origin != 'default' else 'assumed'}; the run's dollars"
+        f" range over {range_text(total)} (p5-p95)."
+    ]
+
+
+def _added(of: ClosedForm, on: str) -> str:
+    """What checkpoints and failures add to the job, of the first case."""
+    t, s = of.totals, of.schedule
+    if s.goodput is not None and s.goodput < HEADWAY_GOODPUT:
+        return (
+            f"On {on or of.subject.tier} the run makes next to no headway (goodput"
+            f" {share(max(s.goodput, 0.0))}): nobody would let it go on."
+        )
+    amounts = []
+    for q, unit in (
+        (t.energy, "kWh"),
+        (t.gpu_time_lost, "GPU-h"),
+        (t.cost, "USD"),
+        (t.emissions_location, "kgCO2e"),
+    ):
+        if q.value is None:
+            continue
+        ranged = drawn_between(q.low, q.high)
+        amounts.append(f"{number(q.value)} {unit}" + (f" ({ranged})" if ranged else ""))
+    said = f"Checkpoints and failures add {_listed(amounts)} to this job" + (
+        f" on {on}" if on else ""
+    )
+    if s.goodput is not None and s.wall_s is not None:
+        said += f"; it takes {duration(s.wall_s)}, goodput {share(s.goodput)}"
+    return said + "."
+
+
+def least_of(cases: Sequence[CaseRow]) -> dict[str, CaseRow]:
+    """Of several cases the one that adds least, for each amount in which they can be held against
+    each other."""
+    rows = [row for row in cases if ENDLESS not in row["cautions"]]
+    if len(rows) < 2 or len({without_of(row) for row in rows}) > 1:
+        return {}  # totals that lack different lines say nothing of each other
+    return {
+        amount: min(rows, key=lambda row: row[amount] or 0.0)
+        for amount, _ in AMOUNTS
+        if all(row[amount] is not None for row in rows)
+    }
+
+
+def without_of(row: CaseRow) -> tuple[str, ...]:
+    """What the totals of a case lack."""
+    return tuple(str(row[f"{what}_without"]) for what in ("energy", "cost", "emissions"))
+
+
+def _least(cases: Sequence[CaseRow]) -> list[str]:
+    """Of several cases the ones that add least, or why that cannot be said."""
+    lost = [case_text(row, cases) for row in cases if ENDLESS in row["cautions"]]
+    told = [f"All but never finished: {', '.join(lost)}."] if lost else []
+    if len(cases) - len(lost) < 2:
+        return told
+    least: dict[str, list[str]] = {}
+    rows = least_of(cases)
+    for amount, unit in AMOUNTS:
+        if amount in rows:
+            row = rows[amount]
+            ranged = drawn_between(row.get(f"{amount}_low"), row.get(f"{amount}_high"))
+            said = f"{number(row[amount])} {unit}" + (f" ({ranged})" if ranged else "")
+            least.setdefault(case_text(row, cases), []).append(said)
+    if least:
+        parts = [f"{_listed(said)} with {name}" for name, said in least.items()]
+        told.append(f"The least that one of {len(cases)} cases adds: {'; '.join(parts)}.")
+    else:
+        told.append(
+            "Which of the cases adds least is not known: their totals lack different lines."
+        )
+    return told
+
+
+def case_text(row: CaseRow, cases: Sequence[CaseRow]) -> str:
+    """A case as its row in the table is called."""
+    tiers = {each["tier"] for each in cases}
+    return (
+        str(row["tier"])
+        if len(tiers) == len(cases)
+        else f"{row['tier']}, {count(row['saves'])} saves"
+    )
+
+
+def _rhythm(of: ClosedForm) -> str:
+    """How often it saves and what one save does, beside the best interval."""
+    s = of.schedule
+    safe = f" and is safe {duration(s.lag_s)} later" if s.mode == "async" else ""
+    best = s.best_interval_s.get("time") if s.failures else None
+    lengths = [s.interval_s, *([best, s.best_interval_s.get("energy")] if best else [])]
+    if s.stall_s > s.interval_s / NEAR:
+        lengths.append(s.stall_s)
+    known = [each for each in lengths if each]
+    every, *others = (
+        durations(lengths)
+        if max(known) <= NEAR * min(known)
+        else [duration(each) for each in lengths]
+    )
+    stall = others.pop() if s.stall_s > s.interval_s / NEAR else duration(s.stall_s)
+    said = f"It saves every {every}; one save holds training up for {stall}{safe}."
+    if best:
+        said += f" The best interval for time is {others[0]}, for energy {others[1]}."
+    return said
+
+
+def _failures(of: ClosedForm) -> list[str]:
+    s = of.schedule
+    if not s.failures or s.lost_per_failure_s is None:
+        return []
+    return [
+        f"A failure comes every {duration(s.mtbf_s)} and costs {duration(s.lost_per_failure_s)} on"
+        " average."
+    ]
+
+
+def _decided(of: ClosedForm) -> list[str]:
+    """The inputs that the range of the energy hangs on."""
+    factors = {f.id: f for f in of.factors}
+    named = []
+    for path in of.drawn.decided_by:
+        factor = factors[path]
+        words = {"default": "assumed", "user": "yours"}
+        ranged = quantities(factor.low, factor.high, factor.unit)
+        value = quantity(factor.value, factor.unit)
+        named.append(f"{path} {value} ({ranged}, {words.get(factor.origin, factor.origin)})")
+    if not named:
+        return []
+    return [f"The range of the energy comes most of all from {_listed(named)}."]
+
+
+def _listed(parts: Sequence[str]) -> str:
+    """ "a, b and c" """
+    return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""
+
+
+# ---- inputs
+
+
+def basis_line(factors: Sequence[Factor]) -> str:
+    """Of so many inputs, so many measured ..."""
+    counts: dict[str, int] = {}
+    for f in factors:
+        counts[f.origin] = counts.get(f.origin, 0) + 1
+    words = {"default": "assumed", "user": "yours"}
+    said = ", ".join(
+        f"{counts[o]} {words.get(o, o)}"
+        for o in ("measured", "published", "derived", "vendor", "user", "default")
+        if o in counts
+    )
+    return f"Of {len(factors)} inputs: {said}."
+
+
+def assumed_lines(factors: Sequence[Factor]) -> list[str]:
+    """Those that are assumed, with their ranges."""
+    return [_assumed(f) for f in factors if f.origin == "default"]
+
+
+def _assumed(f: Factor) -> str:
+    plain = count(f.value) if not f.unit else quantity(f.value, f.unit)
+    given = (
+        f.text
+        if any(letter.isalpha() for letter in f.text)
+        else plain
+        if f.value is not None
+        else "unlimited"
+    )
+    ranged = quantities(f.low, f.high, f.unit)
+    return f"{f.id} = {given}" + (f" ({ranged})" if ranged else "")
+
+
+def input_rows(factors: Sequence[Factor]) -> tuple[list[str], list[list[str]]]:
+    """Header and rows of all inputs with their sources."""
+    rows = [
+        [
+            f.id,
+            f.text or quantity(f.value, f.unit),
+            quantities(f.low, f.high, f.unit),
+            f.origin,
+            ", ".join(s.id for s in f.sources),
+        ]
+        for f in factors
+    ]
+    return ["input", "value", "range", "basis", "source"], rows

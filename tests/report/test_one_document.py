@@ -1,0 +1,131 @@
+"""One document for every answer: what is written as JSON is shown again as it was, in every format,
+and holds against itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RUN = str(ROOT / "data" / "traces" / "simulated-8gpu.jsonl")
+QUESTIONS = {
+    "model": "model --tier nas-hdd --tier generic-pfs --saves 10 --saves 100 --draws 64"
+    " --against ddn-exascaler-40 --require goodput>=0.1",
+    "simulation": "simulate -s small-8b --runs 20",
+    "optimum": "optimize -s small-8b --draws 64",
+    "solution": "solve write -s small-8b --for goodput>=0.9",
+    "comparison": "compare small-8b opt-175b --draws 64",
+    "sensitivity": "sensitivity -s small-8b --draws 64 --top 3",
+    "audit": "audit micron-2026",
+    "measurement": f"report {RUN}",
+    "gap": f"compare {RUN} small-8b",
+}
+
+
+@pytest.mark.parametrize("kind", QUESTIONS)
+def test_a_document_is_shown_as_the_answer_was(cli, tmp_path, kind):
+    words, file = QUESTIONS[kind].split(), str(tmp_path / "report.json")
+    assert cli(*words, "-f", "json", "-o", file).code == 0
+    assert json.loads(Path(file).read_text())["kind"] == kind
+    for form in ([], ["--full"], ["-f", "md"], ["-f", "csv"]):
+        told, again = cli(*words, *form), cli("report", file, *form)
+        assert (again.code, again.out) == (0, told.out), form
+    again = cli("report", file, "-f", "json")
+    assert again.out == Path(file).read_text()
+    assert cli("check", file).code == 0
+
+
+@pytest.fixture
+def difference(cli, tmp_path) -> list[str]:
+    files = [str(tmp_path / f"{tier}.json") for tier in ("nas-hdd", "generic-pfs")]
+    for file in files:
+        cli("model", "--tier", Path(file).stem, "--draws", "64", "-f", "json", "-o", file)
+    return ["diff", *files, "--budget-change", "usd<=5 %"]
+
+
+def test_a_difference_too(cli, tmp_path, difference):
+    file = str(tmp_path / "diff.json")
+    cli(*difference, "-f", "json", "-o", file)
+    for form in ([], ["-f", "md"], ["-f", "csv"]):
+        assert cli("report", file, *form).out == cli(*difference, *form).out, form
+    assert cli("check", file).code == 0
+
+
+def test_statements_too(cli, tmp_path):
+    file = str(tmp_path / "statement.json")
+    assert cli("export", RUN, "--to", "statement", "-o", file).code == 0
+    assert cli("report", file, "-f", "json").out == Path(file).read_text()
+    assert cli("check", file).code == 0
+
+
+@pytest.mark.parametrize("name", ["ckptcost.study", "ckptcost.statement", "ckptcost.diff"])
+def test_documents_of_before_are_named_in_one_line(cli, tmp_path, name):
+    file = tmp_path / "old.json"
+    file.write_text(json.dumps({"schema_name": name, "schema_version": "1.0"}))
+    for words in (["report"], ["check"], ["export", "--to", "prometheus"], ["diff", str(file)]):
+        done = cli(words[0], str(file), *words[1:])
+        assert (done.code, done.out) == (2, "")
+        assert f"{name} '1.0'" in done.err
+        assert "ckptcost.report 2.x" in done.err
+        assert len(done.err.splitlines()) <= 2
+
+
+def test_a_newer_minor_version_is_read_without_what_it_adds(cli, tmp_path):
+    file = tmp_path / "report.json"
+    cli("model", "--tier", "nas-hdd", "--draws", "64", "-f", "json", "-o", str(file))
+    shown = cli("report", str(file)).out
+    raw = json.loads(file.read_text())
+    raw |= {"schema_version": "2.9", "mood": "fine"}
+    raw["statements"][0]["mood"] = "fine"
+    file.write_text(json.dumps(raw))
+    assert cli("report", str(file)).out == shown
+    raw["schema_version"] = "2.0"
+    file.write_text(json.dumps(raw))
+    assert cli("report", str(file)).code == 2
+
+
+def _without_columns(raw: dict) -> None:
+    table = raw["tables"]["cases"]
+    for each in (table["columns"], *table["rows"]):
+        del each["case"]
+
+
+BROKEN = {
+    "no tables": lambda raw: raw.update(tables={}),
+    "no cases": lambda raw: raw["tables"].pop("cases"),
+    "no row": lambda raw: raw["tables"]["cases"].update(rows=[]),
+    "no bill": lambda raw: raw["tables"].pop("bill"),
+    "a cell": lambda raw: raw["tables"]["cases"]["rows"][0].pop("tier"),
+    "a column": _without_columns,
+    "no statement": lambda raw: raw.update(statements=[]),
+    "no scenario": lambda raw: raw.update(scenarios=[]),
+    "no question": lambda raw: raw.update(question={}),
+    "no schedule": lambda raw: raw["statements"][0].update(schedule=None),
+    "no draws": lambda raw: raw["statements"][0].update(drawn=None),
+    "no ledger": lambda raw: raw["statements"][0].update(allocated=None),
+    "no difference": lambda raw: raw.update(kind="difference"),
+    "another kind": lambda raw: raw.update(kind="statements"),
+}
+
+
+@pytest.fixture(scope="module")
+def model() -> dict:
+    import ckptcost
+
+    return json.loads(ckptcost.model(tier=["nas-hdd", "generic-pfs"], draws=64).to_json())
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_a_document_that_lacks_a_part_of_its_kind_is_refused(cli, tmp_path, model, what):
+    raw, file = json.loads(json.dumps(model)), tmp_path / "broken.json"
+    BROKEN[what](raw)
+    file.write_text(json.dumps(raw))
+    ways = [["report"], ["report", "-f", "html"], ["report", "-f", "csv"], ["check"]]
+    ways += [["export", "--to", "statement"], ["export", "--to", "statement", "--case", "nas-hdd"]]
+    for words in ways:
+        done = cli(words[0], str(file), *words[1:])
+        assert (done.code, done.out) == (2, ""), words
+        assert "broken.json" in done.err
+        assert len(done.err.splitlines()) <= 2
