@@ -2,7 +2,7 @@
 
 >>> import ckptcost
 >>> report = ckptcost.model("gpt4-scale-2tb")
->>> report.schedule.stall_s
+>>> report.rows("cases")[0]["stall_s"]
 10005.0
 """
 
