@@ -58,7 +58,7 @@ def build(
         "generated_at": generated_at(),
         "tool": tool_part(command),
         **body,
-        "scenarios": told_scenarios(scenarios) if study.cases else scenarios,
+        "scenarios": cases_part(scenarios) if study.cases else scenarios,
         "reproducibility": {
             "inputs_sha256": inputs_sha256,
             "inputs": [*inputs, *(input_part(name, raw) for name, raw in files)],
@@ -156,7 +156,7 @@ def scenario_parts(
     return found
 
 
-def told_scenarios(cases: Sequence[Part]) -> list[Part]:
+def cases_part(cases: Sequence[Part]) -> list[Part]:
     """Ways to do one job as a document has them: the inputs of the first are its statement's."""
     same: Part = {"by_difference": True, "factors": [], "dropped": [], "choices": {}}
     return [{"name": cases[0]["name"], **same}, *cases[1:]]
@@ -229,7 +229,7 @@ def generated_at() -> str:
     return when.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def statements_study(found: Sequence[Statement], title: str = "") -> Study:
+def statements_study(found: Sequence[Statement]) -> Study:
     """Statements alone, as an answer."""
     from ckptcost.report.study import Bills, Study
 
@@ -237,7 +237,7 @@ def statements_study(found: Sequence[Statement], title: str = "") -> Study:
     told = names[0] if len(names) == 1 else f"{len(names)} statements"
     return Study(
         "statements",
-        title or f"What checkpoints cost: {told}",
+        f"What checkpoints cost: {told}",
         [],
         {"of": [s.id for s in found]},
         [],

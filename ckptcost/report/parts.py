@@ -65,7 +65,21 @@ class Factor(DocumentPart):
     sources: list[Source] = Field(default=[])
 
 
-class Component(DocumentPart):
+class Amounts(DocumentPart):
+    """One of each quantity, in the order of documents."""
+
+    energy: Quantity
+    emissions_location: Quantity
+    emissions_market: Quantity
+    embodied: Quantity
+    gpu_time_lost: Quantity
+    cost: Quantity
+    water: Quantity
+
+
+class LineHead(DocumentPart):
+    """What a line of a bill is."""
+
     id: str
     label: str
     cause: Literal["save", "failure", "keep"]
@@ -75,13 +89,11 @@ class Component(DocumentPart):
     rests_on: Literal["measured", "published", "derived", "vendor", "user", "assumed"] = Field(
         description="softest basis among its factors"
     )
-    energy: Quantity
-    emissions_location: Quantity
-    emissions_market: Quantity
-    embodied: Quantity
-    gpu_time_lost: Quantity
-    cost: Quantity
-    water: Quantity
+
+
+class Component(Amounts, LineHead):
+    """A line of a bill: what it is, how much of each quantity, and what it is priced by."""
+
     price_qty: float | None = None
     price_unit: str | None = None
     unit_price: float | None = None
@@ -95,16 +107,8 @@ class Component(DocumentPart):
     )
 
 
-class Totals(DocumentPart):
+class Totals(Amounts):
     """Sums over components of one ledger, and nothing else."""
-
-    energy: Quantity
-    emissions_location: Quantity
-    emissions_market: Quantity
-    embodied: Quantity
-    gpu_time_lost: Quantity
-    cost: Quantity
-    water: Quantity
 
 
 class RunTotals(Totals):

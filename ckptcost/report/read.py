@@ -52,7 +52,7 @@ def read(source: str) -> Report:
             where=source,
             key=".".join(map(str, first["loc"])),
         ) from None
-    _whole(report, source, newer)
+    _require_parts(report, source, newer)
     said = report.reproducibility.result_sha256
     if report.kind == "statements" and not newer and (found := result_hash(report)) != said:
         raise InputError(
@@ -62,35 +62,38 @@ def read(source: str) -> Report:
     return report
 
 
-def _whole(report: Report, source: str, newer: bool) -> None:
+def _require_parts(report: Report, source: str, newer: bool) -> None:
     """Whether it has the parts that its kind cannot do without: views, pages, exports and checks
     take them for granted."""
     for name, table in report.tables.items():
         keys = table.columns.keys()
         odd = next((at for at, row in enumerate(table.rows) if row.keys() != keys), None)
         if odd is not None and not newer:
-            raise InputError(
-                "has not the cells of its columns", where=source, key=f"tables.{name}.rows.{odd}"
-            )
+            raise _broken("has not the cells of its columns", source, f"tables.{name}.rows.{odd}")
     if report.kind == "difference" and report.difference is None:
-        raise InputError("is missing", where=source, key="difference")
+        raise _broken("is missing", source, "difference")
     if report.kind != "model":
         return
     lacking = [name for name in OF_A_MODEL if name not in report.tables]
     cases = [] if lacking else report.rows("cases")
     if not cases or not all(row.keys() >= OF_A_CASE for row in cases):
         lacking = [*lacking, "cases"]
-        raise InputError("is missing or empty", where=source, key=f"tables.{lacking[0]}")
+        raise _broken("is missing or empty", source, f"tables.{lacking[0]}")
     if not report.statements:
-        raise InputError("is empty", where=source, key="statements")
+        raise _broken("is empty", source, "statements")
     first, names = report.statements[0], [row["case"] for row in cases]
     for name in ("schedule", "allocated", "one_save", "drawn"):
         if getattr(first, name) is None:
-            raise InputError("is missing", where=source, key=f"statements.0.{name}")
+            raise _broken("is missing", source, f"statements.0.{name}")
     if [each.name for each in report.scenarios][: len(names)] != names:
-        raise InputError("are not those of the cases", where=source, key="scenarios")
+        raise _broken("are not those of the cases", source, "scenarios")
     if report.question.get("cases") != names:
-        raise InputError("are not those of the table", where=source, key="question.cases")
+        raise _broken("are not those of the table", source, "question.cases")
+
+
+def _broken(problem: str, source: str, key: str) -> InputError:
+    remedy = "it was changed after it was written: write it again, or take the original"
+    return InputError(problem, where=source, key=key, remedy=remedy)
 
 
 def study_of(report: Report) -> Study:

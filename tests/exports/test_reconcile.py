@@ -16,15 +16,6 @@ from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.exports.formats import FORMATS
 
 TRACE = str(Path(__file__).parents[2] / "data" / "traces" / "simulated-8gpu.jsonl")
-ALL = (
-    "energy",
-    "emissions_location",
-    "emissions_market",
-    "embodied",
-    "gpu_time_lost",
-    "cost",
-    "water",
-)
 MARKET = "site.grid_market=120 g/kWh"
 WATER = "site.water=1.8 L/kWh"
 PRICE = "cluster.gpu_price=3 USD/GPU-h"
@@ -39,6 +30,7 @@ COLUMNS = {
     "cost": "cost_usd",
     "water": "water_l",
 }
+ALL = tuple(COLUMNS)
 
 
 class Mismatch(AssertionError):

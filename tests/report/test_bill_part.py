@@ -15,7 +15,7 @@ from ckptcost.report.statements.bill import (
     amount_part,
     bill_part,
     count_part,
-    drawn,
+    draws_amount,
     runs_mean,
 )
 
@@ -44,10 +44,10 @@ def test_a_mean_with_its_percentiles_by_hand():
 
 
 def test_draws_are_in_base_units_and_their_range_holds_the_value():
-    part = told(drawn(ENERGY, 3.6e6, np.array([7.2e6] * 9 + [10.8e6])))
+    part = told(draws_amount(ENERGY, 3.6e6, np.array([7.2e6] * 9 + [10.8e6])))
     assert (part["value"], part["low"]) == (1.0, 1.0)
     assert part["high"] == pytest.approx(2.55)
-    assert told(drawn(ENERGY, 3.6e6, 3.6e6))["interval"] is None
+    assert told(draws_amount(ENERGY, 3.6e6, 3.6e6))["interval"] is None
 
 
 def test_ends_that_differ_in_rounding_alone_are_no_range():

@@ -29,15 +29,6 @@ SCENARIOS = [
     "opt-175b",
     "small-8b",
 ]
-FIELDS = (
-    "energy",
-    "emissions_location",
-    "emissions_market",
-    "embodied",
-    "gpu_time_lost",
-    "cost",
-    "water",
-)
 UNITS = {
     "energy": "kWh",
     "emissions_location": "kgCO2e",
@@ -48,6 +39,7 @@ UNITS = {
     "water": "L",
     "checkpoints": "1",
 }
+FIELDS = tuple(name for name in UNITS if name != "checkpoints")
 
 
 ASKED = {

@@ -50,7 +50,7 @@ Rests = Callable[[str, str], Sequence[str]]
 """ids of the factors that a line's quantity rests on"""
 
 
-def drawn(q: Quantity, value: Any, draws: Any, lacks: Sequence[str] = ()) -> Found:
+def draws_amount(q: Quantity, value: Any, draws: Any, lacks: Sequence[str] = ()) -> Found:
     """An amount with its range over draws, or over runs; both in base units."""
     point = float(q.people(value))
     low, high = p5_p95(q.people(draws), point)

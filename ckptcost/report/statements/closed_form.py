@@ -38,7 +38,7 @@ from ckptcost.report.statements.bill import (
     amount_part,
     bill_part,
     count_part,
-    drawn,
+    draws_amount,
 )
 from ckptcost.scenario import Resolved
 
@@ -56,7 +56,10 @@ def bill_of(bill: Bill, spread: Bill, known: tuple[str, ...], case: Case) -> Par
         BilledLine(
             line.id,
             line.boundary,
-            {q.id: drawn(q, getattr(line, q.field), getattr(other, q.field)) for q in IN_DOCUMENTS},
+            {
+                q.id: draws_amount(q, getattr(line, q.field), getattr(other, q.field))
+                for q in IN_DOCUMENTS
+            },
             "modelled",
             softest_input(line.id, known, case.resolved),
         )
@@ -65,7 +68,7 @@ def bill_of(bill: Bill, spread: Bill, known: tuple[str, ...], case: Case) -> Par
 
     def total(ledger: Ledger, q: Quantity) -> Found:
         value, draws = (each.total(q.field, ledger) for each in (bill, spread))
-        return drawn(q, value, draws, bill.unknown(q.field, ledger))
+        return draws_amount(q, value, draws, bill.unknown(q.field, ledger))
 
     price = float(case.scenario.cluster.usd_per_gpu_s) * HOUR_S
     return bill_part(lines, total, lambda *of: factor_ids(*of, known), "p5-p95", price)
@@ -225,12 +228,14 @@ _FREE = {"excludes", "choices", "best_interval_s"}
 """keys whose content is a mapping or list of the document's own, not a part with attributes"""
 
 
-def spaced(part: Any, key: str = "") -> Any:
+def with_attributes(part: Any, key: str = "") -> Any:
     """The same with attributes, as the schema's classes have them."""
     if isinstance(part, list) and key not in _FREE:
-        return [spaced(each) for each in part]
+        return [with_attributes(each) for each in part]
     if isinstance(part, dict) and key not in _FREE:
-        return SimpleNamespace(**{name: spaced(value, name) for name, value in part.items()})
+        return SimpleNamespace(
+            **{name: with_attributes(value, name) for name, value in part.items()}
+        )
     return part
 
 

@@ -18,7 +18,7 @@ from ckptcost.report.build import inputs_hash, scenario_parts
 from ckptcost.report.canonical import tidy
 from ckptcost.report.factors import Part
 from ckptcost.report.rows import COLUMNS, NOTES, columns_of, excludes_of, unit_of
-from ckptcost.report.statements.closed_form import spaced, statement_part
+from ckptcost.report.statements.closed_form import statement_part, with_attributes
 from ckptcost.report.studies.model_words import (
     ENDLESS,
     ClosedForm,
@@ -53,7 +53,7 @@ def study_of(answer: Answer, catalog: Catalog, verdicts: Sequence[Verdict] = ())
     called = [*names, *([REFERENCE] if answer.reference else [])]
     warnings = warnings_of(answer)
     part = statement_part(case, catalog, digest_of(answer, catalog), names[0], names, warnings)
-    first: ClosedForm = spaced(part)
+    first: ClosedForm = with_attributes(part)
     rows = [_case_row(each, name) for each, name in zip(answer.cases, names, strict=True)]
     tables, avoidable = [_cases(rows)], []
     tables += [_one_save(rows, answer.cases), _all_saves(rows), _whole_run(rows)]
