@@ -8,11 +8,11 @@ from functools import partial
 from importlib import import_module
 from typing import Any, ClassVar
 
-from textual.app import App
 from textual.screen import Screen
 
 from ckptcost.errors import CkptcostError
 from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.typing_ahead import TypingAhead
 
 SCREENS = {
     "model": ("model", "ModelScreen"),
@@ -37,7 +37,7 @@ def built(module: str, name: str) -> Screen[Any]:
     return screen
 
 
-class Modes(App[None]):
+class Modes(TypingAhead):
     """Goes from mode to mode; what a screen can ask of it by name is in `ModeScreen.hand_over`."""
 
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {

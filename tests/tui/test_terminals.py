@@ -4,6 +4,7 @@ person would see."""
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -65,6 +66,15 @@ class Terminal:
 
     def press(self, keys: str) -> None:
         os.write(self.fd, keys.encode())
+
+    def type(self, keys: str, every_s: float) -> None:
+        """One key after the other; all at once where no time lies between them."""
+        for typed in keys if every_s else (keys,):
+            self.press(typed)
+            until_s = time.monotonic() + every_s
+            while (left_s := until_s - time.monotonic()) > 0.0:
+                if select.select([self.fd], [], [], left_s)[0]:
+                    self.read()
 
     def ended(self) -> int:
         """Its exit code; negative for a signal."""
@@ -189,6 +199,29 @@ def test_plain_letters_only(terminal):
     assert not re.search(r"[\u2500-\u259f\u2800-\u28ff]", seen.plain), (
         "no boxes, no blocks, no braille"
     )
+
+
+@pytest.fixture
+def two_busy_loops() -> Iterator[None]:
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(2)]
+    yield
+    for each in loops:
+        each.kill()
+        each.wait()
+
+
+@pytest.mark.parametrize("every_s", [0.0, 0.02, 0.05, 0.1])
+def test_keys_act_in_the_order_in_which_they_are_typed(every_s, terminal, tmp_path, two_busy_loops):
+    """The key that opens a dialog, the letters for its field, the tick, the answer, and the end."""
+    seen = terminal("screen", "--fresh")
+    seen.wait_for("nas-hdd")
+    seen.type("taws-fsx-p2-1000 \r", every_s)
+    seen.type("tazure-blob \rq", every_s)
+    assert seen.ended() == 0
+    [state] = (tmp_path / "state").glob("**/*.json")
+    tiers = json.loads(state.read_text())["tiers"]
+    assert tiers[-2:] == ["aws-fsx-p2-1000", "azure-blob"]
+    assert "nas-hdd" in tiers
 
 
 class Tmux:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import ClassVar
 
-from textual.binding import Binding, BindingType
+from textual.events import Key
+from textual.message import Message
 from textual.widgets import Input
 
 from ckptcost.present.grid import Grid
@@ -15,18 +15,23 @@ from ckptcost.tui.modals.filtered import Filtered
 class Filter(Input):
     """Leaves the space bar to the list: no name holds a blank."""
 
+    class Spaced(Message):
+        """The space bar, after all letters that were typed before it."""
+
     def check_consume_key(self, key: str, character: str | None) -> bool:
         return key != "space" and super().check_consume_key(key, character)
+
+    def on_key(self, event: Key) -> None:
+        if event.key == "space":
+            event.stop()
+            event.prevent_default()
+            self.post_message(self.Spaced())
 
 
 class Ticks(Filtered[tuple[str, ...] | None]):
     """Gives the keys of the ticked rows, those ticked from the start first; None leaves everything
     as it was."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("space", "tick", "tick", show=False, priority=True),
-        Binding("enter", "take", "take", show=False, priority=True),
-    ]
     FIELD = Filter
     HINT = "Space ticks, Enter takes what is ticked, Esc leaves all as it was"
     BOX_CLASSES = ""
@@ -46,6 +51,9 @@ class Ticks(Filtered[tuple[str, ...] | None]):
 
     def subtitle(self, shown: int) -> str:
         return f"{len(self.ticked)} ticked, {shown} of {len(self._grid.rows)} shown"
+
+    def on_mount(self) -> None:
+        self.rows.can_focus = False  # a click ticks; Space and Enter stay with the field
 
     def narrow(self) -> None:
         self._grid = self._grid._replace(
@@ -67,8 +75,9 @@ class Ticks(Filtered[tuple[str, ...] | None]):
             keys = [row.key for row in self.rows.grid.rows]
             self.rows.select(text.strip() if text.strip() in keys else keys[0])
 
-    def action_tick(self) -> None:
+    def on_filter_spaced(self, event: Filter.Spaced) -> None:
+        event.stop()
         self.take(self.rows.key)
 
-    def action_take(self) -> None:
+    def enter(self, text: str) -> None:
         self.dismiss(tuple(self.ticked))

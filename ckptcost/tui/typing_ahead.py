@@ -1,0 +1,83 @@
+"""Keys act in the order in which they were typed, however fast: each waits until the one before
+has done what it does.
+
+Textual hands a key to the widget that has the focus and takes the next at once. A key that opens a
+dialog, or that a dialog understands only once its field has taken the letters before it, would
+otherwise be overtaken by those that follow.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from textual.app import App
+from textual.events import Event, Key
+from textual.message import Message
+from textual.message_pump import MessagePump
+from textual.timer import Timer
+
+ROUNDS = 2
+"""the first ends when the key has been heard, the second when what it set off has been: a field
+that was submitted, a row that was chosen"""
+PATIENCE_S = 2.0
+"""no key waits longer for one that somebody swallowed together with the widget it went to"""
+
+
+class KeyPassed(Message):
+    """Follows a key from widget to widget up to the application."""
+
+    def __init__(self, heard_by: MessagePump, turn: int, rounds_left: int) -> None:
+        super().__init__()
+        self.heard_by, self.turn, self.rounds_left = heard_by, turn, rounds_left
+
+
+class TypingAhead(App[Any]):
+    """An application that takes one key after the other."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._typed: deque[Key] = deque()
+        self._turn = 0
+        self._awaited = False
+        self._patience: Timer | None = None
+
+    async def on_event(self, event: Event) -> None:
+        if not isinstance(event, Key) or event.is_forwarded:
+            await super().on_event(event)
+        elif self._awaited:
+            self._typed.append(event)
+        else:
+            await self._take_key(event)
+
+    async def _take_key(self, key: Key) -> None:
+        self._turn += 1
+        self._awaited = True
+        self._patience = self.set_timer(PATIENCE_S, self._lose_patience)
+        heard_by = self.focused or self.screen
+        await super().on_event(key)
+        await self._follow(KeyPassed(heard_by, self._turn, ROUNDS - 1))
+
+    async def _follow(self, passed: KeyPassed) -> None:
+        if not passed.heard_by.post_message(passed):  # its dialog has been closed
+            await self._take_next()
+
+    async def on_key_passed(self, passed: KeyPassed) -> None:
+        if passed.turn != self._turn:
+            return
+        if passed.rounds_left:
+            await self._follow(KeyPassed(passed.heard_by, passed.turn, passed.rounds_left - 1))
+        else:
+            await self._take_next()
+
+    async def _lose_patience(self) -> None:
+        if self._awaited:
+            await self._take_next()
+
+    async def _take_next(self) -> None:
+        self._awaited = False
+        if self._patience is not None:
+            self._patience.stop()
+            self._patience = None
+        if self._typed:
+            await self._take_key(self._typed.popleft())
