@@ -73,7 +73,7 @@ def _median(rounds: list[dict[str, float]], what: str) -> float:
 
 
 def measure(rounds: int = ROUNDS) -> str:
-    from ckptcost.fleet.made_up.synthesize import synthesize
+    from ckptcost.fleet.synthetic.synthesize import synthesize
 
     rounds = min(rounds, ROUNDS)
     told: list[list[str]] = []
@@ -82,8 +82,8 @@ def measure(rounds: int = ROUNDS) -> str:
         counts = {}
         for name, nodes in SIZES.items():
             stores[name] = str(Path(folder) / name)
-            truth = synthesize(nodes, DAYS, stores[name], saves_per_day=PER_DAY)
-            counts[name] = truth.rows
+            made = synthesize(nodes, DAYS, stores[name], saves_per_day=PER_DAY)
+            counts[name] = made.rows
         found = {}
         for name, store in stores.items():
             ours, peer = [], []

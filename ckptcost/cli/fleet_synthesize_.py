@@ -7,8 +7,8 @@ import argparse
 EPILOG = """\
 examples:
   ckptcost fleet synthesize 64 7 demo && ckptcost fleet demo
-  ckptcost fleet synthesize 64 7 demo --faults --seed 3
-The truth is in DIR/_truth.json. The same seed gives the same fleet.
+  ckptcost fleet synthesize 64 7 demo --seed 3
+The same seed gives the same fleet.
 needs pip install 'ckptcost[fleet]'
 """
 
@@ -23,24 +23,21 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--saves-per-day", type=float, default=96.0, metavar="N", help="by job (default: 96)"
     )
-    parser.add_argument(
-        "--faults", action="store_true", help="with broken files, wrong clocks and missing nodes"
-    )
 
 
 def run(options: argparse.Namespace) -> int:
-    """A store with known truth; what is in it goes to stdout."""
+    """A store of node files; what is in it goes to stdout."""
     from ckptcost.cli.status import bar_of
     from ckptcost.cli.study_flags import ask
-    from ckptcost.fleet.made_up.synthesize import synthesize
+    from ckptcost.fleet.synthetic.synthesize import synthesize
     from ckptcost.present.amounts import size
 
     with bar_of("writing") as tell:
-        truth = ask(synthesize, options, tell=tell)
+        made = ask(synthesize, options, tell=tell)
     print(
         f"{options.directory}: {_many(options.nodes, 'node')}, {_many(options.days, 'day')},"
-        f" {_many(len(truth.jobs), 'job')}, {_many(truth.saves.windows, 'checkpoint')} of"
-        f" {size(truth.saves.bytes)}. The truth is in _truth.json."
+        f" {_many(made.jobs, 'job')}, {_many(made.saves, 'checkpoint')} of"
+        f" {size(made.saved_bytes)}."
     )
     return 0
 

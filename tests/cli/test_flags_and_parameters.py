@@ -17,7 +17,7 @@ import pytest
 from ckptcost.cli import study_flags
 from ckptcost.cli.main import COMMANDS, VERBS, command_of, flag_of, parser_for
 from ckptcost.errors import Argument, InputError
-from ckptcost.fleet.made_up.synthesize import synthesize
+from ckptcost.fleet.synthetic.synthesize import synthesize
 from ckptcost.questions.audit import audit
 from ckptcost.questions.calibrate import calibrate
 from ckptcost.questions.compare import compare

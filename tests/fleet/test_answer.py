@@ -12,10 +12,11 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
+from fleet_truth import Truth
+from fleet_with_truth import fleet_with_truth
+
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.fleet.kept.store import open_store
-from ckptcost.fleet.made_up.synthesize import synthesize
-from ckptcost.fleet.made_up.truth import Truth
 from ckptcost.fleet.told.answer import Asked, answer_of
 from ckptcost.jobs.gates import gate_of
 from ckptcost.report.study import Study
@@ -26,7 +27,7 @@ BIG = "pretraining/llama31-405b-01"
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Truth]:
     folder = str(tmp_path_factory.mktemp("answer") / "fleet")
-    return folder, synthesize(24, 3, folder, seed=5, saves_per_day=48.0)
+    return folder, fleet_with_truth(24, 3, folder, seed=5, saves_per_day=48.0)
 
 
 def line(study: Study, name: str, column: str = "gpu_hours") -> float:
@@ -119,11 +120,13 @@ def test_who_listens_and_never_answers_is_no_scheduler(
 def test_a_made_up_fleet_that_is_cut_short_leaves_nothing(tmp_path: Path) -> None:
     program = f"""
 import os, signal
-from ckptcost.fleet.made_up.synthesize import synthesize
+from ckptcost.fleet.synthetic.synthesize import synthesize
 folder = {str(tmp_path / "fleet")!r}
 synthesize(64, 7, folder, tell=lambda done, of: os.kill(os.getpid(), signal.SIGKILL))
 """
     assert subprocess.run([sys.executable, "-c", program], check=False, timeout=60).returncode < 0
     assert not (tmp_path / "fleet").exists()
+    from ckptcost.fleet.synthetic.synthesize import synthesize
+
     synthesize(1, 1, str(tmp_path / "fleet"))
     assert [each.name for each in tmp_path.iterdir()] == ["fleet"]

@@ -20,15 +20,16 @@ import pytest
 
 pytest.importorskip("pyarrow")
 
+from fleet_tally import Amounts, added
+from fleet_truth import Truth
+from fleet_with_truth import fleet_with_truth
+
 from ckptcost.errors import InputError, OutputError
 from ckptcost.fleet.kept.node_day import COLUMNS, NodeDay, key_of
 from ckptcost.fleet.kept.node_file import BadNodeFile, decode
 from ckptcost.fleet.kept.store import open_store
-from ckptcost.fleet.made_up import truth as truths
-from ckptcost.fleet.made_up.plan_of_fleet import DAY_NS, S_NS, TIERS, plan_of, usual_rate
-from ckptcost.fleet.made_up.synthesize import synthesize
-from ckptcost.fleet.made_up.tally import Amounts, added
-from ckptcost.fleet.made_up.truth import Truth
+from ckptcost.fleet.synthetic.fleet_plan import DAY_NS, S_NS, TIERS, plan_of, usual_rate
+from ckptcost.fleet.synthetic.synthesize import synthesize
 
 EXACT = 1e-9
 """rows are 64-bit seconds and joules; ends are 32-bit"""
@@ -55,7 +56,7 @@ ENDS = tuple(
 @pytest.fixture(scope="module")
 def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
     folder = tmp_path_factory.mktemp("sound") / "store"
-    return folder, synthesize(
+    return folder, fleet_with_truth(
         24, 3, str(folder), seed=5, saves_per_day=60, failures_per_node_day=0.25
     )
 
@@ -63,7 +64,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
 @pytest.fixture(scope="module")
 def troubled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Truth]:
     folder = tmp_path_factory.mktemp("troubled") / "store"
-    return folder, synthesize(24, 3, str(folder), seed=6, saves_per_day=60, faults=True)
+    return folder, fleet_with_truth(24, 3, str(folder), seed=6, saves_per_day=60, faults=True)
 
 
 @cache
@@ -392,7 +393,7 @@ def content(folder: Path) -> dict[str, str]:
 def test_a_seed_gives_the_same_bytes_and_another_gives_others(tmp_path: Path) -> None:
     folders = [tmp_path / name for name in ("one", "two", "three")]
     for folder, seed in zip(folders, (3, 3, 4), strict=True):
-        synthesize(16, 2, str(folder), seed=seed, saves_per_day=24, faults=True)
+        fleet_with_truth(16, 2, str(folder), seed=seed, saves_per_day=24, faults=True)
     one, two, three = (content(folder) for folder in folders)
     assert one == two
     assert {*one} != {*three}
@@ -400,7 +401,7 @@ def test_a_seed_gives_the_same_bytes_and_another_gives_others(tmp_path: Path) ->
 
 def test_another_process_writes_the_same_bytes(tmp_path: Path) -> None:
     program = (
-        "import sys; from ckptcost.fleet.made_up.synthesize import synthesize; synthesize(3, 2,"
+        "import sys; from ckptcost.fleet.synthetic.synthesize import synthesize; synthesize(3, 2,"
         " sys.argv[1], saves_per_day=20)"
     )
     subprocess.run(
@@ -515,8 +516,8 @@ def test_what_lacks_is_what_each_trouble_would_have_added(troubled: tuple[Path, 
 
 def test_counted_and_lacking_are_the_sound_fleet(tmp_path: Path) -> None:
     """The same seed without faults is what both are together."""
-    whole = synthesize(16, 2, str(tmp_path / "whole"), saves_per_day=48)
-    parts = synthesize(16, 2, str(tmp_path / "parts"), saves_per_day=48, faults=True)
+    whole = fleet_with_truth(16, 2, str(tmp_path / "whole"), saves_per_day=48)
+    parts = fleet_with_truth(16, 2, str(tmp_path / "parts"), saves_per_day=48, faults=True)
     for one, other in zip(whole.jobs, parts.jobs, strict=True):
         for name in (
             "rows",
@@ -533,16 +534,17 @@ def test_counted_and_lacking_are_the_sound_fleet(tmp_path: Path) -> None:
     assert parts.saves.own_gpu_s < whole.saves.own_gpu_s
 
 
-def test_the_truth_comes_back_from_its_file(troubled: tuple[Path, Truth]) -> None:
-    folder, truth = troubled
-    again = truths.read(folder)
-    assert again == truth or str(again) == str(truth)  # NaN is not itself
-    assert open_store(str(folder)).listing()
-    with pytest.raises(InputError, match="cannot be read"):
-        truths.read(folder.parent)
-    (folder.parent / truths.FILE).write_text("[]")
-    with pytest.raises(InputError, match="is not the truth"):
-        truths.read(folder.parent)
+def test_the_product_writes_what_the_truth_is_of(tmp_path: Path) -> None:
+    made = synthesize(16, 2, str(tmp_path / "made"), saves_per_day=48)
+    truth = fleet_with_truth(16, 2, str(tmp_path / "true"), saves_per_day=48)
+    assert content(tmp_path / "made") == content(tmp_path / "true")
+    assert (made.jobs, made.saves, made.files, made.rows) == (
+        len(truth.jobs),
+        truth.saves.windows,
+        truth.files,
+        truth.rows,
+    )
+    assert made.saved_bytes == pytest.approx(truth.saves.bytes, rel=1e-12)
 
 
 def test_a_large_fleet_has_all_kinds_of_jobs() -> None:
@@ -593,15 +595,14 @@ def test_small_and_sparse_fleets(tmp_path: Path) -> None:
     told: list[tuple[int, int]] = []
     one = synthesize(1, 1, str(tmp_path / "one"), tell=lambda done, of: told.append((done, of)))
     assert told[-1] == (one.files, one.files)
-    assert one.saves.wait_gpu_s == 0.0
-    sparse = synthesize(
+    sparse = fleet_with_truth(
         3, 2, str(tmp_path / "sparse"), saves_per_day=0.25, failures_per_node_day=0.0
     )
     assert sparse.failures == 0
     assert sparse.files == sum(
         2 if len(job.saves_by_day) > 1 or job.wall_s > 86_400 else 1 for job in sparse.jobs
     )
-    dense = synthesize(2, 1, str(tmp_path / "dense"), saves_per_day=4000)
+    dense = fleet_with_truth(2, 1, str(tmp_path / "dense"), saves_per_day=4000)
     assert dense.saves.stall_s < fsum(job.wall_s for job in dense.jobs) / 2
     assert dense.saves.rows > 4000
 
@@ -616,7 +617,6 @@ def test_small_and_sparse_fleets(tmp_path: Path) -> None:
         ({"saves_per_day": 0}, "0 saves a day"),
         ({"saves_per_day": math.nan}, "nan saves a day"),
         ({"saves_per_day": 4001}, "4001 saves a day"),
-        ({"faults": True}, "too small for faults"),
         ({"start": "2026-13-01"}, "no day that a fleet could begin on"),
         ({"start": "20261102"}, "no day that a fleet could begin on"),
         ({"start": "9999-12-31"}, "no day that a fleet could begin on"),

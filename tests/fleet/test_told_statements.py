@@ -10,6 +10,8 @@ from typing import Any
 
 import jsonschema
 import pytest
+from fleet_truth import Truth
+from fleet_with_truth import fleet_with_truth
 from statements import document_of
 
 from ckptcost import api
@@ -17,8 +19,6 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.exports.formats import FORMATS, exported
 from ckptcost.fleet.figures.figures import fleet_of
 from ckptcost.fleet.figures.lines import LINES
-from ckptcost.fleet.made_up.synthesize import synthesize
-from ckptcost.fleet.made_up.truth import Truth
 from ckptcost.fleet.told.answer import Asked, answer_of
 from ckptcost.fleet.told.statements import statements_of
 from ckptcost.questions.statements import standing
@@ -302,7 +302,7 @@ def test_a_site_without_prices(written: Callable[[], Any]) -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Truth]:
     folder = str(tmp_path_factory.mktemp("bills") / "fleet")
-    return folder, synthesize(
+    return folder, fleet_with_truth(
         16, 2, folder, saves_per_day=24.0, failures_per_node_day=0.2, faults=False
     )
 

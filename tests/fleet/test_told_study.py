@@ -11,6 +11,8 @@ from typing import Any
 
 import jsonschema
 import pytest
+from fleet_truth import Truth
+from fleet_with_truth import fleet_with_truth
 
 from ckptcost import api
 from ckptcost.catalog.store import Catalog
@@ -22,8 +24,6 @@ from ckptcost.fleet.figures.savings import savings_of
 from ckptcost.fleet.figures.tiers import tiers_of
 from ckptcost.fleet.figures.worst import worst_of
 from ckptcost.fleet.kept.node_day import LINES
-from ckptcost.fleet.made_up.synthesize import synthesize
-from ckptcost.fleet.made_up.truth import Truth
 from ckptcost.fleet.merge import frames
 from ckptcost.fleet.told import bill_tables
 from ckptcost.fleet.told.answer import Asked, answer_of, verdicts_of
@@ -399,7 +399,7 @@ def test_what_is_not_known_meets_no_gate(written: Callable[[], Any]) -> None:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Truth]:
     folder = str(tmp_path_factory.mktemp("told") / "fleet")
-    return folder, synthesize(20, 2, folder, saves_per_day=24.0, failures_per_node_day=0.2)
+    return folder, fleet_with_truth(20, 2, folder, saves_per_day=24.0, failures_per_node_day=0.2)
 
 
 def rows_of(study: Study, name: str) -> list[dict[str, Any]]:

@@ -22,10 +22,11 @@ import pytest
 pytest.importorskip("distributed", reason="dask.distributed is not installed")
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
+from fleet_truth import Truth
+from fleet_with_truth import fleet_with_truth
+
 from ckptcost.fleet.figures.figures import Fleet, fleet_of
 from ckptcost.fleet.kept.store import open_store
-from ckptcost.fleet.made_up.synthesize import synthesize
-from ckptcost.fleet.made_up.truth import Truth
 from ckptcost.fleet.merge.engine import collected, grouped
 from ckptcost.fleet.merge.part import Part
 
@@ -45,7 +46,7 @@ if __name__ == "__main__":
 class Made:
     def __init__(self, folder: Path) -> None:
         self.url = str(folder / "fleet")
-        self.truth: Truth = synthesize(NODES, DAYS, self.url, saves_per_day=PER_DAY)
+        self.truth: Truth = fleet_with_truth(NODES, DAYS, self.url, saves_per_day=PER_DAY)
         self.store = open_store(self.url)
         self.groups = grouped(self.store.listing())
         self.part = collected(self.store, self.groups, "pandas")

@@ -28,6 +28,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from fleet_with_truth import fleet_with_truth
 
 from ckptcost.exports.formats import FORMATS
 
@@ -65,13 +66,13 @@ reschedule = "20 min"
     "alternatives.json": "compare -s small-8b --with policy.mode=async --draws 64"
     " -f json -o alternatives.json",
     "run.json": "report job.jsonl -f json -o run.json",
-    "store": "fleet synthesize 16 2 store --saves-per-day 4 --faults",
+    "store": lambda to: fleet_with_truth(16, 2, to, saves_per_day=4, faults=True),
     "fleet.json": "fleet store -s small-8b --job pretraining/llama31-405b-01"
     " --job applied/llama31-8b-05 -f json -o fleet.json",
     "small": "probe . --meters simulated --size 10GB -q --record small",
     "large": "probe . --meters simulated --size 40GB -q --record large",
 }
-"""what commands read: a file that ships, a text, or the command that writes it"""
+"""what commands read: a file that ships, a text, the command that writes it, or what does"""
 
 QUESTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "model": ("model", ("txt", "csv")),
@@ -231,6 +232,8 @@ def told(cli, folder, monkeypatch):
             return
         if isinstance(source, Path):
             shutil.copy(source, name)
+        elif callable(source):
+            source(name)
         elif source.startswith("\n"):
             Path(name).write_text(source, "utf-8")
         else:

@@ -9,15 +9,15 @@ from math import fsum
 from typing import NamedTuple
 
 import numpy as np
+from fleet_tally import Amounts, added, failed_ones, less, tally
+from fleet_truth import JobTruth, RunTruth, Trouble
 from numpy.typing import NDArray
+from planted_faults import NO_FILE, Planted, clocks_of
 
 from ckptcost.core.units import DAY_S
-from ckptcost.fleet.made_up.plan_of_fleet import DAY_NS, GPUS, S_NS, FleetPlan, JobPlan, RunPlan
-from ckptcost.fleet.made_up.planned_run import Windows, windows_of
-from ckptcost.fleet.made_up.planted import NO_FILE, Planted
-from ckptcost.fleet.made_up.synthetic_days import Written, clocks_of, ending
-from ckptcost.fleet.made_up.tally import Amounts, added, failed_ones, less, tally
-from ckptcost.fleet.made_up.truth import JobTruth, RunTruth, Trouble
+from ckptcost.fleet.synthetic.fleet_plan import DAY_NS, GPUS, S_NS, FleetPlan, JobPlan, RunPlan
+from ckptcost.fleet.synthetic.node_days import Written, ending
+from ckptcost.fleet.synthetic.run_windows import Windows, windows_of
 
 Flags = NDArray[np.bool_]
 
@@ -40,7 +40,7 @@ class JobBook:
         self._plan, self._job, self._planted = plan, job, planted
         self._kept_step = 0
         self._silent: Flags = np.zeros((0, 0), bool)
-        self._aside: list[tuple[Written, str]] = []
+        self._aside: list[tuple[Written, str, str]] = []
         self._parts: defaultdict[tuple[bool, str], list[Amounts]] = defaultdict(list)
         self._whole: defaultdict[bool, list[Amounts]] = defaultdict(list)
         self._blamed = np.zeros((2, job.nodes))
@@ -109,8 +109,9 @@ class JobBook:
         sums = added(found)
         return sums.rows, sums.own_gpu_s, sums.bytes, sums.gpu_j, sums.host_j
 
-    def saw(self, written: Written, path: str, copy: str) -> None:
-        """A file as it was written; `copy`: where it is a second time."""
+    def saw(self, written: Written, code: str, path: str, copy: str) -> None:
+        """A file as it was written; `code`: why it is set aside; `copy`: where it is a second
+        time."""
         head = written.day.head
         if copy:
             self.troubles.append(
@@ -118,23 +119,23 @@ class JobBook:
                     "DUPLICATE", copy, head.job, head.run, head.host, head.day, f"a copy of {path}"
                 )
             )
-        if written.code:
-            self._silent[written.key[2], written.first : written.first + written.day.many] = True
-            self._aside.append((written, path))
+        if code:
+            self._silent[written.node, written.first : written.first + written.day.many] = True
+            self._aside.append((written, code, path))
         else:
             self._totals.append((head.gpu_total_j, head.host_total_j, head.covered_s))
 
     def close(self, run: RunPlan, windows: Windows) -> None:
         job = self._job
-        for written, path in self._aside:
-            head, node = written.day.head, written.key[2]
+        for written, code, path in self._aside:
+            head, node = written.day.head, written.node
             which = np.zeros(windows.many, bool)
             which[written.first : written.first + written.day.many] = True
-            skew_ns = self._planted.skews_ns.get(written.key)
+            skew_ns = self._planted.skews_ns.get((job.place, run.place, node))
             note = "" if skew_ns is None else f"{skew_ns // S_NS} s off"
             own = self._own(windows, node, which)
             self.troubles.append(
-                Trouble(written.code, path, head.job, head.run, head.host, head.day, note, *own)
+                Trouble(code, path, head.job, head.run, head.host, head.day, note, *own)
             )
         self._aside.clear()
         of_run: defaultdict[bool, list[float]] = defaultdict(list)

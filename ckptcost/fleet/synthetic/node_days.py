@@ -4,6 +4,7 @@ into its own days."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from math import inf, nan
 from typing import Any, Final, NamedTuple
@@ -12,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.fleet.kept.node_day import Head, NodeDay, key_of
-from ckptcost.fleet.made_up.plan_of_fleet import (
+from ckptcost.fleet.synthetic.fleet_plan import (
     CRASH,
     DAY_NS,
     ENDED,
@@ -24,10 +25,13 @@ from ckptcost.fleet.made_up.plan_of_fleet import (
     JobPlan,
     RunPlan,
 )
-from ckptcost.fleet.made_up.planned_run import Windows, drains, stalls
-from ckptcost.fleet.made_up.planted import DUPLICATE, SKEWED, UNSTEADY, Key, Planted, swaying
-from ckptcost.fleet.made_up.tally import FILES, MW, ends_of, part_of
+from ckptcost.fleet.synthetic.run_windows import Windows, drains, stalls
 
+MW: Final = 1e-3
+FILES: Final = 8
+"""a rank"""
+ENDS: Final = {"gpu": (0.97, 1.03), "host": (0.9, 1.1), "slow": (0.5, 1.5), "storage": (0.6, 1.5)}
+"""low and high end of each line's joules, of the value itself"""
 _AT_ONCE: Final = 64
 """nodes whose rows are made together: a few tens of MB"""
 _KILLED, _CRASHED = 143, 1
@@ -36,56 +40,35 @@ _KILLED, _CRASHED = 143, 1
 
 class Written(NamedTuple):
     day: NodeDay
-    key: Key
+    node: int
+    """its place in the job"""
     place: int
     """of the day; the first day of the fleet has 0"""
     first: int
     """window of the run that its first row is of"""
-    code: str
-    """why it is set aside; "" where it counts"""
-    twice: bool
 
 
-def clocks_of(job: JobPlan, run: RunPlan, planted: Planted) -> Ints:
-    """With those that are wrong on purpose."""
-    found = run.clock_ns.copy()
-    for (of_job, of_run, node), skew_ns in planted.skews_ns.items():
-        if (of_job, of_run) == (job.place, run.place):
-            found[node] += skew_ns
-    return found
-
-
-def files_of_run(plan: FleetPlan, job: JobPlan, run: RunPlan, planted: Planted) -> int:
+def files_of_run(plan: FleetPlan, run: RunPlan) -> int:
     """How many `days_of_run` yields."""
-    clock_ns = clocks_of(job, run, planted)
-    first, last = (_places(plan, at_ns + clock_ns) for at_ns in (run.began_ns, run.ended_ns - 1))
-    count = int((last - first + 1).sum())
-    if planted.never or planted.not_on:
-        lacking = (
-            planted.missing(job.place, node, day)
-            for node in range(job.nodes)
-            for day in range(first[node], last[node] + 1)
-        )
-        count -= sum(lacking)
-    return count
+    first, last = (
+        _places(plan, at_ns + run.clock_ns) for at_ns in (run.began_ns, run.ended_ns - 1)
+    )
+    return int((last - first + 1).sum())
 
 
-def days_of_run(
-    plan: FleetPlan, job: JobPlan, run: RunPlan, windows: Windows, planted: Planted
-) -> Iterator[Written]:
+def days_of_run(plan: FleetPlan, job: JobPlan, run: RunPlan, windows: Windows) -> Iterator[Written]:
     """By node and day."""
-    clock_ns = clocks_of(job, run, planted)
     labels = np.array([f"step {step}" for step in windows.step.tolist()], dtype=object)
     keys = np.array([key_of(label) for label in labels], np.int64)
     stood = _Stood(job, run, windows)
     for begin in range(0, job.nodes, _AT_ONCE):
         chosen = np.arange(begin, min(begin + _AT_ONCE, job.nodes))
-        columns = _columns(job, run, windows, chosen, clock_ns[chosen])
+        columns = _columns(job, run, windows, chosen)
         shared = {"key": keys, "label": labels, "load": windows.load, "failed": windows.failed}
         shared["ranks"] = np.full(windows.many, GPUS, np.int32)
         for row, node in enumerate(chosen.tolist()):
             own = shared | {name: values[row] for name, values in columns.items()}
-            yield from _of_node(plan, job, run, node, own, int(clock_ns[node]), stood, planted)
+            yield from _of_node(plan, job, run, node, own, stood)
 
 
 def _of_node(
@@ -94,44 +77,23 @@ def _of_node(
     run: RunPlan,
     node: int,
     own: dict[str, NDArray[Any]],
-    clock_ns: int,
     stood: _Stood,
-    planted: Planted,
 ) -> Iterator[Written]:
+    clock_ns = int(run.clock_ns[node])
     begin_ns, end_ns = run.began_ns + clock_ns, run.ended_ns + clock_ns
     first, last = (int(_places(plan, at_ns)) for at_ns in (begin_ns, end_ns - 1))
     midnights_ns = plan.start_ns + np.arange(first, last + 2) * DAY_NS
     cuts = np.searchsorted(own["begin_ns"], midnights_ns).tolist()
     cuts[0], cuts[-1] = 0, len(own["begin_ns"])
-    key = (job.place, run.place, node)
     for place, (low, high) in enumerate(pairwise(cuts), first):
-        if planted.missing(job.place, node, place):
-            continue
-        code = planted.code(key, place)
         rows = {name: values[low:high] for name, values in own.items()}
-        if code == UNSTEADY:
-            rows["begin_ns"] = swaying(plan.seed, key, job, rows["begin_ns"])
         span_ns = (
             max(begin_ns, plan.start_ns + place * DAY_NS),
             min(end_ns, plan.start_ns + (place + 1) * DAY_NS - 1),
         )
-        ends = place == last
-        head = _head(
-            plan,
-            job,
-            run,
-            node,
-            place,
-            span_ns,
-            clock_ns,
-            ends,
-            stood,
-            float(np.nansum(rows["slow_j"])) if job.asynchronous else 0.0,
-        )
-        code = "" if code == DUPLICATE or (code == SKEWED and low == high) else code
-        yield Written(
-            NodeDay(head, rows), key, place, low, code, planted.files.get((key, place)) == DUPLICATE
-        )
+        slow_j = float(np.nansum(rows["slow_j"])) if job.asynchronous else 0.0
+        head = _head(plan, job, run, node, place, span_ns, place == last, stood, slow_j)
+        yield Written(NodeDay(head, rows), node, place, low)
 
 
 def _head(
@@ -141,12 +103,12 @@ def _head(
     node: int,
     place: int,
     span_ns: tuple[int, int],
-    clock_ns: int,
     ends: bool,
     stood: _Stood,
     slow_j: float,
 ) -> Head:
     began_ns, until_ns = span_ns
+    clock_ns = int(run.clock_ns[node])
     host = job.hosts[node]
     covered_s = (until_ns - began_ns) / S_NS
     stood_s = stood.between(began_ns - clock_ns, until_ns - clock_ns) / S_NS
@@ -227,9 +189,7 @@ class _Stood:
         return int(self._sums_ns[place]) - over_ns
 
 
-def _columns(
-    job: JobPlan, run: RunPlan, windows: Windows, chosen: Ints, clock_ns: Ints
-) -> dict[str, NDArray[Any]]:
+def _columns(job: JobPlan, run: RunPlan, windows: Windows, chosen: Ints) -> dict[str, NDArray[Any]]:
     """[node, window] of the chosen nodes, by their clocks."""
     some = part_of(job, chosen)
     off = windows.off[chosen]
@@ -247,7 +207,7 @@ def _columns(
     storage_j = bytes_ * job.tier.j_per_byte if job.storage_known else np.full(off.shape, nan)
     storage_j[:, :loaded] = np.where(failed[:loaded], nan, 0.0)
     found: dict[str, NDArray[Any]] = {
-        "begin_ns": windows.begin_ns + windows.late_ns[chosen] + clock_ns[:, None],
+        "begin_ns": windows.begin_ns + windows.late_ns[chosen] + run.clock_ns[chosen, None],
         "stall_s": stall_s,
         "drain_s": drain_s,
         "bytes": bytes_,
@@ -268,6 +228,16 @@ def _columns(
         )
         found[f"{line}_high_j"] = found[f"{line}_high_j"].astype(np.float32)
     return found
+
+
+def ends_of(job: JobPlan, line: str) -> tuple[float, float]:
+    low, high = ENDS[line]
+    return low, high if line != "host" or job.host_bounded else inf
+
+
+def part_of(job: JobPlan, chosen: Ints) -> JobPlan:
+    """The job as if it had only these nodes' bytes and speeds."""
+    return replace(job, bytes_=job.bytes_[chosen], factor_permille=job.factor_permille[chosen])
 
 
 def _places(plan: FleetPlan, at_ns: Any) -> Any:

@@ -1,19 +1,12 @@
-"""What a synthetic fleet really cost: known from its plan, kept as _truth.json beside its store."""
+"""What a synthetic fleet really cost: known from its plan."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
-from math import isfinite, nan
-from pathlib import Path
-from typing import Any, Final, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
-from ckptcost.errors import InputError, OutputError
-from ckptcost.fleet.made_up.tally import Amounts, added
-
-FORMAT, VERSION = "ckptcost.truth", "1.0"
-FILE: Final = "_truth.json"
+from fleet_tally import Amounts, added
 
 
 class TierTruth(NamedTuple):
@@ -179,74 +172,3 @@ class Truth:
                     job.saves
                 )
         return {name: added(parts) for name, parts in sorted(groups.items())}
-
-
-def write(truth: Truth, directory: Path) -> None:
-    content = {"format": FORMAT, "version": VERSION} | {
-        each.name: _plain(getattr(truth, each.name)) for each in fields(truth)
-    }
-    content["totals"] = {
-        "saves": _plain(truth.saves),
-        "loads": _plain(truth.loads),
-        "failures": truth.failures,
-    }
-    try:
-        (directory / FILE).write_text(
-            json.dumps(content, allow_nan=False, indent=1) + "\n", "utf-8"
-        )
-    except OSError as error:
-        raise OutputError(f"{directory / FILE}: could not be written ({error.strerror})") from None
-
-
-def read(directory: Path) -> Truth:
-    """As it was written. Raises InputError for anything that is not a truth."""
-    file = directory / FILE
-    try:
-        content = json.loads(file.read_bytes())
-        if content["format"] != FORMAT or content["version"] != VERSION:
-            raise ValueError("another format")
-        known = {each.name: content[each.name] for each in fields(Truth)}
-        known["tiers"] = tuple(TierTruth(**each) for each in known["tiers"])
-        known["jobs"] = tuple(_job(each) for each in known["jobs"])
-        known["stragglers"] = tuple(Straggler(**each) for each in known["stragglers"])
-        known["troubles"] = tuple(Trouble(**each) for each in known["troubles"])
-        return Truth(**known)
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=str(file)) from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"is not the truth of a synthetic fleet ({error})", where=str(file)
-        ) from None
-
-
-def _job(content: dict[str, Any]) -> JobTruth:
-    for name in ("saves", "loads", "lacking_saves", "lacking_loads"):
-        content[name] = _amounts(content[name])
-    for name in ("saves_by_day", "loads_by_day"):
-        content[name] = {day: _amounts(each) for day, each in content[name].items()}
-    content["runs"] = tuple(
-        RunTruth(**(each | {"clock_ns": tuple(each["clock_ns"])})) for each in content["runs"]
-    )
-    content["hosts"] = tuple(content["hosts"])
-    return JobTruth(**content)
-
-
-def _amounts(content: dict[str, Any]) -> Amounts:
-    found: dict[str, Any] = {
-        name: nan if value is None else float(value) if isinstance(value, str) else value
-        for name, value in content.items()
-    }
-    return Amounts(**found)
-
-
-def _plain(value: Any) -> Any:
-    """NaN is null, infinite is text."""
-    if isinstance(value, float):
-        return value if isfinite(value) else None if value != value else str(value)
-    if hasattr(value, "_asdict"):
-        return {name: _plain(each) for name, each in value._asdict().items()}
-    if isinstance(value, Mapping):
-        return {str(name): _plain(each) for name, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value

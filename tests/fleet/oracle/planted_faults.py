@@ -11,9 +11,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from ckptcost.fleet.made_up.plan_of_fleet import (
+from ckptcost.fleet.synthetic.fleet_plan import (
     DAY_NS,
-    FAULTS,
     S_NS,
     FleetPlan,
     Ints,
@@ -30,6 +29,8 @@ CORRUPT, TRUNCATED, FUTURE, DUPLICATE, UNSTEADY, SKEWED = (
     "UNSTEADY",
     "SKEWED",
 )
+FAULTS: Final = 4
+"""what its generators are for; the fleet's own have smaller numbers"""
 NO_FILE, NOT_OURS, STRAY = "NO_FILE", "NOT_OURS", "STRAY"
 LEAST_NODES: Final = 16
 """fewer, and wrong clocks could be the majority"""
@@ -119,6 +120,15 @@ def _longest(plan: FleetPlan, job: JobPlan, chance: Any) -> tuple[RunPlan, int]:
 def _overlap_ns(plan: FleetPlan, run: RunPlan, day: int) -> int:
     begin_ns = plan.start_ns + day * DAY_NS
     return min(run.ended_ns, begin_ns + DAY_NS) - max(run.began_ns, begin_ns)
+
+
+def clocks_of(job: JobPlan, run: RunPlan, planted: Planted) -> Ints:
+    """With those that are wrong on purpose."""
+    found = run.clock_ns.copy()
+    for (of_job, of_run, node), skew_ns in planted.skews_ns.items():
+        if (of_job, of_run) == (job.place, run.place):
+            found[node] += skew_ns
+    return found
 
 
 def swaying(seed: int, key: Key, job: JobPlan, begin_ns: Ints) -> Ints:

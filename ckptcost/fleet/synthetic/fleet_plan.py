@@ -24,7 +24,7 @@ S_NS: Final = 1_000_000_000
 DAY_NS: Final = int(DAY_S) * S_NS
 GPUS: Final = 8
 """of a node"""
-JOB, NODES, RUN, WINDOWS, FAULTS = range(5)
+JOB, NODES, RUN, WINDOWS = range(4)
 """what a generator is for: no two purposes share one"""
 TEAMS: Final = ("pretraining", "applied", "research")
 MODELS: Final = ("llama31-405b", "mixtral-8x22b", "llama31-8b")

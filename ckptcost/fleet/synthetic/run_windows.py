@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcost.fleet.made_up.plan_of_fleet import (
+from ckptcost.fleet.synthetic.fleet_plan import (
     COPY_BYTES_PER_S,
     DAY_NS,
     S_NS,

@@ -1,5 +1,4 @@
-"""A synthetic fleet: a store of node files as real jobs would leave one, and beside it what they
-really cost.
+"""A synthetic fleet: a store of node files as real jobs would leave one.
 
 The same seed gives the same bytes, as long as numpy's generator and pyarrow are the same. Files are
 written plainly and not synced: a fleet that is lost is made again.
@@ -10,27 +9,18 @@ from __future__ import annotations
 import contextlib
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from ckptcost.errors import InputError, OutputError, brief
 from ckptcost.fleet.kept.node_day import Head, NodeDay, empty_rows
 from ckptcost.fleet.kept.node_file import encode
-from ckptcost.fleet.kept.store import Store, folder_of, open_store
-from ckptcost.fleet.made_up.plan_of_fleet import DAY_NS, TIERS, FleetPlan, plan_of, usual_rate
-from ckptcost.fleet.made_up.planted import (
-    LEAST_DAYS,
-    LEAST_NODES,
-    Planted,
-    damaged,
-    planted_in,
-    strays,
-)
-from ckptcost.fleet.made_up.synthetic_days import Written, days_of_run, files_of_run
-from ckptcost.fleet.made_up.truth import Straggler, TierTruth, Trouble, Truth, write
-from ckptcost.fleet.made_up.truth_of_job import JobBook
+from ckptcost.fleet.kept.store import Store, open_store
+from ckptcost.fleet.synthetic.fleet_plan import FleetPlan, plan_of, usual_rate
+from ckptcost.fleet.synthetic.node_days import Written, days_of_run, files_of_run
+from ckptcost.fleet.synthetic.run_windows import windows_of
 from ckptcost.report.folders import whole_folder
 
 Tell = Callable[[int, int], None]
@@ -43,6 +33,17 @@ _TELL_EVERY: Final = 64
 """files"""
 
 
+class MadeUp(NamedTuple):
+    """What was written."""
+
+    jobs: int
+    saves: int
+    """completed"""
+    saved_bytes: float
+    files: int
+    rows: int
+
+
 def synthesize(
     nodes: int,
     days: int,
@@ -51,80 +52,46 @@ def synthesize(
     seed: int = 1,
     saves_per_day: float = 96.0,
     start: str = "2026-11-02",
-    faults: bool = False,
     failures_per_node_day: float | None = None,
     tell: Tell | None = None,
-) -> Truth:
+) -> MadeUp:
     """`tell(done, of)` counts files. Raises InputError for what cannot be made, OutputError where
     it cannot be written."""
-    rate = _judge(nodes, days, seed, saves_per_day, start, faults, failures_per_node_day)
+    rate = _judge(nodes, days, seed, saves_per_day, start, failures_per_node_day)
     encode(
         NodeDay(Head("-", "-", "-", "2026-01-01"), empty_rows())
     )  # without pyarrow nothing is begun
     target = _fresh(directory)
     try:
         with whole_folder(target, over=False) as root:
-            return _written(
-                root, plan_of(nodes, days, seed, saves_per_day, start, rate), faults, tell
-            )
+            return _write(root, plan_of(nodes, days, seed, saves_per_day, start, rate), tell)
     except OSError as error:
         raise OutputError(
             f"{directory}: could not be written ({error.strerror or error})"
         ) from None
 
 
-def _written(root: Path, plan: FleetPlan, faults: bool, tell: Tell | None) -> Truth:
+def _write(root: Path, plan: FleetPlan, tell: Tell | None) -> MadeUp:
     """A fleet that is cut short leaves nothing that reads as a whole one."""
-    store = open_store(str(root), make=True)
-    planted = planted_in(plan) if faults else Planted()
-    of = sum(files_of_run(plan, job, run, planted) for job in plan.jobs for run in job.runs)
-    folder = _Folder(root, store)
-    jobs, troubles = [], []
-    done = 0
+    folder = NodeFiles(root, open_store(str(root), make=True))
+    of = sum(files_of_run(plan, run) for job in plan.jobs for run in job.runs)
+    saves, saved_bytes = 0, 0.0
     for job in plan.jobs:
-        book = JobBook(plan, job, planted)
+        kept_step = 0
         for run in job.runs:
-            windows = book.windows(run)
-            for written in days_of_run(plan, job, run, windows, planted):
-                book.saw(written, *folder.put(written))
-                done += 1
-                if tell is not None and (done % _TELL_EVERY == 0 or done == of):
-                    tell(done, of)
-            book.close(run, windows)
-        jobs.append(book.truth())
-        troubles += book.troubles
-    troubles += _beside(plan, planted, folder)
-    truth = Truth(
-        seed=plan.seed,
-        nodes=plan.nodes,
-        days=plan.days,
-        start=plan.start,
-        saves_per_day=plan.saves_per_day,
-        failures_per_node_day=plan.failures_per_node_day,
-        files=folder.counting,
-        rows=folder.rows,
-        tiers=tuple(
-            TierTruth(
-                tier.name, float(tier.bytes_per_s), float(tier.read_bytes_per_s), tier.fixed_s
-            )
-            for tier in TIERS
-        ),
-        jobs=tuple(jobs),
-        stragglers=tuple(
-            Straggler(job.job, host, factor / 1000)
-            for job in plan.jobs
-            for host, factor in zip(job.hosts, job.factor_permille.tolist(), strict=True)
-            if factor != 1000
-        ),
-        troubles=tuple(troubles),
-    )
-    write(truth, root)
-    return truth
+            windows = windows_of(plan.seed, job, run, kept_step)
+            kept_step = windows.kept_step
+            completed = int((~windows.load & ~windows.failed).sum())
+            saves += completed
+            saved_bytes += completed * float(job.bytes_.sum())
+            for written in days_of_run(plan, job, run, windows):
+                folder.put(written)
+                if tell is not None and (folder.files % _TELL_EVERY == 0 or folder.files == of):
+                    tell(folder.files, of)
+    return MadeUp(len(plan.jobs), saves, saved_bytes, folder.files, folder.rows)
 
 
-def _judge(
-    nodes: int, days: int, seed: int, a_day: float, start: str, faults: bool, rate: float | None
-) -> float:
+def _judge(nodes: int, days: int, seed: int, a_day: float, start: str, rate: float | None) -> float:
     """The rate of failures."""
     if nodes < 1 or days < 1:
         raise InputError(
@@ -140,10 +107,6 @@ def _judge(
     if nodes * days > MOST_NODE_DAYS or nodes * days * a_day > MOST_ROWS:
         most = f"up to {MOST_NODE_DAYS:,} node-days and {MOST_ROWS:,} rows are made"
         raise InputError(f"{nodes * days:,} node-days of {a_day:g} saves are too many", remedy=most)
-    if faults and (nodes < LEAST_NODES or days < LEAST_DAYS):
-        raise InputError(
-            "too small for faults", remedy=f"{LEAST_NODES} nodes and {LEAST_DAYS} days or more"
-        )
     try:
         first = date.fromisoformat(start)
         last = first.toordinal() + days
@@ -191,26 +154,19 @@ def _fresh(directory: str) -> Path:
     return root.absolute()
 
 
-class _Folder:
+class NodeFiles:
     """Where the files go."""
 
     def __init__(self, root: Path, store: Store) -> None:
         self._root, self._store = root, store
         self._made: set[str] = set()
-        self.counting = 0
+        self.files = 0
         self.rows = 0
 
-    def put(self, written: Written) -> tuple[str, str]:
-        """Where it is, and where its copy."""
-        path = self._store.path_of(written.day.head)
-        data = damaged(encode(written.day), written.code)
-        self.write(path, data)
-        if written.twice:
-            self.write(copy_of(path), data)
-        if not written.code:
-            self.counting += 1
-            self.rows += written.day.many
-        return path, copy_of(path) if written.twice else ""
+    def put(self, written: Written) -> None:
+        self.write(self._store.path_of(written.day.head), encode(written.day))
+        self.files += 1
+        self.rows += written.day.many
 
     def write(self, path: str, data: bytes) -> None:
         folder, _ = os.path.split(path)
@@ -227,19 +183,3 @@ class _Folder:
             with contextlib.suppress(OSError):
                 target.unlink(missing_ok=True)
             raise OutputError(f"{path}: could not be written ({error.strerror})") from None
-
-
-def copy_of(path: str) -> str:
-    """The name of a file that was copied by hand."""
-    return path.replace(".parquet", "_copy.parquet")
-
-
-def _beside(plan: FleetPlan, planted: Planted, folder: _Folder) -> Iterator[Trouble]:
-    if planted.beside < 0:
-        return
-    job = plan.jobs[planted.beside]
-    day = plan.day((job.began_ns - plan.start_ns) // DAY_NS)
-    for name, code, content in strays():
-        path = f"job={folder_of(job.job)}/day={day}/{name}"
-        folder.write(path, content)
-        yield Trouble(code, path, job=job.job, day=day)

@@ -13,16 +13,11 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcost.fleet.made_up.plan_of_fleet import GPUS, S_NS, Ints, JobPlan
-from ckptcost.fleet.made_up.planned_run import drains, stalls
+from ckptcost.fleet.synthetic.fleet_plan import GPUS, S_NS, Ints, JobPlan
+from ckptcost.fleet.synthetic.node_days import FILES, MW, ends_of, part_of
+from ckptcost.fleet.synthetic.run_windows import drains, stalls
 
 Floats = NDArray[np.float64]
-
-ENDS: Final = {"gpu": (0.97, 1.03), "host": (0.9, 1.1), "slow": (0.5, 1.5), "storage": (0.6, 1.5)}
-"""low and high end of each line's joules, of the value itself"""
-MW: Final = 1e-3
-FILES: Final = 8
-"""a rank"""
 
 
 class Amounts(NamedTuple):
@@ -158,18 +153,6 @@ def tally(
     )
     watts = (np.array(gpu_mw) + np.array(host_mw)) * MW
     return Tally(amounts, *_blames(returned_ns, watts))
-
-
-def ends_of(job: JobPlan, line: str) -> tuple[float, float]:
-    low, high = ENDS[line]
-    return low, high if line != "host" or job.host_bounded else inf
-
-
-def part_of(job: JobPlan, chosen: Ints) -> JobPlan:
-    """The job as if it had only these nodes' bytes and speeds."""
-    from dataclasses import replace
-
-    return replace(job, bytes_=job.bytes_[chosen], factor_permille=job.factor_permille[chosen])
 
 
 def _joules(mw: list[int], ns: list[int]) -> float:
