@@ -20,7 +20,7 @@ MOST_S, MOST_MB = 10.0, 2000.0
 ROUNDS = 3
 WORKER = """
 import json, resource, sys, time
-from ckptcost.fleet.told.answer import Asked, answer_of
+from ckptcost.fleet.answer import Asked, answer_of
 if __name__ == "__main__":
     began_s = time.perf_counter()
     study = answer_of(Asked(sys.argv[1], "job", scheduler=sys.argv[2]), (), None)

@@ -102,9 +102,8 @@ def _stored(options: argparse.Namespace) -> int:
 
     from ckptcost.cli.runs_list_ import answer, found_of, within_of
     from ckptcost.errors import InputError
-    from ckptcost.fleet.kept.store import open_store
-    from ckptcost.fleet.pack.packed import study_of
-    from ckptcost.fleet.pack.packing import Asked, beside, packed
+    from ckptcost.fleet.packing import Asked, beside, packed, study_of
+    from ckptcost.fleet.store import open_store
     from ckptcost.runs import store
     from ckptcost.runs.job_facts import labels_of
     from ckptcost.runs.summary import one_of

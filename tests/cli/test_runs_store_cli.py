@@ -11,8 +11,8 @@ import jsonschema
 import pytest
 from packable_runs import NEW_YEAR_NS, packable, save
 
-from ckptcost.fleet.kept.node_file import decode
-from ckptcost.fleet.kept.store import open_store
+from ckptcost.fleet.node_file import decode
+from ckptcost.fleet.store import open_store
 from ckptcost.report.schema_file import schema_text
 from ckptcost.runs.clocks import S
 

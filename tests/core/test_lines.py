@@ -8,7 +8,7 @@ from sample_scenarios import SHAPES
 from ckptcost.catalog.keys import meaning_of
 from ckptcost.core.lines import KINDS, OF_A_SAVE, OF_THE_JOB, tier_and_kind
 from ckptcost.core.outcome import evaluate
-from ckptcost.fleet.figures.lines import LINES
+from ckptcost.fleet.lines import LINES
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -8,7 +8,7 @@ from ckptcost.core.bill import Line
 from ckptcost.core.measures import MEASURES
 from ckptcost.core.quantities import DERIVED, FIELDS, IN_DOCUMENTS, QUANTITIES, in_order
 from ckptcost.core.units import UNITS, parse
-from ckptcost.fleet.figures import lines
+from ckptcost.fleet import lines
 from ckptcost.report.difference import Changes
 from ckptcost.report.parts import Component, Totals
 from ckptcost.report.rows import COLUMNS

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckptcost.fleet.merge import frames
-from ckptcost.fleet.merge.part import FILES, HEADS, NODES, SUMS, WINDOWS, Part
+from ckptcost.fleet import frames
+from ckptcost.fleet.part import FILES, HEADS, NODES, SUMS, WINDOWS, Part
 
 DAY = "2026-11-02"
 

@@ -16,8 +16,8 @@ from fleet_truth import Truth
 from fleet_with_truth import fleet_with_truth
 
 from ckptcost.errors import InputError, UnknownName
-from ckptcost.fleet.kept.store import open_store
-from ckptcost.fleet.told.answer import Asked, answer_of
+from ckptcost.fleet.answer import Asked, answer_of
+from ckptcost.fleet.store import open_store
 from ckptcost.jobs.gates import gate_of
 from ckptcost.report.study import Study
 
@@ -107,7 +107,7 @@ def test_gates_that_a_fleet_cannot_judge_are_refused(made: tuple[str, Truth]) ->
 def test_who_listens_and_never_answers_is_no_scheduler(
     made: tuple[str, Truth], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster = pytest.importorskip("ckptcost.fleet.merge.cluster")
+    cluster = pytest.importorskip("ckptcost.fleet.engine")
     pytest.importorskip("distributed", reason="dask.distributed is not installed")
     monkeypatch.setattr(cluster, "ANSWER_S", 0.5)
     with (

@@ -22,13 +22,13 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from ckptcost.errors import CkptcostError, InputError, MeterUnavailable
-from ckptcost.fleet.kept.node_day import COLUMNS, LINES, Head, NodeDay, empty_rows, key_of
-from ckptcost.fleet.kept.node_file import decode, encode
-from ckptcost.fleet.kept.store import Store, open_store
-from ckptcost.fleet.merge import engine
-from ckptcost.fleet.merge.engine import RAW, collected, grouped, windows_frame
-from ckptcost.fleet.merge.part import Part
-from ckptcost.fleet.merge.sorting_out import day_of
+from ckptcost.fleet import engine
+from ckptcost.fleet.engine import RAW, collected, grouped, windows_frame
+from ckptcost.fleet.node_day import COLUMNS, LINES, Head, NodeDay, empty_rows, key_of
+from ckptcost.fleet.node_file import decode, encode
+from ckptcost.fleet.part import Part
+from ckptcost.fleet.store import Store, open_store
+from ckptcost.fleet.validate import day_of
 
 S = 10**9
 DAYS = ("2026-11-20", "2026-11-21", "2026-11-22")
@@ -277,7 +277,7 @@ def test_a_scheduler_that_is_lost_is_told(store, tmp_path):
         ),
         (
             (
-                "import ckptcost.fleet.kept.store as s; s.Store.read = lambda self, path:"
+                "import ckptcost.fleet.store as s; s.Store.read = lambda self, path:"
                 " open('/not/there')"
             ),
             r"does not see the store: .*No such file",
@@ -297,7 +297,7 @@ def test_workers_that_would_answer_otherwise_are_told(store, tmp_path, before, s
 
 
 def test_a_cluster_without_workers_is_told(store, tmp_path, monkeypatch):
-    monkeypatch.setattr("ckptcost.fleet.merge.cluster.ANSWER_S", 0.5)
+    monkeypatch.setattr("ckptcost.fleet.engine.ANSWER_S", 0.5)
     with (
         cluster(tmp_path, workers=0, processes=False) as running,
         pytest.raises(InputError, match=r"has no workers"),
@@ -317,7 +317,7 @@ def test_a_cluster_without_workers_is_told(store, tmp_path, monkeypatch):
     ],
 )
 def test_what_is_no_scheduler_is_told(store, address, said, monkeypatch, capfd):
-    monkeypatch.setattr("ckptcost.fleet.merge.cluster.ANSWER_S", 0.5)
+    monkeypatch.setattr("ckptcost.fleet.engine.ANSWER_S", 0.5)
     began = time.monotonic()
     with pytest.raises(InputError, match=said) as error:
         collected(store, grouped(store.listing()), address)

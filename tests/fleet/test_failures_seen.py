@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from ckptcost.core.useful import RunSpan, useful_of
-from ckptcost.fleet.figures.figures import Fleet, fleet_of
-from ckptcost.fleet.figures.lines import Line
-from ckptcost.fleet.figures.runs_seen import CUT, FAILED, OPEN, OVER, PLANNED, RunSeen, shares_of
+from ckptcost.fleet.figures import Fleet, fleet_of
+from ckptcost.fleet.lines import Line
+from ckptcost.fleet.runs_seen import CUT, FAILED, OPEN, OVER, PLANNED, RunSeen, shares_of
 
 DAY, NEXT = "2026-11-02", "2026-11-03"
 

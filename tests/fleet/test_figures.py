@@ -18,11 +18,11 @@ from ckptcost.core.quantities import FIELDS
 from ckptcost.core.reconcile import Energy, unknown
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.errors import InputError
-from ckptcost.fleet.figures.figures import Fleet, Group, fleet_of
-from ckptcost.fleet.figures.grouping import BY, NOT_SAID
-from ckptcost.fleet.figures.lines import NEEDED, Amount, Line
-from ckptcost.fleet.figures.worst import worst_of
-from ckptcost.fleet.merge import frames
+from ckptcost.fleet import frames
+from ckptcost.fleet.figures import Fleet, Group, fleet_of
+from ckptcost.fleet.grouping import BY, NOT_SAID
+from ckptcost.fleet.lines import NEEDED, Amount, Line
+from ckptcost.fleet.worst import worst_of
 from ckptcost.jobs.measured_bill import at_facility, line_of
 from ckptcost.report.statements.run_lines import Taken, ends_of
 

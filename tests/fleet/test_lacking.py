@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from ckptcost.fleet.figures.figures import fleet_of
-from ckptcost.fleet.figures.grouping import cells_of
-from ckptcost.fleet.figures.lacking import MOST_NAMES, NO_FILE, SILENT, Absent, lacking_of, names_of
+from ckptcost.fleet.figures import fleet_of
+from ckptcost.fleet.grouping import cells_of
+from ckptcost.fleet.missing_nodes import MOST_NAMES, NO_FILE, SILENT, Absent, lacking_of, names_of
 
 DAY, NEXT = "2026-11-02", "2026-11-03"
 

@@ -14,14 +14,14 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from ckptcost.fleet.kept.node_day import COLUMNS, LINES, Head, NodeDay, empty_rows, key_of
-from ckptcost.fleet.kept.node_file import encode
-from ckptcost.fleet.kept.store import open_store
-from ckptcost.fleet.merge import frames, job_day
-from ckptcost.fleet.merge.job_day import finished, part_of, pieces_of
-from ckptcost.fleet.merge.part import FILES, HEADS, NODES, WINDOWS, Part
-from ckptcost.fleet.merge.same_save import places_of
-from ckptcost.fleet.merge.sorting_out import date_of, day_of
+from ckptcost.fleet import frames, job_day
+from ckptcost.fleet.job_day import finished, part_of, pieces_of
+from ckptcost.fleet.node_day import COLUMNS, LINES, Head, NodeDay, empty_rows, key_of
+from ckptcost.fleet.node_file import encode
+from ckptcost.fleet.part import FILES, HEADS, NODES, WINDOWS, Part
+from ckptcost.fleet.same_save import places_of
+from ckptcost.fleet.store import open_store
+from ckptcost.fleet.validate import date_of, day_of
 
 S = 10**9
 MINUTE = 60 * S

@@ -17,14 +17,19 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ckptcost.errors import CkptcostError, MeterUnavailable
-from ckptcost.fleet.kept.node_day import COLUMNS, LINES, Column, Head, NodeDay, empty_rows, key_of
+from ckptcost.fleet.node_day import COLUMNS, LINES, Column, Head, NodeDay, empty_rows, key_of
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 
-from ckptcost.fleet.kept import node_file  # noqa: E402
-from ckptcost.fleet.kept.head_json import LATEST_NS  # noqa: E402
-from ckptcost.fleet.kept.node_file import BadNodeFile, decode, encode  # noqa: E402
-from ckptcost.fleet.kept.seal import sealed, text_of  # noqa: E402
+from ckptcost.fleet import node_file  # noqa: E402
+from ckptcost.fleet.node_file import (  # noqa: E402  # noqa: E402
+    LATEST_NS,
+    BadNodeFile,
+    decode,
+    encode,
+    sealed,
+    text_of,
+)
 
 HEAD = Head(
     "llama",

@@ -18,13 +18,12 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.channels import Mark
 from ckptcost.core.domain import UNKNOWN
 from ckptcost.core.units import HOUR_S, KWH_J
-from ckptcost.fleet.kept.node_day import COLUMNS, LINES, key_of
-from ckptcost.fleet.kept.node_file import decode
-from ckptcost.fleet.kept.store import open_store
-from ckptcost.fleet.pack.day_clock import CLOCK_SET_S, DAY_NS, Clock
-from ckptcost.fleet.pack.day_of import Told as Said
-from ckptcost.fleet.pack.day_of import days_of
-from ckptcost.fleet.pack.packing import NEWER, THERE, WRITTEN, Asked, packed
+from ckptcost.fleet.node_day import COLUMNS, LINES, key_of
+from ckptcost.fleet.node_file import decode
+from ckptcost.fleet.packing import NEWER, THERE, WRITTEN, Asked, packed
+from ckptcost.fleet.recorded_day import CLOCK_SET_S, DAY_NS, Clock, days_of
+from ckptcost.fleet.recorded_day import Told as Said
+from ckptcost.fleet.store import open_store
 from ckptcost.jobs.measure import reviewed
 from ckptcost.report.statements.measured import statement_of
 from ckptcost.runs import job_facts
@@ -444,7 +443,7 @@ def test_again_nothing_is_written(tmp_path, midnight, monkeypatch):
     first = pack(store, midnight)
     before = read_all(store)
     monkeypatch.setattr(type(store), "put", lambda *_: pytest.fail("written again"))
-    monkeypatch.setattr("ckptcost.fleet.pack.packing.days_of", lambda *_: pytest.fail("read again"))
+    monkeypatch.setattr("ckptcost.fleet.packing.days_of", lambda *_: pytest.fail("read again"))
     again = pack(store, midnight)
     assert outcomes(again) == [THERE, THERE]
     assert [put[:6] for put in again.puts] == [put[:6] for put in first.puts]

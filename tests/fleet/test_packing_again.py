@@ -12,8 +12,8 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
-from ckptcost.fleet.kept.node_file import decode
-from ckptcost.fleet.kept.store import open_store
+from ckptcost.fleet.node_file import decode
+from ckptcost.fleet.store import open_store
 
 SAVES = """
 import os, time, ckptcost

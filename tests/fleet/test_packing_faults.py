@@ -14,9 +14,9 @@ import pytest
 from packable_runs import NEW_YEAR_NS, packable, save
 
 from ckptcost.errors import MeterUnavailable, OutputError, RunFileError
-from ckptcost.fleet.kept.node_file import decode
-from ckptcost.fleet.kept.store import open_store
-from ckptcost.fleet.pack.packing import NEWER, THERE, WRITTEN, packed
+from ckptcost.fleet.node_file import decode
+from ckptcost.fleet.packing import NEWER, THERE, WRITTEN, packed
+from ckptcost.fleet.store import open_store
 from ckptcost.runs.clocks import S
 from ckptcost.runs.store import Kept, kept, kept_at
 
@@ -24,15 +24,15 @@ HOSTS = ("n1", "n2", "n3")
 PACK = """
     import sys
     from pathlib import Path
-    from ckptcost.fleet.pack.packing import packed
-    from ckptcost.fleet.kept.store import open_store
+    from ckptcost.fleet.packing import packed
+    from ckptcost.fleet.store import open_store
     from ckptcost.runs.store import kept_at
     packing = packed(open_store(sys.argv[1], make=True), kept_at(Path(sys.argv[2])))
     print([put.outcome for put in packing.puts])
 """
 KILLED_AT = """
     import os, signal
-    import ckptcost.fleet.kept.places
+    import ckptcost.fleet.places
     calls, told = [], os.{call}
     def last(*words, **more):
         calls.append(words)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ckptcost.fleet.kept.node_file import decode
+from ckptcost.fleet.node_file import decode
 
 HERE = Path(__file__).resolve().parents[2]
 SHIPPED = HERE / "examples" / "fleet"

@@ -14,8 +14,8 @@ from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario
 from ckptcost.core.failures import Recovery, segment
 from ckptcost.core.mtbf import mtbf_of
 from ckptcost.core.optimum import best_interval_s
-from ckptcost.fleet.figures.figures import fleet_of
-from ckptcost.fleet.figures.savings import (
+from ckptcost.fleet.figures import fleet_of
+from ckptcost.fleet.savings import (
     ASYNC,
     BEST_INTERVAL,
     OPTIONS,

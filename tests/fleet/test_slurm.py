@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from ckptcost.fleet.kept.node_file import decode
+from ckptcost.fleet.node_file import decode
 from ckptcost.runs.reader import load
 
 HERE = Path(__file__).resolve().parents[2]

@@ -14,14 +14,14 @@ import numpy as np
 import pytest
 from pandas.testing import assert_frame_equal
 
-from ckptcost.fleet.kept import node_file, seal
-from ckptcost.fleet.kept.node_day import Head, NodeDay, empty_rows, key_of
-from ckptcost.fleet.kept.node_file import encode
-from ckptcost.fleet.kept.store import Store, open_store
-from ckptcost.fleet.merge.job_day import finished, part_of
-from ckptcost.fleet.merge.one_clock import on_one_clock
-from ckptcost.fleet.merge.part import Part
-from ckptcost.fleet.merge.sorting_out import Seen, day_of, one_of_each, plain
+from ckptcost.fleet import node_file
+from ckptcost.fleet.clocks import on_one_clock
+from ckptcost.fleet.job_day import finished, part_of
+from ckptcost.fleet.node_day import Head, NodeDay, empty_rows, key_of
+from ckptcost.fleet.node_file import encode
+from ckptcost.fleet.part import Part
+from ckptcost.fleet.store import Store, open_store
+from ckptcost.fleet.validate import Seen, day_of, one_of_each, plain
 
 S = 10**9
 DAY = "2026-11-20"
@@ -122,8 +122,7 @@ def test_what_is_no_whole_file_is_named_and_the_rest_stands(
 def test_a_newer_format_is_named(tmp_path, monkeypatch):
     store = stored(tmp_path / "bad", GOOD)
     with monkeypatch.context() as later:
-        for module in (node_file, seal):
-            later.setattr(module, "VERSION", "7.0")
+        later.setattr(node_file, "VERSION", "7.0")
         data = encode(node("x"))
     (tmp_path / "bad" / FOLDER / "x.parquet").write_bytes(data)
     part = merged(store)

@@ -21,10 +21,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
-from ckptcost.fleet.kept import places
-from ckptcost.fleet.kept.far_places import Remote
-from ckptcost.fleet.kept.node_day import Head
-from ckptcost.fleet.kept.store import Entry, Store, folder_of, open_store
+from ckptcost.fleet import places
+from ckptcost.fleet.node_day import Head
+from ckptcost.fleet.places import Remote
+from ckptcost.fleet.store import Entry, Store, folder_of, open_store
 
 DAYS = ("2026-11-19", "2026-11-20", "2026-11-21")
 
@@ -371,7 +371,7 @@ def test_without_fsspec(monkeypatch, tmp_path):
 def test_a_folder_needs_no_fsspec(tmp_path):
     """Nor pandas nor pyarrow: what a node writes with starts quickly."""
     text = f"""import sys
-from ckptcost.fleet.kept.store import open_store
+from ckptcost.fleet.store import open_store
 open_store({str(tmp_path)!r}, make=True).listing()
 print(*sys.modules)"""
     loaded = subprocess.run(
@@ -543,8 +543,8 @@ def test_the_umask_is_respected(store):
 
 STUCK = """
 import os, sys, time
-from ckptcost.fleet.kept import places
-from ckptcost.fleet.kept.store import open_store
+from ckptcost.fleet import places
+from ckptcost.fleet.store import open_store
 rename = os.rename
 def slowly(one, other):
     print(one, flush=True)
@@ -624,7 +624,7 @@ def test_swept_before_it_was_locked(store, monkeypatch):
 
 WRITER = """
 import sys
-from ckptcost.fleet.kept.store import open_store
+from ckptcost.fleet.store import open_store
 for round in range(60):
     store = open_store(sys.argv[1], make=True)
     store.put(sys.argv[2], sys.argv[3].encode() * 50_000)

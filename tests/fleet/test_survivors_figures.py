@@ -12,13 +12,12 @@ import pytest
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.failures import Recovery, segment
 from ckptcost.core.optimum import best_interval_s
-from ckptcost.fleet.figures.figures import fleet_of
-from ckptcost.fleet.figures.grouping import cells_of
-from ckptcost.fleet.figures.lacking import NO_FILE, Absent, lacking_of
-from ckptcost.fleet.figures.lines import Amount, Line
-from ckptcost.fleet.figures.savings import ASYNC, savings_of
-from ckptcost.fleet.figures.usual import usual_of
-from ckptcost.fleet.kept.node_day import LINES
+from ckptcost.fleet.figures import fleet_of
+from ckptcost.fleet.grouping import cells_of
+from ckptcost.fleet.lines import Amount, Line
+from ckptcost.fleet.missing_nodes import NO_FILE, Absent, lacking_of
+from ckptcost.fleet.node_day import LINES
+from ckptcost.fleet.savings import ASYNC, savings_of, usual_of
 from ckptcost.questions.statements import standing
 
 DAY, NEXT = "2026-11-02", "2026-11-03"

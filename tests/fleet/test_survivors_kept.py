@@ -11,18 +11,16 @@ from packable_runs import NEW_YEAR_NS, packable, save
 
 from ckptcost.core.channels import Mark
 from ckptcost.errors import InputError, MeterUnavailable
-from ckptcost.fleet.kept.node_day import Head, NodeDay, empty_rows, key_of
-from ckptcost.fleet.kept.node_file import encode
-from ckptcost.fleet.kept.store import ABOUT, open_store
-from ckptcost.fleet.merge import cluster, engine
-from ckptcost.fleet.merge.engine import collected, grouped
-from ckptcost.fleet.merge.same_save import places_of
-from ckptcost.fleet.merge.sorting_out import day_of
-from ckptcost.fleet.pack.day_clock import Clock
-from ckptcost.fleet.pack.day_of import Told as Said
-from ckptcost.fleet.pack.day_of import days_of
-from ckptcost.fleet.pack.packed import study_of
-from ckptcost.fleet.pack.packing import Failed, Packing
+from ckptcost.fleet import engine
+from ckptcost.fleet.engine import collected, grouped
+from ckptcost.fleet.node_day import Head, NodeDay, empty_rows, key_of
+from ckptcost.fleet.node_file import encode
+from ckptcost.fleet.packing import Failed, Packing, study_of
+from ckptcost.fleet.recorded_day import Clock, days_of
+from ckptcost.fleet.recorded_day import Told as Said
+from ckptcost.fleet.same_save import places_of
+from ckptcost.fleet.store import ABOUT, open_store
+from ckptcost.fleet.validate import day_of
 from ckptcost.jobs.measure import reviewed
 from ckptcost.report.studies.runs import MOST_WARNED
 from ckptcost.runs import job_facts
@@ -112,7 +110,7 @@ def test_a_folder_of_an_url_has_one_name() -> None:
 
 
 def test_what_is_not_installed_is_told_apart_from_what_is_broken(monkeypatch) -> None:
-    for module, asked in (("dask", engine.dask_of), ("distributed", cluster._distributed)):
+    for module, asked in (("dask", engine.dask_of), ("distributed", engine._distributed)):
         with monkeypatch.context() as patched:
             patched.setitem(sys.modules, module, None)
             with pytest.raises(MeterUnavailable, match=f"{module} is not installed"):

@@ -25,9 +25,9 @@ from fleet_truth import Truth
 from fleet_with_truth import fleet_with_truth
 
 from ckptcost.errors import InputError, OutputError
-from ckptcost.fleet.kept.node_day import COLUMNS, NodeDay, key_of
-from ckptcost.fleet.kept.node_file import BadNodeFile, decode
-from ckptcost.fleet.kept.store import open_store
+from ckptcost.fleet.node_day import COLUMNS, NodeDay, key_of
+from ckptcost.fleet.node_file import BadNodeFile, decode
+from ckptcost.fleet.store import open_store
 from ckptcost.fleet.synthetic.fleet_plan import DAY_NS, S_NS, TIERS, plan_of, usual_rate
 from ckptcost.fleet.synthetic.synthesize import synthesize
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ckptcost.fleet.figures.figures import fleet_of, quantile
-from ckptcost.fleet.figures.grouping import NOT_SAID
-from ckptcost.fleet.figures.tiers import MOST, tiers_of
+from ckptcost.fleet.figures import fleet_of, quantile
+from ckptcost.fleet.grouping import NOT_SAID
+from ckptcost.fleet.tiers import MOST, tiers_of
 
 
 def _saves(

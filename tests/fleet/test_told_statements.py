@@ -17,10 +17,10 @@ from statements import document_of
 from ckptcost import api
 from ckptcost.catalog.store import Catalog
 from ckptcost.exports.formats import FORMATS, exported
-from ckptcost.fleet.figures.figures import fleet_of
-from ckptcost.fleet.figures.lines import LINES
-from ckptcost.fleet.told.answer import Asked, answer_of
-from ckptcost.fleet.told.statements import statements_of
+from ckptcost.fleet.answer import Asked, answer_of
+from ckptcost.fleet.figures import fleet_of
+from ckptcost.fleet.lines import LINES
+from ckptcost.fleet.statements import statements_of
 from ckptcost.questions.statements import standing
 from ckptcost.report.schema_file import schema_text
 from ckptcost.report.statement import QUANTITIES, Statement, utc

@@ -18,16 +18,14 @@ from ckptcost import api
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.estimates import Estimate, absent
 from ckptcost.errors import InputError
-from ckptcost.fleet.figures.figures import Fleet, fleet_of
-from ckptcost.fleet.figures.grouping import BY
-from ckptcost.fleet.figures.savings import savings_of
-from ckptcost.fleet.figures.tiers import tiers_of
-from ckptcost.fleet.figures.worst import worst_of
-from ckptcost.fleet.kept.node_day import LINES
-from ckptcost.fleet.merge import frames
-from ckptcost.fleet.told import bill_tables
-from ckptcost.fleet.told.answer import Asked, answer_of, verdicts_of
-from ckptcost.fleet.told.study import Findings, study_of
+from ckptcost.fleet import bill_tables, frames
+from ckptcost.fleet.answer import Asked, Findings, answer_of, study_of, verdicts_of
+from ckptcost.fleet.figures import Fleet, fleet_of
+from ckptcost.fleet.grouping import BY
+from ckptcost.fleet.node_day import LINES
+from ckptcost.fleet.savings import savings_of
+from ckptcost.fleet.tiers import tiers_of
+from ckptcost.fleet.worst import worst_of
 from ckptcost.jobs.gates import Verdict, gate_of
 from ckptcost.questions.statements import standing
 from ckptcost.report.schema_file import schema_text
@@ -546,7 +544,7 @@ def test_what_cannot_be_asked(
 
 
 def test_an_empty_store_is_said_to_be_empty(tmp_path: Path) -> None:
-    from ckptcost.fleet.kept.store import open_store
+    from ckptcost.fleet.store import open_store
 
     open_store(str(tmp_path / "s"), make=True)
     with pytest.raises(InputError, match="is empty") as error:

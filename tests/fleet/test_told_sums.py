@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.fleet.figures.figures import fleet_of
-from ckptcost.fleet.figures.savings import savings_of
-from ckptcost.fleet.figures.tiers import tiers_of
-from ckptcost.fleet.figures.worst import worst_of
-from ckptcost.fleet.told import bill_tables, look_tables
-from ckptcost.fleet.told.answer import Asked
-from ckptcost.fleet.told.study import Findings, study_of
+from ckptcost.fleet import bill_tables, look_tables
+from ckptcost.fleet.answer import Asked, Findings, study_of
+from ckptcost.fleet.figures import fleet_of
+from ckptcost.fleet.savings import savings_of
+from ckptcost.fleet.tiers import tiers_of
+from ckptcost.fleet.worst import worst_of
 from ckptcost.questions.statements import standing
 from ckptcost.report.study import Study, Table
 from ckptcost.scenario import Resolved

@@ -11,14 +11,12 @@ import pytest
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.estimates import Estimate, absent
 from ckptcost.core.fit import TimeFit
-from ckptcost.fleet.figures.figures import fleet_of
-from ckptcost.fleet.figures.lines import UNKNOWN, Amount
-from ckptcost.fleet.figures.savings import AllSavings, JobSavings, Option, Savings
-from ckptcost.fleet.figures.tiers import TierSeen
-from ckptcost.fleet.figures.usual import Usual
-from ckptcost.fleet.figures.worst import Worst, WorstHost, WorstSave
-from ckptcost.fleet.merge import frames
-from ckptcost.fleet.told import bill_tables, look_tables, savings_tables
+from ckptcost.fleet import bill_tables, frames, look_tables, savings_tables
+from ckptcost.fleet.figures import fleet_of
+from ckptcost.fleet.lines import UNKNOWN, Amount
+from ckptcost.fleet.savings import AllSavings, JobSavings, Option, Savings, Usual
+from ckptcost.fleet.tiers import TierSeen
+from ckptcost.fleet.worst import Worst, WorstHost, WorstSave
 from ckptcost.questions.statements import standing
 from ckptcost.report.study import UNITS, Table
 from ckptcost.scenario import Resolved
@@ -844,16 +842,15 @@ def test_the_sentence_names_the_job_that_would_win_most() -> None:
 
 
 def test_every_code_has_words() -> None:
-    from ckptcost.fleet.figures.savings import OPTIONS
-    from ckptcost.fleet.kept import seal
-    from ckptcost.fleet.merge import sorting_out
+    from ckptcost.fleet import node_file, validate
+    from ckptcost.fleet.savings import OPTIONS
 
     assert set(savings_tables.OPTION_WORDS) == set(OPTIONS)
     own = {
         "STRAY",
         *(
             value
-            for module in (seal, sorting_out)
+            for module in (node_file, validate)
             for name, value in vars(module).items()
             if name == value
         ),

@@ -25,10 +25,10 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from fleet_truth import Truth
 from fleet_with_truth import fleet_with_truth
 
-from ckptcost.fleet.figures.figures import Fleet, fleet_of
-from ckptcost.fleet.kept.store import open_store
-from ckptcost.fleet.merge.engine import collected, grouped
-from ckptcost.fleet.merge.part import Part
+from ckptcost.fleet.engine import collected, grouped
+from ckptcost.fleet.figures import Fleet, fleet_of
+from ckptcost.fleet.part import Part
+from ckptcost.fleet.store import open_store
 
 NODES, DAYS, PER_DAY = 512, 7, 24.0
 CLUSTER = """

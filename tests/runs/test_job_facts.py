@@ -14,7 +14,7 @@ from packable_runs import packable, save
 from steady_meters import Steady
 
 from ckptcost.errors import InputError
-from ckptcost.fleet.pack.packing import facts_in
+from ckptcost.fleet.packing import facts_in
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.observe import Look, Observer
 from ckptcost.report.studies.measure import study_of

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcost.fleet.kept.node_day import Head, NodeDay, key_of
+from ckptcost.fleet.node_day import Head, NodeDay, key_of
 from ckptcost.fleet.synthetic.fleet_plan import (
     CRASH,
     DAY_NS,

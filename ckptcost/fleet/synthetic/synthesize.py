@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ckptcost.errors import InputError, OutputError, brief
-from ckptcost.fleet.kept.node_day import Head, NodeDay, empty_rows
-from ckptcost.fleet.kept.node_file import encode
-from ckptcost.fleet.kept.store import Store, open_store
+from ckptcost.fleet.node_day import Head, NodeDay, empty_rows
+from ckptcost.fleet.node_file import encode
+from ckptcost.fleet.store import Store, open_store
 from ckptcost.fleet.synthetic.fleet_plan import FleetPlan, plan_of, usual_rate
 from ckptcost.fleet.synthetic.node_days import Written, days_of_run, files_of_run
 from ckptcost.fleet.synthetic.run_windows import windows_of

@@ -22,8 +22,8 @@ from planted_faults import (
     swaying,
 )
 
-from ckptcost.fleet.kept.node_file import encode
-from ckptcost.fleet.kept.store import Store, folder_of, open_store
+from ckptcost.fleet.node_file import encode
+from ckptcost.fleet.store import Store, folder_of, open_store
 from ckptcost.fleet.synthetic.fleet_plan import (
     DAY_NS,
     TIERS,

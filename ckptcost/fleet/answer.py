@@ -1,0 +1,544 @@
+"""From a store to a study: list, merge, sum up, and say it. The one way for the command line and
+for Python."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import date, datetime, timedelta
+from math import inf, nan
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ckptcost.core.measures import BILLED
+from ckptcost.core.quantities import EVERYDAY, LineField
+from ckptcost.core.units import HOUR_S, to_hours, to_kwh
+from ckptcost.errors import Argument, InputError, UnknownName, brief
+from ckptcost.fleet import bill_tables, look_tables, savings_tables
+from ckptcost.fleet.figures import Fleet, Group
+from ckptcost.fleet.lines import Amount, Line
+from ckptcost.fleet.part import Part
+from ckptcost.fleet.runs_seen import days_without
+from ckptcost.fleet.savings import Savings
+from ckptcost.fleet.store import Store, open_store
+from ckptcost.fleet.tiers import TierSeen
+from ckptcost.fleet.worst import Worst
+from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
+from ckptcost.present.amounts import count, duration, number, share, size
+from ckptcost.present.words import METHODS, line_label
+from ckptcost.report.study import Bills, Study
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
+    from ckptcost.fleet.figures import Fleet
+    from ckptcost.fleet.part import Part
+    from ckptcost.report.statement import Statement
+    from ckptcost.report.study import Study
+    from ckptcost.scenario import Resolved
+
+
+# A fleet as a study: sentences first, then the tables, and a statement for each job.
+
+
+MOST_NAMED = 3
+"""in a sentence; the tables have all"""
+OF_NEARLY_ALL = 0.99
+OF_MANY = 0.01
+
+
+class Findings(NamedTuple):
+    """All that was found in a store."""
+
+    fleet: Fleet
+    """by what was asked for"""
+    part: Part
+    savings: Savings
+    tiers: Sequence[TierSeen]
+    worst: Worst
+    strange: Sequence[str]
+    """files that no fleet puts there"""
+
+
+def study_of(asked: Asked, found: Findings, verdicts: Sequence[Verdict]) -> Study:
+    placed, fleet = asked.resolved is not None, found.fleet
+    simulated = bool(len(found.part.heads)) and bool(found.part.heads["simulated"].all())
+    tables = [
+        bill_tables.groups(fleet, placed),
+        bill_tables.lines(fleet.whole, placed),
+        *savings_tables.tables(found.savings, placed),
+        *bill_tables.failures(fleet),
+        bill_tables.worst_jobs(found.worst),
+        *look_tables.worst(found.worst),
+        look_tables.tiers(found.tiers),
+        bill_tables.days(fleet, placed),
+        look_tables.missing(fleet),
+        look_tables.aside(found.part, found.strange),
+        look_tables.clocks(found.part),
+    ]
+    return Study(
+        kind="fleet",
+        title=f"A fleet of {_many(fleet.whole.nodes, 'node')}, {_span(fleet)}"
+        + (", made up or simulated" if simulated else ""),
+        about=_about(asked, fleet),
+        question={
+            "by": asked.by,
+            "since": asked.since or None,
+            "until": asked.until or None,
+            "jobs": list(asked.jobs),
+            "site": None if asked.resolved is None else asked.resolved.names.get("site"),
+        },
+        tables=tables,
+        findings=[text for text in _findings(found, placed) if text],
+        warnings=_warnings(found, placed),
+        gates=list(verdicts),
+        resolved=[] if asked.resolved is None else [asked.resolved],
+        simulated=simulated,
+        bills=Bills(lambda catalog: _bills(asked, found, catalog)),
+    )
+
+
+def _bills(asked: Asked, found: Findings, catalog: Catalog) -> list[Statement]:
+    from ckptcost.fleet.statements import statements_of
+
+    return statements_of(found.part, found.fleet, asked.resolved, asked.priced, catalog)
+
+
+def _span(fleet: Fleet) -> str:
+    days = [group.name for group in fleet.trend]
+    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}" if days else "no day"
+
+
+def _about(asked: Asked, fleet: Fleet) -> list[str]:
+    whole = fleet.whole
+    only = f" Only {', '.join(asked.jobs)}." if asked.jobs else ""
+    return [
+        (
+            f"{_many(whole.jobs, 'job')}, {_many(whole.runs, 'run')},"
+            f" {_many(whole.checkpoints, 'checkpoint')} of {size(whole.bytes)} in all,"
+            f" {_many(whole.loads, 'load')}.{only}"
+        ),
+        (
+            "Energies are the machines' own: no PUE."
+            if asked.resolved is None
+            else f"At {asked.resolved.names.get('site', 'a site')}{_counted(asked.resolved)}."
+        ),
+    ]
+
+
+def _counted(resolved: Resolved) -> str:
+    """What its kgCO2e counts, where it has a grid."""
+    if "site.grid_method" not in resolved.words:
+        return ""
+    return f"; kgCO2e is location-based, of {METHODS[resolved.grid_method]}"
+
+
+def _many(number_: int, what: str) -> str:
+    return f"{count(float(number_))} {what}{'' if number_ == 1 else 's'}"
+
+
+def _findings(found: Findings, placed: bool) -> list[str]:
+    whole = found.fleet.whole
+    said = [_took(whole, placed)]
+    said += [
+        _goodput(found),
+        _waiting(found),
+        savings_tables.sentence(found.savings),
+        _missing(found.fleet),
+    ]
+    if whole.failed_saves:
+        said.append(
+            f"{_many(whole.failed_saves, 'save')} began and was never completed."
+            if whole.failed_saves == 1
+            else f"{_many(whole.failed_saves, 'save')} began and were never completed."
+        )
+    return said
+
+
+def _took(whole: Group, placed: bool) -> str:
+    """In each quantity that there is a sum of: first those of which all is known, then what is more
+    than that."""
+    if not whole.totals.gpu_s.known:
+        return ""
+    exact: list[str] = []
+    least: list[str] = []
+    for q in EVERYDAY:
+        amount: Amount = getattr(whole.totals, q.field)
+        if amount.known and (placed or q.metered):
+            said = f"{number(q.people(amount.value))} {q.unit.replace('GPU-h', 'GPU-hours')}"
+            (least if _is_least(whole, q.field) else exact).append(said)
+    if not exact and len(least) > 1:
+        return f"Checkpoints and failures took at least {', '.join(least[:-1])} and {least[-1]}."
+    return (
+        "Checkpoints and failures took"
+        f" {', '.join((*exact, *(f'at least {text}' for text in least)))}."
+    )
+
+
+def _is_least(whole: Group, quantity: LineField) -> bool:
+    """Of saves that failed nobody knows the joules: those few make no sum the least."""
+    lacks = whole.totals.lacks[quantity]
+    shares = [line.known[quantity] for line in whole.lines if line.id in lacks]
+    return any(known < OF_NEARLY_ALL * of for known, of in shares)
+
+
+def _goodput(found: Findings) -> str:
+    whole, mtbf = found.fleet.whole, found.fleet.failures.node_mtbf_s
+    kept = f"Goodput {share(whole.goodput)}. " if whole.goodput == whole.goodput else ""
+    if not whole.failures:
+        least = f": a node lasts {duration(mtbf.low)} or longer (95 %)" if mtbf.low else ""
+        return f"{kept}No run failed{least}."
+    spread = (
+        ""
+        if mtbf.low is None or mtbf.high is None
+        else f" ({number(mtbf.low / HOUR_S)} to {number(mtbf.high / HOUR_S)} h)"
+    )
+    shape = found.fleet.failures.shape
+    even = ""
+    if shape.known and shape.low is not None and shape.high is not None:
+        even = (
+            " More often soon after a start than later."
+            if shape.high < 1
+            else " More often the longer a run lasts."
+            if shape.low > 1
+            else ""
+        )
+    return (
+        f"{kept}{_many(whole.failures, 'failure')}: a node lasts {number(mtbf.value / HOUR_S)} h in"
+        f" the mean{spread}.{even}"
+    )
+
+
+def _waiting(found: Findings) -> str:
+    hosts = [host for host in found.worst.hosts if host.share == host.share]
+    line = next((line for line in found.fleet.whole.lines if line.id == "waiting"), None)
+    if line is None or not line.gpu_s.known or line.gpu_s.value <= 0 or not hosts:
+        return ""
+    named = ", ".join(f"{host.host} ({share(host.share)})" for host in hosts[:MOST_NAMED])
+    return (
+        f"{number(to_hours(line.gpu_s.value))} GPU-hours of that are nodes that were done and"
+        f" waited, most for {named}."
+    )
+
+
+def _missing(fleet: Fleet) -> str:
+    names = sorted({node.host for run in fleet.lacking for node in run.missing})
+    unnamed = sum(run.unnamed for run in fleet.lacking)
+    line = next((line for line in fleet.whole.lines if line.id == "missing_nodes"), None)
+    if not names and not unnamed:
+        return ""
+    told = ", ".join(names[:MOST_NAMED]) + (
+        f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    )
+    whom = "; ".join(filter(None, (told, f"{unnamed} whose names nobody says" if unnamed else "")))
+    share_of = ""
+    if line is not None and line.gpu_s.known:
+        share_of = f": estimated at {number(to_hours(line.gpu_s.value))} GPU-hours"
+        if line.energy_j.known:
+            energy = line.energy_j
+            high = "more" if energy.high == float("inf") else number(to_kwh(energy.high))
+            share_of += (
+                f" and {number(to_kwh(energy.value))} kWh ({number(to_kwh(energy.low))} to {high})"
+            )
+    return f"Missing: {whom}{share_of}, on a line of its own."
+
+
+def _lacks(line: Line) -> str:
+    """A line whose joules are unknown, or of much of it. Of saves that failed nobody knows them;
+    those few are in the table."""
+    some, of = line.known["energy_j"]
+    if not of or some >= OF_NEARLY_ALL * of:
+        return ""
+    lacking = "all" if not some else share(1.0 - some / of)
+    return f"{lacking} of {line_label(line.id)}"
+
+
+def _warnings(found: Findings, placed: bool) -> list[tuple[str, str]]:
+    said = []
+    if not placed:
+        said.append(
+            (
+                "NO_SITE",
+                (
+                    "Where the machines stand and what they cost is not said, so there is no PUE,"
+                    " no dollars and no kgCO2e."
+                ),
+            )
+        )
+    files = found.part.files
+    codes = Counter(str(code) for code in files["code"] if code) if len(files) else Counter[str]()
+    codes.update("UNREADABLE" if "/ " in name else "STRAY" for name in found.strange)
+    for code, many in sorted(codes.items()):
+        said.append(
+            (
+                code,
+                (
+                    f"{_many(many, 'file')} set aside: {look_tables.CODE_WORDS.get(code, code)}."
+                    " `-f csv --table aside` names them."
+                ),
+            )
+        )
+    lost = {
+        run.job: len(days)
+        for run in found.fleet.runs
+        if (days := days_without(run, found.fleet.cells))
+    }
+    if lost:
+        named = ", ".join(sorted(lost)[:MOST_NAMED])
+        said.append(
+            (
+                "LOST_DAYS",
+                (
+                    f"{_many(sum(lost.values()), 'day')} of runs without any file ({named}): what"
+                    " they held is in no sum."
+                ),
+            )
+        )
+    silent = sum(len(run.silent) for run in found.fleet.lacking)
+    if silent:
+        said.append(
+            (
+                "SILENT",
+                (
+                    f"{_many(silent, 'node')} recorded without saves that others have: counted as"
+                    " waiting, by estimate."
+                ),
+            )
+        )
+    lacks = [_lacks(line) for line in found.fleet.whole.lines]
+    if any(lacks):
+        said.append(("UNKNOWN", f"Energy not known: {', '.join(filter(None, lacks))}."))
+    said += _unknown_saves(found.fleet.whole)
+    unsure = found.part.heads["offset_unsure_s"] if len(found.part.heads) else []
+    worst_s = max((float(each) for each in unsure if each == each), default=0.0)
+    if worst_s > 0.1:
+        said.append(("CLOCKS", f"Clocks are known to {duration(worst_s)} at worst; table clocks."))
+    return said
+
+
+def _unknown_saves(whole: Group) -> list[tuple[str, str]]:
+    """Of more than one in a hundred; fewer are in hidden columns."""
+    said = []
+    many = whole.checkpoints
+    if (some := whole.unknown.get("bytes", 0)) > OF_MANY * many:
+        said.append(
+            (
+                "UNKNOWN_BYTES",
+                (
+                    f"Bytes not known of {count(float(some))} of {_many(many, 'checkpoint')}: they"
+                    " are not in the sum."
+                ),
+            )
+        )
+    if (some := whole.unknown.get("done_stall", 0)) > OF_MANY * many:
+        assumed = (
+            " Goodput takes them to have been as long as the others of their run."
+            if whole.unknown.get("assumed")
+            else ""
+        )
+        text = (
+            f"Nobody says how long {count(float(some))} of {_many(many, 'checkpoint')} held"
+            f" training up.{assumed}"
+        )
+        said.append(("UNKNOWN_STALLS", text))
+    if runs := whole.unknown.get("useful", 0):
+        said.append(
+            (
+                "UNKNOWN_WORK",
+                (
+                    f"How much of {_many(runs, 'run')} was work is not known: goodput is of the"
+                    " others, if any."
+                ),
+            )
+        )
+    return said
+
+
+LOST: Final = ("CORRUPT", "TRUNCATED", "FUTURE", "UNREADABLE", "SKEWED", "UNSTEADY")
+"""codes of files that held something"""
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+class Asked(NamedTuple):
+    """Of which part of a store, grouped how, standing where."""
+
+    store: str
+    by: str = "job"
+    since: str = ""
+    until: str = ""
+    """days, UTC, both included"""
+    jobs: Sequence[str] = ()
+    scheduler: str = "pandas"
+    top: int = 10
+    resolved: Resolved | None = None
+    """site and prices; None: joules as metered, and neither dollars nor carbon"""
+    priced: bool = True
+    """whether GPU time has the price that `resolved` says, or only its site counts"""
+    machine: bool = False
+    """whether `resolved` is of these machines: a scenario that somebody named"""
+
+
+def answer_of(
+    asked: Asked, gates: Sequence[Gate] = (), tell: Callable[[int, int], None] | None = None
+) -> Study:
+    """The fleet as a study. Raises InputError where the store holds nothing of what is asked
+    for."""
+    from ckptcost.fleet.engine import collected, grouped
+    from ckptcost.fleet.figures import fleet_of
+    from ckptcost.fleet.savings import savings_of
+    from ckptcost.fleet.tiers import tiers_of
+    from ckptcost.fleet.worst import worst_of
+    from ckptcost.report.statements.run_lines import unpriced
+
+    no_percentiles(gates, "fleet")
+    for name, day in (("since", asked.since), ("until", asked.until)):
+        _is_day(day, Argument(name))
+    if asked.since and asked.until and asked.since > asked.until:
+        raise InputError(f"{asked.since} is after {asked.until}", where=Argument("since"))
+    store = open_store(asked.store)
+    # a save at midnight may lie in part with the day beside
+    entries, strange = store.looked_through(
+        _beside(asked.since, -1), _beside(asked.until, 1), asked.jobs
+    )
+    if not any(_inside(asked, entry.day) for entry in entries):
+        raise _nothing(store, asked)
+    part = _counting(collected(store, grouped(entries), asked.scheduler, tell), asked)
+    s = (
+        None
+        if asked.resolved is None
+        else asked.resolved.scenario
+        if asked.priced
+        else unpriced(asked.resolved.scenario)
+    )
+    if (
+        s is not None and not asked.machine
+    ):  # how fast its GPUs copy, a scenario that nobody named does not know
+        s = replace(s, cluster=replace(s.cluster, gpu_d2h_bytes_per_s=inf))
+    fleet = fleet_of(part, asked.by, s)
+    findings = Findings(
+        fleet,
+        part,
+        savings_of(part, fleet, s),
+        tiers_of(part, fleet.cells),
+        worst_of(part, fleet, asked.top),
+        strange,
+    )
+    return study_of(asked, findings, verdicts_of(fleet, part, gates))
+
+
+def _nothing(store: Store, asked: Asked) -> InputError:
+    """What there would be instead."""
+    all_of_it = store.listing()
+    if not all_of_it:
+        return InputError(
+            "is empty",
+            where=asked.store,
+            remedy="`ckptcost runs pack --all --store STORE` fills it",
+        )
+    jobs = sorted({entry.job for entry in all_of_it})
+    for job in asked.jobs:
+        if job not in jobs:
+            return UnknownName("job", job, jobs, where=Argument("jobs"))
+    days = sorted({entry.day for entry in all_of_it if not asked.jobs or entry.job in asked.jobs})
+    return InputError(
+        "holds nothing of these days", where=asked.store, remedy=f"it has {days[0]} to {days[-1]}"
+    )
+
+
+def _counting(part: Part, asked: Asked) -> Part:
+    """Of the days that were asked for. Raises InputError where no file of them counts: that is not
+    nothing, it is not known."""
+    found = _cut(part, asked)
+    if len(found.heads):
+        return found
+    why = sorted({str(code) for code in found.files["code"] if code}) if len(found.files) else []
+    first = f"; the first: {found.files['text'].iloc[0]}" if why else ""
+    raise InputError(
+        f"no file of it counts ({', '.join(why) or 'none is of these days'}{first})",
+        where=asked.store,
+        remedy="pack these runs again",
+    )
+
+
+def _inside(asked: Asked, day: str) -> bool:
+    return asked.since <= day and (not asked.until or day <= asked.until)
+
+
+def _beside(day: str, by: int) -> str:
+    return (date.fromisoformat(day) + timedelta(days=by)).isoformat() if day else ""
+
+
+def _cut(part: Part, asked: Asked) -> Part:
+    """What is of the days that were asked for, by the jobs' clocks. A run that began before is seen
+    from there on."""
+    if not asked.since and not asked.until:
+        return part
+    heads = part.heads
+    if asked.since and len(heads):
+        first_ns = int(datetime.fromisoformat(f"{asked.since}T00:00:00+00:00").timestamp()) * 10**9
+        heads = heads.assign(
+            run_began_ns=heads["run_began_ns"].where(
+                heads["run_began_ns"] == 0, heads["run_began_ns"].clip(lower=first_ns)
+            )
+        )
+    found = []
+    for frame in part._replace(heads=heads):
+        found.append(
+            frame[[_inside(asked, str(day)) for day in frame["day"]]].reset_index(drop=True)
+            if len(frame)
+            else frame
+        )
+    return Part(*found)
+
+
+def _is_day(text: str, where: str) -> None:
+    if not text:
+        return
+    try:
+        if not _DAY.fullmatch(text):
+            raise ValueError
+        date.fromisoformat(text)
+    except ValueError:
+        raise InputError(
+            f"{brief(text)} is no day", where=where, remedy="e.g. 2026-11-01"
+        ) from None
+
+
+def not_estimated(part: Part) -> list[str]:
+    """Files that were set aside and of whose job's day nothing else is there, so that no estimate
+    stands for them."""
+    if not len(part.files):
+        return []
+    there = set(zip(part.heads["job"], part.heads["day"], strict=True))
+    bad = part.files[part.files["code"].isin(LOST)]
+    return [
+        str(path)
+        for path, job, day in zip(bad["path"], bad["job"], bad["day"], strict=True)
+        if (job, day) not in there
+    ]
+
+
+def verdicts_of(fleet: Fleet, part: Part, gates: Sequence[Gate]) -> list[Verdict]:
+    """Budgets against the whole fleet. What is not known meets none, and what lies in files that
+    cannot be read is not known."""
+    whole = fleet.whole
+    known = {
+        "goodput": whole.goodput,
+        **{name: getattr(whole.totals, q.field).value for name, q in BILLED.items()},
+        "stall": whole.stalls.mean_s,
+        "saves": float(whole.checkpoints),
+        "saves_per_day": whole.saves_per_day,
+        "failures": float(whole.failures),
+        "wall": nan,
+        "interval": nan,
+    }
+    if not_estimated(part):
+        known = dict.fromkeys(known, nan)
+    for gate in gates:
+        if gate.measure.id in ("wall", "interval"):
+            raise InputError(
+                f"a fleet has no {gate.measure.id}",
+                where=gate.text,
+                remedy=f"one of {', '.join(list(known)[:-2])}",
+            )
+    return judged(gates, lambda gate: known[gate.measure.id])

@@ -1,0 +1,403 @@
+"""A fleet's tables of what it cost: groups, days, the lines of its bill, the jobs that lost most,
+runs and failures."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any, Final
+
+from ckptcost.core.quantities import LineField, Quantity, in_order
+from ckptcost.core.units import HOUR_S, to_hours
+from ckptcost.fleet.figures import Fleet, Group
+from ckptcost.fleet.lines import Amount, Line
+from ckptcost.fleet.worst import Worst
+from ckptcost.present.words import line_label
+from ckptcost.report.study import Column, Table
+
+# What lines and sums come to, in people's units: cells and columns of the bill's six quantities,
+# and what each sum lacks.
+
+
+BILLED: Final = in_order("gpu_time_lost")
+"""in the order of a fleet's columns"""
+
+
+def plain(value: float | None) -> float | None:
+    """For a document: neither NaN nor an end that is none."""
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def billed(amounts: object, placed: bool) -> dict[str, Any]:
+    """The quantities of a line or of totals, in people's units, with their ends."""
+    row: dict[str, Any] = {}
+    for q in BILLED:
+        if placed or q.metered:
+            row |= with_ends(q, getattr(amounts, q.field))
+    return row
+
+
+def with_ends(q: Quantity, amount: Amount) -> dict[str, float | None]:
+    """One quantity in people's units, by column."""
+    ends = {"": amount.value, "_low": amount.low, "_high": amount.high}
+    return {q.measure + end: plain(q.people(value)) for end, value in ends.items()}
+
+
+def billed_columns(placed: bool, ends: bool = False) -> tuple[Column, ...]:
+    found = []
+    for q in BILLED:
+        if not (placed or q.metered):
+            continue
+        label = q.header.removesuffix(", location")
+        found.append(Column(q.measure, label, q.unit, shown=not _is_hidden(q)))
+        shown, without = ends and q.id == "energy", "null: without bound, or not known"
+        found += [
+            Column(f"{q.measure}_low", "low", q.unit, shown=shown),
+            Column(f"{q.measure}_high", "high", q.unit, without, shown=shown),
+        ]
+    return tuple(found)
+
+
+def _is_hidden(q: Quantity) -> bool:
+    return q.derived is not None and not q.objective
+
+
+def _shown(placed: bool) -> tuple[Quantity, ...]:
+    return tuple(q for q in BILLED if not _is_hidden(q) and (placed or q.metered))
+
+
+def lacking(group: Group, placed: bool) -> dict[str, str]:
+    """By what is shown, the lines that are not in its sum, or not all of them. Of what has no
+    factor at all there is no sum to be in."""
+    found = {}
+    for q in _shown(placed):
+        some = any(
+            amount.known and amount.value
+            for line in group.lines
+            if (amount := getattr(line, q.field))
+        )
+        names = group.totals.lacks[q.field] if some or q.metered else ()
+        found[f"lacks_{q.measure}"] = "; ".join(sorted(map(line_label, names)))
+    return found
+
+
+def lacking_columns(placed: bool) -> tuple[Column, ...]:
+    return tuple(
+        Column(
+            f"lacks_{q.measure}",
+            f"not in {q.measure}",
+            meaning="lines that are not in the sum, or not all of them",
+            shown=False,
+        )
+        for q in _shown(placed)
+    )
+
+
+UNKNOWN: Final = (
+    ("bytes", "bytes", "completed saves; not in bytes"),
+    (
+        "stalls",
+        "done_stall",
+        "completed saves of which nobody says how long they held training up; not in stalls",
+    ),
+    (
+        "useful",
+        "useful",
+        (
+            "runs of which nobody knows how much was work; goodput is of the others, if these are"
+            " half of the time or more"
+        ),
+    ),
+    (
+        "assumed",
+        "assumed",
+        (
+            "completed saves and loads that goodput takes to have been as long as the others of"
+            " their run"
+        ),
+    ),
+)
+SHARES: Final[tuple[tuple[str, LineField, str, str], ...]] = (
+    ("known", "energy_j", "known", "joules"),
+    ("known_gpu", "gpu_s", "known GPU-h", "GPU time"),
+    ("known_usd", "cost_usd", "known USD", "dollars"),
+)
+
+
+def groups(fleet: Fleet, placed: bool) -> Table:
+    """The answer by what was asked for, and all together."""
+    rows = [
+        _group(each, placed)
+        for each in (*fleet.groups, *([fleet.whole] if len(fleet.groups) != 1 else []))
+    ]
+    return Table(
+        "groups",
+        f"By {fleet.by}",
+        _group_columns(fleet.by, placed),
+        rows,
+        "Stalls are from the first node's begin to the last one's return.",
+    )
+
+
+def days(fleet: Fleet, placed: bool) -> Table:
+    columns = _group_columns("day", placed)
+    return Table(
+        "days",
+        "Day by day",
+        columns,
+        [_group(each, placed) for each in fleet.trend],
+        shown=fleet.by != "day",
+    )
+
+
+def _group(group: Group, placed: bool) -> dict[str, Any]:
+    times, mtbf, missing = group.stalls, group.node_mtbf_s, group.bytes_missing
+    return {
+        "name": group.name,
+        "jobs": float(group.jobs),
+        "nodes": float(group.nodes),
+        "runs": float(group.runs),
+        "checkpoints": float(group.checkpoints),
+        "failed_saves": float(group.failed_saves),
+        "loads": float(group.loads),
+        "bytes": plain(group.bytes),
+        "bytes_missing": plain(missing.value),
+        "bytes_missing_low": plain(missing.low),
+        "bytes_missing_high": plain(missing.high),
+        "files": plain(group.files),
+        "stall": plain(times.p50_s),
+        "stall_mean": plain(times.mean_s),
+        "stall_p95": plain(times.p95_s),
+        "stall_max": plain(times.max_s),
+        "stall_sum": plain(group.stall_s),
+        "load_sum": plain(group.load_s),
+        **billed(group.totals, placed),
+        "goodput": plain(group.goodput),
+        "failures": float(group.failures),
+        "node_mtbf": plain(mtbf.value / HOUR_S),
+        "node_mtbf_low": _hours(mtbf.low),
+        "node_mtbf_high": _hours(mtbf.high),
+        "saves_per_day": plain(group.saves_per_day),
+        "write_rate": plain(group.write_bytes_per_s),
+        "running": plain(group.running_s),
+        **{f"unknown_{name}": float(group.unknown.get(key, 0)) for name, key, _ in UNKNOWN},
+        **lacking(group, placed),
+    }
+
+
+def _hours(value: float | None) -> float | None:
+    return None if value is None else plain(value / HOUR_S)
+
+
+def _group_columns(by: str, placed: bool) -> tuple[Column, ...]:
+    return (
+        Column("name", by),
+        Column("jobs", "jobs", "count", shown=by not in ("job", "day")),
+        Column("nodes", "nodes", "count", "of which a file is there that counts"),
+        Column("runs", "runs", "count", shown=False),
+        Column("checkpoints", "saves", "count", "completed"),
+        Column("failed_saves", "failed saves", "count", shown=False),
+        Column("loads", "loads", "count", shown=False),
+        Column(
+            "bytes",
+            "bytes",
+            "bytes",
+            "of completed saves, by nodes of which a file is there that counts",
+            shown=False,
+        ),
+        Column(
+            "bytes_missing",
+            "missing",
+            "bytes",
+            "what missing nodes would have written, at the mean of the others; not in bytes",
+            shown=False,
+        ),
+        Column(
+            "bytes_missing_low", "low", "bytes", "95 %, by how much the others differ", shown=False
+        ),
+        Column(
+            "bytes_missing_high", "high", "bytes", "null: without bound, or not known", shown=False
+        ),
+        Column(
+            "files",
+            "files",
+            "count",
+            "of completed saves, by nodes of which a file is there that counts",
+            shown=False,
+        ),
+        Column(
+            "stall",
+            "stall p50",
+            "s",
+            "training held up by a save, from the first node's begin to the last one's return",
+        ),
+        Column("stall_mean", "mean", "s", shown=False),
+        Column("stall_p95", "p95", "s", shown=False),
+        Column("stall_max", "longest", "s", shown=False),
+        Column("stall_sum", "stalls in all", "s", shown=False),
+        Column("load_sum", "loading in all", "s", shown=False),
+        *billed_columns(placed),
+        Column(
+            "goodput",
+            "goodput",
+            "share",
+            "GPU time of work that was kept, of the time of runs and from a failure to the"
+            " next run",
+        ),
+        Column("failures", "failures", "count", shown=by == "day"),
+        Column(
+            "node_mtbf",
+            "MTBF of a node",
+            "h",
+            "null with a low end: no failure was seen",
+            shown=False,
+        ),
+        Column(
+            "node_mtbf_low", "low", "h", "95 %, exact for failures at a constant rate", shown=False
+        ),
+        Column("node_mtbf_high", "high", "h", shown=False),
+        Column("saves_per_day", "saves a day", "1", shown=False),
+        Column(
+            "write_rate",
+            "write rate",
+            "bytes_per_s",
+            "of all nodes, missing ones at the mean; until safe, else until training went on",
+            shown=False,
+        ),
+        Column("running", "running", "s", "runs added up", shown=False),
+        *(
+            Column(f"unknown_{name}", f"unknown {name}", "count", meaning, shown=False)
+            for name, _, meaning in UNKNOWN
+        ),
+        *lacking_columns(placed),
+    )
+
+
+def lines(whole: Group, placed: bool) -> Table:
+    """The bill of all of it."""
+    rows = [_line(line, placed) for line in whole.lines]
+    rows.append({"line": "total", "id": "total", "basis": "", **billed(whole.totals, placed)})
+    columns = (
+        Column("line", "line"),
+        Column("id", "id", shown=False),
+        Column(
+            "basis",
+            "basis",
+            meaning="measured: by meters and clocks; estimated: from what was measured",
+        ),
+        *billed_columns(placed, ends=True),
+        *(
+            Column(
+                name,
+                label,
+                "share",
+                f"of windows times nodes, or of runs, that have it: whose {what} are known",
+                shown=name == "known",
+            )
+            for name, _, label, what in SHARES
+            if placed or name != "known_usd"
+        ),
+    )
+    note = (
+        "Sums of what is known, of runs' days known of half or more. Low and high are bounds of"
+        " meters, added up; of estimates 95 %."
+    )
+    return Table("lines", "What it is made of", columns, rows, note)
+
+
+def _line(line: Line, placed: bool) -> dict[str, Any]:
+    shares = {
+        name: line.known[attribute]
+        for name, attribute, *_ in SHARES
+        if placed or name != "known_usd"
+    }
+    return {
+        "line": line_label(line.id),
+        "id": line.id,
+        "basis": "estimated" if line.estimated else "measured",
+        **billed(line, placed),
+        **{name: some / of if of else None for name, (some, of) in shares.items()},
+    }
+
+
+def worst_jobs(found: Worst) -> Table:
+    """And in which line."""
+    rows = [
+        {
+            "job": each.job,
+            "gpu_hours": plain(to_hours(each.lost_gpu_s)),
+            "share": plain(each.share),
+            "most": line_label(each.most),
+        }
+        for each in found.jobs
+    ]
+    columns = (
+        Column("job", "job"),
+        Column("gpu_hours", "GPU-h lost", "GPU-h"),
+        Column("share", "of all", "share", "of what the whole fleet lost"),
+        Column("most", "most of it"),
+    )
+    return Table("worst_jobs", "The jobs that lost most", columns, rows, shown=len(rows) > 1)
+
+
+def failures(fleet: Fleet) -> list[Table]:
+    """By job, and by cause."""
+    by_job: dict[str, list[Any]] = {}
+    for run in fleet.runs:
+        by_job.setdefault(run.job, []).append(run)
+    rows = [
+        {
+            "job": job,
+            "runs": float(len(mine)),
+            "failures": float(sum(run.state == "FAILED" for run in mine)),
+            "nodes": float(max(run.nodes for run in mine)),
+            "ran": _sum(run.own_s for run in mine),
+            "lost": _sum(run.spent.lost_s for run in mine),
+            "down": _sum(run.restart_s for run in mine),
+            "stall": _sum(run.spent.stall_s for run in mine),
+            "load": _sum(run.spent.load_s for run in mine),
+            "useful": _sum(run.spent.useful_s for run in mine),
+            "state": mine[-1].state.lower(),
+        }
+        for job, mine in sorted(by_job.items())
+    ]
+    columns = (
+        Column("job", "job"),
+        Column(
+            "state", "last run", meaning="over; open: nobody saw an end; failed: and none followed"
+        ),
+        Column("nodes", "nodes", "count"),
+        Column("runs", "runs", "count"),
+        Column("failures", "failures", "count"),
+        Column("ran", "ran", "s"),
+        Column("lost", "work lost", "s", "since the last completed save, of runs that failed"),
+        Column("down", "down", "s", "from a failure to the next run"),
+        Column("stall", "saving", "s"),
+        Column("load", "loading", "s", shown=False),
+        Column("useful", "work kept", "s"),
+    )
+    causes = [
+        {
+            "cause": each.cause,
+            "failures": float(each.failures),
+            "gpu_hours": plain(to_hours(each.lost_gpu_s)),
+        }
+        for each in fleet.failures.causes
+    ]
+    why = (
+        Column(
+            "cause",
+            "cause",
+            meaning="EXIT_n: the command's exit code; CUT: recordings stop and another run follows",
+        ),
+        Column("failures", "failures", "count"),
+        Column("gpu_hours", "GPU-h lost", "GPU-h", "redone work and time until the next run"),
+    )
+    return [
+        Table("failures", "Runs and failures", columns, rows),
+        Table("causes", "Why runs failed", why, causes, shown=bool(causes)),
+    ]
+
+
+def _sum(values: Iterable[float]) -> float | None:
+    return plain(math.fsum(values))

@@ -1,1 +1,0 @@
-"""From recorded runs to node-days in a store."""

@@ -1,0 +1,356 @@
+"""Each job of a fleet as a statement: what its nodes measured and what follows from it, line by
+line and day by day, for every export."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.domain import Scenario
+from ckptcost.core.hourly import edges_of
+from ckptcost.core.lines import KINDS
+from ckptcost.core.quantities import BY_ID, FIELDS, IN_DOCUMENTS
+from ckptcost.core.quantities import Quantity as Counted
+from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, to_kwh
+from ckptcost.fleet.cell_lines import cell_lines_of
+from ckptcost.fleet.figures import Fleet, Group
+from ckptcost.fleet.grouping import Cells, Groups, groups_of
+from ckptcost.fleet.lines import ESTIMATED, LINES, NEEDED, NOTHING, Amount, Line, lines_of
+from ckptcost.fleet.runs_seen import RunSeen
+from ckptcost.present.amounts import count
+from ckptcost.present.words import line_label
+from ckptcost.report.build import METHOD_VERSION
+from ckptcost.report.canonical import tidy
+from ckptcost.report.factors import assumptions_of, factor_of
+from ckptcost.report.parts import (
+    Component,
+    Excluded,
+    Factor,
+    FunctionalUnit,
+    RunTotals,
+    Warned,
+)
+from ckptcost.report.rows_of_time import SPREAD, Factors, Placed, series_of
+from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, instant
+from ckptcost.report.statements.bill import BilledLine, Found, bill_part, count_part
+from ckptcost.report.statements.closed_form import place_of, plain_id
+from ckptcost.report.statements.run_lines import unpriced
+
+if TYPE_CHECKING:
+    from ckptcost.fleet.part import Part
+    from ckptcost.scenario import Resolved
+
+SAID: Final = ("team", "organisation", "tier", "cluster", "framework")
+"""labels that a statement has a place for; others are tags"""
+
+
+def statements_of(
+    part: Part, fleet: Fleet, resolved: Resolved | None, priced: bool, catalog: Catalog
+) -> list[Statement]:
+    """By job; one of which no instant is known has none."""
+    s = None if resolved is None else resolved.scenario if priced else unpriced(resolved.scenario)
+    cells = fleet.cells
+    by_day = _by_job_and_day(part, cells, fleet, s)
+    runs: dict[str, list[RunSeen]] = {}
+    for run in fleet.runs:
+        runs.setdefault(run.job, []).append(run)
+    factors = (
+        []
+        if resolved is None
+        else [
+            Factor.model_validate(factor_of(each, catalog))
+            for each in resolved.inputs
+            if each.path.startswith("site.")
+            or (priced and each.path in ("cluster.gpu_price", "cluster.gpu_embodied"))
+        ]
+    )
+    labels = {cells.job[at]: cells.labels[at] for at in range(cells.many)}
+    return [
+        _statement(
+            group,
+            runs[group.name],
+            by_day.get(group.name, []),
+            labels[group.name],
+            part,
+            factors,
+            resolved,
+            s,
+        )
+        for group in fleet.jobs
+        if group.name in runs
+    ]
+
+
+class _Day:
+    """A job's lines on one day, and how many saves were completed."""
+
+    def __init__(self, day: str, lines: Sequence[Line], saves: float) -> None:
+        self.begin_s = datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
+        self.lines, self.saves = {line.id: line for line in lines}, saves
+
+
+def _by_job_and_day(
+    part: Part, cells: Cells, fleet: Fleet, s: Scenario | None
+) -> dict[str, list[_Day]]:
+    """The same sums as the groups', cut once more."""
+    jobs, days = groups_of(cells, "job"), groups_of(cells, "day")
+    places, of_cells = np.unique(
+        jobs.of_cells * max(len(days.names), 1) + days.of_cells, return_inverse=True
+    )
+    pairs = Groups(tuple(str(each) for each in places), of_cells.astype(np.int64))
+    lines = lines_of(
+        cell_lines_of(part, cells, fleet.lacking, fleet.runs, s), pairs.of_cells, len(places)
+    )
+    windows = part.windows
+    done = (
+        ~(windows["load"].to_numpy(dtype=bool) | windows["failed"].to_numpy(dtype=bool))
+        if len(windows)
+        else np.zeros(0, dtype=bool)
+    )
+    saves = np.bincount(pairs.of_cells[cells.of_windows][done], minlength=len(places))
+    found: dict[str, list[_Day]] = {}
+    for place, mine, many in zip(places.tolist(), lines, saves.tolist(), strict=True):
+        job, day = divmod(place, len(days.names))
+        found.setdefault(jobs.names[job], []).append(_Day(days.names[day], mine, float(many)))
+    return found
+
+
+def _statement(
+    group: Group,
+    runs: Sequence[RunSeen],
+    days: Sequence[_Day],
+    labels: Mapping[str, str],
+    part: Part,
+    factors: list[Factor],
+    resolved: Resolved | None,
+    s: Scenario | None,
+) -> Statement:
+    begin_s, end_s = (
+        round(min(run.began_ns for run in runs) / 1e9, 3),
+        round(max(run.ended_ns for run in runs) / 1e9, 3),
+    )
+    names = tuple(each.id for each in factors)
+    there = {line.id: line for line in group.lines}
+    estimated = any(line.estimated for line in group.lines)
+    totals = group.totals
+    bill = bill_part(
+        [_line(there.get(name, _none(name))) for name in LINES],
+        lambda _, q: _found(q, getattr(totals, q.field), estimated, totals.lacks[q.field]),
+        lambda _, of: [name for name in BY_ID[of].rests_on if name in names],
+        "bounds",
+        math.nan if s is None else float(s.cluster.usd_per_gpu_s) * HOUR_S,
+    )
+    components = [Component.model_validate(each) for each in bill["components"]]
+    heads = part.heads[part.heads["job"].astype("str") == group.name]
+    gpus = max((run.gpus for run in runs if not math.isnan(run.gpus)), default=math.nan)
+    words = {} if resolved is None else resolved.words
+    simulated = bool(heads["simulated"].all())
+    said: dict[str, Any] = {name: text for name, text in labels.items() if name in SAID}
+    return Statement(
+        id=f"urn:ckptcost:fleet:{plain_id(group.name)}",
+        kind="mixed",
+        how=f"recordings of {count(float(group.nodes))} nodes, merged"
+        + (", simulated or made up" if simulated else ""),
+        simulated=simulated,
+        method_version=METHOD_VERSION,
+        period_start=instant(begin_s),
+        period_end=instant(end_s),
+        length_s=end_s - begin_s,
+        subject=Subject(
+            run_id=plain_id(f"fleet-{group.name}"),
+            name=f"job {group.name}",
+            accelerator_count=None if math.isnan(gpus) else gpus,
+            nodes=float(max(run.nodes for run in runs)),
+            tags={name: text for name, text in labels.items() if name not in said},
+            **said,
+            **place_of(
+                words.get("site.id"),
+                words.get("site.grid"),
+                *(
+                    [resolved.names["site"], resolved.names.get("grid")]
+                    if resolved
+                    else [None, None]
+                ),
+            ),
+        ),
+        boundary=_boundary(components, s),
+        totals=RunTotals.model_validate(
+            bill["totals"] | {"checkpoints": count_part(float(group.checkpoints), "measured")}
+        ),
+        allocated=None,
+        components=components,
+        functional_units=[FunctionalUnit(name="checkpoint", count=float(group.checkpoints))],
+        series=_series(group, days, s, begin_s, end_s),
+        factors=factors,
+        choices={
+            k: v
+            for k, v in words.items()
+            if k.startswith("site.") or k == "cluster.price_includes_electricity"
+        },
+        assumptions=[],
+        measurements=_measurements(heads),
+        uncertainty="bounds of the meters, added up; of what is estimated 95 %",
+        warnings=_warnings(group, resolved),
+    ).model_copy(update={"assumptions": _assumed(factors)})
+
+
+def _assumed(factors: Sequence[Factor]) -> list[Any]:
+    from ckptcost.report.parts import Assumption
+
+    return [
+        Assumption(**each) for each in assumptions_of([factor.model_dump() for factor in factors])
+    ]
+
+
+def _none(name: str) -> Line:
+    """A line of which there was nothing is zero, so that a week with a failure and one without have
+    the same lines."""
+    return Line(
+        name, name in ESTIMATED, dict.fromkeys(FIELDS, (0.0, 0.0)), *(NOTHING for _ in FIELDS)
+    )
+
+
+def _line(line: Line) -> BilledLine:
+    amounts = {}
+    for q in IN_DOCUMENTS:
+        some, of = line.known[q.field]
+        lacks = (
+            [f"{count(of - some)} of {count(of)} windows of nodes, or runs"]
+            if 0 < some < of
+            else []
+        )
+        amounts[q.id] = _found(q, getattr(line, q.field), line.estimated, lacks)
+    return BilledLine(
+        line.id,
+        KINDS[line.id].boundary or "drive",
+        amounts,
+        "modelled" if line.estimated else "measured",
+        "measured",
+        line.id in NEEDED,
+    )
+
+
+def _found(q: Counted, amount: Amount, estimated: bool, lacks: Sequence[str]) -> Found:
+    value, low, high = (q.people(end) for end in amount)
+    return Found(value, low, high, lacks, q.metered and not estimated)
+
+
+def _series(
+    group: Group, days: Sequence[_Day], s: Scenario | None, begin_s: float, end_s: float
+) -> Any:
+    """Each line in the days in which it was; of a day everything lies evenly."""
+    edges = edges_of(begin_s, end_s, DAY_S)
+    inside = [(day, max(day.begin_s, begin_s), min(day.begin_s + DAY_S, end_s)) for day in days]
+    inside = [(day, since, until) for day, since, until in inside if since < until]
+    placed = []
+    for line in group.lines:
+        mine = [
+            (day.lines[line.id], since, until)
+            for day, since, until in inside
+            if line.id in day.lines
+        ]
+        amounts = {
+            q.id: [q.people(getattr(each, q.field).value) for each, _, _ in mine] for q in SPREAD
+        }
+        known = {
+            what: [0.0 if math.isnan(x) else x for x in xs] if not all(map(math.isnan, xs)) else xs
+            for what, xs in amounts.items()
+        }
+        if any(x for xs in known.values() for x in xs if x == x):
+            placed.append(Placed(line.id, [(since, until) for _, since, until in mine], known))
+    if not placed:
+        return None
+    rows = np.zeros(len(edges) - 1)
+    for day in days:
+        rows[
+            min(
+                max(int(np.searchsorted(edges, day.begin_s + 1.0, side="right")) - 1, 0),
+                len(rows) - 1,
+            )
+        ] += day.saves
+    grids = (
+        (None, None)
+        if s is None
+        else (
+            tidy(float(each) * KWH_J) for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j)
+        )
+    )
+    factors = Factors(*(None if each is None else np.full(len(rows), each) for each in grids))
+    return series_of(placed, edges, DAY_S, factors, rows)
+
+
+def _boundary(components: Sequence[Component], s: Scenario | None) -> Boundary:
+    return Boundary(
+        included=[each.label for each in components if each.energy.value is not None],
+        excluded=[
+            *(
+                Excluded(component=each.label, reason="not metered")
+                for each in components
+                if each.energy.value is None
+            ),
+            Excluded(
+                component="useful training",
+                reason="the statement holds what checkpoints and failures add",
+            ),
+            Excluded(
+                component="keeping the bytes, network to storage, requests",
+                reason="recordings of nodes do not tell",
+            ),
+        ],
+        pue=None if s is None else float(s.site.pue),
+        pue_included_in_energy=s is not None,
+        counterfactual="the same work with no checkpoints and no failures",
+    )
+
+
+def _measurements(heads: Any) -> list[Measurement]:
+    """All nodes' meters together."""
+    covered = float(heads["covered_s"].sum())
+    spans = float(((heads["until_ns"] - heads["began_ns"]) / 1e9).sum())
+    hosts = int(heads["host"].nunique())
+    found = []
+    for name, column in (("gpus", "gpu_total_j"), ("hosts", "host_total_j")):
+        joules = float(heads[column].sum(min_count=1))
+        found.append(
+            Measurement(
+                id=name,
+                instrument=f"meters of {count(float(hosts))} nodes",
+                scope=name,
+                boundary="node",
+                basis="measured",
+                tick_s=None,
+                coverage=tidy(min(covered / spans, 1.0)) if spans > 0 else None,
+                energy_kwh=tidy(to_kwh(joules)),
+            )
+        )
+    return found
+
+
+def _warnings(group: Group, resolved: Resolved | None) -> list[Warned]:
+    found = []
+    if resolved is None:
+        found.append(
+            Warned(
+                code="NO_SITE",
+                message=(
+                    "Where the machines stand and what they cost is not said, so there is no PUE,"
+                    " no dollars and no kgCO2e."
+                ),
+            )
+        )
+    if lacks := group.totals.lacks["energy_j"]:
+        found.append(
+            Warned(
+                code="UNKNOWN",
+                message=(
+                    "Energy not known, or not of all:"
+                    f" {', '.join(line_label(name) for name in lacks)}."
+                ),
+            )
+        )
+    return found

@@ -1,1 +1,0 @@
-"""A fleet's figures as a study and as statements."""

@@ -1,0 +1,145 @@
+"""Where to look first: the saves that cost most, the hosts that everybody waited for, and the jobs
+that lose most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf, isnan, nan
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from ckptcost.fleet.grouping import flags, instants, numbers, summed, texts
+
+if TYPE_CHECKING:
+    from ckptcost.fleet.figures import Fleet
+    from ckptcost.fleet.lines import Line
+    from ckptcost.fleet.part import Part
+
+
+class WorstSave(NamedTuple):
+    job: str
+    run: str
+    day: str
+    label: str
+    load: bool
+    failed: bool
+    begin_ns: int
+    stall_s: float
+    lost_gpu_s: float
+    """own and waiting"""
+    wait_gpu_s: float
+    slowest: str
+    """the host that returned last"""
+
+
+class WorstHost(NamedTuple):
+    host: str
+    jobs: int
+    windows: int
+    slowest: int
+    """how often it was the last"""
+    blamed_gpu_s: float
+    """others' waiting that it caused"""
+    blamed_j: float
+    share: float
+    """of all waiting in the fleet"""
+
+
+class WorstJob(NamedTuple):
+    job: str
+    lost_gpu_s: float
+    share: float
+    """of what all jobs lost"""
+    most: str
+    """the line that holds most of it"""
+
+
+class Worst(NamedTuple):
+    saves: tuple[WorstSave, ...]
+    hosts: tuple[WorstHost, ...]
+    jobs: tuple[WorstJob, ...]
+
+
+def worst_of(part: Part, fleet: Fleet, most: int = 10) -> Worst:
+    """Up to so many of each, the worst first; what lost nothing is not among them."""
+    return Worst(_saves(part, most), _hosts(part, most), _jobs(fleet, most))
+
+
+def _saves(part: Part, most: int) -> tuple[WorstSave, ...]:
+    windows = part.windows
+    own, waited = (np.nan_to_num(numbers(windows, name)) for name in ("own_gpu_s", "wait_gpu_s"))
+    lost = own + waited
+    rows = np.flatnonzero(lost > 0)
+    if len(rows) > most:  # those that are not among the first need no order
+        least = np.partition(lost[rows], len(rows) - most)[len(rows) - most] if most else inf
+        rows = rows[lost[rows] >= least]
+    some = windows.iloc[rows]
+    columns = zip(
+        *(texts(some, name) for name in ("job", "run", "day", "label")),
+        flags(some, "load").tolist(),
+        flags(some, "failed").tolist(),
+        instants(some, "begin_ns").tolist(),
+        numbers(some, "stall_s").tolist(),
+        lost[rows].tolist(),
+        numbers(some, "wait_gpu_s").tolist(),
+        texts(some, "slowest"),
+        strict=True,
+    )
+    found = [WorstSave(*each) for each in columns]
+    return tuple(
+        sorted(found, key=lambda save: (-save.lost_gpu_s, save.begin_ns, save.job, save.run))[:most]
+    )
+
+
+def _hosts(part: Part, most: int) -> tuple[WorstHost, ...]:
+    nodes = part.nodes
+    hosts: dict[str, int] = {}
+    place = np.array(
+        [hosts.setdefault(host, len(hosts)) for host in texts(nodes, "host")], dtype=np.int64
+    )
+    many = len(hosts)
+    sums = {
+        name: summed(numbers(nodes, name), place, many)
+        for name in ("windows", "slowest", "blamed_gpu_s", "blamed_j")
+    }
+    joules_known = (
+        np.bincount(place, weights=~np.isnan(numbers(nodes, "blamed_j")), minlength=many) > 0
+    )
+    waited = float(np.nansum(numbers(nodes, "wait_gpu_s")))
+    jobs: list[set[str]] = [set() for _ in range(many)]
+    for at, job in zip(place.tolist(), texts(nodes, "job"), strict=True):
+        jobs[at].add(job)
+    blamed = sums["blamed_gpu_s"].tolist()
+    worst = sorted((-blamed[at], host, at) for host, at in hosts.items() if blamed[at] > 0)[:most]
+    return tuple(
+        WorstHost(
+            host,
+            len(jobs[at]),
+            int(sums["windows"][at]),
+            int(sums["slowest"][at]),
+            blamed[at],
+            float(sums["blamed_j"][at]) if joules_known[at] else nan,
+            blamed[at] / waited if waited > 0 else nan,
+        )
+        for _, host, at in worst
+    )
+
+
+def _jobs(fleet: Fleet, most: int) -> tuple[WorstJob, ...]:
+    whole = fleet.whole.totals.gpu_s.value
+    lost = [group for group in fleet.jobs if group.totals.gpu_s.value > 0]
+    lost.sort(key=lambda group: (-group.totals.gpu_s.value, group.name))
+    return tuple(
+        WorstJob(
+            group.name,
+            group.totals.gpu_s.value,
+            group.totals.gpu_s.value / whole,
+            _most(group.lines),
+        )
+        for group in lost[:most]
+    )
+
+
+def _most(lines: Iterable[Line]) -> str:
+    return max(lines, key=lambda line: -inf if isnan(line.gpu_s.value) else line.gpu_s.value).id
