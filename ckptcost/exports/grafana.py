@@ -1,10 +1,11 @@
 """A Grafana dashboard, beside Prometheus rules, over the names in `metric_names`. They rest on
 names alone: the same for every statement.
 
+A sum is of one family, and location- and market-based carbon are two, so no query adds them. Of a
+figure that several places serve, or that changed its basis, the largest copy counts.
+
 Queries use windows that are written out or chosen (`$__range`, `$window`), never one that follows
-the screen's width, because a window shorter than the scrape interval shows nothing. A run's figures
-may be scraped from several places, or have changed their basis: the largest copy counts, copies are
-never added. The types of the dashboard are checked against Grafana's own and every query is run on
+the screen's width, because a window shorter than the scrape interval shows nothing. The types of the dashboard are checked against Grafana's own and every query is run on
 a real Prometheus; how Grafana draws it is untested.
 """
 
@@ -12,19 +13,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from ckptcost.exports import grafana_queries as queries
+from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.exports import metric_names as names
 from ckptcost.exports.formats import Files
-from ckptcost.exports.grafana_queries import SHOWN, Shown
-from ckptcost.exports.grafana_rules import rules
+from ckptcost.exports.metric_names import Family
 from ckptcost.report.document import Report
 
 SCHEMA_VERSION = 42
 """of the dashboard's JSON, Grafana 13"""
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 Json = dict[str, Any]
+SHARE = "Share of GPU time lost"
+ABOUT_RUN = (
+    "run, run_id, kind, simulated, tier, site, grid_zone, grid_method, method_version,"
+    " inventory_treatment"
+)
 REDUCED = {"calcs": ["lastNotNull"], "values": False, "fields": ""}
 LEGEND = {"showLegend": True, "displayMode": "list", "placement": "bottom", "calcs": []}
 MEMO = (
@@ -58,6 +63,93 @@ ABOUT = """**What checkpoints and failures cost these runs**, beside the same wo
 * Figures since a run began are right for any scrape interval. Figures *in a window* need scrapes while the run lasts, or the history that
   the export `openmetrics` fills in; a finished run's file alone never grows.
 """
+
+
+CHOSEN, OVER_RANGE, IN_WINDOW = 'run=~"$run"', "last_over_time([$__range])", "increase([$window])"
+
+
+class Shown(NamedTuple):
+    """A counter as people read it."""
+
+    id: str
+    title: str
+    unit: str
+    """Grafana's"""
+    family: Family
+    divisor: float
+
+    def joined(self, change: str, where: str, by: str) -> str:
+        """Its counters after `change`, one copy of each, added up. Saves have no component: the
+        label is then empty for all.
+
+        >>> SHOWN["gpu_hours_lost"].joined("increase([1d])", "", "run")
+        'sum by (run) (max by (run, run_id, component) (increase(ckptcost_gpu_lost_seconds_total[1d]))) / 3600'
+        """
+        series = self.family.sample + (f"{{{where}}}" if where else "")
+        total = (
+            f"sum by ({by}) (max by (run, run_id, component)"
+            f" ({change.replace('([', f'({series}[')}))"
+        )
+        return self.in_unit(total)
+
+    def in_unit(self, query: str) -> str:
+        return query if self.divisor == 1 else f"{query} / {self.divisor:.0f}"
+
+
+def _shown(id_: str, quantity: str, title: str, unit: str) -> Shown:
+    family, scale = names.QUANTITIES[quantity]
+    return Shown(id_, title, unit, family, scale)
+
+
+AMOUNTS = (
+    _shown("energy_kwh", "energy", "Energy", "kwatth"),
+    _shown("gpu_hours_lost", "gpu_time_lost", "GPU-hours lost", "suffix: GPU-h"),
+    _shown("cost_usd", "cost", "Cost", "currencyUSD"),
+    _shown(
+        "emissions_location_kg",
+        "emissions_location",
+        "Emissions, location-based",
+        "suffix: kgCO2e",
+    ),
+    _shown("emissions_market_kg", "emissions_market", "Emissions, market-based", "suffix: kgCO2e"),
+    _shown("embodied_kg", "embodied", "Embodied carbon", "suffix: kgCO2e"),
+)
+SAVES = Shown("checkpoints", "Checkpoints", "short", names.CHECKPOINTS, 1.0)
+EVERY = (*AMOUNTS, SAVES)
+SHOWN = {each.id: each for each in EVERY}
+ENERGY = SHOWN["energy_kwh"].family
+GPU_SECONDS = SHOWN["gpu_hours_lost"]._replace(divisor=1.0)
+RATED = ("emissions_location_kg", "emissions_market_kg")
+"""energy times a factor"""
+
+
+def total(shown: Shown, by: str) -> str:
+    return shown.joined(OVER_RANGE, CHOSEN, by)
+
+
+def per_save(shown: Shown) -> str:
+    return f"{total(shown, 'run, run_id')} / ({total(SAVES, 'run, run_id')} > 0)"
+
+
+def factor(shown: Shown) -> str:
+    """gCO2e per kWh as it came out, over the components whose carbon is known."""
+    grams = labels(shown.family, "run, run_id, component")
+    joules = labels(ENERGY, "run, run_id, component")
+    return f"sum by (run) ({grams}) / (sum by (run) ({joules} and {grams}) > 0) * {KWH_J:.0f}"
+
+
+def bound(shown: Shown, end: Literal["low", "high"]) -> str:
+    return shown.in_unit(labels(names.bound(shown.family, end, "run"), "run, run_id"))
+
+
+def share() -> str:
+    lost = total(GPU_SECONDS, "run, run_id")
+    gpus, length = (labels(each, "run, run_id") for each in (names.ACCELERATORS, names.RUN_LENGTH))
+    return f"{lost} / ({gpus} * {length} > 0)"
+
+
+def labels(family: Family, by: str) -> str:
+    return f"max by ({by}) (last_over_time({family.sample}{{{CHOSEN}}}[$__range]))"
 
 
 def export(document: Report) -> Files:
@@ -131,48 +223,28 @@ def dashboard() -> Json:
 
 
 def _panels() -> Iterator[Json]:
-    yield {
-        **_panel("text", "", (0, 0, 24, 6), []),
-        "options": {"mode": "markdown", "content": ABOUT},
-    }
-    for at, what in enumerate(("energy_kwh", "gpu_hours_lost", "cost_usd", "checkpoints")):
-        yield _stat(SHOWN[what], (6 * at, 6, 6, 4))
-    for at, what in enumerate(("emissions_location_kg", "emissions_market_kg", "embodied_kg")):
-        yield _stat(SHOWN[what], (8 * at, 10, 8, 5))
-    yield _table(
-        "Runs",
-        (0, 15, 24, 7),
-        {
-            "About": queries.about(),
-            **{each.title: queries.total(each, "run, run_id") for each in SHOWN.values()},
-            "Share of GPU time lost": queries.share(),
-        },
-    )
-    yield _table(
-        "Per checkpoint",
-        (0, 22, 12, 7),
-        {each.title: queries.per_save(each) for each in SHOWN.values() if each.id != "checkpoints"},
-    )
-    yield _table(
-        "Not known, and in no sum",
-        (12, 22, 12, 7),
-        {"": queries.labels(names.UNKNOWN, "run, run_id, component, quantity")},
-    )
-    for at, what in enumerate(("energy_kwh", "gpu_hours_lost", "cost_usd")):
-        yield _bars(SHOWN[what], (8 * at, 29, 8, 8))
-    for at, each in enumerate(each for each in SHOWN.values() if each.id != "checkpoints"):
+    about = {"options": {"mode": "markdown", "content": ABOUT}}
+    yield _panel("text", "", (0, 0, 24, 6), []) | about
+    energy, gpu_hours, cost, *carbon = AMOUNTS
+    for at, each in enumerate((energy, gpu_hours, cost, SAVES)):
+        yield _stat(each, (6 * at, 6, 6, 4))
+    for at, each in enumerate(carbon):
+        yield _stat(each, (8 * at, 10, 8, 5))
+    of_runs = {each.title: total(each, "run, run_id") for each in EVERY}
+    columns = {"About": labels(names.STATEMENT, ABOUT_RUN), **of_runs, SHARE: share()}
+    yield _table("Runs", (0, 15, 24, 7), columns)
+    yield _table("Per checkpoint", (0, 22, 12, 7), {each.title: per_save(each) for each in AMOUNTS})
+    unknown = labels(names.UNKNOWN, "run, run_id, component, quantity")
+    yield _table("Not known, and in no sum", (12, 22, 12, 7), {"": unknown})
+    for at, each in enumerate((energy, gpu_hours, cost)):
+        yield _bars(each, (8 * at, 29, 8, 8))
+    for at, each in enumerate(AMOUNTS):
         yield _over_time(each, (12 * (at % 2), 37 + 8 * (at // 2), 12, 8))
-    ranges = {
-        f"{each.title}, {end}": queries.bound(each, end)
-        for each in SHOWN.values()
-        if each.id != "checkpoints"
-        for end in ("low", "high")
-    }
+    ends: tuple[Literal["low", "high"], ...] = ("low", "high")
+    ranges = {f"{each.title}, {end}": bound(each, end) for each in AMOUNTS for end in ends}
     yield _table("Ranges of the runs' sums", (0, 61, 24, 7), ranges)
     by = "run, run_id, factor, text, unit, origin, set_by, source, licence"
-    yield _table(
-        "Factors", (0, 68, 24, 10), {"Value in base units": queries.labels(names.FACTOR, by)}
-    )
+    yield _table("Factors", (0, 68, 24, 10), {"Value in base units": labels(names.FACTOR, by)})
 
 
 def _panel(
@@ -201,44 +273,34 @@ def _panel(
 def _target(
     ref: str, expr: str, legend: str = "", shape: str = "time_series", step: str = ""
 ) -> Json:
-    asked: Json = {
+    target = {
         "refId": ref,
         "datasource": SOURCE,
         "editorMode": "code",
         "expr": expr,
         "format": shape,
         "legendFormat": legend or "__auto",
-    }
-    return {
-        **asked,
         "instant": not step,
         "range": bool(step),
-        **({"interval": step} if step else {}),
+    }
+    return target | ({"interval": step} if step else {})
+
+
+def _override(matcher: str, name: str, unit: str) -> Json:
+    return {
+        "matcher": {"id": matcher, "options": name},
+        "properties": [{"id": "unit", "value": unit}],
     }
 
 
 def _stat(shown: Shown, place: Sequence[int]) -> Json:
-    targets = [_target("A", queries.total(shown, "run"), "{{run}}")]
-    if shown.rated:
-        targets.append(_target("B", queries.factor(shown), "factor of {{run}}"))
-    panel = _panel(
-        "stat",
-        shown.title,
-        place,
-        targets,
-        " ".join(each for each in (WHY.get(shown.id, ""), MEMO) if each),
-        unit=shown.unit,
-    )
-    panel["fieldConfig"]["overrides"] = (
-        [
-            {
-                "matcher": {"id": "byFrameRefID", "options": "B"},
-                "properties": [{"id": "unit", "value": "suffix: gCO2e/kWh"}],
-            }
-        ]
-        if shown.rated
-        else []
-    )
+    targets = [_target("A", total(shown, "run"), "{{run}}")]
+    why = " ".join(each for each in (WHY.get(shown.id, ""), MEMO) if each)
+    panel = _panel("stat", shown.title, place, targets, why, unit=shown.unit)
+    if shown.id in RATED:
+        targets.append(_target("B", factor(shown), "factor of {{run}}"))
+        rate = _override("byFrameRefID", "B", "suffix: gCO2e/kWh")
+        panel["fieldConfig"]["overrides"].append(rate)
     return {
         **panel,
         "options": {
@@ -256,7 +318,7 @@ def _stat(shown: Shown, place: Sequence[int]) -> Json:
 
 
 def _bars(shown: Shown, place: Sequence[int]) -> Json:
-    target = _target("A", queries.total(shown, "run, component"), "{{run}}: {{component}}")
+    target = _target("A", total(shown, "run, component"), "{{run}}: {{component}}")
     panel = _panel(
         "bargauge", f"{shown.title}, by component", place, [target], MEMO, unit=shown.unit, min=0
     )
@@ -281,7 +343,7 @@ def _bars(shown: Shown, place: Sequence[int]) -> Json:
 def _over_time(shown: Shown, place: Sequence[int]) -> Json:
     target = _target(
         "A",
-        shown.joined(queries.IN_WINDOW, queries.CHOSEN, "run, component"),
+        shown.joined(IN_WINDOW, CHOSEN, "run, component"),
         "{{run}}: {{component}}",
         step="$window",
     )
@@ -309,38 +371,87 @@ def _table(title: str, place: Sequence[int], columns: Mapping[str, str]) -> Json
     targets = [
         _target(chr(ord("A") + at), expr, shape="table") for at, expr in enumerate(columns.values())
     ]
-    value = "Value" if len(targets) == 1 else "Value #{}"
-    called = {
-        value.format(target["refId"]): name for target, name in zip(targets, columns, strict=True)
-    }
-    hidden = {
-        "Time": True,
-        **{field: True for field, name in called.items() if name in ("", "About")},
-    }
+    several = len(targets) > 1
+    fields = [f"Value #{each['refId']}" if several else "Value" for each in targets]
+    called = dict(zip(fields, columns, strict=True))
+    hidden = {field: True for field, name in called.items() if name in ("", "About")}
     organized = {
-        "excludeByName": hidden,
+        "excludeByName": {"Time": True, **hidden},
         "indexByName": {},
         "renameByName": {field: name for field, name in called.items() if field not in hidden},
     }
     panel = _panel("table", title, place, targets, MEMO)
-    units = {each.title: each.unit for each in SHOWN.values()} | {
-        "Share of GPU time lost": "percentunit"
-    }
-    unit_of = {name: units.get(name, units.get(name.rpartition(", ")[0])) for name in columns}
-    panel["fieldConfig"]["overrides"] = [
-        {
-            "matcher": {"id": "byName", "options": name},
-            "properties": [{"id": "unit", "value": unit}],
-        }
-        for name, unit in unit_of.items()
-        if unit
+    units = {each.title: each.unit for each in EVERY} | {SHARE: "percentunit"}
+    panel["fieldConfig"]["overrides"] += [
+        _override("byName", name, unit)
+        for name in columns
+        if (unit := units.get(name) or units.get(name.rpartition(", ")[0]))
     ]
-    steps = [{"id": "merge", "options": {}}] if len(targets) > 1 else []
+    merge = [{"id": "merge", "options": {}}] if several else []
     return {
         **panel,
         "options": {"frameIndex": 0, "showHeader": True},
-        "transformations": [*steps, {"id": "organize", "options": organized}],
+        "transformations": [*merge, {"id": "organize", "options": organized}],
     }
+
+
+def rules() -> Iterator[str]:
+    """The rules file. JSON's quoting is YAML's too, so only the outline is YAML's own."""
+    units = (
+        f"kWh = joules / {KWH_J:.0f}, GPU-hours = seconds / {HOUR_S:.0f}, kg = grams /"
+        f" {names.KG_G:.0f}"
+    )
+    yield f"# {units}. Location- and market-based carbon: never add the two.\n"
+    yield (
+        "# An interval below Prometheus' look-back of 5 minutes, or the recorded lines would have"
+        " gaps.\n"
+    )
+    yield "groups:\n"
+    for name, of_group in _groups():
+        yield f"  - name: {name}\n    interval: 4m\n    rules:\n"
+        for rule in of_group:
+            for at, (key, value) in enumerate(rule.items()):
+                yield f"      {'-' if at == 0 else ' '} {key}: {json.dumps(value)}\n"
+
+
+def _groups() -> Iterator[tuple[str, list[Json]]]:
+    """A day's window outlives any sensible scrape interval."""
+    run, part = "run, run_id", "run, run_id, component"
+
+    def recorded(of: Shown, level: str, by: str, window: str, change: str) -> Json:
+        record = f"{level}:ckptcost_{of.id}:{change.removesuffix('_over_time')}{window}"
+        return {"record": record, "expr": of.joined(f"{change}([{window}])", "", by)}
+
+    now = "1d", "last_over_time"
+    yield (
+        "ckptcost_since_run_began",
+        [
+            *(recorded(each, "run_component", part, *now) for each in AMOUNTS),
+            *(recorded(each, "run", run, *now) for each in EVERY),
+        ],
+    )
+    windows = ("1d", "7d", "30d")
+    grown = [recorded(each, "run", run, days, "increase") for days in windows for each in EVERY]
+    yield "ckptcost_in_windows", grown
+    lost = SHOWN["gpu_hours_lost"].joined("increase([1d])", "", run)
+    gpus = f"(max by ({run}) (last_over_time({names.ACCELERATORS.sample}[1d])) * 24)"
+    alert = {
+        "alert": "CkptcostGpuTimeLost",
+        "expr": f"{lost} / {gpus} > 0.1",
+        "for": "1h",
+        "labels": {"severity": "warning"},
+        "annotations": {
+            "summary": (
+                "{{ $labels.run }} lost {{ $value | humanizePercentage }} of a day's GPU time to"
+                " checkpoints and failures"
+            ),
+            "description": (
+                "More than a tenth. See the dashboard 'Checkpoint costs' for the components; change"
+                " the share to suit."
+            ),
+        },
+    }
+    yield "ckptcost_alerts", [alert]
 
 
 README = """Checkpoint costs in Grafana

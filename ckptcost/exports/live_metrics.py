@@ -29,29 +29,21 @@ ENERGY = Family(
     "ckptcost_live_metered_energy_joules",
     "counter",
     f"Joules read, of everything the domain did. {_ROLES}",
-    "joules",
 )
 COVERAGE = Family(
     "ckptcost_live_energy_coverage_ratio",
     "gauge",
     "Share of the measured time that those joules are of.",
-    "ratio",
 )
 MEAN_POWER = Family(
     "ckptcost_live_mean_power_watts",
     "gauge",
     f"Mean power over the covered part of the measured time. {_ROLES}",
-    "watts",
 )
 POWER = Family(
-    "ckptcost_live_power_watts",
-    "gauge",
-    f"Mean power over the last 10 s of readings. {_ROLES}",
-    "watts",
+    "ckptcost_live_power_watts", "gauge", f"Mean power over the last 10 s of readings. {_ROLES}"
 )
-MEASURED = Family(
-    "ckptcost_live_measured_seconds", "gauge", "How long was measured so far.", "seconds"
-)
+MEASURED = Family("ckptcost_live_measured_seconds", "gauge", "How long was measured so far.")
 STARTED = Family("ckptcost_live_checkpoints_started", "counter", f"Saves that began. {_AS_SEEN}")
 FINISHED = Family(
     "ckptcost_live_checkpoints_finished",
@@ -70,7 +62,6 @@ STALL = Family(
     "ckptcost_live_stall_seconds",
     "counter",
     "Time that training stood still for saves, of those of which it is known.",
-    "seconds",
 )
 UNKNOWN_STALL = Family(
     "ckptcost_live_checkpoints_of_unknown_stall",
@@ -81,46 +72,35 @@ GPU_SECONDS = Family(
     "ckptcost_live_gpu_lost_seconds",
     "counter",
     "This host's metered GPUs times those stalls, in GPU-seconds.",
-    "seconds",
 )
 BYTES = Family(
     "ckptcost_live_checkpoint_bytes",
     "counter",
     "Bytes of the saves of which anybody says how large they are.",
-    "bytes",
 )
 LAST_STALL = Family(
-    "ckptcost_live_last_checkpoint_stall_seconds",
-    "gauge",
-    "Stall of the latest save that is over.",
-    "seconds",
+    "ckptcost_live_last_checkpoint_stall_seconds", "gauge", "Stall of the latest save that is over."
 )
 LAST_LENGTH = Family(
     "ckptcost_live_last_checkpoint_length_seconds",
     "gauge",
     "The same save, from its begin until it is safe.",
-    "seconds",
 )
-LAST_BYTES = Family(
-    "ckptcost_live_last_checkpoint_bytes", "gauge", "Size of the same save.", "bytes"
-)
+LAST_BYTES = Family("ckptcost_live_last_checkpoint_bytes", "gauge", "Size of the same save.")
 LAST_AT = Family(
     "ckptcost_live_last_checkpoint_timestamp_seconds",
     "gauge",
     "When the same save was over, Unix time.",
-    "seconds",
 )
 LAST_READING = Family(
     "ckptcost_live_last_reading_timestamp_seconds",
     "gauge",
     "When meters were last read, Unix time.",
-    "seconds",
 )
 AGE = Family(
     "ckptcost_live_last_reading_age_seconds",
     "gauge",
     "How long ago that was, when this was written.",
-    "seconds",
 )
 RECORDING = Family(
     "ckptcost_live_recording",
@@ -136,7 +116,6 @@ OWN_CPU = Family(
     "ckptcost_live_recorder_cpu_seconds",
     "counter",
     "Processor time of the recorder itself, told once a minute.",
-    "seconds",
 )
 BAD_LINES = Family(
     "ckptcost_live_bad_lines",

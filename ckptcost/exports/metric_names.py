@@ -11,11 +11,12 @@ import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
-from ckptcost.core.units import HOUR_S, KWH_J
+from ckptcost.core.quantities import IN_DOCUMENTS, Quantity
 
 KG_G = 1000.0
 Labels = Mapping[str, str | None]
 Flavour = Literal["prometheus", "openmetrics"]
+UNITS = ("joules", "seconds", "usd", "grams", "litres", "ratio", "watts", "bytes")
 
 
 class Family(NamedTuple):
@@ -23,14 +24,19 @@ class Family(NamedTuple):
     """without the ending that its kind adds"""
     kind: Literal["counter", "gauge", "info"]
     help: str
-    unit: str = ""
-    """the name's last word; empty where that is no unit, because OpenMetrics allows no other"""
+
+    @property
+    def unit(self) -> str:
+        """The name's last word; empty where that is no unit, because OpenMetrics allows no
+        other."""
+        word = self.name.rpartition("_")[2]
+        return word if word in UNITS else ""
 
     @property
     def sample(self) -> str:
         """What its samples are called.
 
-        >>> ENERGY.sample, STATEMENT.sample
+        >>> QUANTITIES["energy"].family.sample, STATEMENT.sample
         ('ckptcost_energy_joules_total', 'ckptcost_statement_info')
         """
         return self.name + {"counter": "_total", "gauge": "", "info": "_info"}[self.kind]
@@ -45,67 +51,49 @@ class Counted(NamedTuple):
 
 
 _MEMO = "A memo item: already inside the facility's own meter or bill."
-
-ENERGY = Family(
-    "ckptcost_energy_joules",
-    "counter",
-    f"Energy that checkpoints and failures cost, since the run began. {_MEMO}",
-    "joules",
-)
-GPU_SECONDS = Family(
-    "ckptcost_gpu_lost_seconds",
-    "counter",
-    "GPU time lost to checkpoints and failures, in GPU-seconds, since the run began.",
-    "seconds",
-)
-COST = Family(
-    "ckptcost_cost_usd",
-    "counter",
-    f"US dollars that checkpoints and failures cost, since the run began. {_MEMO}",
-    "usd",
-)
-LOCATION = Family(
-    "ckptcost_emissions_location_grams",
-    "counter",
-    "gCO2e of that energy, location-based, without embodied carbon. Market-based is the same"
-    f" energy again: never add it. {_MEMO}",
-    "grams",
-)
-MARKET = Family(
-    "ckptcost_emissions_market_grams",
-    "counter",
-    "gCO2e of that energy, market-based, without embodied carbon. Location-based is the same"
-    f" energy again: never add it. {_MEMO}",
-    "grams",
-)
-EMBODIED = Family(
-    "ckptcost_embodied_emissions_grams",
-    "counter",
-    "gCO2e of making the hardware, the share of the time lost. In no other figure.",
-    "grams",
-)
-WATER = Family(
-    "ckptcost_water_litres",
-    "counter",
-    "Litres of water for cooling that energy, on site.",
-    "litres",
-)
 MEAN = "Of a plan or of simulated runs it is a mean, which need not be whole."
+BASE_UNITS = {
+    "j": ("joules", 1.0),
+    "gpu_s": ("seconds", 1.0),
+    "usd": ("usd", 1.0),
+    "kgco2e": ("grams", KG_G),
+    "l": ("litres", 1.0),
+}
+"""Prometheus' words for the base units of quantities, and how many of its are one of ours"""
+CALLED = {"gpu_time_lost": "gpu_lost", "embodied": "embodied_emissions"}
+"""where a family is not called as the quantity is"""
+HELP = {
+    "energy": f"Energy that checkpoints and failures cost, since the run began. {_MEMO}",
+    "gpu_time_lost": (
+        "GPU time lost to checkpoints and failures, in GPU-seconds, since the run began."
+    ),
+    "cost": f"US dollars that checkpoints and failures cost, since the run began. {_MEMO}",
+    "emissions_location": (
+        "gCO2e of that energy, location-based, without embodied carbon. Market-based is the same"
+        f" energy again: never add it. {_MEMO}"
+    ),
+    "emissions_market": (
+        "gCO2e of that energy, market-based, without embodied carbon. Location-based is the same"
+        f" energy again: never add it. {_MEMO}"
+    ),
+    "embodied": ("gCO2e of making the hardware, the share of the time lost. In no other figure."),
+    "water": "Litres of water for cooling that energy, on site.",
+}
+
+
+def _counted(q: Quantity) -> Counted:
+    word, base_units = BASE_UNITS[q.base]
+    name = f"ckptcost_{CALLED.get(q.id, q.id)}_{word}"
+    help_ = HELP.get(q.id, f"{q.label.capitalize()}, since the run began.")
+    return Counted(Family(name, "counter", help_), q.per_unit * base_units)
+
+
+QUANTITIES = {q.id: _counted(q) for q in IN_DOCUMENTS}
+"""By the statement's names. Location and market are families of their own, not labels of one: a
+plain sum cannot add them up."""
 CHECKPOINTS = Family(
     "ckptcost_checkpoints", "counter", f"Completed saves, since the run began. {MEAN}"
 )
-QUANTITIES: Mapping[str, Counted] = {
-    "energy": Counted(ENERGY, KWH_J),
-    "emissions_location": Counted(LOCATION, KG_G),
-    "emissions_market": Counted(MARKET, KG_G),
-    "embodied": Counted(EMBODIED, KG_G),
-    "gpu_time_lost": Counted(GPU_SECONDS, HOUR_S),
-    "cost": Counted(COST, 1.0),
-    "water": Counted(WATER, 1.0),
-}
-"""By the statement's names. Location and market are families of their own, not labels of one: a
-plain sum cannot add them up."""
-
 UNKNOWN = Family(
     "ckptcost_component_unknown",
     "gauge",
@@ -123,18 +111,12 @@ FACTOR = Family(
     "A factor that the figures rest on, in its base unit, with its source.",
 )
 RUN_START = Family(
-    "ckptcost_run_start_timestamp_seconds",
-    "gauge",
-    "When the run's period begins, Unix time.",
-    "seconds",
+    "ckptcost_run_start_timestamp_seconds", "gauge", "When the run's period begins, Unix time."
 )
 RUN_END = Family(
-    "ckptcost_run_end_timestamp_seconds",
-    "gauge",
-    "When the run's period ends, Unix time.",
-    "seconds",
+    "ckptcost_run_end_timestamp_seconds", "gauge", "When the run's period ends, Unix time."
 )
-RUN_LENGTH = Family("ckptcost_run_length_seconds", "gauge", "How long the run takes.", "seconds")
+RUN_LENGTH = Family("ckptcost_run_length_seconds", "gauge", "How long the run takes.")
 ACCELERATORS = Family(
     "ckptcost_run_accelerators", "gauge", "GPUs or other accelerators of the run."
 )
@@ -145,14 +127,13 @@ def bound(family: Family, end: Literal["low", "high"], of: Literal["component", 
     of its own.
 
     >>> (
-    ...     bound(ENERGY, "low", "component").name,
-    ...     bound(ENERGY, "high", "run").name,
-    ...     bound(GPU_SECONDS, "low", "run").name,
+    ...     bound(QUANTITIES["energy"].family, "low", "component").name,
+    ...     bound(QUANTITIES["gpu_time_lost"].family, "high", "run").name,
     ... )
-    ('ckptcost_energy_low_joules', 'ckptcost_run_energy_high_joules', 'ckptcost_run_gpu_lost_low_seconds')
+    ('ckptcost_energy_low_joules', 'ckptcost_run_gpu_lost_high_seconds')
     """
-    bare = family.name.removesuffix(f"_{family.unit}") if family.unit else family.name
-    name = f"{bare}_{end}_{family.unit}" if family.unit else f"{bare}_{end}"
+    stem, _, unit = family.name.rpartition("_")
+    name = f"{stem}_{end}_{unit}"
     if of == "run":
         name = name.replace("ckptcost_", "ckptcost_run_", 1)
     whose = "a component's" if of == "component" else "the run's"
@@ -160,14 +141,13 @@ def bound(family: Family, end: Literal["low", "high"], of: Literal["component", 
         name,
         "gauge",
         f"{end.capitalize()} end of {whose} {family.sample}. Ends of several do not add up.",
-        family.unit,
     )
 
 
 def standing(family: Family) -> Family:
     """The same of what stands there anyway, the run's share of it.
 
-    >>> standing(ENERGY).sample
+    >>> standing(QUANTITIES["energy"].family).sample
     'ckptcost_standing_energy_joules_total'
     """
     name = family.name.replace("ckptcost_", "ckptcost_standing_", 1)
@@ -175,7 +155,6 @@ def standing(family: Family) -> Family:
         name,
         family.kind,
         f"Share of what stands there anyway, as {family.sample}: never add the two.",
-        family.unit,
     )
 
 

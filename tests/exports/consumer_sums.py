@@ -18,7 +18,7 @@ from prometheus_tools import CONSUMERS, consumer, prometheus_with, serving
 from prometheus_tools import get as fetched
 from prometheus_tools import program as installed
 
-from ckptcost.exports import grafana_queries
+from ckptcost.exports import grafana
 
 ROOT = Path(__file__).parents[2]
 TRACES = ROOT / "data" / "traces"
@@ -218,9 +218,7 @@ PANELS = ("energy_kwh", "emissions_location_kg", "cost_usd")
 QUERIES = (
     *(f"sum(max_over_time({name}[{RANGE}])) / {scale}" for name, scale in FAMILIES),
     *(
-        grafana_queries.total(grafana_queries.SHOWN[each], "run")
-        .replace("$__range", RANGE)
-        .replace("$run", ".*")
+        grafana.total(grafana.SHOWN[each], "run").replace("$__range", RANGE).replace("$run", ".*")
         for each in PANELS
     ),
 )

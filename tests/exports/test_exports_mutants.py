@@ -21,7 +21,7 @@ from ckptcost.core.reconcile import Energy
 from ckptcost.errors import InputError
 from ckptcost.exports import (
     boamps,
-    grafana_queries,
+    grafana,
     impact_framework,
     metric_names,
     metrics_server,
@@ -30,7 +30,7 @@ from ckptcost.exports import (
     tables,
 )
 from ckptcost.exports.formats import exported
-from ckptcost.exports.grafana_queries import SHOWN
+from ckptcost.exports.grafana import SHOWN
 from ckptcost.exports.live_metrics import Sample, _freshness, _of_saves
 from ckptcost.exports.live_source import LiveSource
 from ckptcost.exports.metrics_server import MetricsServer
@@ -381,20 +381,16 @@ def test_a_grid_zone_is_told_with_emissions_only():
 
 
 def test_queries_spelled_out():
-    gpu = grafana_queries.total(SHOWN["gpu_hours_lost"], "run, run_id")
+    gpu = grafana.total(SHOWN["gpu_hours_lost"], "run, run_id")
     assert gpu.endswith(" / 3600")
-    assert " / 3600" not in grafana_queries.share()  # GPU-seconds over the run's seconds
-    assert grafana_queries.per_save(SHOWN["cost_usd"]).endswith(" > 0)")
-    assert grafana_queries.bound(SHOWN["energy_kwh"], "low").endswith(" / 3600000")
-    assert "ckptcost_run_energy_low_joules{" in grafana_queries.bound(SHOWN["energy_kwh"], "low")
-    assert "/" not in grafana_queries.bound(SHOWN["cost_usd"], "high")
-    assert re.match(
-        r"sum by \(run\) \(max by ", grafana_queries.factor(SHOWN["emissions_market_kg"])
-    )
-    assert "ckptcost_emissions_market_grams_total" in grafana_queries.factor(
-        SHOWN["emissions_market_kg"]
-    )
-    assert grafana_queries.factor(SHOWN["emissions_market_kg"]).endswith(" * 3600000")
+    assert " / 3600" not in grafana.share()  # GPU-seconds over the run's seconds
+    assert grafana.per_save(SHOWN["cost_usd"]).endswith(" > 0)")
+    assert grafana.bound(SHOWN["energy_kwh"], "low").endswith(" / 3600000")
+    assert "ckptcost_run_energy_low_joules{" in grafana.bound(SHOWN["energy_kwh"], "low")
+    assert "/" not in grafana.bound(SHOWN["cost_usd"], "high")
+    assert re.match(r"sum by \(run\) \(max by ", grafana.factor(SHOWN["emissions_market_kg"]))
+    assert "ckptcost_emissions_market_grams_total" in grafana.factor(SHOWN["emissions_market_kg"])
+    assert grafana.factor(SHOWN["emissions_market_kg"]).endswith(" * 3600000")
 
 
 def test_the_alert_is_a_share_of_a_days_gpu_hours():

@@ -15,9 +15,9 @@ from small_runs import recorded
 from statements import START, document, factor, statement
 
 from ckptcost.errors import InputError
-from ckptcost.exports import boamps, datapackage, grafana_queries, model_card, tables
+from ckptcost.exports import boamps, datapackage, grafana, model_card, tables
 from ckptcost.exports.formats import exported
-from ckptcost.exports.grafana_queries import SHOWN
+from ckptcost.exports.grafana import SHOWN
 from ckptcost.exports.live_metrics import flavour_for
 from ckptcost.jobs import live_counters
 from ckptcost.jobs.live_counters import LiveCounters
@@ -229,7 +229,7 @@ def test_the_dashboards_words_for_what_is_not_known_and_its_units():
 def test_a_mean_factor_is_over_energy_whose_carbon_is_known():
     assert re.search(
         r"/ \(sum by \(run\) \(.* and .*ckptcost_emissions_location_grams_total.*\) > 0\)",
-        grafana_queries.factor(SHOWN["emissions_location_kg"]),
+        grafana.factor(SHOWN["emissions_location_kg"]),
     )
 
 
