@@ -9,21 +9,19 @@ only a sum is known (no rows, or none that add up to it), it goes evenly from st
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from operator import attrgetter
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ckptcost.errors import InputError
 from ckptcost.exports import metric_names as names
 from ckptcost.exports.formats import Files
+from ckptcost.exports.history import Amounts, Ms, Rows, ms, rows_in_time
 from ckptcost.exports.prometheus import Sample, by_family
 from ckptcost.report.document import Report
-from ckptcost.report.statement import SERIES_OF, Series, Statement, utc
+from ckptcost.report.statement import Statement
 
-Ms = NDArray[np.int64]
-Amounts = NDArray[np.float64]
 AT_END = frozenset(
     names.bound(family, end, of)
     for family, _ in names.QUANTITIES.values()
@@ -33,33 +31,12 @@ AT_END = frozenset(
 """gauges that speak of the whole run, so there is one when it is over"""
 
 
-class _Rows(NamedTuple):
-    """Rows of one component, or of all, in the order of their ends."""
-
-    at: NDArray[np.intp]
-    start: Ms
-    end: Ms
-
-
-class _History:
+class History:
     """One statement's time: its period, and its rows by component."""
 
     def __init__(self, run: Statement) -> None:
-        self.begin, self.end = (
-            _ms(utc(text).timestamp()) for text in (run.period_start or "", run.period_end or "")
-        )
-        self.series = run.series if run.series is not None and run.series.start else None
-        self._rows: dict[str, _Rows] = {}
-        self._stamps: dict[int, str] = {}
-        if self.series is not None:
-            begins = {text: _ms(utc(text).timestamp()) for text in set(self.series.start)}
-            start = np.array([begins[text] for text in self.series.start], np.int64)
-            length = np.rint(np.array(self.series.duration_s) * 1000).astype(np.int64)
-            component = np.array(self.series.component)
-            order = np.lexsort((start, start + length))
-            for name in ("", *set(self.series.component)):
-                at = order if not name else order[component[order] == name]
-                self._rows[name] = _Rows(at, start[at], start[at] + length[at])
+        self.begin, self.end = ms(run.period_start or ""), ms(run.period_end or "")
+        self.rows = rows_in_time(run)
 
     def of(self, sample: Sample) -> tuple[Ms, Amounts]:
         """When a sample was taken, and what it was then."""
@@ -72,17 +49,16 @@ class _History:
                 " fall",
                 where="openmetrics",
             )
-        rows = self._rows.get(sample.component) if sample.what else None
-        if rows is not None and self.series is not None:
+        rows = self.rows.get(sample.component) if sample.what else None
+        if rows is not None:
             scale = names.QUANTITIES[sample.what].scale if sample.what in names.QUANTITIES else 1.0
-            amounts = _column(self.series, sample.what)[rows.at] * scale
-            if math.isclose(
-                math.fsum(amounts[~np.isnan(amounts)]), sample.value, rel_tol=1e-9, abs_tol=1e-300
-            ):
+            amounts = rows.amounts[sample.what] * scale
+            sum_of_rows = math.fsum(amounts[~np.isnan(amounts)])
+            if math.isclose(sum_of_rows, sample.value, rel_tol=1e-9, abs_tol=1e-300):
                 return self._grown(rows, amounts)
         return np.array([self.begin, self.end], np.int64), np.array([0.0, sample.value])
 
-    def _grown(self, rows: _Rows, amounts: Amounts) -> tuple[Ms, Amounts]:
+    def _grown(self, rows: Rows, amounts: Amounts) -> tuple[Ms, Amounts]:
         known = ~np.isnan(amounts)
         before = np.concatenate([[self.begin], rows.end[:-1]])[known]
         start, end = rows.start[known], rows.end[known]
@@ -98,27 +74,9 @@ class _History:
         value = np.concatenate([grown, grown[:-1][held]])
         order = np.argsort(when, kind="stable")
         when, value = when[order], value[order]
-        last = np.append(
-            when[1:] != when[:-1], True
-        )  # one sample an instant: the latest, which has all rows until then
+        # one sample an instant: the latest, which has all rows until then
+        last = np.append(when[1:] != when[:-1], True)
         return when[last], value[last]
-
-    def lines(self, sample: Sample) -> str:
-        when, values = self.of(sample)
-        prefix, stamps = f"{sample.family.sample}{sample.labels} ", self._texts(when)
-        return "".join(
-            [
-                f"{prefix}{value:.12g} {stamp}\n"
-                for value, stamp in zip(values.tolist(), stamps, strict=True)
-            ]
-        )
-
-    def _texts(self, when: Ms) -> Sequence[str]:
-        stamps, wanted = self._stamps, when.tolist()
-        for ms in wanted:
-            if ms not in stamps:
-                stamps[ms] = _stamp(ms)
-        return [stamps[ms] for ms in wanted]
 
 
 def export(document: Report) -> Files:
@@ -126,37 +84,32 @@ def export(document: Report) -> Files:
 
 
 def _text(document: Report) -> Iterator[str]:
-    histories = {id(run): _History(run) for run in document.statements}
-    whole = sorted(
-        {min(h.begin for h in histories.values()), max(h.end for h in histories.values())}
-    )
+    histories = {id(run): History(run) for run in document.statements}
+    begin = min(map(attrgetter("begin"), histories.values()))
+    end = max(map(attrgetter("end"), histories.values()))
+    stamps: dict[int, str] = {}
     for family, samples in by_family(document).items():
         yield names.head(family, "openmetrics")
         for sample in samples:
             if sample.run is None:
-                yield "".join(
-                    f"{family.sample}{sample.labels} {names.number(sample.value)} {_stamp(ms)}\n"
-                    for ms in whole
-                )
+                when, values = sorted({begin, end}), [sample.value] * 2
             else:
-                yield histories[id(sample.run)].lines(sample)
+                found = histories[id(sample.run)].of(sample)
+                when, values = found[0].tolist(), found[1].tolist()
+            stamps.update((each, _stamp(each)) for each in when if each not in stamps)
+            prefix = f"{family.sample}{sample.labels} "
+            yield "".join(
+                f"{prefix}{value:.12g} {stamps[each]}\n"
+                for each, value in zip(when, values, strict=False)
+            )
     yield "# EOF\n"
 
 
-def _column(series: Series, what: str) -> Amounts:
-    values: Any = getattr(series, SERIES_OF.get(what, what))
-    return np.array(values, np.float64)  # null becomes NaN
-
-
-def _ms(unix_s: float) -> int:
-    return round(unix_s * 1000)
-
-
-def _stamp(ms: int) -> str:
+def _stamp(instant_ms: int) -> str:
     """Seconds, as readers want them.
 
     >>> _stamp(1790812800000), _stamp(1790812800250)
     ('1790812800', '1790812800.250')
     """
-    whole, rest = divmod(ms, 1000)
+    whole, rest = divmod(instant_ms, 1000)
     return f"{whole}.{rest:03d}" if rest else str(whole)

@@ -12,15 +12,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain, groupby, islice
+from itertools import chain, groupby, islice
 from typing import Any, Final, NamedTuple
 
-from ckptcost.core.units import HOUR_S, KWH_J
+import numpy as np
+
+from ckptcost.core.quantities import Quantity, in_order
+from ckptcost.exports import metric_names as names
 from ckptcost.exports.formats import Files
-from ckptcost.exports.metric_names import KG_G, MEAN
+from ckptcost.exports.history import Rows, ms, rows_in_time
 from ckptcost.report.document import Report
-from ckptcost.report.parts import Tool
-from ckptcost.report.statement import SERIES_OF, Series, Statement, utc
+from ckptcost.report.statement import Statement
 
 CUMULATIVE: Final = 2
 """AGGREGATION_TEMPORALITY_CUMULATIVE; OTLP's JSON has enumerations as numbers"""
@@ -32,66 +34,56 @@ BLOCK: Final = 500
 
 
 class Metric(NamedTuple):
+    quantity: str
+    """of the statement"""
     name: str
     unit: str
     what: str
     per_unit: float
     """base units in one of the statement's"""
-    quantity: str
-    """of a component"""
 
 
-LOCATION: Final = (
-    "Emissions of that electricity, location-based; market-based are the same emissions said"
-    " otherwise: never add them."
+_EMISSIONS = (
+    "Emissions of that electricity, {}-based; {}-based are the same emissions said otherwise: never"
+    " add them."
 )
-MARKET: Final = (
-    "Emissions of that electricity, market-based; location-based are the same emissions said"
-    " otherwise: never add them."
-)
-METRICS: Final = (
-    Metric("ckptcost.energy", "J", "Electricity that checkpoints cost.", KWH_J, "energy"),
-    Metric(
-        "ckptcost.gpu_time_lost",
-        "s",
-        "GPU time that trained nothing.",
-        HOUR_S,
-        "gpu_time_lost",
-    ),
-    Metric(
-        "ckptcost.emissions.location",
-        "g",
-        LOCATION,
-        KG_G,
-        "emissions_location",
-    ),
-    Metric(
-        "ckptcost.emissions.market",
-        "g",
-        MARKET,
-        KG_G,
-        "emissions_market",
-    ),
-    Metric(
-        "ckptcost.emissions.embodied",
-        "g",
-        "Share of making the machines; in no other figure.",
-        KG_G,
-        "embodied",
-    ),
-    Metric("ckptcost.cost", "{USD}", "Cost of checkpoints.", 1.0, "cost"),
-    Metric("ckptcost.water", "L", "Water for cooling, on site.", 1.0, "water"),
+WHAT: Final = {
+    "energy": "Electricity that checkpoints cost.",
+    "gpu_time_lost": "GPU time that trained nothing.",
+    "emissions_location": _EMISSIONS.format("location", "market"),
+    "emissions_market": _EMISSIONS.format("market", "location"),
+    "embodied": "Share of making the machines; in no other figure.",
+    "cost": "Cost of checkpoints.",
+    "water": "Water for cooling, on site.",
+}
+CALLED: Final = {
+    "emissions_location": "emissions.location",
+    "emissions_market": "emissions.market",
+    "embodied": "emissions.embodied",
+}
+"""where a metric is not called as the quantity is"""
+UNITS: Final = {"joules": "J", "seconds": "s", "grams": "g", "usd": "{USD}", "litres": "L"}
+"""UCUM's words for Prometheus'"""
+
+
+def _metric_of(q: Quantity) -> Metric:
+    family, scale = names.QUANTITIES[q.id]
+    what = WHAT.get(q.id, f"{q.label.capitalize()}.")
+    return Metric(q.id, f"ckptcost.{CALLED.get(q.id, q.id)}", UNITS[family.unit], what, scale)
+
+
+METRICS: Final = tuple(
+    map(
+        _metric_of,
+        in_order("energy", "gpu_time_lost", "emissions_location", "emissions_market", "embodied"),
+    )
 )
 CHECKPOINTS: Final = Metric(
-    "ckptcost.checkpoints",
-    "{checkpoint}",
-    f"Checkpoints saved. {MEAN}",
-    1.0,
-    "checkpoints",
+    "checkpoints", "ckptcost.checkpoints", "{checkpoint}", f"Checkpoints saved. {names.MEAN}", 1.0
 )
 
 Points = Iterable[tuple[int, float]]
-"""when, in ns since 1970, and how much since the run began, in base units"""
+"""when, in ms since 1970, and how much since the run began, in base units"""
 
 
 class Block(NamedTuple):
@@ -143,60 +135,28 @@ def _metric(name: str, blocks: Sequence[Block]) -> str:
 
 
 def _blocks(at: int, statement: Statement) -> Iterator[Block]:
-    series = statement.series
-    begin, end = _ns(statement.period_start or ""), _ns(statement.period_end or "")
-    ends = [] if series is None else _ends(series)
-    rows = {} if series is None else _rows(series, ends)
+    begin, end = ms(statement.period_start or ""), ms(statement.period_end or "")
+    rows = rows_in_time(statement)
     for metric in METRICS:
         for component in statement.known(metric.quantity):
-            if series is not None and component.id in rows:
-                points = _summed(
-                    ends,
-                    getattr(series, SERIES_OF[metric.quantity]),
-                    rows[component.id],
-                    metric.per_unit,
-                )
+            if component.id in rows:
+                points = _summed(rows[component.id], metric)
             else:  # nothing is dated there: known to be zero, or unknown
                 points = _once(end, getattr(component, metric.quantity).value, metric.per_unit)
-            yield from _written(
-                at, metric, {"component": component.id, "basis": component.basis}, begin, points
-            )
-    if series is not None and any(series.checkpoints):
-        points = _summed(ends, series.checkpoints, _in_time(ends), 1.0)
-        points = (
-            (when, list(some)[-1][1]) for when, some in groupby(points, lambda point: point[0])
-        )
+            about = {"component": component.id, "basis": component.basis}
+            yield from _written(at, metric, about, begin, points)
+    if rows and np.any(rows[""].amounts["checkpoints"]):
+        points = dict(_summed(rows[""], CHECKPOINTS)).items()  # the last one of an instant
     else:
         points = _once(end, statement.totals.checkpoints.value, 1.0)
     yield from _written(at, CHECKPOINTS, {}, begin, points)
 
 
-def _ends(series: Series) -> list[int]:
-    starts = {text: _ns(text) for text in set(series.start)}
-    return [
-        starts[text] + round(length * 1000) * 1_000_000
-        for text, length in zip(series.start, series.duration_s, strict=True)
-    ]
-
-
-def _rows(series: Series, ends: Sequence[int]) -> dict[str, list[int]]:
-    """Of each component, in the order of time."""
-    rows: dict[str, list[int]] = {}
-    for n in _in_time(ends):
-        rows.setdefault(series.component[n], []).append(n)
-    return rows
-
-
-def _in_time(ends: Sequence[int]) -> list[int]:
-    return sorted(range(len(ends)), key=ends.__getitem__)
-
-
-def _summed(
-    ends: Sequence[int], values: Sequence[float | None], rows: Sequence[int], per_unit: float
-) -> Points:
-    known = [n for n in rows if values[n] is not None]
-    sums = accumulate(values[n] or 0.0 for n in known)
-    return ((ends[n], total * per_unit) for n, total in zip(known, sums, strict=True))
+def _summed(rows: Rows, metric: Metric) -> Points:
+    amounts = rows.amounts[metric.quantity]
+    known = ~np.isnan(amounts)
+    sums = np.cumsum(amounts[known]) * metric.per_unit
+    return zip(rows.end[known].tolist(), sums.tolist(), strict=True)
 
 
 def _once(when: int, value: float | None, per_unit: float) -> Points:
@@ -207,30 +167,33 @@ def _written(
     at: int, metric: Metric, said: dict[str, str], begin: int, points: Points
 ) -> Iterator[Block]:
     attributes = _compact(_attributes(said))
-    head = f'{{"attributes":{attributes},"startTimeUnixNano":"{begin}","timeUnixNano":"'
-    texts = (f'{head}{when}","asDouble":{value!r}}}' for when, value in points)
+    head = f'{{"attributes":{attributes},"startTimeUnixNano":"{begin}000000","timeUnixNano":"'
+    texts = (f'{head}{when}000000","asDouble":{value!r}}}' for when, value in points)
     while block := list(islice(texts, BLOCK)):
         yield Block(at, metric.name, block)
 
 
 def _resource(statement: Statement, document: Report) -> list[dict[str, Any]]:
-    tool: Tool = document.tool
+    who = statement.subject
+    said = {
+        "run.id": who.run_id,
+        "run.name": who.name,
+        "schema": f"{document.schema_name}/{document.schema_version}",
+        "method_version": statement.method_version,
+        "inventory_treatment": statement.boundary.inventory_treatment,
+        "simulated": statement.simulated,
+        "kind": statement.kind,
+        "grid_zone": who.grid_zone,
+        "grid_method": statement.grid_method,
+        "pue": statement.boundary.pue,
+        "result_sha256": document.reproducibility.result_sha256,
+    }
     return _attributes(
         {
-            "service.name": tool.name,
-            "service.version": tool.version,
-            "service.instance.id": statement.subject.run_id,
-            "ckptcost.run.id": statement.subject.run_id,
-            "ckptcost.run.name": statement.subject.name,
-            "ckptcost.schema": f"{document.schema_name}/{document.schema_version}",
-            "ckptcost.method_version": statement.method_version,
-            "ckptcost.inventory_treatment": statement.boundary.inventory_treatment,
-            "ckptcost.simulated": statement.simulated,
-            "ckptcost.kind": statement.kind,
-            "ckptcost.grid_zone": statement.subject.grid_zone,
-            "ckptcost.grid_method": statement.grid_method,
-            "ckptcost.pue": statement.boundary.pue,
-            "ckptcost.result_sha256": document.reproducibility.result_sha256,
+            "service.name": document.tool.name,
+            "service.version": document.tool.version,
+            "service.instance.id": who.run_id,
+            **{f"ckptcost.{key}": value for key, value in said.items()},
         }
     )
 
@@ -248,11 +211,3 @@ def _attributes(said: dict[str, Any]) -> list[dict[str, Any]]:
 def _compact(value: Any) -> str:
     """ASCII, so that characters are bytes."""
     return json.dumps(value, separators=(",", ":"), allow_nan=False)
-
-
-def _ns(text: str) -> int:
-    """
-    >>> _ns("2026-10-01T00:30:00.250Z")
-    1790814600250000000
-    """
-    return round(utc(text).timestamp() * 1000) * 1_000_000

@@ -9,7 +9,7 @@ same disk and rename it to `*.prom`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from ckptcost.errors import InputError
 from ckptcost.exports import metric_names as names
@@ -18,6 +18,12 @@ from ckptcost.exports.metric_names import Family
 from ckptcost.report.document import Report
 from ckptcost.report.parts import Quantity
 from ckptcost.report.statement import Statement, utc
+
+WHAT_IT_WAS = (
+    *("organisation", "team", "checkpoint", "tier", "cluster", "accelerator"),
+    *("site", "grid", "grid_zone"),
+)
+"""labels that are fields of the statement's subject"""
 
 
 class Sample(NamedTuple):
@@ -80,43 +86,34 @@ def _of_run(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
     subject, mine = run.subject, names.labels(who)
     words = {
         "kind": run.kind,
-        "simulated": "true" if run.simulated else "false",
+        "simulated": str(run.simulated).lower(),
         "how": run.how,
         "method_version": run.method_version,
         "inventory_treatment": run.boundary.inventory_treatment,
         "uncertainty": run.uncertainty,
-        "organisation": subject.organisation,
-        "team": subject.team,
-        "checkpoint": subject.checkpoint,
-        "tier": subject.tier,
-        "cluster": subject.cluster,
-        "accelerator": subject.accelerator,
-        "site": subject.site,
-        "grid": subject.grid,
-        "grid_zone": subject.grid_zone,
+        **{name: getattr(subject, name) for name in WHAT_IT_WAS},
         "grid_method": run.grid_method,
         "cloud_provider": subject.cloud_provider,
         "cloud_region": subject.cloud_region,
     }
     yield Sample(names.STATEMENT, names.labels({**who, **words}), 1.0, run)
+    begin, end = (
+        None if each is None else utc(each).timestamp()
+        for each in (run.period_start, run.period_end)
+    )
     gauges = (
-        (names.RUN_START, None if run.period_start is None else utc(run.period_start).timestamp()),
-        (names.RUN_END, None if run.period_end is None else utc(run.period_end).timestamp()),
+        (names.RUN_START, begin),
+        (names.RUN_END, end),
         (names.RUN_LENGTH, run.length_s),
         (names.ACCELERATORS, subject.accelerator_count),
     )
     yield from (Sample(family, mine, value, run) for family, value in gauges if value is not None)
     saves = run.totals.checkpoints
     if saves.value is not None:
-        yield Sample(
-            names.CHECKPOINTS,
-            names.labels({**who, "basis": saves.basis}),
-            saves.value,
-            run,
-            what="checkpoints",
-        )
+        text = names.labels({**who, "basis": saves.basis})
+        yield Sample(names.CHECKPOINTS, text, saves.value, run, what="checkpoints")
     for what, (family, scale) in names.QUANTITIES.items():
-        yield from _ends(run, family, getattr(run.totals, what), scale, who, whole=True)
+        yield from _ends(run, family, getattr(run.totals, what), scale, who)
 
 
 def _of_components(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
@@ -134,7 +131,7 @@ def _of_components(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
             text = names.labels({**whose, "basis": quantity.basis})
             if marginal:
                 yield Sample(family, text, quantity.value * scale, run, component.id, what)
-                yield from _ends(run, family, quantity, scale, whose, whole=False)
+                yield from _ends(run, family, quantity, scale, whose)
             else:
                 yield Sample(names.standing(family), text, quantity.value * scale, run)
 
@@ -145,37 +142,25 @@ def _ends(
     quantity: Quantity,
     scale: float,
     whose: dict[str, str],
-    *,
-    whole: bool,
 ) -> Iterator[Sample]:
     text = names.labels({**whose, "interval": quantity.interval})
+    of: Literal["component", "run"] = "component" if "component" in whose else "run"
     if quantity.low is not None:
-        yield Sample(
-            names.bound(family, "low", "run" if whole else "component"),
-            text,
-            quantity.low * scale,
-            run,
-        )
+        yield Sample(names.bound(family, "low", of), text, quantity.low * scale, run)
     if quantity.high is not None:
-        yield Sample(
-            names.bound(family, "high", "run" if whole else "component"),
-            text,
-            quantity.high * scale,
-            run,
-        )
+        yield Sample(names.bound(family, "high", of), text, quantity.high * scale, run)
 
 
 def _factors(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
     for factor in run.factors:
-        sources = factor.sources
         words = {
             "factor": factor.id,
             "unit": factor.unit,
             "text": factor.text,
             "origin": factor.origin,
             "set_by": factor.set_by,
-            "source": "; ".join(each.title for each in sources),
-            "licence": "; ".join(each.licence for each in sources if each.licence),
+            "source": "; ".join(each.title for each in factor.sources),
+            "licence": "; ".join(each.licence for each in factor.sources if each.licence),
         }
         if factor.value is not None:
             yield Sample(names.FACTOR, names.labels({**who, **words}), factor.value, run)
