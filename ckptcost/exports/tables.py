@@ -10,27 +10,46 @@ exports that use the tables. None = unknown.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from itertools import repeat
+from operator import attrgetter
 from typing import Any, Final, Literal, NamedTuple, get_args
 
 from ckptcost.catalog.keys import GRID_METHODS
+from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.exports.metric_names import MEAN
 from ckptcost.report.document import Report
-from ckptcost.report.parts import Basis, Component, Factor, Origin, Quantity
-from ckptcost.report.statement import Statement, instant, utc
+from ckptcost.report.parts import Component, Factor, Quantity
+from ckptcost.report.statement import COLUMNS, SERIES_OF, Statement, instant, utc
 
 Kind = Literal["text", "number", "instant", "flag"]
 Cells = dict[str, list[Any]]
 """by column: cells of equal number; instants as the statement spells them"""
 
 
+class Row(NamedTuple):
+    """What rows are made of."""
+
+    s: Statement
+    c: Component | None = None
+    f: Factor | None = None
+
+    def amount(self, what: str) -> Quantity:
+        q: Quantity = (
+            getattr(self.s.totals, what) if self.c is None else self.s.amount(self.c, what)
+        )
+        return q
+
+
 class Column(NamedTuple):
     name: str
     kind: Kind
     what: str
-    unit: str = ""
-    required: bool = False
-    choices: tuple[str, ...] = ()
+    unit: str
+    required: bool
+    choices: tuple[str, ...]
+    cell: Callable[[Row], Any]
+    """a list: one for each row of the statement's series"""
 
 
 class Table(NamedTuple):
@@ -38,39 +57,66 @@ class Table(NamedTuple):
     what: str
     key: tuple[str, ...]
     columns: tuple[Column, ...]
-    cells: Callable[[Report], Cells]
+    rows: Callable[[Statement], Iterable[Row]]
+
+    def cells(self, document: Report) -> Cells:
+        found: Cells = {column.name: [] for column in self.columns}
+        for row in (row for s in document.statements for row in self.rows(s)):
+            row_of = [(found[column.name], column.cell(row)) for column in self.columns]
+            count = max((len(cell) for _, cell in row_of if isinstance(cell, list)), default=1)
+            for cells, cell in row_of:
+                cells.extend(cell if isinstance(cell, list) else repeat(cell, count))
+        return found
 
 
-def _words(model: Any, field: str) -> tuple[str, ...]:
+ROOTS: Final = {"s": Statement, "c": Component, "f": Factor, "q": Quantity}
+
+
+def column(
+    path: str,
+    what: str = "",
+    unit: str = "",
+    *,
+    name: str = "",
+    kind: Kind | None = None,
+    required: bool = False,
+    choices: tuple[str, ...] = (),
+    cell: Callable[[Row], Any] | None = None,
+) -> Column:
+    """A field of a row's statement, component or factor, or what `cell` makes of them: what the
+    schema says of the field decides its kind, the words that it may say, and whether it may be
+    unknown."""
+    root, *parents, last = path.split(".")
+    model: Any = ROOTS[root]
+    for parent in parents:
+        model = model.model_fields[parent].annotation
+    said = model.model_fields[last].annotation if last in model.model_fields else str
+    words = choices or _words(said)
+    found: Kind = (
+        "flag" if said is bool else "number" if float in (said, *get_args(said)) else "text"
+    )
+    always = required or said is bool or (bool(words) and type(None) not in get_args(said))
+    return Column(name or last, kind or found, what, unit, always, words, cell or attrgetter(path))
+
+
+def _words(annotation: Any) -> tuple[str, ...]:
     """What a field of the schema may say."""
-    found = get_args(model.model_fields[field].annotation)
+    found = get_args(annotation)
     return tuple(
         word for each in found for word in get_args(each) or (each,) if isinstance(word, str)
     )
 
 
-AMOUNTS: Final = {
-    "energy": ("energy_kwh", "kWh", "electricity"),
-    "emissions_location": (
-        "emissions_location_kgco2e",
-        "kgCO2e",
-        "emissions, location-based; never add them to the market-based",
-    ),
-    "emissions_market": (
-        "emissions_market_kgco2e",
-        "kgCO2e",
-        "emissions, market-based; never add them to the location-based",
-    ),
-    "embodied": (
-        "embodied_kgco2e",
-        "kgCO2e",
-        "share of the making of the equipment; in no emissions total",
-    ),
-    "gpu_time_lost": ("gpu_hours", "GPU-h", "GPU time that trained nothing"),
-    "cost": ("cost_usd", "USD", "cost"),
-    "water": ("water_l", "L", "water for cooling, on site"),
+WORDS: Final = {
+    "energy": "electricity",
+    "emissions_location": "emissions, location-based; never add them to the market-based",
+    "emissions_market": "emissions, market-based; never add them to the location-based",
+    "embodied": "share of the making of the equipment; in no emissions total",
+    "gpu_time_lost": "GPU time that trained nothing",
+    "water": "water for cooling, on site",
 }
-
+AMOUNTS: Final = {q.id: (SERIES_OF[q.id], q.unit, WORDS.get(q.id, q.label)) for q in IN_DOCUMENTS}
+"""by quantity: its columns' name, their unit and what they are"""
 LEDGERS: Final = (
     "Rows whose ledger is allocated are a share of what stands there anyway: never add them to the"
     " marginal ones."
@@ -80,414 +126,244 @@ MEMO: Final = (
 )
 BAR: Final = " | "
 """between the sources of one factor"""
+_EMPTY = "empty = unknown, 0 = known to be zero"
 
-_METHOD: Final = Column(
-    "grid_method",
-    "text",
+_METHOD: Final = column(
+    "s.grid_method",
     "what the location-based factor counts; add up location-based emissions of one method only",
-    required=True,
     choices=GRID_METHODS,
 )
-
 _WHOSE: Final = (
-    Column(
-        "run_id",
-        "text",
+    column(
+        "s.subject.run_id",
         "which statement; the same in every table and every other export",
         required=True,
     ),
-    Column("run_name", "text", "its name"),
+    column("s.subject.name", "its name", name="run_name"),
 )
+_WHEN: Final = (
+    column("s.period_start", "UTC; empty: a plan has no dates", kind="instant"),
+    column("s.period_end", "UTC, exclusive", kind="instant"),
+    column("s.length_s", "of the run", "s"),
+)
+_GRID_ZONE: Final = column("s.subject.grid_zone", "grid whose factors are used")
 _HOW: Final = (
-    Column("simulated", "flag", "true where meters were simulated", required=True),
-    Column(
-        "method_version",
-        "text",
+    column("s.simulated", "true where meters were simulated"),
+    column(
+        "s.method_version",
         "rules by which it was worked out; compare only rows of one version",
         required=True,
     ),
-    Column("inventory_treatment", "text", MEMO, required=True, choices=("memo_item",)),
+    column("s.boundary.inventory_treatment", MEMO),
 )
 
 
-def _amount_columns(name: str, unit: str, what: str) -> tuple[Column, ...]:
+def _amount(quantity: str, field: str, name: str, what: str, unit: str = "") -> Column:
+    return column(f"q.{field}", what, unit, name=name, cell=lambda row: _cell(row, quantity, field))
+
+
+def _cell(row: Row, quantity: str, field: str) -> Any:
+    found = getattr(row.amount(quantity), field)
+    return " ".join(found) if isinstance(found, list) else found
+
+
+def _value(quantity: str) -> Column:
+    name, unit, what = AMOUNTS[quantity]
+    return _amount(quantity, "value", name, f"{what}; {_EMPTY}", unit)
+
+
+def _ranged(value: Column, quantity: str) -> tuple[Column, ...]:
+    """A quantity's number, range and what they rest on."""
+    name, unit = value.name, value.unit
+    high = "high end of its range; empty beside a low end: without bound"
+    interval = "what low and high are; bounds are of a measurement"
+    excludes = "components that are unknown and therefore not in this sum, with spaces between"
+    factors = "factors it rests on, with spaces between: factor_id of the table factors"
     return (
-        Column(name, "number", f"{what}; empty = unknown, 0 = known to be zero", unit),
-        Column(f"{name}_low", "number", "low end of its range", unit),
-        Column(
-            f"{name}_high",
-            "number",
-            "high end of its range; empty beside a low end: without bound",
-            unit,
-        ),
-        Column(
-            f"{name}_interval",
-            "text",
-            "what low and high are; bounds are of a measurement",
-            choices=_words(Quantity, "interval"),
-        ),
-        Column(
-            f"{name}_basis",
-            "text",
-            "what the number rests on",
-            required=True,
-            choices=get_args(Basis),
-        ),
-        Column(
-            f"{name}_excludes",
-            "text",
-            "components that are unknown and therefore not in this sum, with spaces between",
-        ),
-        Column(
-            f"{name}_factors",
-            "text",
-            "factors it rests on, with spaces between: factor_id of the table factors",
-        ),
+        value,
+        _amount(quantity, "low", f"{name}_low", "low end of its range", unit),
+        _amount(quantity, "high", f"{name}_high", high, unit),
+        _amount(quantity, "interval", f"{name}_interval", interval),
+        _amount(quantity, "basis", f"{name}_basis", "what the number rests on"),
+        _amount(quantity, "excludes", f"{name}_excludes", excludes),
+        _amount(quantity, "factors", f"{name}_factors", factors),
     )
 
 
-def _amount_cells(quantity: Quantity) -> tuple[Any, ...]:
-    q = quantity
-    return q.value, q.low, q.high, q.interval, q.basis, " ".join(q.excludes), " ".join(q.factors)
+_SAVES: Final = _amount("checkpoints", "value", "checkpoints", f"saved. {MEAN}", "1")
+_AMOUNTS: Final = tuple(each for what in AMOUNTS for each in _ranged(_value(what), what))
 
 
-_AMOUNTS: Final = tuple(column for each in AMOUNTS.values() for column in _amount_columns(*each))
+def _at_least(row: Row) -> str | None:
+    lacking = (
+        name
+        for what, (name, _, _) in AMOUNTS.items()
+        if (q := row.amount(what)).value is not None and q.excludes
+    )
+    return " ".join(lacking) or None
 
-
-def _all_amounts(of: Any) -> Iterable[Any]:
-    return (cell for what in AMOUNTS for cell in _amount_cells(getattr(of, what)))
-
-
-def _columns_of(columns: Sequence[Column], rows: Iterable[Sequence[Any]]) -> Cells:
-    """Rows turned into columns, none of them included."""
-    found: Cells = {column.name: [] for column in columns}
-    for row in rows:
-        for cells, cell in zip(found.values(), row, strict=True):
-            cells.append(cell)
-    return found
-
-
-def _how(s: Statement) -> tuple[Any, ...]:
-    return s.simulated, s.method_version, s.boundary.inventory_treatment
-
-
-_SUBJECT: Final = {
-    "organisation": "",
-    "team": "",
-    "checkpoint": "",
-    "tier": "",
-    "cluster": "",
-    "framework": "",
-    "accelerator": "",
-    "site": "",
-    "grid": "",
-    "grid_zone": "grid whose factors are used",
-    "country": "",
-    "country_iso3": "three letters, ISO 3166-1",
-    "region": "",
-    "cloud_provider": "",
-    "cloud_region": "",
-}
-_COUNTED: Final = {
-    "accelerator_count": "",
-    "nodes": "",
-    "parameters": "of the model",
-    "tokens": "training tokens, gross",
-}
 
 _SHORT: Final = (
     *_WHOSE,
-    Column("kind", "text", "", required=True, choices=_words(Statement, "kind")),
-    Column("period_start", "instant", "UTC; empty: a plan has no dates"),
-    Column("period_end", "instant", "UTC, exclusive"),
-    Column("length_s", "number", "of the run", "s"),
-    Column("checkpoints", "number", f"saved. {MEAN}", "1"),
-    *(
-        Column(name, "number", f"{what}; empty = unknown, 0 = known to be zero", unit)
-        for name, unit, what in AMOUNTS.values()
-    ),
-    Column(
-        "at_least",
-        "text",
+    column("s.kind"),
+    *_WHEN,
+    _SAVES,
+    *map(_value, AMOUNTS),
+    column(
+        "s.at_least",
         "columns of this row that lack a component nobody knows, with spaces between: it is at"
         " least that",
+        cell=_at_least,
     ),
     _METHOD,
     *_HOW,
 )
 
 
-def _short(document: Report) -> Cells:
-    return _columns_of(
-        _SHORT,
-        (
-            (
-                s.subject.run_id,
-                s.subject.name,
-                s.kind,
-                s.period_start,
-                s.period_end,
-                s.length_s,
-                s.totals.checkpoints.value,
-                *(getattr(s.totals, what).value for what in AMOUNTS),
-                " ".join(
-                    name
-                    for what, (name, _, _) in AMOUNTS.items()
-                    if (q := getattr(s.totals, what)).value is not None and q.excludes
-                )
-                or None,
-                s.grid_method,
-                *_how(s),
-            )
-            for s in document.statements
-        ),
-    )
+def _subject(*names: str, unit: str = "") -> tuple[Column, ...]:
+    return tuple(column(f"s.subject.{name}", unit=unit) for name in names)
 
 
 _WIDE: Final = (
     *_WHOSE,
-    Column("kind", "text", "", required=True, choices=_words(Statement, "kind")),
-    Column("how", "text", "a closed form, so many simulated runs, a recorded run"),
-    Column("period_start", "instant", "UTC; empty: a plan has no dates"),
-    Column("period_end", "instant", "UTC, exclusive"),
-    Column("length_s", "number", "of the run", "s"),
-    *(Column(name, "text", what) for name, what in _SUBJECT.items()),
+    column("s.kind"),
+    column("s.how", "a closed form, so many simulated runs, a recorded run"),
+    *_WHEN,
+    *_subject("organisation", "team", "checkpoint", "tier", "cluster", "framework"),
+    *_subject("accelerator", "site", "grid"),
+    _GRID_ZONE,
+    *_subject("country"),
+    column("s.subject.country_iso3", "three letters, ISO 3166-1"),
+    *_subject("region", "cloud_provider", "cloud_region"),
     _METHOD,
-    *(Column(name, "number", what, "1") for name, what in _COUNTED.items()),
-    Column(
-        "pue",
-        "number",
+    *_subject("accelerator_count", "nodes", unit="1"),
+    column("s.subject.parameters", "of the model", "1"),
+    column("s.subject.tokens", "training tokens, gross", "1"),
+    column(
+        "s.boundary.pue",
         "power usage effectiveness; empty: energies are the machine's own, as metered",
         "1",
     ),
-    Column("pue_included_in_energy", "flag", "", required=True),
-    Column("counterfactual", "text", "what it is compared with"),
-    Column("uncertainty", "text", "what the ranges are"),
+    column("s.boundary.pue_included_in_energy"),
+    column("s.boundary.counterfactual", "what it is compared with"),
+    column("s.uncertainty", "what the ranges are"),
     *_AMOUNTS,
-    *_amount_columns("checkpoints", "1", f"checkpoints saved. {MEAN}"),
+    *_ranged(_SAVES._replace(what=f"checkpoints saved. {MEAN}; {_EMPTY}"), "checkpoints"),
     *_HOW,
 )
-
-
-def _wide(document: Report) -> Cells:
-    return _columns_of(
-        _WIDE,
-        (
-            (
-                s.subject.run_id,
-                s.subject.name,
-                s.kind,
-                s.how,
-                s.period_start,
-                s.period_end,
-                s.length_s,
-                *(getattr(s.subject, name) for name in _SUBJECT),
-                s.grid_method,
-                *(getattr(s.subject, name) for name in _COUNTED),
-                s.boundary.pue,
-                s.boundary.pue_included_in_energy,
-                s.boundary.counterfactual,
-                s.uncertainty,
-                *_all_amounts(s.totals),
-                *_amount_cells(s.totals.checkpoints),
-                *_how(s),
-            )
-            for s in document.statements
-        ),
-    )
-
-
 _COMPONENTS: Final = (
     *_WHOSE,
-    Column("component", "text", "a line of the bill", required=True),
-    Column("label", "text", "the same in words"),
-    Column("ledger", "text", LEDGERS, required=True, choices=_words(Component, "ledger")),
-    Column("cause", "text", "", required=True, choices=_words(Component, "cause")),
-    Column(
-        "boundary",
-        "text",
-        "how far around the work it reaches",
-        required=True,
-        choices=_words(Component, "boundary"),
-    ),
-    Column(
-        "basis", "text", "of the line as a whole", required=True, choices=_words(Component, "basis")
-    ),
-    Column(
-        "rests_on",
-        "text",
-        "softest basis among its factors",
-        required=True,
-        choices=_words(Component, "rests_on"),
-    ),
-    Column("grid_zone", "text", "grid whose factors are used"),
+    column("c.id", "a line of the bill", name="component", required=True),
+    column("c.label", "the same in words"),
+    column("c.ledger", LEDGERS),
+    column("c.cause"),
+    column("c.boundary", "how far around the work it reaches"),
+    column("c.basis", "of the line as a whole"),
+    column("c.rests_on", "softest basis among its factors"),
+    _GRID_ZONE,
     _METHOD,
     *_AMOUNTS,
-    Column("price_quantity", "number", "how much was priced, in price_unit"),
-    Column("price_unit", "text", ""),
-    Column("unit_price_usd", "number", "price of one price_unit", "USD"),
-    Column("sku", "text", "the price list's name for it"),
+    column("c.price_qty", "how much was priced, in price_unit", name="price_quantity"),
+    column("c.price_unit"),
+    column("c.unit_price", "price of one price_unit", "USD", name="unit_price_usd"),
+    column("c.sku", "the price list's name for it"),
     *_HOW,
 )
 
-
-def _components(document: Report) -> Cells:
-    return _columns_of(
-        _COMPONENTS,
-        (
-            (
-                s.subject.run_id,
-                s.subject.name,
-                c.id,
-                c.label,
-                c.ledger,
-                c.cause,
-                c.boundary,
-                c.basis,
-                c.rests_on,
-                s.subject.grid_zone,
-                s.grid_method,
-                *(cell for what in AMOUNTS for cell in _amount_cells(s.amount(c, what))),
-                c.price_qty,
-                c.price_unit,
-                c.unit_price,
-                c.sku,
-                *_how(s),
-            )
-            for s in document.statements
-            for c in s.components
-        ),
-    )
-
-
-_SERIES: Final = (
-    Column("energy_kwh", "number", "electricity", "kWh"),
-    Column("gpu_hours", "number", "GPU time that trained nothing", "GPU-h"),
-    Column("cost_usd", "number", "cost", "USD"),
-    Column(
-        "checkpoints",
-        "number",
-        "saves of that time, on the rows of one component only: the column adds up",
+_OF_SERIES: Final = {
+    "start": ("", "UTC, inclusive"),
+    "duration_s": ("s", ""),
+    "component": ("", "a line of the table components"),
+    "checkpoints": (
         "1",
+        "saves of that time, on the rows of one component only: the column adds up",
     ),
-    Column(
-        "grid_kgco2e_per_kwh",
-        "number",
-        "factor of the grid at that time, location-based",
-        "kgCO2e/kWh",
-    ),
-    Column(
-        "market_kgco2e_per_kwh", "number", "factor of what was bought, market-based", "kgCO2e/kWh"
-    ),
-    Column("emissions_location_kgco2e", "number", AMOUNTS["emissions_location"][2], "kgCO2e"),
-    Column("emissions_market_kgco2e", "number", AMOUNTS["emissions_market"][2], "kgCO2e"),
-    Column("embodied_kgco2e", "number", AMOUNTS["embodied"][2], "kgCO2e"),
-    Column("water_l", "number", AMOUNTS["water"][2], "L"),
-)
+    "grid_kgco2e_per_kwh": ("kgCO2e/kWh", "factor of the grid at that time, location-based"),
+    "market_kgco2e_per_kwh": ("kgCO2e/kWh", "factor of what was bought, market-based"),
+    **{name: (unit, what) for name, unit, what in AMOUNTS.values()},
+}
+"""by column of the series: its unit and what it is"""
+
+
+def _series(name: str) -> Column:
+    unit, what = _OF_SERIES[name]
+    quantity = next((each for each in AMOUNTS if AMOUNTS[each][0] == name), "")
+
+    def cells(row: Row) -> Any:
+        return None if quantity and not row.s.known(quantity) else getattr(row.s.series, name)
+
+    kind: Kind = "instant" if name == "start" else "text" if name == "component" else "number"
+    required = name in ("start", "duration_s", "component")
+    return column(f"s.{name}", what, unit, kind=kind, required=required, cell=cells)
+
+
+def _ends(row: Row) -> list[str]:
+    series: Any = row.s.series
+    rows = list(zip(series.start, series.duration_s, strict=True))
+    ends = {each: instant(utc(each[0]).timestamp() + each[1]) for each in dict.fromkeys(rows)}
+    return [ends[each] for each in rows]
+
+
+def _of_line(field: str, what: str) -> Column:
+    def cells(row: Row) -> list[Any]:
+        found = {c.id: getattr(c, field) for c in row.s.components}
+        return [found[line] for line in row.s.series.component] if row.s.series else []
+
+    return column(f"c.{field}", what, cell=cells)
+
+
 _INTERVALS: Final = (
     *_WHOSE,
-    Column("start", "instant", "UTC, inclusive", required=True),
-    Column("end", "instant", "UTC, exclusive", required=True),
-    Column("duration_s", "number", "", "s", required=True),
-    Column("component", "text", "a line of the table components", required=True),
-    Column("ledger", "text", LEDGERS, required=True, choices=_words(Component, "ledger")),
-    Column("grid_zone", "text", "grid whose factors are used"),
+    _series("start"),
+    column("s.end", "UTC, exclusive", kind="instant", required=True, cell=_ends),
+    _series("duration_s"),
+    _series("component"),
+    _of_line("ledger", LEDGERS),
+    _GRID_ZONE,
     _METHOD,
-    *_SERIES,
-    Column(
-        "basis", "text", "of the line as a whole", required=True, choices=_words(Component, "basis")
-    ),
+    *map(_series, COLUMNS[3:]),
+    _of_line("basis", "of the line as a whole"),
     *_HOW,
 )
 
 
-def _intervals(document: Report) -> Cells:
-    """Whole columns: there may be a hundred thousand rows."""
-    found: Cells = {column.name: [] for column in _INTERVALS}
-    for s in document.statements:
-        if s.series is None:
-            continue
-        series = s.series
-        rows = list(zip(series.start, series.duration_s, strict=True))
-        ends = {row: instant(utc(row[0]).timestamp() + row[1]) for row in dict.fromkeys(rows)}
-        lines = {c.id: c for c in s.components}
-        shared = (s.subject.run_id, s.subject.name, s.subject.grid_zone, s.grid_method, *_how(s))
-        names = ("run_id", "run_name", "grid_zone", _METHOD.name, *(each.name for each in _HOW))
-        for name, value in zip(names, shared, strict=True):
-            found[name] += [value] * len(rows)
-        unknown = {name for what, (name, _, _) in AMOUNTS.items() if not s.known(what)}
-        for name in ("start", "duration_s", "component", *(column.name for column in _SERIES)):
-            found[name] += [None] * len(rows) if name in unknown else getattr(series, name)
-        found["end"] += [ends[row] for row in rows]
-        for name in ("ledger", "basis"):
-            told = {line: getattr(c, name) for line, c in lines.items()}
-            found[name] += [told[line] for line in series.component]
-    return found
+def _of_sources(field: str, name: str = "") -> Column:
+    what = f"of every source in turn, '{BAR}' between; a place is empty where nobody says"
+    name = f"source_{name or field + 's'}"
+    return column("f.sources", what, name=name, cell=lambda row: _sources(row.f, field))
 
 
-_SOURCES: Final = {
-    "id": "source_ids",
-    "title": "source_titles",
-    "publisher": "source_publishers",
-    "licence": "source_licences",
-    "url": "source_urls",
-    "version": "source_versions",
-    "retrieved": "source_retrieved",
-}
+def _sources(factor: Factor | None, field: str) -> str:
+    return BAR.join(getattr(each, field) or "" for each in (factor.sources if factor else ()))
+
+
 _FACTORS: Final = (
     *_WHOSE,
-    Column("factor_id", "text", "section.key, as a scenario file spells it", required=True),
-    Column("factor_name", "text", "what it means"),
-    Column("value", "number", "in the unit beside it; empty = unlimited"),
-    Column("unit", "text", "base unit; empty for a plain number"),
-    Column("low", "number", "low end of its range, same unit"),
-    Column("high", "number", "high end of its range, same unit"),
-    Column("text", "text", "as it was written"),
-    Column("origin", "text", "", required=True, choices=get_args(Origin)),
-    Column("set_by", "text", "flag, file or catalogue entry that says so"),
-    Column("boundary", "text", ""),
-    Column("note", "text", ""),
-    *(
-        Column(
-            name,
-            "text",
-            f"of every source in turn, '{BAR}' between; a place is empty where nobody says",
-        )
-        for name in _SOURCES.values()
-    ),
+    column("f.id", "section.key, as a scenario file spells it", name="factor_id", required=True),
+    column("f.name", "what it means", name="factor_name"),
+    column("f.value", "in the unit beside it; empty = unlimited"),
+    column("f.unit", "base unit; empty for a plain number"),
+    column("f.low", "low end of its range, same unit"),
+    column("f.high", "high end of its range, same unit"),
+    column("f.text", "as it was written"),
+    column("f.origin"),
+    column("f.set_by", "flag, file or catalogue entry that says so"),
+    column("f.boundary"),
+    column("f.note"),
+    *map(_of_sources, ("id", "title", "publisher", "licence", "url", "version")),
+    _of_sources("retrieved", "retrieved"),
     *_HOW,
 )
 
 
-def _sources(factor: Factor, field: str) -> str:
-    return BAR.join(getattr(source, field) or "" for source in factor.sources)
+def _whole(s: Statement) -> Iterator[Row]:
+    yield Row(s)
 
 
-def _factors(document: Report) -> Cells:
-    return _columns_of(
-        _FACTORS,
-        (
-            (
-                s.subject.run_id,
-                s.subject.name,
-                f.id,
-                f.name,
-                f.value,
-                f.unit,
-                f.low,
-                f.high,
-                f.text,
-                f.origin,
-                f.set_by,
-                f.boundary,
-                f.note,
-                *(_sources(f, field) for field in _SOURCES),
-                *_how(s),
-            )
-            for s in document.statements
-            for f in s.factors
-        ),
-    )
+def _dated(s: Statement) -> Iterator[Row]:
+    """All rows of time at once: there may be a hundred thousand."""
+    if s.series is not None:
+        yield Row(s)
 
 
 TABLES: Final = (
@@ -496,35 +372,35 @@ TABLES: Final = (
         "One row a run: sums of its marginal components, the columns that most people need.",
         ("run_id",),
         _SHORT,
-        _short,
+        _whole,
     ),
     Table(
         "totals_wide",
         "The same rows with ranges, basis, what a sum leaves out, factors, place and subject.",
         ("run_id",),
         _WIDE,
-        _wide,
+        _whole,
     ),
     Table(
         "components",
         f"One row a run and line of its bill. {LEDGERS}",
         ("run_id", "component"),
         _COMPONENTS,
-        _components,
+        lambda s: (Row(s, c) for c in s.components),
     ),
     Table(
         "intervals",
         f"One row a run, time and component; rows add up to the component. {LEDGERS}",
         ("run_id", "start", "component"),
         _INTERVALS,
-        _intervals,
+        _dated,
     ),
     Table(
         "factors",
         "Every factor the figures rest on, with its sources and their licences.",
         ("run_id", "factor_id"),
         _FACTORS,
-        _factors,
+        lambda s: (Row(s, f=f) for f in s.factors),
     ),
 )
 
