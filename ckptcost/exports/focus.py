@@ -17,136 +17,168 @@ What a reader has to know, since the format has no place for it:
 * Low and high are the row's share of its component's: they add up over one component's rows, not over components.
 * A component that the series leaves out (it is zero throughout, or there is no series) is spread evenly over the run.
 * Instants have whole seconds there: a run's first second and its last are begun ones.
+
+The columns that the specification has come first, by its own names; ours begin with x_ and come
+last, as it asks. It has no columns for energy or carbon yet: x_EmissionsLocationKgCO2e and
+x_EmissionsMarketKgCO2e keep the two apart, as the proposal for them does. x_GridMethod says what
+the location-based factor counts: add up rows of one method only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import math
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any, NamedTuple
+from itertools import repeat
 
-import numpy as np
-from numpy.typing import NDArray
-
+from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.errors import InputError
-from ckptcost.exports.focus_columns import (
-    AMOUNTS,
-    COLUMNS,
-    Cell,
-    sku_of,
-    words_of,
-)
 from ckptcost.exports.formats import Files
 from ckptcost.report.document import Report
-from ckptcost.report.parts import Component
+from ckptcost.report.parts import Component, Factor, Quantity
 from ckptcost.report.statement import SERIES_OF, Statement, instant, utc
-from ckptcost.report.to_csv import lines
+from ckptcost.report.to_csv import lines, safe
 
-Floats = NDArray[np.float64]
-Places = NDArray[np.intp]
+Cell = str | float | None
+Amounts = list[float | None]
+"""of each of AMOUNTS, and the saves; None is unknown"""
 
+_MANDATORY = """
+BilledCost BillingAccountId BillingAccountName BillingCurrency BillingPeriodEnd BillingPeriodStart
+ChargeCategory ChargeClass ChargeDescription ChargePeriodEnd ChargePeriodStart ContractedCost
+EffectiveCost InvoiceIssuerName ListCost PricingQuantity PricingUnit ProviderName PublisherName
+ServiceCategory ServiceName
+"""
+_CONDITIONAL = """
+BillingAccountType ChargeFrequency CommitmentDiscountStatus ConsumedQuantity ConsumedUnit
+ContractedUnitPrice InvoiceId ListUnitPrice PricingCategory PricingCurrency
+PricingCurrencyContractedUnitPrice PricingCurrencyEffectiveCost PricingCurrencyListUnitPrice
+RegionId RegionName ResourceId ResourceName ResourceType ServiceSubcategory SkuId SkuMeter
+SkuPriceDetails SkuPriceId SubAccountId SubAccountName SubAccountType Tags
+"""
+"""there where a provider has prices, accounts, regions, tags; the status of a discount is always
+null: rules on others ask for it"""
+_OURS = """
+x_Checkpoints x_CostOfRow x_CostOfRun x_EnergyOfRun x_UnpricedComponents x_GpuHourPrice
+x_Component x_Cause x_Boundary x_Basis x_RestsOn x_Kind x_Simulated x_InventoryTreatment
+x_GridZone x_GridMethod x_RunId x_RunName x_Uncertainty x_Factors x_MethodVersion
+"""
+_CALLED = {"gpu_time_lost": "GpuHours", "cost": "BilledCost"}
+_UNITS = {"kWh": "Kwh", "kgCO2e": "KgCO2e", "L": "Litres"}
+
+
+def _called(quantity: str, unit: str) -> str:
+    words = quantity.title().replace("_", "")
+    return _CALLED.get(quantity) or words + _UNITS.get(unit, unit)
+
+
+AMOUNTS = {q.id: _called(q.id, q.unit) for q in IN_DOCUMENTS}
+"""quantity of the document: ours (the cost itself is in FOCUS's columns, its low and high in
+ours)"""
+METERED = {q.id for q in IN_DOCUMENTS if q.metered}
+MANDATORY = tuple(_MANDATORY.split())
+COLUMNS = (
+    *MANDATORY,
+    *_CONDITIONAL.split(),
+    *[
+        f"x_{ours}{end}"
+        for what, ours in AMOUNTS.items()
+        for end in ("", "Low", "High")
+        if end or what != "cost"
+    ],
+    *_OURS.split(),
+)
+COSTS = (
+    "BilledCost",
+    "ContractedCost",
+    "EffectiveCost",
+    "ListCost",
+    "PricingCurrencyEffectiveCost",
+)
+COST_AT = list(AMOUNTS).index("cost")
 DAY_S = 86400.0
-SUMMED = (*AMOUNTS, "checkpoints")
+PROVIDER = "ckptcost (memo)"
+"""nobody's invoice: a report that groups by provider or issuer shows these rows apart from the bill
+that already contains them"""
+SERVICES = {
+    True: ("Checkpoint storage", "Storage", "Other (Storage)"),
+    False: ("Checkpoint compute", "Compute", "Other (Compute)"),
+}
+"""by whether it is in a drive or a storage system; the specification wants one category for one
+service"""
 
 
-class Pieces(NamedTuple):
-    """Parts of components in time, none longer than its UTC day. NaN is null."""
+class ComponentDay:
+    """What a component did on one UTC day: a row."""
 
-    begin_s: Floats
-    end_s: Floats
-    component: Places
-    """in the list of marginal components"""
-    amounts: dict[str, Floats]
+    def __init__(self) -> None:
+        self.begin_s, self.end_s, self.seconds = math.inf, -math.inf, 0.0
+        self.amounts: dict[str, float | None] = dict.fromkeys(AMOUNTS)
+        self.lacks_cost = False
+        """of some of its time"""
 
-    def taken(self, which: Any) -> Pieces:
-        return Pieces(
-            self.begin_s[which],
-            self.end_s[which],
-            self.component[which],
-            {key: each[which] for key, each in self.amounts.items()},
-        )
+    def add(self, begin_s: float, end_s: float, amounts: Amounts) -> None:
+        first = math.floor(begin_s)
+        self.begin_s = min(self.begin_s, first)
+        self.end_s = max(self.end_s, math.ceil(end_s), first + 1)
+        self.seconds += end_s - begin_s
+        for what, amount in zip(AMOUNTS, amounts, strict=False):
+            if amount is not None:
+                self.amounts[what] = (self.amounts[what] or 0.0) + amount
+            elif what == "cost":
+                self.lacks_cost = True
 
-    def days(self) -> Places:
-        return np.floor(self.begin_s / DAY_S).astype(np.intp)
-
-
-def _midnights(whole: Pieces) -> Pieces:
-    """The same, cut where a UTC day ends; amounts evenly."""
-    first = whole.days()
-    days = np.maximum(np.ceil(whole.end_s / DAY_S).astype(np.intp) - first, 1)
-    if not np.any(days > 1):
-        return whole
-    which = np.repeat(np.arange(len(days)), days)
-    later = np.arange(len(which)) - np.repeat(np.cumsum(days) - days, days)
-    cut = whole.taken(which)
-    begin_s = np.where(later > 0, (first[which] + later) * DAY_S, cut.begin_s)
-    end_s = np.minimum((first[which] + later + 1) * DAY_S, cut.end_s)
-    long_s = np.where(days[which] > 1, cut.end_s - cut.begin_s, 1.0)
-    share = np.where(days[which] > 1, (end_s - begin_s) / long_s, 1.0)
-    return Pieces(
-        begin_s, end_s, cut.component, {key: each * share for key, each in cut.amounts.items()}
-    )
+    @property
+    def hours(self) -> float:
+        return self.seconds / 3600.0
 
 
-def _pieces(statement: Statement, components: list[Component]) -> Pieces:
+def _pieces(
+    statement: Statement, components: Sequence[Component]
+) -> Iterator[tuple[int, float, float, Amounts]]:
+    """Whose (its number), from, until, how much: rows of the series, and what is not among them
+    over the whole run."""
     if statement.period_start is None or statement.period_end is None:
         raise InputError(
             "has no dates, and every FOCUS row has a charge period", where=statement.subject.name
         )
-    series, place = statement.series, {component.id: n for n, component in enumerate(components)}
-    names = series.component if series else []
-    dated = set(names)
-    rest = [component for component in components if component.id not in dated]
-    ends = [utc(statement.period_start).timestamp(), utc(statement.period_end).timestamp()]
-    seconds = {text: utc(text).timestamp() for text in set(series.start)} if series else {}
-    begin_s = np.array([seconds[text] for text in series.start] if series else [], dtype=float)
-    amounts = {}
-    for field in AMOUNTS:
-        column = SERIES_OF[field]
-        amounts[field] = np.array(
-            [
-                *(getattr(series, column) if series else ()),
-                *(getattr(c, field).value for c in rest),
-            ],
-            dtype=float,
-        )
-        if getattr(statement.totals, field).value is None:
-            amounts[field][:] = np.nan
-    saves = [*series.checkpoints] if series else []
-    saves += [
-        statement.totals.checkpoints.value or 0.0 if not names and n == 0 else 0.0
-        for n in range(len(rest))
-    ]
-    whole = Pieces(
-        np.round(np.append(begin_s, [ends[0]] * len(rest)), 3),
-        np.round(
-            np.append(
-                begin_s + np.array(series.duration_s if series else [], dtype=float),
-                [ends[1]] * len(rest),
-            ),
-            3,
-        ),
-        np.array(
-            [
-                *(place.get(name, -1) for name in names),
-                *(place[component.id] for component in rest),
-            ],
-            dtype=np.intp,
-        ),
-        {**amounts, "checkpoints": np.array(saves, dtype=float)},
+    series, known = statement.series, [what for what in AMOUNTS if statement.known(what)]
+    number = {component.id: n for n, component in enumerate(components)}
+    if series is not None:
+        seconds = {text: utc(text).timestamp() for text in set(series.start)}
+        columns = [getattr(series, SERIES_OF[w]) if w in known else repeat(None) for w in AMOUNTS]
+        times = zip(series.component, series.start, series.duration_s, strict=True)
+        amounts = zip(*columns, series.checkpoints, strict=False)
+        for (name, start, long_s), each in zip(times, amounts, strict=True):
+            if name in number:
+                yield number[name], seconds[start], seconds[start] + long_s, list(each)
+    begin_s, end_s = (
+        utc(each).timestamp() for each in (statement.period_start, statement.period_end)
     )
-    return _midnights(whole.taken(whole.component >= 0))
+    dated = set(series.component) if series is not None else set()
+    saves = 0.0 if dated else statement.totals.checkpoints.value or 0.0
+    for component in components:
+        if component.id not in dated:
+            values = [getattr(component, w).value if w in known else None for w in AMOUNTS]
+            yield number[component.id], begin_s, end_s, [*values, saves]
+            saves = 0.0
 
 
-def _sums(of: Places, count: int, values: Floats) -> Floats:
-    """Sums by group; NaN where nothing in a group is known."""
-    known = ~np.isnan(values)
-    sums = np.bincount(of, np.where(known, values, 0.0), count)
-    return np.where(np.bincount(of[known], minlength=count) > 0, sums, np.nan)
-
-
-def _cells(values: Floats) -> list[Cell]:
-    return [None if value != value else value for value in values.tolist()]
+def _by_day(
+    begin_s: float, end_s: float, amounts: Amounts
+) -> Iterator[tuple[int, float, float, Amounts]]:
+    """A piece cut where a UTC day ends, amounts evenly."""
+    begin_s, end_s = (round(each * 1000.0) / 1000.0 for each in (begin_s, end_s))
+    first, last = math.floor(begin_s / DAY_S), math.ceil(end_s / DAY_S) - 1
+    if last <= first:
+        yield first, begin_s, end_s, amounts
+        return
+    for day in range(first, last + 1):
+        start_s, stop_s = max(begin_s, day * DAY_S), min(end_s, (day + 1) * DAY_S)
+        share = (stop_s - start_s) / (end_s - begin_s)
+        yield day, start_s, stop_s, [None if each is None else each * share for each in amounts]
 
 
 def _month(day: int) -> tuple[str, str]:
@@ -160,141 +192,234 @@ def _month(day: int) -> tuple[str, str]:
     return instant(first.timestamp()), instant(later.timestamp())
 
 
-def _ranges(
-    rows: dict[str, list[Cell]],
-    sums: dict[str, Floats],
-    of: Places,
-    hours: Floats,
-    components: list[Component],
-) -> None:
+def _ranges(row: ComponentDay, component: Component, of_hours: float) -> dict[str, Cell]:
     """A row's share of its component's low and high: by the amount, by time where that is zero."""
-    long = np.bincount(of, hours, len(components))
-    for field, ours in AMOUNTS.items():
-        quantities = [getattr(component, field) for component in components]
-        value = np.array([quantity.value for quantity in quantities], dtype=float)[of]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = np.where(value == 0, hours / long[of], sums[field] / value)
-        share[np.isnan(sums[field])] = np.nan
-        for end in ("low", "high"):
-            ends = np.array([getattr(quantity, end) for quantity in quantities], dtype=float)[of]
-            rows[f"x_{ours}{end.title()}"] = _cells(ends * share)
-
-
-def _prices(
-    rows: dict[str, list[Cell]],
-    sums: dict[str, Floats],
-    of: list[int],
-    hours: Floats,
-    components: list[Component],
-) -> None:
-    """A quantity with a unit, and the price of one, for each row: their product is the cost."""
-    found: dict[str, list[Cell]] = {
-        "quantity": [],
-        "unit": [],
-        "price": [],
-        "category": [],
-        "id": [],
-        "alone": [],
-    }
-    for at, cost, gpu_hours, hour in zip(
-        of, sums["cost"].tolist(), sums["gpu_time_lost"].tolist(), hours.tolist(), strict=True
-    ):
-        component = components[at]
-        if cost != cost:
-            for cells in found.values():
-                cells.append(None)
+    found: dict[str, Cell] = {}
+    for what, ours in AMOUNTS.items():
+        quantity, amount = getattr(component, what), row.amounts[what]
+        if amount is None or quantity.value is None or not (quantity.value or of_hours):
             continue
-        by_gpu = component.price_unit == "GPU-h" and gpu_hours > 0
-        quantity, unit = (
-            (gpu_hours, "GPU-Hours") if by_gpu else (hour, "Hours") if hour > 0 else (1.0, "Runs")
-        )
-        alone = component.unit_price if by_gpu else None
-        standard = alone is not None and abs(alone * quantity - cost) <= 1e-10 * cost
-        found["quantity"].append(quantity)
-        found["unit"].append(unit)
-        found["price"].append(alone if standard else cost / quantity)
-        found["category"].append("Standard" if standard else "Other")
-        found["id"].append(f"{sku_of(component)}/{unit}")
-        found["alone"].append(alone)
-    rows["PricingQuantity"] = rows["ConsumedQuantity"] = found["quantity"]
-    rows["PricingUnit"] = rows["ConsumedUnit"] = found["unit"]
-    for name in ("ListUnitPrice", "ContractedUnitPrice"):
-        rows[name] = rows[f"PricingCurrency{name}"] = found["price"]
-    rows["PricingCategory"], rows["SkuPriceId"], rows["x_GpuHourPrice"] = (
-        found["category"],
-        found["id"],
-        found["alone"],
-    )
-    rows["SkuPriceDetails"] = [
-        None if each is None else f'{{"x_GpuHourPrice": {each!r}}}' for each in found["alone"]
-    ]
+        share = amount / quantity.value if quantity.value else row.hours / of_hours
+        for end, value in (("Low", quantity.low), ("High", quantity.high)):
+            found[f"x_{ours}{end}"] = None if value is None else value * share
+    return found
 
 
-def _saves(days: Places, pieces: Pieces) -> list[Cell]:
-    """Those of a day on the first of its rows, or of the next day that has rows, or of the last."""
-    of_day, first = np.unique(days, return_index=True)
-    count = len(of_day)
-    at = np.minimum(np.searchsorted(of_day, pieces.days()), count - 1)
-    cells: list[Cell] = [None] * len(days)
-    for row, cell in zip(
-        first.tolist(), _cells(_sums(at, count, pieces.amounts["checkpoints"])), strict=True
-    ):
-        cells[row] = cell
-    return cells
-
-
-def _rows(statement: Statement) -> Iterator[tuple[Cell, ...]]:
-    components = statement.marginal()
-    pieces = _pieces(statement, components)
-    priced = ~np.isnan(pieces.amounts["cost"])
-    known = pieces.taken(
-        priced | np.any([np.nan_to_num(pieces.amounts[each]) != 0 for each in AMOUNTS], axis=0)
-    )
-    keys, group = np.unique(known.days() * len(components) + known.component, return_inverse=True)
-    count, days, of = len(keys), keys // len(components), keys % len(components)
-    sums = {each: _sums(group, count, known.amounts[each]) for each in SUMMED}
-    begin_s, end_s = np.full(count, np.inf), np.full(count, -np.inf)
-    np.minimum.at(begin_s, group, np.floor(known.begin_s))
-    np.maximum.at(end_s, group, np.maximum(np.ceil(known.end_s), np.floor(known.begin_s) + 1.0))
-    hours = np.bincount(group, known.end_s - known.begin_s, count) / 3600.0
-    lacking = set(pieces.component[~priced].tolist())
-    lacks = np.bincount(group, np.isnan(known.amounts["cost"]), count) > 0
-    told = np.where(np.isnan(sums["cost"]), "unknown", np.where(lacks, "at least", "known"))
-    unpriced = [component.id for n, component in enumerate(components) if n in lacking]
-    words = [words_of(statement, component, unpriced) for component in components]
-    months = {day: _month(day) for day in set(days.tolist())}
-    rows: dict[str, list[Cell]] = {
-        name: [words[at][name] for at in of.tolist()] for name in words[0]
+def _prices(row: ComponentDay, component: Component) -> dict[str, Cell]:
+    """A quantity with a unit, and the price of one: their product is the cost."""
+    cost, gpu_hours = row.amounts["cost"], row.amounts["gpu_time_lost"] or 0.0
+    if cost is None:
+        return {}
+    alone = None
+    if component.price_unit == "GPU-h" and gpu_hours > 0:
+        quantity, unit, alone = gpu_hours, "GPU-Hours", component.unit_price
+    elif row.hours > 0:
+        quantity, unit = row.hours, "Hours"
+    else:
+        quantity, unit = 1.0, "Runs"
+    standard = alone is not None and abs(alone * quantity - cost) <= 1e-10 * cost
+    price = alone if standard else cost / quantity
+    return {
+        **dict.fromkeys(("PricingQuantity", "ConsumedQuantity"), quantity),
+        **dict.fromkeys(("PricingUnit", "ConsumedUnit"), unit),
+        **{
+            f"{currency}{name}": price
+            for currency in ("", "PricingCurrency")
+            for name in ("ListUnitPrice", "ContractedUnitPrice")
+        },
+        "PricingCategory": "Standard" if standard else "Other",
+        "SkuPriceId": f"{sku_of(component)}/{unit}",
+        "SkuPriceDetails": None if alone is None else f'{{"x_GpuHourPrice": {alone!r}}}',
+        "x_GpuHourPrice": alone,
     }
-    rows["BillingPeriodStart"] = [months[day][0] for day in days.tolist()]
-    rows["BillingPeriodEnd"] = [months[day][1] for day in days.tolist()]
-    rows["ChargePeriodStart"] = [instant(each) for each in begin_s.tolist()]
-    rows["ChargePeriodEnd"] = [instant(each) for each in end_s.tolist()]
-    rows["x_CostOfRow"] = told.tolist()
-    for at in np.flatnonzero(told == "unknown").tolist():
-        rows["ChargeCategory"][at] = "Adjustment"
-        rows["ChargeDescription"][at] = str(rows["ChargeDescription"][at]).replace(
-            "(memo)", "(memo) no price:", 1
-        )
-    for name in (
-        "BilledCost",
-        "ContractedCost",
-        "EffectiveCost",
-        "ListCost",
-        "PricingCurrencyEffectiveCost",
-    ):
-        rows[name] = np.nan_to_num(sums["cost"]).tolist()
-    for field, ours in AMOUNTS.items():
-        if field != "cost":
-            rows[f"x_{ours}"] = _cells(sums[field])
-    _ranges(rows, sums, of, hours, components)
-    _prices(rows, sums, of.tolist(), hours, components)
-    rows["x_Checkpoints"] = _saves(days, pieces)
-    return zip(*[rows[name] for name in COLUMNS], strict=True)
+
+
+def _rows(statement: Statement) -> Iterator[list[Cell]]:
+    components = statement.marginal()
+    found: dict[tuple[int, int], ComponentDay] = {}
+    unpriced: set[int] = set()
+    saved: list[tuple[int, float]] = []
+    for n, since_s, until_s, whole in _pieces(statement, components):
+        for day, begin_s, end_s, (*amounts, saves) in _by_day(since_s, until_s, whole):
+            saved.append((day, saves or 0.0))
+            if no_price := amounts[COST_AT] is None:
+                unpriced.add(n)
+            if not no_price or any(amounts):
+                found.setdefault((day, n), ComponentDay()).add(begin_s, end_s, amounts)
+    rows = sorted(found.items())
+    days = sorted({day for day, _ in found})
+    saves_of = dict.fromkeys(days, 0.0)
+    for day, saves in saved if days else ():
+        # those of a day on the first of its rows, or of the next day that has rows, or of the last
+        saves_of[days[min(bisect_left(days, day), len(days) - 1)]] += saves
+    hours = [0.0] * len(components)
+    for (_, n), row in rows:
+        hours[n] += row.hours
+    names = [component.id for n, component in enumerate(components) if n in unpriced]
+    words = [words_of(statement, component, names) for component in components]
+    for (day, n), row in rows:
+        cost, month = row.amounts["cost"], _month(day)
+        cells: dict[str, Cell] = {
+            **words[n],
+            "BillingPeriodStart": month[0],
+            "BillingPeriodEnd": month[1],
+            "ChargePeriodStart": instant(row.begin_s),
+            "ChargePeriodEnd": instant(row.end_s),
+            "x_CostOfRow": (
+                "unknown" if cost is None else "at least" if row.lacks_cost else "known"
+            ),
+            **{f"x_{ours}": row.amounts[what] for what, ours in AMOUNTS.items()},
+            **_ranges(row, components[n], hours[n]),
+            **_prices(row, components[n]),
+            **dict.fromkeys(COSTS, cost or 0.0),
+            "x_Checkpoints": saves_of.pop(day, None),
+        }
+        if cost is None:
+            said = str(cells["ChargeDescription"])
+            cells["ChargeCategory"] = "Adjustment"
+            cells["ChargeDescription"] = said.replace("(memo)", "(memo) no price:", 1)
+        yield [cells.get(name) for name in COLUMNS]
 
 
 def export(document: Report) -> Files:
-    written = [lines([COLUMNS])]
-    for statement in document.statements:
-        written.append(lines(_rows(statement)))
-    return {"focus.csv": written}
+    return {"focus.csv": [lines([COLUMNS]), *(lines(_rows(s)) for s in document.statements)]}
+
+
+def _json(pairs: Mapping[str, str | float | bool]) -> str:
+    return json.dumps(pairs, ensure_ascii=True, allow_nan=False)
+
+
+def _told(factor: Factor) -> str:
+    """A factor with who says so and under which licence.
+
+    >>> _told(
+    ...     Factor(
+    ...         id="site.pue",
+    ...         name="",
+    ...         value=1.15,
+    ...         unit="",
+    ...         text="1.15",
+    ...         origin="default",
+    ...         set_by="no flag",
+    ...     )
+    ... )
+    '1.15 (default, no flag)'
+    """
+    whence = "; ".join(
+        ", ".join(part for part in (s.title, s.publisher, s.licence) if part)
+        for s in factor.sources
+    )
+    return f"{factor.text or factor.value} ({whence or f'{factor.origin}, {factor.set_by}'})"
+
+
+def state_of(total: Quantity) -> str:
+    """Of a sum: whether it is all of it."""
+    return "unknown" if total.value is None else "at least" if total.excludes else "known"
+
+
+def sku_of(component: Component) -> str:
+    return component.sku or f"checkpoint/{component.id}"
+
+
+def tags_of(statement: Statement, component: Component) -> str:
+    """The user's own tags as they are; ours under a prefix, which the specification asks of a
+    provider and keeps the two from meeting."""
+    subject = statement.subject
+    ours: dict[str, str | bool | None] = {
+        "inventory_treatment": statement.boundary.inventory_treatment,
+        "run_id": subject.run_id,
+        "run_name": subject.name,
+        "statement": statement.id,
+        "component": component.id,
+        "cause": component.cause,
+        "basis": component.basis,
+        "simulated": statement.simulated,
+        "organisation": subject.organisation,
+        "team": subject.team,
+        "tier": subject.tier,
+        "cluster": subject.cluster,
+        "site": subject.site,
+        "cloud_provider": subject.cloud_provider,
+        **{
+            f"{what}_excludes": " ".join(getattr(statement.totals, what).excludes) or None
+            for what in AMOUNTS
+        },
+    }
+    return _json(
+        {
+            **subject.tags,
+            **{f"ckptcost/{key}": value for key, value in ours.items() if value is not None},
+        }
+    )
+
+
+def rates_of(statement: Statement, component: Component) -> str:
+    """What turns its kWh and GPU-hours into kgCO2e and dollars, with sources. What those themselves
+    rest on would not fit into a cell."""
+    used = {
+        name for what in AMOUNTS if what not in METERED for name in getattr(component, what).factors
+    }
+    for what in METERED:
+        used.difference_update(getattr(component, what).factors)
+    rates = {factor.id: _told(factor) for factor in statement.factors if factor.id in used}
+    return _json(rates)
+
+
+def words_of(
+    statement: Statement, component: Component, unpriced: Iterable[str]
+) -> dict[str, Cell]:
+    """What is the same on all rows of a component; None is a null."""
+    subject, account = statement.subject, statement.subject.organisation or "ckptcost"
+    service, category, subcategory = SERVICES[component.boundary in ("drive", "storage-system")]
+    region = subject.cloud_region or subject.site_id or subject.region or subject.grid_zone
+    said: dict[str, Cell] = {
+        "BillingAccountId": account,
+        "BillingAccountName": account,
+        "BillingAccountType": "Memo account",
+        "BillingCurrency": statement.currency,
+        "ChargeCategory": "Usage",
+        "ChargeClass": None,
+        "ChargeFrequency": "Usage-Based",
+        "ChargeDescription": (
+            f"(memo) {'simulated: ' * statement.simulated}{component.label}: {subject.name}"
+        ),
+        "InvoiceId": None,
+        "CommitmentDiscountStatus": None,
+        "PricingCurrency": statement.currency,
+        "InvoiceIssuerName": PROVIDER,
+        "ProviderName": PROVIDER,
+        "PublisherName": "ckptcost",
+        "RegionId": region,
+        "RegionName": region and (subject.region or subject.site or region),
+        "ResourceId": subject.run_id,
+        "ResourceName": subject.name,
+        "ResourceType": "Training run",
+        "ServiceCategory": category,
+        "ServiceName": service,
+        "ServiceSubcategory": subcategory,
+        "SkuId": sku_of(component),
+        "SkuMeter": component.label,
+        "SubAccountId": subject.team,
+        "SubAccountName": subject.team,
+        "SubAccountType": subject.team and "Team",
+        "Tags": tags_of(statement, component),
+        "x_Component": component.id,
+        "x_Cause": component.cause,
+        "x_Boundary": component.boundary,
+        "x_Basis": component.basis,
+        "x_RestsOn": component.rests_on,
+        "x_Kind": statement.kind,
+        "x_Simulated": str(statement.simulated).lower(),
+        "x_InventoryTreatment": statement.boundary.inventory_treatment,
+        "x_GridZone": subject.grid_zone,
+        "x_GridMethod": statement.grid_method,
+        "x_RunId": subject.run_id,
+        "x_RunName": subject.name,
+        "x_CostOfRun": state_of(statement.totals.cost),
+        "x_EnergyOfRun": state_of(statement.totals.energy),
+        "x_UnpricedComponents": " ".join(unpriced) or None,
+        "x_Uncertainty": statement.uncertainty,
+        "x_Factors": rates_of(statement, component),
+        "x_MethodVersion": statement.method_version,
+    }
+    return {name: safe(cell) if isinstance(cell, str) else cell for name, cell in said.items()}

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from statements import START, big, document, documents, seconds, statement
 
 from ckptcost.errors import InputError
-from ckptcost.exports.focus_columns import MANDATORY
+from ckptcost.exports.focus import MANDATORY
 from ckptcost.exports.formats import FORMATS, exported, left_out
 from ckptcost.report.document import Report
 from ckptcost.report.statement import Statement
