@@ -241,7 +241,8 @@ def _rows(statement: Statement) -> Iterator[list[Cell]]:
     saved: list[tuple[int, float]] = []
     for n, since_s, until_s, whole in _pieces(statement, components):
         for day, begin_s, end_s, (*amounts, saves) in _by_day(since_s, until_s, whole):
-            saved.append((day, saves or 0.0))
+            if saves:
+                saved.append((day, saves))
             if no_price := amounts[COST_AT] is None:
                 unpriced.add(n)
             if not no_price or any(amounts):
