@@ -23,12 +23,13 @@ gave a range.
 
 from __future__ import annotations
 
-import json
 import math
+from collections.abc import Iterator
 from typing import Any
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
+from ckptcost.exports.texts import json_file, without_unknown
 from ckptcost.present.words import METHODS
 from ckptcost.report.document import Report
 from ckptcost.report.parts import Factor
@@ -46,22 +47,19 @@ def export(document: Report) -> Files:
             where="--to boamps",
             remedy="choose one with --case",
         )
-    report = _report(document, document.statements[0])
-    return {
-        "boamps.json": [json.dumps(report, indent=2, ensure_ascii=False, allow_nan=False), "\n"]
-    }
+    return {"boamps.json": json_file(_report(document, document.statements[0]), 2)}
 
 
 def _report(document: Report, statement: Statement) -> dict[str, Any]:
     who = statement.subject
-    return _known(
+    return without_unknown(
         {
             "header": _header(document, statement),
             "task": _task(statement),
             "measures": [_measure(document, statement)],
             "system": {"os": who.os} if who.os else None,
             "software": {"language": "python", "version": who.python} if who.python else None,
-            "infrastructure": _known(
+            "infrastructure": without_unknown(
                 {
                     "infraType": "publicCloud" if who.cloud_provider else "other",
                     "cloudProvider": who.cloud_provider,
@@ -82,15 +80,16 @@ def _header(document: Report, statement: Statement) -> dict[str, Any]:
         "projectName": who.name,
         "confidentialityLevel": "internal",
     }
-    header = {
-        "formatVersion": VERSION,
-        "formatVersionSpecificationUri": MODEL,
-        "reportId": statement.id,
-        "reportDatetime": _datetime(document.generated_at),
-        "reportStatus": "draft",
-        "publisher": _known(publisher) if who.organisation else None,
-    }
-    return _known(header)
+    return without_unknown(
+        {
+            "formatVersion": VERSION,
+            "formatVersionSpecificationUri": MODEL,
+            "reportId": statement.id,
+            "reportDatetime": _datetime(document.generated_at),
+            "reportStatus": "draft",
+            "publisher": without_unknown(publisher) if who.organisation else None,
+        }
+    )
 
 
 def _task(statement: Statement) -> dict[str, Any]:
@@ -100,58 +99,48 @@ def _task(statement: Statement) -> dict[str, Any]:
         "parametersNumber": None if who.parameters is None else who.parameters / 1e9,
         "framework": who.framework,
     }
-    tokens = (
-        []
-        if who.tokens is None
-        else [{"dataUsage": "input", "dataType": "token", "dataQuantity": who.tokens}]
-    )
+    tokens = {"dataUsage": "input", "dataType": "token", "dataQuantity": who.tokens}
+    saved = {"dataUsage": "output", "dataType": "object", "dataQuantity": saves}
     return {
         "taskStage": "checkpointing",
         "taskFamily": "training checkpoints",
-        "algorithms": [_known(algorithm)],
-        "dataset": [
-            *tokens,
-            _known({"dataUsage": "output", "dataType": "object", "dataQuantity": saves}),
-        ],
-        "taskDescription": _in_words(statement),
+        "algorithms": [without_unknown(algorithm)],
+        "dataset": [*([] if who.tokens is None else [tokens]), without_unknown(saved)],
+        "taskDescription": " ".join(_in_words(statement)),
     }
 
 
-def _in_words(statement: Statement) -> str:
+def _in_words(statement: Statement) -> Iterator[str]:
     who, energy, boundary = statement.subject, statement.totals.energy, statement.boundary
-    shared = boundary.pue_included_in_energy and boundary.pue
-    said = ["SIMULATED: nothing here was measured."] if statement.simulated else []
-    said += [
-        (
-            f"What checkpoints and failures add to the run {who.name} ({who.run_id}), not the"
-            " training itself."
-        ),
-        (
-            f"inventory_treatment: {boundary.inventory_treatment}; the facility's meter has these"
-            " kWh already, do not add them up."
-        ),
-        (
-            f"Basis: {statement.kind}; {statement.how}. Method {statement.method_version}. Times"
-            " are UTC."
-        ),
-        (
-            f"The energy contains the facility's share, PUE {boundary.pue:g}."
-            if shared
-            else "The energy is the machine's own, without the facility's."
-        ),
-    ]
+    if statement.simulated:
+        yield "SIMULATED: nothing here was measured."
+    yield (
+        f"What checkpoints and failures add to the run {who.name} ({who.run_id}), not the"
+        " training itself."
+    )
+    yield (
+        f"inventory_treatment: {boundary.inventory_treatment}; the facility's meter has these"
+        " kWh already, do not add them up."
+    )
+    yield (
+        f"Basis: {statement.kind}; {statement.how}. Method {statement.method_version}. Times"
+        " are UTC."
+    )
+    if boundary.pue_included_in_energy and boundary.pue:
+        yield f"The energy contains the facility's share, PUE {boundary.pue:g}."
+    else:
+        yield "The energy is the machine's own, without the facility's."
     if energy.excludes:
-        said.append(f"Unknown, and not in the sum: {', '.join(energy.excludes)}.")
+        yield f"Unknown, and not in the sum: {', '.join(energy.excludes)}."
     if energy.low is not None:
         upper = "no upper end" if energy.high is None else f"{energy.high!r} kWh"
-        said.append(f"Range: {energy.low!r} kWh to {upper}; {statement.uncertainty}.")
-    said += [
-        f"Grid {who.grid_zone}: {each.text}, location-based, of"
-        f" {METHODS[statement.grid_method]}{_sources(each)}."
-        for each in statement.factors
-        if each.id == "site.grid_location"
-    ]
-    return " ".join(said)
+        yield f"Range: {energy.low!r} kWh to {upper}; {statement.uncertainty}."
+    for each in statement.factors:
+        if each.id == "site.grid_location":
+            yield (
+                f"Grid {who.grid_zone}: {each.text}, location-based, of"
+                f" {METHODS[statement.grid_method]}{_sources(each)}."
+            )
 
 
 def _sources(factor: Factor) -> str:
@@ -163,7 +152,7 @@ def _sources(factor: Factor) -> str:
 
 def _measure(document: Report, statement: Statement) -> dict[str, Any]:
     simulated = ", meters simulated" if statement.simulated else ""
-    return _known(
+    return without_unknown(
         {
             "measurementMethod": f"ckptcost, {statement.kind}{simulated}",
             "version": f"{document.tool.version}, method {statement.method_version}",
@@ -177,23 +166,13 @@ def _measure(document: Report, statement: Statement) -> dict[str, Any]:
 
 
 def _instruments(statement: Statement, kind: str) -> str | None:
-    return (
-        ", ".join(
-            sorted(
-                {
-                    each.instrument
-                    for each in statement.measurements
-                    if each.id.partition(":")[0] == kind
-                }
-            )
-        )
-        or None
-    )
+    found = {m.instrument for m in statement.measurements if m.id.partition(":")[0] == kind}
+    return ", ".join(sorted(found)) or None
 
 
 def _hardware(who: Subject) -> list[dict[str, Any]]:
     parts = [
-        _known({"componentName": name, "componentType": kind, "nbComponent": int(count)})
+        without_unknown({"componentName": name, "componentType": kind, "nbComponent": int(count)})
         for kind, name, count in (
             ("gpu", who.accelerator, who.accelerator_count),
             ("cpu", who.cpu_model, who.cpu_count),
@@ -224,7 +203,7 @@ def _intensity_g_per_kwh(statement: Statement) -> float | None:
 
 def _environment(statement: Statement) -> dict[str, Any]:
     who = statement.subject
-    return _known(
+    return without_unknown(
         {
             "country": who.country,
             "latitude": who.latitude,
@@ -255,9 +234,3 @@ def _datetime(instant: str) -> str:
     '2026-11-01 00:00:00'
     """
     return utc(instant).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def _known(fields: dict[str, Any]) -> dict[str, Any]:
-    """Without those that are unknown: every field is optional, and null is no value to its
-    readers."""
-    return {key: value for key, value in fields.items() if value is not None}

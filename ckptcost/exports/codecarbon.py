@@ -39,46 +39,15 @@ from ckptcost.report.parts import Component
 from ckptcost.report.statement import Statement, utc
 from ckptcost.report.to_csv import lines, safe
 
-COLUMNS = (
-    "timestamp",
-    "project_name",
-    "run_id",
-    "experiment_id",
-    "duration",
-    "emissions",
-    "emissions_rate",
-    "cpu_power",
-    "gpu_power",
-    "ram_power",
-    "cpu_energy",
-    "gpu_energy",
-    "ram_energy",
-    "energy_consumed",
-    "water_consumed",
-    "country_name",
-    "country_iso_code",
-    "region",
-    "cloud_provider",
-    "cloud_region",
-    "os",
-    "python_version",
-    "codecarbon_version",
-    "cpu_count",
-    "cpu_model",
-    "gpu_count",
-    "gpu_model",
-    "longitude",
-    "latitude",
-    "ram_total_size",
-    "tracking_mode",
-    "cpu_utilization_percent",
-    "gpu_utilization_percent",
-    "ram_utilization_percent",
-    "ram_used_gb",
-    "on_cloud",
-    "pue",
-    "wue",
-)
+HEADER = """
+timestamp project_name run_id experiment_id duration emissions emissions_rate cpu_power gpu_power
+ram_power cpu_energy gpu_energy ram_energy energy_consumed water_consumed country_name
+country_iso_code region cloud_provider cloud_region os python_version codecarbon_version cpu_count
+cpu_model gpu_count gpu_model longitude latitude ram_total_size tracking_mode
+cpu_utilization_percent gpu_utilization_percent ram_utilization_percent ram_used_gb on_cloud pue
+wue
+"""
+COLUMNS = HEADER.split()
 
 
 def export(document: Report) -> Files:
@@ -86,13 +55,13 @@ def export(document: Report) -> Files:
         _row(document, statement, line)
         for statement in document.statements
         for line in statement.marginal()
-        if _told(statement, line)
+        if _has_row(statement, line)
     ]
-    _of_one_method(document)
+    _require_one_method(document)
     return {"emissions.csv": [lines([COLUMNS, *rows])]}
 
 
-def _of_one_method(document: Report) -> None:
+def _require_one_method(document: Report) -> None:
     """Raises InputError where the rows' emissions are of several methods."""
     first: dict[str, str] = {}
     for statement in document.statements:
@@ -111,7 +80,7 @@ def _of_one_method(document: Report) -> None:
         )
 
 
-def _told(statement: Statement, line: Component) -> bool:
+def _has_row(statement: Statement, line: Component) -> bool:
     """Whether there is a row to write. Raises InputError where a row would have energy and no
     emissions: carbonboard fails on it."""
     if line.energy.value and line.emissions_location.value is None:
@@ -126,56 +95,58 @@ def _told(statement: Statement, line: Component) -> bool:
 
 def _row(document: Report, statement: Statement, line: Component) -> list[Any]:
     who, kg, length_s = statement.subject, line.emissions_location.value, _length_s(statement)
-    cloud = (
-        who.cloud_provider is not None and who.cloud_region is not None
-    )  # carbonboard looks both up
+    # carbonboard looks both up
+    cloud = who.cloud_provider is not None and who.cloud_region is not None
+    gpus = _count(who.accelerator_count)
     cells: dict[str, Any] = {
         "timestamp": utc(statement.period_end or "").strftime("%Y-%m-%dT%H:%M:%S"),
-        "project_name": safe(f"{who.run_id}/checkpoint/{line.id}"),
-        "run_id": safe(who.run_id),
-        "experiment_id": safe(who.name),
+        "project_name": f"{who.run_id}/checkpoint/{line.id}",
+        "run_id": who.run_id,
+        "experiment_id": who.name,
         "duration": length_s,
         "emissions": kg,
         "emissions_rate": None if kg is None or not length_s else kg / length_s,
         **_split(line),
         "energy_consumed": line.energy.value,
-        "country_name": safe(who.country or "unknown"),
-        "country_iso_code": safe(who.country_iso3 or "unknown"),
-        "region": _text(who.region or who.grid_zone),
-        "cloud_provider": _text(who.cloud_provider) if cloud else None,
-        "cloud_region": _text(who.cloud_region) if cloud else None,
-        "os": _text(who.os),
-        "python_version": _text(who.python),
+        "country_name": who.country or "unknown",
+        "country_iso_code": who.country_iso3 or "unknown",
+        "region": who.region or who.grid_zone,
+        "cloud_provider": who.cloud_provider if cloud else None,
+        "cloud_region": who.cloud_region if cloud else None,
+        "os": who.os,
+        "python_version": who.python,
         "codecarbon_version": (
             f"ckptcost {document.tool.version}, method {statement.method_version}"
         ),
         "cpu_count": _count(who.cpu_count),
-        "cpu_model": _text(who.cpu_model),
-        "gpu_count": _count(who.accelerator_count),
-        "gpu_model": _text(_gpus(who.accelerator, who.accelerator_count)),
+        "cpu_model": who.cpu_model,
+        "gpu_count": gpus,
+        "gpu_model": f"{gpus} x {who.accelerator}" if who.accelerator and gpus else who.accelerator,
         "longitude": who.longitude,
         "latitude": who.latitude,
         "ram_total_size": who.ram_gb,
         "tracking_mode": (
-            f"{'SIMULATED ' if statement.simulated else ''}{line.basis}, memo_item, grid"
+            f"{'SIMULATED ' * statement.simulated}{line.basis}, memo_item, grid"
             f" {statement.grid_method}"
         ),
         "on_cloud": "Y" if cloud else "N",
         "pue": statement.boundary.pue if statement.boundary.pue_included_in_energy else 1.0,
     }
-    return [cells.get(column) for column in COLUMNS]
+    found = (cells.get(column) for column in COLUMNS)
+    return [safe(cell) if isinstance(cell, str) else cell for cell in found]
 
 
 def _split(line: Component) -> dict[str, float | None]:
     """kWh by kind of part. A host's memory is inside what its row says of the processor; other
     lines are of several parts."""
     kwh = line.energy.value
+    nothing = {"cpu_energy": 0.0, "gpu_energy": 0.0, "ram_energy": 0.0}
     if kwh == 0.0:
-        return {"cpu_energy": 0.0, "gpu_energy": 0.0, "ram_energy": 0.0}
+        return {**nothing}
     if line.id == "gpu_wait":
-        return {"cpu_energy": 0.0, "gpu_energy": kwh, "ram_energy": 0.0}
+        return {**nothing, "gpu_energy": kwh}
     if line.id == "host_wait":
-        return {"cpu_energy": kwh, "gpu_energy": 0.0, "ram_energy": None}
+        return {**nothing, "cpu_energy": kwh, "ram_energy": None}
     return {}
 
 
@@ -189,14 +160,6 @@ def _length_s(statement: Statement) -> float | None:
     return (utc(statement.period_end) - utc(statement.period_start)).total_seconds()
 
 
-def _text(text: str | None) -> str | None:
-    return None if text is None else safe(text)
-
-
 def _count(number: float | None) -> float | int | None:
     """A whole number without a point, as CodeCarbon writes it."""
     return int(number) if number is not None and number == int(number) else number
-
-
-def _gpus(model: str | None, count: float | None) -> str | None:
-    return f"{_count(count)} x {model}" if model and count else model

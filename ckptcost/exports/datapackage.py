@@ -12,13 +12,13 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
-import json
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Final
 
 from ckptcost.exports.formats import Files
 from ckptcost.exports.tables import MEMO, TABLES, Column, Table, readme
+from ckptcost.exports.texts import json_file
 from ckptcost.report.document import Report
 from ckptcost.report.to_csv import safe
 
@@ -57,10 +57,7 @@ def export(document: Report) -> Files:
         resources.append(_resource(table, content))
     package = {**_package(document), "resources": resources}
     return {
-        "datapackage.json": [
-            json.dumps(package, ensure_ascii=False, indent=1, allow_nan=False),
-            "\n",
-        ],
+        "datapackage.json": json_file(package, 1),
         "README.md": [readme("datapackage")],
         **files,
     }

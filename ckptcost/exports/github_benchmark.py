@@ -9,25 +9,20 @@ what is unknown has no entry.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import chain, count
 from typing import Any
 
+from ckptcost.core.quantities import pick
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
+from ckptcost.exports.texts import json_file, sources_of
 from ckptcost.present.words import METHODS
 from ckptcost.report.document import Report
 from ckptcost.report.parts import Quantity
 from ckptcost.report.statement import Statement
 
-FIGURES = {
-    "energy": "energy",
-    "gpu_time_lost": "GPU time lost",
-    "cost": "cost",
-    "emissions_location": "emissions, location-based",
-    "emissions_market": "emissions, market-based",
-}
+FIGURES = pick("energy", "gpu_time_lost", "cost", "emissions_location", "emissions_market")
 
 
 def export(document: Report) -> Files:
@@ -49,20 +44,16 @@ def export(document: Report) -> Files:
             where="--to github-benchmark",
             remedy="give what is unknown: the statement's warnings name it",
         )
-    return {
-        "benchmark.json": [
-            json.dumps(entries, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
-        ]
-    }
+    return {"benchmark.json": json_file(entries, 1)}
 
 
 def _entries(s: Statement, name: str, version: str) -> Iterator[dict[str, Any]]:
     saves = s.totals.checkpoints.value
-    for what, label in FIGURES.items():
+    for what, label in ((q.id, q.label) for q in FIGURES):
         quantity: Quantity = getattr(s.totals, what)
         if quantity.value is None:
             continue
-        extra = _extra(s, quantity, version)
+        extra = "\n".join(_extra(s, quantity, version))
         yield _entry(f"{name}: {label}", quantity, 1.0, quantity.unit, extra)
         if saves:
             yield _entry(
@@ -88,39 +79,27 @@ def _entry(name: str, quantity: Quantity, over: float, unit: str, extra: str) ->
     return entry
 
 
-def _extra(s: Statement, quantity: Quantity, version: str) -> str:
+def _extra(s: Statement, quantity: Quantity, version: str) -> Iterator[str]:
     """Lines of the point's tooltip: there is room for the site's factors, and for the number of the
     others."""
+    if s.simulated:
+        yield "METERS WERE SIMULATED"
+    yield (
+        f"run {s.subject.run_id} ({s.subject.name}), {s.kind}, basis {quantity.basis}, method"
+        f" {s.method_version}, ckptcost {version}"
+    )
+    yield (
+        f"{s.boundary.inventory_treatment}: part of what the run's own bill and meter hold"
+        " already, do not add it"
+    )
+    if s.period_start:
+        yield f"period {s.period_start} to {s.period_end}"
+    if s.subject.grid_zone and quantity.unit == "kgCO2e":
+        yield f"grid zone {s.subject.grid_zone}, its factor of {METHODS[s.grid_method]}"
+    if quantity.excludes:
+        yield f"not in the sum, because unknown: {', '.join(quantity.excludes)}"
     shown = [f for f in s.factors if f.id in quantity.factors and f.id.startswith("site.")]
-    sources = {
-        f.id: ", ".join(
-            each.title + (f" ({each.licence})" if each.licence else "") for each in f.sources
-        )
-        for f in shown
-    }
-    others = len(set(quantity.factors)) - len(shown)
-    said = [
-        *(["METERS WERE SIMULATED"] if s.simulated else []),
-        (
-            f"run {s.subject.run_id} ({s.subject.name}), {s.kind}, basis {quantity.basis}, method"
-            f" {s.method_version}, ckptcost {version}"
-        ),
-        (
-            f"{s.boundary.inventory_treatment}: part of what the run's own bill and meter hold"
-            " already, do not add it"
-        ),
-        *([f"period {s.period_start} to {s.period_end}"] if s.period_start else []),
-        *(
-            [f"grid zone {s.subject.grid_zone}, its factor of {METHODS[s.grid_method]}"]
-            if s.subject.grid_zone and quantity.unit == "kgCO2e"
-            else []
-        ),
-        *(
-            [f"not in the sum, because unknown: {', '.join(quantity.excludes)}"]
-            if quantity.excludes
-            else []
-        ),
-        *(f"{f.id} {f.text}: {sources[f.id] or f.origin}" for f in shown),
-        *([f"{others} more factors are in the statement"] if others else []),
-    ]
-    return "\n".join(said)
+    for f in shown:
+        yield f"{f.id} {f.text}: {sources_of(f)}"
+    if others := len(set(quantity.factors)) - len(shown):
+        yield f"{others} more factors are in the statement"

@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 
 from ckptcost.core.units import KWH_J
 from ckptcost.errors import InputError
-from ckptcost.exports import yaml_text
 from ckptcost.exports.formats import Files
+from ckptcost.exports.texts import yaml_number, yaml_quoted
 from ckptcost.present.amounts import count, number, share
 from ckptcost.present.words import METHODS
 from ckptcost.report.diff_views import plain
@@ -158,7 +158,7 @@ def _pieces(document: Report, s: Statement, whole: Whole | str) -> Iterator[str]
         yield "---\nco2_eq_emissions:\n"
         for key, value in fields.items():
             if value is not None:
-                yield f"  {key}: {yaml_text.number(value) if isinstance(value, float) else yaml_text.quoted(value)}\n"
+                yield f"  {key}: {yaml_number(value) if isinstance(value, float) else yaml_quoted(value)}\n"
         yield "---\n\n"
         lines = _lines(whole)
     else:
