@@ -27,7 +27,7 @@ factors only.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -38,7 +38,7 @@ from ckptcost.exports.texts import yaml_quoted as quoted
 from ckptcost.report import sci
 from ckptcost.report.document import Report
 from ckptcost.report.parts import Component, Factor, Quantity
-from ckptcost.report.statement import Series, Statement, instant, utc
+from ckptcost.report.statement import Statement, instant, utc
 
 SHORTEST_S, DAY_S = 1.0, 86400.0
 GRAMS = 1000.0
@@ -93,17 +93,19 @@ _SCI = """\
 """
 
 
+Row = tuple[str, float, float | None, float | None, float | None]
+"""of a series: start, seconds, kWh, kgCO2e per kWh, kgCO2e embodied"""
+Computable = list[tuple[Component, list[Row]]]
+Slots = tuple[list[str], list[float], dict[str, int]]
+"""when each begins, how long it lasts, and which one holds the rows that begin then"""
+
+
 class Child(NamedTuple):
     component: Component
     energy_kwh: list[float]
-    grid_g_per_kwh: list[float]
+    grid_g_per_kwh: list[float | None]
+    """None: it has no row then"""
     embodied_g: list[float] | None
-
-
-Told = dict[str, tuple[Component, list[int]]]
-"""components by id, with the numbers of their rows"""
-Slots = tuple[list[str], list[float], dict[str, int]]
-"""when each begins, how long it lasts, and which one holds the rows that begin then"""
 
 
 class Group(NamedTuple):
@@ -117,12 +119,12 @@ class Group(NamedTuple):
 
 
 def export(document: Report) -> Files:
-    found = [(s, *_told(s)) for s in document.statements]
-    every = [row for s, told, _ in found for row in _times(s, told)]
+    found = [(s, *_computable(s)) for s in document.statements]
+    every = [row for _, computable, _ in found for row in _rows(computable)]
     shared = _days(every) if _adds_up(document) else None
-    groups = [_group(s, told, left_out, shared) for s, told, left_out in found]
-    told = [group for group in groups if group.children]
-    if not told:
+    groups = [_group(s, computable, left_out, shared) for s, computable, left_out in found]
+    computed = [group for group in groups if group.children]
+    if not computed:
         why = "; ".join(
             f"{group.statement.subject.name}: {', '.join(group.left_out) or 'no rows'}"
             for group in groups
@@ -134,7 +136,7 @@ def export(document: Report) -> Files:
                 "give what is unknown, e.g. a grid with --grid or --set site.grid_location=380g/kWh"
             ),
         )
-    return {"manifest.yaml": _pieces(document, groups, told)}
+    return {"manifest.yaml": _pieces(document, groups, computed)}
 
 
 def _adds_up(document: Report) -> bool:
@@ -143,60 +145,67 @@ def _adds_up(document: Report) -> bool:
     return len(found) > 1 and all(s.kind != "modelled" for s in found)
 
 
-def _told(s: Statement) -> tuple[Told, list[str]]:
+def _computable(s: Statement) -> tuple[Computable, list[str]]:
     """Components that if-run can compute, with their rows; and what is left out."""
-    series, left_out = s.series, []
-    rows: dict[str, list[int]] = {}
-    for n, line in enumerate(series.component if series else ()):
-        rows.setdefault(line, []).append(n)
-    told: Told = {}
+    rows: dict[str, list[Row]] = {}
+    if series := s.series:
+        for line, *row in zip(
+            series.component,
+            series.start,
+            series.duration_s,
+            series.energy_kwh,
+            series.grid_kgco2e_per_kwh,
+            series.embodied_kgco2e,
+            strict=True,
+        ):
+            rows.setdefault(line, []).append(tuple(row))
+    computable: Computable = []
+    left_out = []
     for c in s.marginal():
-        at = rows.get(c.id, [])
-        if c.energy.value is None:
-            left_out.append(f"{c.id} (energy unknown)")
-        elif not series or not at:
-            left_out.append(
-                f"{c.id} (known to be 0)"
-                if c.energy.value == 0.0
-                else f"{c.id} ({c.energy.value!r} kWh, dates unknown)"
-            )
-        elif any(series.energy_kwh[n] is None for n in at):
-            left_out.append(f"{c.id} (energy of some rows unknown)")
-        elif any(series.grid_kgco2e_per_kwh[n] is None for n in at):
-            left_out.append(f"{c.id} ({c.energy.value!r} kWh, grid factor unknown)")
+        if why := _why_not(c, rows.get(c.id, [])):
+            left_out.append(f"{c.id} ({why})")
         else:
-            told[c.id] = (c, at)
-    return told, left_out
+            computable.append((c, rows[c.id]))
+    return computable, left_out
 
 
-def _group(s: Statement, told: Told, left_out: list[str], shared: Slots | None) -> Group:
-    series = s.series
-    start, duration_s, slot = shared or _slots(_times(s, told))
-    if told and duration_s[0] < SHORTEST_S:
-        return Group(
-            s, [], [], [], [*left_out, f"{', '.join(told)} (shorter than {SHORTEST_S:g} s in all)"]
-        )
-    grid_then: list[float] = [0.0] * len(start)
-    children = [_child(c, at, series, slot, grid_then) for c, at in told.values() if series]
-    for child in children:
-        child.grid_g_per_kwh[:] = [
-            there if g is None else g
-            for g, there in zip(child.grid_g_per_kwh, grid_then, strict=True)
-        ]
+def _why_not(c: Component, rows: list[Row]) -> str:
+    if c.energy.value is None:
+        return "energy unknown"
+    if not rows:
+        return f"{c.energy.value!r} kWh, dates unknown" if c.energy.value else "known to be 0"
+    if any(kwh is None for _, _, kwh, _, _ in rows):
+        return "energy of some rows unknown"
+    if any(grid is None for _, _, _, grid, _ in rows):
+        return f"{c.energy.value!r} kWh, grid factor unknown"
+    return ""
+
+
+def _rows(computable: Computable) -> list[Row]:
+    return [row for _, rows in computable for row in rows]
+
+
+def _group(
+    s: Statement, computable: Computable, left_out: list[str], shared: Slots | None
+) -> Group:
+    start, duration_s, slot = shared or _slots(_rows(computable))
+    if computable and duration_s[0] < SHORTEST_S:
+        short = ", ".join(c.id for c, _ in computable)
+        return Group(s, [], [], [], [*left_out, f"{short} (shorter than {SHORTEST_S:g} s in all)"])
+    children = [_child(c, rows, slot, len(start)) for c, rows in computable]
+    for n in range(len(start)):
+        there = [g for child in children if (g := child.grid_g_per_kwh[n]) is not None]
+        for child in children:
+            if child.grid_g_per_kwh[n] is None:
+                child.grid_g_per_kwh[n] = there[-1] if there else 0.0
     return Group(s, start, duration_s, children, left_out)
 
 
-def _times(s: Statement, told: Told) -> list[tuple[str, float]]:
-    series = s.series
-    every = [n for _, at in told.values() for n in at]
-    return [(series.start[n], series.duration_s[n]) for n in every] if series else []
-
-
-def _slots(rows: list[tuple[str, float]]) -> Slots:
+def _slots(rows: list[Row]) -> Slots:
     """Times that all children of a group share, none shorter than a second where there is a longer
     neighbour; and where each row goes."""
     length: dict[str, float] = {}
-    for text, seconds in rows:
+    for text, seconds, *_ in rows:
         length[text] = max(length.get(text, 0.0), seconds)
     start: list[str] = []
     duration_s: list[float] = []
@@ -216,11 +225,11 @@ def _slots(rows: list[tuple[str, float]]) -> Slots:
     return start, duration_s, slot
 
 
-def _days(rows: list[tuple[str, float]]) -> Slots:
+def _days(rows: list[Row]) -> Slots:
     """Times that several runs share: what begins on one UTC day goes into one."""
     ends: dict[float, float] = {}
     day: dict[str, float] = {}
-    for text, seconds in rows:
+    for text, seconds, *_ in rows:
         begin_s = utc(text).timestamp()
         day[text] = begin_s // DAY_S * DAY_S
         ends[day[text]] = max(ends.get(day[text], 0.0), begin_s + seconds)
@@ -232,76 +241,54 @@ def _days(rows: list[tuple[str, float]]) -> Slots:
     )
 
 
-def _child(
-    c: Component, at: list[int], series: Series, slot: Mapping[str, int], grid_then: list[float]
-) -> Child:
-    energy, embodied = [0.0] * len(grid_then), [0.0] * len(grid_then)
-    grid: list[Any] = [None] * len(
-        grid_then
-    )  # None only until every child of the group has its rows
-    knows_embodied = c.embodied.value is not None and all(
-        series.embodied_kgco2e[n] is not None for n in at
-    )
-    for n in at:
-        k, kwh, g = (
-            slot[series.start[n]],
-            series.energy_kwh[n] or 0.0,
-            (series.grid_kgco2e_per_kwh[n] or 0.0) * GRAMS,
-        )
-        both = energy[k] + kwh
-        grid[k] = grid_then[k] = (
-            g if grid[k] is None or both == 0.0 else grid[k] * (energy[k] / both) + g * (kwh / both)
-        )
-        energy[k] = both
-        if knows_embodied:
-            embodied[k] += (series.embodied_kgco2e[n] or 0.0) * GRAMS
-    return Child(c, energy, grid, embodied if knows_embodied else None)
+def _child(c: Component, rows: list[Row], slot: Mapping[str, int], slots: int) -> Child:
+    energy, embodied = [0.0] * slots, [0.0] * slots
+    grid: list[float | None] = [None] * slots
+    for start, _, energy_kwh, kg_per_kwh, embodied_kg in rows:
+        n, kwh, grams = slot[start], energy_kwh or 0.0, (kg_per_kwh or 0.0) * GRAMS
+        both, before = energy[n] + kwh, grid[n]
+        if before is None or both == 0.0:
+            grid[n] = grams
+        else:
+            grid[n] = before * (energy[n] / both) + grams * (kwh / both)
+        energy[n] = both
+        embodied[n] += (embodied_kg or 0.0) * GRAMS
+    known = c.embodied.value is not None and all(kg is not None for *_, kg in rows)
+    return Child(c, energy, grid, embodied if known else None)
 
 
-def _pieces(document: Report, groups: list[Group], told: list[Group]) -> Iterator[str]:
-    children = [child for group in told for child in group.children]
+def _pieces(document: Report, groups: list[Group], computed: list[Group]) -> Iterator[str]:
+    children = [child for group in computed for child in group.children]
     whole = all(child.embodied_g is not None for child in children)
-    apart = len(told) > 1 and not _adds_up(document)
-    units = (
-        _units(told)
-        if whole
-        and (len(told) == 1 or apart)
-        and all(kwh >= 0.0 for child in children for kwh in child.energy_kwh)
-        else []
-    )
-    name = told[0].statement.subject.name if len(groups) == 1 else f"{len(groups)} statements"
+    apart = len(computed) > 1 and not _adds_up(document)
+    savings = any(kwh < 0.0 for child in children for kwh in child.energy_kwh)
+    has_sci = whole and not savings and (len(computed) == 1 or apart)
+    units = _units(computed) if has_sci else []
+    per_unit = [f"sci-per-{unit}" for unit in units]
+    name = computed[0].statement.subject.name if len(groups) == 1 else f"{len(groups)} statements"
+    embodied = ["carbon-embodied"] if whole else []
+    metrics = ["energy", "carbon-operational", *embodied, "carbon", *units, *per_unit]
     yield f"name: {quoted(f'ckptcost: {name}')}\n"
-    yield f"description: {quoted(_description(document, groups, whole, units))}\n"
+    yield f"description: {quoted(' '.join(_description(document, groups, whole, units)))}\n"
     yield (
         'tags: {kind: "memo_item", category: "what checkpoints and failures add to AI training"}\n'
     )
-    metrics = [
-        "energy",
-        "carbon-operational",
-        *(["carbon-embodied"] if whole else []),
-        "carbon",
-        *units,
-        *(f"sci-per-{unit}" for unit in units),
-    ]
     yield f"aggregation: {{metrics: [{', '.join(metrics)}], type: both}}\n"
     yield _PLUGINS + "".join(_SCI.replace("UNIT", unit) for unit in units)
-    yield (
-        "tree:\n  pipeline: {compute:"
-        f" [{', '.join(['operational', 'carbon', *(f'sci-per-{unit}' for unit in units)])}]}}\n "
-        " children:\n"
-    )
+    compute = ", ".join(["operational", "carbon", *per_unit])
+    yield f"tree:\n  pipeline: {{compute: [{compute}]}}\n  children:\n"
     if apart:
         yield f"    {quoted(NO_SUM)}: {{pipeline: {{compute: []}}, outputs: []}}\n"
     seen: set[str] = set()
-    for n, group in enumerate(told, start=1):
+    for n, group in enumerate(computed, start=1):
         key = "run " + group.statement.subject.run_id
         yield from _tree(f"{key} ({n})" if key in seen else key, group, units)
         seen.add(key)
 
 
-def _units(told: list[Group]) -> list[str]:
+def _units(computed: list[Group]) -> list[str]:
     """Functional units that every statement counts: if-run sums what all of its nodes have."""
-    counts = [_counts(group.statement) for group in told]
+    counts = [_counts(group.statement) for group in computed]
     return [
         name
         for name in counts[0]
@@ -313,68 +300,54 @@ def _counts(s: Statement) -> dict[str, float]:
     return {name: count for name, count, _ in sci.units(s) if count is not None}
 
 
-def _description(document: Report, groups: list[Group], whole: bool, units: list[str]) -> str:
-    says = [
-        f"What checkpoints and failures add to training, by ckptcost {document.tool.version}.",
-        (
-            "Memo items: these kWh already sit in the facility's meter, do not add them to an"
-            " inventory."
-        ),
-        "energy in kWh, grid/carbon-intensity in gCO2e/kWh, location-based, carbon in gCO2e.",
-        (
-            "Market-based figures are not here: SCI (ISO/IEC 21031) takes location-based or"
-            " marginal factors only."
-        ),
-        (
-            "Under 'statement' and 'component' stand our own figures, to compare with what if-run"
-            " computes; low and high with them."
-        ),
-    ]
+def _description(
+    document: Report, groups: list[Group], whole: bool, units: list[str]
+) -> Iterator[str]:
+    yield (
+        "What checkpoints and failures add to training, by ckptcost"
+        f" {document.tool.version}. Memo items: these kWh already sit in the facility's meter, do"
+        " not add them to an inventory. energy in kWh, grid/carbon-intensity in gCO2e/kWh,"
+        " location-based, carbon in gCO2e. Market-based figures are not here: SCI (ISO/IEC 21031)"
+        " takes location-based or marginal factors only. Under 'statement' and 'component' stand"
+        " our own figures, to compare with what if-run computes; low and high with them."
+    )
     if _adds_up(document):
-        says.append(
+        yield (
             "Runs that took place: if-run adds them up, a row a UTC day. There is no SCI of"
             " several; export a run alone for its own."
         )
     elif len(groups) > 1:
-        says.append("Statements may be alternatives: there is no sum over them.")
+        yield "Statements may be alternatives: there is no sum over them."
     if not whole:
-        says.append(
+        yield (
             "Where a child has no carbon-embodied, it is not known: its carbon is the operational"
             " alone, and there is no SCI."
         )
     elif units:
-        says.append(
+        yield (
             "sci is of what checkpoints and failures add, from totals: each row over the count of"
             " the whole run, rows summed."
         )
-    for group in groups:
-        s = group.statement
-        how = (
-            f"{s.kind}{', METERS WERE SIMULATED' if s.simulated else ''}, {s.how}; method"
-            f" {s.method_version}"
+    for s, _, _, _, left_out in groups:
+        yield (
+            f"{s.subject.run_id} ({s.subject.name}):"
+            f" {s.kind}{', METERS WERE SIMULATED' * s.simulated}, {s.how}; method"
+            f" {s.method_version}; counterfactual: {s.boundary.counterfactual}; low and high:"
+            f" {s.uncertainty}; left out: {', '.join(left_out) or 'nothing'}."
         )
-        ends = f"counterfactual: {s.boundary.counterfactual}; low and high: {s.uncertainty}"
-        says.append(
-            f"{s.subject.run_id} ({s.subject.name}): {how}; {ends}; left out:"
-            f" {', '.join(group.left_out) or 'nothing'}."
-        )
-    return " ".join(says)
 
 
 def _tree(key: str, group: Group, units: list[str]) -> Iterator[str]:
     counts = _counts(group.statement)
     yield f"    {quoted(key)}:\n      statement: {_flow(_of_statement(group))}\n"
-    yield (
-        f"      defaults: {_flow({unit: counts[unit] for unit in units})}\n      children:\n"
-        if units
-        else "      children:\n"
-    )
+    if units:
+        yield f"      defaults: {_flow({unit: counts[unit] for unit in units})}\n"
+    yield "      children:\n"
     when = [
         f"{quoted(start)}, duration: {number(seconds)}"
         for start, seconds in zip(group.start, group.duration_s, strict=True)
     ]
-    for child in group.children:
-        c = child.component
+    for c, energy_kwh, grid, embodied_g in group.children:
         about = {
             "label": c.label,
             "cause": c.cause,
@@ -384,25 +357,17 @@ def _tree(key: str, group: Group, units: list[str]) -> Iterator[str]:
             **_figures(c),
         }
         yield f"        {quoted(c.id)}:\n          component: {_flow(about)}\n"
-        if child.embodied_g is None:
+        made: Iterable[str] = repeat("")
+        if embodied_g is None:
             yield "          pipeline: {compute: [operational, carbon-without-embodied]}\n"
-        made = (
-            repeat("")
-            if child.embodied_g is None
-            else (f", carbon-embodied: {number(g)}" for g in child.embodied_g)
+        else:
+            made = (f", carbon-embodied: {number(g)}" for g in embodied_g)
+        rows = zip(when, energy_kwh, grid, made, strict=False)
+        yield "          inputs:\n" + "".join(
+            f"            - {{timestamp: {t}, energy: {number(kwh)}, grid/carbon-intensity:"
+            f" {number(g or 0.0)}{more}}}\n"
+            for t, kwh, g, more in rows
         )
-        rows = zip(
-            when,
-            map(number, child.energy_kwh),
-            map(number, child.grid_g_per_kwh),
-            made,
-            strict=False,
-        )
-        lines = [
-            f"            - {{timestamp: {t}, energy: {kwh}, grid/carbon-intensity: {g}{m}}}\n"
-            for t, kwh, g, m in rows
-        ]
-        yield "          inputs:\n" + "".join(lines)
 
 
 def _of_statement(group: Group) -> dict[str, Any]:

@@ -436,7 +436,7 @@ def test_a_rows_intensity_is_weighted_with_energy_where_rows_are_merged():
         }
     )
     s = changed(s, series=rows)
-    group = impact_framework._group(s, *impact_framework._told(s), None)
+    group = impact_framework._group(s, *impact_framework._computable(s), None)
     (child,) = group.children
     assert (child.energy_kwh, child.grid_g_per_kwh) == ([4.0], [pytest.approx(500.0)])
     assert group.duration_s == [3600.5]
