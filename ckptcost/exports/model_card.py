@@ -21,12 +21,12 @@ carbon is in no emissions figure, and market-based figures are not in the field.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ckptcost.core.units import KWH_J
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
-from ckptcost.exports.texts import yaml_number, yaml_quoted
+from ckptcost.exports.texts import sources_of, yaml_number, yaml_quoted
 from ckptcost.present.amounts import count, number, share
 from ckptcost.present.words import METHODS
 from ckptcost.report.diff_views import plain
@@ -99,15 +99,8 @@ def _whole(s: Statement) -> Whole | str:
         return f"meters of {cards} of {count(s.subject.accelerator_count)} accelerators"
     if not cards and s.subject.nodes not in (None, 1.0):
         return f"a meter of 1 of {count(s.subject.nodes)} nodes"
-    grid = next(
-        (
-            f
-            for f in s.factors
-            if f.id == "site.grid_location" and f.unit == "kgco2e_per_j" and f.value is not None
-        ),
-        None,
-    )
-    if grid is None or grid.value is None:
+    grid = next((f for f in s.factors if f.id == "site.grid_location"), None)
+    if grid is None or grid.value is None or grid.unit != "kgco2e_per_j":
         return "its grid factor is not known"
     return Whole(s, parts, sum(m.energy_kwh or 0.0 for m in parts), grid, grid.value * KWH_J)
 
@@ -133,32 +126,23 @@ def _is_whole(m: Measurement) -> bool:
 
 
 def _pieces(document: Report, s: Statement, whole: Whole | str) -> Iterator[str]:
-    place = list(
-        dict.fromkeys(
-            each for each in (s.subject.region or s.subject.site, s.subject.country) if each
-        )
-    )
-    gpus = (
-        f"{count(s.subject.accelerator_count)} x {s.subject.accelerator or 'GPU'}"
-        if s.subject.accelerator_count
-        else s.subject.accelerator
-    )
-    nodes = (
-        f"{count(s.subject.nodes)} nodes" if s.subject.nodes and s.subject.nodes != 1.0 else None
-    )
-    where, hardware = ", ".join(place), ", ".join(each for each in (gpus, nodes) if each)
+    who = s.subject
+    where = ", ".join(dict.fromkeys(filter(None, (who.region or who.site, who.country))))
+    gpus, nodes = who.accelerator, ""
+    if who.accelerator_count:
+        gpus = f"{count(who.accelerator_count)} x {gpus or 'GPU'}"
+    if who.nodes and who.nodes != 1.0:
+        nodes = f"{count(who.nodes)} nodes"
+    hardware = ", ".join(filter(None, (gpus, nodes)))
     if isinstance(whole, Whole):
-        fields: dict[str, Any] = {
-            "emissions": whole.grams,
+        fields = {
             "source": _source(document, whole),
-            "training_type": s.subject.tags.get("training_type") or None,
-            "geographical_location": where or None,
-            "hardware_used": hardware or None,
+            "training_type": who.tags.get("training_type"),
+            "geographical_location": where,
+            "hardware_used": hardware,
         }
-        yield "---\nco2_eq_emissions:\n"
-        for key, value in fields.items():
-            if value is not None:
-                yield f"  {key}: {yaml_number(value) if isinstance(value, float) else yaml_quoted(value)}\n"
+        yield f"---\nco2_eq_emissions:\n  emissions: {yaml_number(whole.grams)}\n"
+        yield "".join(f"  {key}: {yaml_quoted(text)}\n" for key, text in fields.items() if text)
         yield "---\n\n"
         lines = _lines(whole)
     else:
@@ -172,16 +156,9 @@ def _source(document: Report, whole: Whole) -> str:
     meters = ", ".join(sorted({m.instrument for m in whole.parts}))
     simulated = "SIMULATED METERS, no machine was measured; " if s.simulated else ""
     pue = f"PUE {s.boundary.pue!r}" if s.boundary.pue is not None else "no PUE"
-    titles = (
-        ", ".join(
-            each.title + (f" ({each.licence})" if each.licence else "")
-            for each in whole.grid.sources
-        )
-        or whole.grid.origin
-    )
     run = f"ckptcost {document.tool.version}, method {s.method_version}, run {s.subject.run_id}"
     factor = f"{whole.grid_kgco2e_per_kwh * GRAMS:.6g} gCO2e/kWh of {METHODS[s.grid_method]}"
-    grid = f"location-based grid factor {factor} from {titles}"
+    grid = f"location-based grid factor {factor} from {sources_of(whole.grid)}"
     return f"{simulated}{run}: {meters}; {pue}; {grid}"
 
 
@@ -227,19 +204,19 @@ def _lines(whole: Whole) -> Iterator[str]:
 def _added(whole: Whole) -> Iterator[str]:
     """What checkpoints and failures are of it, and what they need outside the nodes."""
     s = whole.statement
-    inside = [c for c in s.marginal() if c.boundary == "node"]
+    lines = s.known("energy")
+    inside = [c for c in lines if c.boundary == "node"]
     known = [c.energy.value for c in inside if c.energy.value is not None]
     if not known:
         yield "What checkpoints and failures add to it is not known"
         return
     added = sum(known) * (1.0 if s.boundary.pue_included_in_energy else whole.pue)
-    unknown = [c.label for c in inside if c.energy.value is None]
-    without = f", without {plain(', '.join(unknown))}: not known" if unknown else ""
+    unknown = plain(", ".join(c.label for c in inside if c.energy.value is None))
+    without = f", without {unknown}: not known" if unknown else ""
     of = f" ({share(added / whole.kwh)})" if whole.kwh else ""
     yield f"Of these, checkpoints and failures: {number(added)} kWh{of} at the nodes{without}"
-    beyond = [c.energy.value for c in s.marginal() if c.boundary != "node" and c.energy.value]
-    if beyond:
+    if beyond := sum(c.energy.value or 0.0 for c in lines if c.boundary != "node"):
         yield (
-            f"Outside the metered nodes: {number(sum(beyond))} kWh more for checkpoints, in neither"
+            f"Outside the metered nodes: {number(beyond)} kWh more for checkpoints, in neither"
             " figure above"
         )

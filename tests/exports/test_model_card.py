@@ -132,6 +132,24 @@ def test_a_whole_run_has_a_card() -> None:
     assert "Of these, checkpoints and failures: 151 kWh (14.4 %) at the nodes" in text
 
 
+def test_known_zeros_do_not_stand_for_a_sum_that_is_not_known() -> None:
+    s = whole()
+    lines = [
+        c.model_copy(update={"energy": c.energy.model_copy(update={"value": None, "low": None})})
+        if c.energy.value
+        else c
+        for c in s.components
+    ]
+    energy = s.totals.energy.model_copy(update={"value": None, "low": None, "high": None})
+    s = s.model_copy(
+        update={"components": lines, "totals": s.totals.model_copy(update={"energy": energy})}
+    )
+    text = text_of(of(s))
+    check(s, 910.0, front(text), text)
+    assert "What checkpoints and failures add to it is not known" in text
+    assert "Of these" not in text
+
+
 def test_the_type_of_training_is_a_tag() -> None:
     assert (
         front(text_of(statements.document(whole(tags={"training_type": "fine-tuning"}))))[
