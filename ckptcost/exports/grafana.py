@@ -21,8 +21,6 @@ from ckptcost.exports.formats import Files
 from ckptcost.exports.metric_names import Family
 from ckptcost.report.document import Report
 
-SCHEMA_VERSION = 42
-"""of the dashboard's JSON, Grafana 13"""
 SOURCE = {"type": "prometheus", "uid": "${datasource}"}
 Json = dict[str, Any]
 SHARE = "Share of GPU time lost"
@@ -30,8 +28,43 @@ ABOUT_RUN = (
     "run, run_id, kind, simulated, tier, site, grid_zone, grid_method, method_version,"
     " inventory_treatment"
 )
-REDUCED = {"calcs": ["lastNotNull"], "values": False, "fields": ""}
-LEGEND = {"showLegend": True, "displayMode": "list", "placement": "bottom", "calcs": []}
+FRAME = """{
+"id": null, "uid": "ckptcost", "title": "Checkpoint costs", "tags": ["ckptcost"], "description": "",
+"schemaVersion": 42, "version": 1, "editable": true, "graphTooltip": 1, "timezone": "utc",
+"refresh": "", "time": {"from": "now-30d", "to": "now"}, "annotations": {"list": []}, "links": [],
+"templating": {"list": [
+{"name": "datasource", "label": "Prometheus", "type": "datasource", "query": "prometheus",
+ "refresh": 1, "hide": 0},
+{"name": "run", "label": "Run", "type": "query",
+ "datasource": {"type": "prometheus", "uid": "${datasource}"},
+ "query": {"query": "label_values({__name__=~\\"ckptcost_.+\\"}, run)", "refId": "run"}, "refresh": 2,
+ "sort": 1, "multi": true, "includeAll": true, "allValue": ".*",
+ "current": {"selected": true, "text": ["All"], "value": ["$__all"]}, "hide": 0},
+{"name": "window", "label": "Window", "type": "interval", "query": "1h,6h,1d,7d,30d",
+ "current": {"selected": true, "text": "1d", "value": "1d"}, "refresh": 0, "hide": 0, "options": [
+ {"selected": false, "text": "1h", "value": "1h"}, {"selected": false, "text": "6h", "value": "6h"},
+ {"selected": true, "text": "1d", "value": "1d"}, {"selected": false, "text": "7d", "value": "7d"},
+ {"selected": false, "text": "30d", "value": "30d"}]}]}
+}"""
+"""the dashboard without its panels, of Grafana 13"""
+OPTIONS = """{
+"stat": {"reduceOptions": {"calcs": ["lastNotNull"], "values": false, "fields": ""},
+ "orientation": "auto", "textMode": "value_and_name", "colorMode": "none", "graphMode": "none",
+ "justifyMode": "auto", "percentChangeColorMode": "standard", "showPercentChange": false,
+ "wideLayout": true},
+"bargauge": {"reduceOptions": {"calcs": ["lastNotNull"], "values": false, "fields": ""},
+ "orientation": "horizontal", "displayMode": "basic", "valueMode": "color",
+ "namePlacement": "auto", "sizing": "auto", "showUnfilled": true, "minVizWidth": 8,
+ "minVizHeight": 16, "maxVizHeight": 300,
+ "legend": {"showLegend": false, "displayMode": "list", "placement": "bottom", "calcs": []}},
+"timeseries": {
+ "legend": {"showLegend": true, "displayMode": "list", "placement": "bottom", "calcs": []},
+ "tooltip": {"mode": "multi", "sort": "desc"}},
+"table": {"frameIndex": 0, "showHeader": true}
+}"""
+"""by kind of panel"""
+BARS = """{"drawStyle": "bars", "fillOpacity": 60, "lineWidth": 0,
+ "stacking": {"mode": "normal", "group": "A"}}"""
 MEMO = (
     "A memo item: this energy, money and carbon are already inside the facility's own meter and"
     " bills. Do not add it to an inventory."
@@ -161,65 +194,9 @@ def export(document: Report) -> Files:
 
 
 def dashboard() -> Json:
-    every = {"selected": True, "text": ["All"], "value": ["$__all"]}
-    day = {"selected": True, "text": "1d", "value": "1d"}
-    windows = ["1h", "6h", "1d", "7d", "30d"]
-    values = 'label_values({__name__=~"ckptcost_.+"}, run)'
-    return {
-        "id": None,
-        "uid": "ckptcost",
-        "title": "Checkpoint costs",
-        "tags": ["ckptcost"],
-        "description": MEMO,
-        "schemaVersion": SCHEMA_VERSION,
-        "version": 1,
-        "editable": True,
-        "graphTooltip": 1,
-        "timezone": "utc",
-        "refresh": "",
-        "time": {"from": "now-30d", "to": "now"},
-        "annotations": {"list": []},
-        "links": [],
-        "templating": {
-            "list": [
-                {
-                    "name": "datasource",
-                    "label": "Prometheus",
-                    "type": "datasource",
-                    "query": "prometheus",
-                    "refresh": 1,
-                    "hide": 0,
-                },
-                {
-                    "name": "run",
-                    "label": "Run",
-                    "type": "query",
-                    "datasource": SOURCE,
-                    "query": {"query": values, "refId": "run"},
-                    "refresh": 2,
-                    "sort": 1,
-                    "multi": True,
-                    "includeAll": True,
-                    "allValue": ".*",
-                    "current": every,
-                    "hide": 0,
-                },
-                {
-                    "name": "window",
-                    "label": "Window",
-                    "type": "interval",
-                    "query": ",".join(windows),
-                    "current": day,
-                    "refresh": 0,
-                    "hide": 0,
-                    "options": [
-                        {"selected": each == "1d", "text": each, "value": each} for each in windows
-                    ],
-                },
-            ]
-        },
-        "panels": [{"id": at, **panel} for at, panel in enumerate(_panels(), 1)],
-    }
+    frame: Json = json.loads(FRAME)
+    panels = [{"id": at, **panel} for at, panel in enumerate(_panels(), 1)]
+    return {**frame, "description": MEMO, "panels": panels}
 
 
 def _panels() -> Iterator[Json]:
@@ -264,10 +241,9 @@ def _panel(
     }
     if targets:
         made |= {"datasource": SOURCE, "targets": targets}
-    return {
-        **made,
-        "fieldConfig": {"defaults": {"noValue": "not known", **defaults}, "overrides": []},
-    }
+    made["fieldConfig"] = {"defaults": {"noValue": "not known", **defaults}, "overrides": []}
+    options = json.loads(OPTIONS).get(kind)
+    return made | ({"options": options} if options else {})
 
 
 def _target(
@@ -301,68 +277,21 @@ def _stat(shown: Shown, place: Sequence[int]) -> Json:
         targets.append(_target("B", factor(shown), "factor of {{run}}"))
         rate = _override("byFrameRefID", "B", "suffix: gCO2e/kWh")
         panel["fieldConfig"]["overrides"].append(rate)
-    return {
-        **panel,
-        "options": {
-            "reduceOptions": REDUCED,
-            "orientation": "auto",
-            "textMode": "value_and_name",
-            "colorMode": "none",
-            "graphMode": "none",
-            "justifyMode": "auto",
-            "percentChangeColorMode": "standard",
-            "showPercentChange": False,
-            "wideLayout": True,
-        },
-    }
+    return panel
 
 
 def _bars(shown: Shown, place: Sequence[int]) -> Json:
     target = _target("A", total(shown, "run, component"), "{{run}}: {{component}}")
-    panel = _panel(
-        "bargauge", f"{shown.title}, by component", place, [target], MEMO, unit=shown.unit, min=0
-    )
-    return {
-        **panel,
-        "options": {
-            "reduceOptions": REDUCED,
-            "orientation": "horizontal",
-            "displayMode": "basic",
-            "valueMode": "color",
-            "namePlacement": "auto",
-            "sizing": "auto",
-            "showUnfilled": True,
-            "minVizWidth": 8,
-            "minVizHeight": 16,
-            "maxVizHeight": 300,
-            "legend": {**LEGEND, "showLegend": False},
-        },
-    }
+    title = f"{shown.title}, by component"
+    return _panel("bargauge", title, place, [target], MEMO, unit=shown.unit, min=0)
 
 
 def _over_time(shown: Shown, place: Sequence[int]) -> Json:
-    target = _target(
-        "A",
-        shown.joined(IN_WINDOW, CHOSEN, "run, component"),
-        "{{run}}: {{component}}",
-        step="$window",
-    )
-    custom = {
-        "drawStyle": "bars",
-        "fillOpacity": 60,
-        "lineWidth": 0,
-        "stacking": {"mode": "normal", "group": "A"},
-    }
-    panel = _panel(
-        "timeseries",
-        f"{shown.title} in the $window before",
-        place,
-        [target],
-        WHY.get(shown.id, ""),
-        unit=shown.unit,
-        custom=custom,
-    )
-    return {**panel, "options": {"legend": LEGEND, "tooltip": {"mode": "multi", "sort": "desc"}}}
+    query = shown.joined(IN_WINDOW, CHOSEN, "run, component")
+    target = _target("A", query, "{{run}}: {{component}}", step="$window")
+    title, bars = f"{shown.title} in the $window before", json.loads(BARS)
+    why = WHY.get(shown.id, "")
+    return _panel("timeseries", title, place, [target], why, unit=shown.unit, custom=bars)
 
 
 def _table(title: str, place: Sequence[int], columns: Mapping[str, str]) -> Json:
@@ -390,7 +319,6 @@ def _table(title: str, place: Sequence[int], columns: Mapping[str, str]) -> Json
     merge = [{"id": "merge", "options": {}}] if several else []
     return {
         **panel,
-        "options": {"frameIndex": 0, "showHeader": True},
         "transformations": [*merge, {"id": "organize", "options": organized}],
     }
 
