@@ -47,18 +47,13 @@ def read(source: str) -> Report:
         report = Report.model_validate(raw, extra="ignore" if newer else None)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        raise InputError(
-            first["msg"][0].lower() + first["msg"][1:],
-            where=source,
-            key=".".join(map(str, first["loc"])),
-        ) from None
+        problem = first["msg"][0].lower() + first["msg"][1:]
+        raise _broken(problem, source, ".".join(map(str, first["loc"]))) from None
     _require_parts(report, source, newer)
     said = report.reproducibility.result_sha256
     if report.kind == "statements" and not newer and (found := result_hash(report)) != said:
-        raise InputError(
-            f"was changed after it was written: its hash is {found[:16]}..., it says {brief(said)}",
-            where=source,
-        )
+        problem = f"its hash is {found[:16]}..., it says {brief(said)}"
+        raise _broken(problem, source, "reproducibility.result_sha256")
     return report
 
 

@@ -9,7 +9,9 @@ import sys
 import pytest
 from statements import document, statement
 
+from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
+from ckptcost.report.read import read
 from ckptcost.report.schema_file import FILE as SCHEMA
 
 
@@ -51,3 +53,20 @@ def test_a_slip_is_refused(slip, tmp_path):
     file = tmp_path / "statement.json"
     file.write_text(json.dumps(raw), "utf-8")
     assert judged("--schemafile", str(SCHEMA), str(file)).returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("slip", "place"),
+    [({"value": "12"}, "statements.0.totals.energy.value"), ({"value": 12.0}, "result_sha256")],
+    ids=["of another kind", "another number"],
+)
+def test_what_was_changed_by_hand_is_refused_with_its_place_and_what_to_do(slip, place, tmp_path):
+    raw = json.loads(document().to_json())
+    file = tmp_path / "statement.json"
+    file.write_text(json.dumps(raw), "utf-8")
+    assert read(str(file)).kind == "statements"
+    raw["statements"][0]["totals"]["energy"] |= slip
+    file.write_text(json.dumps(raw), "utf-8")
+    with pytest.raises(InputError, match="write it again, or take the original") as refused:
+        read(str(file))
+    assert place in str(refused.value)
