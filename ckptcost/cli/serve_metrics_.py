@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ckptcost.exports.live_source import LiveSource
+    from ckptcost.exports.live_metrics import LiveSource
 
 EPILOG = """\
 examples:
@@ -50,7 +50,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from ckptcost.cli.runs_list_ import found_of
     from ckptcost.errors import InputError
-    from ckptcost.exports.live_source import LiveSource
+    from ckptcost.exports.live_metrics import LiveSource
     from ckptcost.runs.summary import one_of
 
     if options.once and (options.port is not None or options.address is not None):
@@ -67,8 +67,7 @@ def run(options: argparse.Namespace) -> int:
 def _once(source: LiveSource, output: str | None) -> int:
     from ckptcost.cli.output import write
     from ckptcost.errors import RunFileError
-    from ckptcost.exports.live_metrics import text
-    from ckptcost.exports.live_source import Unreadable
+    from ckptcost.exports.live_metrics import Unreadable, text
 
     try:
         samples = source.read().samples()

@@ -20,8 +20,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from ckptcost.errors import InputError
-from ckptcost.exports.live_metrics import CONTENT_TYPES, flavour_for, text
-from ckptcost.exports.live_source import LiveSource, Unreadable
+from ckptcost.exports.live_metrics import CONTENT_TYPES, LiveSource, Unreadable, flavour_for, text
 from ckptcost.version import __version__
 
 PORT = 9877

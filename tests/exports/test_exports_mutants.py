@@ -31,8 +31,7 @@ from ckptcost.exports import (
 )
 from ckptcost.exports.formats import exported
 from ckptcost.exports.grafana import SHOWN
-from ckptcost.exports.live_metrics import Sample, _freshness, _of_saves
-from ckptcost.exports.live_source import LiveSource
+from ckptcost.exports.live_metrics import LiveSource, Sample, _freshness, _of_saves
 from ckptcost.exports.metrics_server import MetricsServer
 from ckptcost.jobs import live_counters
 from ckptcost.jobs.live_figures import Freshness, Joules, LastSave, Saves

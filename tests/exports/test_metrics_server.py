@@ -20,8 +20,8 @@ from prometheus_tools import Prometheus, get, program, samples, serving
 from small_runs import recorded
 
 from ckptcost.errors import InputError
-from ckptcost.exports import live_source, metrics_server
-from ckptcost.exports.live_source import LiveSource, Unreadable
+from ckptcost.exports import live_metrics, metrics_server
+from ckptcost.exports.live_metrics import LiveSource, Unreadable
 from ckptcost.exports.metrics_server import MetricsServer
 from ckptcost.runs.summary import one_of
 
@@ -321,7 +321,7 @@ def test_a_run_that_is_gone(server, tmp_path, what):
 def test_a_long_run_is_not_told_by_halves(tmp_path, monkeypatch):
     """Until all that is there was read once, there is no figure of it."""
     recorded(tmp_path)
-    monkeypatch.setattr(live_source, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(live_metrics, "PATIENCE_S", 0.1)
     held = threading.Event()
     source = LiveSource(tmp_path, "a" * 32)
     take = source._counters.take
@@ -330,7 +330,7 @@ def test_a_long_run_is_not_told_by_halves(tmp_path, monkeypatch):
     with pytest.raises(Unreadable, match="for the first time"):
         source.samples()
     held.set()
-    monkeypatch.setattr(live_source, "PATIENCE_S", 30.0)
+    monkeypatch.setattr(live_metrics, "PATIENCE_S", 30.0)
     assert len(source.samples()) > 10
     source.close()
 

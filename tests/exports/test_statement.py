@@ -57,8 +57,8 @@ def test_a_slip_is_refused(slip, tmp_path):
 
 @pytest.mark.parametrize(
     ("slip", "place"),
-    [({"value": "12"}, "statements.0.totals.energy.value"), ({"value": 12.0}, "result_sha256")],
-    ids=["of another kind", "another number"],
+    [({"more": 1}, "statements.0.totals.energy.more"), ({"value": 12.0}, "result_sha256")],
+    ids=["unknown key", "another number"],
 )
 def test_what_was_changed_by_hand_is_refused_with_its_place_and_what_to_do(slip, place, tmp_path):
     raw = json.loads(document().to_json())
