@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any, Final
 
 from ckptcost.exports.formats import Files
-from ckptcost.exports.tables import MEMO, TABLES, Column, Table, readme
+from ckptcost.exports.tables import MEMO, TABLES, ExportColumn, ExportTable, readme
 from ckptcost.exports.texts import json_file
 from ckptcost.report.document import Report
 from ckptcost.report.to_csv import safe
@@ -74,7 +74,7 @@ def cell_of(text: str) -> str:
     return text if safe(bare) == bare else "'" + text
 
 
-def _csv(table: Table, document: Report) -> Iterator[bytes]:
+def _csv(table: ExportTable, document: Report) -> Iterator[bytes]:
     cells = table.cells(document)
     rows = zip(*(_written(column, cells.pop(column.name)) for column in table.columns), strict=True)
     part: Iterable[tuple[Any, ...]] = [tuple(column.name for column in table.columns)]
@@ -85,7 +85,7 @@ def _csv(table: Table, document: Report) -> Iterator[bytes]:
         part = list(islice(rows, ROWS))
 
 
-def _written(column: Column, cells: list[Any]) -> list[Any]:
+def _written(column: ExportColumn, cells: list[Any]) -> list[Any]:
     """Cells as the writer takes them: it prints numbers so that they read back the same, and None
     as nothing."""
     if column.kind == "text":
@@ -96,7 +96,7 @@ def _written(column: Column, cells: list[Any]) -> list[Any]:
     return cells
 
 
-def _resource(table: Table, content: bytes) -> dict[str, Any]:
+def _resource(table: ExportTable, content: bytes) -> dict[str, Any]:
     schema: dict[str, Any] = {
         "fields": [_field(c) for c in table.columns],
         "missingValues": [""],
@@ -122,7 +122,7 @@ def _resource(table: Table, content: bytes) -> dict[str, Any]:
     }
 
 
-def _field(column: Column) -> dict[str, Any]:
+def _field(column: ExportColumn) -> dict[str, Any]:
     what = column.what or column.name.replace("_", " ")
     field: dict[str, Any] = {
         "name": column.name,

@@ -156,7 +156,7 @@ FORMATS = {
 }
 
 
-CALLED = {
+UNKNOWN_SUMS = {
     "energy": ("energy", "meter the run, or give what the statement's warnings name"),
     "emissions_location": (
         "location-based emissions",
@@ -181,18 +181,10 @@ def exported(document: Report, name: str) -> Files:
     wanted = format_named(name)
     if not document.statements:
         raise InputError("holds no statement", where=wanted.id)
-    if wanted.dated:
-        undated = next(
-            (
-                s.subject.name
-                for s in document.statements
-                if s.period_start is None or s.period_end is None
-            ),
-            None,
-        )
-        if undated is not None:
+    for s in document.statements:
+        if wanted.dated and (s.period_start is None or s.period_end is None):
             raise InputError(
-                f"{wanted.title} needs to know when the run is, and {undated} has no dates",
+                f"{wanted.title} needs to know when the run is, and {s.subject.name} has no dates",
                 where=f"--to {wanted.id}",
                 remedy='give --start, e.g. --start "2026-11-01T00:00Z"',
             )
@@ -205,9 +197,8 @@ def exported(document: Report, name: str) -> Files:
             where=f"--to {wanted.id}",
             remedy=next(remedy for _, remedy in gone.values()),
         )
-    document = document.model_copy(
-        update={"statements": [s for s in document.statements if s.subject.run_id not in gone]}
-    )
+    kept = [s for s in document.statements if s.subject.run_id not in gone]
+    document = document.model_copy(update={"statements": kept})
     if wanted.past:
         _refuse_what_is_to_come(document, wanted)
     files: Files = import_module(f"ckptcost.exports.{wanted.id.replace('-', '_')}").export(document)
@@ -218,14 +209,12 @@ def left_out(document: Report, wanted: Format) -> dict[str, tuple[str, str]]:
     """By run id: why the format has no place for it, and what to do."""
     found = {}
     for s in document.statements:
-        for what in wanted.needs:
-            total = getattr(s.totals, what)
-            if total.value is None:
-                lacks = f" (not known of {', '.join(total.excludes)})" if total.excludes else ""
-                word, remedy = CALLED[what]
-                why = f"the {word} of {s.subject.name} {'are' if word[-1] == 's' else 'is'} unknown"
-                found[s.subject.run_id] = why + lacks, remedy
-                break
+        unknown = next((w for w in wanted.needs if getattr(s.totals, w).value is None), None)
+        if unknown is not None:
+            word, remedy = UNKNOWN_SUMS[unknown]
+            why = f"the {word} of {s.subject.name} {'are' if word[-1] == 's' else 'is'} unknown"
+            lacks = ", ".join(getattr(s.totals, unknown).excludes)
+            found[s.subject.run_id] = why + (f" (not known of {lacks})" if lacks else ""), remedy
     return found
 
 

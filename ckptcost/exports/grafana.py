@@ -101,7 +101,7 @@ ABOUT = """**What checkpoints and failures cost these runs**, beside the same wo
 CHOSEN, OVER_RANGE, IN_WINDOW = 'run=~"$run"', "last_over_time([$__range])", "increase([$window])"
 
 
-class Shown(NamedTuple):
+class ShownCounter(NamedTuple):
     """A counter as people read it."""
 
     id: str
@@ -129,9 +129,9 @@ class Shown(NamedTuple):
         return query if self.divisor == 1 else f"{query} / {self.divisor:.0f}"
 
 
-def _shown(id_: str, quantity: str, title: str, unit: str) -> Shown:
+def _shown(id_: str, quantity: str, title: str, unit: str) -> ShownCounter:
     family, scale = names.QUANTITIES[quantity]
-    return Shown(id_, title, unit, family, scale)
+    return ShownCounter(id_, title, unit, family, scale)
 
 
 AMOUNTS = (
@@ -147,7 +147,7 @@ AMOUNTS = (
     _shown("emissions_market_kg", "emissions_market", "Emissions, market-based", "suffix: kgCO2e"),
     _shown("embodied_kg", "embodied", "Embodied carbon", "suffix: kgCO2e"),
 )
-SAVES = Shown("checkpoints", "Checkpoints", "short", names.CHECKPOINTS, 1.0)
+SAVES = ShownCounter("checkpoints", "Checkpoints", "short", names.CHECKPOINTS, 1.0)
 EVERY = (*AMOUNTS, SAVES)
 SHOWN = {each.id: each for each in EVERY}
 ENERGY = SHOWN["energy_kwh"].family
@@ -156,22 +156,22 @@ RATED = ("emissions_location_kg", "emissions_market_kg")
 """energy times a factor"""
 
 
-def total(shown: Shown, by: str) -> str:
+def total(shown: ShownCounter, by: str) -> str:
     return shown.joined(OVER_RANGE, CHOSEN, by)
 
 
-def per_save(shown: Shown) -> str:
+def per_save(shown: ShownCounter) -> str:
     return f"{total(shown, 'run, run_id')} / ({total(SAVES, 'run, run_id')} > 0)"
 
 
-def factor(shown: Shown) -> str:
+def factor(shown: ShownCounter) -> str:
     """gCO2e per kWh as it came out, over the components whose carbon is known."""
     grams = labels(shown.family, "run, run_id, component")
     joules = labels(ENERGY, "run, run_id, component")
     return f"sum by (run) ({grams}) / (sum by (run) ({joules} and {grams}) > 0) * {KWH_J:.0f}"
 
 
-def bound(shown: Shown, end: Literal["low", "high"]) -> str:
+def bound(shown: ShownCounter, end: Literal["low", "high"]) -> str:
     return shown.in_unit(labels(names.bound(shown.family, end, "run"), "run, run_id"))
 
 
@@ -269,7 +269,7 @@ def _override(matcher: str, name: str, unit: str) -> Json:
     }
 
 
-def _stat(shown: Shown, place: Sequence[int]) -> Json:
+def _stat(shown: ShownCounter, place: Sequence[int]) -> Json:
     targets = [_target("A", total(shown, "run"), "{{run}}")]
     why = " ".join(each for each in (WHY.get(shown.id, ""), MEMO) if each)
     panel = _panel("stat", shown.title, place, targets, why, unit=shown.unit)
@@ -280,13 +280,13 @@ def _stat(shown: Shown, place: Sequence[int]) -> Json:
     return panel
 
 
-def _bars(shown: Shown, place: Sequence[int]) -> Json:
+def _bars(shown: ShownCounter, place: Sequence[int]) -> Json:
     target = _target("A", total(shown, "run, component"), "{{run}}: {{component}}")
     title = f"{shown.title}, by component"
     return _panel("bargauge", title, place, [target], MEMO, unit=shown.unit, min=0)
 
 
-def _over_time(shown: Shown, place: Sequence[int]) -> Json:
+def _over_time(shown: ShownCounter, place: Sequence[int]) -> Json:
     query = shown.joined(IN_WINDOW, CHOSEN, "run, component")
     target = _target("A", query, "{{run}}: {{component}}", step="$window")
     title, bars = f"{shown.title} in the $window before", json.loads(BARS)
@@ -346,7 +346,7 @@ def _groups() -> Iterator[tuple[str, list[Json]]]:
     """A day's window outlives any sensible scrape interval."""
     run, part = "run, run_id", "run, run_id, component"
 
-    def recorded(of: Shown, level: str, by: str, window: str, change: str) -> Json:
+    def recorded(of: ShownCounter, level: str, by: str, window: str, change: str) -> Json:
         record = f"{level}:ckptcost_{of.id}:{change.removesuffix('_over_time')}{window}"
         return {"record": record, "expr": of.joined(f"{change}([{window}])", "", by)}
 

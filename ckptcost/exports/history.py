@@ -13,7 +13,7 @@ Ms = NDArray[np.int64]
 Amounts = NDArray[np.float64]
 
 
-class Rows(NamedTuple):
+class RowsInTime(NamedTuple):
     """Those of one component, or of all, in the order of their ends. Times are ms since 1970."""
 
     start: Ms
@@ -22,7 +22,7 @@ class Rows(NamedTuple):
     """by quantity, and of checkpoints; NaN is unknown"""
 
 
-def rows_in_time(statement: Statement) -> dict[str, Rows]:
+def rows_in_time(statement: Statement) -> dict[str, RowsInTime]:
     """By component, and of all of them under an empty name; none without a series."""
     series = statement.series
     if series is None or not series.start:
@@ -38,7 +38,7 @@ def rows_in_time(statement: Statement) -> dict[str, Rows]:
     found = {}
     for name in ("", *set(series.component)):
         at = order[component[order] == name] if name else order
-        found[name] = Rows(start[at], end[at], {what: of[at] for what, of in amounts.items()})
+        found[name] = RowsInTime(start[at], end[at], {what: of[at] for what, of in amounts.items()})
     return found
 
 

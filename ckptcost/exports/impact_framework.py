@@ -93,14 +93,14 @@ _SCI = """\
 """
 
 
-Row = tuple[str, float, float | None, float | None, float | None]
+SeriesRow = tuple[str, float, float | None, float | None, float | None]
 """of a series: start, seconds, kWh, kgCO2e per kWh, kgCO2e embodied"""
-Computable = list[tuple[Component, list[Row]]]
+Computable = list[tuple[Component, list[SeriesRow]]]
 Slots = tuple[list[str], list[float], dict[str, int]]
 """when each begins, how long it lasts, and which one holds the rows that begin then"""
 
 
-class Child(NamedTuple):
+class ManifestChild(NamedTuple):
     component: Component
     energy_kwh: list[float]
     grid_g_per_kwh: list[float | None]
@@ -108,13 +108,13 @@ class Child(NamedTuple):
     embodied_g: list[float] | None
 
 
-class Group(NamedTuple):
+class ManifestGroup(NamedTuple):
     """What if-run can compute of a statement, and what not."""
 
     statement: Statement
     start: list[str]
     duration_s: list[float]
-    children: list[Child]
+    children: list[ManifestChild]
     left_out: list[str]
 
 
@@ -147,7 +147,7 @@ def _adds_up(document: Report) -> bool:
 
 def _computable(s: Statement) -> tuple[Computable, list[str]]:
     """Components that if-run can compute, with their rows; and what is left out."""
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[SeriesRow]] = {}
     if series := s.series:
         for line, *row in zip(
             series.component,
@@ -169,7 +169,7 @@ def _computable(s: Statement) -> tuple[Computable, list[str]]:
     return computable, left_out
 
 
-def _why_not(c: Component, rows: list[Row]) -> str:
+def _why_not(c: Component, rows: list[SeriesRow]) -> str:
     if c.energy.value is None:
         return "energy unknown"
     if not rows:
@@ -181,27 +181,29 @@ def _why_not(c: Component, rows: list[Row]) -> str:
     return ""
 
 
-def _rows(computable: Computable) -> list[Row]:
+def _rows(computable: Computable) -> list[SeriesRow]:
     return [row for _, rows in computable for row in rows]
 
 
 def _group(
     s: Statement, computable: Computable, left_out: list[str], shared: Slots | None
-) -> Group:
+) -> ManifestGroup:
     start, duration_s, slot = shared or _slots(_rows(computable))
     if computable and duration_s[0] < SHORTEST_S:
         short = ", ".join(c.id for c, _ in computable)
-        return Group(s, [], [], [], [*left_out, f"{short} (shorter than {SHORTEST_S:g} s in all)"])
+        return ManifestGroup(
+            s, [], [], [], [*left_out, f"{short} (shorter than {SHORTEST_S:g} s in all)"]
+        )
     children = [_child(c, rows, slot, len(start)) for c, rows in computable]
     for n in range(len(start)):
         there = [g for child in children if (g := child.grid_g_per_kwh[n]) is not None]
         for child in children:
             if child.grid_g_per_kwh[n] is None:
                 child.grid_g_per_kwh[n] = there[-1] if there else 0.0
-    return Group(s, start, duration_s, children, left_out)
+    return ManifestGroup(s, start, duration_s, children, left_out)
 
 
-def _slots(rows: list[Row]) -> Slots:
+def _slots(rows: list[SeriesRow]) -> Slots:
     """Times that all children of a group share, none shorter than a second where there is a longer
     neighbour; and where each row goes."""
     length: dict[str, float] = {}
@@ -225,7 +227,7 @@ def _slots(rows: list[Row]) -> Slots:
     return start, duration_s, slot
 
 
-def _days(rows: list[Row]) -> Slots:
+def _days(rows: list[SeriesRow]) -> Slots:
     """Times that several runs share: what begins on one UTC day goes into one."""
     ends: dict[float, float] = {}
     day: dict[str, float] = {}
@@ -241,7 +243,9 @@ def _days(rows: list[Row]) -> Slots:
     )
 
 
-def _child(c: Component, rows: list[Row], slot: Mapping[str, int], slots: int) -> Child:
+def _child(
+    c: Component, rows: list[SeriesRow], slot: Mapping[str, int], slots: int
+) -> ManifestChild:
     energy, embodied = [0.0] * slots, [0.0] * slots
     grid: list[float | None] = [None] * slots
     for start, _, energy_kwh, kg_per_kwh, embodied_kg in rows:
@@ -254,10 +258,12 @@ def _child(c: Component, rows: list[Row], slot: Mapping[str, int], slots: int) -
         energy[n] = both
         embodied[n] += (embodied_kg or 0.0) * GRAMS
     known = c.embodied.value is not None and all(kg is not None for *_, kg in rows)
-    return Child(c, energy, grid, embodied if known else None)
+    return ManifestChild(c, energy, grid, embodied if known else None)
 
 
-def _pieces(document: Report, groups: list[Group], computed: list[Group]) -> Iterator[str]:
+def _pieces(
+    document: Report, groups: list[ManifestGroup], computed: list[ManifestGroup]
+) -> Iterator[str]:
     children = [child for group in computed for child in group.children]
     whole = all(child.embodied_g is not None for child in children)
     apart = len(computed) > 1 and not _adds_up(document)
@@ -286,7 +292,7 @@ def _pieces(document: Report, groups: list[Group], computed: list[Group]) -> Ite
         seen.add(key)
 
 
-def _units(computed: list[Group]) -> list[str]:
+def _units(computed: list[ManifestGroup]) -> list[str]:
     """Functional units that every statement counts: if-run sums what all of its nodes have."""
     counts = [_counts(group.statement) for group in computed]
     return [
@@ -301,7 +307,7 @@ def _counts(s: Statement) -> dict[str, float]:
 
 
 def _description(
-    document: Report, groups: list[Group], whole: bool, units: list[str]
+    document: Report, groups: list[ManifestGroup], whole: bool, units: list[str]
 ) -> Iterator[str]:
     yield (
         "What checkpoints and failures add to training, by ckptcost"
@@ -337,7 +343,7 @@ def _description(
         )
 
 
-def _tree(key: str, group: Group, units: list[str]) -> Iterator[str]:
+def _tree(key: str, group: ManifestGroup, units: list[str]) -> Iterator[str]:
     counts = _counts(group.statement)
     yield f"    {quoted(key)}:\n      statement: {_flow(_of_statement(group))}\n"
     if units:
@@ -370,7 +376,7 @@ def _tree(key: str, group: Group, units: list[str]) -> Iterator[str]:
         )
 
 
-def _of_statement(group: Group) -> dict[str, Any]:
+def _of_statement(group: ManifestGroup) -> dict[str, Any]:
     """What it is, our own totals, and the factors behind them."""
     s = group.statement
     lines = [*(child.component for child in group.children), s.totals]

@@ -138,7 +138,7 @@ is"""
 _FOREVER = 1 << 62
 
 
-class Sample(NamedTuple):
+class LiveSample(NamedTuple):
     family: Family
     labels: str
     value: float
@@ -152,14 +152,14 @@ class Highest:
     def __init__(self) -> None:
         self._told: dict[tuple[Family, str], float] = {}
 
-    def kept(self, samples: Iterable[Sample]) -> list[Sample]:
+    def kept(self, samples: Iterable[LiveSample]) -> list[LiveSample]:
         """Counters of which nothing is known at the moment stay where they were."""
         held = (
             self._held(sample) if sample.family.kind == "counter" else sample for sample in samples
         )
         return [sample for sample in held if not math.isnan(sample.value)]
 
-    def _held(self, sample: Sample) -> Sample:
+    def _held(self, sample: LiveSample) -> LiveSample:
         key = sample.family, sample.labels
         known = [
             value
@@ -171,9 +171,9 @@ class Highest:
         return sample._replace(value=max(known, default=math.nan))
 
 
-def text(samples: Iterable[Sample], flavour: Flavour) -> str:
+def text(samples: Iterable[LiveSample], flavour: Flavour) -> str:
     """Each family's samples together."""
-    families: dict[Family, list[Sample]] = {}
+    families: dict[Family, list[LiveSample]] = {}
     for sample in samples:
         families.setdefault(sample.family, []).append(sample)
     pieces = []
@@ -185,13 +185,13 @@ def text(samples: Iterable[Sample], flavour: Flavour) -> str:
     return "".join(pieces) + ("# EOF\n" if flavour == "openmetrics" else "")
 
 
-def samples_of(counters: Counters, name: str) -> Iterator[Sample]:
+def samples_of(counters: Counters, name: str) -> Iterator[LiveSample]:
     """All that is told, NaN where it is not known. `name` is what people call the run; paths are
     nobody's business."""
     run = {"run": name, "run_id": counters.run} | (
         {"simulated": "true"} if counters.simulated else {}
     )
-    yield Sample(names.BUILD, names.labels({"version": __version__}), 1.0)
+    yield LiveSample(names.BUILD, names.labels({"version": __version__}), 1.0)
     newest = {header.host: header for header in counters.headers if header.meters}
     for host, header in sorted(
         {**{header.host: header for header in counters.headers}, **newest}.items()
@@ -201,35 +201,37 @@ def samples_of(counters: Counters, name: str) -> Iterator[Sample]:
             "recorder_version": header.ckptcost,
             "meters": ",".join(meter.name for meter in header.meters),
         }
-        yield Sample(RUN, names.labels({**run, **words}), 1.0)
-    yield Sample(BAD_LINES, names.labels(run), counters.bad_lines)
+        yield LiveSample(RUN, names.labels({**run, **words}), 1.0)
+    yield LiveSample(BAD_LINES, names.labels(run), counters.bad_lines)
     for host, fresh in sorted(counters.fresh.items()):
         yield from _freshness(fresh, names.labels({**run, "host": host}))
     for each in counters.hosts:
         yield from _of_host(each, {**run, "host": each.host})
 
 
-def _freshness(fresh: Freshness, mine: str) -> Iterator[Sample]:
-    yield Sample(LAST_READING, mine, fresh.last_wall_s)
-    yield Sample(AGE, mine, math.nan if fresh.age_s is None else max(fresh.age_s, 0.0))
-    yield Sample(RECORDING, mine, math.nan if fresh.recording is None else float(fresh.recording))
-    yield Sample(ENDED, mine, float(fresh.ended))
+def _freshness(fresh: Freshness, mine: str) -> Iterator[LiveSample]:
+    yield LiveSample(LAST_READING, mine, fresh.last_wall_s)
+    yield LiveSample(AGE, mine, math.nan if fresh.age_s is None else max(fresh.age_s, 0.0))
+    yield LiveSample(
+        RECORDING, mine, math.nan if fresh.recording is None else float(fresh.recording)
+    )
+    yield LiveSample(ENDED, mine, float(fresh.ended))
 
 
-def _of_host(host: HostCounters, who: dict[str, str]) -> Iterator[Sample]:
+def _of_host(host: HostCounters, who: dict[str, str]) -> Iterator[LiveSample]:
     mine = names.labels(who)
-    yield Sample(MEASURED, mine, host.measured_s)
+    yield LiveSample(MEASURED, mine, host.measured_s)
     for each in host.domains:
         whose = names.labels({**who, "domain": each.domain, "role": each.role, "basis": each.basis})
-        yield Sample(ENERGY, whose, each.joules)
-        yield Sample(COVERAGE, whose, each.covered_s / each.of_s if each.of_s > 0 else math.nan)
-        yield Sample(MEAN_POWER, whose, each.mean_w)
-        yield Sample(POWER, whose, each.lately_w)
+        yield LiveSample(ENERGY, whose, each.joules)
+        yield LiveSample(COVERAGE, whose, each.covered_s / each.of_s if each.of_s > 0 else math.nan)
+        yield LiveSample(MEAN_POWER, whose, each.mean_w)
+        yield LiveSample(POWER, whose, each.lately_w)
     yield from _of_saves(host.saves, mine, host.gpus)
-    yield Sample(OWN_CPU, mine, host.own_cpu_s)
+    yield LiveSample(OWN_CPU, mine, host.own_cpu_s)
 
 
-def _of_saves(saves: Saves, mine: str, gpus: float) -> Iterator[Sample]:
+def _of_saves(saves: Saves, mine: str, gpus: float) -> Iterator[LiveSample]:
     """Where there was no save, none has cost anything, which is known; where there were some and
     nobody says what, it is not."""
     counts = (
@@ -238,10 +240,10 @@ def _of_saves(saves: Saves, mine: str, gpus: float) -> Iterator[Sample]:
         (SAFE, saves.safe),
         (FAILED, saves.failed),
     )
-    yield from (Sample(family, mine, float(count)) for family, count in counts)
-    yield Sample(STALL, mine, saves.stall_s if saves.stalls or not saves.started else math.nan)
-    yield Sample(UNKNOWN_STALL, mine, float(saves.started - saves.stalls))
-    yield Sample(
+    yield from (LiveSample(family, mine, float(count)) for family, count in counts)
+    yield LiveSample(STALL, mine, saves.stall_s if saves.stalls or not saves.started else math.nan)
+    yield LiveSample(UNKNOWN_STALL, mine, float(saves.started - saves.stalls))
+    yield LiveSample(
         GPU_SECONDS,
         mine,
         (
@@ -252,12 +254,12 @@ def _of_saves(saves: Saves, mine: str, gpus: float) -> Iterator[Sample]:
             else math.nan
         ),
     )
-    yield Sample(BYTES, mine, saves.bytes if saves.sizes or not saves.started else math.nan)
+    yield LiveSample(BYTES, mine, saves.bytes if saves.sizes or not saves.started else math.nan)
     if last := saves.last:
-        yield Sample(LAST_AT, mine, last.over_s)
-        yield Sample(LAST_STALL, mine, math.nan if last.stall_s is None else last.stall_s)
-        yield Sample(LAST_LENGTH, mine, math.nan if last.length_s is None else last.length_s)
-        yield Sample(LAST_BYTES, mine, last.bytes)
+        yield LiveSample(LAST_AT, mine, last.over_s)
+        yield LiveSample(LAST_STALL, mine, math.nan if last.stall_s is None else last.stall_s)
+        yield LiveSample(LAST_LENGTH, mine, math.nan if last.length_s is None else last.length_s)
+        yield LiveSample(LAST_BYTES, mine, last.bytes)
 
 
 def flavour_for(accept: str) -> Flavour:
@@ -336,7 +338,7 @@ class LiveSource:
         if problem := self._problem or self._gone():
             raise Unreadable(problem)
 
-    def samples(self) -> list[Sample]:
+    def samples(self) -> list[LiveSample]:
         """As of now. Raises Unreadable."""
         self._catch_up()
         self.check()

@@ -42,7 +42,7 @@ class Family(NamedTuple):
         return self.name + {"counter": "_total", "gauge": "", "info": "_info"}[self.kind]
 
 
-class Counted(NamedTuple):
+class CountedQuantity(NamedTuple):
     """A quantity of the statement as a family, and how many of its unit are one of the
     statement's."""
 
@@ -81,11 +81,11 @@ HELP = {
 }
 
 
-def _counted(q: Quantity) -> Counted:
+def _counted(q: Quantity) -> CountedQuantity:
     word, base_units = BASE_UNITS[q.base]
     name = f"ckptcost_{CALLED.get(q.id, q.id)}_{word}"
     help_ = HELP.get(q.id, f"{q.label.capitalize()}, since the run began.")
-    return Counted(Family(name, "counter", help_), q.per_unit * base_units)
+    return CountedQuantity(Family(name, "counter", help_), q.per_unit * base_units)
 
 
 QUANTITIES = {q.id: _counted(q) for q in IN_DOCUMENTS}

@@ -17,8 +17,8 @@ import numpy as np
 from ckptcost.errors import InputError
 from ckptcost.exports import metric_names as names
 from ckptcost.exports.formats import Files
-from ckptcost.exports.history import Amounts, Ms, Rows, ms, rows_in_time
-from ckptcost.exports.prometheus import Sample, by_family
+from ckptcost.exports.history import Amounts, Ms, RowsInTime, ms, rows_in_time
+from ckptcost.exports.prometheus import StatementSample, by_family
 from ckptcost.report.document import Report
 from ckptcost.report.statement import Statement
 
@@ -38,7 +38,7 @@ class History:
         self.begin, self.end = ms(run.period_start or ""), ms(run.period_end or "")
         self.rows = rows_in_time(run)
 
-    def of(self, sample: Sample) -> tuple[Ms, Amounts]:
+    def of(self, sample: StatementSample) -> tuple[Ms, Amounts]:
         """When a sample was taken, and what it was then."""
         if sample.family.kind != "counter":
             when = [self.end] if sample.family in AT_END else sorted({self.begin, self.end})
@@ -58,7 +58,7 @@ class History:
                 return self._grown(rows, amounts)
         return np.array([self.begin, self.end], np.int64), np.array([0.0, sample.value])
 
-    def _grown(self, rows: Rows, amounts: Amounts) -> tuple[Ms, Amounts]:
+    def _grown(self, rows: RowsInTime, amounts: Amounts) -> tuple[Ms, Amounts]:
         known = ~np.isnan(amounts)
         before = np.concatenate([[self.begin], rows.end[:-1]])[known]
         start, end = rows.start[known], rows.end[known]

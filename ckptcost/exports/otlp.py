@@ -20,7 +20,7 @@ import numpy as np
 from ckptcost.core.quantities import Quantity, in_order
 from ckptcost.exports import metric_names as names
 from ckptcost.exports.formats import Files
-from ckptcost.exports.history import Rows, ms, rows_in_time
+from ckptcost.exports.history import RowsInTime, ms, rows_in_time
 from ckptcost.report.document import Report
 from ckptcost.report.statement import Statement
 
@@ -33,7 +33,7 @@ BLOCK: Final = 500
 """points at a time"""
 
 
-class Metric(NamedTuple):
+class OtlpMetric(NamedTuple):
     quantity: str
     """of the statement"""
     name: str
@@ -66,10 +66,10 @@ UNITS: Final = {"joules": "J", "seconds": "s", "grams": "g", "usd": "{USD}", "li
 """UCUM's words for Prometheus'"""
 
 
-def _metric_of(q: Quantity) -> Metric:
+def _metric_of(q: Quantity) -> OtlpMetric:
     family, scale = names.QUANTITIES[q.id]
     what = WHAT.get(q.id, f"{q.label.capitalize()}.")
-    return Metric(q.id, f"ckptcost.{CALLED.get(q.id, q.id)}", UNITS[family.unit], what, scale)
+    return OtlpMetric(q.id, f"ckptcost.{CALLED.get(q.id, q.id)}", UNITS[family.unit], what, scale)
 
 
 METRICS: Final = tuple(
@@ -78,7 +78,7 @@ METRICS: Final = tuple(
         in_order("energy", "gpu_time_lost", "emissions_location", "emissions_market", "embodied"),
     )
 )
-CHECKPOINTS: Final = Metric(
+CHECKPOINTS: Final = OtlpMetric(
     "checkpoints", "ckptcost.checkpoints", "{checkpoint}", f"Checkpoints saved. {names.MEAN}", 1.0
 )
 
@@ -86,7 +86,7 @@ Points = Iterable[tuple[int, float]]
 """when, in ms since 1970, and how much since the run began, in base units"""
 
 
-class Block(NamedTuple):
+class PointBlock(NamedTuple):
     """Some points of one metric of one statement, as JSON."""
 
     statement: int
@@ -99,7 +99,7 @@ def export(document: Report) -> Files:
 
 
 def _lines(document: Report) -> Iterator[str]:
-    blocks: list[Block] = []
+    blocks: list[PointBlock] = []
     characters = 0
     for block in chain.from_iterable(_blocks(n, s) for n, s in enumerate(document.statements)):
         length = sum(map(len, block.points))
@@ -112,7 +112,7 @@ def _lines(document: Report) -> Iterator[str]:
         yield _line(document, blocks)
 
 
-def _line(document: Report, blocks: Sequence[Block]) -> str:
+def _line(document: Report, blocks: Sequence[PointBlock]) -> str:
     scope = _compact({"name": "ckptcost", "version": document.tool.version})
     resources = []
     for at, of_statement in groupby(blocks, lambda block: block.statement):
@@ -127,14 +127,14 @@ def _line(document: Report, blocks: Sequence[Block]) -> str:
     return f'{{"resourceMetrics":[{",".join(resources)}]}}\n'
 
 
-def _metric(name: str, blocks: Sequence[Block]) -> str:
+def _metric(name: str, blocks: Sequence[PointBlock]) -> str:
     metric = next(each for each in (*METRICS, CHECKPOINTS) if each.name == name)
     head = _compact({"name": name, "description": metric.what, "unit": metric.unit})[:-1]
     points = ",".join(chain.from_iterable(block.points for block in blocks))
     return f'{head},"sum":{{"aggregationTemporality":{CUMULATIVE},"isMonotonic":true,"dataPoints":[{points}]}}}}'
 
 
-def _blocks(at: int, statement: Statement) -> Iterator[Block]:
+def _blocks(at: int, statement: Statement) -> Iterator[PointBlock]:
     begin, end = ms(statement.period_start or ""), ms(statement.period_end or "")
     rows = rows_in_time(statement)
     for metric in METRICS:
@@ -152,7 +152,7 @@ def _blocks(at: int, statement: Statement) -> Iterator[Block]:
     yield from _written(at, CHECKPOINTS, {}, begin, points)
 
 
-def _summed(rows: Rows, metric: Metric) -> Points:
+def _summed(rows: RowsInTime, metric: OtlpMetric) -> Points:
     amounts = rows.amounts[metric.quantity]
     known = ~np.isnan(amounts)
     sums = np.cumsum(amounts[known]) * metric.per_unit
@@ -164,13 +164,13 @@ def _once(when: int, value: float | None, per_unit: float) -> Points:
 
 
 def _written(
-    at: int, metric: Metric, said: dict[str, str], begin: int, points: Points
-) -> Iterator[Block]:
+    at: int, metric: OtlpMetric, said: dict[str, str], begin: int, points: Points
+) -> Iterator[PointBlock]:
     attributes = _compact(_attributes(said))
     head = f'{{"attributes":{attributes},"startTimeUnixNano":"{begin}000000","timeUnixNano":"'
     texts = (f'{head}{when}000000","asDouble":{value!r}}}' for when, value in points)
     while block := list(islice(texts, BLOCK)):
-        yield Block(at, metric.name, block)
+        yield PointBlock(at, metric.name, block)
 
 
 def _resource(statement: Statement, document: Report) -> list[dict[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from ckptcost.errors import InputError, not_there
 from ckptcost.exports.formats import Files
-from ckptcost.exports.tables import TABLES, Table, readme
+from ckptcost.exports.tables import TABLES, ExportTable, readme
 from ckptcost.report.document import Report
 
 COMPRESSION: Final = "zstd"
@@ -38,7 +38,7 @@ def _arrow() -> Any:
     return pyarrow
 
 
-def _bytes(arrow: Any, table: Table, document: Report) -> bytes:
+def _bytes(arrow: Any, table: ExportTable, document: Report) -> bytes:
     """Texts as dictionaries: a hundred thousand rows of ten names."""
     types = {
         "text": arrow.dictionary(arrow.int32(), arrow.string()),

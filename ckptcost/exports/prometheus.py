@@ -26,7 +26,7 @@ WHAT_IT_WAS = (
 """labels that are fields of the statement's subject"""
 
 
-class Sample(NamedTuple):
+class StatementSample(NamedTuple):
     family: Family
     labels: str
     value: float
@@ -50,10 +50,10 @@ def _text(document: Report) -> Iterator[str]:
         )
 
 
-def by_family(document: Report) -> dict[Family, list[Sample]]:
+def by_family(document: Report) -> dict[Family, list[StatementSample]]:
     """All that is known, each family's samples together. Two of one name and labels would make
     readers refuse the file."""
-    families: dict[Family, list[Sample]] = {}
+    families: dict[Family, list[StatementSample]] = {}
     seen: set[tuple[str, str]] = set()
     for each in _samples(document):
         key = each.family.sample, each.labels
@@ -68,13 +68,13 @@ def by_family(document: Report) -> dict[Family, list[Sample]]:
     return families
 
 
-def _samples(document: Report) -> Iterator[Sample]:
+def _samples(document: Report) -> Iterator[StatementSample]:
     about = {
         "version": document.tool.version,
         "schema": f"{document.schema_name} {document.schema_version}",
         "result_sha256": document.reproducibility.result_sha256,
     }
-    yield Sample(names.BUILD, names.labels(about), 1.0, None)
+    yield StatementSample(names.BUILD, names.labels(about), 1.0, None)
     for run in document.statements:
         who = {"run": run.subject.name, "run_id": run.subject.run_id}
         yield from _of_run(run, who)
@@ -82,7 +82,7 @@ def _samples(document: Report) -> Iterator[Sample]:
         yield from _factors(run, who)
 
 
-def _of_run(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
+def _of_run(run: Statement, who: dict[str, str]) -> Iterator[StatementSample]:
     subject, mine = run.subject, names.labels(who)
     words = {
         "kind": run.kind,
@@ -96,7 +96,7 @@ def _of_run(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
         "cloud_provider": subject.cloud_provider,
         "cloud_region": subject.cloud_region,
     }
-    yield Sample(names.STATEMENT, names.labels({**who, **words}), 1.0, run)
+    yield StatementSample(names.STATEMENT, names.labels({**who, **words}), 1.0, run)
     begin, end = (
         None if each is None else utc(each).timestamp()
         for each in (run.period_start, run.period_end)
@@ -107,16 +107,18 @@ def _of_run(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
         (names.RUN_LENGTH, run.length_s),
         (names.ACCELERATORS, subject.accelerator_count),
     )
-    yield from (Sample(family, mine, value, run) for family, value in gauges if value is not None)
+    yield from (
+        StatementSample(family, mine, value, run) for family, value in gauges if value is not None
+    )
     saves = run.totals.checkpoints
     if saves.value is not None:
         text = names.labels({**who, "basis": saves.basis})
-        yield Sample(names.CHECKPOINTS, text, saves.value, run, what="checkpoints")
+        yield StatementSample(names.CHECKPOINTS, text, saves.value, run, what="checkpoints")
     for what, (family, scale) in names.QUANTITIES.items():
         yield from _ends(run, family, getattr(run.totals, what), scale, who)
 
 
-def _of_components(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
+def _of_components(run: Statement, who: dict[str, str]) -> Iterator[StatementSample]:
     """The marginal ledger's components in the families that may be summed, the others in families
     of their own."""
     for component in run.components:
@@ -126,14 +128,16 @@ def _of_components(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
             quantity = getattr(component, what)
             if quantity.value is None or (marginal and not run.known(what)):
                 if marginal and quantity.value is None:
-                    yield Sample(names.UNKNOWN, names.labels({**whose, "quantity": what}), 1.0, run)
+                    yield StatementSample(
+                        names.UNKNOWN, names.labels({**whose, "quantity": what}), 1.0, run
+                    )
                 continue
             text = names.labels({**whose, "basis": quantity.basis})
             if marginal:
-                yield Sample(family, text, quantity.value * scale, run, component.id, what)
+                yield StatementSample(family, text, quantity.value * scale, run, component.id, what)
                 yield from _ends(run, family, quantity, scale, whose)
             else:
-                yield Sample(names.standing(family), text, quantity.value * scale, run)
+                yield StatementSample(names.standing(family), text, quantity.value * scale, run)
 
 
 def _ends(
@@ -142,16 +146,16 @@ def _ends(
     quantity: Quantity,
     scale: float,
     whose: dict[str, str],
-) -> Iterator[Sample]:
+) -> Iterator[StatementSample]:
     text = names.labels({**whose, "interval": quantity.interval})
     of: Literal["component", "run"] = "component" if "component" in whose else "run"
     if quantity.low is not None:
-        yield Sample(names.bound(family, "low", of), text, quantity.low * scale, run)
+        yield StatementSample(names.bound(family, "low", of), text, quantity.low * scale, run)
     if quantity.high is not None:
-        yield Sample(names.bound(family, "high", of), text, quantity.high * scale, run)
+        yield StatementSample(names.bound(family, "high", of), text, quantity.high * scale, run)
 
 
-def _factors(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
+def _factors(run: Statement, who: dict[str, str]) -> Iterator[StatementSample]:
     for factor in run.factors:
         words = {
             "factor": factor.id,
@@ -163,4 +167,4 @@ def _factors(run: Statement, who: dict[str, str]) -> Iterator[Sample]:
             "licence": "; ".join(each.licence for each in factor.sources if each.licence),
         }
         if factor.value is not None:
-            yield Sample(names.FACTOR, names.labels({**who, **words}), factor.value, run)
+            yield StatementSample(names.FACTOR, names.labels({**who, **words}), factor.value, run)

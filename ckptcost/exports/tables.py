@@ -27,7 +27,7 @@ Cells = dict[str, list[Any]]
 """by column: cells of equal number; instants as the statement spells them"""
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """What rows are made of."""
 
     s: Statement
@@ -41,23 +41,23 @@ class Row(NamedTuple):
         return q
 
 
-class Column(NamedTuple):
+class ExportColumn(NamedTuple):
     name: str
     kind: Kind
     what: str
     unit: str
     required: bool
     choices: tuple[str, ...]
-    cell: Callable[[Row], Any]
+    cell: Callable[[TableRow], Any]
     """a list: one for each row of the statement's series"""
 
 
-class Table(NamedTuple):
+class ExportTable(NamedTuple):
     name: str
     what: str
     key: tuple[str, ...]
-    columns: tuple[Column, ...]
-    rows: Callable[[Statement], Iterable[Row]]
+    columns: tuple[ExportColumn, ...]
+    rows: Callable[[Statement], Iterable[TableRow]]
 
     def cells(self, document: Report) -> Cells:
         found: Cells = {column.name: [] for column in self.columns}
@@ -81,8 +81,8 @@ def column(
     kind: Kind | None = None,
     required: bool = False,
     choices: tuple[str, ...] = (),
-    cell: Callable[[Row], Any] | None = None,
-) -> Column:
+    cell: Callable[[TableRow], Any] | None = None,
+) -> ExportColumn:
     """A field of a row's statement, component or factor, or what `cell` makes of them: what the
     schema says of the field decides its kind, the words that it may say, and whether it may be
     unknown."""
@@ -96,7 +96,9 @@ def column(
         "flag" if said is bool else "number" if float in (said, *get_args(said)) else "text"
     )
     always = required or said is bool or (bool(words) and type(None) not in get_args(said))
-    return Column(name or last, kind or found, what, unit, always, words, cell or attrgetter(path))
+    return ExportColumn(
+        name or last, kind or found, what, unit, always, words, cell or attrgetter(path)
+    )
 
 
 def _words(annotation: Any) -> tuple[str, ...]:
@@ -158,21 +160,21 @@ _HOW: Final = (
 )
 
 
-def _amount(quantity: str, field: str, name: str, what: str, unit: str = "") -> Column:
+def _amount(quantity: str, field: str, name: str, what: str, unit: str = "") -> ExportColumn:
     return column(f"q.{field}", what, unit, name=name, cell=lambda row: _cell(row, quantity, field))
 
 
-def _cell(row: Row, quantity: str, field: str) -> Any:
+def _cell(row: TableRow, quantity: str, field: str) -> Any:
     found = getattr(row.amount(quantity), field)
     return " ".join(found) if isinstance(found, list) else found
 
 
-def _value(quantity: str) -> Column:
+def _value(quantity: str) -> ExportColumn:
     name, unit, what = AMOUNTS[quantity]
     return _amount(quantity, "value", name, f"{what}; {_EMPTY}", unit)
 
 
-def _ranged(value: Column, quantity: str) -> tuple[Column, ...]:
+def _ranged(value: ExportColumn, quantity: str) -> tuple[ExportColumn, ...]:
     """A quantity's number, range and what they rest on."""
     name, unit = value.name, value.unit
     high = "high end of its range; empty beside a low end: without bound"
@@ -194,7 +196,7 @@ _SAVES: Final = _amount("checkpoints", "value", "checkpoints", f"saved. {MEAN}",
 _AMOUNTS: Final = tuple(each for what in AMOUNTS for each in _ranged(_value(what), what))
 
 
-def _at_least(row: Row) -> str | None:
+def _at_least(row: TableRow) -> str | None:
     lacking = (
         name
         for what, (name, _, _) in AMOUNTS.items()
@@ -220,7 +222,7 @@ _SHORT: Final = (
 )
 
 
-def _subject(*names: str, unit: str = "") -> tuple[Column, ...]:
+def _subject(*names: str, unit: str = "") -> tuple[ExportColumn, ...]:
     return tuple(column(f"s.subject.{name}", unit=unit) for name in names)
 
 
@@ -285,11 +287,11 @@ _OF_SERIES: Final = {
 """by column of the series: its unit and what it is"""
 
 
-def _series(name: str) -> Column:
+def _series(name: str) -> ExportColumn:
     unit, what = _OF_SERIES[name]
     quantity = next((each for each in AMOUNTS if AMOUNTS[each][0] == name), "")
 
-    def cells(row: Row) -> Any:
+    def cells(row: TableRow) -> Any:
         return None if quantity and not row.s.known(quantity) else getattr(row.s.series, name)
 
     kind: Kind = "instant" if name == "start" else "text" if name == "component" else "number"
@@ -297,15 +299,15 @@ def _series(name: str) -> Column:
     return column(f"s.{name}", what, unit, kind=kind, required=required, cell=cells)
 
 
-def _ends(row: Row) -> list[str]:
+def _ends(row: TableRow) -> list[str]:
     series: Any = row.s.series
     rows = list(zip(series.start, series.duration_s, strict=True))
     ends = {each: instant(utc(each[0]).timestamp() + each[1]) for each in dict.fromkeys(rows)}
     return [ends[each] for each in rows]
 
 
-def _of_line(field: str, what: str) -> Column:
-    def cells(row: Row) -> list[Any]:
+def _of_line(field: str, what: str) -> ExportColumn:
+    def cells(row: TableRow) -> list[Any]:
         found = {c.id: getattr(c, field) for c in row.s.components}
         return [found[line] for line in row.s.series.component] if row.s.series else []
 
@@ -327,7 +329,7 @@ _INTERVALS: Final = (
 )
 
 
-def _of_sources(field: str, name: str = "") -> Column:
+def _of_sources(field: str, name: str = "") -> ExportColumn:
     what = f"of every source in turn, '{BAR}' between; a place is empty where nobody says"
     name = f"source_{name or field + 's'}"
     return column("f.sources", what, name=name, cell=lambda row: _sources(row.f, field))
@@ -356,51 +358,51 @@ _FACTORS: Final = (
 )
 
 
-def _whole(s: Statement) -> Iterator[Row]:
-    yield Row(s)
+def _whole(s: Statement) -> Iterator[TableRow]:
+    yield TableRow(s)
 
 
-def _dated(s: Statement) -> Iterator[Row]:
+def _dated(s: Statement) -> Iterator[TableRow]:
     """All rows of time at once: there may be a hundred thousand."""
     if s.series is not None:
-        yield Row(s)
+        yield TableRow(s)
 
 
 TABLES: Final = (
-    Table(
+    ExportTable(
         "totals",
         "One row a run: sums of its marginal components, the columns that most people need.",
         ("run_id",),
         _SHORT,
         _whole,
     ),
-    Table(
+    ExportTable(
         "totals_wide",
         "The same rows with ranges, basis, what a sum leaves out, factors, place and subject.",
         ("run_id",),
         _WIDE,
         _whole,
     ),
-    Table(
+    ExportTable(
         "components",
         f"One row a run and line of its bill. {LEDGERS}",
         ("run_id", "component"),
         _COMPONENTS,
-        lambda s: (Row(s, c) for c in s.components),
+        lambda s: (TableRow(s, c) for c in s.components),
     ),
-    Table(
+    ExportTable(
         "intervals",
         f"One row a run, time and component; rows add up to the component. {LEDGERS}",
         ("run_id", "start", "component"),
         _INTERVALS,
         _dated,
     ),
-    Table(
+    ExportTable(
         "factors",
         "Every factor the figures rest on, with its sources and their licences.",
         ("run_id", "factor_id"),
         _FACTORS,
-        lambda s: (Row(s, f=f) for f in s.factors),
+        lambda s: (TableRow(s, f=f) for f in s.factors),
     ),
 )
 

@@ -31,7 +31,7 @@ from ckptcost.exports import (
 )
 from ckptcost.exports.formats import exported
 from ckptcost.exports.grafana import SHOWN
-from ckptcost.exports.live_metrics import LiveSource, Sample, _freshness, _of_saves
+from ckptcost.exports.live_metrics import LiveSample, LiveSource, _freshness, _of_saves
 from ckptcost.exports.metrics_server import MetricsServer
 from ckptcost.jobs import live_counters
 from ckptcost.jobs.live_figures import Freshness, Joules, LastSave, Saves
@@ -655,7 +655,7 @@ def test_saves_of_which_nothing_is_said_cost_no_zero():
     none = list(_of_saves(Saves(), "{}", math.nan))
     assert (value_of(none, "_stall_seconds"), value_of(none, "live_checkpoint_bytes")) == (0.0, 0.0)
     assert math.isnan(value_of(none, "_gpu_lost_seconds"))
-    assert isinstance(none[0], Sample)
+    assert isinstance(none[0], LiveSample)
 
 
 def joules(value, covered_s, of_s):

@@ -16,7 +16,7 @@ from prometheus_tools import consumer, program, samples
 from small_runs import Real, recorded
 
 from ckptcost.exports import live_metrics, metric_names
-from ckptcost.exports.live_metrics import Highest, Sample, flavour_for, samples_of, text
+from ckptcost.exports.live_metrics import Highest, LiveSample, flavour_for, samples_of, text
 from ckptcost.jobs import live_counters, live_lines
 from ckptcost.jobs.instruments import instruments
 from ckptcost.jobs.live_counters import LiveCounters
@@ -267,7 +267,10 @@ def test_what_was_told_is_held():
         [
             each.value
             for each in highest.kept(
-                [Sample(live_metrics.STALL, "{}", value), Sample(live_metrics.POWER, "{}", value)]
+                [
+                    LiveSample(live_metrics.STALL, "{}", value),
+                    LiveSample(live_metrics.POWER, "{}", value),
+                ]
             )
         ]
         for value in (3.0, 2.0, math.nan, 4.0)
