@@ -24,6 +24,7 @@ What has no column of its own:
 | region | the grid zone where no region is known |
 | on_cloud | "N" also where nobody said |
 | pue | what the energies contain: 1 where they are the machine's own. CodeCarbon multiplies energy by it too |
+| water_consumed | litres for cooling on site, where the site's factor is known |
 | cpu_energy, gpu_energy | hosts waiting, GPUs waiting; empty for other lines, which are of several parts |
 """
 
@@ -108,6 +109,7 @@ def _row(document: Report, statement: Statement, line: Component) -> list[Any]:
         "emissions_rate": None if kg is None or not length_s else kg / length_s,
         **_split(line),
         "energy_consumed": line.energy.value,
+        "water_consumed": statement.amount(line, "water").value,
         "country_name": who.country or "unknown",
         "country_iso_code": who.country_iso3 or "unknown",
         "region": who.region or who.grid_zone,

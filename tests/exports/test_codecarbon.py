@@ -205,8 +205,8 @@ def test_unknown_is_no_row_and_zero_is_one() -> None:
         "0.0",
         "0.0",
     ]
+    assert float(rows["gpu_wait"]["water_consumed"]) == 1200.5 * made.WATER
     unknown = (
-        "water_consumed",
         "wue",
         "cpu_power",
         "cpu_utilization_percent",
@@ -215,6 +215,13 @@ def test_unknown_is_no_row_and_zero_is_one() -> None:
         "os",
     )
     assert {rows["gpu_wait"][name] for name in unknown} == {""}
+
+
+def test_water_whose_sum_is_unknown_is_on_no_row() -> None:
+    s = made.statement()
+    water = s.totals.water.model_copy(update={"value": None, "low": None, "high": None})
+    s = s.model_copy(update={"totals": s.totals.model_copy(update={"water": water})})
+    assert {row["water_consumed"] for row in rows_of(text_of(made.document(s)))} == {""}
 
 
 def test_whose_energy_it_was() -> None:
