@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -172,17 +172,7 @@ class Highest:
 
 
 def text(samples: Iterable[LiveSample], flavour: Flavour) -> str:
-    """Each family's samples together."""
-    families: dict[Family, list[LiveSample]] = {}
-    for sample in samples:
-        families.setdefault(sample.family, []).append(sample)
-    pieces = []
-    for family, of_family in families.items():
-        pieces.append(names.head(family, flavour))
-        pieces += [
-            f"{family.sample}{each.labels} {names.number(each.value)}\n" for each in of_family
-        ]
-    return "".join(pieces) + ("# EOF\n" if flavour == "openmetrics" else "")
+    return "".join(names.text(samples, flavour)) + "# EOF\n" * (flavour == "openmetrics")
 
 
 def samples_of(counters: Counters, name: str) -> Iterator[LiveSample]:
@@ -192,10 +182,9 @@ def samples_of(counters: Counters, name: str) -> Iterator[LiveSample]:
         {"simulated": "true"} if counters.simulated else {}
     )
     yield LiveSample(names.BUILD, names.labels({"version": __version__}), 1.0)
-    newest = {header.host: header for header in counters.headers if header.meters}
-    for host, header in sorted(
-        {**{header.host: header for header in counters.headers}, **newest}.items()
-    ):
+    headers = {header.host: header for header in counters.headers}
+    headers |= {header.host: header for header in counters.headers if header.meters}
+    for host, header in sorted(headers.items()):
         words = {
             "host": host,
             "recorder_version": header.ckptcost,
@@ -209,13 +198,15 @@ def samples_of(counters: Counters, name: str) -> Iterator[LiveSample]:
         yield from _of_host(each, {**run, "host": each.host})
 
 
+def _samples(labels: str, values: Mapping[Family, float | None]) -> Iterator[LiveSample]:
+    for family, value in values.items():
+        yield LiveSample(family, labels, math.nan if value is None else float(value))
+
+
 def _freshness(fresh: Freshness, mine: str) -> Iterator[LiveSample]:
-    yield LiveSample(LAST_READING, mine, fresh.last_wall_s)
-    yield LiveSample(AGE, mine, math.nan if fresh.age_s is None else max(fresh.age_s, 0.0))
-    yield LiveSample(
-        RECORDING, mine, math.nan if fresh.recording is None else float(fresh.recording)
-    )
-    yield LiveSample(ENDED, mine, float(fresh.ended))
+    age_s = None if fresh.age_s is None else max(fresh.age_s, 0.0)
+    values = {LAST_READING: fresh.last_wall_s, AGE: age_s}
+    return _samples(mine, {**values, RECORDING: fresh.recording, ENDED: fresh.ended})
 
 
 def _of_host(host: HostCounters, who: dict[str, str]) -> Iterator[LiveSample]:
@@ -223,10 +214,9 @@ def _of_host(host: HostCounters, who: dict[str, str]) -> Iterator[LiveSample]:
     yield LiveSample(MEASURED, mine, host.measured_s)
     for each in host.domains:
         whose = names.labels({**who, "domain": each.domain, "role": each.role, "basis": each.basis})
-        yield LiveSample(ENERGY, whose, each.joules)
-        yield LiveSample(COVERAGE, whose, each.covered_s / each.of_s if each.of_s > 0 else math.nan)
-        yield LiveSample(MEAN_POWER, whose, each.mean_w)
-        yield LiveSample(POWER, whose, each.lately_w)
+        coverage = each.covered_s / each.of_s if each.of_s > 0 else None
+        values = {ENERGY: each.joules, COVERAGE: coverage}
+        yield from _samples(whose, {**values, MEAN_POWER: each.mean_w, POWER: each.lately_w})
     yield from _of_saves(host.saves, mine, host.gpus)
     yield LiveSample(OWN_CPU, mine, host.own_cpu_s)
 
@@ -234,32 +224,23 @@ def _of_host(host: HostCounters, who: dict[str, str]) -> Iterator[LiveSample]:
 def _of_saves(saves: Saves, mine: str, gpus: float) -> Iterator[LiveSample]:
     """Where there was no save, none has cost anything, which is known; where there were some and
     nobody says what, it is not."""
-    counts = (
-        (STARTED, saves.started),
-        (FINISHED, saves.finished),
-        (SAFE, saves.safe),
-        (FAILED, saves.failed),
-    )
-    yield from (LiveSample(family, mine, float(count)) for family, count in counts)
-    yield LiveSample(STALL, mine, saves.stall_s if saves.stalls or not saves.started else math.nan)
-    yield LiveSample(UNKNOWN_STALL, mine, float(saves.started - saves.stalls))
-    yield LiveSample(
-        GPU_SECONDS,
+    of_stalls, of_sizes = saves.stalls or not saves.started, saves.sizes or not saves.started
+    yield from _samples(
         mine,
-        (
-            math.nan
-            if math.isnan(gpus)
-            else saves.gpu_s
-            if saves.stalls or not saves.started
-            else math.nan
-        ),
+        {
+            STARTED: saves.started,
+            FINISHED: saves.finished,
+            SAFE: saves.safe,
+            FAILED: saves.failed,
+            STALL: saves.stall_s if of_stalls else None,
+            UNKNOWN_STALL: saves.started - saves.stalls,
+            GPU_SECONDS: saves.gpu_s if of_stalls and not math.isnan(gpus) else None,
+            BYTES: saves.bytes if of_sizes else None,
+        },
     )
-    yield LiveSample(BYTES, mine, saves.bytes if saves.sizes or not saves.started else math.nan)
     if last := saves.last:
-        yield LiveSample(LAST_AT, mine, last.over_s)
-        yield LiveSample(LAST_STALL, mine, math.nan if last.stall_s is None else last.stall_s)
-        yield LiveSample(LAST_LENGTH, mine, math.nan if last.length_s is None else last.length_s)
-        yield LiveSample(LAST_BYTES, mine, last.bytes)
+        values = {LAST_AT: last.over_s, LAST_STALL: last.stall_s}
+        yield from _samples(mine, {**values, LAST_LENGTH: last.length_s, LAST_BYTES: last.bytes})
 
 
 def flavour_for(accept: str) -> Flavour:

@@ -8,8 +8,8 @@ series. A label's values are few: a run, a component, how the figure is known - 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Literal, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Literal, NamedTuple
 
 from ckptcost.core.quantities import IN_DOCUMENTS, Quantity
 
@@ -170,6 +170,16 @@ def head(family: Family, flavour: Flavour) -> str:
         return f"# HELP {family.sample} {family.help}\n# TYPE {family.sample} {kind}\n"
     unit = f"# UNIT {family.name} {family.unit}\n" if family.unit else ""
     return f"# TYPE {family.name} {family.kind}\n{unit}# HELP {family.name} {family.help}\n"
+
+
+def text(samples: Iterable[Any], flavour: Flavour) -> Iterator[str]:
+    """Each family's samples (family, labels, value) together."""
+    families: dict[Family, list[Any]] = {}
+    for each in samples:
+        families.setdefault(each.family, []).append(each)
+    for family, found in families.items():
+        yield head(family, flavour)
+        yield "".join(f"{family.sample}{each.labels} {number(each.value)}\n" for each in found)
 
 
 _CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f\x7f]")

@@ -9,6 +9,7 @@ same disk and rename it to `*.prom`.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Literal, NamedTuple
 
 from ckptcost.errors import InputError
@@ -39,15 +40,8 @@ class StatementSample(NamedTuple):
 
 
 def export(document: Report) -> Files:
-    return {"ckptcost.prom": _text(document)}
-
-
-def _text(document: Report) -> Iterator[str]:
-    for family, samples in by_family(document).items():
-        yield names.head(family, "prometheus")
-        yield "".join(
-            f"{family.sample}{each.labels} {names.number(each.value)}\n" for each in samples
-        )
+    samples = chain.from_iterable(by_family(document).values())
+    return {"ckptcost.prom": names.text(samples, "prometheus")}
 
 
 def by_family(document: Report) -> dict[Family, list[StatementSample]]:
