@@ -129,7 +129,6 @@ NOT_SEEN_FIRST = {
     "ckptcost.core.interruptions",
     "ckptcost.core.walk",
     "ckptcost.jobs.optimize",
-    "ckptcost.jobs.pareto",
     "ckptcost.jobs.walks",
     "ckptcost.meters",
     "ckptcost.report.document",

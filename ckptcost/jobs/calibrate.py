@@ -20,8 +20,16 @@ from ckptcost.core.domain import Boundary, Survives
 from ckptcost.core.estimates import Estimate, absent, mean_of, straggler_of
 from ckptcost.core.fit import TimeFit, fit_times
 from ckptcost.errors import InputError, MeterUnavailable
-from ckptcost.jobs.calibrate_power import Stored, of_gpus, of_hosts, of_storage
-from ckptcost.jobs.calibrate_rounds import LeftOut, Round, Told, rounds_of
+from ckptcost.jobs.calibrate_rounds import (
+    LeftOut,
+    Round,
+    Stored,
+    Told,
+    of_gpus,
+    of_hosts,
+    of_storage,
+    rounds_of,
+)
 from ckptcost.jobs.measured import Measured
 from ckptcost.runs.header import base_name
 

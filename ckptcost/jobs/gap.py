@@ -4,6 +4,7 @@ difference."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import isnan, nan
 from pathlib import Path
 from typing import NamedTuple
@@ -11,11 +12,20 @@ from typing import NamedTuple
 import numpy as np
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.bill import Bill
+from ckptcost.core import timing
+from ckptcost.core.bill import Bill, Spent, bill_of
 from ckptcost.core.contents import Contents
 from ckptcost.core.domain import Number, Scenario
-from ckptcost.core.draws import p5_p95
-from ckptcost.core.gap import Course, Parts, parts_of, product_parts
+from ckptcost.core.draws import drawn, p5_p95
+from ckptcost.core.gap import (
+    Course,
+    Parts,
+    modelled_load,
+    modelled_save,
+    parts_of,
+    product_parts,
+    resized,
+)
 from ckptcost.core.lines import OF_A_SAVE
 from ckptcost.core.numeric import ratio
 from ckptcost.core.quantities import FIELDS
@@ -30,16 +40,9 @@ from ckptcost.jobs.measured_bill import (
 )
 from ckptcost.jobs.measured_course import Spread, Taken, absent, mean_course, mean_of, taken_of
 from ckptcost.jobs.model import one_of
-from ckptcost.jobs.modelled_side import (
-    course_of,
-    figures_of,
-    modelled_bill,
-    over_ranges,
-    with_bytes,
-)
 from ckptcost.jobs.run_machine import Machine, machine_of, on_machine
 from ckptcost.layers import Layer
-from ckptcost.scenario import Resolved
+from ckptcost.scenario import Resolved, ranges_of, ties_of
 
 FORCED = "run:"
 UNITS = {
@@ -56,6 +59,63 @@ _OF_THE_JOB = ("bytes", "files", "rate")
 """what one node of several does not tell"""
 _DIVIDED = {"gpu_wait": "stall", "host_wait": "stall", "loading": "stall", "storage_write": "bytes"}
 """joules and what they are proportional to"""
+
+
+def over_ranges(s: Scenario, resolved: Resolved) -> Scenario:
+    """The scenario over draws of its inputs' ranges; the machine is known, so its size has none."""
+    gone = ("policy.every", "cluster.gpus", "cluster.gpus_per_node")
+    ranges = {path: figures for path, figures in ranges_of(resolved).items() if path not in gone}
+    return drawn(s, ranges, ties_of(resolved)) if ranges else s
+
+
+def course_of(s: Scenario, of: str) -> Course:
+    """What the modelled time of a save or load is made of."""
+    return (
+        modelled_load(s.checkpoint, s.tier, s.cluster)
+        if of == "load"
+        else modelled_save(s.checkpoint, s.tier, s.cluster, s.policy)
+    )
+
+
+def with_bytes(s: Scenario, of: str, bytes_: Number) -> Scenario:
+    """The scenario whose save writes, or whose load reads, so many bytes."""
+    return replace(s, checkpoint=resized(s.checkpoint, ratio(bytes_, course_of(s, of).moved_bytes)))
+
+
+def modelled_bill(s: Scenario, of: str, machine: Machine) -> Bill:
+    """What the node that was read has of one save's bill, or of one load's; of the first tier
+    alone, for a recorded save goes to one."""
+    nothing = Spent(*(0.0 for _ in Spent._fields))
+    saved = timing.save(s.checkpoint, s.tier, s.cluster, s.policy)
+    spent = nothing._replace(
+        stall_s=saved.stall_s, slowed_s=s.policy.slowdown_fraction * saved.lag_s, saves=1.0
+    )
+    if of == "load":
+        spent = nothing._replace(load_s=course_of(s, of).time_s)
+    share = saved._replace(written_bytes=saved.written_bytes * (machine.here / machine.job_gpus))
+    lines = {
+        line.id: line
+        for line in bill_of(on_machine(s, machine.here, machine), spent, share, None).lines
+    }
+    return Bill(tuple(lines[name] for name in (OF_A_LOAD if of == "load" else OF_A_SAVE)))
+
+
+def figures_of(s: Scenario, of: str, machine: Machine) -> dict[str, Number]:
+    """Everything that a row of the comparison has: bytes, seconds, GPU-seconds, and joules by
+    line."""
+    course = course_of(s, of)
+    saved = timing.save(s.checkpoint, s.tier, s.cluster, s.policy)
+    held_up_s = course.time_s if of == "load" else saved.stall_s
+    found: dict[str, Number] = {
+        "bytes": course.moved_bytes,
+        "files": s.checkpoint.files,
+        "time": course.time_s,
+        "stall": held_up_s,
+        "lag": saved.lag_s,
+        "rate": ratio(course.moved_bytes, course.time_s),
+        "gpu_s": machine.here * held_up_s,
+    }
+    return found | {line.id: line.energy_j for line in modelled_bill(s, of, machine).lines}
 
 
 class Row(NamedTuple):

@@ -17,9 +17,8 @@ from ckptcost.core.outcome import Outcome
 from ckptcost.core.solve import payback_s, worth_usd_per_s
 from ckptcost.errors import InputError
 from ckptcost.jobs.gates import gate_of
-from ckptcost.jobs.model import two_tiers_at_most
-from ckptcost.jobs.needs import unknown_inputs, what_is_missing
-from ckptcost.jobs.trials import Trials
+from ckptcost.jobs.model import two_tiers_at_most, unknown_inputs, what_is_missing
+from ckptcost.jobs.solve import Trials
 from ckptcost.scenario import DEFAULTS, Resolved
 
 _OF_THE_TIER = ("storage_write", "network", "retention")

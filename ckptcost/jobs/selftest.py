@@ -28,6 +28,7 @@ from ckptcost.jobs.command import Ended
 from ckptcost.jobs.instruments import instruments
 from ckptcost.jobs.load_step import NOT_ASKED, Loaded, loaded
 from ckptcost.jobs.observe import Look
+from ckptcost.jobs.selftest_children import serve_saves
 from ckptcost.jobs.wrap import wrap
 from ckptcost.meters.block import Home, device_of
 from ckptcost.meters.found import Wanted
@@ -202,9 +203,9 @@ def selftest(
         notes = os.memfd_create("selftest")
         try:
             code = (
-                "from ckptcost.jobs.selftest_writer import serve; "
-                f"serve({str(folder)!r}, {asked.size_bytes}, {asked.rounds}, {asked.within_s!r}, "
-                f"'/proc/{os.getpid()}/fd/{notes}', {os.getpid()})"
+                f"from {serve_saves.__module__} import serve_saves; "
+                f"serve_saves({str(folder)!r}, {asked.size_bytes}, {asked.rounds}, "
+                f"{asked.within_s!r}, '/proc/{os.getpid()}/fd/{notes}', {os.getpid()})"
             )
             look = Look((folder,), least_bytes=min(1e6, asked.size_bytes / 8), settle_s=SETTLE_S)
             with _Beside(notes, place.fd, home.disks) as beside:

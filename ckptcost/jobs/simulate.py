@@ -7,19 +7,25 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ckptcost.core.bill import Line
 from ckptcost.core.interruptions import NEVER, Floats
 from ckptcost.core.job import Step
 from ckptcost.core.measures import MEASURES
 from ckptcost.core.outcome import Outcome
+from ckptcost.core.quantities import FIELDS
 from ckptcost.core.renewal import long_run_goodput
-from ckptcost.core.simulate import Summary, job_of, ratio_summary, summary_of
+from ckptcost.core.simulate import Summary, bills_of, job_of, ratio_summary, spent_of, summary_of
 from ckptcost.errors import Argument, CkptcostError, InputError, UnknownName
 from ckptcost.jobs.gates import Gate, Verdict, judged
-from ckptcost.jobs.walks import Asked, Prepared, parts_of, prepared_for, walked
+from ckptcost.jobs.walks import Asked, Prepared, parts_of, prepared_for, spans_of, walked
 from ckptcost.scenario import Resolved
 
 MOST_RUNS = 10_000_000
 SHAPES = ("fixed", "triangle", "pert", "uniform")
+
+
+MOST_BILLED_RUNS = 20_000
+"""beyond it the arrays of all lines would be large"""
 
 
 class Simulation(NamedTuple):
@@ -175,3 +181,30 @@ def verdicts_of(simulation: Simulation, gates: list[Gate]) -> list[Verdict]:
         }[gate.statistic]
 
     return judged(gates, value)
+
+
+class SimulatedLine(NamedTuple):
+    """One line of the bill; every array has one element a run."""
+
+    line: Line
+    """of the first run: its id, cause, ledger and boundary"""
+    values: dict[str, Floats]
+    """by quantity, in base units; NaN where not known"""
+
+
+def lines_of(found: Simulation) -> list[SimulatedLine] | None:
+    """The lines of the very runs that were simulated; None where there are too many runs."""
+    runs = found.asked.runs
+    if runs > MOST_BILLED_RUNS:
+        return None
+    prepared = prepared_for(found.resolved, found.asked)
+    told: dict[str, SimulatedLine] = {}
+    for start, stop in spans_of(prepared):
+        walk, s, plan, job = walked(prepared, start, stop, None)
+        for line in bills_of(s, plan, spent_of(s, plan, job, walk)).lines:
+            each = told.setdefault(
+                line.id, SimulatedLine(line, {q: np.empty(runs) for q in FIELDS})
+            )
+            for quantity in FIELDS:
+                each.values[quantity][start:stop] = getattr(line, quantity)
+    return list(told.values())

@@ -1,32 +1,444 @@
 """Solve: the value of one input at which a run just meets a target, found by turning that input
 until it does.
 
-Every trial chooses its interval anew, as the best for what the target counts, unless the interval
-is to be kept. A run saves at least once: the interval is never longer than the run. Where nothing
-reaches the target, the answer is the best that can be had and why.
+A knob acts on the core's objects, not on keys of a file: a stall is a result of many inputs, and so
+is the time to get back. Every trial chooses its interval anew, as the best for what the target
+counts, unless the interval is to be kept. A run saves at least once: the interval is never longer
+than the run. Where nothing reaches the target, the answer is the best that can be had and why.
+Where first order applies, what it says stands beside the answer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from math import isinf
 from typing import Literal, NamedTuple
 
-from ckptcost.core.domain import UNKNOWN
+import numpy as np
+
+from ckptcost.core import outcome as core
+from ckptcost.core import solve as roots
+from ckptcost.core import timing
+from ckptcost.core.domain import UNKNOWN, UNLIMITED, Scenario, Tier
+from ckptcost.core.failures import Recovery
 from ckptcost.core.lines import OF_THE_JOB
 from ckptcost.core.measures import BILLED
-from ckptcost.core.numeric import known
-from ckptcost.core.outcome import Outcome, Plan
+from ckptcost.core.numeric import known, ratio
+from ckptcost.core.outcome import Outcome, Plan, plan_of
+from ckptcost.core.quantities import BY_OBJECTIVE
+from ckptcost.core.solve import boundary
 from ckptcost.errors import Argument, InputError, UnknownName
 from ckptcost.jobs.gates import Gate, no_percentiles
-from ckptcost.jobs.knobs import KNOBS, RANGES, Knob, back_in, recovery_scaled, recovery_today
-from ckptcost.jobs.model import two_tiers_at_most
-from ckptcost.jobs.textbook import first_order
-from ckptcost.jobs.trials import OBJECTIVES, Found, Reached, Trials
+from ckptcost.jobs.model import two_tiers_at_most, unknown_inputs, what_is_missing
 from ckptcost.scenario import Resolved
 
 NOTHING_ELSE = -1.0
 """the circumstance of a job with nothing to get back, whose saves are safe at once"""
 
 Status = Literal["reached", "already", "any", "infeasible"]
+
+
+Put = Callable[[Scenario, Plan, float], tuple[Scenario, Plan]]
+
+
+OBJECTIVES = {
+    "goodput": "time",
+    "wall": "time",
+    "gpu_hours": "time",
+    **{q.measure: objective for objective, q in BY_OBJECTIVE.items()},
+}
+"""measures a target may name, and what the interval is best for"""
+LEAST_INTERVAL_S = 1e-6
+
+Change = Callable[[Plan], Plan]
+
+
+class Knob(NamedTuple):
+    """One input, or one group of them, as a single number."""
+
+    id: str
+    label: str
+    unit: str
+    best: float
+    """as good as it can get: so much (or so little) that the next digit changes nothing"""
+    worst: float
+    today: Callable[[Scenario, Plan], float]
+    put: Put
+    at_best: str
+    """what its best end is called in a sentence"""
+
+    @property
+    def more_is_better(self) -> bool:
+        return self.best > self.worst
+
+
+def write_today(s: Scenario, plan: Plan) -> float:
+    """What the tier itself writes, before the nodes' links narrow it."""
+    return float(
+        timing.write_rate_bytes_per_s(s.tier, replace(s.cluster, node_nic_bytes_per_s=UNLIMITED))
+    )
+
+
+def read_today(s: Scenario, plan: Plan) -> float:
+    rate = float(
+        timing.read_rate_bytes_per_s(s.tier, replace(s.cluster, node_nic_bytes_per_s=UNLIMITED))
+    )
+    return rate if rate == rate else write_today(s, plan)
+
+
+def _writing(tier: Tier, rate: float) -> Tier:
+    return replace(
+        tier,
+        write_bytes_per_s=rate,
+        node_write_bytes_per_s=UNLIMITED,
+        gpu_write_bytes_per_s=UNLIMITED,
+        write_per_s=UNLIMITED,
+        save_time_s=UNKNOWN,
+    )
+
+
+def _reading(tier: Tier, rate: float) -> Tier:
+    return replace(
+        tier,
+        read_bytes_per_s=rate,
+        node_read_bytes_per_s=UNLIMITED,
+        gpu_read_bytes_per_s=UNLIMITED,
+        read_per_s=UNLIMITED,
+        load_time_s=UNKNOWN,
+    )
+
+
+def _planned(s: Scenario) -> tuple[Scenario, Plan]:
+    return s, plan_of(s)
+
+
+def _put_write(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
+    # an unknown read rate follows the write rate; asked for one alone, the other stays where it is
+    return _planned(replace(s, tier=_writing(_reading(s.tier, read_today(s, plan)), value)))
+
+
+def _put_read(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
+    return _planned(replace(s, tier=_reading(s.tier, value)))
+
+
+def _put_both(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
+    write, read = write_today(s, plan), read_today(s, plan)
+    # in today's proportion; one without a limit keeps none
+    return _planned(
+        replace(
+            s,
+            tier=_writing(
+                _reading(s.tier, read if read == UNLIMITED else value * read / write), value
+            ),
+        )
+    )
+
+
+def _put_stall(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
+    saved = plan.saved
+    # a synchronous save writes while training waits: its storage is busy shorter or longer with it
+    write_s = (
+        saved.write_s * value / saved.stall_s
+        if s.policy.mode == "sync" and saved.stall_s > 0
+        else saved.write_s
+    )
+    return s, plan._replace(saved=saved._replace(stall_s=value, write_s=write_s))
+
+
+def mtbf_today(s: Scenario, plan: Plan) -> float:
+    return float(ratio(1.0, plan.failures_per_s))
+
+
+def _put_mtbf(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
+    return _planned(replace(s, failures=replace(s.failures, mtbf_s=value)))
+
+
+def recovery_s(recovery: Recovery) -> float:
+    return float(recovery.down_s + recovery.exposed_s)
+
+
+def recovery_today(s: Scenario, plan: Plan) -> float:
+    return recovery_s(plan.recovery)
+
+
+def recovery_scaled(plan: Plan, share: float) -> Plan:
+    """Every piece of getting back so many times as long, from either tier."""
+    second = plan.second_recovery
+    return plan._replace(
+        recovery=Recovery(*(share * piece for piece in plan.recovery)),
+        second_recovery=None if second is None else Recovery(*(share * piece for piece in second)),
+    )
+
+
+def back_in(plan: Plan, time_s: float, today_s: float) -> Plan:
+    """The plan with another time to get back, its pieces in today's proportion."""
+    if today_s > 0:
+        return recovery_scaled(plan, time_s / today_s)
+    # nothing to keep in proportion: a fixed time in which GPUs wait
+    second = plan.second_recovery
+    return plan._replace(
+        recovery=plan.recovery._replace(detect_s=time_s),
+        second_recovery=None if second is None else second._replace(detect_s=time_s),
+    )
+
+
+def _put_recovery(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
+    return s, back_in(plan, value, recovery_today(s, plan))
+
+
+KNOBS: dict[str, Knob] = {
+    k.id: k
+    for k in (
+        Knob(
+            "write",
+            "write rate",
+            "bytes_per_s",
+            1e24,
+            1.0,
+            write_today,
+            _put_write,
+            "an infinitely fast write",
+        ),
+        Knob(
+            "read",
+            "read rate",
+            "bytes_per_s",
+            1e24,
+            1.0,
+            read_today,
+            _put_read,
+            "an infinitely fast read",
+        ),
+        Knob(
+            "bandwidth",
+            "storage bandwidth",
+            "bytes_per_s",
+            1e24,
+            1.0,
+            write_today,
+            _put_both,
+            "infinitely fast storage",
+        ),
+        Knob(
+            "stall",
+            "stall per save",
+            "s",
+            1e-9,
+            1e12,
+            lambda s, plan: float(plan.saved.stall_s),
+            _put_stall,
+            "a save that holds nothing up",
+        ),
+        Knob(
+            "mtbf",
+            "time between failures",
+            "s",
+            1e18,
+            1e-3,
+            mtbf_today,
+            _put_mtbf,
+            "a job that never fails",
+        ),
+        Knob(
+            "recovery",
+            "time to get back",
+            "s",
+            1e-9,
+            1e12,
+            recovery_today,
+            _put_recovery,
+            "getting back at once",
+        ),
+    )
+}
+RANGES = ("interval", "saves-per-day")
+
+
+def unchanged(plan: Plan) -> Plan:
+    return plan
+
+
+class Reached(NamedTuple):
+    """The model at one value of the knob."""
+
+    value: float
+    outcome: Outcome
+    measured: float
+    """what the target counts"""
+
+    @property
+    def interval_s(self) -> float:
+        return float(self.outcome.interval_s)
+
+
+class Found(NamedTuple):
+    """What a search found: the best that can be had, the value needed, and the far end of a
+    range."""
+
+    at_best: Reached
+    needed: Reached | None
+    longest: Reached | None = None
+
+
+class Trials:
+    """A scenario and a target, ready to be tried at any value of any knob."""
+
+    def __init__(self, resolved: Resolved, gate: Gate, keep_interval: bool = False) -> None:
+        self.resolved, self.gate, self.s = resolved, gate, resolved.scenario
+        self.objective = OBJECTIVES[gate.measure.id]
+        chosen_for = (self.s.policy.objective,) if self.s.policy.cadence == "optimal" else ()
+        for objective in (self.objective, *chosen_for):
+            if unknown_inputs(self.s, objective):
+                raise what_is_missing(resolved, objective)
+        with np.errstate(over="ignore"):
+            self.plan = core.plan_of(self.s)
+            asked_s = float(core.interval_of(self.s, self.plan))
+        self.asked_s = float(self.s.work_s) if isinf(asked_s) else asked_s
+        self.kept_s = self.asked_s if keep_interval else None
+
+    def gap(self, reached: Reached) -> float:
+        """How far the target is exceeded, relative to it; negative where it is missed, NaN where
+        the run does not end."""
+        limit = self.gate.limit
+        gap = (
+            reached.measured - limit
+            if self.gate.measure.better == "high"
+            else limit - reached.measured
+        )
+        gap = gap / limit if limit else gap
+        return min(gap, -5e-324) if gap == gap and not self.gate.holds(reached.measured) else gap
+
+    def met(self, reached: Reached) -> bool:
+        return self.gap(reached) >= 0
+
+    def best_s(self, s: Scenario, plan: Plan) -> float:
+        """The interval a trial chooses, one save in the run at least.
+
+        Emissions of electricity are least where its energy is: what the making of the hardware
+        emitted is in no target.
+        """
+        with np.errstate(over="ignore"):
+            best_s = float(
+                core.best_interval_s(
+                    s, plan, "energy" if self.objective == "carbon" else self.objective
+                )
+            )
+        if best_s != best_s:  # a trial so far off that the run never ends
+            best_s = self.asked_s
+        return max(min(best_s, float(s.work_s)), LEAST_INTERVAL_S)
+
+    def reached(self, s: Scenario, plan: Plan, value: float, interval_s: float) -> Reached:
+        with np.errstate(over="ignore"):
+            outcome = core.outcome_at(s, plan, interval_s)
+        return Reached(value, outcome, float(self.gate.measure.of(outcome)))
+
+    def as_it_stands(self, knob: Knob | None) -> Reached:
+        return self.reached(
+            self.s, self.plan, knob.today(self.s, self.plan) if knob else self.asked_s, self.asked_s
+        )
+
+    def today_at_best(self, knob: Knob | None) -> Reached:
+        """Nothing changed but the interval."""
+        kept_s = self.best_s(self.s, self.plan) if self.kept_s is None else self.kept_s
+        return self.reached(
+            self.s, self.plan, knob.today(self.s, self.plan) if knob else kept_s, kept_s
+        )
+
+    def at(self, knob: Knob, value: float, change: Change = unchanged) -> Reached:
+        """The knob at a value."""
+        s, plan = knob.put(self.s, self.plan, value)
+        plan = change(plan)
+        return self.reached(
+            s, plan, value, self.best_s(s, plan) if self.kept_s is None else self.kept_s
+        )
+
+    def turned(self, knob: Knob, change: Change = unchanged) -> Found:
+        """The knob turned from its best end until the target is just met."""
+        best = self.at(knob, knob.best, change)
+        if not self.met(best):
+            return Found(best, None)
+        value = boundary(lambda v: self.gap(self.at(knob, v, change)), knob.best, knob.worst)
+        return Found(best, self.at(knob, value, change))
+
+    def window(self, change: Change = unchanged) -> Found:
+        """The shortest and the longest interval that meet the target."""
+        s, plan = self.s, change(self.plan)
+
+        def at(interval_s: float) -> Reached:
+            return self.reached(s, plan, interval_s, interval_s)
+
+        best_s = self.best_s(s, plan)
+        best = at(best_s)
+        if not self.met(best):
+            return Found(best, None)
+        floor_s = best_s * 1e-9
+        if (
+            s.policy.when_busy == "skip"
+        ):  # shorter than a drain allows, saves are left out: such an interval is never really made
+            drag_s = s.policy.slowdown_fraction * plan.saved.lag_s
+            busy_s = (
+                core.busiest_s(plan, s.policy) / s.policy.in_flight - plan.saved.stall_s - drag_s
+            )
+            floor_s = min(max(floor_s, float(busy_s)), best_s)
+        shortest = boundary(lambda v: self.gap(at(v)), best_s, floor_s)
+        longest = boundary(lambda v: self.gap(at(v)), best_s, max(float(s.work_s), best_s))
+        return Found(best, at(shortest), at(longest))
+
+
+def goodput_asked(trials: Trials) -> float:
+    """The goodput that a target on time comes to."""
+    gate, work_s = trials.gate, float(trials.s.work_s)
+    match gate.measure.id:
+        case "goodput":
+            return gate.limit
+        case "wall":
+            return min(1.0, float(ratio(work_s, gate.limit)))
+        case _:
+            return work_s / (work_s + gate.limit / float(trials.s.cluster.gpus))
+
+
+def first_order(trials: Trials, knob: Knob | None) -> tuple[float, ...]:
+    """The value needed, or both ends of a range of intervals; empty where first order does not
+    apply or finds none."""
+    s, plan = trials.s, trials.plan
+    if (
+        trials.kept_s is not None
+        or trials.objective != "time"
+        or plan.second is not None
+        or not plan.failures_per_s > 0
+    ):
+        return ()
+    goodput = goodput_asked(trials)
+    back_s, lag_s, mtbf_s = (
+        recovery_s(plan.recovery),
+        float(plan.saved.lag_s),
+        1.0 / float(plan.failures_per_s),
+    )
+    drag_s = float(s.policy.slowdown_fraction * lag_s)
+    stall_s = float(plan.saved.stall_s) + drag_s
+    if knob is None:
+        shortest, longest = roots.first_order_window_s(goodput, stall_s, back_s + lag_s, mtbf_s)
+        return (float(shortest), float(longest)) if 0 < shortest < longest else ()
+    allowed_s = float(roots.first_order_stall_s(goodput, back_s + lag_s, mtbf_s)) - drag_s
+    lost_s = float(roots.first_order_lost_s(goodput, stall_s, mtbf_s))
+    match knob.id:
+        case "stall":
+            return (allowed_s,) if allowed_s > 0 else ()
+        case "recovery":
+            return (lost_s - lag_s,) if lost_s > lag_s else ()
+        case "mtbf":
+            return (
+                (float(roots.first_order_mtbf_s(goodput, stall_s, back_s + lag_s)),)
+                if goodput < 1
+                else ()
+            )
+        case "write":
+            fixed_s = float(timing.fixed_s(s.checkpoint, s.tier))
+            moving_s = (allowed_s if s.policy.mode == "sync" else lost_s - back_s) - fixed_s
+            moved = float(s.checkpoint.straggler_factor * plan.saved.written_bytes)
+            return (moved / moving_s,) if moving_s > 0 else ()
+    return ()
 
 
 class Circumstance(NamedTuple):

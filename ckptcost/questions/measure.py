@@ -77,8 +77,8 @@ def baseline(
     """Learn the idle power of this machine, in 30 s where nothing is said, and keep it with its
     date; nothing else may run on it, unless `anyway`."""
     from ckptcost.catalog.store import Catalog
-    from ckptcost.jobs.baseline import learn
     from ckptcost.jobs.checkup import lacking_of
+    from ckptcost.jobs.measure import learn
     from ckptcost.report.studies.baseline import study_of
 
     length_s = length_of(length, 30.0, meters)

@@ -26,8 +26,8 @@ def solve(
     """What is needed for a target such as "goodput>=0.95"."""
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.gates import gate_of
-    from ckptcost.jobs.knobs import KNOBS, RANGES
     from ckptcost.jobs.model import one_of
+    from ckptcost.jobs.solve import KNOBS, RANGES
     from ckptcost.jobs.solve import solve as solve_job
     from ckptcost.layers import files_of
     from ckptcost.report.studies.solve import study_of

@@ -69,7 +69,7 @@ def learn_baseline(
     import time
 
     from ckptcost.errors import CkptcostError
-    from ckptcost.jobs.baseline import learn
+    from ckptcost.jobs.measure import learn
     from ckptcost.meters.found import Wanted
     from ckptcost.present.amounts import amount, duration
 

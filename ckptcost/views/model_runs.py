@@ -12,9 +12,9 @@ import numpy as np
 from ckptcost.core.outcome import Outcome, best_interval_s, evaluate
 from ckptcost.core.quantities import BY_ID, Quantity
 from ckptcost.errors import InputError
+from ckptcost.jobs.compare import missing_keys
 from ckptcost.jobs.model import Case, at_saves, case_of
 from ckptcost.jobs.model import one_of as scenario_on
-from ckptcost.jobs.ranking import missing_keys
 from ckptcost.layers import Layer
 from ckptcost.present.amounts import duration, number
 from ckptcost.report.rows import columns_of

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ckptcost.core.size import full_bytes
-from ckptcost.jobs.needs import unknown_inputs
+from ckptcost.jobs.model import unknown_inputs
 from ckptcost.present.amounts import DASH, NEVER, count, duration, number, share, size
 from ckptcost.present.chart import Stat
 from ckptcost.present.grid import Tone

@@ -7,8 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ckptcost.jobs.probe import Probed
-from ckptcost.jobs.probe_sums import seconds_of
+from ckptcost.jobs.probe import Probed, seconds_of
 from ckptcost.present.amounts import count, duration, rate, share, size
 from ckptcost.present.chart import Band, Chart, Curve, Stat
 from ckptcost.present.grid import Grid, Head, Row, Tone

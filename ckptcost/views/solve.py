@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ckptcost.jobs.knobs import KNOBS
+from ckptcost.jobs.solve import KNOBS
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.questions.solve import solve
 from ckptcost.views.desk import Desk, by_flags

@@ -15,16 +15,16 @@ import numpy as np
 from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, evaluate, makes_headway
 from ckptcost.core.regret import OBJECTIVES, cost_of
 from ckptcost.errors import InputError
+from ckptcost.jobs.compare import undecided
 from ckptcost.jobs.model import compared, computable, one_of, two_tiers_at_most
 from ckptcost.jobs.model import model as model_job
-from ckptcost.jobs.ranking import undecided
 from ckptcost.present.amounts import share
 from ckptcost.report.rows import columns_of
 from ckptcost.scenario import Resolved
 from ckptcost.views.desk import Desk, Stamp
 
 if TYPE_CHECKING:
-    from ckptcost.jobs.pareto import Front, Option
+    from ckptcost.jobs.optimize import Front, Option
     from ckptcost.questions.optimize import Objective
     from ckptcost.report.study import Study
 
@@ -140,7 +140,7 @@ def objective_of(desk: Desk) -> str:
 
 def weighed(desk: Desk, objective: str, stopped: Callable[[], bool] = lambda: False) -> Weighed:
     """Resolve and evaluate every tier. Raises InputError where the scenario itself is wrong."""
-    from ckptcost.jobs.pareto import pareto
+    from ckptcost.jobs.optimize import pareto
 
     desk, own_interval = with_interval(scenario_of(desk), objective)
     layers, entries = desk.layers(), []
@@ -155,7 +155,7 @@ def weighed(desk: Desk, objective: str, stopped: Callable[[], bool] = lambda: Fa
 
 @np.errstate(over="ignore")
 def _entry(desk: Desk, layers: Any, tier: str, objective: str) -> Entry:
-    from ckptcost.jobs.pareto import option_of
+    from ckptcost.jobs.optimize import option_of
 
     try:
         resolved = one_of(desk.catalog, layers, tier or None)

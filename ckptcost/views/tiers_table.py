@@ -6,7 +6,7 @@ from math import isfinite
 from typing import NamedTuple
 
 from ckptcost.core.regret import cost_of
-from ckptcost.jobs.ranking import missing_keys
+from ckptcost.jobs.compare import missing_keys
 from ckptcost.present.amounts import DASH, count, duration, number, rate, share
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.report.factors import sources_of

@@ -24,8 +24,8 @@ from ckptcost.core.failures import (
 )
 from ckptcost.core.units import parse
 from ckptcost.jobs.compare import first_of
-from ckptcost.jobs.knobs import KNOBS
 from ckptcost.jobs.sensitivity import sensitivity
+from ckptcost.jobs.solve import KNOBS
 from ckptcost.layers import layers_for
 
 HOUR, DAY = 3600.0, 86_400.0

@@ -43,7 +43,7 @@ def started(place):
         time.sleep(0.02)
     for pid in children_of(ours.pid, Path("/proc")) or ():
         with open(f"/proc/{pid}/cmdline", "rb") as file:
-            if b"selftest_writer" in file.read():
+            if b"selftest_children" in file.read():
                 return ours, pid
     raise AssertionError("there is no writer")
 

@@ -13,8 +13,8 @@ from ckptcost.catalog.files import overlay
 from ckptcost.core.attribution import Baseline
 from ckptcost.core.channels import Channel
 from ckptcost.errors import CkptcostError, MeterUnavailable, OutputError, RunFileError
-from ckptcost.jobs import baseline as job
-from ckptcost.jobs.baseline import learn, watts_of
+from ckptcost.jobs import measure as job
+from ckptcost.jobs.measure import learn, watts_of
 from ckptcost.meters.found import Wanted
 from ckptcost.runs import baselines
 from ckptcost.runs.baselines import Idle

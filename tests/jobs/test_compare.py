@@ -15,14 +15,18 @@ from ckptcost.core.draws import drawn, p5_p95
 from ckptcost.core.outcome import evaluate
 from ckptcost.core.quantities import FIELDS
 from ckptcost.errors import InputError, UnknownName
-from ckptcost.jobs.compare import MOST, _same_figure, as_planned, compare, varied
-from ckptcost.jobs.differences import (
+from ckptcost.jobs.compare import (
+    MOST,
     RESULTS,
+    _same_figure,
+    as_planned,
+    compare,
     difference,
     inputs_changed,
     line_difference,
     lines_of,
     useful_gpu_s,
+    varied,
     words_changed,
 )
 from ckptcost.layers import layers_for, read_layer

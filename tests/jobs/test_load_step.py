@@ -23,9 +23,8 @@ import pytest
 from ckptcost.core.channels import Channel
 from ckptcost.jobs import load_step
 from ckptcost.jobs.instruments import Instruments, instruments
-from ckptcost.jobs.load_child import BUSY, END, IDLE, SPIN, follow
-from ckptcost.jobs.load_step import Loaded, loaded, phases_of, timetable_of, told_of
-from ckptcost.jobs.load_trace import anonymous
+from ckptcost.jobs.load_step import Loaded, anonymous, loaded, phases_of, timetable_of, told_of
+from ckptcost.jobs.selftest_children import BUSY, END, IDLE, SPIN, follow
 from ckptcost.meters.base import Basic
 from ckptcost.meters.found import Wanted
 from ckptcost.meters.process import children_of

@@ -14,7 +14,7 @@ from told_meters import Told, at, energy
 
 from ckptcost.core.channels import Mark
 from ckptcost.errors import CkptcostError, InputError, MeterUnavailable, RunFileError
-from ckptcost.jobs import baseline as baseline_job
+from ckptcost.jobs import measure as baseline_job
 from ckptcost.jobs.instruments import Instruments, instruments
 from ckptcost.jobs.measure import measure, reviewed
 from ckptcost.jobs.measured import Measured, evaluate

@@ -11,9 +11,8 @@ import pytest
 
 from ckptcost.core import counters, gauges
 from ckptcost.core.channels import Mark, series
-from ckptcost.jobs.baseline import watts_of
 from ckptcost.jobs.instruments import Instruments
-from ckptcost.jobs.measure import measure
+from ckptcost.jobs.measure import measure, watts_of
 from ckptcost.jobs.measured import Measured, evaluate
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated

@@ -17,10 +17,9 @@ from ckptcost.core.optimum import regret_light
 from ckptcost.core.outcome import cost_at, outcome_at, plan_of
 from ckptcost.core.regret import OBJECTIVES, cost_of
 from ckptcost.errors import InputError, UnknownName
-from ckptcost.jobs import pareto
+from ckptcost.jobs import optimize as optimize_job
 from ckptcost.jobs.gates import gate_of
-from ckptcost.jobs.model import model
-from ckptcost.jobs.needs import unknown_inputs
+from ckptcost.jobs.model import model, unknown_inputs
 from ckptcost.jobs.optimize import name_of, optimize
 from ckptcost.layers import layers_for
 from ckptcost.report.studies.optimize import study_of
@@ -356,7 +355,7 @@ def test_a_tier_that_lacks_a_figure_is_kept_apart(tmp_path, monkeypatch):
     """Here a tier lowers nothing but what it knows: an option without a price can not be held
     against one with a price."""
     mine = found("llama31-405b-16k", tiers=TIERS)
-    from ckptcost.jobs import pareto as job
+    from ckptcost.jobs import optimize as job
 
     blind = mine.options[1]._replace(best={**mine.options[1].best, "usd": math.nan})
     front = job.pareto([mine.options[0], blind, mine.options[2]])
@@ -406,13 +405,13 @@ def test_what_is_looked_at_reaches_beyond_the_optima_but_not_beyond_the_run():
 
 
 def test_an_objective_whose_best_is_to_save_all_the_time_has_no_interval(monkeypatch):
-    real = pareto.best_interval_s
+    real = optimize_job.best_interval_s
     monkeypatch.setattr(
-        pareto,
+        optimize_job,
         "best_interval_s",
         lambda s, plan, objective: 0.0 if objective == "usd" else real(s, plan, objective),
     )
-    option = pareto.option_of(found().option.resolved)
+    option = optimize_job.option_of(found().option.resolved)
     assert option.known == ("time", "energy", "carbon")
     assert math.isnan(option.best["usd"])
 

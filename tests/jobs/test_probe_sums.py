@@ -8,8 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ckptcost.core.reconcile import Energy, unknown
-from ckptcost.jobs.probe import Round
-from ckptcost.jobs.probe_sums import TOLD_S, fixed, joules_of, seconds_of, sums
+from ckptcost.jobs.probe import TOLD_S, Round, fixed, joules_of, seconds_of, sums
 from ckptcost.savers.base import Io
 from ckptcost.savers.latencies import NONE
 

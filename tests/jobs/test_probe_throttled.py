@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 from throttled import throttled, why_not
 
-from ckptcost.jobs.probe import Asked, probe
-from ckptcost.jobs.probe_sums import sums
+from ckptcost.jobs.probe import Asked, probe, sums
 from ckptcost.meters.found import Wanted
 from ckptcost.savers.base import Settings
 

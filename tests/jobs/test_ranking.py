@@ -11,9 +11,9 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.draws import SAMPLES, drawn
 from ckptcost.core.outcome import evaluate
 from ckptcost.core.regret import cost_of
+from ckptcost.jobs.compare import missing_keys, ordered, undecided
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.optimize import optimize
-from ckptcost.jobs.ranking import missing_keys, ordered, undecided
 from ckptcost.layers import layers_for
 from ckptcost.report.studies.optimize import study_of
 from ckptcost.scenario import Resolved, ranges_of, ties_of

@@ -90,13 +90,13 @@ def test_the_last_look_at_which_the_disks_had_not_taken_it():
 def test_the_writers_names_are_those_that_are_removed(tmp_path):
     import os
 
-    from ckptcost.jobs import selftest_writer
+    from ckptcost.jobs import selftest_children
     from ckptcost.savers.removal import is_save, remove
 
     place, notes = tmp_path / "place", tmp_path / "notes"
     place.mkdir()
     notes.touch()
-    writer = selftest_writer.Writer(str(place), 100_001, str(notes))
+    writer = selftest_children.Writer(str(place), 100_001, str(notes))
     files = [*writer.one(1, True), *writer.several(2, True), *writer.several(3, False)]
     assert sum((place / file).stat().st_size for file in files) == 3 * 100_001
     assert all(is_save(each.name) for each in Path(place).iterdir())

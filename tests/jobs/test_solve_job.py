@@ -21,11 +21,19 @@ from ckptcost.core.outcome import best_interval_s, evaluate, outcome_at, plan_of
 from ckptcost.core.timing import read_rate_bytes_per_s, write_rate_bytes_per_s
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.gates import Gate, gate_of
-from ckptcost.jobs.knobs import KNOBS, RANGES
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.price import breakeven, side_of
-from ckptcost.jobs.solve import NOTHING_ELSE, parts_of, shares_of, solve
-from ckptcost.jobs.trials import OBJECTIVES, Found, Trials
+from ckptcost.jobs.solve import (
+    KNOBS,
+    NOTHING_ELSE,
+    OBJECTIVES,
+    RANGES,
+    Found,
+    Trials,
+    parts_of,
+    shares_of,
+    solve,
+)
 from ckptcost.layers import layers_for
 from ckptcost.scenario import Resolved
 

@@ -337,8 +337,8 @@ def test_the_inputs_that_decide_are_those_that_sensitivity_finds(cli, words):
 
 
 def test_no_more_inputs_are_named_than_are_asked_for():
-    from ckptcost.jobs.levers import decided_by
     from ckptcost.jobs.model import case_of
+    from ckptcost.jobs.sensitivity import decided_by
     from ckptcost.layers import layers_for
 
     catalog = Catalog()

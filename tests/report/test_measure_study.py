@@ -11,7 +11,7 @@ from told_meters import Told, at, energy, evaluated, said, watts
 from ckptcost.core.attribution import Baseline
 from ckptcost.core.channels import Channel, Mark
 from ckptcost.core.reconcile import Energy, unknown
-from ckptcost.jobs.baseline import Learned
+from ckptcost.jobs.measure import Learned
 from ckptcost.jobs.measured import evaluate
 from ckptcost.present.measured import absence_text, flag_text, reason_text, warning_text
 from ckptcost.report.studies import baseline as baseline_report

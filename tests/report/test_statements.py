@@ -151,9 +151,9 @@ def test_three_tiers_have_the_lines_of_all_three(catalog):
 
 
 def test_too_many_runs_have_no_lines(catalog, monkeypatch):
-    from ckptcost.jobs import simulated_bill
+    from ckptcost.jobs import simulate as simulate_job
 
-    monkeypatch.setattr(simulated_bill, "MOST_RUNS", 10)
+    monkeypatch.setattr(simulate_job, "MOST_BILLED_RUNS", 10)
     found = simulate(one_of(catalog, layers_for(catalog, "small-8b", None, [])), Asked(runs=11))
     assert simulated.statement_of(found, catalog) is None
 

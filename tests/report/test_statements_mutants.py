@@ -21,7 +21,8 @@ from ckptcost.core.channels import Channel
 from ckptcost.core.quantities import BY_ID
 from ckptcost.core.reconcile import Energy, unknown
 from ckptcost.errors import InputError
-from ckptcost.jobs import power_trace, simulated_bill
+from ckptcost.jobs import power_trace
+from ckptcost.jobs import simulate as simulate_job
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.simulate import simulate
 from ckptcost.jobs.walks import Asked
@@ -215,11 +216,11 @@ def test_the_other_ledger_of_simulated_runs_is_its_own_sum(catalog):
 
 
 def test_as_many_runs_as_the_document_says_have_lines():
-    assert simulated_bill.MOST_RUNS == 20_000
+    assert simulate_job.MOST_BILLED_RUNS == 20_000
 
 
 def test_the_most_runs_still_have_lines(catalog, monkeypatch):
-    monkeypatch.setattr(simulated_bill, "MOST_RUNS", 10)
+    monkeypatch.setattr(simulate_job, "MOST_BILLED_RUNS", 10)
     found = simulate(one_of(catalog, layers_for(catalog, "small-8b", None, [])), Asked(runs=10))
     assert simulated.statement_of(found, catalog) is not None
 
@@ -544,7 +545,7 @@ def test_accelerators_are_no_nodes(report):
 
 def test_without_what_gpus_do_there_is_no_sum(catalog):
     found = simulate(one_of(catalog, layers_for(catalog, "small-8b", None, [])), Asked(runs=5))
-    lines = simulated_bill.lines_of(found)
+    lines = simulate_job.lines_of(found)
     of_job = next(
         each
         for each in lines

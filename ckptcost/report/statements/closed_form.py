@@ -25,8 +25,8 @@ from ckptcost.core.quantities import IN_DOCUMENTS, Quantity
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import nodes_of
 from ckptcost.core.units import HOUR_S, to_mw
-from ckptcost.jobs.levers import decided_by
 from ckptcost.jobs.model import Case
+from ckptcost.jobs.sensitivity import decided_by
 from ckptcost.present.amounts import count
 from ckptcost.present.words import light_word, line_label
 from ckptcost.report.build import METHOD_VERSION

@@ -14,8 +14,7 @@ from ckptcost.core.lines import OF_THE_JOB, Ledger
 from ckptcost.core.quantities import IN_DOCUMENTS, Quantity
 from ckptcost.core.units import HOUR_S
 from ckptcost.jobs.model import case_of
-from ckptcost.jobs.simulate import Simulation
-from ckptcost.jobs.simulated_bill import SimulatedLine, lines_of
+from ckptcost.jobs.simulate import SimulatedLine, Simulation, lines_of
 from ckptcost.report.canonical import tidy
 from ckptcost.report.factors import factor_ids, factor_of
 from ckptcost.report.parts import Component, Factor, FunctionalUnit, RunTotals, Totals

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ckptcost.jobs.baseline import Learned
+from ckptcost.jobs.measure import Learned
 from ckptcost.present.amounts import duration, number
 from ckptcost.present.measured import warning_text
 from ckptcost.report.study import Column, Study, Table

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ckptcost.core.draws import p5_p95
 from ckptcost.core.quantities import BY_ID, in_people, unit_of_people
-from ckptcost.jobs.compare import LETTERS, Compared
-from ckptcost.jobs.differences import (
+from ckptcost.jobs.compare import (
+    LETTERS,
     RESULTS,
+    Compared,
     Difference,
     Result,
     difference,

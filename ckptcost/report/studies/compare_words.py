@@ -8,16 +8,17 @@ import numpy as np
 from ckptcost.core.measures import BILLED
 from ckptcost.core.outcome import makes_headway
 from ckptcost.core.quantities import EVERYDAY, in_people, unit_of_people
-from ckptcost.jobs.compare import LETTERS, Compared
-from ckptcost.jobs.differences import (
+from ckptcost.jobs.compare import (
+    LETTERS,
     RESULTS,
+    SURE,
+    Compared,
     Difference,
     Result,
     line_difference,
     lines_of,
     useful_gpu_s,
 )
-from ckptcost.jobs.ranking import SURE
 from ckptcost.present.amounts import (
     count,
     drawn_between,

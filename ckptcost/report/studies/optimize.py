@@ -11,9 +11,9 @@ from ckptcost.core.outcome import HOPELESS_GOODPUT, makes_headway
 from ckptcost.core.regret import OBJECTIVES, WITHIN, cost_of
 from ckptcost.core.robust import MOST_CORNERS
 from ckptcost.core.size import full_bytes
+from ckptcost.jobs.compare import SURE, Order
 from ckptcost.jobs.gates import Gate
 from ckptcost.jobs.optimize import Optimum, Point, name_of
-from ckptcost.jobs.ranking import SURE, Order
 from ckptcost.present.amounts import count, duration, number, share, size
 from ckptcost.present.words import caution_text, light_word, line_label, rule_text
 from ckptcost.report.rows import excludes_of

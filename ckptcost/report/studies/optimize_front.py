@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ckptcost.jobs.optimize import Optimum
-from ckptcost.jobs.pareto import Candidates
+from ckptcost.jobs.optimize import Candidates, Optimum
 from ckptcost.report.studies.run_columns import AMOUNTS, INTERVAL, amounts_of
 from ckptcost.report.study import Column, Table
 

@@ -7,8 +7,7 @@ import math
 from typing import Any
 
 from ckptcost.core.failures import mtbf_s
-from ckptcost.jobs.optimize import Levels, Optimum
-from ckptcost.jobs.pareto import Option
+from ckptcost.jobs.optimize import Levels, Optimum, Option
 from ckptcost.present.amounts import count, duration, share
 from ckptcost.report.studies.run_columns import (
     AMOUNTS,

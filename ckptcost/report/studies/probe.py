@@ -8,8 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from ckptcost.catalog.store import Catalog, Entity
-from ckptcost.jobs.probe import Probed, Round
-from ckptcost.jobs.probe_sums import Sum, fixed, joules_of, seconds_of, sums
+from ckptcost.jobs.probe import Probed, Round, Sum, fixed, joules_of, seconds_of, sums
 from ckptcost.present.amounts import count, duration, number, rate, share, size
 from ckptcost.present.measured import reason_text
 from ckptcost.report.studies.measured_parts import three

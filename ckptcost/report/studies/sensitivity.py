@@ -6,8 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from ckptcost.core.quantities import in_people, unit_of_people
-from ckptcost.jobs.levers import Lever
-from ckptcost.jobs.sensitivity import MEASURED, NOISE, Response, Sensitivity, Share
+from ckptcost.jobs.sensitivity import MEASURED, NOISE, Lever, Response, Sensitivity, Share
 from ckptcost.present.amounts import (
     count,
     drawn_between,

@@ -12,9 +12,15 @@ from ckptcost.core.measures import BILLED, Measure, saves_per_day
 from ckptcost.core.quantities import unit_of_people
 from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.jobs.gates import Verdict
-from ckptcost.jobs.knobs import read_today, recovery_s
-from ckptcost.jobs.solve import NOTHING_ELSE, Solution, parts_of, shares_of
-from ckptcost.jobs.trials import Reached
+from ckptcost.jobs.solve import (
+    NOTHING_ELSE,
+    Reached,
+    Solution,
+    parts_of,
+    read_today,
+    recovery_s,
+    shares_of,
+)
 from ckptcost.present.amounts import duration
 from ckptcost.present.words import caution_text
 from ckptcost.report.studies.run_columns import plain

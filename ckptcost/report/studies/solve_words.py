@@ -5,8 +5,7 @@ from __future__ import annotations
 from ckptcost.core.measures import BILLED, saves_per_day
 from ckptcost.core.solve import first_order_stall_s
 from ckptcost.core.units import DAY_S
-from ckptcost.jobs.solve import NOTHING_ELSE, Solution, parts_of, shares_of
-from ckptcost.jobs.trials import Reached
+from ckptcost.jobs.solve import NOTHING_ELSE, Reached, Solution, parts_of, shares_of
 from ckptcost.present.amounts import count, duration, number, quantity, share
 from ckptcost.present.words import measured as said
 
