@@ -73,15 +73,17 @@ def alone(what: str, runs: int, workers: int) -> str:
         return f"{time.perf_counter() - start} {_peak_bytes()} {FAILURES}"
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.simulate import simulate
-    from ckptcost.jobs.walks import CHUNK, Asked
+    from ckptcost.jobs.walks import CHUNK, SimulationRequest
     from ckptcost.layers import layers_for
     from ckptcost.scenario import resolve
 
     catalog = Catalog()
     resolved = resolve(catalog, layers_for(catalog, PRESET, None, []))
-    simulate(resolved, Asked(10))
+    simulate(resolved, SimulationRequest(10))
     start = time.perf_counter()
-    found = simulate(resolved, Asked(runs, workers=workers, chunk=min(CHUNK, runs // workers)))
+    found = simulate(
+        resolved, SimulationRequest(runs, workers=workers, chunk=min(CHUNK, runs // workers))
+    )
     return f"{time.perf_counter() - start} {_peak_bytes()} {found.summary('failures').mean}"
 
 

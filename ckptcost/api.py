@@ -67,11 +67,11 @@ P = ParamSpec("P")
 D = TypeVar("D", covariant=True)  # noqa: PLC0105
 
 
-class Result(Protocol[D]):
+class Documented(Protocol[D]):
     def document(self, command: Sequence[str] = ()) -> D: ...
 
 
-def answered(question: Callable[P, Result[D]]) -> Callable[P, D]:
+def answered(question: Callable[P, Documented[D]]) -> Callable[P, D]:
     """The question with its document for an answer."""
 
     @wraps(question)

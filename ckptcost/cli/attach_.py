@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
 
     from ckptcost.catalog.schema import flag_value
     from ckptcost.cli import meter_flags, study_flags, watch_flags
-    from ckptcost.cli.status import Status
+    from ckptcost.cli.status import StatusLine
     from ckptcost.errors import InputError
     from ckptcost.jobs.wrap import attach
     from ckptcost.questions.parameters import needed_kinds
@@ -77,7 +77,7 @@ def run(options: argparse.Namespace) -> int:
     seconds = None if options.length is None else flag_value("--for", options.length, "s")
     wanted, needed = meter_flags.wanted_of(options), needed_kinds(options.need)
     folder = None if options.record is None else Path(options.record)
-    status = Status(sys.stderr, quiet=options.quiet)
+    status = StatusLine(sys.stderr, quiet=options.quiet)
     taken = attach(
         options.pid,
         options.meters,

@@ -103,12 +103,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ckptcost.cli import meter_flags, study_flags
-    from ckptcost.cli.status import Status
+    from ckptcost.cli.status import StatusLine
     from ckptcost.present.saves import probing_text
     from ckptcost.questions.probe import probe
 
     study_flags.fits(options)
-    status = Status(sys.stderr, quiet=options.quiet)
+    status = StatusLine(sys.stderr, quiet=options.quiet)
     result = study_flags.ask(probe, options, tell=lambda told: status.show(probing_text(told)))
     status.clear()
     study_flags.answer(result, options)

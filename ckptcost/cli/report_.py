@@ -122,11 +122,11 @@ def _seen(options: argparse.Namespace) -> StudyResult:
     """A recorded run, as a study."""
     import sys
 
-    from ckptcost.cli.status import Status
+    from ckptcost.cli.status import StatusLine
     from ckptcost.cli.study_flags import ask
     from ckptcost.questions.review import review
 
-    status = Status(sys.stderr)
+    status = StatusLine(sys.stderr)
     try:
         return ask(review, options, run=options.source, tell=status.share)
     finally:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ckptcost.jobs.wrap import Taken
+    from ckptcost.jobs.wrap import WrappedRun
 
 EPILOG = """\
 examples:
@@ -146,7 +146,7 @@ def _token(text: str) -> tuple[str, str]:
     return name, pattern
 
 
-def _tell(taken: Taken, options: argparse.Namespace, talks: bool, speaks: bool) -> None:
+def _tell(taken: WrappedRun, options: argparse.Namespace, talks: bool, speaks: bool) -> None:
     """The report where it was asked for, a summary on a terminal, else the run's name: `--quiet` is
     for stderr alone. The job is over: nothing here may change its exit code."""
     from ckptcost.cli import watch_flags

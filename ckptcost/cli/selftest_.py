@@ -73,7 +73,7 @@ def _run(options: argparse.Namespace, mask: set[int]) -> int:
     from ckptcost.catalog.store import Catalog
     from ckptcost.cli import meter_flags, study_flags
     from ckptcost.errors import InputError
-    from ckptcost.jobs.selftest import Asked, selftest
+    from ckptcost.jobs.selftest import SelftestRequest, selftest
     from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.selftest import study_of
 
@@ -90,7 +90,7 @@ def _run(options: argparse.Namespace, mask: set[int]) -> int:
     within_s = flag_value("--within", options.within, "s")
     if not 1 <= within_s <= 86400:
         raise InputError("expected 1 s to a day", where="--within")
-    asked = Asked(
+    asked = SelftestRequest(
         Path(options.directory), round(size_bytes), options.rounds, within_s, not options.no_load
     )
     tested = selftest(

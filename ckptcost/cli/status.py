@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from ckptcost.jobs.observe import Observer
-    from ckptcost.jobs.progress import Save
+    from ckptcost.jobs.progress import KnownSave
 
 EVERY_S = 0.5
 PATIENCE_S = 1.0
 """what takes less is over before anybody asks how far it is"""
 
 
-class Status:
+class StatusLine:
     """The line is rewritten in place; finished checkpoints stay above it."""
 
     def __init__(self, stream: TextIO | None, quiet: bool = False) -> None:
@@ -26,7 +26,7 @@ class Status:
         self._since_s = self._said_s = time.monotonic()
         self._shown = False
 
-    def save(self, one: Save) -> None:
+    def save(self, one: KnownSave) -> None:
         from ckptcost.present.saves import save_text
 
         self.line(save_text(one))

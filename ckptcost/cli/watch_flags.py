@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ckptcost.jobs.observe import Look
-    from ckptcost.jobs.progress import Save
-    from ckptcost.jobs.wrap import Taken
+    from ckptcost.jobs.progress import KnownSave
+    from ckptcost.jobs.wrap import WrappedRun
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -73,7 +73,7 @@ def look_of(options: argparse.Namespace) -> Look:
     return Look(tuple(dict.fromkeys(watch)), least_bytes=least, gap_s=gap_s, settle_s=settle_s)
 
 
-def say_save(one: Save) -> None:
+def say_save(one: KnownSave) -> None:
     from ckptcost.present.saves import save_text
 
     print(f"ckptcost: {save_text(one)}", file=sys.stderr, flush=True)
@@ -88,7 +88,7 @@ def say_waiting(pending: int) -> None:
     )
 
 
-def report(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
+def report(taken: WrappedRun, options: argparse.Namespace, talks: bool) -> None:
     """The report in a file where one is named; on a terminal what it found, and where the run
     is."""
     from ckptcost.cli import study_flags
@@ -110,7 +110,7 @@ def report(taken: Taken, options: argparse.Namespace, talks: bool) -> None:
         print(where_it_is(taken), file=sys.stderr)
 
 
-def say_headline(taken: Taken, *, reported: bool = False) -> None:
+def say_headline(taken: WrappedRun, *, reported: bool = False) -> None:
     """What the saves cost in training time, and how to ask how often to save; or why none was
     found, unless the report said so."""
     from ckptcost.errors import CkptcostError
@@ -127,7 +127,7 @@ def say_headline(taken: Taken, *, reported: bool = False) -> None:
         print(f"ckptcost: {said}; how often to save: {ask}", file=sys.stderr)
 
 
-def where_it_is(taken: Taken) -> str:
+def where_it_is(taken: WrappedRun) -> str:
     """The line that leads back to a run."""
     name = taken.run_id[:8]
     return f"ckptcost: kept as run {name}; all of it: ckptcost report {name}"

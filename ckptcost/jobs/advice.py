@@ -27,7 +27,7 @@ ENOUGH = 0.01
 _DAY_S = 86400.0
 
 
-class Rhythm(NamedTuple):
+class SaveRhythm(NamedTuple):
     """What a run shows of its saves; NaN-free: None where it does not."""
 
     saves: int
@@ -55,7 +55,7 @@ class Rhythm(NamedTuple):
         return self.stall_s * self.saves / self.length_s
 
 
-class Job(NamedTuple):
+class AdvisedJob(NamedTuple):
     """What a run cannot show, as the user said it; empty: assumed."""
 
     gpus: float
@@ -66,8 +66,8 @@ class Job(NamedTuple):
 
 
 class Advice(NamedTuple):
-    rhythm: Rhythm
-    job: Job
+    rhythm: SaveRhythm
+    job: AdvisedJob
     resolved: Resolved
     robust: Robust
     now: Outcome | None
@@ -117,7 +117,7 @@ _DECISIVE = (
 )
 
 
-def rhythm_of(m: Measured) -> Rhythm:
+def rhythm_of(m: Measured) -> SaveRhythm:
     """What is needed of a run's saves; raises InputError where it shows too little."""
     saves = [
         (window, what)
@@ -158,7 +158,7 @@ def rhythm_of(m: Measured) -> Rhythm:
         for window, _ in saves
         if window.durable_s is not None and window.returned_s is not None
     ]
-    return Rhythm(
+    return SaveRhythm(
         len(saves),
         len(stalls_s),
         fmean(sizes),
@@ -182,7 +182,7 @@ def _job_s(m: Measured) -> float:
     return ends[-1] - begins[0] if begins and ends and ends[-1] > begins[0] else m.length_s
 
 
-def advise(catalog: Catalog, rhythm: Rhythm, job: Job) -> Advice:
+def advise(catalog: Catalog, rhythm: SaveRhythm, job: AdvisedJob) -> Advice:
     """The interval to save at, by the model's own sum."""
     if rhythm.staged:
         raise InputError(
@@ -202,7 +202,9 @@ def advise(catalog: Catalog, rhythm: Rhythm, job: Job) -> Advice:
     return Advice(rhythm, job, resolved, robust, now, then)
 
 
-def _layers(catalog: Catalog, rhythm: Rhythm, job: Job, interval_s: float) -> Sequence[Layer]:
+def _layers(
+    catalog: Catalog, rhythm: SaveRhythm, job: AdvisedJob, interval_s: float
+) -> Sequence[Layer]:
     """The run as a scenario: asynchronous with the stall and the lag that were seen, which at no
     lag is a synchronous save.
 

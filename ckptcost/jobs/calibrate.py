@@ -21,10 +21,10 @@ from ckptcost.core.estimates import Estimate, absent, mean_of, straggler_of
 from ckptcost.core.fit import TimeFit, fit_times
 from ckptcost.errors import InputError, MeterUnavailable
 from ckptcost.jobs.calibrate_rounds import (
-    LeftOut,
-    Round,
-    Stored,
-    Told,
+    FitRound,
+    RunToFit,
+    StorageJoules,
+    UnfitWindow,
     of_gpus,
     of_hosts,
     of_storage,
@@ -51,7 +51,7 @@ class Parameter(NamedTuple):
     basis: str = "measured"
 
 
-class Origin(NamedTuple):
+class CalibratedRun(NamedTuple):
     """A run that it rests on."""
 
     run: str
@@ -64,17 +64,17 @@ class Origin(NamedTuple):
 class Calibration(NamedTuple):
     id: str
     name: str
-    origins: tuple[Origin, ...]
+    origins: tuple[CalibratedRun, ...]
     mode: str
     """how the model has saves that went so: async where training goes on before they are safe;
     empty without one"""
     parameters: tuple[Parameter, ...]
     writes: TimeFit
     reads: TimeFit
-    saves: tuple[Round, ...]
+    saves: tuple[FitRound, ...]
     """in the order of the residuals of `writes`"""
-    loads: tuple[Round, ...]
-    left: tuple[LeftOut, ...]
+    loads: tuple[FitRound, ...]
+    left: tuple[UnfitWindow, ...]
     boundary: Boundary
     survives: Survives
     gpus: int
@@ -194,12 +194,12 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     return found
 
 
-def _told(runs: Sequence[Measured]) -> list[Told]:
+def _told(runs: Sequence[Measured]) -> list[RunToFit]:
     if not runs:
         raise InputError(
             "names no run", where="RUN", remedy="`ckptcost runs` lists what was recorded"
         )
-    told = [Told(seen) for seen in runs]
+    told = [RunToFit(seen) for seen in runs]
     doubled = next(
         (key for key, times in Counter((one.id, one.host) for one in told).items() if times > 1),
         None,
@@ -213,11 +213,11 @@ def _told(runs: Sequence[Measured]) -> list[Told]:
     return told
 
 
-def _rounds(all_told: Sequence[Told]) -> tuple[list[list[Round]], list[LeftOut]]:
+def _rounds(all_told: Sequence[RunToFit]) -> tuple[list[list[FitRound]], list[UnfitWindow]]:
     """Of each run. Saves that are written in the background are not fitted with others: their time
     of writing begins with the return."""
-    rounds: list[list[Round]] = []
-    left: list[LeftOut] = []
+    rounds: list[list[FitRound]] = []
+    left: list[UnfitWindow] = []
     for told in all_told:
         mine, without = rounds_of(told)
         rounds.append(mine)
@@ -227,7 +227,7 @@ def _rounds(all_told: Sequence[Told]) -> tuple[list[list[Round]], list[LeftOut]]
     )
     others = ("sync", "early") if behind[True] > behind[False] else ("async",)
     left += [
-        LeftOut(r.run, r.window.name, "save", "OTHER_MODE")
+        UnfitWindow(r.run, r.window.name, "save", "OTHER_MODE")
         for each in rounds
         for r in each
         if r.mode in others
@@ -235,7 +235,7 @@ def _rounds(all_told: Sequence[Told]) -> tuple[list[list[Round]], list[LeftOut]]
     return [[r for r in each if r.mode not in others] for each in rounds], left
 
 
-def _fitted(rounds: Sequence[Round], setup_s: float) -> TimeFit:
+def _fitted(rounds: Sequence[FitRound], setup_s: float) -> TimeFit:
     """Rounds of one size leave the fixed time in the rate; of a load the model adds the writes'
     fixed time, so that is taken off first."""
     bytes_ = [round_.bytes for round_ in rounds]
@@ -313,7 +313,7 @@ def _spread(fit: TimeFit) -> Estimate:
     )
 
 
-def _storage(stored: Stored) -> list[Parameter]:
+def _storage(stored: StorageJoules) -> list[Parameter]:
     at = f"boundary {stored.boundary}: {', '.join(stored.domains[:8])}" if stored.boundary else ""
     basis = "derived" if stored.is_modelled else "measured"
     note = f"joules above rest over bytes, {at}" + (
@@ -336,7 +336,9 @@ def _storage(stored: Stored) -> list[Parameter]:
     ]
 
 
-def _of_steps(all_told: Sequence[Told], saves: Sequence[Round], asks: bool) -> list[Parameter]:
+def _of_steps(
+    all_told: Sequence[RunToFit], saves: Sequence[FitRound], asks: bool
+) -> list[Parameter]:
     """What an asynchronous save costs training: the copy, and the drain."""
     paces = [steps.pace(told.split.quiet_s) for told in all_told]
     known = [
@@ -385,7 +387,7 @@ def _at_least_nothing(estimate: Estimate) -> Estimate:
     return estimate if estimate.low is None else estimate._replace(low=max(estimate.low, 0.0))
 
 
-def _place(all_told: Sequence[Told], is_of_all: bool) -> tuple[Boundary, Survives, str]:
+def _place(all_told: Sequence[RunToFit], is_of_all: bool) -> tuple[Boundary, Survives, str]:
     """Where the bytes went, as far as meters of disks and mounts tell; a disk of the node dies with
     it."""
     taken: Counter[str] = Counter()
@@ -410,11 +412,11 @@ def _place(all_told: Sequence[Told], is_of_all: bool) -> tuple[Boundary, Survive
     )
 
 
-def _origin(told: Told, rounds: Sequence[Round]) -> Origin:
+def _origin(told: RunToFit, rounds: Sequence[FitRound]) -> CalibratedRun:
     at = datetime.fromtimestamp(told.seen.run.wall_s(told.seen.begin_s), UTC)
     loads = sum(round_.mode == "load" for round_ in rounds)
     host = "simulated" if told.seen.simulated else base_name(told.host)
-    return Origin(told.id, host, f"{at:%Y-%m-%dT%H:%M:%SZ}", len(rounds) - loads, loads)
+    return CalibratedRun(told.id, host, f"{at:%Y-%m-%dT%H:%M:%SZ}", len(rounds) - loads, loads)
 
 
 def _why_nothing(found: Calibration) -> str:

@@ -44,7 +44,7 @@ NODES_OWN: Final = frozenset(
 )
 
 
-class Round(NamedTuple):
+class FitRound(NamedTuple):
     """One save or load."""
 
     run: str
@@ -78,7 +78,7 @@ class Round(NamedTuple):
     timer"""
 
 
-class LeftOut(NamedTuple):
+class UnfitWindow(NamedTuple):
     run: str
     window: str
     of: str
@@ -87,7 +87,7 @@ class LeftOut(NamedTuple):
     end is not known"""
 
 
-class Told:
+class RunToFit:
     """One run and what can be taken from it."""
 
     def __init__(self, seen: Measured) -> None:
@@ -146,7 +146,7 @@ class Told:
         return bool(known) and sum(known) / len(known) >= BUSY
 
 
-def rounds_of(told: Told) -> tuple[list[Round], list[LeftOut]]:
+def rounds_of(told: RunToFit) -> tuple[list[FitRound], list[UnfitWindow]]:
     """Every window, as a round or with the reason why it is none."""
     seen = told.seen
     stalled = (
@@ -162,8 +162,8 @@ def rounds_of(told: Told) -> tuple[list[Round], list[LeftOut]]:
     )
     change = seen.slower
     in_memory = set() if change is None else {w.name for w in seen.stalled_saves[: change.first]}
-    rounds: list[Round] = []
-    left: list[LeftOut] = []
+    rounds: list[FitRound] = []
+    left: list[UnfitWindow] = []
     for place, (window, what) in enumerate(zip(seen.windows, seen.contents, strict=True)):
         mode, seconds, why = _seconds(window, what)
         if not why and window is torn:
@@ -177,7 +177,7 @@ def rounds_of(told: Told) -> tuple[list[Round], list[LeftOut]]:
             mode, seconds = "early", _busy_s(told, window, what.bytes)
             why = "" if seconds > 0 else "PAGE_CACHE"
         if why:
-            left.append(LeftOut(told.id, window.name, what.of, why))
+            left.append(UnfitWindow(told.id, window.name, what.of, why))
             continue
         assert window.begin_s is not None
         quiet = told.quiet(window.begin_s)
@@ -185,7 +185,7 @@ def rounds_of(told: Told) -> tuple[list[Round], list[LeftOut]]:
         stall_s = nan if window.stall_s is None else window.stall_s
         dip = seen.dips[place] if trains and mode != "load" else None
         rounds.append(
-            Round(
+            FitRound(
                 told.id,
                 window,
                 mode,
@@ -206,7 +206,7 @@ def rounds_of(told: Told) -> tuple[list[Round], list[LeftOut]]:
     return rounds, left
 
 
-def _busy_s(told: Told, window: Window, size_bytes: float) -> float:
+def _busy_s(told: RunToFit, window: Window, size_bytes: float) -> float:
     """How long the disk that took a save was busy for it; NaN where not exactly one took so
     much."""
     took = [
@@ -305,7 +305,7 @@ def _ranks_s(window: Window) -> tuple[float, ...]:
     return tuple(found)
 
 
-class States(NamedTuple):
+class StateWatts(NamedTuple):
     """Mean watts, per GPU or per host."""
 
     train_w: Estimate
@@ -313,7 +313,7 @@ class States(NamedTuple):
     idle_w: Estimate
 
 
-class Stored(NamedTuple):
+class StorageJoules(NamedTuple):
     """Of the storage, at the boundary that its meters see."""
 
     j_per_byte: Estimate
@@ -325,27 +325,27 @@ class Stored(NamedTuple):
     """computed from what the drive did, not read"""
 
 
-Share = Callable[[Told, Mapping[str, Energy]], Energy]
+Share = Callable[[RunToFit, Mapping[str, Energy]], Energy]
 """what one GPU, or the host, has of joules by domain"""
 
 
-def of_gpus(told: Sequence[tuple[Told, Sequence[Round]]]) -> States:
+def of_gpus(told: Sequence[tuple[RunToFit, Sequence[FitRound]]]) -> StateWatts:
     """One GPU in the mean of all of a node."""
     return _states(told, _gpu_share)
 
 
-def of_hosts(told: Sequence[tuple[Told, Sequence[Round]]]) -> States:
+def of_hosts(told: Sequence[tuple[RunToFit, Sequence[FitRound]]]) -> StateWatts:
     """The node less its GPUs: processors, memory, fans, boards and, at the plug, the power
     supplies. Parts alone are no host."""
     return _states(told, _host_share)
 
 
-def _gpu_share(told: Told, by_domain: Mapping[str, Energy]) -> Energy:
+def _gpu_share(told: RunToFit, by_domain: Mapping[str, Energy]) -> Energy:
     cards = [by_domain[domain] for domain in told.gpus if domain in by_domain]
     return times(_whole(total(cards)), 1.0 / len(cards)) if cards else unknown("NO_GPU_METER")
 
 
-def _host_share(told: Told, by_domain: Mapping[str, Energy]) -> Energy:
+def _host_share(told: RunToFit, by_domain: Mapping[str, Energy]) -> Energy:
     node = next(
         (_whole(energy) for domain, energy in by_domain.items() if domain.split(":")[0] == "node"),
         None,
@@ -362,7 +362,7 @@ def _whole(energy: Energy) -> Energy:
     return energy if not energy.known or energy.coverage >= WHOLE else unknown("GAPS")
 
 
-def _states(told: Sequence[tuple[Told, Sequence[Round]]], share: Share) -> States:
+def _states(told: Sequence[tuple[RunToFit, Sequence[FitRound]]], share: Share) -> StateWatts:
     training: list[Energy] = []
     stalled: list[Energy] = []
     idle: list[Energy] = []
@@ -387,10 +387,10 @@ def _states(told: Sequence[tuple[Told, Sequence[Round]]], share: Share) -> State
             if round_.mode != "load" and begin_s is not None and returned_s is not None:
                 stalled.append(_watts(one, (begin_s, returned_s), share))
         idle.append(_idle(one, share))
-    return States(_mean(training), _mean(stalled), _idles(idle))
+    return StateWatts(_mean(training), _mean(stalled), _idles(idle))
 
 
-def _watts(told: Told, stretch: Stretch, share: Share) -> Energy:
+def _watts(told: RunToFit, stretch: Stretch, share: Share) -> Energy:
     """Mean power of a stretch."""
     begin_s, end_s = stretch
     if not end_s > begin_s:
@@ -401,14 +401,14 @@ def _watts(told: Told, stretch: Stretch, share: Share) -> Energy:
     )
 
 
-def _names(told: Told) -> list[str]:
+def _names(told: RunToFit) -> list[str]:
     return [
         *told.gpus,
         *(domain for domain in told.seen.energies.wholes if domain.split(":")[0] == "node"),
     ]
 
 
-def _idle(told: Told, share: Share) -> Energy:
+def _idle(told: RunToFit, share: Share) -> Energy:
     idle = told.seen.idle
     if idle is None:
         return unknown("NO_BASELINE")
@@ -456,7 +456,7 @@ class _Added(NamedTuple):
     length_s: float
 
 
-def of_storage(told: Sequence[tuple[Told, Sequence[Round]]]) -> Stored:
+def of_storage(told: Sequence[tuple[RunToFit, Sequence[FitRound]]]) -> StorageJoules:
     """Joules above those of the quiet time just before, over the bytes of the saves; of the widest
     boundary that any run has."""
     for boundary in STORAGE:
@@ -482,7 +482,7 @@ def of_storage(told: Sequence[tuple[Told, Sequence[Round]]]) -> Stored:
         )
         if not saves:
             none = absent(next((save.energy.why for save in each), "NO_ROUNDS"))
-            return Stored(none, none, boundary, domains, modelled)
+            return StorageJoules(none, none, boundary, domains, modelled)
         low, high = (
             sum(ends) / sum(save.bytes for save in saves)
             for ends in zip(*(save.energy[1:3] for save in saves), strict=True)
@@ -494,12 +494,12 @@ def of_storage(told: Sequence[tuple[Told, Sequence[Round]]]) -> Stored:
         joules = joules_per_byte(
             [save.energy.value for save in saves], [save.bytes for save in saves]
         )
-        return Stored(joules.wider(low, high), rest_w, boundary, domains, modelled)
+        return StorageJoules(joules.wider(low, high), rest_w, boundary, domains, modelled)
     none = absent("NO_STORAGE_METER")
-    return Stored(none, none, "", (), False)
+    return StorageJoules(none, none, "", (), False)
 
 
-def _storage_domains(told: Told, boundary: Boundary) -> list[str]:
+def _storage_domains(told: RunToFit, boundary: Boundary) -> list[str]:
     """What is read goes before what is computed; what lies inside another is not added to it."""
     channels = {domain: source.channel for domain, source in told.seen.energies.sources.items()}
     mine = [
@@ -513,7 +513,7 @@ def _storage_domains(told: Told, boundary: Boundary) -> list[str]:
     return measured or mine
 
 
-def _added(told: Told, round_: Round, domains: Sequence[str]) -> _Added:
+def _added(told: RunToFit, round_: FitRound, domains: Sequence[str]) -> _Added:
     """Above rest, from the save's begin until it is safe."""
     begin_s, end_s = round_.window.begin_s, round_.window.durable_s
     if begin_s is None or end_s is None or round_.quiet is None:

@@ -45,7 +45,7 @@ CROSS_READINGS = 5
 CROSS_S = 0.1
 
 
-class Tried(NamedTuple):
+class ChannelTrial(NamedTuple):
     """One channel after two seconds."""
 
     meter: str
@@ -75,7 +75,7 @@ class Cross(NamedTuple):
 
 class Checkup(NamedTuple):
     host: str
-    tried: Sequence[Tried]
+    tried: Sequence[ChannelTrial]
     absences: Sequence[Absence]
     cross: Sequence[Cross]
     cross_why: str
@@ -105,7 +105,7 @@ def checkup(tools: Instruments, seconds: float = SECONDS) -> Checkup:
     cross, cross_why = _cross(tools)
     recorded = record(tools, seconds, pace=QUICK)
     run, node = recorded.run, recorded.run.node()
-    tried: list[Tried] = []
+    tried: list[ChannelTrial] = []
     ended_s: dict[float, float] = {}
     for meter in node.headers[-1].meters:
         seen = [node.series(channel) for channel in meter.channels]
@@ -205,14 +205,16 @@ def _own_time(seen: Series, ended_s: dict[float, float]) -> float:
     return float(np.median(added)) if added else math.nan
 
 
-def _tried(meter: str, channel: Channel, seen: Series, recorded: Recorded, took_s: float) -> Tried:
+def _tried(
+    meter: str, channel: Channel, seen: Series, recorded: Recorded, took_s: float
+) -> ChannelTrial:
     inside = (seen.t_s >= recorded.begin_s) & (seen.t_s <= recorded.end_s)
     value, t_s = seen.value[inside], seen.t_s[inside]
     answered = np.isfinite(value)
     changes = int(np.count_nonzero(np.diff(value[answered])))
     span_s = float(t_s[answered][-1] - t_s[answered][0]) if answered.sum() > 1 else 0.0
     rate, noise = _level(channel, seen, recorded) if answered.any() else (math.nan, math.nan)
-    return Tried(
+    return ChannelTrial(
         meter,
         channel,
         OF_DOMAIN.get(channel.kind_of_domain, ""),

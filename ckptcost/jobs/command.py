@@ -28,7 +28,7 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 """what a shell says; nothing was run"""
 
 
-class Ended(NamedTuple):
+class CommandEnd(NamedTuple):
     """How the command ended, and what the kernel counted for it and its children."""
 
     status: int
@@ -47,7 +47,7 @@ class NoCommand(InputError):
         self.exit_code = exit_code
 
 
-class Command:
+class WrappedCommand:
     """`hold` signals before any thread is started, then `start` and `wait` in the main thread;
     `release` at the end."""
 
@@ -55,7 +55,7 @@ class Command:
         """`mask`: signals are held back already, and this is how the mask was."""
         self.argv = list(argv)
         self.pid = 0
-        self.ended: Ended | None = None
+        self.ended: CommandEnd | None = None
         self._clock = RealClock()
         self._mask, self._held_by_us = mask, False
 
@@ -101,7 +101,7 @@ class Command:
         look: Callable[[], None] | None = None,
         every_s: float = 0.5,
         resized: Callable[[], None] | None = None,
-    ) -> Ended:
+    ) -> CommandEnd:
         """Until it ends, passing signals on; `look` is called now and then."""
         while self.ended is None:
             self._reap()
@@ -122,7 +122,7 @@ class Command:
         pid, status, usage = os.wait4(self.pid, os.WNOHANG)
         if pid:
             by = os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0
-            self.ended = Ended(
+            self.ended = CommandEnd(
                 128 + by if by else os.WEXITSTATUS(status), by, usage, self._clock.now_ns()
             )
 
@@ -145,7 +145,7 @@ class Command:
             self._mask, self._held_by_us = None, False
 
 
-def end_alike(ended: Ended) -> int:
+def end_alike(ended: CommandEnd) -> int:
     """The exit code to end with; of a command that a signal ended, this process ends by the same
     signal, without a core of its own."""
     if ended.signal:

@@ -40,7 +40,7 @@ from ckptcost.jobs.measured_bill import (
 )
 from ckptcost.jobs.measured_course import Spread, Taken, absent, mean_course, mean_of, taken_of
 from ckptcost.jobs.model import one_of
-from ckptcost.jobs.run_machine import Machine, machine_of, on_machine
+from ckptcost.jobs.run_machine import RunMachine, machine_of, on_machine
 from ckptcost.layers import Layer
 from ckptcost.scenario import Resolved, ranges_of, ties_of
 
@@ -82,7 +82,7 @@ def with_bytes(s: Scenario, of: str, bytes_: Number) -> Scenario:
     return replace(s, checkpoint=resized(s.checkpoint, ratio(bytes_, course_of(s, of).moved_bytes)))
 
 
-def modelled_bill(s: Scenario, of: str, machine: Machine) -> Bill:
+def modelled_bill(s: Scenario, of: str, machine: RunMachine) -> Bill:
     """What the node that was read has of one save's bill, or of one load's; of the first tier
     alone, for a recorded save goes to one."""
     nothing = Spent(*(0.0 for _ in Spent._fields))
@@ -100,7 +100,7 @@ def modelled_bill(s: Scenario, of: str, machine: Machine) -> Bill:
     return Bill(tuple(lines[name] for name in (OF_A_LOAD if of == "load" else OF_A_SAVE)))
 
 
-def figures_of(s: Scenario, of: str, machine: Machine) -> dict[str, Number]:
+def figures_of(s: Scenario, of: str, machine: RunMachine) -> dict[str, Number]:
     """Everything that a row of the comparison has: bytes, seconds, GPU-seconds, and joules by
     line."""
     course = course_of(s, of)
@@ -118,7 +118,7 @@ def figures_of(s: Scenario, of: str, machine: Machine) -> dict[str, Number]:
     return found | {line.id: line.energy_j for line in modelled_bill(s, of, machine).lines}
 
 
-class Row(NamedTuple):
+class GapRow(NamedTuple):
     """One thing of the mean save, measured and modelled."""
 
     id: str
@@ -167,7 +167,7 @@ class Held(NamedTuple):
 
     of: str
     taken: Sequence[Taken]
-    rows: Sequence[Row]
+    rows: Sequence[GapRow]
     divided: Sequence[Divided]
     modelled: Course
     resized: Course | None
@@ -180,7 +180,7 @@ class Held(NamedTuple):
     measured_bill: Bill
     modelled_bill: Bill
 
-    def row(self, row_id: str) -> Row:
+    def row(self, row_id: str) -> GapRow:
         return next(row for row in self.rows if row.id == row_id)
 
 
@@ -189,7 +189,7 @@ class Gap(NamedTuple):
     resolved: Resolved
     scenario: Scenario
     """the resolved one, on the run's machine"""
-    machine: Machine
+    machine: RunMachine
     saves: Held | None
     loads: Held | None
     failed: Sequence[tuple[str, str]]
@@ -245,7 +245,7 @@ def _held(
     seen: Measured,
     s: Scenario,
     world: Scenario,
-    machine: Machine,
+    machine: RunMachine,
     of: str,
     pairs: Sequence[tuple[Window, Contents]],
 ) -> Held | None:
@@ -303,7 +303,7 @@ def _held(
 
 
 def _columns(
-    taken: Sequence[Taken], bills: Sequence[MeasuredBill], machine: Machine, of: str
+    taken: Sequence[Taken], bills: Sequence[MeasuredBill], machine: RunMachine, of: str
 ) -> dict[str, list[Spread]]:
     """What was measured of each save, by row."""
     found: dict[str, list[Spread]] = {
@@ -342,12 +342,12 @@ def _row(
     point: Number,
     spread: Number,
     at_size: Number,
-    machine: Machine,
-) -> Row:
+    machine: RunMachine,
+) -> GapRow:
     value, known = float(point), [one.value for one in each if one.known]
     modelled = absent("NOT_MODELLED") if isnan(value) else Spread(value, *p5_p95(spread, value))
     measured, total = mean_of(each), sum(known) if known else nan
-    return Row(
+    return GapRow(
         name,
         UNITS.get(name, "J"),
         measured,
@@ -359,7 +359,7 @@ def _row(
     )
 
 
-def _of_durations(rate: Row, taken: Sequence[Taken]) -> Row:
+def _of_durations(rate: GapRow, taken: Sequence[Taken]) -> GapRow:
     """All bytes over all seconds: a mean of rates would weigh quick saves more than slow ones.
     Rates have no sum."""
     known = [
@@ -373,7 +373,7 @@ def _of_durations(rate: Row, taken: Sequence[Taken]) -> Row:
     )
 
 
-def _apart(name: str, measured: Spread, modelled: float, machine: Machine) -> str:
+def _apart(name: str, measured: Spread, modelled: float, machine: RunMachine) -> str:
     """Why two known figures are not of the same thing."""
     if machine.is_part and name in _OF_THE_JOB:
         return "PART_OF_JOB"

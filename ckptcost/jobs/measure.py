@@ -136,7 +136,7 @@ def reviewed_run(
     )._replace(kept=run.id, idle_why=why)
 
 
-class Learned(NamedTuple):
+class LearnedIdle(NamedTuple):
     measured: Measured
     idle: Idle
     file: Path | None
@@ -151,7 +151,7 @@ def learn(
     for_s: float | None,
     anyway: bool = False,
     tell: Callable[[Recorder], None] | None = None,
-) -> Learned:
+) -> LearnedIdle:
     """Measure, judge whether it was idle, keep it. `tell` is called a few times a second and may
     raise to end it."""
     measured = measure(meters, wanted, for_s, tell=tell)
@@ -175,7 +175,7 @@ def learn(
     file = None if measured.simulated else file_of(node.host)
     if file is not None:
         save(idle, file)
-    return Learned(measured, idle, file, busy)
+    return LearnedIdle(measured, idle, file, busy)
 
 
 def watts_of(measured: Measured, taken_s: float) -> dict[str, Baseline]:

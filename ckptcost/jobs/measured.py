@@ -27,7 +27,7 @@ from ckptcost.core.reconcile import Energy, Reconciled, reconciled, taken, total
 from ckptcost.core.windows import Stretch, Window
 from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies
-from ckptcost.jobs.training import Steps, dips_of, steps_seen
+from ckptcost.jobs.training import TrainingSteps, dips_of, steps_seen
 from ckptcost.meters.base import Absence
 from ckptcost.runs import job_facts
 from ckptcost.runs.baselines import Idle
@@ -75,7 +75,7 @@ class Measured(NamedTuple):
     """of what was asked for by name"""
     dips: Sequence[Dip | None] = ()
     """beside the windows: whether the GPUs' power confirms that training stood still"""
-    steps: Steps | None = None
+    steps: TrainingSteps | None = None
     """of training, where the job marks them"""
     idle_why: str = ""
     """why the baseline that is there could not be read"""

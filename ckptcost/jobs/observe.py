@@ -14,7 +14,7 @@ from ckptcost.errors import CkptcostError
 from ckptcost.hooks.wire import Listener
 from ckptcost.jobs.evidence import Evidence, descendants
 from ckptcost.jobs.instruments import Instruments
-from ckptcost.jobs.progress import Progress, Save
+from ckptcost.jobs.progress import KnownSave, SaveProgress
 from ckptcost.jobs.recording import ASKED, EDGE, MARGIN_S, folder_for
 from ckptcost.meters.base import Absence
 from ckptcost.runs import job_facts
@@ -67,7 +67,7 @@ class Observer:
         look: Look,
         directory: Path | None = None,
         *,
-        said: Callable[[Save], None] | None = None,
+        said: Callable[[KnownSave], None] | None = None,
         environ: Mapping[str, str] = os.environ,
         tee: Callable[[Sink], Sink] | None = None,
         task: Task | None = None,
@@ -104,7 +104,7 @@ class Observer:
                 run_id=self.run_id,
                 alone=alone,
             )
-        self.progress = Progress(self._records.mark, said)
+        self.progress = SaveProgress(self._records.mark, said)
         self._settling = Settling(self.tell)
         self._listener: Listener | None = None
         self._finders: list[Watcher | Burster] = []

@@ -61,7 +61,7 @@ _SAME = 1e-9
 """intervals this close are one: no cost can tell them apart"""
 
 
-class Option(NamedTuple):
+class TierOption(NamedTuple):
     """One tier in one mode, and its best interval for each objective; NaN where a figure is
     lacking."""
 
@@ -89,7 +89,7 @@ class Option(NamedTuple):
 class Candidates(NamedTuple):
     """The intervals of one option that were looked at."""
 
-    option: Option
+    option: TierOption
     interval_s: NDArray[np.float64]
     outcome: Outcome
     best_for: tuple[tuple[str, ...], ...]
@@ -105,11 +105,11 @@ class Front(NamedTuple):
     """objectives that are unknown for all, have no option in common, or lack a line for some
     only"""
     candidates: tuple[Candidates, ...]
-    apart: tuple[Option, ...]
+    apart: tuple[TierOption, ...]
     """options that lack one of the objectives: neither on the front nor beaten"""
 
 
-def option_of(resolved: Resolved) -> Option:
+def option_of(resolved: Resolved) -> TierOption:
     """A resolved scenario with its best intervals."""
     s = resolved.scenario
     two_tiers_at_most(s)
@@ -127,12 +127,12 @@ def option_of(resolved: Resolved) -> Option:
         for objective, interval_s in found.items()
     }
     lacking = {objective: tuple(unknown_inputs(s, objective)) for objective in OBJECTIVES}
-    return Option(
+    return TierOption(
         str(resolved.words.get("tier.id", "tier")), s.policy.mode, resolved, plan, best, lacking
     )
 
 
-def pareto(options: Sequence[Option]) -> Front:
+def pareto(options: Sequence[TierOption]) -> Front:
     """The front over all options and their intervals, each objective's exact optimum among them."""
     objectives = tuple(o for o in OBJECTIVES if any(o in option.known for option in options))
     if not any(set(objectives) <= set(option.known) for option in options):
@@ -154,7 +154,7 @@ def pareto(options: Sequence[Option]) -> Front:
     )
 
 
-def _tried(option: Option, objectives: Sequence[str]) -> Candidates:
+def _tried(option: TierOption, objectives: Sequence[str]) -> Candidates:
     """Every interval worth a look: outside the range of the optima all objectives get worse
     together."""
     best = {o: option.best[o] for o in objectives}
@@ -220,7 +220,7 @@ class Levels(NamedTuple):
     points: tuple[Point, ...]
 
 
-class Curve(NamedTuple):
+class IntervalCurve(NamedTuple):
     """The run over intervals around the best."""
 
     interval_s: NDArray[np.float64]
@@ -233,8 +233,8 @@ class Optimum(NamedTuple):
     what to do."""
 
     objective: str
-    option: Option
-    options: tuple[Option, ...]
+    option: TierOption
+    options: tuple[TierOption, ...]
     order: Order | None
     """the options by what they cost at their own best; None where there is only one"""
     undecided: dict[str, tuple[str, ...]]
@@ -247,14 +247,14 @@ class Optimum(NamedTuple):
     recommended: Point
     """the best, or the robust interval where the ranges move the best by more than a factor of
     two"""
-    today: Option
+    today: TierOption
     """the scenario as it stands, which the point "now" is on"""
     points: tuple[Point, ...]
     plateaus: dict[str, Plateau]
     classic: Classic
     never: dict[str, float]
     """what not saving at all costs over each objective's best; negative: it is cheaper"""
-    curve: Curve
+    curve: IntervalCurve
     levels: Levels | None
     front: Front
     cautions: tuple[Caution, ...]
@@ -358,7 +358,7 @@ def optimize(
     )
 
 
-def name_of(option: Option) -> str:
+def name_of(option: TierOption) -> str:
     """Tier and mode."""
     return f"{option.tier_id}, {option.mode}"
 
@@ -372,7 +372,7 @@ def _mode_layer(catalog: Catalog, mode: str | None) -> list[Layer]:
 
 
 def _ranked(
-    options: Sequence[Option], objective: str, draws: int
+    options: Sequence[TierOption], objective: str, draws: int
 ) -> tuple[Order, dict[str, tuple[str, ...]]]:
     """The options that can be computed, the least cost first, and by which objectives there is no
     order."""
@@ -405,7 +405,9 @@ def _ranked(
     )
 
 
-def point_of(option: Option, name: str, interval_s: float, on: Option | None = None) -> Point:
+def point_of(
+    option: TierOption, name: str, interval_s: float, on: TierOption | None = None
+) -> Point:
     """One interval, on another tier or in another mode where told so, against every objective's own
     best."""
     outcome = (on or option).at(interval_s)
@@ -418,7 +420,7 @@ def point_of(option: Option, name: str, interval_s: float, on: Option | None = N
     )
 
 
-def _robust(option: Option, objective: str, draws: int) -> Robust:
+def _robust(option: TierOption, objective: str, draws: int) -> Robust:
     """The robust interval of an option; how often is what is asked, so no range of its own
     counts."""
     ranges = ranges_of(option.resolved)
@@ -426,7 +428,7 @@ def _robust(option: Option, objective: str, draws: int) -> Robust:
     return robust_of(option.scenario, ranges, ties_of(option.resolved), objective, draws)
 
 
-def _plateau(option: Option, objective: str) -> Plateau:
+def _plateau(option: TierOption, objective: str) -> Plateau:
     """Within the run; where saves that come too soon are left out, no shorter than the drain
     allows."""
     s, plan = option.scenario, option.plan
@@ -445,7 +447,7 @@ def _plateau(option: Option, objective: str) -> Plateau:
         )
 
 
-def _curve(option: Option, objective: str) -> Curve:
+def _curve(option: TierOption, objective: str) -> IntervalCurve:
     best_s = option.best[objective]
     most_s = max(best_s, min(best_s * CURVE_REACH, float(option.scenario.work_s)))
     below = np.geomspace(best_s / CURVE_REACH, best_s, CURVE_POINTS + 1)
@@ -455,14 +457,14 @@ def _curve(option: Option, objective: str) -> Curve:
     interval_s = np.concatenate([below[:-1], [best_s], above[1:]])
     outcome = option.at(interval_s)
     least = {o: cost_of(option.at(option.best[o]), o) for o in option.known}
-    return Curve(
+    return IntervalCurve(
         interval_s,
         outcome,
         {o: np.asarray(regret(cost_of(outcome, o), least[o])) for o in option.known},
     )
 
 
-def _levels(option: Option, objective: str, is_now: bool) -> Levels:
+def _levels(option: TierOption, objective: str, is_now: bool) -> Levels:
     """The joint optimum, the best interval at the n that is given, what runs now, and the rounded
     rule."""
     s, plan = option.scenario, option.plan

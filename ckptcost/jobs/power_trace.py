@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 LEAST_S = 0.2
 
 
-class Traced(NamedTuple):
+class PowerTrace(NamedTuple):
     """Stretches, and in each of them the power of some groups of domains."""
 
     edges: Floats
@@ -47,7 +47,7 @@ def _least_s(length_s: float, tick_s: float, points: int) -> float:
     return max(length_s / points, LEAST_S, power_bins.TICKS * tick_s)
 
 
-def traced(seen: Measured, groups: Mapping[str, Sequence[str]], points: int) -> Traced:
+def traced(seen: Measured, groups: Mapping[str, Sequence[str]], points: int) -> PowerTrace:
     """At most so many stretches, none of them shorter than the ticks of every counter can tell."""
     domains = [domain for group in groups.values() for domain in group]
     length_s = max(seen.end_s - seen.begin_s, LEAST_S)
@@ -56,7 +56,7 @@ def traced(seen: Measured, groups: Mapping[str, Sequence[str]], points: int) -> 
     edges = power_bins.edges_of(
         list(pieces.values()), seen.begin_s, seen.begin_s + length_s, least_s
     )
-    return Traced(
+    return PowerTrace(
         edges, {name: _together(seen, group, edges, pieces) for name, group in groups.items()}
     )
 

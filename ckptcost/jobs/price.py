@@ -24,7 +24,7 @@ from ckptcost.scenario import DEFAULTS, Resolved
 _OF_THE_TIER = ("storage_write", "network", "retention")
 
 
-class Side(NamedTuple):
+class TierSide(NamedTuple):
     """The job on one tier."""
 
     tier_id: str
@@ -55,8 +55,8 @@ class Payback(NamedTuple):
 
 
 class Breakeven(NamedTuple):
-    slow: Side
-    fast: Side
+    slow: TierSide
+    fast: TierSide
     worth_usd_per_s: float
     """the price of the fast tier at which both cost the same; unknown with the slow one's price"""
     premium_usd_per_s: float
@@ -68,7 +68,7 @@ class Breakeven(NamedTuple):
     payback: Payback | None
 
 
-def side_of(resolved: Resolved, keep_interval: bool = False) -> Side:
+def side_of(resolved: Resolved, keep_interval: bool = False) -> TierSide:
     """The job on the scenario's tier, at the interval that loses least time."""
     s = resolved.scenario
     two_tiers_at_most(s)
@@ -83,7 +83,7 @@ def side_of(resolved: Resolved, keep_interval: bool = False) -> Side:
         if line.id not in _OF_THE_TIER
     )
     held = float(outcome.spent.held_bytes)
-    return Side(
+    return TierSide(
         str(resolved.words.get("tier.id", "tier")),
         resolved,
         outcome,
@@ -111,7 +111,7 @@ def price_of(tier: Tier, held_bytes: float) -> float:
     return float(billed_bytes(tier, held_bytes) * tier.usd_per_byte_s)
 
 
-def breakeven(slow: Side, fast: Side, capital_usd: float | None = None) -> Breakeven:
+def breakeven(slow: TierSide, fast: TierSide, capital_usd: float | None = None) -> Breakeven:
     """Both runs do the same work; the tier's price is what evens them out."""
     slow_wall_s, fast_wall_s = float(slow.outcome.wall_s), float(fast.outcome.wall_s)
     for side in (slow, fast):

@@ -50,7 +50,7 @@ TOLD_S = 0.5
 neighbour's"""
 
 
-class Asked(NamedTuple):
+class ProbeRequest(NamedTuple):
     """What to write, and how often."""
 
     directory: Path
@@ -79,7 +79,7 @@ class Asked(NamedTuple):
         return each * self.rounds
 
 
-class Round(NamedTuple):
+class ProbePass(NamedTuple):
     """One pass, as the engine saw it (None where it was simulated) and as the run has it."""
 
     number: int
@@ -99,15 +99,15 @@ HOST_CACHE = (
 
 
 class Probed(NamedTuple):
-    asked: Asked
-    rounds: tuple[Round, ...]
+    asked: ProbeRequest
+    rounds: tuple[ProbePass, ...]
     measured: Measured
     folder: Path
     notes: tuple[str, ...]
     interrupted: bool
 
 
-class Told(NamedTuple):
+class ProbeProgress(NamedTuple):
     """How far it is."""
 
     number: int
@@ -118,11 +118,11 @@ class Told(NamedTuple):
 
 
 def probe(
-    asked: Asked,
+    asked: ProbeRequest,
     meters: str,
     wanted: Wanted,
     directory: Path | None = None,
-    tell: Callable[[Told], None] | None = None,
+    tell: Callable[[ProbeProgress], None] | None = None,
 ) -> Probed:
     """Everything that was written is gone afterwards, whatever happens. `asked.settings.control`
     stops it from another thread, as Ctrl-C does: KeyboardInterrupt where no pass is through, else
@@ -183,7 +183,7 @@ def probe(
     measured = reviewed(folder)
     windows = {window.name: window for window in measured.windows}
     rounds = tuple(
-        Round(n, of, io.bytes, io.files, io, windows.get(_label(of, n))) for n, of, io in ios
+        ProbePass(n, of, io.bytes, io.files, io, windows.get(_label(of, n))) for n, of, io in ios
     )
     return Probed(asked, rounds, measured, folder, notes, interrupted)
 
@@ -195,18 +195,18 @@ def _label(of: str, number: int) -> str:
 def _rounds(
     saver: Saver,
     place: Place,
-    asked: Asked,
+    asked: ProbeRequest,
     shapes: Mapping[int, Shape],
     recorder: Recorder,
     ios: list[tuple[int, str, Io]],
-    tell: Callable[[Told], None] | None,
+    tell: Callable[[ProbeProgress], None] | None,
 ) -> None:
     sizes, passes = asked.sizes, len(asked.sizes) * (2 if asked.read else 1)
     for number, size_bytes in enumerate(sizes, start=1):
         shape = shapes[size_bytes]
         for of in ("save", "load") if asked.read else ("save",):
             if tell is not None:
-                tell(Told(number, of, len(ios), passes, ios[-1][2] if ios else None))
+                tell(ProbeProgress(number, of, len(ios), passes, ios[-1][2] if ios else None))
             label = _label(of, number)
             detail: dict[str, Any] = {"bytes": size_bytes, "files": len(shape.files)} | (
                 {"of": "load"} if of == "load" else {}
@@ -234,7 +234,7 @@ def _rounds(
         place.remove(number)
 
 
-def _warm_up(saver: Saver, place: Place, asked: Asked, shape: Shape) -> None:
+def _warm_up(saver: Saver, place: Place, asked: ProbeRequest, shape: Shape) -> None:
     for _ in range(asked.warm_up):
         _begin(asked, "warm-up", 0, asked.size_bytes)
         saver.save(place, shape, asked.settings, 0)
@@ -242,12 +242,12 @@ def _warm_up(saver: Saver, place: Place, asked: Asked, shape: Shape) -> None:
         _rest(asked, asked.pause_s)
 
 
-def _begin(asked: Asked, what: str, number: int, size_bytes: int) -> None:
+def _begin(asked: ProbeRequest, what: str, number: int, size_bytes: int) -> None:
     if asked.settings.control is not None:
         asked.settings.control.begin(what, number, size_bytes)
 
 
-def _rest(asked: Asked, seconds: float) -> None:
+def _rest(asked: ProbeRequest, seconds: float) -> None:
     if asked.settings.control is not None:
         asked.settings.control.rest(seconds)
     else:
@@ -274,7 +274,7 @@ def _marks(recorder: Recorder, label: str, io: Io) -> None:
     )
 
 
-def _simulated(asked: Asked, meters: str, wanted: Wanted, directory: Path | None) -> Probed:
+def _simulated(asked: ProbeRequest, meters: str, wanted: Wanted, directory: Path | None) -> Probed:
     """A simulated machine whose job saves in the sizes asked for; nothing is written but the
     run."""
     from ckptcost.meters import simulated
@@ -323,7 +323,7 @@ def _simulated(asked: Asked, meters: str, wanted: Wanted, directory: Path | None
     recorder.stop()
     measured = reviewed(folder)
     rounds = tuple(
-        Round(n, "save", what.bytes, 1.0, None, window)
+        ProbePass(n, "save", what.bytes, 1.0, None, window)
         for n, (window, what) in enumerate(
             zip(measured.windows, measured.contents, strict=True), start=1
         )
@@ -353,14 +353,14 @@ class Sum(NamedTuple):
     """joules of all metered parts of the node for 1e9 bytes, begin to safe"""
 
 
-def seconds_of(one: Round) -> float:
+def seconds_of(one: ProbePass) -> float:
     """To durable; of a load, to the last byte."""
     if one.io is not None:
         return one.io.duration_s
     return nan if one.window is None or one.window.length_s is None else one.window.length_s
 
 
-def joules_of(p: Probed, one: Round) -> Energy:
+def joules_of(p: Probed, one: ProbePass) -> Energy:
     """Of all metered parts, from begin until safe."""
     return (
         unknown("NOT_MARKED")
@@ -379,7 +379,7 @@ def sums(p: Probed) -> list[Sum]:
     ]
 
 
-def _sum(p: Probed, mine: Sequence[Round]) -> Sum:
+def _sum(p: Probed, mine: Sequence[ProbePass]) -> Sum:
     of, size_bytes = mine[0].of, mine[0].size_bytes
     seconds = [s for s in map(seconds_of, mine) if s == s and s > 0]
     known = len(seconds) > 0
@@ -401,7 +401,7 @@ def _sum(p: Probed, mine: Sequence[Round]) -> Sum:
     )
 
 
-def _device_over_file(p: Probed, mine: Sequence[Round]) -> float:
+def _device_over_file(p: Probed, mine: Sequence[ProbePass]) -> float:
     disks = {stored.disk for stored in p.measured.stored}
     names = {one.window.name for one in mine if one.window is not None}
     if any(one.window is None or (one.window.length_s or 0.0) < TOLD_S for one in mine):

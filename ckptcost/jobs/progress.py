@@ -14,7 +14,7 @@ from ckptcost.watch.base import Tell
 _MOST_TOLD = 200
 
 
-class Save(NamedTuple):
+class KnownSave(NamedTuple):
     """One checkpoint as far as it is known."""
 
     label: str
@@ -42,11 +42,11 @@ class _Open:
     seen: set[int] = field(default_factory=set)
 
 
-class Progress:
+class SaveProgress:
     """Stands between those who find checkpoints and the recorder. Quick: it runs in their
     threads."""
 
-    def __init__(self, tell: Tell, said: Callable[[Save], None] | None = None) -> None:
+    def __init__(self, tell: Tell, said: Callable[[KnownSave], None] | None = None) -> None:
         self._tell, self._said = tell, said
         self._lock = threading.Lock()
         self._open: dict[str, _Open] = {}
@@ -88,7 +88,7 @@ class Progress:
         of_rank: int | None,
         t_ns: int | None,
         detail: dict[str, object],
-    ) -> Save | None:
+    ) -> KnownSave | None:
         rank = of_rank or 0
         if t_ns is None or not window:
             return None
@@ -140,7 +140,7 @@ class Progress:
         until_ns = one.returned_ns or one.written_ns
         held_s = (until_ns - one.begin_ns) / S if until_ns else float("nan")
         safe_s = (one.durable_ns - one.begin_ns) / S if one.durable_ns else float("nan")
-        return Save(window, size_bytes, held_s, safe_s, one.error, bool(one.returned_ns))
+        return KnownSave(window, size_bytes, held_s, safe_s, one.error, bool(one.returned_ns))
 
     @property
     def open(self) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from ckptcost.jobs.measured_bill import gpus_metered
 from ckptcost.scenario import Resolved
 
 
-class Machine(NamedTuple):
+class RunMachine(NamedTuple):
     """Who waits: the GPUs of the node that was read, and the job they belong to."""
 
     gpus: float
@@ -36,7 +36,7 @@ class Machine(NamedTuple):
         return self.here < self.job_gpus
 
 
-def machine_of(seen: Measured, resolved: Resolved) -> Machine:
+def machine_of(seen: Measured, resolved: Resolved) -> RunMachine:
     """The metered GPUs times the run's hosts, unless the marks or --set cluster.gpus say more."""
     hosts = float(max(len(seen.run.hosts), 1))
     metered = gpus_metered(seen)
@@ -61,17 +61,17 @@ def machine_of(seen: Measured, resolved: Resolved) -> Machine:
                 remedy="leave it out: the scenario is put onto the run's own machine",
             )
         each = said / hosts if isnan(metered) else metered
-        return Machine(each, said, each, "SAID")
+        return RunMachine(each, said, each, "SAID")
     if not isnan(metered):
-        return Machine(
+        return RunMachine(
             metered, max(metered * hosts, 0.0 if isnan(ranks) else ranks), metered, "METERED"
         )
     per_node = float(resolved.scenario.cluster.gpus_per_node)
     if not isnan(ranks):
-        return Machine(nan, ranks, ranks / hosts, "RANKS")
-    return Machine(nan, per_node * hosts, per_node, "NODES")
+        return RunMachine(nan, ranks, ranks / hosts, "RANKS")
+    return RunMachine(nan, per_node * hosts, per_node, "NODES")
 
 
-def on_machine(s: Scenario, gpus: float, machine: Machine) -> Scenario:
+def on_machine(s: Scenario, gpus: float, machine: RunMachine) -> Scenario:
     """The scenario with so many of the run's GPUs."""
     return replace(s, cluster=replace(s.cluster, gpus=gpus, gpus_per_node=machine.gpus_per_node))

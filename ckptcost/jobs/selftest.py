@@ -24,7 +24,7 @@ from ckptcost.core.phases import windows_of
 from ckptcost.errors import CkptcostError
 from ckptcost.interpreter import python
 from ckptcost.jobs.checkup import Checkup, checkup
-from ckptcost.jobs.command import Ended
+from ckptcost.jobs.command import CommandEnd
 from ckptcost.jobs.instruments import instruments
 from ckptcost.jobs.load_step import NOT_ASKED, Loaded, loaded
 from ckptcost.jobs.observe import Look
@@ -49,7 +49,7 @@ LIVING = 2
 SETTLE_S = 5.0
 
 
-class Asked(NamedTuple):
+class SelftestRequest(NamedTuple):
     directory: Path
     size_bytes: int = 32_000_000
     rounds: int = 1
@@ -59,7 +59,7 @@ class Asked(NamedTuple):
     """whether a known load may be made beside the meters of joules"""
 
 
-class Tried(NamedTuple):
+class SaveTrial(NamedTuple):
     """One save: the truth, what was said of it, and the differences; NaN is not known, None was not
     said."""
 
@@ -85,11 +85,11 @@ class Tried(NamedTuple):
 
 
 class Tested(NamedTuple):
-    asked: Asked
+    asked: SelftestRequest
     host: str
     mounted: Mounted
     home: Home
-    saves: Sequence[Tried]
+    saves: Sequence[SaveTrial]
     others: int
     """windows that are none of the saves"""
     skipped: Sequence[str]
@@ -97,7 +97,7 @@ class Tested(NamedTuple):
     tolerance_s: float
     folder: Path
     run_id: str
-    ended: Ended
+    ended: CommandEnd
     notes: Sequence[str]
     load: Loaded
 
@@ -189,7 +189,7 @@ class _Beside:
 
 
 def selftest(
-    asked: Asked,
+    asked: SelftestRequest,
     meters: str,
     wanted: Wanted,
     directory: Path | None = None,
@@ -251,7 +251,7 @@ def selftest(
 
 def _held(
     lines: Sequence[dict[str, Any]], beside: _Beside, folder: Path, tolerance_s: float
-) -> tuple[list[Tried], int]:
+) -> tuple[list[SaveTrial], int]:
     """What was done beside what was found; a window belongs to the save during which it began."""
     run = load(folder)
     origin_s = run.node().origin_ns / 1e9
@@ -295,8 +295,8 @@ def _tried(
     to_ns: int | None,
     gone_ns: int | None,
     tolerance_s: float,
-) -> Tried:
-    none = Tried(line["number"], line["way"], line["bytes"], False)
+) -> SaveTrial:
+    none = SaveTrial(line["number"], line["way"], line["bytes"], False)
     if said is None:
         return none
     window, what = said

@@ -17,7 +17,14 @@ from ckptcost.core.renewal import long_run_goodput
 from ckptcost.core.simulate import Summary, bills_of, job_of, ratio_summary, spent_of, summary_of
 from ckptcost.errors import Argument, CkptcostError, InputError, UnknownName
 from ckptcost.jobs.gates import Gate, Verdict, judged
-from ckptcost.jobs.walks import Asked, Prepared, parts_of, prepared_for, spans_of, walked
+from ckptcost.jobs.walks import (
+    Prepared,
+    SimulationRequest,
+    parts_of,
+    prepared_for,
+    spans_of,
+    walked,
+)
 from ckptcost.scenario import Resolved
 
 MOST_RUNS = 10_000_000
@@ -32,7 +39,7 @@ class Simulation(NamedTuple):
     """Many runs of one scenario; every array has one element a run."""
 
     resolved: Resolved
-    asked: Asked
+    asked: SimulationRequest
     outcome: Outcome
     """the closed form's, where there is one: exponential failures, inputs fixed, the scenario's own
     kinds"""
@@ -56,7 +63,7 @@ class Simulation(NamedTuple):
 
 
 def simulate(
-    resolved: Resolved, asked: Asked, note: Callable[[float], None] | None = None
+    resolved: Resolved, asked: SimulationRequest, note: Callable[[float], None] | None = None
 ) -> Simulation:
     """Walk through all runs. `note` hears how many are done; one that raises `Enough` gets those
     that ended by then."""
@@ -130,7 +137,7 @@ def _long_run(prepared: Prepared) -> float | None:
     )
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: SimulationRequest) -> None:
     if not 1 <= asked.runs <= MOST_RUNS:
         raise InputError(
             f"{asked.runs:,} runs", where=Argument("runs"), remedy=f"1 to {MOST_RUNS:,}"
@@ -151,7 +158,9 @@ def _check(asked: Asked) -> None:
         raise InputError("must be more than 0 s", where=Argument("limit"))
 
 
-def time_line(resolved: Resolved, asked: Asked, run: int) -> tuple[list[Step], tuple[str, ...]]:
+def time_line(
+    resolved: Resolved, asked: SimulationRequest, run: int
+) -> tuple[list[Step], tuple[str, ...]]:
     """One run, step by step, exactly as it is among the others; and the names of the kinds."""
     _check(asked)
     if not 0 <= run < asked.runs:

@@ -272,7 +272,7 @@ class Reached(NamedTuple):
         return float(self.outcome.interval_s)
 
 
-class Found(NamedTuple):
+class SearchResult(NamedTuple):
     """What a search found: the best that can be had, the value needed, and the far end of a
     range."""
 
@@ -353,15 +353,15 @@ class Trials:
             s, plan, value, self.best_s(s, plan) if self.kept_s is None else self.kept_s
         )
 
-    def turned(self, knob: Knob, change: Change = unchanged) -> Found:
+    def turned(self, knob: Knob, change: Change = unchanged) -> SearchResult:
         """The knob turned from its best end until the target is just met."""
         best = self.at(knob, knob.best, change)
         if not self.met(best):
-            return Found(best, None)
+            return SearchResult(best, None)
         value = boundary(lambda v: self.gap(self.at(knob, v, change)), knob.best, knob.worst)
-        return Found(best, self.at(knob, value, change))
+        return SearchResult(best, self.at(knob, value, change))
 
-    def window(self, change: Change = unchanged) -> Found:
+    def window(self, change: Change = unchanged) -> SearchResult:
         """The shortest and the longest interval that meet the target."""
         s, plan = self.s, change(self.plan)
 
@@ -371,7 +371,7 @@ class Trials:
         best_s = self.best_s(s, plan)
         best = at(best_s)
         if not self.met(best):
-            return Found(best, None)
+            return SearchResult(best, None)
         floor_s = best_s * 1e-9
         if (
             s.policy.when_busy == "skip"
@@ -383,7 +383,7 @@ class Trials:
             floor_s = min(max(floor_s, float(busy_s)), best_s)
         shortest = boundary(lambda v: self.gap(at(v)), best_s, floor_s)
         longest = boundary(lambda v: self.gap(at(v)), best_s, max(float(s.work_s), best_s))
-        return Found(best, at(shortest), at(longest))
+        return SearchResult(best, at(shortest), at(longest))
 
 
 def goodput_asked(trials: Trials) -> float:
@@ -446,7 +446,7 @@ class Circumstance(NamedTuple):
 
     recovery_s: float
     """NOTHING_ELSE: no recovery, and saves that are safe at once"""
-    found: Found
+    found: SearchResult
 
 
 class Solution(NamedTuple):
@@ -463,7 +463,7 @@ class Solution(NamedTuple):
     """the scenario as it stands"""
     today_at_best: Reached
     """nothing changed but the interval"""
-    found: Found
+    found: SearchResult
     circumstances: tuple[Circumstance, ...]
     """the same question for other times to get back"""
     first_order: tuple[float, ...]
@@ -555,7 +555,7 @@ def circumstances(trials: Trials, knob: Knob | None) -> list[Circumstance]:
     return found
 
 
-class Shares(NamedTuple):
+class WallShares(NamedTuple):
     """Where the wall time of a run goes; they sum to 1."""
 
     kept: float
@@ -565,14 +565,14 @@ class Shares(NamedTuple):
     loading: float
 
 
-def shares_of(outcome: Outcome) -> Shares:
+def shares_of(outcome: Outcome) -> WallShares:
     """Shares of the wall time; unknown where the run does not end."""
     spent, wall_s = outcome.spent, float(outcome.wall_s)
     if not 0 < wall_s < float("inf"):
-        return Shares(*([UNKNOWN] * 5))
+        return WallShares(*([UNKNOWN] * 5))
     restart_s = spent.detect_s + spent.reschedule_s + spent.init_s + spent.warmup_s
     parts = (spent.stall_s + spent.slowed_s, spent.redone_s, restart_s, spent.load_s)
-    return Shares(float(outcome.goodput), *(float(part) / wall_s for part in parts))
+    return WallShares(float(outcome.goodput), *(float(part) / wall_s for part in parts))
 
 
 def parts_of(outcome: Outcome, measure_id: str) -> dict[str, float]:

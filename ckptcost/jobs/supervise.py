@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ckptcost.errors import CkptcostError
-from ckptcost.jobs.command import NOT_EXECUTABLE, Command, NoCommand
+from ckptcost.jobs.command import NOT_EXECUTABLE, NoCommand, WrappedCommand
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.observe import Look, Observer
-from ckptcost.jobs.progress import Save
+from ckptcost.jobs.progress import KnownSave
 from ckptcost.jobs.wrap import open_process, spoken
 from ckptcost.meters.process import written_of
 from ckptcost.runs.sinks import Sink
@@ -58,7 +58,7 @@ class Supervisor:
         directory: Path | None = None,
         *,
         tee: Callable[[Sink], Sink] | None = None,
-        said: Callable[[Save], None] | None = None,
+        said: Callable[[KnownSave], None] | None = None,
         environ: Mapping[str, str] = os.environ,
         patience_s: float = PATIENCE_S,
     ) -> None:
@@ -66,7 +66,7 @@ class Supervisor:
         begun."""
         self._what, self._environ, self._patience_s = what, environ, patience_s
         if what.argv:
-            Command(what.argv).check(environ.get("PATH"))
+            WrappedCommand(what.argv).check(environ.get("PATH"))
         self._process = -1 if what.pid is None else open_process(what.pid)
         try:
             self.observer = Observer(tools, look, directory, said=said, environ=environ, tee=tee)

@@ -21,7 +21,7 @@ from ckptcost.layers import Layer, read_layer
 from ckptcost.scenario import Resolved, resolve
 
 
-class Piece(NamedTuple):
+class SweepPiece(NamedTuple):
     """Consecutive rows of a sweep: the axes' values, the scenario and the outcome, all as arrays or
     constants."""
 
@@ -36,7 +36,7 @@ class Sweep(NamedTuple):
     """The axes of a grid and its rows, to be taken once."""
 
     overs: tuple[Over, ...]
-    pieces: Iterator[Piece]
+    pieces: Iterator[SweepPiece]
     grid_methods: tuple[str, ...] = ()
     """what the grid factors of the rows count; emissions of two methods are not to be held against
     each other"""
@@ -91,7 +91,7 @@ def _has_optimum(resolved: Resolved, numeric: list[Over]) -> None:
 
 def _pieces(
     overs: Sequence[Over], prepared: dict[tuple[Any, ...], Resolved], rows: int
-) -> Iterator[Piece]:
+) -> Iterator[SweepPiece]:
     first_array = max((i + 1 for i, over in enumerate(overs) if not over.numeric), default=0)
     outer, inner = overs[:first_array], overs[first_array:]
     axes = [Axis(field_of(over), np.array(over.values, dtype=float)) for over in inner]
@@ -108,7 +108,7 @@ def _pieces(
             moving = {
                 over.name: chunk.axes[axis.path] for over, axis in zip(inner, axes, strict=True)
             }
-            yield Piece(size, fixed | moving, resolved, chunk.scenario, chunk.outcome)
+            yield SweepPiece(size, fixed | moving, resolved, chunk.scenario, chunk.outcome)
 
 
 def _over_layer(

@@ -23,14 +23,14 @@ from ckptcost.core.simulate import kinds_of, third_of
 from ckptcost.core.timing import load_s
 from ckptcost.errors import Argument, InputError
 from ckptcost.jobs.simulate import Simulation, simulate
-from ckptcost.jobs.walks import Asked
+from ckptcost.jobs.walks import SimulationRequest
 from ckptcost.scenario import Resolved
 
 RUNS = 200
 _COSTS = {"time": "wall", **{name: q.measure for name, q in BY_OBJECTIVE.items()}}
 
 
-class Tried(NamedTuple):
+class TiersTrial(NamedTuple):
     """One combination, simulated."""
 
     interval_s: float
@@ -59,10 +59,10 @@ class ThreeTiers(NamedTuple):
     resolved: Resolved
     objective: str
     levels: tuple[Level, ...]
-    best: Tried
-    rule: Tried
-    now: Tried | None
-    tried: tuple[Tried, ...]
+    best: TiersTrial
+    rule: TiersTrial
+    now: TiersTrial | None
+    tried: tuple[TiersTrial, ...]
 
 
 def tried(
@@ -72,7 +72,7 @@ def tried(
     third_every: float,
     runs: int,
     seed: int,
-) -> Tried:
+) -> TiersTrial:
     """One combination of interval, every n-th and every m-th of those."""
     s = resolved.scenario
     policy = replace(
@@ -82,11 +82,13 @@ def tried(
         second_every=second_every,
         third_every=third_every,
     )
-    found = simulate(resolved._replace(scenario=replace(s, policy=policy)), Asked(runs, seed))
-    return Tried(interval_s, second_every, third_every, found)
+    found = simulate(
+        resolved._replace(scenario=replace(s, policy=policy)), SimulationRequest(runs, seed)
+    )
+    return TiersTrial(interval_s, second_every, third_every, found)
 
 
-def difference(one: Tried, other: Tried, objective: str) -> tuple[float, float]:
+def difference(one: TiersTrial, other: TiersTrial, objective: str) -> tuple[float, float]:
     """(mean relative excess of `one` over `other`, its standard error), run by run with the same
     random numbers."""
     excess = one.cost(objective) / np.mean(other.cost(objective)) - other.cost(objective) / np.mean(
@@ -132,9 +134,9 @@ def three_tiers(
                 " tier out"
             ),
         )
-    seen: dict[tuple[float, float, float], Tried] = {}
+    seen: dict[tuple[float, float, float], TiersTrial] = {}
 
-    def at(interval_s: float, n: float, m: float) -> Tried:
+    def at(interval_s: float, n: float, m: float) -> TiersTrial:
         key = (interval_s, n, m)
         if key not in seen:
             seen[key] = tried(resolved, *key, runs, seed)
@@ -162,7 +164,7 @@ def three_tiers(
     )
 
 
-def _neighbours(here: Tried, factor: float, work_s: float) -> list[tuple[float, float, float]]:
+def _neighbours(here: TiersTrial, factor: float, work_s: float) -> list[tuple[float, float, float]]:
     n, m = here.second_every, here.third_every
     keys = [(here.interval_s * factor, n, m), (here.interval_s / factor, n, m)]
     keys += [(here.interval_s, other, m) for other in _steps(n, factor)] + [

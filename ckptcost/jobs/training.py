@@ -17,7 +17,7 @@ from ckptcost.jobs.energies import Energies
 from ckptcost.runs.run import Node
 
 
-class Steps(NamedTuple):
+class TrainingSteps(NamedTuple):
     """Of the rank that says most."""
 
     ends_s: Floats
@@ -29,7 +29,9 @@ class Steps(NamedTuple):
     """how much longer a step takes while a save drains, as a fraction"""
 
 
-def steps_seen(marks: Sequence[Mark], windows: Sequence[Window], node: Node) -> Steps | None:
+def steps_seen(
+    marks: Sequence[Mark], windows: Sequence[Window], node: Node
+) -> TrainingSteps | None:
     """None where the job marks no steps. They carry the monotonic clock of their own host."""
     told = [mark for mark in marks if mark.name == STEPS]
     if not told:
@@ -37,7 +39,7 @@ def steps_seen(marks: Sequence[Mark], windows: Sequence[Window], node: Node) -> 
     ends_s = ends_of(told, node.origin_ns - (node.tables[0][1] if node.tables else 0))
     parts = split(ends_s, windows)
     usual = pace(parts.quiet_s)
-    return Steps(
+    return TrainingSteps(
         ends_s, parts, usual, stalls(ends_s, windows, usual), longer(parts.drained_s, parts.quiet_s)
     )
 

@@ -42,7 +42,7 @@ HORIZON = 4.0
 as many times again if they must"""
 
 
-class Asked(NamedTuple):
+class SimulationRequest(NamedTuple):
     """What to simulate."""
 
     runs: int = 1000
@@ -78,12 +78,12 @@ class Prepared(NamedTuple):
     """of each kind: its part of the scenario's failures, and its rate on top of them"""
     rate_per_s: float
     """all interruptions, inputs as given"""
-    asked: Asked
+    asked: SimulationRequest
     outcome: Outcome
     trace_kinds: tuple[int, ...]
 
 
-def prepared_for(resolved: Resolved, asked: Asked) -> Prepared:
+def prepared_for(resolved: Resolved, asked: SimulationRequest) -> Prepared:
     s = resolved.scenario
     for name, every in (("second", s.policy.second_every), ("third", s.policy.third_every)):
         if float(every) != round(float(every)):
@@ -134,7 +134,7 @@ def prepared_for(resolved: Resolved, asked: Asked) -> Prepared:
     )
 
 
-def _base_per_s(asked: Asked, plan: Plan) -> Any:
+def _base_per_s(asked: SimulationRequest, plan: Plan) -> Any:
     """Rate of the scenario's own failures: one value a run where inputs are drawn, unless its mean
     is given."""
     return plan.failures_per_s if asked.mean_s is None else 1.0 / asked.mean_s
@@ -215,7 +215,7 @@ def _or(said: float | None, otherwise: Any) -> Any:
     return otherwise if said is None else said
 
 
-def _trace_kinds(asked: Asked, kinds: tuple[Kind, ...]) -> tuple[int, ...]:
+def _trace_kinds(asked: SimulationRequest, kinds: tuple[Kind, ...]) -> tuple[int, ...]:
     if asked.trace is None or not asked.trace.kinds:
         return ()
     names = [kind.name for kind in kinds]

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.errors import Argument, InputError, MeterUnavailable
-from ckptcost.jobs.command import Command, Ended
+from ckptcost.jobs.command import CommandEnd, WrappedCommand
 from ckptcost.jobs.instruments import REPLAY, Instruments, instruments
 from ckptcost.jobs.observe import Look, Observer
-from ckptcost.jobs.progress import Save
+from ckptcost.jobs.progress import KnownSave
 from ckptcost.meters.found import Wanted
 from ckptcost.meters.process import written_of
 from ckptcost.meters.writeback import held_up_bytes
@@ -26,12 +26,12 @@ from ckptcost.runs.election import task_of
 from ckptcost.watch.output import Relay, Tokens
 
 
-class Taken(NamedTuple):
+class WrappedRun(NamedTuple):
     """A run on disk, and how the job ended."""
 
     folder: Path
     run_id: str
-    ended: Ended | None
+    ended: CommandEnd | None
     """None of a process that was only followed"""
     saves: int
     troubles: tuple[str, ...]
@@ -73,18 +73,18 @@ def wrap(
     directory: Path | None = None,
     *,
     tokens: Tokens | None = None,
-    said: Callable[[Save], None] | None = None,
+    said: Callable[[KnownSave], None] | None = None,
     waiting: Callable[[int], None] | None = None,
     environ: Mapping[str, str] = os.environ,
     mask: set[int] | None = None,
-) -> Taken:
+) -> WrappedRun:
     """Run it to its end. Its exit status is in `ended`; nothing of ours makes it fail. `mask`: as
-    `Command` has it.
+    `WrappedCommand` has it.
 
     Of a job's tasks that a launcher started, each with a recorder, one of each node reads the
     meters; together they write one run.
     """
-    command = Command(argv, mask)
+    command = WrappedCommand(argv, mask)
     command.check(environ.get("PATH"))
     command.hold()
     observer: Observer | None = None
@@ -126,7 +126,7 @@ def wrap(
         if task is not None and observer.reads and not wanted.every_gpu:
             observer.problems += others_gpus(environ)
         observer.close()
-        return Taken(
+        return WrappedRun(
             observer.folder,
             observer.run_id,
             ended,
@@ -160,7 +160,7 @@ def others_gpus(environ: Mapping[str, str]) -> list[str]:
     ]
 
 
-def wait_for_tasks(taken: Taken, most_s: float = 5.0) -> bool:
+def wait_for_tasks(taken: WrappedRun, most_s: float = 5.0) -> bool:
     """Until all tasks that record into this folder have ended their files; one that was killed
     never does."""
     until_s = time.monotonic() + most_s
@@ -218,9 +218,9 @@ def attach(
     for_s: float | None = None,
     directory: Path | None = None,
     *,
-    said: Callable[[Save], None] | None = None,
+    said: Callable[[KnownSave], None] | None = None,
     tick: Callable[[Observer], None] | None = None,
-) -> Taken:
+) -> WrappedRun:
     """Follow a process until it ends, the time is over, or the user interrupts; without one, the
     folders of `look` alone."""
     process = None if pid is None else open_process(pid)
@@ -257,7 +257,7 @@ def attach(
             observer.close()
         if process is not None:
             os.close(process)
-    return Taken(
+    return WrappedRun(
         observer.folder,
         observer.run_id,
         None,

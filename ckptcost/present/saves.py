@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from ckptcost.present.amounts import count, duration, rate, size
 
 if TYPE_CHECKING:
-    from ckptcost.jobs.probe import Told
-    from ckptcost.jobs.progress import Save
+    from ckptcost.jobs.probe import ProbeProgress
+    from ckptcost.jobs.progress import KnownSave
 
 
 WAITED = 0.5
@@ -17,7 +17,7 @@ WAITED = 0.5
 pace of the storage"""
 
 
-def save_text(one: Save) -> str:
+def save_text(one: KnownSave) -> str:
     """`step_100: 48 MB, held up for 0.2 s, safe after 0.31 s (155 MB/s)`; no rate where it lay in
     memory for a while."""
     said = [size(one.bytes)] if one.bytes == one.bytes else []
@@ -51,7 +51,7 @@ def status_text(
     return text
 
 
-def probing_text(told: Told) -> str:
+def probing_text(told: ProbeProgress) -> str:
     """`load 3, 5 of 12 passes done; the last: 1.9 GB/s`."""
     what = "writing" if told.of == "save" else "reading"
     last = f"; the last: {rate(told.io.bytes_per_s)}" if told.io is not None else ""

@@ -20,7 +20,7 @@ from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.jobs.probe import Told
+    from ckptcost.jobs.probe import ProbeProgress
 
 
 def probe(
@@ -47,7 +47,7 @@ def probe(
     redfish_ca: PathText | None = None,
     redfish_insecure: bool = False,
     need: str | Sequence[str] = (),
-    tell: Callable[[Told], None] | None = None,
+    tell: Callable[[ProbeProgress], None] | None = None,
     catalog: Catalog | None = None,
 ) -> StudyResult:
     """Write a checkpoint of `size`, or as large as that of `model`, into a hidden folder of
@@ -55,7 +55,7 @@ def probe(
     from ckptcost.catalog.schema import flag_value
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.checkup import lacking_of
-    from ckptcost.jobs.probe import Asked
+    from ckptcost.jobs.probe import ProbeRequest
     from ckptcost.jobs.probe import probe as probe_job
     from ckptcost.report.studies.probe import study_of
     from ckptcost.savers.base import Settings
@@ -70,7 +70,7 @@ def probe(
     if not 0 <= warm_up <= 100:
         raise InputError("expected 0 to 100", where=Argument("warm_up"))
     block_bytes = round(flag_value(Argument("block"), text_of("block", block), "bytes"))
-    asked = Asked(
+    asked = ProbeRequest(
         Path(directory),
         _size_bytes(size, model, catalog),
         ranks,

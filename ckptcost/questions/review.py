@@ -48,14 +48,14 @@ def review(
                 )
         return of_path(kept.path, host=host, run_id=kept.run, need=needed, tell=tell)
     from ckptcost.catalog.store import Catalog
-    from ckptcost.jobs.advice import Job, advise, rhythm_of
+    from ckptcost.jobs.advice import AdvisedJob, advise, rhythm_of
     from ckptcost.jobs.checkup import lacking_of
     from ckptcost.report.studies.advice import with_advice
     from ckptcost.report.studies.measure import study_of
 
     measured = reviewed(kept.path, host=host, run_id=kept.run, tell=tell)
     catalog = Catalog()
-    job = Job(gpus, usd_per_gpu_hour, mtbf, site, tuple(settings_of(changes)))
+    job = AdvisedJob(gpus, usd_per_gpu_hour, mtbf, site, tuple(settings_of(changes)))
     study = with_advice(study_of(measured), advise(catalog, rhythm_of(measured), job))
     return StudyResult(study, catalog, (), lacking_of(measured.energies, needed))
 

@@ -18,7 +18,7 @@ from ckptcost.questions.results import StudyResult
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.jobs.walks import Asked
+    from ckptcost.jobs.walks import SimulationRequest
 
 Inputs = Literal["fixed", "triangle", "pert", "uniform"]
 
@@ -75,13 +75,13 @@ def _asked(
     limit: str | None,
     inputs: Inputs,
     workers: int,
-) -> Asked:
+) -> SimulationRequest:
     import os
 
     from ckptcost.catalog.interruptions import law_of, read_kinds, read_trace
     from ckptcost.catalog.schema import flag_value
     from ckptcost.core.interruptions import NEVER
-    from ckptcost.jobs.walks import Asked
+    from ckptcost.jobs.walks import SimulationRequest
 
     if trace_span is not None and trace is None:
         raise InputError(
@@ -100,7 +100,7 @@ def _asked(
     limit_s = (
         NEVER if limit is None else flag_value(Argument("limit"), text_of("limit", limit), "s")
     )
-    return Asked(
+    return SimulationRequest(
         runs,
         seed,
         law if trace is None else "trace",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ckptcost.jobs.sweep import Piece
+from ckptcost.jobs.sweep import SweepPiece
 from ckptcost.report.rows import columns_of, swept_words
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ def _finite(value: Any) -> Any:
     return value if isinstance(value, str) else np.where(np.isfinite(value), value, np.nan)
 
 
-def frame_of_pieces(pieces: Iterable[Piece]) -> pd.DataFrame:
+def frame_of_pieces(pieces: Iterable[SweepPiece]) -> pd.DataFrame:
     """One row a grid point: the axes, then the columns of a case."""
     import pandas as pd
 

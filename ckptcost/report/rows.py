@@ -12,7 +12,7 @@ from ckptcost.core.domain import Number
 from ckptcost.core.outcome import Outcome, failure_cost
 from ckptcost.core.quantities import EVERYDAY, Quantity, in_order
 from ckptcost.core.units import to_kwh
-from ckptcost.jobs.sweep import Piece
+from ckptcost.jobs.sweep import SweepPiece
 
 COLUMNS = {
     "interval_s": "training time between saves",
@@ -77,7 +77,7 @@ SWEPT_WORDS = NOTES | {
 """columns of a sweep that are words"""
 
 
-def swept_words(piece: Piece) -> dict[str, str]:
+def swept_words(piece: SweepPiece) -> dict[str, str]:
     lacking = excludes_of(piece.outcome)
     words = {name: " ".join(lacking.get(name.removesuffix("_without"), ())) for name in NOTES}
     return words | {"grid_method": piece.resolved.grid_method}

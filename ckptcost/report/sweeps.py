@@ -14,7 +14,7 @@ from ckptcost.axes import Over
 from ckptcost.catalog.keys import meaning_of, unit_of
 from ckptcost.core.quantities import EVERYDAY
 from ckptcost.errors import InputError
-from ckptcost.jobs.sweep import Piece, Sweep
+from ckptcost.jobs.sweep import Sweep, SweepPiece
 from ckptcost.present.amounts import count, duration, number, quantity, share
 from ckptcost.present.table import columns, markdown
 from ckptcost.present.words import METHODS
@@ -32,7 +32,7 @@ _SHOWN = {
 }
 
 
-def _cells(piece: Piece) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
+def _cells(piece: SweepPiece) -> tuple[list[str], Iterator[tuple[Any, ...]]]:
     """Header and rows; an axis called like a column (saves) takes its place."""
     named = {
         **piece.axes,
@@ -61,7 +61,7 @@ def to_csv(sweep: Sweep) -> Iterator[str]:
         first = False
 
 
-def records(pieces: Iterable[Piece]) -> Iterator[dict[str, Any]]:
+def records(pieces: Iterable[SweepPiece]) -> Iterator[dict[str, Any]]:
     """One dictionary a row."""
     for piece in pieces:
         header, rows = _cells(piece)

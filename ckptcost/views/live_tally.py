@@ -20,7 +20,7 @@ from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies, Source, at_once
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.measured_bill import MeasuredBill, bill_of_load, bill_of_save, load_end_s
-from ckptcost.jobs.run_machine import Machine, machine_of, on_machine
+from ckptcost.jobs.run_machine import RunMachine, machine_of, on_machine
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.run import Run
 from ckptcost.views.desk import Desk
@@ -202,7 +202,7 @@ class Prices(NamedTuple):
     """The scenario on the run's machine, or why there is none."""
 
     scenario: Scenario | None
-    machine: Machine | None
+    machine: RunMachine | None
     problem: str = ""
 
 

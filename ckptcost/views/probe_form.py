@@ -14,7 +14,7 @@ from ckptcost.catalog.schema import flag_value
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import nodes_of
 from ckptcost.errors import CkptcostError, InputError, brief
-from ckptcost.jobs.probe import PAUSE_S, Asked
+from ckptcost.jobs.probe import PAUSE_S, ProbeRequest
 from ckptcost.present.amounts import quantity
 from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Head, Row
@@ -59,7 +59,7 @@ class Wish(NamedTuple):
     read: bool
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> ProbeRequest:
         return asked(self, None)
 
 
@@ -135,8 +135,8 @@ def wish(draft: Draft, desk: Desk) -> Wish:
     )
 
 
-def asked(one: Wish, control: Control | None) -> Asked:
-    return Asked(
+def asked(one: Wish, control: Control | None) -> ProbeRequest:
+    return ProbeRequest(
         one.directory,
         one.size_bytes,
         one.ranks,

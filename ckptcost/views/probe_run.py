@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import OutputError
-from ckptcost.jobs.probe import Probed, Told, probe
+from ckptcost.jobs.probe import Probed, ProbeProgress, probe
 from ckptcost.meters.found import Wanted
 from ckptcost.report.studies.probe import study_of
 from ckptcost.report.study import Study
@@ -67,7 +67,7 @@ class Watch(Control):
         if not moves or now_ns - moves[-1][0] >= STEP_NS:
             moves.append((now_ns, self.moved_bytes))
 
-    def tell(self, told: Told) -> None:
+    def tell(self, told: ProbeProgress) -> None:
         """The job says what the pass before was."""
         if told.io is not None:
             last = next(

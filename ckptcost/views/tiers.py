@@ -24,7 +24,7 @@ from ckptcost.scenario import Resolved
 from ckptcost.views.desk import Desk, Stamp
 
 if TYPE_CHECKING:
-    from ckptcost.jobs.optimize import Front, Option
+    from ckptcost.jobs.optimize import Front, TierOption
     from ckptcost.questions.optimize import Objective
     from ckptcost.report.study import Study
 
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
     """why no figure can be shown at all"""
     asked: Outcome | None
     """the run at the interval in force"""
-    option: Option | None
+    option: TierOption | None
     best: Outcome | None
     """the run at its own best interval, for the objective that was asked for"""
     no_best: str
@@ -181,7 +181,7 @@ def _entry(desk: Desk, layers: Any, tier: str, objective: str) -> Entry:
     return Entry(tier, resolved, reason, asked, option, best, no_best, _figures(asked, best))
 
 
-def _lacking(option: Option, objective: str) -> str:
+def _lacking(option: TierOption, objective: str) -> str:
     keys = ", ".join(option.lacking[objective])
     return f"not known: {keys}" if keys else "a save that costs nothing is best made all the time"
 

@@ -11,8 +11,8 @@ from types import SimpleNamespace
 import pytest
 
 from ckptcost.cli import status as module
-from ckptcost.cli.status import EVERY_S, Status
-from ckptcost.jobs.progress import Save
+from ckptcost.cli.status import EVERY_S, StatusLine
+from ckptcost.jobs.progress import KnownSave
 
 ERASE = "\r\x1b[K"
 
@@ -49,11 +49,11 @@ class Followed:
     ("stream", "quiet"), [(Terminal(), True), (Terminal(False), False), (None, False)]
 )
 def test_silent_where_nobody_looks(stream, quiet, clock):
-    status = Status(stream, quiet)
+    status = StatusLine(stream, quiet)
     clock.at += 10.0
     status.show("x")
     status.tick(Followed())
-    status.save(Save("a", 1.0, 1.0, 1.0, ""))
+    status.save(KnownSave("a", 1.0, 1.0, 1.0, ""))
     status.line("x")
     status.clear()
     assert stream is None or stream.getvalue() == ""
@@ -61,7 +61,7 @@ def test_silent_where_nobody_looks(stream, quiet, clock):
 
 def test_it_fits_the_terminal_and_is_erased_once(clock):
     terminal = Terminal()
-    status = Status(terminal)
+    status = StatusLine(terminal)
     status.show("0123456789" * 3)
     assert terminal.getvalue() == f"{ERASE}0123456789012345678"
     assert terminal.flushed == 1
@@ -72,15 +72,15 @@ def test_it_fits_the_terminal_and_is_erased_once(clock):
 
 def test_clear_of_nothing_writes_nothing(clock):
     terminal = Terminal()
-    Status(terminal).clear()
+    StatusLine(terminal).clear()
     assert terminal.getvalue() == ""
 
 
 def test_a_line_that_stays_takes_the_status_away_first(clock):
     terminal = Terminal()
-    status = Status(terminal)
+    status = StatusLine(terminal)
     status.show("going on")
-    status.save(Save("step_1", 2e9, 1.0, nan, ""))
+    status.save(KnownSave("step_1", 2e9, 1.0, nan, ""))
     status.line("more")
     assert (
         terminal.getvalue()
@@ -91,7 +91,7 @@ def test_a_line_that_stays_takes_the_status_away_first(clock):
 
 def test_twice_a_second_and_no_oftener(clock):
     terminal = Terminal()
-    status = Status(terminal)
+    status = StatusLine(terminal)
     status.tick(Followed())
     assert terminal.getvalue() == ""
     clock.at += EVERY_S
@@ -109,7 +109,7 @@ def test_twice_a_second_and_no_oftener(clock):
 def test_everything_that_is_known_is_in_it(clock, monkeypatch):
     monkeypatch.setattr(module.shutil, "get_terminal_size", lambda: os.terminal_size((200, 5)))
     terminal = Terminal()
-    status = Status(terminal)
+    status = StatusLine(terminal)
     clock.at += 60.0
     status.tick(Followed(lost=("nvml",)))
     assert terminal.getvalue() == f"{ERASE}60 s, 2 checkpoints, 3 GB; saving step_4; lost: nvml"
@@ -118,7 +118,7 @@ def test_everything_that_is_known_is_in_it(clock, monkeypatch):
 def test_how_far_something_is_once_it_takes_a_while(clock, monkeypatch):
     monkeypatch.setattr(module.shutil, "get_terminal_size", lambda: os.terminal_size((80, 5)))
     terminal = Terminal()
-    status = Status(terminal)
+    status = StatusLine(terminal)
     clock.at += 0.9
     status.share("reading the run", 0.2)
     assert terminal.getvalue() == "", "what is over in a second says nothing"
@@ -136,7 +136,7 @@ def test_how_far_something_is_once_it_takes_a_while(clock, monkeypatch):
 
 def test_how_far_something_is_goes_into_no_pipe(clock):
     pipe = Terminal(False)
-    status = Status(pipe)
+    status = StatusLine(pipe)
     clock.at += 10.0
     status.share("reading the run", 0.5)
     assert pipe.getvalue() == ""

@@ -12,7 +12,7 @@ import pytest
 from ckptcost.cli import run_, watch_flags
 from ckptcost.errors import CkptcostError, InputError, UnknownName
 from ckptcost.jobs.observe import SETTLE_S, Look
-from ckptcost.jobs.progress import Save
+from ckptcost.jobs.progress import KnownSave
 
 
 def parsed(*words):
@@ -89,7 +89,7 @@ def test_a_file_is_no_folder(tmp_path):
 
 
 def test_lines_on_stderr(capsys):
-    watch_flags.say_save(Save("step_1", 2e9, 1.0, 2.0, ""))
+    watch_flags.say_save(KnownSave("step_1", 2e9, 1.0, 2.0, ""))
     watch_flags.say_waiting(1)
     watch_flags.say_waiting(2)
     assert capsys.readouterr() == (

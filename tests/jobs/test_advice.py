@@ -13,11 +13,11 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.channels import Mark
 from ckptcost.core.optimum import daly_interval_s
 from ckptcost.errors import InputError
-from ckptcost.jobs.advice import Job, Rhythm, advise, rhythm_of
+from ckptcost.jobs.advice import AdvisedJob, SaveRhythm, advise, rhythm_of
 from ckptcost.report.studies.advice import headline, sentences
 
 GPUS = Told("told", {energy("gpu:0", tick_s=0.001): at(300.0)})
-RHYTHM = Rhythm(6, 6, 1.2e9, 4.1, 5.0, 2.0, 0, 720.0, 4344.0)
+RHYTHM = SaveRhythm(6, 6, 1.2e9, 4.1, 5.0, 2.0, 0, 720.0, 4344.0)
 
 
 def save(window, begin_s, returned_s, durable_s=None, size_bytes=1e9):
@@ -47,7 +47,7 @@ def test_what_a_run_shows_is_counted():
 def test_one_save_has_no_interval_of_its_own():
     found = rhythm_of(job(save("a", 10.0, 12.0, 13.0)))
     assert found.interval_s is None
-    told = " ".join(sentences(advise(Catalog(), found, Job(64, None, "10 h"))))
+    told = " ".join(sentences(advise(Catalog(), found, AdvisedJob(64, None, "10 h"))))
     assert "one save alone shows no interval of its own" in told
     assert "instead of" not in told
 
@@ -72,7 +72,7 @@ def test_a_run_that_shows_too_little_gets_no_advice(saves, why):
 def test_the_interval_is_dalys_where_daly_holds():
     """A stall of 4.1 s and a failure each 10 h: far from where the exact interval and Daly's
     part."""
-    found = advise(Catalog(), RHYTHM, Job(64, 2.5, "10 h"))
+    found = advise(Catalog(), RHYTHM, AdvisedJob(64, 2.5, "10 h"))
     assert found.interval_s == pytest.approx(daly_interval_s(4.1, 36_000.0), rel=1e-3)
     assert found.gpu_s_a_save == pytest.approx(4.1 * 64)
     assert float(found.then.plan.failures_per_s) == pytest.approx(1 / 36_000.0)
@@ -80,7 +80,9 @@ def test_the_interval_is_dalys_where_daly_holds():
 
 def test_what_the_advised_interval_wins_is_first_order():
     """Lost for saves and for failures: C/t + t/2M, less the same at the best t."""
-    found = advise(Catalog(), RHYTHM._replace(interval_s=7200.0, lag_s=0.0), Job(64, 2.5, "10 h"))
+    found = advise(
+        Catalog(), RHYTHM._replace(interval_s=7200.0, lag_s=0.0), AdvisedJob(64, 2.5, "10 h")
+    )
 
     def lost(interval_s):
         return 4.1 / interval_s + interval_s / (2 * 36_000.0)
@@ -93,7 +95,9 @@ def test_what_the_advised_interval_wins_is_first_order():
 def test_saves_that_did_not_wait_for_those_before_do_not_wait_in_the_sum():
     """Not synced, they lie in the page cache for 33 s and the job saves each 2 s: 13 % of it is
     lost to saves, not nine tenths."""
-    found = advise(Catalog(), RHYTHM._replace(stall_s=0.3, lag_s=33.0, interval_s=2.0), Job(64))
+    found = advise(
+        Catalog(), RHYTHM._replace(stall_s=0.3, lag_s=33.0, interval_s=2.0), AdvisedJob(64)
+    )
     assert found.now is not None
     assert float(found.now.goodput) == pytest.approx(2.0 / 2.3, abs=0.01)
     assert found.gpu_h_a_day == pytest.approx(64 * 24 * 0.3 / 2.3, rel=0.1)
@@ -108,7 +112,7 @@ def test_saves_lost_before_they_were_safe_are_told_so():
         )
     )
     assert (found.never_safe, found.lost) == (2, 1)
-    told = " ".join(sentences(advise(Catalog(), found, Job(64))))
+    told = " ".join(sentences(advise(Catalog(), found, AdvisedJob(64))))
     assert "1 of 3 saves was deleted or written over before it was safe" in told
     assert "Of 1 of 3 saves nobody knows when it was safe" in told
 
@@ -133,7 +137,7 @@ def test_a_save_that_is_uploaded_and_removed_stalls_for_at_least_its_writing():
         == "2 saves of 1 GB, at least 2 s of training lost at each, at least 4 % of the run"
     )
     with pytest.raises(InputError, match="as after an upload"):
-        advise(Catalog(), sent, Job(64))
+        advise(Catalog(), sent, AdvisedJob(64))
 
 
 def test_a_save_that_makes_room_for_the_next_has_the_stall_that_was_seen():
@@ -146,7 +150,7 @@ def test_a_save_that_makes_room_for_the_next_has_the_stall_that_was_seen():
 
 
 def test_where_the_rate_of_failures_is_assumed_a_range_is_told_and_named():
-    found = advise(Catalog(), RHYTHM, Job(64))
+    found = advise(Catalog(), RHYTHM, AdvisedJob(64))
     assert found.robust.high_s > 2.0 * found.robust.low_s
     assert found.robust.low_s < found.interval_s < found.robust.high_s
     told = " ".join(sentences(found))
@@ -154,13 +158,13 @@ def test_where_the_rate_of_failures_is_assumed_a_range_is_told_and_named():
     assert "assumed from the job's size; say yours with --mtbf" in told
     assert "USD" not in told, "nobody said what an hour costs"
     assert "failures.rate_factor" in [each.path for each in found.assumed]
-    said = " ".join(sentences(advise(Catalog(), RHYTHM, Job(64, 2.5, "10 h"))))
+    said = " ".join(sentences(advise(Catalog(), RHYTHM, AdvisedJob(64, 2.5, "10 h"))))
     assert "one each 10 h, as said" in said
     assert "GPU-seconds and 0.182 USD" in said
 
 
 def test_an_interval_that_is_good_enough_stays():
-    found = advise(Catalog(), RHYTHM._replace(interval_s=600.0), Job(64, None, "10 h"))
+    found = advise(Catalog(), RHYTHM._replace(interval_s=600.0), AdvisedJob(64, None, "10 h"))
     assert found.is_as_good
     assert "within 1 % of the least wall time" in " ".join(sentences(found))
 
@@ -168,11 +172,11 @@ def test_an_interval_that_is_good_enough_stays():
 def test_gpus_that_are_none_and_jobs_that_never_fail_are_refused():
     for gpus in (0.0, -3.0, math.nan, math.inf):
         with pytest.raises(InputError):
-            advise(Catalog(), RHYTHM, Job(gpus))
+            advise(Catalog(), RHYTHM, AdvisedJob(gpus))
     with pytest.raises(InputError):
-        advise(Catalog(), RHYTHM, Job(64, None, "soon"))
+        advise(Catalog(), RHYTHM, AdvisedJob(64, None, "soon"))
     with pytest.raises(InputError):
-        advise(Catalog(), RHYTHM, Job(64, -1.0))
+        advise(Catalog(), RHYTHM, AdvisedJob(64, -1.0))
 
 
 def test_the_command_line_says_it_first(cli, tmp_path, monkeypatch):

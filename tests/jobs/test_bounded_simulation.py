@@ -15,7 +15,7 @@ from ckptcost.core import walk as walking
 from ckptcost.core.walk import Enough
 from ckptcost.errors import CkptcostError
 from ckptcost.jobs.simulate import simulate
-from ckptcost.jobs.walks import Asked
+from ckptcost.jobs.walks import SimulationRequest
 from ckptcost.layers import layers_for
 from ckptcost.scenario import resolve
 
@@ -40,7 +40,7 @@ def test_a_mean_that_is_hopeless_is_foreseen_without_a_walk(monkeypatch, capsys)
 @pytest.mark.parametrize("law", ["exponential", "weibull"])
 def test_what_is_slow_but_not_hopeless_is_walked(monkeypatch, law):
     monkeypatch.setattr(walking, "PACE_EVENTS", 20)
-    found = simulate(SHORT, Asked(runs=5, process=law, mean_s=1500.0))
+    found = simulate(SHORT, SimulationRequest(runs=5, process=law, mean_s=1500.0))
     assert found.finished.all()
     assert found.values["failures"].min() > 100  # asked several times
 
@@ -48,7 +48,7 @@ def test_what_is_slow_but_not_hopeless_is_walked(monkeypatch, law):
 def test_the_pace_counts_the_way_to_a_limit(monkeypatch):
     monkeypatch.setattr(walking, "PACE_EVENTS", 20)
     monkeypatch.setattr(walking, "MOST_EVENTS", 5000)
-    found = simulate(SHORT, Asked(runs=2, mean_s=60.0, limit_s=86_400.0))
+    found = simulate(SHORT, SimulationRequest(runs=2, mean_s=60.0, limit_s=86_400.0))
     assert found.values["wall"] == pytest.approx([86_400.0] * 2)
 
 
@@ -60,7 +60,7 @@ def test_what_has_ended_is_the_same_as_in_the_whole():
         if len(heard) == 2:  # after 16 interruptions: some runs have ended
             raise Enough
 
-    asked = Asked(runs=64)
+    asked = SimulationRequest(runs=64)
     whole, part = simulate(SHORT, asked), simulate(SHORT, asked, note)
     assert part.stopped_of == 64
     assert 0 < part.asked.runs < 64
@@ -75,7 +75,9 @@ def test_whole_pieces_are_kept():
         if done > 20.0:
             raise Enough
 
-    whole, part = (simulate(SHORT, Asked(runs=30, chunk=10), heard) for heard in (None, note))
+    whole, part = (
+        simulate(SHORT, SimulationRequest(runs=30, chunk=10), heard) for heard in (None, note)
+    )
     assert part.asked.runs >= 20
     assert (part.values["wall"][:20] == whole.values["wall"][:20]).all()
 
@@ -85,7 +87,7 @@ def test_nothing_is_said_of_no_runs():
         raise Enough
 
     with pytest.raises(CkptcostError, match="nothing is known"):
-        simulate(SHORT, Asked(runs=3), note)
+        simulate(SHORT, SimulationRequest(runs=3), note)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ import pytest
 
 from ckptcost.jobs import command as module
 from ckptcost.jobs import wrap
-from ckptcost.jobs.command import Command, Ended, NoCommand, end_alike
+from ckptcost.jobs.command import CommandEnd, NoCommand, WrappedCommand, end_alike
 from ckptcost.jobs.observe import Look
 from ckptcost.meters.found import Wanted
 
@@ -26,7 +26,7 @@ def send(number: int) -> None:
 
 
 def ended(*words, **more):
-    command = Command(words)
+    command = WrappedCommand(words)
     command.start(os.environ)
     return command.wait(**more)
 
@@ -55,23 +55,23 @@ def test_what_cannot_be_run(tmp_path):
     for word, code in ((str(plain), 126), ("no-such-command", 127), (str(tmp_path / "none"), 127)):
         for act in (lambda c: c.check(), lambda c: c.start(os.environ)):
             with pytest.raises(NoCommand) as raised:
-                act(Command([word]))
+                act(WrappedCommand([word]))
             assert raised.value.exit_code == code
-    Command([sys.executable]).check()
+    WrappedCommand([sys.executable]).check()
 
 
 def test_it_is_looked_for_where_the_commands_own_path_says(tmp_path):
     tool = tmp_path / "some-tool"
     tool.write_text("#!/bin/sh\n")
     tool.chmod(0o755)
-    Command(["some-tool"]).check(str(tmp_path))
+    WrappedCommand(["some-tool"]).check(str(tmp_path))
     with pytest.raises(NoCommand):
-        Command(["some-tool"]).check("/nowhere")
+        WrappedCommand(["some-tool"]).check("/nowhere")
 
 
 def test_signals_are_held_and_given_back():
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
-    command = Command(["true"])
+    command = WrappedCommand(["true"])
     command.hold()
     try:
         held = signal.pthread_sigmask(signal.SIG_BLOCK, [])
@@ -86,7 +86,7 @@ def test_signals_are_held_and_given_back():
 
 
 def test_the_user_ends_a_wait():
-    command = Command(["true"])
+    command = WrappedCommand(["true"])
     command.hold()
     try:
         assert not command.stopped_by_user(0.01)
@@ -101,7 +101,7 @@ def test_the_user_ends_a_wait():
 
 
 def test_the_exit_code_of_a_command_that_no_signal_ended():
-    assert end_alike(Ended(41, 0, None, 0)) == 41
+    assert end_alike(CommandEnd(41, 0, None, 0)) == 41
 
 
 # --- around it

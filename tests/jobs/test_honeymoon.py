@@ -8,7 +8,7 @@ from told_meters import Told, at, energy, evaluated
 
 from ckptcost.core.channels import Mark
 from ckptcost.jobs.advice import rhythm_of
-from ckptcost.jobs.calibrate_rounds import Told as Run
+from ckptcost.jobs.calibrate_rounds import RunToFit as Run
 from ckptcost.jobs.calibrate_rounds import rounds_of
 from ckptcost.meters.writeback import held_up_bytes
 from ckptcost.report.studies.measure_saves import honeymoon_told

@@ -10,7 +10,7 @@ import pytest
 
 from ckptcost.errors import InputError
 from ckptcost.jobs import probe as module
-from ckptcost.jobs.probe import SMALL, Asked, probe
+from ckptcost.jobs.probe import SMALL, ProbeRequest, probe
 from ckptcost.jobs.recording import EDGE
 from ckptcost.meters.found import Wanted
 from ckptcost.savers.base import Io, Settings
@@ -20,13 +20,13 @@ SIZE = 8_000_000
 
 
 def asked(**more):
-    return Asked(Path("x"), SIZE, **({"rounds": 2, "pause_s": 0.5} | more))
+    return ProbeRequest(Path("x"), SIZE, **({"rounds": 2, "pause_s": 0.5} | more))
 
 
 def test_sizes_by_turns():
     assert asked().sizes == [SIZE, SIZE // 4] * 2
     assert asked(small=False, rounds=3).sizes == [SIZE] * 3
-    assert Asked(Path("x"), 1).sizes == [1, 1] * 3
+    assert ProbeRequest(Path("x"), 1).sizes == [1, 1] * 3
     assert SMALL == 0.25
 
 
@@ -171,7 +171,7 @@ class TestSimulated:
 
         def call(size_bytes=224_000_000_000, **more):
             return probe(
-                Asked(tmp_path, size_bytes, rounds=2, **more),
+                ProbeRequest(tmp_path, size_bytes, rounds=2, **more),
                 "simulated",
                 Wanted(),
                 tmp_path / "run",
@@ -204,4 +204,4 @@ class TestSimulated:
     @pytest.mark.parametrize("meters", ["simulated,rapl", "replay:x", "rapl,simulated"])
     def test_what_does_not_go_together(self, tmp_path, meters):
         with pytest.raises(InputError):
-            probe(Asked(tmp_path, SIZE), meters, Wanted())
+            probe(ProbeRequest(tmp_path, SIZE), meters, Wanted())

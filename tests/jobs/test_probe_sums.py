@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ckptcost.core.reconcile import Energy, unknown
-from ckptcost.jobs.probe import TOLD_S, Round, fixed, joules_of, seconds_of, sums
+from ckptcost.jobs.probe import TOLD_S, ProbePass, fixed, joules_of, seconds_of, sums
 from ckptcost.savers.base import Io
 from ckptcost.savers.latencies import NONE
 
@@ -54,7 +54,7 @@ def probed(rounds, joules=None, disks=()):
 
 def save(number, seconds, size=8e9, returned_s=None, of="save", length_s=0.0):
     """`length_s` of its window, where that is not the engine's."""
-    return Round(
+    return ProbePass(
         number,
         of,
         size,
@@ -66,13 +66,13 @@ def save(number, seconds, size=8e9, returned_s=None, of="save", length_s=0.0):
 
 def test_until_durable_or_the_last_byte_as_the_engine_has_it():
     assert seconds_of(save(1, 4.0, returned_s=1.0, length_s=9.0)) == pytest.approx(4.0)
-    assert seconds_of(Round(1, "load", 1.0, 1.0, io(2.5), None)) == pytest.approx(2.5)
+    assert seconds_of(ProbePass(1, "load", 1.0, 1.0, io(2.5), None)) == pytest.approx(2.5)
 
 
 def test_without_an_engine_the_windows_length():
-    assert seconds_of(Round(1, "save", 1.0, 1.0, None, window("w", 3.0))) == 3.0
-    assert isnan(seconds_of(Round(1, "save", 1.0, 1.0, None, window("w", None))))
-    assert isnan(seconds_of(Round(1, "save", 1.0, 1.0, None, None)))
+    assert seconds_of(ProbePass(1, "save", 1.0, 1.0, None, window("w", 3.0))) == 3.0
+    assert isnan(seconds_of(ProbePass(1, "save", 1.0, 1.0, None, window("w", None))))
+    assert isnan(seconds_of(ProbePass(1, "save", 1.0, 1.0, None, None)))
 
 
 def test_bytes_over_seconds_and_no_mean_of_rates():
@@ -93,8 +93,10 @@ def test_one_pass_has_no_spread():
 
 
 def test_passes_whose_time_is_not_known_do_not_count_as_quick():
-    lost = Round(2, "save", 8e9, 4.0, None, None)
-    (s,) = sums(probed([save(1, 2.0), lost, Round(3, "save", 8e9, 4.0, None, window("x", 0.0))]))
+    lost = ProbePass(2, "save", 8e9, 4.0, None, None)
+    (s,) = sums(
+        probed([save(1, 2.0), lost, ProbePass(3, "save", 8e9, 4.0, None, window("x", 0.0))])
+    )
     assert s.rounds == 3
     assert (s.rate_bytes_per_s, s.mean_s) == pytest.approx((4e9, 2.0))
     (s,) = sums(probed([lost]))
@@ -139,7 +141,7 @@ class TestJoules:
         assert (s.per_gb.known, s.per_gb.why) == (False, "NO_PARTS")
 
     def test_a_pass_without_a_window_says_so(self):
-        p = probed([Round(1, "save", 1.0, 1.0, io(1.0, 1.0), None)])
+        p = probed([ProbePass(1, "save", 1.0, 1.0, io(1.0, 1.0), None)])
         assert joules_of(p, p.rounds[0]).why == "NOT_MARKED"
 
 
@@ -205,8 +207,8 @@ class TestFixed:
 
     def test_passes_without_a_time_are_left_out(self):
         lost = [
-            Round(9, "save", 8e9, 4.0, None, None),
-            Round(9, "save", 8e9, 4.0, None, window("x", 0.0)),
+            ProbePass(9, "save", 8e9, 4.0, None, None),
+            ProbePass(9, "save", 8e9, 4.0, None, window("x", 0.0)),
         ]
         assert fixed(probed([*self.rounds(), *lost])).fixed_s.value == pytest.approx(0.5)
         assert fixed(probed(lost)).why == "NO_ROUNDS"

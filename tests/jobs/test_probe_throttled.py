@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from throttled import throttled, why_not
 
-from ckptcost.jobs.probe import Asked, probe, sums
+from ckptcost.jobs.probe import ProbeRequest, probe, sums
 from ckptcost.meters.found import Wanted
 from ckptcost.savers.base import Settings
 
@@ -19,7 +19,7 @@ def own_runs(tmp_path, monkeypatch):
 
 
 def probed(directory, size_bytes, saver="direct", **more):
-    asked = Asked(
+    asked = ProbeRequest(
         directory,
         size_bytes,
         ranks=2,

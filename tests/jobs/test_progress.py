@@ -6,14 +6,14 @@ from math import isnan, nan
 
 import pytest
 
-from ckptcost.jobs.progress import Progress, Save
+from ckptcost.jobs.progress import KnownSave, SaveProgress
 from ckptcost.runs.clocks import S
 
 
 class Heard:
     def __init__(self):
         self.marks, self.saves = [], []
-        self.progress = Progress(self.tell, self.saves.append)
+        self.progress = SaveProgress(self.tell, self.saves.append)
 
     def tell(self, name, window="", *, by="api", rank=None, t_ns=None, **detail):
         self.marks.append((name, window, by, rank, t_ns, detail))
@@ -29,7 +29,7 @@ def heard():
     return Heard()
 
 
-def same(one: Save, *other) -> bool:
+def same(one: KnownSave, *other) -> bool:
     return all(a == b or (a != a and b != b) for a, b in zip(one, other, strict=False))
 
 
@@ -49,7 +49,7 @@ def test_held_up_until_it_returned_and_safe_since_it_began(heard):
     assert heard.progress.open == ("w",)
     assert heard.saves == []
     heard(9.0, "durable", by="watch")
-    assert heard.saves == [Save("w", 4e6, 2.0, 8.0, "", True)]
+    assert heard.saves == [KnownSave("w", 4e6, 2.0, 8.0, "", True)]
     assert (heard.progress.open, heard.progress.saves, heard.progress.bytes) == ((), 1, 4e6)
 
 
@@ -191,7 +191,7 @@ def test_only_a_hooks_begin_says_that_the_job_speaks(heard, name, by):
 
 
 def test_nobody_has_to_listen():
-    progress = Progress(lambda *a, **k: None)
+    progress = SaveProgress(lambda *a, **k: None)
     progress("begin", "w", t_ns=0)
     progress("end", "w", t_ns=S)
     assert progress.saves == 1
@@ -199,7 +199,7 @@ def test_nobody_has_to_listen():
 
 def test_ranks_of_one_save_are_one_save_with_all_their_bytes():
     said = []
-    progress = Progress(lambda *a, **k: None, said.append)
+    progress = SaveProgress(lambda *a, **k: None, said.append)
     for rank in (0, 1):
         progress("begin", "s", rank=rank, t_ns=rank, bytes=1e9)
     for rank in (0, 1):

@@ -19,7 +19,7 @@ from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs import walks
 from ckptcost.jobs.gates import gate_of
 from ckptcost.jobs.simulate import Simulation, simulate, time_line, verdicts_of
-from ckptcost.jobs.walks import Asked, prepared_for
+from ckptcost.jobs.walks import SimulationRequest, prepared_for
 from ckptcost.layers import layers_for
 from ckptcost.report.studies.simulate import study_of
 from ckptcost.scenario import Resolved, ranges_of, resolve, ties_of
@@ -45,12 +45,12 @@ def same(one: Simulation, other: Simulation) -> bool:
 
 
 LAWS = [
-    Asked(runs=60),
-    Asked(runs=60, process="weibull", shape=0.6),
-    Asked(runs=24, process="weibull-nodes", shape=0.7),
-    Asked(runs=60, inputs="pert"),
-    Asked(runs=16, process="weibull-nodes", shape=0.7, inputs="triangle"),
-    Asked(runs=60, limit_s=2.5 * 86_400),
+    SimulationRequest(runs=60),
+    SimulationRequest(runs=60, process="weibull", shape=0.6),
+    SimulationRequest(runs=24, process="weibull-nodes", shape=0.7),
+    SimulationRequest(runs=60, inputs="pert"),
+    SimulationRequest(runs=16, process="weibull-nodes", shape=0.7, inputs="triangle"),
+    SimulationRequest(runs=60, limit_s=2.5 * 86_400),
 ]
 
 
@@ -62,7 +62,7 @@ def test_the_same_numbers_whatever_the_chunk(asked):
 
 
 def test_the_same_numbers_whatever_the_workers():
-    asked = Asked(runs=40, chunk=10, inputs="pert")
+    asked = SimulationRequest(runs=40, chunk=10, inputs="pert")
     heard: list[int] = []
     assert same(simulate(SHORT, asked), simulate(SHORT, asked._replace(workers=2), heard.append))
     assert heard == [10, 20, 30, 40]
@@ -71,7 +71,11 @@ def test_the_same_numbers_whatever_the_workers():
 def test_another_seed_is_another_world_and_more_runs_are_only_more():
     one, two, more = (
         simulate(SHORT, asked).values["wall"]
-        for asked in (Asked(runs=20), Asked(runs=20, seed=2), Asked(runs=30))
+        for asked in (
+            SimulationRequest(runs=20),
+            SimulationRequest(runs=20, seed=2),
+            SimulationRequest(runs=30),
+        )
     )
     assert not np.isin(one, two).any()
     assert (more[:20] == one).all()
@@ -79,8 +83,8 @@ def test_another_seed_is_another_world_and_more_runs_are_only_more():
 
 def test_weibull_of_shape_1_is_the_exponential():
     weibull, exponential = (
-        simulate(SHORT, Asked(runs=30, process="weibull")),
-        simulate(SHORT, Asked(runs=30)),
+        simulate(SHORT, SimulationRequest(runs=30, process="weibull")),
+        simulate(SHORT, SimulationRequest(runs=30)),
     )
     assert same(weibull, exponential)
     assert (exponential.exact, weibull.exact) == (True, False)
@@ -89,7 +93,7 @@ def test_weibull_of_shape_1_is_the_exponential():
 @pytest.mark.parametrize("shape", [1.0, 0.7])
 def test_nodes_agree_with_the_exponential_in_the_mean(shape):
     nodes, plain = (
-        simulate(SHORT, Asked(runs=300, process=law, shape=shape))
+        simulate(SHORT, SimulationRequest(runs=300, process=law, shape=shape))
         for law in ("weibull-nodes", "exponential")
     )
     a, b = (found.summary("failures") for found in (nodes, plain))
@@ -102,7 +106,7 @@ def test_nodes_agree_with_the_exponential_in_the_mean(shape):
 
 @pytest.mark.parametrize(
     "asked",
-    [*LAWS, Asked(runs=9, seed=5)],
+    [*LAWS, SimulationRequest(runs=9, seed=5)],
     ids=lambda asked: f"{asked.process}-{asked.inputs}-{asked.runs}",
 )
 def test_one_run_alone_is_the_same_as_among_the_others(asked):
@@ -133,7 +137,7 @@ def test_one_run_alone_is_the_same_as_among_the_others(asked):
 
 def test_note_hears_of_progress_and_may_stop_the_work():
     heard: list[int] = []
-    simulate(SHORT, Asked(runs=50, chunk=20), heard.append)
+    simulate(SHORT, SimulationRequest(runs=50, chunk=20), heard.append)
     assert heard == sorted(heard)
     assert len(heard) >= 3
     assert heard[-1] <= 50
@@ -146,7 +150,7 @@ def test_note_hears_of_progress_and_may_stop_the_work():
             raise Enough
 
     with pytest.raises(Enough):
-        simulate(SHORT, Asked(runs=50, chunk=20), stop)
+        simulate(SHORT, SimulationRequest(runs=50, chunk=20), stop)
 
 
 @pytest.mark.parametrize("shape", ["triangle", "pert", "uniform"])
@@ -157,7 +161,7 @@ def test_inputs_are_drawn_between_their_ends_and_copies_together(shape, monkeypa
     drawn: list[Any] = []
     real = walks.placed
     monkeypatch.setattr(walks, "placed", lambda *args: drawn.append(real(*args)) or drawn[-1])
-    simulate(SHORT, Asked(runs=400, inputs=shape))
+    simulate(SHORT, SimulationRequest(runs=400, inputs=shape))
     for path, (low, mode, high) in ranges.items():
         section, _, name = path.rpartition(".")
         if path in ("policy.every", "failures.node_loss_fraction", "failures.second_loss_fraction"):
@@ -191,20 +195,20 @@ def test_inputs_without_ranges_are_points(monkeypatch):
             path: (mode, mode, mode) for path, (_, mode, _) in ranges_of(resolved).items()
         },
     )
-    fixed = simulate(SHORT, Asked(runs=10)).values["wall"]
+    fixed = simulate(SHORT, SimulationRequest(runs=10)).values["wall"]
     for shape in ("triangle", "pert", "uniform"):
-        assert simulate(SHORT, Asked(runs=10, inputs=shape)).values["wall"] == pytest.approx(
-            fixed, rel=1e-12
-        )
+        assert simulate(SHORT, SimulationRequest(runs=10, inputs=shape)).values[
+            "wall"
+        ] == pytest.approx(fixed, rel=1e-12)
 
 
 def test_an_endless_run_is_refused(monkeypatch):
     monkeypatch.setattr(walking, "MOST_EVENTS", 3000)
     for law in ("exponential", "weibull", "weibull-nodes"):
         with pytest.raises(InputError, match="interrupted a million times"):
-            simulate(SHORT, Asked(runs=2, process=law, mean_s=60.0))
+            simulate(SHORT, SimulationRequest(runs=2, process=law, mean_s=60.0))
     # a limit ends it
-    found = simulate(SHORT, Asked(runs=2, mean_s=60.0, limit_s=86_400.0))
+    found = simulate(SHORT, SimulationRequest(runs=2, mean_s=60.0, limit_s=86_400.0))
     assert found.values["wall"] == pytest.approx([86_400.0] * 2)
     assert not found.finished.any()
     assert (found.values["kept"] == 0.0).all()
@@ -213,8 +217,8 @@ def test_an_endless_run_is_refused(monkeypatch):
 def test_a_limit_is_kept():
     limit_s = 3.35 * 86_400
     free, found = (
-        simulate(SHORT, Asked(runs=400)),
-        simulate(SHORT, Asked(runs=400, limit_s=limit_s)),
+        simulate(SHORT, SimulationRequest(runs=400)),
+        simulate(SHORT, SimulationRequest(runs=400, limit_s=limit_s)),
     )
     assert found.values["wall"].max() <= limit_s * (1 + 1e-12)
     assert 0.05 < found.finished.mean() < 0.95
@@ -226,15 +230,15 @@ def test_a_limit_is_kept():
 
 
 REFUSED = [
-    (Asked(runs=0), InputError),
-    (Asked(runs=10**9), InputError),
-    (Asked(workers=0), InputError),
-    (Asked(seed=-1), InputError),
-    (Asked(seed=2**63), InputError),
-    (Asked(inputs="gauss"), UnknownName),
-    (Asked(shape=0.01), InputError),
-    (Asked(limit_s=0.0), InputError),
-    (Asked(limit_s=math.nan), InputError),
+    (SimulationRequest(runs=0), InputError),
+    (SimulationRequest(runs=10**9), InputError),
+    (SimulationRequest(workers=0), InputError),
+    (SimulationRequest(seed=-1), InputError),
+    (SimulationRequest(seed=2**63), InputError),
+    (SimulationRequest(inputs="gauss"), UnknownName),
+    (SimulationRequest(shape=0.01), InputError),
+    (SimulationRequest(limit_s=0.0), InputError),
+    (SimulationRequest(limit_s=math.nan), InputError),
 ]
 
 
@@ -247,14 +251,14 @@ def test_what_makes_no_sense_is_refused(asked, error):
 def test_there_is_no_such_run():
     for run in (-1, 10):
         with pytest.raises(InputError, match="no run"):
-            time_line(SHORT, Asked(runs=10), run)
+            time_line(SHORT, SimulationRequest(runs=10), run)
 
 
 def test_an_interval_longer_than_the_run_is_refused():
     with pytest.raises(InputError, match="longer than the run"):
         simulate(
             resolved_for("llama31-405b-16k", "run.work=1 day", "policy.interval=2 days"),
-            Asked(runs=2),
+            SimulationRequest(runs=2),
         )
 
 
@@ -281,9 +285,9 @@ def test_kinds_that_a_file_adds_keep_their_own_words():
         SaidKind(name, None, rate, every, 1, 0.0, *[None] * 4)
         for name, rate, every in (("b", 1e-5, None), ("c", None, 4e4))
     )
-    plain = prepared_for(base, Asked())
+    plain = prepared_for(base, SimulationRequest())
     own = walks._shared(plain, plain.kinds, plain.outcome.plan)[0]
-    found = prepared_for(base, Asked(kinds=(one, two, three)))
+    found = prepared_for(base, SimulationRequest(kinds=(one, two, three)))
     rate = float(found.outcome.plan.failures_per_s)
     assert found.rate_per_s == pytest.approx(rate + 1e-5)
     kinds = {kind.name: kind for kind in walks._shared(found, found.kinds, found.outcome.plan)[0]}
@@ -300,9 +304,9 @@ def test_kinds_that_a_file_adds_keep_their_own_words():
     assert words(kinds["b"]) == (0, *mine, 0.0, math.inf)
     assert words(kinds["c"]) == (0, *mine, 0.0, 4e4)
     # another mean gap is that of the scenario's failures; a rate of its own stays on top
-    assert prepared_for(base, Asked(kinds=(one, two), mean_s=5000.0)).rate_per_s == pytest.approx(
-        1 / 5000.0 + 1e-5
-    )
+    assert prepared_for(
+        base, SimulationRequest(kinds=(one, two), mean_s=5000.0)
+    ).rate_per_s == pytest.approx(1 / 5000.0 + 1e-5)
 
 
 def up_days(found: Simulation) -> Any:
@@ -327,12 +331,12 @@ def test_a_rate_of_its_own_is_not_drawn_with_the_scenarios():
         inputs=inputs, scenario=replace(s, failures=replace(s.failures, failures_per_s=1e-5))
     )
     daily = SaidKind("maintenance", None, 1 / 86400.0, None, 1, 0.0, *[None] * 4)
-    found = simulate(drawn, Asked(runs=400, inputs="uniform", kinds=(daily,)))
+    found = simulate(drawn, SimulationRequest(runs=400, inputs="uniform", kinds=(daily,)))
     a_day = found.by_kind[1] / up_days(found)
     assert abs(a_day.mean() - 1.0) < 3 * a_day.std() / 20.0
     others = found.by_kind[0]
     assert others.std() > 3 * math.sqrt(others.mean())  # far more than chance alone
-    given = simulate(drawn, Asked(runs=200, inputs="uniform", mean_s=86400.0))
+    given = simulate(drawn, SimulationRequest(runs=200, inputs="uniform", mean_s=86400.0))
     a_day = given.values["failures"] / up_days(given)
     assert abs(a_day.mean() - 1.0) < 3 * a_day.std() / math.sqrt(200)
 
@@ -341,9 +345,11 @@ def test_a_record_is_not_added_to():
     daily = SaidKind("maintenance", None, 1 / 86400.0, None, 1, 0.0, *[None] * 4)
     record = Trace((100.0, 5e4), (), 1e5)
     with pytest.raises(InputError, match="adds a rate to a record"):
-        simulate(SHORT, Asked(runs=2, process="trace", trace=record, kinds=(daily,)))
+        simulate(SHORT, SimulationRequest(runs=2, process="trace", trace=record, kinds=(daily,)))
     half = daily._replace(rate_per_s=None, share=0.5)
-    found = simulate(SHORT, Asked(runs=400, process="trace", trace=record, kinds=(half,)))
+    found = simulate(
+        SHORT, SimulationRequest(runs=400, process="trace", trace=record, kinds=(half,))
+    )
     assert found.by_kind[1].sum() / found.by_kind.sum() == pytest.approx(0.5, abs=0.05)
 
 
@@ -359,7 +365,7 @@ def test_a_stopped_run_keeps_what_it_wrote():
         "failures.rate=0 /1000 node-days",
         "policy.interval=1 h",
     )
-    found = simulate(resolved, Asked(runs=1, limit_s=36_000.0))
+    found = simulate(resolved, SimulationRequest(runs=1, limit_s=36_000.0))
     saves = math.floor(36_000.0 / (3600.0 + float(found.outcome.mean_stall_s)))
     stored = float(found.outcome.plan.saved.stored_bytes)
     assert found.values["usd"][0] == pytest.approx(
@@ -378,7 +384,7 @@ def test_each_state_rests_on_its_own_input():
         "policy.mode=async",
         "policy.slowdown=1 %",
     )
-    values = simulate(resolved, Asked(runs=40)).values
+    values = simulate(resolved, SimulationRequest(runs=40)).values
     failures = values["failures"]
     assert values["detect"] == pytest.approx(11 * failures)
     assert values["reschedule"] == pytest.approx(13 * failures)
@@ -408,24 +414,24 @@ def test_each_state_rests_on_its_own_input():
 def test_what_the_closed_form_speaks_of():
     """Exponential failures at the scenario's own rate, of its own kinds, inputs as given, no limit,
     two tiers at most."""
-    assert simulate(SHORT, Asked(runs=2)).exact
+    assert simulate(SHORT, SimulationRequest(runs=2)).exact
     kind = SaidKind("a", 0.3, None, None, 1, 0.0, *[None] * 4)
     for asked in (
-        Asked(2, process="weibull"),
-        Asked(2, mean_s=9e4),
-        Asked(2, kinds=(kind,)),
-        Asked(2, limit_s=9e9),
-        Asked(2, inputs="pert"),
+        SimulationRequest(2, process="weibull"),
+        SimulationRequest(2, mean_s=9e4),
+        SimulationRequest(2, kinds=(kind,)),
+        SimulationRequest(2, limit_s=9e9),
+        SimulationRequest(2, inputs="pert"),
     ):
         assert not simulate(SHORT, asked).exact, asked
     three = resolved_for(
         "llama31-405b-16k", "second_tier.id=generic-pfs", "third_tier.id=nas-hdd", "run.work=3 days"
     )
-    assert not simulate(three, Asked(runs=2)).exact
+    assert not simulate(three, SimulationRequest(runs=2)).exact
 
 
 def test_a_target_is_held_against_what_it_asks_for():
-    found = simulate(SHORT, Asked(runs=50))
+    found = simulate(SHORT, SimulationRequest(runs=50))
     usd = found.values["usd"]
     wanted = {"": usd.mean(), ".mean": usd.mean()} | {
         f".p{p}": np.quantile(usd, p / 100) for p in (5, 50, 95)
@@ -444,7 +450,7 @@ def test_a_target_is_held_against_what_it_asks_for():
 def test_nodes_that_outlive_their_table_get_a_longer_one(monkeypatch):
     """Failures ten times as frequent as the closed form knows: the table is too short at first, and
     the runs are the same."""
-    asked = Asked(runs=12, process="weibull-nodes", shape=0.7, mean_s=1500.0)
+    asked = SimulationRequest(runs=12, process="weibull-nodes", shape=0.7, mean_s=1500.0)
     short = resolved_for(
         "llama31-405b-16k",
         "run.work=6 h",
@@ -465,7 +471,7 @@ def test_the_drawn_world_is_walked_through():
         "llama31-405b-16k", "second_tier.id=generic-pfs", "policy.second_every=4", "run.work=6 h"
     )
     assert "failures.node_loss_fraction" in ranges_of(base)
-    asked = Asked(
+    asked = SimulationRequest(
         200, inputs="uniform", kinds=(SaidKind("a", 0.3, None, None, 2, 0.0, 1.0, None, 3.0, None),)
     )
     prepared = prepared_for(base, asked)
@@ -501,6 +507,6 @@ def test_the_drawn_world_is_walked_through():
 
 
 def test_redone_work_beside_the_closed_forms():
-    found = simulate(SHORT, Asked(runs=20))
+    found = simulate(SHORT, SimulationRequest(runs=20))
     row = next(row for row in study_of(found).tables[0].rows if row["quantity"] == "work redone")
     assert row["closed_form"] == pytest.approx(float(evaluate(SHORT.scenario).spent.redone_s))

@@ -28,7 +28,7 @@ from ckptcost.jobs.solve import (
     NOTHING_ELSE,
     OBJECTIVES,
     RANGES,
-    Found,
+    SearchResult,
     Trials,
     parts_of,
     shares_of,
@@ -63,7 +63,7 @@ def gate_at(measure: str, value: float) -> Gate:
     )
 
 
-def searched(s: Scenario, what: str, asked: Gate) -> Found:
+def searched(s: Scenario, what: str, asked: Gate) -> SearchResult:
     return Trials(resolved(s), asked).turned(KNOBS[what])
 
 

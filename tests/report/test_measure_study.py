@@ -11,7 +11,7 @@ from told_meters import Told, at, energy, evaluated, said, watts
 from ckptcost.core.attribution import Baseline
 from ckptcost.core.channels import Channel, Mark
 from ckptcost.core.reconcile import Energy, unknown
-from ckptcost.jobs.measure import Learned
+from ckptcost.jobs.measure import LearnedIdle
 from ckptcost.jobs.measured import evaluate
 from ckptcost.present.measured import absence_text, flag_text, reason_text, warning_text
 from ckptcost.report.studies import baseline as baseline_report
@@ -549,7 +549,7 @@ def test_idle_power_as_a_table(plain, tmp_path):
         False,
         {name: Baseline(*w) for name, w in names.items()},
     )
-    study = baseline_report.study_of(Learned(plain, idle, tmp_path / "h.json", []))
+    study = baseline_report.study_of(LearnedIdle(plain, idle, tmp_path / "h.json", []))
     assert [
         (row["domain"], row["watts"], row["low"], row["high"]) for row in study.tables[0].rows
     ] == [(n, *w) for n, w in names.items()]
@@ -562,7 +562,7 @@ def test_idle_power_as_a_table(plain, tmp_path):
     assert str(tmp_path) not in " ".join(study.about)
     assert study.warnings == []
     busy = baseline_report.study_of(
-        Learned(plain, idle._replace(domains={}), None, ["gpu:0 at 50 %"])
+        LearnedIdle(plain, idle._replace(domains={}), None, ["gpu:0 at 50 %"])
     )
     assert list(busy.warnings) == [("NOT_IDLE", warning_text("NOT_IDLE", "gpu:0 at 50 %"))]
     assert busy.findings == []

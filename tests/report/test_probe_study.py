@@ -12,7 +12,7 @@ import pytest
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.reconcile import Energy, unknown
-from ckptcost.jobs.probe import Asked, Round
+from ckptcost.jobs.probe import ProbePass, ProbeRequest
 from ckptcost.report.studies.probe import BESIDE, HERE, LATER, SPREAD_OF_NOTE, study_of
 from ckptcost.savers.base import Io, Settings
 from ckptcost.savers.latencies import NONE, Latencies
@@ -46,7 +46,7 @@ def io(seconds, returned_s=None, late=LATE, **more):
 
 def one(number, seconds, size=8e9, of="save", window=True, **more):
     name = f"{of} {number}"
-    return Round(
+    return ProbePass(
         number,
         of,
         size,
@@ -83,7 +83,7 @@ def probed(passes, joules=None, disks=(), notes=(), interrupted=False, simulated
         "settings": Settings(depth=3, block_bytes=1 << 20),
     } | asked
     return SimpleNamespace(
-        asked=Asked(Path("x"), 8 * 10**9, **given),
+        asked=ProbeRequest(Path("x"), 8 * 10**9, **given),
         rounds=tuple(passes),
         measured=measured,
         folder=Path("x"),
@@ -161,7 +161,7 @@ def test_what_a_pass_lacks_is_nothing_and_no_error(study):
     assert "device" not in row
     (row,) = table(study([one(1, 2.0, by_rank_s=(0.0, 0.0))]), "rounds")
     assert row["straggler"] is None
-    (row,) = table(study([Round(1, "save", 8e9, 1.0, None, None)]), "rounds")
+    (row,) = table(study([ProbePass(1, "save", 8e9, 1.0, None, None)]), "rounds")
     assert (row["seconds"], row["rate"]) == (None, None)
     assert "returned" not in row
 
@@ -379,7 +379,7 @@ class TestWarnings:
 
 
 def test_unknown_times_are_no_rates(study):
-    found = study([Round(1, "save", 8e9, 1.0, None, SimpleNamespace(name="w", length_s=None))])
+    found = study([ProbePass(1, "save", 8e9, 1.0, None, SimpleNamespace(name="w", length_s=None))])
     assert table(found, "rates")[0]["rate"] is None
     assert table(found, "tiers") is None
     assert nan != table(found, "rates")[0]["seconds"] is None

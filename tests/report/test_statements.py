@@ -16,7 +16,7 @@ from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.simulate import simulate
-from ckptcost.jobs.walks import Asked
+from ckptcost.jobs.walks import SimulationRequest
 from ckptcost.layers import layers_for
 from ckptcost.questions.statements import statement_document
 from ckptcost.report.schema_file import schema_text
@@ -105,7 +105,7 @@ def test_places_by_their_ids(zone, said):
 
 def test_lines_of_simulated_runs_add_up_to_what_simulate_says(catalog):
     resolved = one_of(catalog, layers_for(catalog, "small-8b", None, ["cluster.gpus=512"]))
-    found = simulate(resolved, Asked(runs=300, seed=3))
+    found = simulate(resolved, SimulationRequest(runs=300, seed=3))
     s = simulated.statement_of(found, catalog)
     for field, name, scale in (
         ("energy", "kwh", 3.6e6),
@@ -125,7 +125,7 @@ def test_lines_of_simulated_runs_add_up_to_what_simulate_says(catalog):
 
 def test_pieces_of_a_simulation_are_the_same_runs(catalog):
     resolved = one_of(catalog, layers_for(catalog, "small-8b", None, []))
-    whole = simulate(resolved, Asked(runs=50))
+    whole = simulate(resolved, SimulationRequest(runs=50))
     parts = whole._replace(asked=whole.asked._replace(chunk=7))
     one, other = (simulated.statement_of(each, catalog) for each in (whole, parts))
     assert one.totals == other.totals
@@ -140,7 +140,7 @@ def test_three_tiers_have_the_lines_of_all_three(catalog):
         "tier.id=local-nvme",
     ]
     found = simulate(
-        one_of(catalog, layers_for(catalog, "small-8b", None, settings)), Asked(runs=40)
+        one_of(catalog, layers_for(catalog, "small-8b", None, settings)), SimulationRequest(runs=40)
     )
     s = simulated.statement_of(found, catalog)
     assert {"storage_write", "second_storage_write", "third_storage_write"} <= {
@@ -154,7 +154,9 @@ def test_too_many_runs_have_no_lines(catalog, monkeypatch):
     from ckptcost.jobs import simulate as simulate_job
 
     monkeypatch.setattr(simulate_job, "MOST_BILLED_RUNS", 10)
-    found = simulate(one_of(catalog, layers_for(catalog, "small-8b", None, [])), Asked(runs=11))
+    found = simulate(
+        one_of(catalog, layers_for(catalog, "small-8b", None, [])), SimulationRequest(runs=11)
+    )
     assert simulated.statement_of(found, catalog) is None
 
 

@@ -25,7 +25,7 @@ from ckptcost.jobs import power_trace
 from ckptcost.jobs import simulate as simulate_job
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.simulate import simulate
-from ckptcost.jobs.walks import Asked
+from ckptcost.jobs.walks import SimulationRequest
 from ckptcost.layers import layers_for
 from ckptcost.questions.statements import statement_document
 from ckptcost.report import sci, statement_views
@@ -205,7 +205,7 @@ def test_ranges_of_the_measured_lie_around_their_figures(seen, catalog, placed):
 
 def test_the_other_ledger_of_simulated_runs_is_its_own_sum(catalog):
     resolved = one_of(catalog, layers_for(catalog, "gpt4-scale-2tb", None, ["tier.id=nas-hdd"]))
-    s = simulated.statement_of(simulate(resolved, Asked(runs=20, seed=1)), catalog)
+    s = simulated.statement_of(simulate(resolved, SimulationRequest(runs=20, seed=1)), catalog)
     apart = [c for c in s.components if c.ledger == "allocated"]
     assert (s.allocated is not None) == bool(apart)
     for what in QUANTITIES if apart else ():
@@ -221,7 +221,9 @@ def test_as_many_runs_as_the_document_says_have_lines():
 
 def test_the_most_runs_still_have_lines(catalog, monkeypatch):
     monkeypatch.setattr(simulate_job, "MOST_BILLED_RUNS", 10)
-    found = simulate(one_of(catalog, layers_for(catalog, "small-8b", None, [])), Asked(runs=10))
+    found = simulate(
+        one_of(catalog, layers_for(catalog, "small-8b", None, [])), SimulationRequest(runs=10)
+    )
     assert simulated.statement_of(found, catalog) is not None
 
 
@@ -544,7 +546,9 @@ def test_accelerators_are_no_nodes(report):
 
 
 def test_without_what_gpus_do_there_is_no_sum(catalog):
-    found = simulate(one_of(catalog, layers_for(catalog, "small-8b", None, [])), Asked(runs=5))
+    found = simulate(
+        one_of(catalog, layers_for(catalog, "small-8b", None, [])), SimulationRequest(runs=5)
+    )
     lines = simulate_job.lines_of(found)
     of_job = next(
         each

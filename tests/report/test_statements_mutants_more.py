@@ -13,7 +13,7 @@ from ckptcost.core.quantities import BY_ID
 from ckptcost.core.reconcile import Energy, unknown
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.simulate import simulate
-from ckptcost.jobs.walks import Asked
+from ckptcost.jobs.walks import SimulationRequest
 from ckptcost.layers import layers_for
 from ckptcost.questions.statements import statement_document
 from ckptcost.report import sci, statement_views
@@ -69,7 +69,7 @@ def test_a_simulation_lists_the_factors_of_its_third_tier(catalog):
         "tier.id=local-nvme",
     ]
     found = simulate(
-        one_of(catalog, layers_for(catalog, "small-8b", None, settings)), Asked(runs=5)
+        one_of(catalog, layers_for(catalog, "small-8b", None, settings)), SimulationRequest(runs=5)
     )
     s = simulated.statement_of(found, catalog)
     assert {f.id.partition(".")[0] for f in s.factors} >= {"tier", "second_tier", "third_tier"}
@@ -81,7 +81,7 @@ def test_lines_of_a_simulation_that_are_not_known_are_named_in_its_sums(
     s = simulated.statement_of(
         simulate(
             one_of(catalog, layers_for(catalog, "small-8b", None, ["tier.id=nas-hdd"])),
-            Asked(runs=5),
+            SimulationRequest(runs=5),
         ),
         catalog,
     )

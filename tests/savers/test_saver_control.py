@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from ckptcost.jobs.probe import Asked, probe
+from ckptcost.jobs.probe import ProbeRequest, probe
 from ckptcost.meters.found import Wanted
 from ckptcost.savers.base import Settings
 from ckptcost.savers.control import Control
@@ -107,7 +107,7 @@ def asked(directory, control, **more):
         "pause_s": 0.0,
         "settings": Settings(control=control, verify=False),
     }
-    return Asked(directory, SIZE, **given | more)
+    return ProbeRequest(directory, SIZE, **given | more)
 
 
 def test_a_probe_that_is_stopped_in_its_first_pass(tmp_path, own_runs):

@@ -18,7 +18,7 @@ from small_runs import WALL_NS, Real, recorded
 from ckptcost.core.channels import Channel, Mark
 from ckptcost.core.regret import cost_of
 from ckptcost.errors import CkptcostError
-from ckptcost.jobs.checkup import KINDS, Checkup, Tried
+from ckptcost.jobs.checkup import KINDS, ChannelTrial, Checkup
 from ckptcost.jobs.observe import Look
 from ckptcost.jobs.supervise import Supervisor, What
 from ckptcost.jobs.wrap import tools_of
@@ -102,7 +102,7 @@ def test_another_tier_is_another_study():
 
 def test_a_tick_that_was_only_published_stands_in_brackets():
     channel = Channel("gpu:0", "energy_j", "NVML total energy consumption", "gpu", tick_s=0.1)
-    tried = Tried("nvml", channel, "gpu", 101, 101, nan, 640.0, 1.5, 0.0004)
+    tried = ChannelTrial("nvml", channel, "gpu", 101, 101, nan, 640.0, 1.5, 0.0004)
     study = checkup_study(
         Checkup("host", [tried], (), (), "", {kind: [] for kind in KINDS}, 1.0, False, 0.03)
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckptcost.core.outcome import Outcome, failure_cost
-from ckptcost.jobs.advice import Advice, Rhythm
+from ckptcost.jobs.advice import Advice, SaveRhythm
 from ckptcost.present.amounts import count, duration, number, share, size
 from ckptcost.report.studies.measured_parts import counted
 from ckptcost.report.studies.run_columns import plain
@@ -19,7 +19,7 @@ COLUMNS = (
 _LOST = "were deleted or written over before they were"
 
 
-def headline(rhythm: Rhythm) -> str:
+def headline(rhythm: SaveRhythm) -> str:
     """What the saves of a run were, in one line."""
     mean = "" if rhythm.saves == 1 else " at each"
     least = "at least " if rhythm.staged else ""

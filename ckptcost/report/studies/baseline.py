@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ckptcost.jobs.measure import Learned
+from ckptcost.jobs.measure import LearnedIdle
 from ckptcost.present.amounts import duration, number
 from ckptcost.present.measured import warning_text
 from ckptcost.report.study import Column, Study, Table
 
 
-def study_of(learned: Learned) -> Study:
+def study_of(learned: LearnedIdle) -> Study:
     idle, m = learned.idle, learned.measured
     parts = [idle.domains[domain].power_w for domain in m.energies.parts if domain in idle.domains]
     rows = [

@@ -8,7 +8,7 @@ from typing import Any
 
 from ckptcost.core.fit import TimeFit
 from ckptcost.jobs.calibrate import Calibration, Parameter
-from ckptcost.jobs.calibrate_rounds import Round
+from ckptcost.jobs.calibrate_rounds import FitRound
 from ckptcost.report.studies.calibrate_words import (
     LABELS,
     findings,
@@ -169,7 +169,7 @@ def _rounds(c: Calibration) -> Table:
     )
 
 
-def _row(r: Round, fit: TimeFit, n: int) -> dict[str, Any]:
+def _row(r: FitRound, fit: TimeFit, n: int) -> dict[str, Any]:
     off_s, by_steps = fit.residuals_s[n], r.by_steps
     return {
         "window": r.window.name,

@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from ckptcost.core.failures import mtbf_s
-from ckptcost.jobs.optimize import Levels, Optimum, Option
+from ckptcost.jobs.optimize import Levels, Optimum, TierOption
 from ckptcost.present.amounts import count, duration, share
 from ckptcost.report.studies.run_columns import (
     AMOUNTS,
@@ -74,7 +74,7 @@ def levels_table(found: Optimum, levels: Levels) -> Table:
     )
 
 
-def rule_table(option: Option, levels: Levels) -> Table:
+def rule_table(option: TierOption, levels: Levels) -> Table:
     """What the rule is told of each tier, and what it says."""
     columns = (
         *RULE,

@@ -7,7 +7,7 @@ from typing import Any
 
 from ckptcost.core.bill import is_local
 from ckptcost.core.units import HOUR_S, MONTH_S, to_hours
-from ckptcost.jobs.price import Breakeven, Side
+from ckptcost.jobs.price import Breakeven, TierSide
 from ckptcost.present.amounts import count, duration, number, share, size
 from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import ROW_UNIT, Column, Study, Table
@@ -48,7 +48,7 @@ def study_of(found: Breakeven) -> Study:
     )
 
 
-def _no_price(side: Side, which: str) -> str:
+def _no_price(side: TierSide, which: str) -> str:
     return (
         f"The price of the {which} tier, {side.tier_id}, is not known: give tier.storage_price or"
         " tier.standing_price in a file. It is left out, not counted as zero."

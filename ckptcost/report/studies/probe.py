@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from ckptcost.catalog.store import Catalog, Entity
-from ckptcost.jobs.probe import Probed, Round, Sum, fixed, joules_of, seconds_of, sums
+from ckptcost.jobs.probe import Probed, ProbePass, Sum, fixed, joules_of, seconds_of, sums
 from ckptcost.present.amounts import count, duration, number, rate, share, size
 from ckptcost.present.measured import reason_text
 from ckptcost.report.studies.measured_parts import three
@@ -188,7 +188,7 @@ def _rounds(p: Probed) -> Table:
     )
 
 
-def _engine(one: Round) -> dict[str, Any]:
+def _engine(one: ProbePass) -> dict[str, Any]:
     """What only the engine knows."""
     io = one.io
     if io is None:

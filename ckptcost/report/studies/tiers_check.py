@@ -7,14 +7,14 @@ from typing import Any
 from ckptcost.core.simulate import Summary
 from ckptcost.core.units import to_kwh
 from ckptcost.jobs.optimize import Levels
-from ckptcost.jobs.tiers_check import ThreeTiers, Tried, difference
+from ckptcost.jobs.tiers_check import ThreeTiers, TiersTrial, difference
 from ckptcost.present.amounts import count, duration, share
 from ckptcost.report.studies.optimize_levels import RULE, TWO, WASTE
 from ckptcost.report.studies.run_columns import COSTS, INTERVAL, known_value
 from ckptcost.report.study import Column, Study, Table
 
 
-def check_table(levels: Levels, tries: dict[str, Tried]) -> Table:
+def check_table(levels: Levels, tries: dict[str, TiersTrial]) -> Table:
     """Two tiers: what the closed form says of each combination, beside simulated runs of it."""
     columns = (
         Column("at", "two tiers"),
@@ -103,7 +103,7 @@ def study_of(found: ThreeTiers) -> Study:
     )
 
 
-def _row(label: str, each: Tried, found: ThreeTiers) -> dict[str, Any]:
+def _row(label: str, each: TiersTrial, found: ThreeTiers) -> dict[str, Any]:
     def mean(name: str) -> float:
         summary: Summary = each.found.summary(name)
         return summary.mean

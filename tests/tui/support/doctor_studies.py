@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import nan
 
 from ckptcost.core.channels import Channel
-from ckptcost.jobs.checkup import KINDS, Checkup, Tried
+from ckptcost.jobs.checkup import KINDS, ChannelTrial, Checkup
 from ckptcost.meters.base import Absence
 from ckptcost.report.studies.checkup import study_of
 from ckptcost.report.study import Study
@@ -34,7 +34,7 @@ ASLEEP = Absence(
 )
 
 
-def gpu(number: int, watts: float, tick_s: float = 0.1) -> list[Tried]:
+def gpu(number: int, watts: float, tick_s: float = 0.1) -> list[ChannelTrial]:
     device = f"NVIDIA H200 {number}"
     counter = Channel(
         f"gpu:{number}",
@@ -55,17 +55,17 @@ def gpu(number: int, watts: float, tick_s: float = 0.1) -> list[Tried]:
         accuracy=0.05,
     )
     return [
-        Tried("nvml", counter, "gpu", 101, 101, tick_s, watts, 1.5, 0.0004),
-        Tried("nvml", gauge, "gpu", 99, 101, nan, watts + 1.0, 2.0, 0.0004),
+        ChannelTrial("nvml", counter, "gpu", 101, 101, tick_s, watts, 1.5, 0.0004),
+        ChannelTrial("nvml", gauge, "gpu", 99, 101, nan, watts + 1.0, 2.0, 0.0004),
     ]
 
 
-def disk(name: str, rate: float = 12e6) -> list[Tried]:
+def disk(name: str, rate: float = 12e6) -> list[ChannelTrial]:
     channel = Channel(f"disk:{name}", "written_bytes", f"/proc/diskstats {name} field 7", "disk")
-    return [Tried("block", channel, "storage", 101, 101, 0.5, rate, nan, 7.7e-05)]
+    return [ChannelTrial("block", channel, "storage", 101, 101, 0.5, rate, nan, 7.7e-05)]
 
 
-STUCK = Tried(
+STUCK = ChannelTrial(
     "rapl",
     Channel(
         "psys:0",
@@ -85,7 +85,9 @@ STUCK = Tried(
 )
 
 
-def made(*tried: list[Tried], absences: tuple[Absence, ...] = (), simulated: bool = False) -> Study:
+def made(
+    *tried: list[ChannelTrial], absences: tuple[Absence, ...] = (), simulated: bool = False
+) -> Study:
     found = [one for each in tried for one in each]
     by: dict[str, list[str]] = {kind: [] for kind in KINDS}
     for one in found:
