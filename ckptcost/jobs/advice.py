@@ -9,14 +9,16 @@ run becomes a scenario whose saves take as long as they were seen to.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from math import ceil
 from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.contents import LOST_BEFORE_SAFE
+from ckptcost.core.contents import LOST_BEFORE_SAFE, Contents
 from ckptcost.core.outcome import Outcome, evaluate
 from ckptcost.core.robust import Robust, robust_of
+from ckptcost.core.windows import Window
 from ckptcost.errors import Argument, InputError
 from ckptcost.jobs.measured import Measured
 from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_of, read_layer, set_layer
@@ -24,6 +26,7 @@ from ckptcost.scenario import DEFAULTS, Input, Resolved, ranges_of, resolve, tie
 
 ENOUGH = 0.01
 """an interval that costs less than this over the least wall time is as good as the best"""
+MARK_SAVES = "mark its saves: with ckptcost.window(name): save(...)"
 _DAY_S = 86400.0
 
 
@@ -119,45 +122,24 @@ _DECISIVE = (
 
 def rhythm_of(m: Measured) -> SaveRhythm:
     """What is needed of a run's saves; raises InputError where it shows too little."""
-    saves = [
-        (window, what)
-        for window, what in zip(m.windows, m.contents, strict=True)
-        if what.of == "save" and not what.error and window.begin_s is not None
-    ]
-    if not saves and any(what.of == "save" for what in m.contents):
-        raise InputError(
-            "no save of this run was seen to its end: they failed or were removed at once",
-            remedy="mark its saves: with ckptcost.window(name): save(...)",
-        )
-    if not saves:
-        raise InputError("no checkpoint was found in this run, so there is nothing to advise")
+    saves = _begun(m)
     stalls_s = [window.stall_s for window, _ in saves if window.stall_s is not None]
     if not stalls_s:
         raise InputError(
-            "of no save of this run it is known how long training stood still",
-            remedy="mark its saves: with ckptcost.window(name): save(...)",
+            "of no save of this run it is known how long training stood still", remedy=MARK_SAVES
         )
-    if (
-        change := m.slower
-    ) is not None:  # the first fitted into memory: the job lives with the later ones
-        stalls_s = stalls_s[change.first :]
+    if m.slower is not None:  # the first fitted into memory: the job lives with the later ones
+        stalls_s = stalls_s[m.slower.first :]
     sizes = [what.bytes for _, what in saves if what.bytes > 0]
     if not sizes:
         raise InputError("of no save of this run the size is known")
-    ends_s = [
-        window.returned_s if window.returned_s is not None else window.begin_s
-        for window, _ in saves
-    ]
-    between_s = [
-        window.begin_s - end_s
-        for end_s, (window, _) in zip(ends_s[:-1], saves[1:], strict=True)
-        if end_s is not None and window.begin_s is not None and window.begin_s > end_s
-    ]
     lags_s = [
         window.durable_s - window.returned_s
         for window, _ in saves
         if window.durable_s is not None and window.returned_s is not None
     ]
+    between_s = _between_s([window for window, _ in saves])
+    unsafe = [what for window, what in saves if window.durable_s is None]
     return SaveRhythm(
         len(saves),
         len(stalls_s),
@@ -165,12 +147,36 @@ def rhythm_of(m: Measured) -> SaveRhythm:
         fmean(stalls_s),
         max(stalls_s),
         max(fmean(lags_s), 0.0) if lags_s else None,
-        sum(window.durable_s is None for window, _ in saves),
+        len(unsafe),
         median(between_s) if between_s else None,
         _job_s(m),
-        sum(window.durable_s is None and what.why in LOST_BEFORE_SAFE for window, what in saves),
+        sum(what.why in LOST_BEFORE_SAFE for what in unsafe),
         len(m.staged),
     )
+
+
+def _begun(m: Measured) -> list[tuple[Window, Contents]]:
+    """Saves that were seen from their begin on and did not fail."""
+    saves = [each for each in zip(m.windows, m.contents, strict=True) if each[1].of == "save"]
+    found = [(w, what) for w, what in saves if not what.error and w.begin_s is not None]
+    if saves and not found:
+        raise InputError(
+            "no save of this run was seen to its end: they failed or were removed at once",
+            remedy=MARK_SAVES,
+        )
+    if not found:
+        raise InputError("no checkpoint was found in this run, so there is nothing to advise")
+    return found
+
+
+def _between_s(windows: Sequence[Window]) -> list[float]:
+    """Training from each save to the next, where they do not overlap."""
+    found = []
+    for window, later in pairwise(windows):
+        end_s = window.begin_s if window.returned_s is None else window.returned_s
+        if end_s is not None and later.begin_s is not None and later.begin_s > end_s:
+            found.append(later.begin_s - end_s)
+    return found
 
 
 def _job_s(m: Measured) -> float:

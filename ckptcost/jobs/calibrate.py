@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from itertools import chain
 from math import inf, isfinite, nan
 from typing import NamedTuple
 
@@ -105,8 +106,9 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     if is_of_all:  # a folder that every node sees: each of them tells of the same saves
         all_told = list({told.id: told for told in reversed(all_told)}.values())[::-1]
     rounds, left = _rounds(all_told)
-    saves = [round_ for each in rounds for round_ in each if round_.mode != "load"]
-    loads = [round_ for each in rounds for round_ in each if round_.mode == "load"]
+    every = list(chain.from_iterable(rounds))
+    saves = [round_ for round_ in every if round_.mode != "load"]
+    loads = [round_ for round_ in every if round_.mode == "load"]
     writes = _fitted(saves, nan)
     setup_s = writes.fixed_s.value if writes.fixed_s.known else 0.0
     reads = _fitted(loads, setup_s)
@@ -114,11 +116,7 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     gpus, hosts, stored = of_gpus(paired), of_hosts(paired), of_storage(paired)
     boundary, survives, where = _place(all_told, is_of_all)
     node = "tier." if is_of_all else "tier.node_"
-    behind = [
-        round_
-        for round_ in saves
-        if round_.mode == "async" or (round_.mode == "early" and round_.trains)
-    ]
+    behind = [round_ for round_ in saves if round_.goes_on]
     mode = "async" if len(behind) > len(saves) / 2 else "sync" if saves else ""
     parameters = (
         Parameter(
@@ -340,30 +338,20 @@ def _of_steps(
     all_told: Sequence[RunToFit], saves: Sequence[FitRound], asks: bool
 ) -> list[Parameter]:
     """What an asynchronous save costs training: the copy, and the drain."""
-    paces = [steps.pace(told.split.quiet_s) for told in all_told]
-    known = [
-        (told.split, pace.step_s.value)
-        for told, pace in zip(all_told, paces, strict=True)
-        if pace.step_s.known
-    ]
-    drained, quiet = (
-        np.concatenate([split[k] / step_s for split, step_s in known]) if known else np.empty(0)
-        for k in (1, 0)
-    )
-    lost = steps.speed_lost(steps.longer(drained, quiet)) if asks else absent("NOT_ASYNC")
-    stalls = [round_.stall_s for round_ in saves if round_.stall_s == round_.stall_s]
-    snapshot = (
-        _at_least_nothing(mean_of(stalls))
-        if stalls and asks
-        else absent("NO_ROUNDS" if asks else "NOT_ASYNC")
-    )
-    step = (
-        paces[0].step_s
-        if len(paces) == 1
-        else mean_of([step_s for _, step_s in known])
-        if known
-        else absent("NO_STEPS")
-    )
+    paces = [(told.split, steps.pace(told.split.quiet_s).step_s) for told in all_told]
+    known = [(split, step_s.value) for split, step_s in paces if step_s.known]
+    lost = snapshot = absent("NOT_ASYNC")
+    if asks:
+        drained, quiet = (
+            np.concatenate([np.empty(0), *(split[k] / step_s for split, step_s in known)])
+            for k in (1, 0)
+        )
+        lost = steps.speed_lost(steps.longer(drained, quiet))
+        stalls = [round_.stall_s for round_ in saves if round_.stall_s == round_.stall_s]
+        snapshot = _at_least_nothing(mean_of(stalls)) if stalls else absent("NO_ROUNDS")
+    step = mean_of([step_s for _, step_s in known]) if known else absent("NO_STEPS")
+    if len(paces) == 1:
+        step = paces[0][1]
     return [
         Parameter(
             "snapshot",

@@ -5,9 +5,9 @@ storage."""
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
-from math import isfinite, nan
+from math import inf, isfinite, nan
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -76,6 +76,11 @@ class FitRound(NamedTuple):
     from_cache: bool = False
     """nobody synced it: `seconds` are those in which the disk was busy with it, not the kernel's
     timer"""
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether training goes on before it is safe."""
+        return self.mode == "async" or (self.mode == "early" and self.trains)
 
 
 class UnfitWindow(NamedTuple):
@@ -149,29 +154,18 @@ class RunToFit:
 def rounds_of(told: RunToFit) -> tuple[list[FitRound], list[UnfitWindow]]:
     """Every window, as a round or with the reason why it is none."""
     seen = told.seen
-    stalled = (
-        [absent("NO_STEPS")] * len(seen.windows) if seen.steps is None else seen.steps.stalls_s
-    )
+    stalled = [absent("NO_STEPS")] * len(seen.windows)
+    stalled = stalled if seen.steps is None else list(seen.steps.stalls_s)
     alone = _alone(seen.windows)
-    torn = _torn(
-        [
-            window
-            for window, what in zip(seen.windows, seen.contents, strict=True)
-            if what.of != "load"
-        ]
-    )
+    both = list(zip(seen.windows, seen.contents, strict=True))
+    torn = _torn([window for window, what in both if what.of != "load"])
     change = seen.slower
     in_memory = set() if change is None else {w.name for w in seen.stalled_saves[: change.first]}
     rounds: list[FitRound] = []
     left: list[UnfitWindow] = []
-    for place, (window, what) in enumerate(zip(seen.windows, seen.contents, strict=True)):
+    for place, (window, what) in enumerate(both):
         mode, seconds, why = _seconds(window, what)
-        if not why and window is torn:
-            why = "UNFINISHED"
-        if not why and not alone[place]:
-            why = "OVERLAPS"
-        if not why and window.name in in_memory:
-            why = "HONEYMOON"
+        why = why or _why_unfit(window, torn, alone[place], in_memory)
         from_cache = not why and written_back_s(window, what) != 0.0
         if from_cache:
             mode, seconds = "early", _busy_s(told, window, what.bytes)
@@ -204,6 +198,17 @@ def rounds_of(told: RunToFit) -> tuple[list[FitRound], list[UnfitWindow]]:
             )
         )
     return rounds, left
+
+
+def _why_unfit(
+    window: Window, torn: Window | None, is_alone: bool, in_memory: Collection[str]
+) -> str:
+    """Why a window of known duration cannot be fitted; empty: it can."""
+    if window is torn:
+        return "UNFINISHED"
+    if not is_alone:
+        return "OVERLAPS"
+    return "HONEYMOON" if window.name in in_memory else ""
 
 
 def _busy_s(told: RunToFit, window: Window, size_bytes: float) -> float:
@@ -243,25 +248,24 @@ def _seconds(window: Window, what: Contents) -> tuple[str, float, str]:
     """Mode, duration, and why it is none."""
     if what.error:
         return "", nan, "FAILED"
-    end_s = load_end_s(window) if what.of == "load" else window.durable_s
+    loads = what.of == "load"
+    end_s = load_end_s(window) if loads else window.durable_s
     if window.begin_s is None or end_s is None:
-        return (
-            "",
-            nan,
-            window.begin_why
-            or (window.returned_why if what.of == "load" else what.why or window.durable_why),
-        )
+        why = window.returned_why if loads else what.why or window.durable_why
+        return "", nan, window.begin_why or why
     if not what.bytes > 0:
         return "", nan, "NO_BYTES"
-    mode, seconds = "load" if what.of == "load" else "sync", end_s - window.begin_s
-    returned_s = window.returned_s
-    if mode == "sync" and returned_s is not None and end_s - returned_s > EARLY * seconds:
-        written_s = max(
-            (span.at_s["written"] for span in window.spans if "written" in span.at_s), default=end_s
-        )
-        mode, seconds = (
-            ("async", end_s - returned_s) if written_s > returned_s else ("early", seconds)
-        )
+    mode, seconds, returned_s = (
+        "load" if loads else "sync",
+        end_s - window.begin_s,
+        window.returned_s,
+    )
+    if not loads and returned_s is not None and end_s - returned_s > EARLY * seconds:
+        written_s = [span.at_s["written"] for span in window.spans if "written" in span.at_s]
+        if max(written_s, default=end_s) > returned_s:
+            mode, seconds = "async", end_s - returned_s
+        else:
+            mode = "early"
     return mode, seconds, "" if seconds > 0 else "NO_TIME"
 
 
@@ -273,17 +277,14 @@ def _alone(windows: Sequence[Window]) -> list[bool]:
     reach: list[float] = []
     for _, end_s in ordered:
         reach.append(max(end_s, reach[-1]) if reach else end_s)
-    found = []
-    for span in spans:
-        if span is None:
-            found.append(True)
-            continue
+
+    def is_alone(span: Stretch) -> bool:
         first = bisect_left(begins, span[0])
-        found.append(
-            (first == 0 or reach[first - 1] <= span[0])
-            and (first + 1 >= len(begins) or begins[first + 1] >= span[1])
-        )
-    return found
+        before = reach[first - 1] if first else -inf
+        after = begins[first + 1] if first + 1 < len(begins) else inf
+        return before <= span[0] and after >= span[1]
+
+    return [span is None or is_alone(span) for span in spans]
 
 
 def _ranks_s(window: Window) -> tuple[float, ...]:
@@ -375,10 +376,9 @@ def _states(told: Sequence[tuple[RunToFit, Sequence[FitRound]]], share: Share) -
             continue
         for round_ in rounds:
             if not round_.trains or round_.quiet is None:
-                training.append(
-                    unknown("NOT_TRAINING" if round_.quiet else "NO_TRAINING_REFERENCE")
-                )
-                stalled.append(unknown("NOT_TRAINING" if round_.quiet else "NO_TRAINING_REFERENCE"))
+                why = unknown("NOT_TRAINING" if round_.quiet else "NO_TRAINING_REFERENCE")
+                training.append(why)
+                stalled.append(why)
                 continue
             if (number, round_.quiet) not in seen_quiet:
                 seen_quiet.add((number, round_.quiet))
@@ -418,12 +418,11 @@ def _idle(told: RunToFit, share: Share) -> Energy:
     return share(told, known)
 
 
-def _mean(each: Iterable[Energy]) -> Estimate:
+def _mean(each: Sequence[Energy]) -> Estimate:
     """Over rounds, with room for what the meters leave open; unknown for the first one's reason."""
-    each = list(each)
     known = [energy for energy in each if energy.known]
     if not known:
-        return absent(next((energy.why for energy in each), "NO_ROUNDS"))
+        return absent(each[0].why if each else "NO_ROUNDS")
     lows, highs = [energy.low for energy in known], [energy.high for energy in known]
     return mean_of([energy.value for energy in known]).wider(
         sum(lows) / len(lows), sum(highs) / len(highs)
@@ -435,7 +434,7 @@ def _idles(each: Sequence[Energy]) -> Estimate:
     machines or days."""
     known = [energy for energy in each if energy.known]
     if not known:
-        return absent(next((energy.why for energy in each), "NO_BASELINE"))
+        return absent(each[0].why if each else "NO_BASELINE")
     value = sum(energy.value for energy in known) / len(known)
     return Estimate(
         value,
@@ -465,38 +464,40 @@ def of_storage(told: Sequence[tuple[RunToFit, Sequence[FitRound]]]) -> StorageJo
             for one, rounds in told
             if (names := _storage_domains(one, boundary))
         ]
-        if not seen:
-            continue
-        each = [
-            _added(one, round_, names)
-            for one, rounds, names in seen
-            for round_ in rounds
-            if round_.mode != "load"
-        ]
-        saves = [save for save in each if save.energy.known and isfinite(save.energy.value)]
-        domains = tuple(dict.fromkeys(name for _, _, names in seen for name in names))
-        modelled = any(
-            one.seen.energies.sources[name].channel.basis == "modelled"
-            for one, _, names in seen
-            for name in names
-        )
-        if not saves:
-            none = absent(next((save.energy.why for save in each), "NO_ROUNDS"))
-            return StorageJoules(none, none, boundary, domains, modelled)
-        low, high = (
-            sum(ends) / sum(save.bytes for save in saves)
-            for ends in zip(*(save.energy[1:3] for save in saves), strict=True)
-        )
-        loads = [load for save in saves for load in (0.0, save.bytes / save.length_s)]
-        rest_w = fit_power(
-            loads, [watts for save in saves for watts in (save.rest_w, save.save_w)]
-        ).base_w
-        joules = joules_per_byte(
-            [save.energy.value for save in saves], [save.bytes for save in saves]
-        )
-        return StorageJoules(joules.wider(low, high), rest_w, boundary, domains, modelled)
+        if seen:
+            return _storage_at(boundary, seen)
     none = absent("NO_STORAGE_METER")
     return StorageJoules(none, none, "", (), False)
+
+
+def _storage_at(
+    boundary: Boundary, seen: Sequence[tuple[RunToFit, Sequence[FitRound], Sequence[str]]]
+) -> StorageJoules:
+    """Of runs whose meters see one boundary, each with the names of its domains there."""
+    each = [
+        _added(one, round_, names)
+        for one, rounds, names in seen
+        for round_ in rounds
+        if round_.mode != "load"
+    ]
+    saves = [save for save in each if save.energy.known and isfinite(save.energy.value)]
+    domains = tuple(dict.fromkeys(name for _, _, names in seen for name in names))
+    modelled = any(
+        one.seen.energies.sources[name].channel.basis == "modelled"
+        for one, _, names in seen
+        for name in names
+    )
+    if not saves:
+        none = absent(each[0].energy.why if each else "NO_ROUNDS")
+        return StorageJoules(none, none, boundary, domains, modelled)
+    sizes = [save.bytes for save in saves]
+    low = sum(save.energy.low for save in saves) / sum(sizes)
+    high = sum(save.energy.high for save in saves) / sum(sizes)
+    loads = [load for save in saves for load in (0.0, save.bytes / save.length_s)]
+    watts = [each_w for save in saves for each_w in (save.rest_w, save.save_w)]
+    joules = joules_per_byte([save.energy.value for save in saves], sizes)
+    rest_w = fit_power(loads, watts).base_w
+    return StorageJoules(joules.wider(low, high), rest_w, boundary, domains, modelled)
 
 
 def _storage_domains(told: RunToFit, boundary: Boundary) -> list[str]:

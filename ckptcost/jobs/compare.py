@@ -93,28 +93,8 @@ def varied(catalog: Catalog, layers: Sequence[Layer], text: str) -> list[Layer]:
     An entry of the catalogue goes under the flags: what they say of single inputs holds for each
     variant.
     """
-    parts = [part.strip() for part in _NEXT.split(text)]
-    for part in parts:
-        name, equals, value = part.partition("=")
-        if not equals or not name.strip() or not value.strip():
-            raise InputError(
-                f"{brief(part or text)} is not path=value",
-                where=Argument("variants"),
-                remedy='write e.g. --with "tier.id=nas-hdd, policy.mode=async"',
-            )
-    named = [
-        (
-            ALIASES.get(part.partition("=")[0].strip(), part.partition("=")[0].strip()),
-            part.partition("=")[2],
-        )
-        for part in parts
-    ]
-    if len({name for name, _ in named}) < len(named):
-        raise InputError(f"{brief(text)} says one thing twice", where=Argument("variants"))
     try:
-        layer = set_layer(catalog, [f"{name}={value}" for name, value in named])._replace(
-            label="--with"
-        )
+        layer = set_layer(catalog, _changes_in(text))._replace(label="--with")
     except InputError as error:
         error.where = Argument("variants")
         raise error.at() from None
@@ -122,16 +102,32 @@ def varied(catalog: Catalog, layers: Sequence[Layer], text: str) -> list[Layer]:
     single: dict[str, dict[str, object]] = {}
     for section, values in layer.sections.items():
         for key, value in values.items():
-            (entries if REFERENCES.get(section) == key else single).setdefault(section, {})[key] = (
-                value
-            )
-    flags = [_without_entries(each, entries) for each in layers if each.is_flag]
+            kind = entries if REFERENCES.get(section) == key else single
+            kind.setdefault(section, {})[key] = value
     return [
         *(each for each in layers if not each.is_flag),
         layer._replace(sections=entries),
-        *flags,
+        *(_without_entries(each, entries) for each in layers if each.is_flag),
         layer._replace(sections=single),
     ]
+
+
+def _changes_in(text: str) -> list[str]:
+    """The path=value of a variant, each path once and by its whole name."""
+    changes: dict[str, str] = {}
+    parts = _NEXT.split(text)
+    for part in map(str.strip, parts):
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip() or not value.strip():
+            raise InputError(
+                f"{brief(part or text)} is not path=value",
+                where=Argument("variants"),
+                remedy='write e.g. --with "tier.id=nas-hdd, policy.mode=async"',
+            )
+        changes[ALIASES.get(name.strip(), name.strip())] = value
+    if len(changes) < len(parts):
+        raise InputError(f"{brief(text)} says one thing twice", where=Argument("variants"))
+    return [f"{name}={value}" for name, value in changes.items()]
 
 
 def compare(
@@ -326,16 +322,14 @@ def difference(answer: Compared, at: int, result: Result) -> Difference:
         tuple(sorted(left_out[0] & left_out[1])),
         tuple(sorted(left_out[0] ^ left_out[1])),
     )
-    nothing = float("nan")
+    unknown = Difference(*(math.nan,) * 5, without, lacking)
     if one != one or two != two or lacking:
-        return Difference(nothing, nothing, nothing, nothing, nothing, without, lacking)
+        return unknown
     methods = first.resolved.grid_method, other.resolved.grid_method
     if result.id in OF_THE_GRID and methods[0] != methods[1]:
-        return Difference(nothing, nothing, nothing, nothing, nothing, without, (), methods)
-    if np.isinf(one) or np.isinf(two):
-        return Difference(
-            0.0 if one == two else two - one, nothing, nothing, nothing, nothing, without, ()
-        )
+        return unknown._replace(methods=methods)
+    if math.isinf(one) or math.isinf(two):
+        return unknown._replace(value=0.0 if one == two else two - one)
     with np.errstate(over="ignore", invalid="ignore"):
         drawn_ = [
             np.asarray(result.of(answer.cases[i].scenario, answer.together[i]), dtype=float)
@@ -344,9 +338,8 @@ def difference(answer: Compared, at: int, result: Result) -> Difference:
         rise = np.asarray(drawn_[1] - drawn_[0])
     low, high = p5_p95(rise, two - one)
     more = float(np.mean(rise > 0)) if rise.ndim else float(two > one)
-    return Difference(
-        two - one, ratio(two - one, one) if one else nothing, low, high, more, without, ()
-    )
+    relative = ratio(two - one, one) if one else math.nan
+    return Difference(two - one, relative, low, high, more, without, ())
 
 
 def line_difference(

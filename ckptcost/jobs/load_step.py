@@ -16,7 +16,7 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -339,35 +339,22 @@ def phases_of(ticks_s: Sequence[float]) -> tuple[float, int]:
 def loaded(tools: Instruments, seen: Checkup, folder: Path) -> Loaded:
     """Make the loads that the meters here can see, and keep the recording in `folder`. Closes the
     meters."""
-    chosen: list[Meter] = []
     still = {one.channel.name for one in seen.tried if one.rate == 0.0}  # as virtual machines do
-    for meter in tools.meters:
-        if meter.name in METERS and any(
-            _is_counter(channel) and channel.name not in still for channel in meter.channels
-        ):
+    counters_of = [_moving_counters(meter, still) for meter in tools.meters]
+    loads = {LOADED_BY.get(c.kind_of_domain) for channels in counters_of for c in channels}
+    kinds = sorted(load for load in loads if load is not None)
+    chosen = []
+    for meter, channels in zip(tools.meters, counters_of, strict=True):
+        if kinds and channels:
             chosen.append(meter)
         else:
             meter.close()
-    kinds = list(
-        dict.fromkeys(
-            LOADED_BY[c.kind_of_domain]
-            for meter in chosen
-            for c in meter.channels
-            if _is_counter(c) and c.kind_of_domain in LOADED_BY and c.name not in still
-        )
-    )
     if not kinds:
-        for meter in chosen:
-            meter.close()
         return Loaded((), 0, (NO_METER,))
-    ticks_s = {
-        kind: [
-            one.tick_s
-            for one in seen.tried
-            if _is_counter(one.channel) and LOADED_BY.get(one.channel.kind_of_domain) == kind
-        ]
-        for kind in kinds
-    }
+    ticks_s: dict[str, list[float]] = {kind: [] for kind in kinds}
+    for one in seen.tried:
+        if _is_counter(one.channel):
+            ticks_s.get(LOADED_BY.get(one.channel.kind_of_domain, ""), []).append(one.tick_s)
     ranks = max(1, min(RANKS, len(os.sched_getaffinity(0)) - 1))
     facts: dict[str, str] = {}
     why: list[str] = []
@@ -376,13 +363,19 @@ def loaded(tools: Instruments, seen: Checkup, folder: Path) -> Loaded:
     recorder.header = anonymous(recorder.header)
     recorder.start()
     try:
-        for kind in sorted(kinds):
+        for kind in kinds:
             said = _made(recorder, kind, ranks if kind == "cpu" else 1, ticks_s[kind], facts)
             why += [f"the {kind.upper()} had no load that is known: {said}"] if said else []
     finally:
         recorder.stop()
     trace = keep(folder, recorder.header, facts)
     return Loaded(told_of(load(trace)), ranks if "cpu" in kinds else 0, why, trace)
+
+
+def _moving_counters(meter: Meter, still: Collection[str]) -> list[Channel]:
+    """Of a meter that a load can be made beside; `still` are the names of those that never move."""
+    channels = meter.channels if meter.name in METERS else ()
+    return [c for c in channels if _is_counter(c) and c.name not in still]
 
 
 def _is_counter(channel: Channel) -> bool:

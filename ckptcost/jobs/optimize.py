@@ -134,9 +134,7 @@ def option_of(resolved: Resolved) -> TierOption:
 
 def pareto(options: Sequence[TierOption]) -> Front:
     """The front over all options and their intervals, each objective's exact optimum among them."""
-    objectives = tuple(o for o in OBJECTIVES if any(o in option.known for option in options))
-    if not any(set(objectives) <= set(option.known) for option in options):
-        objectives = tuple(o for o in OBJECTIVES if all(o in option.known for option in options))
+    objectives = _shared_objectives(options)
     judged = [option for option in options if set(objectives) <= set(option.known)]
     runs = [option.at(option.best["time"]) for option in judged]
     objectives = tuple(o for o in objectives if not undecided(runs, o))
@@ -152,6 +150,14 @@ def pareto(options: Sequence[TierOption]) -> Front:
         tuple(each._replace(on_front=part) for each, part in zip(tried, parts, strict=True)),
         tuple(option for option in options if option not in judged),
     )
+
+
+def _shared_objectives(options: Sequence[TierOption]) -> tuple[str, ...]:
+    """All that anybody knows, where one option knows all of them; else what everybody does."""
+    known = [set(option.known) for option in options]
+    anywhere, everywhere = set().union(*known), set.intersection(*known)
+    chosen = anywhere if anywhere in known else everywhere
+    return tuple(o for o in OBJECTIVES if o in chosen)
 
 
 def _tried(option: TierOption, objectives: Sequence[str]) -> Candidates:
@@ -278,26 +284,10 @@ def optimize(
     no_percentiles(gates)
     timed = any(layer.has_cadence for layer in layers)
     if not timed:  # what is looked for need not be given
-        layers = [
-            *layers,
-            read_layer(
-                catalog,
-                {"policy": {"optimal": objective or "time"}},
-                Argument("objective"),
-                "--objective",
-            ),
-        ]
-    options = tuple(
-        option_of(
-            resolve(
-                catalog,
-                [*with_tier(catalog, layers, tier, None, None), *_mode_layer(catalog, each)],
-            )
-        )
-        for tier, each in product(
-            dict.fromkeys(tiers or compared(layers)[0]) or (None,), MODES.get(mode, (None,))
-        )
-    )
+        sections = {"policy": {"optimal": objective or "time"}}
+        where = Argument("objective")
+        layers = [*layers, read_layer(catalog, sections, where, "--objective")]
+    options = _options(catalog, layers, tiers, mode)
     objective = objective or options[0].scenario.policy.objective
     order, undecided_by = _ranked(options, objective, draws)
     option = options[order.at[0]]
@@ -311,17 +301,23 @@ def optimize(
         option.at(option.best["time" if "time" in option.known else objective]),
         objective,
     )
-    for name, interval_s in (
-        ("young", classic.young_interval_s),
-        ("daly", classic.daly_interval_s),
-    ):
-        if 0 < float(interval_s) < math.inf:
-            points.append(point_of(option, name, float(interval_s)))
     today = option_of(one_of(catalog, layers)) if timed else option
-    if timed and 0 < float(interval_of(today.scenario, today.plan)) < math.inf:
-        points.append(
-            point_of(option, "now", float(interval_of(today.scenario, today.plan)), today)
+    now_s = float(interval_of(today.scenario, today.plan)) if timed else math.nan
+    points += [
+        point_of(option, name, float(interval_s), on)
+        for name, interval_s, on in (
+            ("young", classic.young_interval_s, option),
+            ("daly", classic.daly_interval_s, option),
+            ("now", now_s, today),
         )
+        if 0 < float(interval_s) < math.inf
+    ]
+    held = cautions_of(option.scenario, recommended.outcome)
+    verdicts = judged(
+        gates,
+        lambda gate: float(gate.measure.of(recommended.outcome)),
+        name_of(option) if len(options) > 1 else "",
+    )
     return Optimum(
         objective,
         option,
@@ -343,32 +339,29 @@ def optimize(
             else None
         ),
         pareto(options),
-        tuple(
-            caution
-            for caution in cautions_of(option.scenario, recommended.outcome)
-            if bool(caution.holds)
-        ),
-        tuple(
-            judged(
-                gates,
-                lambda gate: float(gate.measure.of(recommended.outcome)),
-                name_of(option) if len(options) > 1 else "",
-            )
-        ),
+        tuple(caution for caution in held if bool(caution.holds)),
+        tuple(verdicts),
     )
+
+
+def _options(
+    catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str], mode: str
+) -> tuple[TierOption, ...]:
+    """Every tier in every mode, each once."""
+    named: Sequence[str | None] = list(dict.fromkeys(tiers or compared(layers)[0])) or [None]
+    found = []
+    for tier, each in product(named, MODES.get(mode, (None,))):
+        chosen = with_tier(catalog, layers, tier, None, None)
+        if each:
+            sections = {"policy": {"mode": each}}
+            chosen.append(read_layer(catalog, sections, Argument("mode"), "--mode"))
+        found.append(option_of(resolve(catalog, chosen)))
+    return tuple(found)
 
 
 def name_of(option: TierOption) -> str:
     """Tier and mode."""
     return f"{option.tier_id}, {option.mode}"
-
-
-def _mode_layer(catalog: Catalog, mode: str | None) -> list[Layer]:
-    return (
-        [read_layer(catalog, {"policy": {"mode": mode}}, Argument("mode"), "--mode")]
-        if mode
-        else []
-    )
 
 
 def _ranked(

@@ -136,10 +136,7 @@ def probe(
     if "simulated" in meters.split(","):
         return _simulated(asked, meters, wanted, directory)
     saver = saver_of(asked.saver)
-    shapes = {
-        size_bytes: shape_of(size_bytes, ranks=asked.ranks, files=asked.files)
-        for size_bytes in asked.sizes
-    }
+    shapes = {size: shape_of(size, ranks=asked.ranks, files=asked.files) for size in asked.sizes}
     tools = instruments(
         meters,
         replace(wanted, directory=asked.directory if asked.directory.is_dir() else None),
@@ -207,31 +204,40 @@ def _rounds(
         for of in ("save", "load") if asked.read else ("save",):
             if tell is not None:
                 tell(ProbeProgress(number, of, len(ios), passes, ios[-1][2] if ios else None))
-            label = _label(of, number)
-            detail: dict[str, Any] = {"bytes": size_bytes, "files": len(shape.files)} | (
-                {"of": "load"} if of == "load" else {}
-            )
             _begin(asked, of, number, size_bytes)
-            called_ns = recorder.clock.now_ns()
-            recorder.mark(EDGE, by="wrap", t_ns=called_ns)  # single readings are kept from here on
-            try:
-                io = (saver.save if of == "save" else saver.load)(
-                    place, shape, asked.settings, number
-                )
-            except BaseException as error:
-                recorder.mark("begin", label, t_ns=called_ns, **detail)
-                recorder.mark("end", label, error=type(error).__name__)
-                raise
-            ios.append((number, of, io))
-            recorder.mark(
-                "begin", label, t_ns=io.begin_ns, **detail
-            )  # the engine's own: what it prepared before is not the save's
-            _marks(recorder, label, io)
+            ios.append((number, of, _pass(saver, place, asked, shape, recorder, of, number)))
             if of == "save" and asked.settings.verify:
                 _begin(asked, "verify", number, size_bytes)
                 saver.verify(place, shape, asked.settings, number)
             _rest(asked, asked.pause_s)
         place.remove(number)
+
+
+def _pass(
+    saver: Saver,
+    place: Place,
+    asked: ProbeRequest,
+    shape: Shape,
+    recorder: Recorder,
+    of: str,
+    number: int,
+) -> Io:
+    """One save or load with its marks; one that fails is marked too."""
+    label, size_bytes = _label(of, number), asked.sizes[number - 1]
+    detail: dict[str, Any] = {"bytes": size_bytes, "files": len(shape.files)}
+    detail |= {"of": "load"} if of == "load" else {}
+    called_ns = recorder.clock.now_ns()
+    recorder.mark(EDGE, by="wrap", t_ns=called_ns)  # single readings are kept from here on
+    try:
+        io = (saver.save if of == "save" else saver.load)(place, shape, asked.settings, number)
+    except BaseException as error:
+        recorder.mark("begin", label, t_ns=called_ns, **detail)
+        recorder.mark("end", label, error=type(error).__name__)
+        raise
+    # the engine's own begin: what it prepared before is not the save's
+    recorder.mark("begin", label, t_ns=io.begin_ns, **detail)
+    _marks(recorder, label, io)
+    return io
 
 
 def _warm_up(saver: Saver, place: Place, asked: ProbeRequest, shape: Shape) -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from math import nan
 from typing import NamedTuple
 
 from ckptcost.runs.clocks import S
@@ -41,6 +42,34 @@ class _Open:
     """that have begun and not ended"""
     seen: set[int] = field(default_factory=set)
 
+    def note(self, name: str, rank: int, t_ns: int, detail: dict[str, object]) -> None:
+        """What one more mark of it says."""
+        size = detail.get("bytes")
+        if isinstance(size, int | float):
+            self.bytes_of[rank] = max(self.bytes_of.get(rank, 0.0), float(size))
+        self.seen.add(rank)
+        if isinstance(error := detail.get("error"), str):
+            self.error = error
+        if name == "returned":
+            self.returned_ns = t_ns
+        elif name in ("written", "synced", "committed"):
+            self.written_ns = max(self.written_ns, t_ns)
+        elif name == "durable":
+            self.durable_ns = t_ns
+
+    def is_over_by(self, name: str, by: str, detail: dict[str, object]) -> bool:
+        """Whether nothing more is to come of the rank that said this."""
+        if name == "durable":
+            return by == "watch" or bool(self.returned_ns)
+        return name == "end" or (name == "note" and "durable_why" in detail)
+
+    def known(self, label: str) -> KnownSave:
+        size_bytes = sum(self.bytes_of.values()) if self.bytes_of else nan
+        until_ns = self.returned_ns or self.written_ns
+        held_s = (until_ns - self.begin_ns) / S if until_ns else nan
+        safe_s = (self.durable_ns - self.begin_ns) / S if self.durable_ns else nan
+        return KnownSave(label, size_bytes, held_s, safe_s, self.error, bool(self.returned_ns))
+
 
 class SaveProgress:
     """Stands between those who find checkpoints and the recorder. Quick: it runs in their
@@ -74,9 +103,8 @@ class SaveProgress:
                 self.hooked = True
             if guessed and self.hooked and window not in self._open:
                 return
-        at_ns = t_ns
-        self._tell(name, window, by=by, rank=rank, t_ns=at_ns, **detail)
-        done = self._follow(name, window, by, rank, at_ns, detail)
+        self._tell(name, window, by=by, rank=rank, t_ns=t_ns, **detail)
+        done = self._follow(name, window, by, rank, t_ns, detail)
         if done is not None and self._said is not None:
             self._said(done)
 
@@ -93,54 +121,34 @@ class SaveProgress:
         if t_ns is None or not window:
             return None
         with self._lock:
-            # a job that speaks for itself is told once, under its own labels
-            if (
-                name == "begin"
-                and detail.get("of") != "load"
-                and not (by == "watch" and self.hooked)
-            ):
-                if rank in self._told.get(window, ()):
-                    self._told.pop(window)  # the same name once more
-                if window not in self._told:
-                    self._open.setdefault(window, _Open(t_ns)).ranks.add(rank)
+            if name == "begin" and detail.get("of") != "load":
+                self._begin(window, by, rank, t_ns)
             one = self._open.get(window)
             if one is None:
                 return None
-            size = detail.get("bytes")
-            if isinstance(size, int | float):
-                one.bytes_of[rank] = max(one.bytes_of.get(rank, 0.0), float(size))
-            one.seen.add(rank)
-            if isinstance(error := detail.get("error"), str):
-                one.error = error
-            if name == "returned":
-                one.returned_ns = t_ns
-            elif name in ("written", "synced", "committed"):
-                one.written_ns = max(one.written_ns, t_ns)
-            elif name == "durable":
-                one.durable_ns = t_ns
-            over = (
-                name == "end"
-                or (name == "durable" and (by == "watch" or one.returned_ns))
-                or (name == "note" and "durable_why" in detail)
-            )
-            if not over:
+            one.note(name, rank, t_ns, detail)
+            if not one.is_over_by(name, by, detail):
                 return None
             one.ranks.discard(rank)
-            if one.ranks and not (
-                by == "watch" and of_rank is None
-            ):  # who watches a folder speaks for all ranks
+            # who watches a folder speaks for all ranks
+            if one.ranks and not (by == "watch" and of_rank is None):
                 return None
             del self._open[window]
             self._told[window] = one.seen
             while len(self._told) > _MOST_TOLD:
                 self._told.pop(next(iter(self._told)))
-            size_bytes = sum(one.bytes_of.values()) if one.bytes_of else float("nan")
             self.saves += 1
             self.bytes += sum(one.bytes_of.values())
-        until_ns = one.returned_ns or one.written_ns
-        held_s = (until_ns - one.begin_ns) / S if until_ns else float("nan")
-        safe_s = (one.durable_ns - one.begin_ns) / S if one.durable_ns else float("nan")
-        return KnownSave(window, size_bytes, held_s, safe_s, one.error, bool(one.returned_ns))
+        return one.known(window)
+
+    def _begin(self, window: str, by: str, rank: int, t_ns: int) -> None:
+        """A job that speaks for itself is told once, under its own labels."""
+        if by == "watch" and self.hooked:
+            return
+        if rank in self._told.get(window, ()):
+            self._told.pop(window)  # the same name once more
+        if window not in self._told:
+            self._open.setdefault(window, _Open(t_ns)).ranks.add(rank)
 
     @property
     def open(self) -> tuple[str, ...]:

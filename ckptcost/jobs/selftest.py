@@ -14,7 +14,8 @@ import os
 import threading
 import time
 from collections.abc import Sequence
-from math import nan
+from itertools import pairwise
+from math import inf, isnan, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -265,10 +266,8 @@ def _held(
     deleted = {line["number"]: line["deleted_ns"] for line in lines if "deleted_ns" in line}
     done = [line for line in lines if "begin_ns" in line]
     begins = [line["begin_ns"] / 1e9 - origin_s for line in done]
-    ends = [*begins[1:], float("inf")][: len(done)]
     saves = []
-    for line, next_s in zip(done, ends, strict=True):
-        begin_s = line["begin_ns"] / 1e9 - origin_s
+    for line, (begin_s, next_s) in zip(done, pairwise([*begins, inf]), strict=True):
         mine = [
             each
             for each in found
@@ -300,23 +299,20 @@ def _tried(
     if said is None:
         return none
     window, what = said
-    stall_s = (line["returned_ns"] - line["begin_ns"]) / 1e9
-    early_s = nan if from_ns is None else (from_ns - line["begin_ns"]) / 1e9
-    late_s = nan if to_ns is None else (to_ns - line["begin_ns"]) / 1e9
+
+    def after_begin_s(at_ns: int | None) -> float:
+        return nan if at_ns is None else (at_ns - line["begin_ns"]) / 1e9
+
+    stall_s, early_s, late_s = map(after_begin_s, (line["returned_ns"], from_ns, to_ns))
     safe_s = nan if window.durable_s is None else window.durable_s - begin_s
     if gone_ns is not None and (from_ns is None or from_ns > gone_ns):
-        late_s = float("inf")
-        error_s = nan if safe_s != safe_s else -float("inf")  # called safe, and it never was
+        late_s = inf
+        error_s = nan if isnan(safe_s) else -inf  # called safe, and it never was
     else:
-        unsure_s = what.unsure_s if what.unsure_s == what.unsure_s else 0.0
-        above, below = safe_s - unsure_s - late_s, early_s - safe_s
-        bounded = early_s == early_s or late_s == late_s
-        error_s = (
-            above if above > 0 else -below if below > 0 else safe_s - safe_s if bounded else nan
-        )
+        error_s = _outside_s(safe_s, what.unsure_s, early_s, late_s)
     begin_error_s = (window.begin_s or 0.0) - begin_s
     stall_error_s = nan if window.stall_s is None else window.stall_s - stall_s
-    errors_s = [each for each in (begin_error_s, stall_error_s, error_s) if each == each]
+    errors_s = [each for each in (begin_error_s, stall_error_s, error_s) if not isnan(each)]
     return none._replace(
         is_found=True,
         bytes_error=what.bytes / line["bytes"] - 1.0,
@@ -331,3 +327,14 @@ def _tried(
         why=what.why,
         agrees=what.bytes == line["bytes"] and all(abs(each) <= tolerance_s for each in errors_s),
     )
+
+
+def _outside_s(safe_s: float, unsure_s: float, early_s: float, late_s: float) -> float:
+    """How far an instant is outside its bracket, either end of which may be unknown; negative is
+    too early, NaN not known."""
+    above = safe_s - (0.0 if isnan(unsure_s) else unsure_s) - late_s
+    if above > 0:
+        return above
+    if early_s > safe_s:
+        return safe_s - early_s
+    return nan if isnan(early_s) and isnan(late_s) else safe_s - safe_s

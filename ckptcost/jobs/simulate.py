@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ckptcost.core.bill import Line
-from ckptcost.core.interruptions import NEVER, Floats
+from ckptcost.core.interruptions import Floats
 from ckptcost.core.job import Step
 from ckptcost.core.measures import MEASURES
 from ckptcost.core.outcome import Outcome
@@ -83,13 +83,7 @@ def simulate(
     if ended < total:
         asked = asked._replace(runs=ended)
         out = {name: values[..., :ended] for name, values in out.items()}
-    exact = (
-        asked.process == "exponential"
-        and asked.mean_s is None
-        and asked.inputs == "fixed"
-        and not asked.kinds
-        and asked.limit_s == NEVER
-    )
+    exact = asked.is_plain and asked.process == "exponential" and asked.mean_s is None
     exact = exact and prepared.scenario.third_tier is None
     by_kind, finished = out.pop("by_kind"), out.pop("finished")
     names = tuple(kind.name for kind in prepared.kinds)
@@ -110,12 +104,7 @@ def simulate(
 def _long_run(prepared: Prepared) -> float | None:
     """The long-run goodput of a renewal law, where the series speaks of the same runs."""
     asked, plan = prepared.asked, prepared.outcome.plan
-    renews = (
-        asked.process in ("exponential", "weibull")
-        and asked.inputs == "fixed"
-        and not asked.kinds
-        and asked.limit_s == NEVER
-    )
+    renews = asked.is_plain and asked.process in ("exponential", "weibull")
     if not renews or plan.second is not None or not prepared.rate_per_s > 0:
         return None
     s = prepared.scenario

@@ -423,16 +423,12 @@ def first_order(trials: Trials, knob: Knob | None) -> tuple[float, ...]:
     allowed_s = float(roots.first_order_stall_s(goodput, back_s + lag_s, mtbf_s)) - drag_s
     lost_s = float(roots.first_order_lost_s(goodput, stall_s, mtbf_s))
     match knob.id:
-        case "stall":
-            return (allowed_s,) if allowed_s > 0 else ()
-        case "recovery":
-            return (lost_s - lag_s,) if lost_s > lag_s else ()
-        case "mtbf":
-            return (
-                (float(roots.first_order_mtbf_s(goodput, stall_s, back_s + lag_s)),)
-                if goodput < 1
-                else ()
-            )
+        case "stall" if allowed_s > 0:
+            return (allowed_s,)
+        case "recovery" if lost_s > lag_s:
+            return (lost_s - lag_s,)
+        case "mtbf" if goodput < 1:
+            return (float(roots.first_order_mtbf_s(goodput, stall_s, back_s + lag_s)),)
         case "write":
             fixed_s = float(timing.fixed_s(s.checkpoint, s.tier))
             moving_s = (allowed_s if s.policy.mode == "sync" else lost_s - back_s) - fixed_s
@@ -528,31 +524,24 @@ def check(what: str, gate: Gate, keep_interval: bool) -> None:
 def circumstances(trials: Trials, knob: Knob | None) -> list[Circumstance]:
     """The same question for shorter ways back, down to none: a target often rests on that without
     saying so."""
-    if (
-        knob is not None and knob.id in ("mtbf", "recovery", "read")
-    ) or not trials.plan.failures_per_s > 0:
+    turned = knob.id if knob else ""
+    if turned in ("mtbf", "recovery", "read") or not trials.plan.failures_per_s > 0:
         return []
     today_s = recovery_today(trials.s, trials.plan)
-    times_s = [
-        0.0,
-        *((share * today_s for share in (0.1, 0.25, 0.5, 1.0)) if today_s > 0 else (60.0, 300.0)),
-    ]
-    if trials.plan.saved.lag_s > 0 and (
-        knob is None or knob.id == "stall"
-    ):  # a faster write acts through the lag
-        times_s.insert(0, NOTHING_ELSE)
-    found = []
-    for time_s in times_s:
+    shares = (0.1, 0.25, 0.5, 1.0)
+    times_s = [0.0, *([share * today_s for share in shares] if today_s > 0 else [60.0, 300.0])]
+    if trials.plan.saved.lag_s > 0 and turned in ("", "stall"):
+        times_s.insert(0, NOTHING_ELSE)  # a faster write acts through the lag
 
-        def change(plan: Plan, time_s: float = time_s) -> Plan:
+    def found(time_s: float) -> SearchResult:
+        def change(plan: Plan) -> Plan:
             if time_s == NOTHING_ELSE:
                 return recovery_scaled(plan._replace(saved=plan.saved._replace(lag_s=0.0)), 0.0)
             return back_in(plan, time_s, today_s)
 
-        found.append(
-            Circumstance(time_s, trials.turned(knob, change) if knob else trials.window(change))
-        )
-    return found
+        return trials.turned(knob, change) if knob else trials.window(change)
+
+    return [Circumstance(time_s, found(time_s)) for time_s in times_s]
 
 
 class WallShares(NamedTuple):

@@ -151,40 +151,48 @@ class Supervisor:
 
     def _follow(self) -> int:
         """Until the job is over or somebody stops us; when that was."""
-        while True:
-            told_s = self._told_s
-            if (
-                self._job is not None
-                and self._reaped()
-                and not (
-                    told_s
-                    and self._group_lives()
-                    and time.monotonic() - told_s < 2 * self._patience_s
-                )
-            ):
-                self.why = self.why or f"the command ended with {self.exit_status}"
-                return time.monotonic_ns()
-            if self._process >= 0 and select.select([self._process], [], [], 0)[0]:
-                self.why = "the process ended"
-                return time.monotonic_ns()
-            if self._stop.is_set():
-                if self._job is None:
-                    self.why = "stopped"
-                    return time.monotonic_ns()
-                now_s = time.monotonic()
-                if not told_s:
-                    self.phase, self.why, self._told_s = "stopping", "stopped", now_s
-                    self._signal(signal.SIGTERM)
-                elif self._hurry.is_set() and now_s - told_s > QUICK_S:
-                    self.why = "stopped; the command had not ended yet"
-                    return time.monotonic_ns()
-                elif now_s - told_s > self._patience_s:
-                    self._signal(signal.SIGKILL)
+        while not self._is_over():
             self.observer.look()
             if self._stop.is_set():
                 time.sleep(0.05)
             else:
                 self._stop.wait(LOOK_S)
+        return time.monotonic_ns()
+
+    def _is_over(self) -> bool:
+        """Whether there is nothing left to follow; `why` says so then."""
+        if self._job is not None and self._reaped() and not self._awaits_group():
+            self.why = self.why or f"the command ended with {self.exit_status}"
+        elif self._process >= 0 and select.select([self._process], [], [], 0)[0]:
+            self.why = "the process ended"
+        elif not self._stop.is_set():
+            return False
+        elif self._job is None:
+            self.why = "stopped"
+        else:
+            return self._is_left_alone()
+        return True
+
+    def _awaits_group(self) -> bool:
+        """The command was told to end and has, and what it started has not yet."""
+        return (
+            bool(self._told_s)
+            and self._group_lives()
+            and time.monotonic() - self._told_s < 2 * self._patience_s
+        )
+
+    def _is_left_alone(self) -> bool:
+        """Tell the command to end, and later kill it; True where this program waits no longer."""
+        now_s = time.monotonic()
+        if not self._told_s:
+            self.phase, self.why, self._told_s = "stopping", "stopped", now_s
+            self._signal(signal.SIGTERM)
+        elif self._hurry.is_set() and now_s - self._told_s > QUICK_S:
+            self.why = "stopped; the command had not ended yet"
+            return True
+        elif now_s - self._told_s > self._patience_s:
+            self._signal(signal.SIGKILL)
+        return False
 
     def _finish(self, at_ns: int) -> None:
         detail: dict[str, Any] = {"why": self.why}

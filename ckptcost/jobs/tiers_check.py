@@ -91,12 +91,10 @@ def tried(
 def difference(one: TiersTrial, other: TiersTrial, objective: str) -> tuple[float, float]:
     """(mean relative excess of `one` over `other`, its standard error), run by run with the same
     random numbers."""
-    excess = one.cost(objective) / np.mean(other.cost(objective)) - other.cost(objective) / np.mean(
-        other.cost(objective)
-    )
-    return float(np.mean(excess)), (
-        float(np.std(excess, ddof=1) / math.sqrt(len(excess))) if len(excess) > 1 else math.nan
-    )
+    costs, others = one.cost(objective), other.cost(objective)
+    excess = costs / np.mean(others) - others / np.mean(others)
+    error = np.std(excess, ddof=1) / math.sqrt(len(excess)) if len(excess) > 1 else math.nan
+    return float(np.mean(excess)), float(error)
 
 
 def three_tiers(
@@ -117,23 +115,7 @@ def three_tiers(
         )
     levels, base_s, multiples = _rule(resolved)
     if not all(math.isfinite(each) for each in (base_s, *multiples)):
-        names = ("first", "second", "third")
-        idle = next(
-            (
-                name
-                for name, level in zip(names, levels, strict=True)
-                if not level.mtbf_s < math.inf
-            ),
-            "last",
-        )
-        raise InputError(
-            f"no failure needs the {idle} tier, so it has no best interval",
-            key="failures",
-            remedy=(
-                "set failures.node_loss_fraction and failures.second_loss_fraction, or leave that"
-                " tier out"
-            ),
-        )
+        raise _no_failure_needs(levels)
     seen: dict[tuple[float, float, float], TiersTrial] = {}
 
     def at(interval_s: float, n: float, m: float) -> TiersTrial:
@@ -144,14 +126,16 @@ def three_tiers(
                 note(min(99, len(seen) * 100 // 60))
         return seen[key]
 
+    def mean_cost(trial: TiersTrial) -> float:
+        return float(np.mean(trial.cost(objective)))
+
     rule = best = at(base_s, multiples[1], multiples[2] / multiples[1])
+    work_s = float(resolved.scenario.work_s)
     for factor in (1.6, 1.25, 1.1):
         while True:
-            around = [
-                at(*key) for key in _neighbours(best, factor, float(resolved.scenario.work_s))
-            ]
-            better = min(around, key=lambda each: float(np.mean(each.cost(objective))))
-            if not float(np.mean(better.cost(objective))) < float(np.mean(best.cost(objective))):
+            around = [at(*key) for key in _neighbours(best, factor, work_s)]
+            better = min(around, key=mean_cost)
+            if not mean_cost(better) < mean_cost(best):
                 break
             best = better
     p = resolved.scenario.policy
@@ -161,6 +145,19 @@ def three_tiers(
         now = at(interval_s, float(p.second_every), float(p.third_every))
     return ThreeTiers(
         resolved, objective, levels, best, rule, now, tuple(seen[key] for key in sorted(seen))
+    )
+
+
+def _no_failure_needs(levels: Sequence[Level]) -> InputError:
+    named = zip(("first", "second", "third"), levels, strict=True)
+    idle = next((name for name, level in named if not level.mtbf_s < math.inf), "last")
+    return InputError(
+        f"no failure needs the {idle} tier, so it has no best interval",
+        key="failures",
+        remedy=(
+            "set failures.node_loss_fraction and failures.second_loss_fraction, or leave that"
+            " tier out"
+        ),
     )
 
 

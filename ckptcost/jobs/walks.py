@@ -61,6 +61,11 @@ class SimulationRequest(NamedTuple):
     chunk: int = CHUNK
     workers: int = 1
 
+    @property
+    def is_plain(self) -> bool:
+        """Inputs as given, the scenario's own kinds, and no end but the work's."""
+        return self.inputs == "fixed" and not self.kinds and self.limit_s == NEVER
+
 
 _PIECES = ("detect_s", "reschedule_s", "init_s", "warmup_s")
 

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import NamedTuple
 
@@ -126,13 +127,7 @@ def wrap(
         if task is not None and observer.reads and not wanted.every_gpu:
             observer.problems += others_gpus(environ)
         observer.close()
-        return WrappedRun(
-            observer.folder,
-            observer.run_id,
-            ended,
-            observer.progress.saves,
-            tuple(observer.troubles()),
-        )
+        return _kept(observer, ended)
     finally:
         if observer is not None:
             observer.close()
@@ -235,18 +230,16 @@ def attach(
         else:
             observer.begin(attached=pid)
             observer.follow(pid)
-        until_s = None if for_s is None else time.monotonic() + for_s
+        until_s = inf if for_s is None else time.monotonic() + for_s
         try:
-            while until_s is None or time.monotonic() < until_s:
+            while time.monotonic() < until_s:
                 if process is not None and _is_over(process):
                     why = "the process ended"
                     break
                 observer.look()
                 if tick is not None:
                     tick(observer)
-                time.sleep(
-                    0.25 if until_s is None else max(min(0.25, until_s - time.monotonic()), 0.0)
-                )
+                time.sleep(max(min(0.25, until_s - time.monotonic()), 0.0))
         except KeyboardInterrupt:
             why = "interrupted"
         observer.over(
@@ -257,10 +250,14 @@ def attach(
             observer.close()
         if process is not None:
             os.close(process)
+    return _kept(observer, None, why)
+
+
+def _kept(observer: Observer, ended: CommandEnd | None, why: str = "") -> WrappedRun:
     return WrappedRun(
         observer.folder,
         observer.run_id,
-        None,
+        ended,
         observer.progress.saves,
         tuple(observer.troubles()),
         why,
