@@ -19,7 +19,7 @@ measured here
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import meter_flags, study_flags, watch_flags
+    from ckptcost.cli import flags
 
     parser.add_argument(
         "pid",
@@ -37,7 +37,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="TIME",
         help='how long, e.g. "10 min" (default: until it ends)',
     )
-    watch_flags.add(parser)
+    flags.add_watch(parser)
     parser.add_argument(
         "--record",
         metavar="DIR",
@@ -50,22 +50,22 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="no status line and no line for each checkpoint on stderr",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
-    meter_flags.add(parser, directory=False, pid=False)
-    study_flags.add(parser, gates=False)
+    flags.add_meters(parser, directory=False, pid=False)
+    flags.add_study(parser, gates=False)
 
 
 def run(options: argparse.Namespace) -> int:
     from pathlib import Path
 
     from ckptcost.catalog.schema import flag_value
-    from ckptcost.cli import meter_flags, study_flags, watch_flags
+    from ckptcost.cli import answers, flags
     from ckptcost.cli.status import StatusLine
     from ckptcost.errors import InputError
     from ckptcost.jobs.wrap import attach
     from ckptcost.questions.parameters import needed_kinds
     from ckptcost.questions.review import of_path
 
-    study_flags.fits(options)
+    answers.fits(options)
     if options.pid is None and not options.watch:
         raise InputError(
             "names no process",
@@ -75,14 +75,14 @@ def run(options: argparse.Namespace) -> int:
     if options.pid is not None and options.pid <= 0:
         raise InputError("expected a process id", where="PID")
     seconds = None if options.length is None else flag_value("--for", options.length, "s")
-    wanted, needed = meter_flags.wanted_of(options), needed_kinds(options.need)
+    wanted, needed = flags.wanted_of(options), needed_kinds(options.need)
     folder = None if options.record is None else Path(options.record)
     status = StatusLine(sys.stderr, quiet=options.quiet)
     taken = attach(
         options.pid,
         options.meters,
         wanted,
-        watch_flags.look_of(options),
+        flags.look_of(options),
         seconds,
         folder,
         said=status.save,
@@ -92,11 +92,11 @@ def run(options: argparse.Namespace) -> int:
     for trouble in dict.fromkeys(taken.troubles):
         print(f"ckptcost: {trouble}", file=sys.stderr)
     result = of_path(taken.folder, need=needed)
-    study_flags.answer(result, options)
+    answers.answer(result, options)
     if not options.quiet:
         print(
             f"ckptcost: {taken.why_over}; kept as run {taken.run_id[:8]}: ckptcost report"
             f" {taken.run_id[:8]}",
             file=sys.stderr,
         )
-    return meter_flags.unmet(result.lacking)
+    return answers.unmet(result.lacking)

@@ -16,7 +16,7 @@ A sheet: [[claim]] about = "NAS", size = "2 TB", write = "200 MB/s", ...
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import flags
 
     parser.add_argument(
         "claims", nargs="?", metavar="NAME|FILE", help="shipped claims, or a TOML file of claims"
@@ -30,19 +30,19 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--vocabulary", action="store_true", help="what a claim can speak of, and the laws between"
     )
-    study_flags.add(parser, gates=False)
+    flags.add_study(parser, gates=False)
     parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
 
 
 def run(options: argparse.Namespace) -> int:
     import sys
 
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import answers
     from ckptcost.questions.audit import audit, contradictions
 
-    result = study_flags.ask(audit, options)
-    code = study_flags.answer(result, options)
+    result = answers.ask(audit, options)
+    code = answers.answer(result, options)
     if options.strict and not options.vocabulary and (lost := contradictions(result)):
         print(f"ckptcost: {lost} inconsistent", file=sys.stderr)
-        return code or study_flags.MISSED
+        return code or answers.MISSED
     return code

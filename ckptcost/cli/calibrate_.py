@@ -21,7 +21,7 @@ nothing to fit
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import flags
 
     parser.add_argument(
         "runs", nargs="+", metavar="RUN", help="recorded runs; all are fitted together"
@@ -45,17 +45,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FILE", help="write the answer to FILE instead of stdout"
     )
-    study_flags.add(parser, gates=False)
+    flags.add_study(parser, gates=False)
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import answers
     from ckptcost.errors import MeterUnavailable
     from ckptcost.questions.calibrate import calibrate
 
-    study_flags.fits(options)
-    result = study_flags.ask(calibrate, options)
-    study_flags.answer(result, options)
+    answers.fits(options)
+    result = answers.ask(calibrate, options)
+    answers.answer(result, options)
     if result.lacking:
         print(
             "ckptcost: nothing was written: these runs give neither a write rate nor the watts of"

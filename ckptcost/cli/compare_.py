@@ -23,7 +23,7 @@ A run is a folder of readings, a .jsonl file, or run:ID.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import scenario_flags, study_flags
+    from ckptcost.cli import flags
 
     parser.add_argument(
         "scenarios",
@@ -31,8 +31,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SCENARIO",
         help="scenario files or presets, two to six; or a run and one scenario",
     )
-    scenario_flags.add(parser)
-    scenario_flags.add_tier(parser)
+    flags.add_scenario(parser)
+    flags.add_tier(parser)
     parser.add_argument(
         "--with",
         dest="variants",
@@ -44,12 +44,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             " repeat"
         ),
     )
-    study_flags.add(parser)
-    study_flags.add_draws(parser, "4,096")
+    flags.add_study(parser)
+    flags.add_draws(parser, "4,096")
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import answers
     from ckptcost.errors import InputError
     from ckptcost.jobs.gap import run_named
     from ckptcost.questions.compare import compare
@@ -66,13 +66,13 @@ def run(options: argparse.Namespace) -> int:
     if recorded is not None:
         return _against_run(options, recorded)
     named = [] if options.scenario is None else [options.scenario]
-    result = study_flags.ask(compare, options, scenarios=[*named, *options.scenarios])
-    return study_flags.answer(result, options)
+    result = answers.ask(compare, options, scenarios=[*named, *options.scenarios])
+    return answers.answer(result, options)
 
 
 def _against_run(options: argparse.Namespace, recorded: Path) -> int:
     """A recorded run against one scenario."""
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import answers
     from ckptcost.errors import Argument, InputError
     from ckptcost.questions.gap import gap
 
@@ -91,5 +91,5 @@ def _against_run(options: argparse.Namespace, recorded: Path) -> int:
                 where=Argument(name),
                 remedy="--set changes the scenario",
             )
-    result = study_flags.ask(gap, options, run=recorded, scenario=named[0])
-    return study_flags.answer(result, options)
+    result = answers.ask(gap, options, run=recorded, scenario=named[0])
+    return answers.answer(result, options)

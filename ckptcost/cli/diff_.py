@@ -55,12 +55,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import output, study_flags, telling
+    from ckptcost.cli import answers, output, telling
     from ckptcost.questions.diff import diff
     from ckptcost.report.diff_views import budget_text, of_report
     from ckptcost.report.render import text_of
 
-    document = study_flags.ask(diff, options, command=telling.command_of(options))
+    document = answers.ask(diff, options, command=telling.command_of(options))
     output.write([text_of(document, options.format)], options.output)
     exceeded = [each for each in of_report(document).budgets if not each.met]
     for each in exceeded:

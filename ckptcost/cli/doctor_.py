@@ -15,9 +15,9 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import meter_flags, study_flags
+    from ckptcost.cli import flags
 
-    meter_flags.add(parser)
+    flags.add_meters(parser)
     parser.add_argument(
         "--for",
         dest="length",
@@ -26,17 +26,16 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="how long every meter is tried (default: 2 s)",
     )
     parser.add_argument("--json", action="store_true", help="the same as -f json")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
-    study_flags.add(parser, gates=False)
+    flags.add_study(parser, gates=False, output=True)
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import meter_flags, study_flags
+    from ckptcost.cli import answers
     from ckptcost.questions.doctor import doctor
 
     if options.json:
         options.format = "json"
-    study_flags.fits(options)
-    result = study_flags.ask(doctor, options)
-    study_flags.answer(result, options)
-    return meter_flags.unmet(result.lacking)
+    answers.fits(options)
+    result = answers.ask(doctor, options)
+    answers.answer(result, options)
+    return answers.unmet(result.lacking)

@@ -30,7 +30,7 @@ it stood. Every row is a memo item: its kWh are in your meters already.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import placing_flags
+    from ckptcost.cli import flags
 
     parser.add_argument(
         "source",
@@ -51,11 +51,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="file, or folder where it is several files (default: stdout, or a folder)",
     )
     parser.add_argument("--force", action="store_true", help="replace a folder that is there")
-    placing_flags.add(parser)
+    flags.add_placing(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import placing_flags
+    from ckptcost.cli import flags
     from ckptcost.errors import InputError
 
     if options.list:
@@ -83,9 +83,7 @@ def run(options: argparse.Namespace) -> int:
         sources = [kept.enter_context(spooled(source)) for source in options.source]
         document = statement_document(
             sources,
-            placing_flags.placing_of(options)._replace(
-                summed=wanted.title if wanted.summed else ""
-            ),
+            flags.placing_of(options)._replace(summed=wanted.title if wanted.summed else ""),
             options.directory,
             options.scenario,
             options.changes,

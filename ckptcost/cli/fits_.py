@@ -15,18 +15,18 @@ exit code 3: it does not fit; the keep_last that would is said
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import scenario_flags, study_flags
+    from ckptcost.cli import flags
 
     parser.add_argument("directory", metavar="DIR", help="where checkpoints go")
-    scenario_flags.add(parser)
+    flags.add_scenario(parser)
     parser.add_argument("--tier", metavar="ID", help="a storage tier of the catalogue")
-    study_flags.add(parser, gates=False)
+    flags.add_study(parser, gates=False)
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import answers
     from ckptcost.questions.fits import fits
 
-    result = study_flags.ask(fits, options)
-    code = study_flags.answer(result, options)
-    return code if result.study.question["fits"] else study_flags.MISSED
+    result = answers.ask(fits, options)
+    code = answers.answer(result, options)
+    return code if result.study.question["fits"] else answers.MISSED

@@ -1,4 +1,4 @@
-"""`ckptcost fleet`."""
+"""`ckptcost fleet` and `ckptcost fleet synthesize`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BY = ("job", "team", "cluster", "model", "tier", "day")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import flags
 
     parser.add_argument("store", nargs="?", metavar="STORE", help="a folder or URL of packed runs")
     parser.add_argument(
@@ -66,17 +66,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--top",
-        type=study_flags.count,
+        type=flags.count,
         default=10,
         metavar="N",
         help="rows of tables of worst offenders (default: 10)",
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
-    study_flags.add(parser)
+    flags.add_study(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import answers
     from ckptcost.cli.status import bar_of
     from ckptcost.errors import InputError
     from ckptcost.questions.fleet import roll_up
@@ -87,7 +87,51 @@ def run(options: argparse.Namespace) -> int:
             where="fleet",
             remedy="`ckptcost runs pack --all --store DIR` makes one",
         )
-    study_flags.fits(options)
+    answers.fits(options)
     with bar_of("reading") as tell:
-        result = study_flags.ask(roll_up, options, tell=tell)
-    return study_flags.answer(result, options)
+        result = answers.ask(roll_up, options, tell=tell)
+    return answers.answer(result, options)
+
+
+EPILOG_SYNTHESIZE = """\
+examples:
+  ckptcost fleet synthesize 64 7 demo && ckptcost fleet demo
+  ckptcost fleet synthesize 64 7 demo --seed 3
+The same seed gives the same fleet.
+needs pip install 'ckptcost[fleet]'
+"""
+
+
+def arguments_synthesize(parser: argparse.ArgumentParser) -> None:
+    from ckptcost.cli import flags
+
+    parser.add_argument("nodes", type=flags.count, metavar="NODES", help="how many nodes")
+    parser.add_argument("days", type=flags.count, metavar="DAYS", help="how many days")
+    parser.add_argument("directory", metavar="DIR", help="a new folder for the store")
+    parser.add_argument("--seed", type=flags.count, default=1, metavar="N", help="default: 1")
+    parser.add_argument(
+        "--saves-per-day", type=float, default=96.0, metavar="N", help="by job (default: 96)"
+    )
+
+
+def run_synthesize(options: argparse.Namespace) -> int:
+    """A store of node files; what is in it goes to stdout."""
+    from ckptcost.cli.answers import ask
+    from ckptcost.cli.status import bar_of
+    from ckptcost.fleet.synthetic.synthesize import synthesize
+    from ckptcost.present.amounts import size
+
+    with bar_of("writing") as tell:
+        made = ask(synthesize, options, tell=tell)
+    print(
+        f"{options.directory}: {_many(options.nodes, 'node')}, {_many(options.days, 'day')},"
+        f" {_many(made.jobs, 'job')}, {_many(made.saves, 'checkpoint')} of"
+        f" {size(made.saved_bytes)}."
+    )
+    return 0
+
+
+def _many(number: int, what: str) -> str:
+    from ckptcost.present.amounts import count
+
+    return f"{count(float(number))} {what}{'' if number == 1 else 's'}"

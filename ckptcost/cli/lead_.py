@@ -15,7 +15,7 @@ the save, and its drain where it is asynchronous; 99 of 100 take no longer.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import scenario_flags, study_flags
+    from ckptcost.cli import flags
 
     parser.add_argument(
         "run",
@@ -23,13 +23,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RUN",
         help='a recorded run instead of a scenario (folder, file, "last", the beginning of an id)',
     )
-    scenario_flags.add(parser)
+    flags.add_scenario(parser)
     parser.add_argument("--tier", metavar="ID", help="a storage tier of the catalogue")
-    study_flags.add(parser, gates=False)
+    flags.add_study(parser, gates=False)
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import answers
     from ckptcost.questions.lead import lead
 
-    return study_flags.answer(study_flags.ask(lead, options), options)
+    return answers.ask_and_answer(lead, options)

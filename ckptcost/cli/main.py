@@ -79,18 +79,21 @@ class Parser(argparse.ArgumentParser):
 
 
 def parser_for(command: str) -> Parser:
-    """The parser of one command, which imports that command's module and no other."""
-    module = import_module(f"ckptcost.cli.{command.replace('-', '_').replace(' ', '_')}_")
+    """The parser of one command, which imports that command's module and no other. A verb's
+    `arguments`, `run` and `EPILOG` are beside its command's, with its name at the end."""
+    name, _, verb = command.replace("-", "_").partition(" ")
+    module = import_module(f"ckptcost.cli.{name}_")
+    of_verb = f"_{verb}" if verb else ""
     what = (COMMANDS | VERBS)[command]
     parser = Parser(
         prog=f"ckptcost {command}",
         description=what[0].upper() + what[1:] + ".",
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        epilog=module.EPILOG,
+        epilog=getattr(module, f"EPILOG{of_verb.upper()}"),
         allow_abbrev=False,
     )
-    module.arguments(parser)
-    parser.set_defaults(carry_out=module.run)
+    getattr(module, f"arguments{of_verb}")(parser)
+    parser.set_defaults(carry_out=getattr(module, f"run{of_verb}"))
     return parser
 
 

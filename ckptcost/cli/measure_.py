@@ -1,4 +1,4 @@
-"""`ckptcost measure`."""
+"""`ckptcost measure` and `ckptcost measure baseline`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NO_JOULES = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import meter_flags, study_flags
+    from ckptcost.cli import flags
 
     parser.add_argument(
         "--for",
@@ -33,26 +33,56 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--record", metavar="DIR", help="keep the readings: a run, readable even after a crash"
     )
-    meter_flags.add(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
-    study_flags.add(parser, gates=False)
+    flags.add_meters(parser)
+    flags.add_study(parser, gates=False, output=True)
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import meter_flags, study_flags
+    from ckptcost.cli import answers
     from ckptcost.errors import OutputError
     from ckptcost.questions.measure import measure, tells_joules
 
-    study_flags.fits(options)
-    result = study_flags.ask(measure, options)
-    study_flags.answer(result, options)
+    answers.fits(options)
+    result = answers.ask(measure, options)
+    answers.answer(result, options)
     warnings = dict(result.study.warnings)
     if lost := warnings.get("NOT_RECORDED"):
         print(f"ckptcost: {lost}", file=sys.stderr)
         return OutputError.exit_code
     if result.lacking:
-        return meter_flags.unmet(result.lacking)
+        return answers.unmet(result.lacking)
     if options.meters == "auto" and not options.need and not tells_joules(result.study):
         print(f"ckptcost: {NO_JOULES}", file=sys.stderr)
-        return meter_flags.UNMET
+        return answers.UNMET
     return 0
+
+
+EPILOG_BASELINE = """\
+examples:
+  ckptcost measure baseline
+  ckptcost measure baseline --for "2 min" --meters rapl,nvml
+Nothing else may run on the machine. What a checkpoint takes is told above the
+latest baseline, with its date.
+exit code 5: nothing meters power here, or a kind that --need names is missing
+"""
+
+
+def arguments_baseline(parser: argparse.ArgumentParser) -> None:
+    from ckptcost.cli import flags
+
+    parser.add_argument(
+        "--for", dest="length", metavar="TIME", help='how long, e.g. "1 min" (default: 30 s)'
+    )
+    parser.add_argument("--anyway", action="store_true", help="keep it although GPUs were busy")
+    flags.add_meters(parser)
+    flags.add_study(parser, gates=False, output=True)
+
+
+def run_baseline(options: argparse.Namespace) -> int:
+    from ckptcost.cli import answers
+    from ckptcost.questions.measure import baseline
+
+    answers.fits(options)
+    result = answers.ask(baseline, options)
+    answers.answer(result, options)
+    return answers.unmet(result.lacking)

@@ -14,9 +14,9 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import scenario_flags, study_flags
+    from ckptcost.cli import flags
 
-    scenario_flags.add(parser)
+    flags.add_scenario(parser)
     parser.add_argument(
         "--tier",
         action="append",
@@ -35,13 +35,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against", metavar="ID", help="reference tier: what of the bill was avoidable"
     )
-    study_flags.add(parser)
-    study_flags.add_draws(parser, "4,096")
+    flags.add_study(parser)
+    flags.add_draws(parser, "4,096")
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import answers
     from ckptcost.questions.model import model
 
-    study_flags.fits(options)
-    return study_flags.answer(study_flags.ask(model, options), options)
+    answers.fits(options)
+    return answers.ask_and_answer(model, options)

@@ -17,9 +17,9 @@ and mode.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import scenario_flags, study_flags
+    from ckptcost.cli import flags
 
-    scenario_flags.add(parser)
+    flags.add_scenario(parser)
     parser.add_argument(
         "--tier",
         action="append",
@@ -46,12 +46,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="RUNS",
         help="simulated runs of each combination of several tiers (default: 200; 0: none)",
     )
-    study_flags.add(parser)
-    study_flags.add_draws(parser, "4,096")
+    flags.add_study(parser)
+    flags.add_draws(parser, "4,096")
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import answers
     from ckptcost.questions.optimize import optimize
 
-    return study_flags.answer(study_flags.ask(optimize, options), options)
+    return answers.ask_and_answer(optimize, options)

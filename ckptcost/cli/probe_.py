@@ -20,7 +20,7 @@ error), 5 a library or a meter is missing
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import meter_flags, study_flags
+    from ckptcost.cli import flags
 
     parser.add_argument(
         "directory", metavar="DIR", help="a folder on the storage that is to be measured"
@@ -97,20 +97,20 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
-    meter_flags.add(parser, directory=False, pid=False)
-    study_flags.add(parser, gates=False)
+    flags.add_meters(parser, directory=False, pid=False)
+    flags.add_study(parser, gates=False)
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import meter_flags, study_flags
+    from ckptcost.cli import answers
     from ckptcost.cli.status import StatusLine
     from ckptcost.present.saves import probing_text
     from ckptcost.questions.probe import probe
 
-    study_flags.fits(options)
+    answers.fits(options)
     status = StatusLine(sys.stderr, quiet=options.quiet)
-    result = study_flags.ask(probe, options, tell=lambda told: status.show(probing_text(told)))
+    result = answers.ask(probe, options, tell=lambda told: status.show(probing_text(told)))
     status.clear()
-    study_flags.answer(result, options)
-    unmet = meter_flags.unmet(result.lacking)
+    answers.answer(result, options)
+    unmet = answers.unmet(result.lacking)
     return 130 if result.interrupted else unmet

@@ -25,7 +25,7 @@ FORMATS = ("text", "md", "html", "json", "csv")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import placing_flags, study_flags
+    from ckptcost.cli import flags
 
     parser.add_argument(
         "source",
@@ -34,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("-f", "--format", choices=FORMATS, default="text", help="default: text")
     parser.add_argument("--table", metavar="ID", help="csv: which table (default: the first)")
-    study_flags.add_full(parser)
+    flags.add_full(parser)
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
     parser.add_argument(
         "--gpus",
@@ -53,7 +53,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             'with --gpus: time between failures of the job, e.g. "10 h"; else assumed from its size'
         ),
     )
-    placing_flags.add(parser)
+    flags.add_placing(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -66,24 +66,24 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _told(options: argparse.Namespace, words: list[str]) -> int:
-    from ckptcost.cli import output, placing_flags, study_flags
+    from ckptcost.cli import answers, flags, output
     from ckptcost.errors import InputError
     from ckptcost.questions.statements import statement_document
     from ckptcost.report.statements import reading
 
-    study_flags.fits(options)
+    answers.fits(options)
     is_document = reading.is_document(options.source)
     if options.gpus is not None and (is_document or options.scenario):
         raise InputError("is said of a recorded run", where="--gpus")
-    if options.gpus is not None or not (is_document or placing_flags.is_said(options)):
-        return study_flags.answer(_seen(options), options)
+    if options.gpus is not None or not (is_document or flags.is_said(options)):
+        return answers.answer(_seen(options), options)
     if is_document and (options.usd_per_gpu_hour or options.mtbf):
         raise InputError(
             "says how often to save, of a job",
             where="--usd-per-gpu-hour" if options.usd_per_gpu_hour else "--mtbf",
             remedy="give --gpus too",
         )
-    if not placing_flags.is_said(options):
+    if not flags.is_said(options):
         from ckptcost.report.render import file_text
 
         output.write(
@@ -98,7 +98,7 @@ def _told(options: argparse.Namespace, words: list[str]) -> int:
         )
     document = statement_document(
         [options.source],
-        placing_flags.placing_of(options),
+        flags.placing_of(options),
         options.directory,
         options.scenario,
         options.changes,
@@ -122,8 +122,8 @@ def _seen(options: argparse.Namespace) -> StudyResult:
     """A recorded run, as a study."""
     import sys
 
+    from ckptcost.cli.answers import ask
     from ckptcost.cli.status import StatusLine
-    from ckptcost.cli.study_flags import ask
     from ckptcost.questions.review import review
 
     status = StatusLine(sys.stderr)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ckptcost.jobs.progress import KnownSave
     from ckptcost.jobs.wrap import WrappedRun
 
 EPILOG = """\
@@ -28,9 +29,9 @@ or 5 as elsewhere
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import meter_flags, study_flags, watch_flags
+    from ckptcost.cli import flags
 
-    watch_flags.add(parser)
+    flags.add_watch(parser)
     parser.add_argument(
         "--token",
         action="append",
@@ -62,8 +63,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         default="text",
         help="of that report (default: text)",
     )
-    study_flags.add_full(parser)
-    meter_flags.add(parser, directory=False, pid=False, need=False)
+    flags.add_full(parser)
+    flags.add_meters(parser, directory=False, pid=False, need=False)
     parser.add_argument(
         "command",
         nargs=argparse.REMAINDER,
@@ -85,7 +86,7 @@ def run(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]], None]) -> int:
     from pathlib import Path
 
-    from ckptcost.cli import meter_flags, watch_flags
+    from ckptcost.cli import flags
     from ckptcost.errors import InputError, OutputError
     from ckptcost.jobs.command import end_alike
     from ckptcost.jobs.wrap import wait_for_tasks, wrap
@@ -105,7 +106,7 @@ def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]
         and not Path(options.output).absolute().parent.is_dir()
     ):
         raise OutputError(f"{options.output}: there is no such folder to write the report into")
-    look = watch_flags.look_of(options)
+    look = flags.look_of(options)
     tokens = Tokens([_token(text) for text in options.token]) if options.token else None
     folder = None if options.record is None else Path(options.record)
     task = task_of()
@@ -114,12 +115,12 @@ def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]
     taken = wrap(
         words,
         options.meters,
-        meter_flags.wanted_of(options),
+        flags.wanted_of(options),
         look,
         folder,
         tokens=tokens,
-        said=watch_flags.say_save if talks else None,
-        waiting=watch_flags.say_waiting if talks else None,
+        said=say_save if talks else None,
+        waiting=say_waiting if talks else None,
         mask=mask,
     )
     let_go(mask)
@@ -149,7 +150,6 @@ def _token(text: str) -> tuple[str, str]:
 def _tell(taken: WrappedRun, options: argparse.Namespace, talks: bool, speaks: bool) -> None:
     """The report where it was asked for, a summary on a terminal, else the run's name: `--quiet` is
     for stderr alone. The job is over: nothing here may change its exit code."""
-    from ckptcost.cli import watch_flags
     from ckptcost.errors import CkptcostError
 
     loud = not options.quiet and sys.stderr is not None
@@ -157,9 +157,69 @@ def _tell(taken: WrappedRun, options: argparse.Namespace, talks: bool, speaks: b
         for trouble in dict.fromkeys(taken.troubles) if loud else ():
             print(f"ckptcost: {trouble}", file=sys.stderr)
         if loud and speaks and not talks:
-            watch_flags.say_headline(taken)
-            print(watch_flags.where_it_is(taken), file=sys.stderr)
+            say_headline(taken)
+            print(where_it_is(taken), file=sys.stderr)
         if speaks:
-            watch_flags.report(taken, options, talks)
+            report(taken, options, talks)
     except (CkptcostError, OSError) as error:
         print(f"ckptcost: {error}", file=sys.stderr)
+
+
+def say_save(one: KnownSave) -> None:
+    from ckptcost.present.saves import save_text
+
+    print(f"ckptcost: {save_text(one)}", file=sys.stderr, flush=True)
+
+
+def say_waiting(pending: int) -> None:
+    which = "the last checkpoint is" if pending == 1 else f"{pending} checkpoints are"
+    print(
+        f"ckptcost: {which} not on the storage yet; waiting (Ctrl-C ends that)",
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+def report(taken: WrappedRun, options: argparse.Namespace, talks: bool) -> None:
+    """The report in a file where one is named; on a terminal what it found, and where the run
+    is."""
+    from ckptcost.cli import answers
+    from ckptcost.questions.review import of_path
+
+    if not (talks or options.output):
+        return
+    result = of_path(taken.folder)
+    study = result.study
+    if options.output:
+        options.table = None
+        answers.answer(result, options)
+    if talks:
+        for finding in study.findings:
+            print(f"ckptcost: {finding}", file=sys.stderr)
+        for _, warning in study.warnings:
+            print(f"ckptcost: note: {warning}", file=sys.stderr)
+        say_headline(taken, reported=True)
+        print(where_it_is(taken), file=sys.stderr)
+
+
+def say_headline(taken: WrappedRun, *, reported: bool = False) -> None:
+    """What the saves cost in training time, and how to ask how often to save; or why none was
+    found, unless the report said so."""
+    from ckptcost.errors import CkptcostError
+    from ckptcost.questions.review import headline_of
+
+    try:
+        said, nothing = headline_of(taken.folder)
+    except (CkptcostError, OSError):  # the report says what is wrong
+        return
+    if nothing and not reported:
+        print(f"ckptcost: {nothing}", file=sys.stderr)
+    if said:
+        ask = f"ckptcost report {taken.run_id[:8]} --gpus N"
+        print(f"ckptcost: {said}; how often to save: {ask}", file=sys.stderr)
+
+
+def where_it_is(taken: WrappedRun) -> str:
+    """The line that leads back to a run."""
+    name = taken.run_id[:8]
+    return f"ckptcost: kept as run {name}; all of it: ckptcost report {name}"

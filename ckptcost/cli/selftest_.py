@@ -17,7 +17,7 @@ exit codes: 0 all agrees, 1 something disagrees by more than its stated error,
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import meter_flags, study_flags
+    from ckptcost.cli import flags
 
     parser.add_argument(
         "directory",
@@ -52,8 +52,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         ),
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
-    meter_flags.add(parser, directory=False, pid=False, need=False)
-    study_flags.add(parser, gates=False)
+    flags.add_meters(parser, directory=False, pid=False, need=False)
+    flags.add_study(parser, gates=False)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -71,13 +71,13 @@ def _run(options: argparse.Namespace, mask: set[int]) -> int:
 
     from ckptcost.catalog.schema import flag_value
     from ckptcost.catalog.store import Catalog
-    from ckptcost.cli import meter_flags, study_flags
+    from ckptcost.cli import answers, flags
     from ckptcost.errors import InputError
     from ckptcost.jobs.selftest import SelftestRequest, selftest
     from ckptcost.questions.results import StudyResult
     from ckptcost.report.studies.selftest import study_of
 
-    study_flags.fits(options)
+    answers.fits(options)
     if options.record == "":
         raise InputError("names no folder", where="--record")
     if not options.directory:
@@ -96,9 +96,9 @@ def _run(options: argparse.Namespace, mask: set[int]) -> int:
     tested = selftest(
         asked,
         options.meters,
-        meter_flags.wanted_of(options, directory=None),
+        flags.wanted_of(options, directory=None),
         None if options.record is None else Path(options.record),
         mask,
     )
-    study_flags.answer(StudyResult(study_of(tested), Catalog()), options)
+    answers.answer(StudyResult(study_of(tested), Catalog()), options)
     return 0 if tested.agrees else 1

@@ -17,10 +17,10 @@ each value of an input.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import scenario_flags, study_flags
+    from ckptcost.cli import flags
 
-    scenario_flags.add(parser)
-    scenario_flags.add_tier(parser)
+    flags.add_scenario(parser)
+    flags.add_tier(parser)
     parser.add_argument(
         "--of",
         default="kwh",
@@ -29,7 +29,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--top",
-        type=study_flags.count,
+        type=flags.count,
         default=12,
         metavar="N",
         help="rows of each table for people (default: 12)",
@@ -39,12 +39,12 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="choose the best interval anew each time (only with policy.optimal)",
     )
-    study_flags.add(parser, gates=False)
-    study_flags.add_draws(parser, "4,096, with --replan 1,024")
+    flags.add_study(parser, gates=False)
+    flags.add_draws(parser, "4,096, with --replan 1,024")
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import answers
     from ckptcost.questions.sensitivity import sensitivity
 
-    return study_flags.answer(study_flags.ask(sensitivity, options), options)
+    return answers.ask_and_answer(sensitivity, options)

@@ -25,7 +25,7 @@ exit code 2: no such run, or the port cannot be listened on
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli.runs_list_ import within
+    from ckptcost.cli.runs_ import within
 
     parser.add_argument(
         "run_name", metavar="RUN", help='a folder or file, "last", or the beginning of an id'
@@ -48,7 +48,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli.runs_list_ import found_of
+    from ckptcost.cli.runs_ import found_of
     from ckptcost.errors import InputError
     from ckptcost.exports.live_metrics import LiveSource
     from ckptcost.runs.summary import one_of

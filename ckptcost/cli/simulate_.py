@@ -24,20 +24,20 @@ with -o it writes nothing. --seconds-at-most does the same by itself, with 0.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import scenario_flags, study_flags
+    from ckptcost.cli import flags
 
-    scenario_flags.add(parser)
+    flags.add_scenario(parser)
     parser.add_argument(
         "--tier", metavar="ID", help="a storage tier of the catalogue, instead of the scenario's"
     )
     parser.add_argument(
         "--runs",
-        type=study_flags.count,
+        type=flags.count,
         default=1000,
         metavar="N",
         help="how many runs (default: 1000)",
     )
-    parser.add_argument("--seed", type=study_flags.count, default=1, metavar="N", help="default: 1")
+    parser.add_argument("--seed", type=flags.count, default=1, metavar="N", help="default: 1")
     parser.add_argument(
         "--failures", default="exponential", metavar="LAW", help="see below (default: exponential)"
     )
@@ -66,25 +66,25 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="draw inputs from their ranges: triangle, pert, uniform",
     )
     parser.add_argument(
-        "--workers", type=study_flags.count, default=1, metavar="N", help="processes (default: 1)"
+        "--workers", type=flags.count, default=1, metavar="N", help="processes (default: 1)"
     )
     parser.add_argument(
         "--seconds-at-most",
-        type=study_flags.seconds,
+        type=flags.seconds,
         metavar="N",
         help="stop working after so many seconds, and answer with the runs that have ended",
     )
     parser.add_argument(
         "--timeline",
-        type=study_flags.count,
+        type=flags.count,
         metavar="RUN",
         help="also show this run, step by step (the first is 0)",
     )
-    study_flags.add(parser)
+    flags.add_study(parser)
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import answers
     from ckptcost.errors import CkptcostError
     from ckptcost.questions.simulate import simulate
 
@@ -92,13 +92,13 @@ def run(options: argparse.Namespace) -> int:
     try:
         with bound:
             every_run = options.table == "runs"
-            result = study_flags.ask(simulate, options, every_run=every_run, note=bound.note)
+            result = answers.ask(simulate, options, every_run=every_run, note=bound.note)
     except CkptcostError as error:
         if not bound.interrupted:
             raise
         print(f"ckptcost: {error}", file=sys.stderr)
         return 130
-    code = study_flags.answer(result, options)
+    code = answers.answer(result, options)
     return 130 if bound.interrupted else code
 
 

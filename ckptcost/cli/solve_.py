@@ -1,4 +1,4 @@
-"""`ckptcost solve`."""
+"""`ckptcost solve` and `ckptcost solve price`."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ exit code 3: nothing reaches the target; the answer says what stands in the way
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import scenario_flags, study_flags
+    from ckptcost.cli import flags
 
     parser.add_argument("what", metavar="WHAT", help="what to solve for, see below")
-    scenario_flags.add(parser)
+    flags.add_scenario(parser)
     parser.add_argument(
         "--for",
         dest="target",
@@ -32,11 +32,42 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="hold the interval; else each trial takes its best one",
     )
-    study_flags.add(parser, gates=False)
+    flags.add_study(parser, gates=False)
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import study_flags
+    from ckptcost.cli import answers
     from ckptcost.questions.solve import solve
 
-    return study_flags.answer(study_flags.ask(solve, options), options)
+    return answers.ask_and_answer(solve, options)
+
+
+EPILOG_PRICE = """\
+examples:
+  ckptcost solve price --tier object-store --against flash-shared
+  ckptcost solve price -s job.toml --against flash-shared --capex "500000 USD"
+"""
+
+
+def arguments_price(parser: argparse.ArgumentParser) -> None:
+    from ckptcost.cli import flags
+
+    flags.add_scenario(parser)
+    parser.add_argument("--tier", metavar="ID", help="the slower tier (default: the scenario's)")
+    parser.add_argument("--against", metavar="ID", help="the faster tier")
+    parser.add_argument(
+        "--capex", metavar="USD", help='when a purchase such as "500000 USD" has paid'
+    )
+    parser.add_argument(
+        "--keep-interval",
+        action="store_true",
+        help="hold the interval; else each tier takes its best one",
+    )
+    flags.add_study(parser, gates=False)
+
+
+def run_price(options: argparse.Namespace) -> int:
+    from ckptcost.cli import answers
+    from ckptcost.questions.price import price
+
+    return answers.ask_and_answer(price, options)

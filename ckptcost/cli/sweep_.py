@@ -14,9 +14,9 @@ axes: name=a,b,c  name=start:stop:step  name=start:stop:*factor
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import scenario_flags
+    from ckptcost.cli import flags
 
-    scenario_flags.add(parser)
+    flags.add_scenario(parser)
     parser.add_argument(
         "--over",
         action="append",
@@ -34,11 +34,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import output, study_flags
+    from ckptcost.cli import answers, output
     from ckptcost.questions.sweep import grid
     from ckptcost.report import sweeps
 
-    sweep = study_flags.ask(grid, options)
+    sweep = answers.ask(grid, options)
     if options.format == "csv":
         output.write(sweeps.to_csv(sweep), options.output)
     elif options.format == "json":

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from ckptcost.cli import study_flags
+from ckptcost.cli import answers
 from ckptcost.cli.main import COMMANDS, VERBS, command_of, flag_of, parser_for
 from ckptcost.errors import Argument, InputError
 from ckptcost.fleet.synthetic.synthesize import synthesize
@@ -193,8 +193,8 @@ def test_a_flag_reaches_its_question():
         return scenario, runs, tell
 
     options = argparse.Namespace(scenario="x", runs=5, output="o")
-    assert study_flags.ask(question, options) == ("x", 5, None)
-    assert study_flags.ask(question, options, runs=7, tell=print) == ("x", 7, print)
+    assert answers.ask(question, options) == ("x", 5, None)
+    assert answers.ask(question, options, runs=7, tell=print) == ("x", 7, print)
 
 
 # ---- errors

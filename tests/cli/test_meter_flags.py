@@ -3,12 +3,11 @@ may tell of the command."""
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 import pytest
 
-from ckptcost.cli import doctor_, measure_, measure_baseline_, meter_flags, telling
+from ckptcost.cli import flags, telling
 from ckptcost.cli.main import parser_for
 from ckptcost.errors import InputError, MeterUnavailable
 from ckptcost.jobs.instruments import Instruments, instruments
@@ -21,14 +20,12 @@ from ckptcost.runs.sinks import FileSink
 
 
 def options_of(command, *words):
-    parser = argparse.ArgumentParser()
-    command.arguments(parser)
-    return parser.parse_args(words)
+    return parser_for(command).parse_args(words)
 
 
-@pytest.mark.parametrize("command", [measure_, doctor_])
+@pytest.mark.parametrize("command", ["measure", "doctor"])
 def test_flags_become_what_is_wanted(command, tmp_path):
-    assert meter_flags.wanted_of(options_of(command)) == Wanted()
+    assert flags.wanted_of(options_of(command)) == Wanted()
     words = (
         "--gpus",
         "all",
@@ -44,7 +41,7 @@ def test_flags_become_what_is_wanted(command, tmp_path):
         "ca.pem",
         "--redfish-insecure",
     )
-    assert meter_flags.wanted_of(options_of(command, *words)) == Wanted(
+    assert flags.wanted_of(options_of(command, *words)) == Wanted(
         every_gpu=True,
         rapl="perf",
         directory=tmp_path,
@@ -58,7 +55,7 @@ def test_flags_become_what_is_wanted(command, tmp_path):
 @pytest.mark.parametrize("pid", ["0", "-4"])
 def test_a_process_has_a_positive_number(pid):
     with pytest.raises(InputError, match=r"^pid: expected a process id"):
-        meter_flags.wanted_of(options_of(measure_, "--pid", pid))
+        flags.wanted_of(options_of("measure", "--pid", pid))
 
 
 def test_needs_may_be_repeated_and_have_spaces():
@@ -120,35 +117,36 @@ def asked(monkeypatch):
         monkeypatch.setattr(f"ckptcost.jobs.{module}.{name}", job)
 
     asking("measure", "measure")
-    asking("baseline", "learn")
+    asking("measure", "learn")
     asking("checkup", "checkup")
     monkeypatch.setattr("ckptcost.jobs.instruments.instruments", lambda *tools: tools)
 
     def of(command, *words):
+        options = options_of(command, *words)
         with pytest.raises(Asked) as caught:
-            command.run(options_of(command, *words))
+            options.carry_out(options)
         return caught.value.args
 
     return of
 
 
 def test_each_command_asks_its_job(asked):
-    assert asked(measure_) == ("measure", "auto", Wanted(), 10.0, None, None)
-    assert asked(measure_, "--for", "3 s", "--record", "r", "--need", "gpu")[3:] == (
+    assert asked("measure") == ("measure", "auto", Wanted(), 10.0, None, None)
+    assert asked("measure", "--for", "3 s", "--record", "r", "--need", "gpu")[3:] == (
         3.0,
         Path("r"),
         None,
     )
-    assert asked(measure_, "--meters", "replay:x")[1:4] == ("replay:x", Wanted(), None)
-    assert asked(measure_baseline_) == ("learn", "auto", Wanted(), 30.0, False)
-    assert asked(measure_baseline_, "--anyway", "--meters", "nvml", "--gpus", "all")[1:] == (
+    assert asked("measure", "--meters", "replay:x")[1:4] == ("replay:x", Wanted(), None)
+    assert asked("measure baseline") == ("learn", "auto", Wanted(), 30.0, False)
+    assert asked("measure baseline", "--anyway", "--meters", "nvml", "--gpus", "all")[1:] == (
         "nvml",
         Wanted(every_gpu=True),
         30.0,
         True,
     )
-    assert asked(doctor_) == ("checkup", ("auto", Wanted(), 2.0), 2.0)
-    assert asked(doctor_, "--for", "1 min", "--meters", "rapl", "--need", "cpu") == (
+    assert asked("doctor") == ("checkup", ("auto", Wanted(), 2.0), 2.0)
+    assert asked("doctor", "--for", "1 min", "--meters", "rapl", "--need", "cpu") == (
         "checkup",
         ("rapl", Wanted(), 60.0),
         60.0,

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from ckptcost.cli import run_, watch_flags
+from ckptcost.cli import flags, run_
 from ckptcost.errors import CkptcostError, InputError, UnknownName
 from ckptcost.jobs.observe import SETTLE_S, Look
 from ckptcost.jobs.progress import KnownSave
@@ -17,8 +17,8 @@ from ckptcost.jobs.progress import KnownSave
 
 def parsed(*words):
     parser = argparse.ArgumentParser()
-    watch_flags.add(parser)
-    return watch_flags.look_of(parser.parse_args(words))
+    flags.add_watch(parser)
+    return flags.look_of(parser.parse_args(words))
 
 
 def test_without_a_word():
@@ -89,9 +89,9 @@ def test_a_file_is_no_folder(tmp_path):
 
 
 def test_lines_on_stderr(capsys):
-    watch_flags.say_save(KnownSave("step_1", 2e9, 1.0, 2.0, ""))
-    watch_flags.say_waiting(1)
-    watch_flags.say_waiting(2)
+    run_.say_save(KnownSave("step_1", 2e9, 1.0, 2.0, ""))
+    run_.say_waiting(1)
+    run_.say_waiting(2)
     assert capsys.readouterr() == (
         "",
         (
@@ -144,7 +144,7 @@ class TestRun:
                 raise seen.fails
 
         monkeypatch.setattr("ckptcost.jobs.wrap.wrap", wrap)
-        monkeypatch.setattr(watch_flags, "report", report)
+        monkeypatch.setattr(run_, "report", report)
 
         def call(*words):
             parser = argparse.ArgumentParser()
@@ -162,8 +162,8 @@ class TestRun:
     def test_on_a_terminal_everything_is_said(self, ran):
         seen = ran("--token", "begin=x", "--record", "there", "--", "a", "--", "b")
         assert (seen.words, seen.folder, seen.code) == (["a", "--", "b"], Path("there"), 7)
-        assert seen.more["said"] is watch_flags.say_save
-        assert seen.more["waiting"] is watch_flags.say_waiting
+        assert seen.more["said"] is run_.say_save
+        assert seen.more["waiting"] is run_.say_waiting
         assert seen.more["tokens"] is not None
         assert seen.err == "ckptcost: one\nckptcost: two\n"
         assert seen.reports == [True]
