@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from ckptcost.cli import answers, flags
+
 EPILOG = """\
 examples:
   ckptcost attach 4711 --watch /scratch/ckpt
@@ -19,8 +21,6 @@ measured here
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument(
         "pid",
         type=int,
@@ -58,7 +58,6 @@ def run(options: argparse.Namespace) -> int:
     from pathlib import Path
 
     from ckptcost.catalog.schema import flag_value
-    from ckptcost.cli import answers, flags
     from ckptcost.cli.status import StatusLine
     from ckptcost.errors import InputError
     from ckptcost.jobs.wrap import attach

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from ckptcost.cli import answers, flags
+
 EPILOG = """\
 examples:
   ckptcost audit                        the claims that ship, and how they fare
@@ -16,8 +18,6 @@ A sheet: [[claim]] about = "NAS", size = "2 TB", write = "200 MB/s", ...
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument(
         "claims", nargs="?", metavar="NAME|FILE", help="shipped claims, or a TOML file of claims"
     )
@@ -37,7 +37,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     import sys
 
-    from ckptcost.cli import answers
     from ckptcost.questions.audit import audit, contradictions
 
     result = answers.ask(audit, options)

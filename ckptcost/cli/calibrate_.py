@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from ckptcost.cli import answers, flags
+
 EPILOG = """\
 RUN is a folder or file of a run, "last", or the beginning of a run's id
 examples:
@@ -21,8 +23,6 @@ nothing to fit
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument(
         "runs", nargs="+", metavar="RUN", help="recorded runs; all are fitted together"
     )
@@ -49,7 +49,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.errors import MeterUnavailable
     from ckptcost.questions.calibrate import calibrate
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from ckptcost.cli import answers, flags
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -23,8 +25,6 @@ A run is a folder of readings, a .jsonl file, or run:ID.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument(
         "scenarios",
         nargs="*",
@@ -49,7 +49,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.errors import InputError
     from ckptcost.jobs.gap import run_named
     from ckptcost.questions.compare import compare
@@ -72,7 +71,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _against_run(options: argparse.Namespace, recorded: Path) -> int:
     """A recorded run against one scenario."""
-    from ckptcost.cli import answers
     from ckptcost.errors import Argument, InputError
     from ckptcost.questions.gap import gap
 

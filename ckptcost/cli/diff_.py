@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from ckptcost.cli import answers
+
 EPILOG = """\
 examples:
   ckptcost diff before.json after.json
@@ -55,7 +57,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers, output, telling
+    from ckptcost.cli import output, telling
     from ckptcost.questions.diff import diff
     from ckptcost.report.diff_views import budget_text, of_report
     from ckptcost.report.render import text_of

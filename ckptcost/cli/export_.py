@@ -7,6 +7,8 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
+from ckptcost.cli import flags
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
@@ -30,8 +32,6 @@ it stood. Every row is a memo item: its kWh are in your meters already.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument(
         "source",
         nargs="*",
@@ -55,7 +55,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import flags
     from ckptcost.errors import InputError
 
     if options.list:

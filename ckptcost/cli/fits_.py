@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from ckptcost.cli import answers, flags
+
 EPILOG = """\
 examples:
   ckptcost fits /scratch/me/run7 -s job.toml
@@ -15,8 +17,6 @@ exit code 3: it does not fit; the keep_last that would is said
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument("directory", metavar="DIR", help="where checkpoints go")
     flags.add_scenario(parser)
     parser.add_argument("--tier", metavar="ID", help="a storage tier of the catalogue")
@@ -24,7 +24,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.questions.fits import fits
 
     result = answers.ask(fits, options)

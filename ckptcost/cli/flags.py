@@ -8,9 +8,12 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ckptcost.jobs.observe import Look
     from ckptcost.meters.found import Wanted
     from ckptcost.report.statements.reading import Placing
+    from ckptcost.runs.store import Found
 
 _TEXTS = ("case", "start", "grid", "grid_column", "grid_tz", "grid_unit", "contracts", "host")
 
@@ -366,3 +369,34 @@ def look_of(options: argparse.Namespace) -> Look:
             remedy="sizes from 0, gaps up to an hour, settling up to a day",
         )
     return Look(tuple(dict.fromkeys(watch)), least_bytes=least, gap_s=gap_s, settle_s=settle_s)
+
+
+def add_within(parser: argparse.ArgumentParser) -> None:
+    """--dir, of all commands that look for kept runs."""
+    parser.add_argument(
+        "--dir", dest="directory", metavar="DIR", help="look there instead of where runs are kept"
+    )
+
+
+def within_of(options: argparse.Namespace) -> Path | None:
+    """The folder that --dir names; None: where runs are kept."""
+    import os
+    from pathlib import Path
+
+    from ckptcost.errors import Argument, InputError
+
+    if options.directory is None:
+        return None
+    if not os.path.isdir(options.directory):
+        raise InputError(
+            "no such folder",
+            where=Argument("directory", options.directory),
+            remedy="name one that holds runs",
+        )
+    return Path(options.directory)
+
+
+def found_of(options: argparse.Namespace) -> Found:
+    from ckptcost.runs import store
+
+    return store.found(options.run_name, within_of(options))

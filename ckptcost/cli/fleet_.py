@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from ckptcost.cli import answers, flags
+
 EPILOG = """\
 examples:
   ckptcost runs pack --all --store /shared/fleet   # on every node
@@ -22,8 +24,6 @@ BY = ("job", "team", "cluster", "model", "tier", "day")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument("store", nargs="?", metavar="STORE", help="a folder or URL of packed runs")
     parser.add_argument(
         "--by",
@@ -76,7 +76,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.cli.status import bar_of
     from ckptcost.errors import InputError
     from ckptcost.questions.fleet import roll_up
@@ -103,8 +102,6 @@ needs pip install 'ckptcost[fleet]'
 
 
 def arguments_synthesize(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument("nodes", type=flags.count, metavar="NODES", help="how many nodes")
     parser.add_argument("days", type=flags.count, metavar="DAYS", help="how many days")
     parser.add_argument("directory", metavar="DIR", help="a new folder for the store")
@@ -116,13 +113,12 @@ def arguments_synthesize(parser: argparse.ArgumentParser) -> None:
 
 def run_synthesize(options: argparse.Namespace) -> int:
     """A store of node files; what is in it goes to stdout."""
-    from ckptcost.cli.answers import ask
     from ckptcost.cli.status import bar_of
     from ckptcost.fleet.synthetic.synthesize import synthesize
     from ckptcost.present.amounts import size
 
     with bar_of("writing") as tell:
-        made = ask(synthesize, options, tell=tell)
+        made = answers.ask(synthesize, options, tell=tell)
     print(
         f"{options.directory}: {_many(options.nodes, 'node')}, {_many(options.days, 'day')},"
         f" {_many(made.jobs, 'job')}, {_many(made.saves, 'checkpoint')} of"

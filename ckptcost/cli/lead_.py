@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from ckptcost.cli import answers, flags
+
 EPILOG = """\
 examples:
   ckptcost lead -s llama31-405b-16k
@@ -15,8 +17,6 @@ the save, and its drain where it is asynchronous; 99 of 100 take no longer.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument(
         "run",
         nargs="?",
@@ -29,7 +29,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.questions.lead import lead
 
     return answers.ask_and_answer(lead, options)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from ckptcost.cli import answers, flags
+
 EPILOG = """\
 examples:
   ckptcost measure baseline                 # idle power, learned once and dated
@@ -22,8 +24,6 @@ NO_JOULES = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument(
         "--for",
         dest="length",
@@ -38,7 +38,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.errors import OutputError
     from ckptcost.questions.measure import measure, tells_joules
 
@@ -68,8 +67,6 @@ exit code 5: nothing meters power here, or a kind that --need names is missing
 
 
 def arguments_baseline(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument(
         "--for", dest="length", metavar="TIME", help='how long, e.g. "1 min" (default: 30 s)'
     )
@@ -79,7 +76,6 @@ def arguments_baseline(parser: argparse.ArgumentParser) -> None:
 
 
 def run_baseline(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.questions.measure import baseline
 
     answers.fits(options)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from ckptcost.cli import answers, flags
+
 EPILOG = """\
 examples:
   ckptcost optimize -s llama31-405b-16k
@@ -17,8 +19,6 @@ and mode.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     flags.add_scenario(parser)
     parser.add_argument(
         "--tier",
@@ -51,7 +51,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.questions.optimize import optimize
 
     return answers.ask_and_answer(optimize, options)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from ckptcost.cli import answers, flags
+
 EPILOG = """\
 examples:
   ckptcost probe /scratch --size "20 GB"
@@ -20,8 +22,6 @@ error), 5 a library or a meter is missing
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument(
         "directory", metavar="DIR", help="a folder on the storage that is to be measured"
     )
@@ -102,7 +102,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.cli.status import StatusLine
     from ckptcost.present.saves import probing_text
     from ckptcost.questions.probe import probe

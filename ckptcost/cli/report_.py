@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from ckptcost.cli import answers, flags
+
 if TYPE_CHECKING:
     from ckptcost.questions.results import StudyResult
 
@@ -25,8 +27,6 @@ FORMATS = ("text", "md", "html", "json", "csv")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument(
         "source",
         metavar="SOURCE",
@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _told(options: argparse.Namespace, words: list[str]) -> int:
-    from ckptcost.cli import answers, flags, output
+    from ckptcost.cli import output
     from ckptcost.errors import InputError
     from ckptcost.questions.statements import statement_document
     from ckptcost.report.statements import reading
@@ -122,12 +122,11 @@ def _seen(options: argparse.Namespace) -> StudyResult:
     """A recorded run, as a study."""
     import sys
 
-    from ckptcost.cli.answers import ask
     from ckptcost.cli.status import StatusLine
     from ckptcost.questions.review import review
 
     status = StatusLine(sys.stderr)
     try:
-        return ask(review, options, run=options.source, tell=status.share)
+        return answers.ask(review, options, run=options.source, tell=status.share)
     finally:
         status.clear()

@@ -7,6 +7,8 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from ckptcost.cli import answers, flags
+
 if TYPE_CHECKING:
     from ckptcost.jobs.progress import KnownSave
     from ckptcost.jobs.wrap import WrappedRun
@@ -29,8 +31,6 @@ or 5 as elsewhere
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     flags.add_watch(parser)
     parser.add_argument(
         "--token",
@@ -86,7 +86,6 @@ def run(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]], None]) -> int:
     from pathlib import Path
 
-    from ckptcost.cli import flags
     from ckptcost.errors import InputError, OutputError
     from ckptcost.jobs.command import end_alike
     from ckptcost.jobs.wrap import wait_for_tasks, wrap
@@ -183,7 +182,6 @@ def say_waiting(pending: int) -> None:
 def report(taken: WrappedRun, options: argparse.Namespace, talks: bool) -> None:
     """The report in a file where one is named; on a terminal what it found, and where the run
     is."""
-    from ckptcost.cli import answers
     from ckptcost.questions.review import of_path
 
     if not (talks or options.output):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pathlib import Path
+from ckptcost.cli import answers, flags
 
+if TYPE_CHECKING:
     from ckptcost.report.study import Study
     from ckptcost.runs.store import Found
 
@@ -33,60 +33,25 @@ To remove a run, remove its folder.
 
 
 def arguments_list(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
-    within(parser)
+    flags.add_within(parser)
     flags.add_study(parser, gates=False, output=True)
 
 
 def run_list(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.report.studies.runs import list_of
     from ckptcost.runs import store
     from ckptcost.runs.summary import summary_of
 
     answers.fits(options)
-    folder = within_of(options)
+    folder = flags.within_of(options)
     listing = store.kept(folder)
     runs = [summary_of(kept) for kept in listing.runs]
     return answer(list_of(runs, listing.unread, folder or store.home()), options)
 
 
-def within(parser: argparse.ArgumentParser) -> None:
-    """--dir, of all commands that look for kept runs."""
-    parser.add_argument(
-        "--dir", dest="directory", metavar="DIR", help="look there instead of where runs are kept"
-    )
-
-
-def within_of(options: argparse.Namespace) -> Path | None:
-    """The folder that --dir names; None: where runs are kept."""
-    import os
-    from pathlib import Path
-
-    from ckptcost.errors import Argument, InputError
-
-    if options.directory is None:
-        return None
-    if not os.path.isdir(options.directory):
-        raise InputError(
-            "no such folder",
-            where=Argument("directory", options.directory),
-            remedy="name one that holds runs",
-        )
-    return Path(options.directory)
-
-
-def found_of(options: argparse.Namespace) -> Found:
-    from ckptcost.runs import store
-
-    return store.found(options.run_name, within_of(options))
-
-
 def answer(study: Study, options: argparse.Namespace) -> int:
     """What is said of kept runs rests on no catalogue of the user's."""
     from ckptcost.catalog.store import Catalog
-    from ckptcost.cli import answers
     from ckptcost.questions.results import StudyResult
 
     return answers.answer(StudyResult(study, Catalog()), options)
@@ -101,22 +66,19 @@ examples:
 
 
 def arguments_show(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument(
         "run_name", metavar="RUN", help='a folder or file, "last", or the beginning of an id'
     )
-    within(parser)
+    flags.add_within(parser)
     flags.add_study(parser, gates=False, output=True)
 
 
 def run_show(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.report.studies.runs import show_of
     from ckptcost.runs.summary import counted, one_of, summary_of
 
     answers.fits(options)
-    found = found_of(options)
+    found = flags.found_of(options)
     kept = one_of(found.path, found.run)
     return answer(show_of(summary_of(kept), counted(kept)), options)
 
@@ -130,15 +92,13 @@ examples:
 
 
 def arguments_pack(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument(
         "run_name",
         nargs="?",
         metavar="RUN",
         help='a folder or file, "last", or the beginning of an id',
     )
-    within(parser)
+    flags.add_within(parser)
     parser.add_argument("--force", action="store_true", help="replace an older folder")
     parser.add_argument(
         "-o",
@@ -173,7 +133,6 @@ def arguments_pack(parser: argparse.ArgumentParser) -> None:
 
 
 def run_pack(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.errors import InputError
 
     answers.fits(options)
@@ -186,7 +145,7 @@ def run_pack(options: argparse.Namespace) -> int:
             )
     if options.run_name is None:
         raise InputError("names no run", where="runs pack", remedy="e.g. ckptcost runs pack last")
-    return _pack(options, found_of(options))
+    return _pack(options, flags.found_of(options))
 
 
 def _pack(options: argparse.Namespace, found: Found) -> int:
@@ -236,10 +195,10 @@ def _stored(options: argparse.Namespace) -> int:
         raise error.at("--label") from None
     unread: list[str] = []
     if options.all:
-        listing = store.kept(within_of(options))
+        listing = store.kept(flags.within_of(options))
         runs, unread = listing.runs, listing.unread
     else:
-        found = found_of(options)
+        found = flags.found_of(options)
         runs = beside(one_of(found.path, found.run), store.kept(found.path.resolve().parent).runs)
     packing = packed(
         open_store(options.store, make=True), runs, Asked((options.job or "").strip(), labels)

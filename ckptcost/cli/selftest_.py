@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from ckptcost.cli import answers, flags
+
 EPILOG = """\
 examples:
   ckptcost selftest /scratch/ckpt
@@ -17,8 +19,6 @@ exit codes: 0 all agrees, 1 something disagrees by more than its stated error,
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument(
         "directory",
         metavar="DIR",
@@ -71,7 +71,6 @@ def _run(options: argparse.Namespace, mask: set[int]) -> int:
 
     from ckptcost.catalog.schema import flag_value
     from ckptcost.catalog.store import Catalog
-    from ckptcost.cli import answers, flags
     from ckptcost.errors import InputError
     from ckptcost.jobs.selftest import SelftestRequest, selftest
     from ckptcost.questions.results import StudyResult

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from ckptcost.cli import answers, flags
+
 EPILOG = """\
 examples:
   ckptcost sensitivity -s llama31-405b-16k                 # of the kWh
@@ -17,8 +19,6 @@ each value of an input.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     flags.add_scenario(parser)
     flags.add_tier(parser)
     parser.add_argument(
@@ -44,7 +44,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.questions.sensitivity import sensitivity
 
     return answers.ask_and_answer(sensitivity, options)

@@ -6,6 +6,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from ckptcost.cli import flags
+
 if TYPE_CHECKING:
     from ckptcost.exports.live_metrics import LiveSource
 
@@ -25,12 +27,10 @@ exit code 2: no such run, or the port cannot be listened on
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli.runs_ import within
-
     parser.add_argument(
         "run_name", metavar="RUN", help='a folder or file, "last", or the beginning of an id'
     )
-    within(parser)
+    flags.add_within(parser)
     parser.add_argument(
         "--port", type=int, metavar="N", help="listen there; 0: any that is free (default: 9877)"
     )
@@ -48,7 +48,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli.runs_ import found_of
     from ckptcost.errors import InputError
     from ckptcost.exports.live_metrics import LiveSource
     from ckptcost.runs.summary import one_of
@@ -59,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.output is not None and not options.once:
         raise InputError("belongs to --once", where="-o")
-    found = found_of(options)
+    found = flags.found_of(options)
     source = LiveSource(found.path, one_of(found.path, found.run).run)
     return _once(source, options.output) if options.once else _serve(source, options)
 

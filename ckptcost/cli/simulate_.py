@@ -8,6 +8,8 @@ import sys
 import threading
 from typing import Any
 
+from ckptcost.cli import answers, flags
+
 EPILOG = """\
 examples:
   ckptcost simulate -s llama31-405b-16k
@@ -24,8 +26,6 @@ with -o it writes nothing. --seconds-at-most does the same by itself, with 0.
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     flags.add_scenario(parser)
     parser.add_argument(
         "--tier", metavar="ID", help="a storage tier of the catalogue, instead of the scenario's"
@@ -84,7 +84,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.errors import CkptcostError
     from ckptcost.questions.simulate import simulate
 

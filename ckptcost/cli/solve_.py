@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from ckptcost.cli import answers, flags
+
 EPILOG = """\
 WHAT: write read bandwidth stall mtbf recovery interval saves-per-day
 examples:
@@ -16,8 +18,6 @@ exit code 3: nothing reaches the target; the answer says what stands in the way
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     parser.add_argument("what", metavar="WHAT", help="what to solve for, see below")
     flags.add_scenario(parser)
     parser.add_argument(
@@ -36,7 +36,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.questions.solve import solve
 
     return answers.ask_and_answer(solve, options)
@@ -50,8 +49,6 @@ examples:
 
 
 def arguments_price(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     flags.add_scenario(parser)
     parser.add_argument("--tier", metavar="ID", help="the slower tier (default: the scenario's)")
     parser.add_argument("--against", metavar="ID", help="the faster tier")
@@ -67,7 +64,6 @@ def arguments_price(parser: argparse.ArgumentParser) -> None:
 
 
 def run_price(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers
     from ckptcost.questions.price import price
 
     return answers.ask_and_answer(price, options)

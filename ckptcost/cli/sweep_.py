@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 
+from ckptcost.cli import answers, flags
+
 EPILOG = """\
 examples:
   ckptcost sweep --over tier=nas-hdd,generic-pfs --over saves=10:200:10
@@ -14,8 +16,6 @@ axes: name=a,b,c  name=start:stop:step  name=start:stop:*factor
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    from ckptcost.cli import flags
-
     flags.add_scenario(parser)
     parser.add_argument(
         "--over",
@@ -34,7 +34,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    from ckptcost.cli import answers, output
+    from ckptcost.cli import output
     from ckptcost.questions.sweep import grid
     from ckptcost.report import sweeps
 
