@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ckptcost.catalog.store import Catalog
 
 EPILOG = """\
 examples:
@@ -44,49 +47,52 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     from ckptcost.catalog.store import Catalog
     from ckptcost.cli import output
+
+    found, lines = _shown(Catalog(), _kind_of(options.kind), options.id, options.sources)
+    if options.format == "json":
+        text = json.dumps(found, indent=1, ensure_ascii=False, default=str)
+    else:
+        text = "\n".join(lines)
+    output.write([text + "\n"], options.output)
+    return 0
+
+
+def _kind_of(said: str | None) -> str | None:
+    """A kind by its name, or by its plural."""
     from ckptcost.errors import UnknownName
 
-    catalog = Catalog()
-    kind = options.kind
-    if kind is not None:
-        kind = kind if kind in KINDS else kind.removesuffix("s")
-        if kind not in KINDS:
-            raise UnknownName("kind", options.kind, KINDS)
-    if kind is None:
-        found: Any = (
-            {name: len(catalog.ids(name)) for name in KINDS}
-            if not options.sources
-            else catalog.sources
-        )
-        lines = (
-            _sources(found)
-            if options.sources
-            else [f"{name:<12} {count:>4}" for name, count in found.items()]
-        )
-    elif kind == "source":
-        if options.id and options.id not in catalog.sources:
-            raise UnknownName("source", options.id, catalog.sources)
-        found = {options.id: catalog.sources[options.id]} if options.id else catalog.sources
-        lines = _sources(found)
-    elif kind in ("scenario", "claim"):
-        found, lines = _documents(catalog, kind, options.id)
-    elif options.id is None:
-        entries = [catalog.get(kind, name) for name in catalog.ids(kind)]
-        found = [{"id": e.id, "name": e.name, "label": e.label} for e in entries]
-        from ckptcost.present.table import columns
+    if said is None or said in KINDS:
+        return said
+    if (kind := said.removesuffix("s")) not in KINDS:
+        raise UnknownName("kind", said, KINDS)
+    return kind
 
-        lines = columns(["id", "name", "kind"], [[e.id, e.name, e.label] for e in entries], left=3)
-    else:
-        entity = catalog.get(kind, options.id)
-        found = _as_json(entity, catalog, options.sources)
-        lines = _entity(entity, catalog, options.sources)
-    text = (
-        json.dumps(found, indent=1, ensure_ascii=False, default=str) + "\n"
-        if options.format == "json"
-        else "\n".join(lines) + "\n"
-    )
-    output.write([text], options.output)
-    return 0
+
+def _shown(
+    catalog: Catalog, kind: str | None, name: str | None, sources: bool
+) -> tuple[Any, list[str]]:
+    """What there is of a kind, for machines and as lines."""
+    from ckptcost.errors import UnknownName
+    from ckptcost.present.table import columns
+
+    if kind == "source" and name:
+        if name not in catalog.sources:
+            raise UnknownName("source", name, catalog.sources)
+        return {name: catalog.sources[name]}, _sources({name: catalog.sources[name]})
+    if kind == "source" or (kind is None and sources):
+        return catalog.sources, _sources(catalog.sources)
+    if kind is None:
+        counts = {each: len(catalog.ids(each)) for each in KINDS}
+        return counts, [f"{each:<12} {count:>4}" for each, count in counts.items()]
+    if kind in ("scenario", "claim"):
+        return _documents(catalog, kind, name)
+    if name is None:
+        entries = [catalog.get(kind, each) for each in catalog.ids(kind)]
+        rows = [[e.id, e.name, e.label] for e in entries]
+        found = [{"id": e.id, "name": e.name, "label": e.label} for e in entries]
+        return found, columns(["id", "name", "kind"], rows, left=3)
+    entity = catalog.get(kind, name)
+    return _as_json(entity, catalog, sources), _entity(entity, catalog, sources)
 
 
 def _ids(text: str) -> list[str]:
@@ -181,9 +187,10 @@ def _sources(found: dict[str, dict[str, Any]]) -> list[str]:
     return lines
 
 
-def _documents(catalog: Any, kind: str, name: str | None) -> tuple[Any, list[str]]:
+def _documents(catalog: Catalog, kind: str, name: str | None) -> tuple[Any, list[str]]:
     """Kinds whose entries are shown as the files they are."""
     from ckptcost.catalog.files import text_of, toml_of
+    from ckptcost.present.table import columns
 
     if name is not None:
         file, shown = catalog.file_of(kind, name)
@@ -192,6 +199,4 @@ def _documents(catalog: Any, kind: str, name: str | None) -> tuple[Any, list[str
         {"id": each, "name": toml_of(*catalog.file_of(kind, each)).get("name", "")}
         for each in catalog.ids(kind)
     ]
-    from ckptcost.present.table import columns
-
     return found, columns(["id", "name"], [[entry["id"], entry["name"]] for entry in found], left=2)

@@ -150,20 +150,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     try:
-        if (
-            words
-            and words[0].startswith("-")
-            and words[0] not in ("-h", "--help", "-V", "--version")
-        ):
-            words = ["screen", *words]  # options without a command are the screen's
-        if not words and _is_terminal():
-            words = ["screen"]
-        if not words or words[0] in ("-h", "--help", "help"):
-            _say(short_help())
-        elif words[0] in ("-V", "--version"):
-            _say(f"ckptcost {__version__}\n")
-        else:
-            return _command(words)
+        return _carried_out(words)
     except CkptcostError as error:
         print(f"ckptcost: {error}", file=sys.stderr)
         return error.exit_code
@@ -181,6 +168,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         _close_stdout()
         return OutputError.exit_code
+
+
+def _carried_out(words: Sequence[str]) -> int:
+    """Words without a command: options are the screen's, and nothing at all opens it."""
+    first = words[0] if words else "" if _is_terminal() else "--help"
+    if first in ("-h", "--help", "help"):
+        _say(short_help())
+    elif first in ("-V", "--version"):
+        _say(f"ckptcost {__version__}\n")
+    else:
+        is_command = bool(words) and not first.startswith("-")
+        return _command(words if is_command else ["screen", *words])
     return 0
 
 

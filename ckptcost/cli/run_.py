@@ -86,28 +86,14 @@ def run(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]], None]) -> int:
     from pathlib import Path
 
-    from ckptcost.errors import InputError, OutputError
     from ckptcost.jobs.command import end_alike
     from ckptcost.jobs.wrap import wait_for_tasks, wrap
     from ckptcost.runs.election import task_of
     from ckptcost.watch.output import Tokens
 
-    words = options.command[1:] if options.command[:1] == ["--"] else options.command
-    if not words:
-        raise InputError(
-            "names no command", where="ckptcost run", remedy="e.g. ckptcost run -- python train.py"
-        )
-    if options.record == "":
-        raise InputError("names no folder", where="--record")
-    if (
-        options.output
-        and options.output != "-"
-        and not Path(options.output).absolute().parent.is_dir()
-    ):
-        raise OutputError(f"{options.output}: there is no such folder to write the report into")
+    words = _words_of(options)
     look = flags.look_of(options)
     tokens = Tokens([_token(text) for text in options.token]) if options.token else None
-    folder = None if options.record is None else Path(options.record)
     task = task_of()
     speaks = task is None or task.rank == 0  # one report for all of a job's tasks
     talks = speaks and not options.quiet and sys.stderr is not None and sys.stderr.isatty()
@@ -116,7 +102,7 @@ def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]
         options.meters,
         flags.wanted_of(options),
         look,
-        folder,
+        None if options.record is None else Path(options.record),
         tokens=tokens,
         said=say_save if talks else None,
         waiting=say_waiting if talks else None,
@@ -128,6 +114,25 @@ def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]
     _tell(taken, options, talks, speaks)
     assert taken.ended is not None
     return end_alike(taken.ended)
+
+
+def _words_of(options: argparse.Namespace) -> list[str]:
+    """The command's words; refuses what could not be kept or written at its end."""
+    from pathlib import Path
+
+    from ckptcost.errors import InputError, OutputError
+
+    words: list[str] = options.command[options.command[:1] == ["--"] :]
+    if not words:
+        raise InputError(
+            "names no command", where="ckptcost run", remedy="e.g. ckptcost run -- python train.py"
+        )
+    if options.record == "":
+        raise InputError("names no folder", where="--record")
+    into = options.output
+    if into and into != "-" and not Path(into).absolute().parent.is_dir():
+        raise OutputError(f"{into}: there is no such folder to write the report into")
+    return words
 
 
 def _token(text: str) -> tuple[str, str]:

@@ -236,12 +236,12 @@ def _rounds(all_told: Sequence[RunToFit]) -> tuple[list[list[FitRound]], list[Un
 def _fitted(rounds: Sequence[FitRound], setup_s: float) -> TimeFit:
     """Rounds of one size leave the fixed time in the rate; of a load the model adds the writes'
     fixed time, so that is taken off first."""
-    bytes_ = [round_.bytes for round_ in rounds]
-    files = [round_.files for round_ in rounds]
-    seconds = [round_.seconds for round_ in rounds]
-    counted = files if rounds and all(isfinite(n) for n in files) else None
+    bytes_, files, seconds = (
+        [getattr(round_, what) for round_ in rounds] for what in ("bytes", "files", "seconds")
+    )
+    counted = files if rounds and all(map(isfinite, files)) else None
     found = fit_times(bytes_, seconds, counted)
-    if not found.fixed_s.known and rounds and 0 < setup_s < min(seconds):
+    if not found.fixed_s.known and 0 < setup_s < min(seconds, default=0.0):
         alone = fit_times(bytes_, [each - setup_s for each in seconds])
         return found._replace(
             rate_bytes_per_s=alone.rate_bytes_per_s,

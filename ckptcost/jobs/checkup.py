@@ -265,11 +265,8 @@ def _cross(tools: Instruments) -> tuple[list[Cross], str]:
         return [], "pyRAPL is the meter itself"
     seen = rapl.find(backend="pyrapl")
     if not seen.meters:
-        return (
-            [],
-            "; ".join(dict.fromkeys(absence.reason for absence in seen.absences))
-            or "pyRAPL finds nothing",
-        )
+        reasons = dict.fromkeys(absence.reason for absence in seen.absences)
+        return [], "; ".join(reasons) or "pyRAPL finds nothing"
     theirs = seen.meters[0]
     readings = []
     try:

@@ -164,21 +164,13 @@ def _same_figure(one: Figure, other: Figure) -> bool:
     that is a share of two ratings)."""
     if (one.value, one.low, one.high) == (other.value, other.low, other.high):
         return True
-    if (
-        one.low is None
-        or one.high is None
-        or other.low is None
-        or other.high is None
-        or one.basis != other.basis
-    ):
-        return False
-    if not (one.value > 0 and other.value > 0):
+    if one.basis != other.basis or not (one.value > 0 and other.value > 0):
         return False
     ours, theirs = ({part.strip() for part in figure.source.split(";")} for figure in (one, other))
-    return (
-        bool(ours & theirs)
-        and math.isclose(one.low * other.value, other.low * one.value)
-        and math.isclose(one.high * other.value, other.high * one.value)
+    ends = ((one.low, other.low), (one.high, other.high))
+    return not ours.isdisjoint(theirs) and all(
+        mine is not None and its is not None and math.isclose(mine * other.value, its * one.value)
+        for mine, its in ends
     )
 
 
@@ -318,10 +310,8 @@ def difference(answer: Compared, at: int, result: Result) -> Difference:
     first, other = answer.cases[0], answer.cases[at]
     one, two = (float(result.of(case.scenario, case.outcome)) for case in (first, other))
     left_out = [set(result.lines(case.outcome)) for case in (first, other)]
-    without, lacking = (
-        tuple(sorted(left_out[0] & left_out[1])),
-        tuple(sorted(left_out[0] ^ left_out[1])),
-    )
+    without = tuple(sorted(left_out[0] & left_out[1]))
+    lacking = tuple(sorted(left_out[0] ^ left_out[1]))
     unknown = Difference(*(math.nan,) * 5, without, lacking)
     if one != one or two != two or lacking:
         return unknown

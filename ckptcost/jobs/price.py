@@ -130,16 +130,10 @@ def breakeven(slow: TierSide, fast: TierSide, capital_usd: float | None = None) 
 
     slow_price, fast_price = slow.price_usd_per_s, fast.price_usd_per_s
     even = worth(slow_price)
-    premium = worth(0.0) if even != even else even - slow_price
+    premium = worth(0.0) if isnan(even) else even - slow_price
     payback = None
     if capital_usd is not None:
-        prices = (
-            "both"
-            if fast_price == fast_price and even == even
-            else "slow"
-            if even == even
-            else "none"
-        )
+        prices = "none" if isnan(even) else "slow" if isnan(fast_price) else "both"
         saved = even - fast_price if prices == "both" else premium
         time_s = float(payback_s(capital_usd, saved))
         payback = Payback(capital_usd, saved, prices, time_s, time_s * float(cluster.gpus))
@@ -148,5 +142,5 @@ def breakeven(slow: TierSide, fast: TierSide, capital_usd: float | None = None) 
             cluster.gpus, cluster.usd_per_gpu_s, known(slow_price, 0.0), slow.goodput, fast.goodput
         )
     )
-    below = None if even != even or fast_price != fast_price else fast_price <= even
+    below = None if isnan(even) or isnan(fast_price) else fast_price <= even
     return Breakeven(slow, fast, even, premium, formula, below, payback)

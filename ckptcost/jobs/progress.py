@@ -133,13 +133,16 @@ class SaveProgress:
             # who watches a folder speaks for all ranks
             if one.ranks and not (by == "watch" and of_rank is None):
                 return None
-            del self._open[window]
-            self._told[window] = one.seen
-            while len(self._told) > _MOST_TOLD:
-                self._told.pop(next(iter(self._told)))
-            self.saves += 1
-            self.bytes += sum(one.bytes_of.values())
+            self._end(window, one)
         return one.known(window)
+
+    def _end(self, window: str, one: _Open) -> None:
+        del self._open[window]
+        self._told[window] = one.seen
+        while len(self._told) > _MOST_TOLD:
+            self._told.pop(next(iter(self._told)))
+        self.saves += 1
+        self.bytes += sum(one.bytes_of.values())
 
     def _begin(self, window: str, by: str, rank: int, t_ns: int) -> None:
         """A job that speaks for itself is told once, under its own labels."""

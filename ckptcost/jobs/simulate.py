@@ -70,14 +70,7 @@ def simulate(
     _check(asked)
     prepared = prepared_for(resolved, asked)
     total = asked.runs
-    out: dict[str, Floats] = {}
-    ended = 0
-    for start, part in parts_of(prepared, note):
-        for name, values in part.items():
-            if name not in out:
-                out[name] = np.empty((*values.shape[:-1], total))
-            out[name][..., start : start + values.shape[-1]] = values
-        ended = start + values.shape[-1]
+    out, ended = _collected(prepared, note)
     if ended == 0:
         raise CkptcostError("stopped before one run had ended: nothing is known yet")
     if ended < total:
@@ -99,6 +92,21 @@ def simulate(
         total if ended < total else 0,
         _long_run(prepared),
     )
+
+
+def _collected(
+    prepared: Prepared, note: Callable[[float], None] | None
+) -> tuple[dict[str, Floats], int]:
+    """The values of all pieces, with room for all runs, and how many runs have ended."""
+    out: dict[str, Floats] = {}
+    ended = 0
+    for start, part in parts_of(prepared, note):
+        for name, values in part.items():
+            if name not in out:
+                out[name] = np.empty((*values.shape[:-1], prepared.asked.runs))
+            ended = start + values.shape[-1]
+            out[name][..., start:ended] = values
+    return out, ended
 
 
 def _long_run(prepared: Prepared) -> float | None:

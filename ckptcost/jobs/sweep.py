@@ -51,9 +51,8 @@ def sweep(
     The numeric axes after the last named one are computed as arrays, so that is the quick order to
     give them in.
     """
-    if not any(over.section == "tier" and over.key == "id" for over in overs) and (
-        tiers := compared(layers)[0]
-    ):
+    tiers = compared(layers)[0]
+    if tiers and ("tier", "id") not in {(over.section, over.key) for over in overs}:
         overs = [Over("tier", "tier", "id", tuple(tiers), False), *overs]
     total = int(np.prod([len(over.values) for over in overs], dtype=float)) if overs else 1
     if total > MOST_ROWS:
@@ -69,9 +68,8 @@ def sweep(
     # not leave half a table
     prepared: dict[tuple[Any, ...], Resolved] = {}
     for words in product(*(over.values for over in named)):
-        prepared[words] = resolve(
-            catalog, under_flags(layers, _over_layer(catalog, named, words, numeric))
-        )
+        layer = _over_layer(catalog, named, words, numeric)
+        prepared[words] = resolve(catalog, under_flags(layers, layer))
         two_tiers_at_most(prepared[words].scenario)
         _has_optimum(prepared[words], numeric)
     methods = sorted({resolved.grid_method for resolved in prepared.values()})
@@ -96,18 +94,15 @@ def _pieces(
     outer, inner = overs[:first_array], overs[first_array:]
     axes = [Axis(field_of(over), np.array(over.values, dtype=float)) for over in inner]
     for values in product(*(over.values for over in outer)):
-        resolved = prepared[
-            tuple(value for over, value in zip(outer, values, strict=True) if not over.numeric)
-        ]
+        here = list(zip(outer, values, strict=True))
+        resolved = prepared[tuple(value for over, value in here if not over.numeric)]
         scenario = resolved.scenario
-        for over, value in zip(outer, values, strict=True):
+        for over, value in here:
             scenario = replace_at(scenario, field_of(over), value) if over.numeric else scenario
-        fixed = {over.name: value for over, value in zip(outer, values, strict=True)}
+        fixed = {over.name: value for over, value in here}
         for chunk in chunks(scenario, axes, rows):
             size = len(next(iter(chunk.axes.values()))) if axes else 1
-            moving = {
-                over.name: chunk.axes[axis.path] for over, axis in zip(inner, axes, strict=True)
-            }
+            moving = {over.name: chunk.axes[field_of(over)] for over in inner}
             yield SweepPiece(size, fixed | moving, resolved, chunk.scenario, chunk.outcome)
 
 
@@ -117,10 +112,8 @@ def _over_layer(
     """One combination of the axes that are resolved, and the first value of those that become
     arrays."""
     raw: dict[str, Any] = {}
-    for over, word in [
-        *zip(named, words, strict=True),
-        *((over, over.values[0]) for over in numeric),
-    ]:
+    said = [*zip(named, words, strict=True), *((over, over.values[0]) for over in numeric)]
+    for over, word in said:
         raw.setdefault(over.section, {})[over.key] = (
             word if isinstance(word, str) else Figure(word, basis="user", text=f"{word!r}")
         )

@@ -121,17 +121,10 @@ def _three_tiers(
             where=Argument("tier" if len(tiers) > 1 else "mode"),
         )
     timed = any(layer.has_cadence for layer in layers)
-    said = {
-        "policy": {
-            **({"mode": mode} if mode else {}),
-            **({} if timed else {"optimal": objective or "time"}),
-        }
-    }
-    resolved = resolve(
-        catalog,
-        [
-            *with_tier(catalog, layers, tiers[0] if tiers else None, None, None),
-            read_layer(catalog, said, Argument("mode"), "--mode"),
-        ],
-    )
+    said = {"mode": mode} if mode else {}
+    if not timed:
+        said["optimal"] = objective or "time"
+    named = with_tier(catalog, layers, tiers[0] if tiers else None, None, None)
+    policy = read_layer(catalog, {"policy": said}, Argument("mode"), "--mode")
+    resolved = resolve(catalog, [*named, policy])
     return resolved, objective or resolved.scenario.policy.objective, timed
