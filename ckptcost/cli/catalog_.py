@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
     from ckptcost.catalog.store import Catalog
     from ckptcost.cli import output
 
-    found, lines = _shown(Catalog(), _kind_of(options.kind), options.id, options.sources)
+    found, lines = _listing(Catalog(), _kind_of(options.kind), options.id, options.sources)
     if options.format == "json":
         text = json.dumps(found, indent=1, ensure_ascii=False, default=str)
     else:
@@ -68,7 +68,7 @@ def _kind_of(said: str | None) -> str | None:
     return kind
 
 
-def _shown(
+def _listing(
     catalog: Catalog, kind: str | None, name: str | None, sources: bool
 ) -> tuple[Any, list[str]]:
     """What there is of a kind, for machines and as lines."""

@@ -231,14 +231,14 @@ def _is_terminal() -> bool:
 def _run(options: argparse.Namespace) -> int:
     if threading.current_thread() is not threading.main_thread():
         return int(options.carry_out(options) or 0)
-    before = signal.signal(signal.SIGTERM, _ended)
+    before = signal.signal(signal.SIGTERM, _exit_on_sigterm)
     try:
         return int(options.carry_out(options) or 0)
     finally:
         signal.signal(signal.SIGTERM, before)
 
 
-def _ended(number: int, frame: object) -> NoReturn:
+def _exit_on_sigterm(number: int, frame: object) -> NoReturn:
     """SIGTERM unwinds, so that a half-written file is taken away."""
     raise SystemExit(128 + number)
 

@@ -62,10 +62,10 @@ def run(options: argparse.Namespace) -> int:
 
     words = telling.command_of(options)
     with reading.spooled(options.source) as options.source:
-        return _told(options, words)
+        return _write_report(options, words)
 
 
-def _told(options: argparse.Namespace, words: list[str]) -> int:
+def _write_report(options: argparse.Namespace, words: list[str]) -> int:
     from ckptcost.cli import output
     from ckptcost.errors import InputError
     from ckptcost.questions.statements import statement_document
@@ -76,7 +76,7 @@ def _told(options: argparse.Namespace, words: list[str]) -> int:
     if options.gpus is not None and (is_document or options.scenario):
         raise InputError("is said of a recorded run", where="--gpus")
     if options.gpus is not None or not (is_document or flags.is_said(options)):
-        return answers.answer(_seen(options), options)
+        return answers.answer(_review_run(options), options)
     if is_document and (options.usd_per_gpu_hour or options.mtbf):
         raise InputError(
             "says how often to save, of a job",
@@ -109,7 +109,7 @@ def _told(options: argparse.Namespace, words: list[str]) -> int:
     from ckptcost.report.read import read, study_of
 
     if options.format == "html":
-        study = study_of(read(options.source)) if is_document else _seen(options).study
+        study = study_of(read(options.source)) if is_document else _review_run(options).study
         inputs = document.reproducibility.inputs
         written = render.page(study, document.statements, words, inputs)
     else:
@@ -118,7 +118,7 @@ def _told(options: argparse.Namespace, words: list[str]) -> int:
     return 0
 
 
-def _seen(options: argparse.Namespace) -> StudyResult:
+def _review_run(options: argparse.Namespace) -> StudyResult:
     """A recorded run, as a study."""
     import sys
 

@@ -137,7 +137,7 @@ def run_pack(options: argparse.Namespace) -> int:
 
     answers.fits(options)
     if options.store is not None:
-        return _stored(options)
+        return _pack_into_store(options)
     for flag in ("all", "job", "label"):
         if getattr(options, flag):
             raise InputError(
@@ -166,7 +166,7 @@ def _pack(options: argparse.Namespace, found: Found) -> int:
     return answer(study, options)
 
 
-def _stored(options: argparse.Namespace) -> int:
+def _pack_into_store(options: argparse.Namespace) -> int:
     """What is new of a run, or of all, goes into a store; a run that cannot be read is named, and
     the others go on."""
     import sys

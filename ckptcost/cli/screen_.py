@@ -106,7 +106,7 @@ def _run(options: argparse.Namespace) -> int:
     remembered = state.Remembered(welcomed=True) if options.fresh else state.load()
     desk = _desk(options, remembered)
     if options.serve is not None:
-        return _served(options)
+        return _serve(options)
     if not (sys.stdin.isatty() and sys.stdout.isatty()) and not _in_browser():
         raise OutputError("the screen needs a terminal; the commands do not: ckptcost --help")
     if os.environ.get("TERM") == "dumb":
@@ -196,7 +196,7 @@ def _in_browser() -> bool:
     return bool(os.environ.get("TEXTUAL_DRIVER"))
 
 
-def _served(options: argparse.Namespace) -> int:
+def _serve(options: argparse.Namespace) -> int:
     from ckptcost.errors import InputError, MeterUnavailable
 
     gc.enable()  # the server goes on for hours, and is no screen itself

@@ -63,15 +63,15 @@ def way_of(action: argparse.Action) -> Way | None:
 def command_of(options: argparse.Namespace) -> list[str]:
     """The whole command, as a document may tell it."""
     name = options.words[: len(options.words) - len(options.rest)]
-    return ["ckptcost", *name, *told(options.parser, options.rest)]
+    return ["ckptcost", *name, *tellable(options.parser, options.rest)]
 
 
-def told(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
+def tellable(parser: argparse.ArgumentParser, words: Sequence[str]) -> list[str]:
     """The words after the command's name, as a document may tell them."""
-    return [*_told(parser, iter(words))]
+    return [*_tellable(parser, iter(words))]
 
 
-def _told(parser: argparse.ArgumentParser, words: Iterator[str]) -> Iterator[str]:
+def _tellable(parser: argparse.ArgumentParser, words: Iterator[str]) -> Iterator[str]:
     flags, places = parser._option_string_actions, _places(parser)
     only_places = False
     for word in words:

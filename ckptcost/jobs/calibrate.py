@@ -95,7 +95,7 @@ class Calibration(NamedTuple):
 def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration:
     """Fit all runs together. Raises MeterUnavailable where they hold nothing that a model asks
     for."""
-    all_told = _told(runs)
+    all_told = _runs_to_fit(runs)
     if len({told.is_of_all for told in all_told}) > 1:
         raise InputError(
             "some of these runs saw one node's bytes, others those of the whole job",
@@ -109,9 +109,9 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     every = list(chain.from_iterable(rounds))
     saves = [round_ for round_ in every if round_.mode != "load"]
     loads = [round_ for round_ in every if round_.mode == "load"]
-    writes = _fitted(saves, nan)
+    writes = _fit(saves, nan)
     setup_s = writes.fixed_s.value if writes.fixed_s.known else 0.0
-    reads = _fitted(loads, setup_s)
+    reads = _fit(loads, setup_s)
     paired = list(zip(all_told, rounds, strict=True))
     gpus, hosts, stored = of_gpus(paired), of_hosts(paired), of_storage(paired)
     boundary, survives, where = _place(all_told, is_of_all)
@@ -192,7 +192,7 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     return found
 
 
-def _told(runs: Sequence[Measured]) -> list[RunToFit]:
+def _runs_to_fit(runs: Sequence[Measured]) -> list[RunToFit]:
     if not runs:
         raise InputError(
             "names no run", where="RUN", remedy="`ckptcost runs` lists what was recorded"
@@ -233,7 +233,7 @@ def _rounds(all_told: Sequence[RunToFit]) -> tuple[list[list[FitRound]], list[Un
     return [[r for r in each if r.mode not in others] for each in rounds], left
 
 
-def _fitted(rounds: Sequence[FitRound], setup_s: float) -> TimeFit:
+def _fit(rounds: Sequence[FitRound], setup_s: float) -> TimeFit:
     """Rounds of one size leave the fixed time in the rate; of a load the model adds the writes'
     fixed time, so that is taken off first."""
     bytes_, files, seconds = (

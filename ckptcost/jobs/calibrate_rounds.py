@@ -156,9 +156,9 @@ def rounds_of(told: RunToFit) -> tuple[list[FitRound], list[UnfitWindow]]:
     seen = told.seen
     stalled = [absent("NO_STEPS")] * len(seen.windows)
     stalled = stalled if seen.steps is None else list(seen.steps.stalls_s)
-    alone = _alone(seen.windows)
+    alone = _without_overlap(seen.windows)
     both = list(zip(seen.windows, seen.contents, strict=True))
-    torn = _torn([window for window, what in both if what.of != "load"])
+    torn = _unfinished([window for window, what in both if what.of != "load"])
     change = seen.slower
     in_memory = set() if change is None else {w.name for w in seen.stalled_saves[: change.first]}
     rounds: list[FitRound] = []
@@ -227,7 +227,7 @@ def _busy_s(told: RunToFit, window: Window, size_bytes: float) -> float:
     return queue.busy * (queue.end_s - queue.begin_s) * size_bytes / queue.written_bytes
 
 
-def _torn(windows: Sequence[Window]) -> Window | None:
+def _unfinished(windows: Sequence[Window]) -> Window | None:
     """The last one, where the marks stop between its fsync and the commit that others have: it is
     not safe yet."""
     last = max(windows, key=lambda window: window.last_s, default=None)
@@ -269,7 +269,7 @@ def _seconds(window: Window, what: Contents) -> tuple[str, float, str]:
     return mode, seconds, "" if seconds > 0 else "NO_TIME"
 
 
-def _alone(windows: Sequence[Window]) -> list[bool]:
+def _without_overlap(windows: Sequence[Window]) -> list[bool]:
     """Which share no time with another: two that write at once share the rate."""
     spans = [extent(window) for window in windows]
     ordered = sorted(span for span in spans if span is not None)
@@ -475,7 +475,7 @@ def _storage_at(
 ) -> StorageJoules:
     """Of runs whose meters see one boundary, each with the names of its domains there."""
     each = [
-        _added(one, round_, names)
+        _added_joules(one, round_, names)
         for one, rounds, names in seen
         for round_ in rounds
         if round_.mode != "load"
@@ -514,7 +514,7 @@ def _storage_domains(told: RunToFit, boundary: Boundary) -> list[str]:
     return measured or mine
 
 
-def _added(told: RunToFit, round_: FitRound, domains: Sequence[str]) -> _Added:
+def _added_joules(told: RunToFit, round_: FitRound, domains: Sequence[str]) -> _Added:
     """Above rest, from the save's begin until it is safe."""
     begin_s, end_s = round_.window.begin_s, round_.window.durable_s
     if begin_s is None or end_s is None or round_.quiet is None:

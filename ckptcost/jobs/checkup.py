@@ -111,7 +111,7 @@ def checkup(tools: Instruments, seconds: float = SECONDS) -> Checkup:
         seen = [node.series(channel) for channel in meter.channels]
         took_s = _own_time(seen[0], ended_s) if seen else math.nan
         tried += [
-            _tried(meter.name, c, one, recorded, took_s)
+            _channel_trial(meter.name, c, one, recorded, took_s)
             for c, one in zip(meter.channels, seen, strict=True)
         ]
     energies = Energies(node)
@@ -205,7 +205,7 @@ def _own_time(seen: Series, ended_s: dict[float, float]) -> float:
     return float(np.median(added)) if added else math.nan
 
 
-def _tried(
+def _channel_trial(
     meter: str, channel: Channel, seen: Series, recorded: Recorded, took_s: float
 ) -> ChannelTrial:
     inside = (seen.t_s >= recorded.begin_s) & (seen.t_s <= recorded.end_s)

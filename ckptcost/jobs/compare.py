@@ -86,7 +86,7 @@ def _without_entries(flag: Layer, named: Mapping[str, object]) -> Layer:
     )
 
 
-def varied(catalog: Catalog, layers: Sequence[Layer], text: str) -> list[Layer]:
+def variant_layers(catalog: Catalog, layers: Sequence[Layer], text: str) -> list[Layer]:
     """The layers with a variant's changes, "tier.id=nas-hdd, policy.mode=async", over everything
     else.
 
@@ -358,7 +358,7 @@ class Changed(NamedTuple):
     other: Input | None
 
 
-def inputs_changed(first: Case, other: Case) -> list[Changed]:
+def changed_inputs(first: Case, other: Case) -> list[Changed]:
     """Inputs with another value or range."""
     one, two = ({i.path: i for i in case.resolved.inputs} for case in (first, other))
 
@@ -372,7 +372,7 @@ def inputs_changed(first: Case, other: Case) -> list[Changed]:
     ]
 
 
-def words_changed(first: Case, other: Case) -> list[tuple[str, object, object]]:
+def changed_words(first: Case, other: Case) -> list[tuple[str, object, object]]:
     """Choices that differ: (path, first, other)."""
     one, two = first.resolved.words, other.resolved.words
     return [
@@ -419,7 +419,7 @@ def undecided(outcomes: Sequence[Outcome], objective: str) -> tuple[str, ...]:
     return missing_keys([outcome.run for outcome in outcomes], COUNTED[objective])
 
 
-def ordered(
+def rank_runs(
     runs: Sequence[tuple[Resolved, Outcome]], objective: str, draws: int = SAMPLES
 ) -> Order:
     """Runs that lack the same lines, by their cost; of those alike, the first named."""

@@ -68,7 +68,7 @@ def _below(domain: str, notes: Mapping[str, str]) -> set[str]:
     return found
 
 
-def told(m: Measured) -> str:
+def whose_bytes(m: Measured) -> str:
     """Whose bytes these are, in words."""
     own = own_of(m.energies)
     others = (

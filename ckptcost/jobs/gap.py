@@ -236,12 +236,16 @@ def gap(catalog: Catalog, seen: Measured, layers: Sequence[Layer]) -> Gap:
         )
     s = on_machine(resolved.scenario, machine.job_gpus, machine)
     world = over_ranges(s, resolved)
-    saves = _held(seen, s, world, machine, "save", [pair for pair in whole if pair[1].of != "load"])
-    loads = _held(seen, s, world, machine, "load", [pair for pair in whole if pair[1].of == "load"])
+    saves = _against_model(
+        seen, s, world, machine, "save", [pair for pair in whole if pair[1].of != "load"]
+    )
+    loads = _against_model(
+        seen, s, world, machine, "load", [pair for pair in whole if pair[1].of == "load"]
+    )
     return Gap(seen, resolved, s, machine, saves, loads, failed)
 
 
-def _held(
+def _against_model(
     seen: Measured,
     s: Scenario,
     world: Scenario,
@@ -283,7 +287,7 @@ def _held(
     ]
     rows = [_of_durations(row, taken) if row.id == "rate" else row for row in rows]
     divided = [
-        _divided(name, columns[amount], columns[name], point[amount], point[name])
+        _divide_joules(name, columns[amount], columns[name], point[amount], point[name])
         for name, amount in _DIVIDED.items()
         if name in columns
     ]
@@ -382,7 +386,7 @@ def _apart(name: str, measured: Spread, modelled: float, machine: RunMachine) ->
     )
 
 
-def _divided(
+def _divide_joules(
     line: str,
     amounts: Sequence[Spread],
     joules: Sequence[Spread],

@@ -170,13 +170,13 @@ def keep(folder: Path, header: Header, facts: Mapping[str, str]) -> Path:
     try:
         if written != trace:
             written.rename(trace)
-        trace.with_suffix(".toml").write_text(_listed(trace, header, facts), "utf-8")
+        trace.with_suffix(".toml").write_text(_trace_entry(trace, header, facts), "utf-8")
     except OSError as error:
         raise OutputError(f"{trace}: cannot be kept ({error.strerror or error})") from error
     return trace
 
 
-def _listed(trace: Path, header: Header, facts: Mapping[str, str]) -> str:
+def _trace_entry(trace: Path, header: Header, facts: Mapping[str, str]) -> str:
     kernel = os.uname()
     drivers = [
         f"{m.name} driver {m.facts['driver']}" for m in header.meters if m.facts.get("driver")
@@ -336,7 +336,7 @@ def phases_of(ticks_s: Sequence[float]) -> tuple[float, int]:
     return (PHASE_S, PHASES) if slowest_s <= 0.15 else (SLOW_S, SLOW_PHASES)
 
 
-def loaded(tools: Instruments, seen: Checkup, folder: Path) -> Loaded:
+def make_loads(tools: Instruments, seen: Checkup, folder: Path) -> Loaded:
     """Make the loads that the meters here can see, and keep the recording in `folder`. Closes the
     meters."""
     still = {one.channel.name for one in seen.tried if one.rate == 0.0}  # as virtual machines do
@@ -364,7 +364,7 @@ def loaded(tools: Instruments, seen: Checkup, folder: Path) -> Loaded:
     recorder.start()
     try:
         for kind in kinds:
-            said = _made(recorder, kind, ranks if kind == "cpu" else 1, ticks_s[kind], facts)
+            said = _make_load(recorder, kind, ranks if kind == "cpu" else 1, ticks_s[kind], facts)
             why += [f"the {kind.upper()} had no load that is known: {said}"] if said else []
     finally:
         recorder.stop()
@@ -382,7 +382,7 @@ def _is_counter(channel: Channel) -> bool:
     return channel.quantity == "energy_j" and channel.basis == "measured"
 
 
-def _made(
+def _make_load(
     recorder: Recorder, kind: str, count: int, ticks_s: Sequence[float], facts: dict[str, str]
 ) -> str:
     """One load from its first phase to its last, its changes as marks; or why there was none."""
@@ -469,7 +469,7 @@ def told_of(run: Run) -> list[Told]:
             counter = counters.unwrapped(seen, channel.wraps_at, resolution=channel.resolution)
             seen = Series(counter.t_s, counter.total, counter.took_s)
         wave = phases[:-2] if any(phase.state == SPIN for phase in phases) else phases
-        part = _cut(seen, wave[0].begin_s, wave[-1].end_s)
+        part = _between(seen, wave[0].begin_s, wave[-1].end_s)
         steps = [Step(p.begin_s, p.state == BUSY, p.loose_s) for p in wave[1:]]
         told = timing_of_counter if is_counter else timing_of_gauge
         timing = told(part, steps, channel.tick_s)
@@ -494,6 +494,6 @@ def _shows_steps(channel: Channel) -> bool:
     )
 
 
-def _cut(seen: Series, begin_s: float, end_s: float) -> Series:
+def _between(seen: Series, begin_s: float, end_s: float) -> Series:
     inside: Any = (seen.t_s >= begin_s) & (seen.t_s <= end_s) & np.isfinite(seen.value)
     return Series(*(part[inside] for part in seen))

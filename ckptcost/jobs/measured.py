@@ -27,7 +27,7 @@ from ckptcost.core.reconcile import Energy, Reconciled, reconciled, taken, total
 from ckptcost.core.windows import Stretch, Window
 from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies
-from ckptcost.jobs.training import TrainingSteps, dips_of, steps_seen
+from ckptcost.jobs.training import TrainingSteps, dips_of, training_steps
 from ckptcost.meters.base import Absence
 from ckptcost.runs import job_facts
 from ckptcost.runs.baselines import Idle
@@ -304,7 +304,7 @@ def evaluate(
         tuple(absences),
         stats,
         dips=dips,
-        steps=steps_seen(told.marks, windows, node),
+        steps=training_steps(told.marks, windows, node),
     )
 
 

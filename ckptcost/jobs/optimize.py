@@ -43,7 +43,7 @@ from ckptcost.core.regret import OBJECTIVES, Plateau, cost_of, plateau_s
 from ckptcost.core.robust import WORLDS, Robust, robust_of
 from ckptcost.core.timing import turnaround_s
 from ckptcost.errors import Argument, InputError, UnknownName
-from ckptcost.jobs.compare import Order, ordered, undecided
+from ckptcost.jobs.compare import Order, rank_runs, undecided
 from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
 from ckptcost.jobs.model import compared, one_of, two_tiers_at_most, unknown_inputs, with_tier
 from ckptcost.layers import Layer, read_layer
@@ -138,9 +138,10 @@ def pareto(options: Sequence[TierOption]) -> Front:
     judged = [option for option in options if set(objectives) <= set(option.known)]
     runs = [option.at(option.best["time"]) for option in judged]
     objectives = tuple(o for o in objectives if not undecided(runs, o))
-    tried = [_tried(option, objectives) for option in judged]
+    tried = [_candidates(option, objectives) for option in judged]
     costs = [
-        np.stack([_rounded(cost_of(each.outcome, o)) for o in objectives], axis=1) for each in tried
+        np.stack([_round_12_digits(cost_of(each.outcome, o)) for o in objectives], axis=1)
+        for each in tried
     ]
     kept = front(np.concatenate(costs), ["low"] * len(objectives))
     parts = np.split(kept, np.cumsum([len(each.interval_s) for each in tried])[:-1])
@@ -160,7 +161,7 @@ def _shared_objectives(options: Sequence[TierOption]) -> tuple[str, ...]:
     return tuple(o for o in OBJECTIVES if o in chosen)
 
 
-def _tried(option: TierOption, objectives: Sequence[str]) -> Candidates:
+def _candidates(option: TierOption, objectives: Sequence[str]) -> Candidates:
     """Every interval worth a look: outside the range of the optima all objectives get worse
     together."""
     best = {o: option.best[o] for o in objectives}
@@ -188,7 +189,7 @@ def _distinct(intervals_s: NDArray[np.float64]) -> NDArray[np.float64]:
     return ordered[np.diff(ordered, prepend=0.0) > _SAME * ordered]
 
 
-def _rounded(costs: Any) -> NDArray[np.float64]:
+def _round_12_digits(costs: Any) -> NDArray[np.float64]:
     """12 significant digits: what rounding alone makes different is the same, and beats nothing."""
     values = np.asarray(costs, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -289,7 +290,7 @@ def optimize(
         layers = [*layers, read_layer(catalog, sections, where, "--objective")]
     options = _options(catalog, layers, tiers, mode)
     objective = objective or options[0].scenario.policy.objective
-    order, undecided_by = _ranked(options, objective, draws)
+    order, undecided_by = _rank(options, objective, draws)
     option = options[order.at[0]]
     best = point_of(option, objective, option.best[objective])
     robust = _robust(option, objective, draws)
@@ -364,7 +365,7 @@ def name_of(option: TierOption) -> str:
     return f"{option.tier_id}, {option.mode}"
 
 
-def _ranked(
+def _rank(
     options: Sequence[TierOption], objective: str, draws: int
 ) -> tuple[Order, dict[str, tuple[str, ...]]]:
     """The options that can be computed, the least cost first, and by which objectives there is no
@@ -386,7 +387,7 @@ def _ranked(
             where=Argument("objective"),
             remedy=f"give it for all of them, e.g. --set {keys[objective][0]}=...",
         )
-    order = ordered(runs, objective, draws)
+    order = rank_runs(runs, objective, draws)
     cheaper = dict(zip(able, order.cheaper, strict=True))
     return (
         Order(

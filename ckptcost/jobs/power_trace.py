@@ -47,7 +47,7 @@ def _least_s(length_s: float, tick_s: float, points: int) -> float:
     return max(length_s / points, LEAST_S, power_bins.TICKS * tick_s)
 
 
-def traced(seen: Measured, groups: Mapping[str, Sequence[str]], points: int) -> PowerTrace:
+def trace_power(seen: Measured, groups: Mapping[str, Sequence[str]], points: int) -> PowerTrace:
     """At most so many stretches, none of them shorter than the ticks of every counter can tell."""
     domains = [domain for group in groups.values() for domain in group]
     length_s = max(seen.end_s - seen.begin_s, LEAST_S)

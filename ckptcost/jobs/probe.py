@@ -134,7 +134,7 @@ def probe(
             remedy="`ckptcost report RUN` shows a probe again",
         )
     if "simulated" in meters.split(","):
-        return _simulated(asked, meters, wanted, directory)
+        return _probe_simulated(asked, meters, wanted, directory)
     saver = saver_of(asked.saver)
     shapes = {size: shape_of(size, ranks=asked.ranks, files=asked.files) for size in asked.sizes}
     tools = instruments(
@@ -280,7 +280,9 @@ def _marks(recorder: Recorder, label: str, io: Io) -> None:
     )
 
 
-def _simulated(asked: ProbeRequest, meters: str, wanted: Wanted, directory: Path | None) -> Probed:
+def _probe_simulated(
+    asked: ProbeRequest, meters: str, wanted: Wanted, directory: Path | None
+) -> Probed:
     """A simulated machine whose job saves in the sizes asked for; nothing is written but the
     run."""
     from ckptcost.meters import simulated

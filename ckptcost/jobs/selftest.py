@@ -27,7 +27,7 @@ from ckptcost.interpreter import python
 from ckptcost.jobs.checkup import Checkup, checkup
 from ckptcost.jobs.command import CommandEnd
 from ckptcost.jobs.instruments import instruments
-from ckptcost.jobs.load_step import NOT_ASKED, Loaded, loaded
+from ckptcost.jobs.load_step import NOT_ASKED, Loaded, make_loads
 from ckptcost.jobs.observe import Look
 from ckptcost.jobs.selftest_children import serve_saves
 from ckptcost.jobs.wrap import wrap
@@ -227,11 +227,11 @@ def selftest(
     if taken.ended.status and not taken.ended.signal:
         raise CkptcostError("the self-test's writer could not work; it says why above")
     tolerance_s = POLLED_S if mounted.blind else INSTANT_S
-    saves, others = _held(lines, beside, taken.folder, tolerance_s)
+    saves, others = _save_trials(lines, beside, taken.folder, tolerance_s)
     seen = checkup(instruments(meters, wanted, 0.0))
     made = Loaded((), 0, (NOT_ASKED,))
     if asked.load:
-        made = loaded(instruments(meters, wanted, 0.0), seen, taken.folder / "load-step")
+        made = make_loads(instruments(meters, wanted, 0.0), seen, taken.folder / "load-step")
     return Tested(
         asked,
         seen.host,
@@ -250,7 +250,7 @@ def selftest(
     )
 
 
-def _held(
+def _save_trials(
     lines: Sequence[dict[str, Any]], beside: _Beside, folder: Path, tolerance_s: float
 ) -> tuple[list[SaveTrial], int]:
     """What was done beside what was found; a window belongs to the save during which it began."""
@@ -281,12 +281,14 @@ def _held(
             at_ns = None  # the counter is behind, or not of these bytes
         gone_ns = deleted.get(line["number"]) if line["way"] == "rotation" else None
         saves.append(
-            _tried(line, begin_s, mine[0] if mine else None, at_ns, to_ns, gone_ns, tolerance_s)
+            _save_trial(
+                line, begin_s, mine[0] if mine else None, at_ns, to_ns, gone_ns, tolerance_s
+            )
         )
     return saves, len(found)
 
 
-def _tried(
+def _save_trial(
     line: dict[str, Any],
     begin_s: float,
     said: Any,

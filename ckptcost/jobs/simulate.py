@@ -23,7 +23,7 @@ from ckptcost.jobs.walks import (
     parts_of,
     prepared_for,
     spans_of,
-    walked,
+    walk_runs,
 )
 from ckptcost.scenario import Resolved
 
@@ -166,7 +166,7 @@ def time_line(
         )
     prepared = prepared_for(resolved, asked)
     steps: list[Step] = []
-    walked(prepared, run, run + 1, None, steps)
+    walk_runs(prepared, run, run + 1, None, steps)
     return steps, tuple(kind.name for kind in prepared.kinds)
 
 
@@ -206,7 +206,7 @@ def lines_of(found: Simulation) -> list[SimulatedLine] | None:
     prepared = prepared_for(found.resolved, found.asked)
     told: dict[str, SimulatedLine] = {}
     for start, stop in spans_of(prepared):
-        walk, s, plan, job = walked(prepared, start, stop, None)
+        walk, s, plan, job = walk_runs(prepared, start, stop, None)
         for line in bills_of(s, plan, spent_of(s, plan, job, walk)).lines:
             each = told.setdefault(
                 line.id, SimulatedLine(line, {q: np.empty(runs) for q in FIELDS})

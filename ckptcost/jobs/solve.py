@@ -109,23 +109,23 @@ def _reading(tier: Tier, rate: float) -> Tier:
     )
 
 
-def _planned(s: Scenario) -> tuple[Scenario, Plan]:
+def _replan(s: Scenario) -> tuple[Scenario, Plan]:
     return s, plan_of(s)
 
 
 def _put_write(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
     # an unknown read rate follows the write rate; asked for one alone, the other stays where it is
-    return _planned(replace(s, tier=_writing(_reading(s.tier, read_today(s, plan)), value)))
+    return _replan(replace(s, tier=_writing(_reading(s.tier, read_today(s, plan)), value)))
 
 
 def _put_read(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
-    return _planned(replace(s, tier=_reading(s.tier, value)))
+    return _replan(replace(s, tier=_reading(s.tier, value)))
 
 
 def _put_both(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
     write, read = write_today(s, plan), read_today(s, plan)
     # in today's proportion; one without a limit keeps none
-    return _planned(
+    return _replan(
         replace(
             s,
             tier=_writing(
@@ -151,7 +151,7 @@ def mtbf_today(s: Scenario, plan: Plan) -> float:
 
 
 def _put_mtbf(s: Scenario, plan: Plan, value: float) -> tuple[Scenario, Plan]:
-    return _planned(replace(s, failures=replace(s.failures, mtbf_s=value)))
+    return _replan(replace(s, failures=replace(s.failures, mtbf_s=value)))
 
 
 def recovery_s(recovery: Recovery) -> float:
@@ -255,7 +255,7 @@ KNOBS: dict[str, Knob] = {
 RANGES = ("interval", "saves-per-day")
 
 
-def unchanged(plan: Plan) -> Plan:
+def same_plan(plan: Plan) -> Plan:
     return plan
 
 
@@ -345,7 +345,7 @@ class Trials:
             self.s, self.plan, knob.today(self.s, self.plan) if knob else kept_s, kept_s
         )
 
-    def at(self, knob: Knob, value: float, change: Change = unchanged) -> Reached:
+    def at(self, knob: Knob, value: float, change: Change = same_plan) -> Reached:
         """The knob at a value."""
         s, plan = knob.put(self.s, self.plan, value)
         plan = change(plan)
@@ -353,7 +353,7 @@ class Trials:
             s, plan, value, self.best_s(s, plan) if self.kept_s is None else self.kept_s
         )
 
-    def turned(self, knob: Knob, change: Change = unchanged) -> SearchResult:
+    def turned(self, knob: Knob, change: Change = same_plan) -> SearchResult:
         """The knob turned from its best end until the target is just met."""
         best = self.at(knob, knob.best, change)
         if not self.met(best):
@@ -361,7 +361,7 @@ class Trials:
         value = boundary(lambda v: self.gap(self.at(knob, v, change)), knob.best, knob.worst)
         return SearchResult(best, self.at(knob, value, change))
 
-    def window(self, change: Change = unchanged) -> SearchResult:
+    def window(self, change: Change = same_plan) -> SearchResult:
         """The shortest and the longest interval that meet the target."""
         s, plan = self.s, change(self.plan)
 

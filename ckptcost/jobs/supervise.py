@@ -24,7 +24,7 @@ from ckptcost.jobs.command import NOT_EXECUTABLE, NoCommand, WrappedCommand
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.observe import Look, Observer
 from ckptcost.jobs.progress import KnownSave
-from ckptcost.jobs.wrap import open_process, spoken
+from ckptcost.jobs.wrap import command_text, open_process
 from ckptcost.meters.process import written_of
 from ckptcost.runs.sinks import Sink
 
@@ -96,7 +96,7 @@ class Supervisor:
         try:
             additions = observer.start(listen=bool(self._what.argv))
             if self._what.argv:
-                observer.begin(command=spoken(self._what.argv))
+                observer.begin(command=command_text(self._what.argv))
                 self._job = self._spawn({**self._environ, **additions})
                 observer.follow(self._job.pid, whole=True)
             elif self._what.pid is not None:

@@ -65,7 +65,7 @@ class ThreeTiers(NamedTuple):
     tried: tuple[TiersTrial, ...]
 
 
-def tried(
+def simulate_combination(
     resolved: Resolved,
     interval_s: float,
     second_every: float,
@@ -121,7 +121,7 @@ def three_tiers(
     def at(interval_s: float, n: float, m: float) -> TiersTrial:
         key = (interval_s, n, m)
         if key not in seen:
-            seen[key] = tried(resolved, *key, runs, seed)
+            seen[key] = simulate_combination(resolved, *key, runs, seed)
             if note is not None:
                 note(min(99, len(seen) * 100 // 60))
         return seen[key]

@@ -29,7 +29,7 @@ class TrainingSteps(NamedTuple):
     """how much longer a step takes while a save drains, as a fraction"""
 
 
-def steps_seen(
+def training_steps(
     marks: Sequence[Mark], windows: Sequence[Window], node: Node
 ) -> TrainingSteps | None:
     """None where the job marks no steps. They carry the monotonic clock of their own host."""

@@ -192,7 +192,7 @@ def _kinds(
     return tuple(kind for kind, _, _ in found), tuple((part, more) for _, part, more in found)
 
 
-def _shared(
+def _kind_shares(
     prepared: Prepared, kinds: tuple[Kind, ...], plan: Plan
 ) -> tuple[tuple[Kind, ...], Any]:
     """The kinds with their shares of all interruptions, and the rate of all; both one value a run
@@ -270,7 +270,7 @@ def _part(
 ) -> tuple[dict[str, Floats], bool]:
     """Runs start..stop-1, and whether these are all of them."""
     try:
-        runs, s, plan, job = walked(prepared, start, stop, note)
+        runs, s, plan, job = walk_runs(prepared, start, stop, note)
         ended = np.ones(stop - start, dtype=bool)
     except Enough as stopped:
         s, plan, job, _, _ = _jobs(prepared, start, stop)
@@ -308,7 +308,7 @@ def _values(s: Scenario, plan: Plan, job: Job, runs: Runs, count: int) -> dict[s
     return part | {"by_kind": runs.by_kind}
 
 
-def walked(
+def walk_runs(
     prepared: Prepared,
     start: int,
     stop: int,
@@ -364,7 +364,7 @@ def _jobs(prepared: Prepared, start: int, stop: int) -> tuple[Scenario, Plan, Jo
             for kind in kinds
         }
         kinds = tuple(kind._replace(**own[kind.name]) for kind in kinds)
-    kinds, rate_per_s = _shared(prepared, kinds, plan)
+    kinds, rate_per_s = _kind_shares(prepared, kinds, plan)
     return s, plan, job_of(s, plan, s.policy.every, kinds, asked.limit_s), ids, rate_per_s
 
 

@@ -105,7 +105,7 @@ def wrap(
         relay = _listening(tokens, observer) if tokens is not None else None
         limit = held_up_bytes()
         observer.begin(
-            command=spoken(argv), **({} if limit is None else {"dirty_limit_bytes": limit})
+            command=command_text(argv), **({} if limit is None else {"dirty_limit_bytes": limit})
         )
         pid = command.start({**environ, **additions}, None if relay is None else relay.child_fd)
         observer.follow(pid, whole=True)
@@ -127,7 +127,7 @@ def wrap(
         if task is not None and observer.reads and not wanted.every_gpu:
             observer.problems += others_gpus(environ)
         observer.close()
-        return _kept(observer, ended)
+        return _wrapped_run(observer, ended)
     finally:
         if observer is not None:
             observer.close()
@@ -195,7 +195,7 @@ def _resizing(relay: Relay, pid: int) -> Callable[[], None]:
     return resize
 
 
-def spoken(argv: Sequence[str]) -> str:
+def command_text(argv: Sequence[str]) -> str:
     """The command without folders: a run must not tell where its author keeps things."""
     return " ".join(
         [
@@ -250,10 +250,10 @@ def attach(
             observer.close()
         if process is not None:
             os.close(process)
-    return _kept(observer, None, why)
+    return _wrapped_run(observer, None, why)
 
 
-def _kept(observer: Observer, ended: CommandEnd | None, why: str = "") -> WrappedRun:
+def _wrapped_run(observer: Observer, ended: CommandEnd | None, why: str = "") -> WrappedRun:
     return WrappedRun(
         observer.folder,
         observer.run_id,

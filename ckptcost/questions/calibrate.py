@@ -28,7 +28,7 @@ def calibrate(
     from ckptcost.report.studies.calibrate import study_of
 
     entry, name = checked_id(entry), checked_name(name)
-    seen = [each for run in paths(runs) for each in _seen(run)]
+    seen = [each for run in paths(runs) for each in _hosts_of_run(run)]
     found = calibrate_job(seen, entry, name)
     kinds = list(texts_of(found))
     written = [] if dry_run else [str(file) for file in install(found, force=force)]
@@ -36,7 +36,7 @@ def calibrate(
     return StudyResult(study_of(found, kinds, written), Catalog(), (), lacking)
 
 
-def _seen(text: str) -> list[Measured]:
+def _hosts_of_run(text: str) -> list[Measured]:
     """A run, as each of its hosts saw it."""
     from ckptcost.jobs.measure import reviewed
     from ckptcost.runs.store import find

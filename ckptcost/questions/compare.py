@@ -36,7 +36,7 @@ def compare(
     policy.mode=async"."""
     from ckptcost.catalog.store import Catalog
     from ckptcost.core.draws import SAMPLES
-    from ckptcost.jobs.compare import LETTERS, varied
+    from ckptcost.jobs.compare import LETTERS, variant_layers
     from ckptcost.jobs.compare import compare as compare_job
     from ckptcost.jobs.model import judged_cases
     from ckptcost.layers import DEFAULT_SCENARIO, files_of
@@ -60,7 +60,7 @@ def compare(
         raise InputError("one scenario is nothing to compare", where="compare", remedy=remedy)
     found = compare_job(
         catalog,
-        [*stacks, *((text, varied(catalog, stacks[0][1], text)) for text in variants)],
+        [*stacks, *((text, variant_layers(catalog, stacks[0][1], text)) for text in variants)],
         draws_of(draws) or SAMPLES,
     )
     verdicts = [

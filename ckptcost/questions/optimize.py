@@ -92,12 +92,12 @@ def _one_or_two(
     levels = found.levels
     if levels is None or check < 2:
         return study
-    from ckptcost.jobs.tiers_check import tried
+    from ckptcost.jobs.tiers_check import simulate_combination
     from ckptcost.report.studies.tiers_check import check_table
 
     resolved = found.option.resolved
     tries = {
-        point.id: tried(resolved, point.interval_s, point.every, 1.0, check, 1)
+        point.id: simulate_combination(resolved, point.interval_s, point.every, 1.0, check, 1)
         for point in levels.points
         if point.interval_s * point.every <= float(resolved.scenario.work_s)
     }

@@ -57,7 +57,7 @@ def simulate(
     gates = gates_of(require)
     catalog = catalog or Catalog()
     layers = scenario_layers(catalog, scenario, interval, changes)
-    asked = _asked(runs, seed, failures, trace, trace_span, kinds, limit, inputs, workers)
+    asked = _request(runs, seed, failures, trace, trace_span, kinds, limit, inputs, workers)
     resolved = one_of(catalog, layers, tier)
     line = time_line(resolved, asked, timeline)[0] if timeline is not None else []
     found = simulate_job(resolved, asked, note)
@@ -65,7 +65,7 @@ def simulate(
     return StudyResult(study, catalog, [*files_of(layers), *read_files(trace, kinds)])
 
 
-def _asked(
+def _request(
     runs: int,
     seed: int,
     failures: str,

@@ -13,7 +13,7 @@ from ckptcost.core import depth
 from ckptcost.core.channels import Channel
 from ckptcost.core.windows import extent
 from ckptcost.jobs.measured import Measured
-from ckptcost.jobs.power_trace import LEAST_S, edges_of, of_kinds, rates_of, traced
+from ckptcost.jobs.power_trace import LEAST_S, edges_of, of_kinds, rates_of, trace_power
 from ckptcost.present.amounts import number, rate
 from ckptcost.present.chart import Band, Chart, Curve, Rule, Traces
 
@@ -44,7 +44,7 @@ def _power(seen: Measured, title: str, kinds: Sequence[str], among: Sequence[str
     domains = of_kinds(seen, kinds, among)
     if not domains:
         return []
-    edges, groups = traced(seen, {title: domains}, POINTS)
+    edges, groups = trace_power(seen, {title: domains}, POINTS)
     watts = groups[title]
     if not np.isfinite(watts.watts).any():
         return []

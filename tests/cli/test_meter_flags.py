@@ -80,7 +80,7 @@ def test_a_report_tells_no_folder_and_no_address():
         "--for",
         "3 s",
     ]
-    assert telling.told(parser_for("measure"), words) == [
+    assert telling.tellable(parser_for("measure"), words) == [
         "--dir",
         "scratch",
         "--record",
@@ -95,7 +95,7 @@ def test_a_report_tells_no_folder_and_no_address():
         "--for",
         "3 s",
     ]
-    assert telling.told(parser_for("doctor"), ["--dir=/secret/x", "--meters", "nvml"]) == [
+    assert telling.tellable(parser_for("doctor"), ["--dir=/secret/x", "--meters", "nvml"]) == [
         "--dir=x",
         "--meters",
         "nvml",

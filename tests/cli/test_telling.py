@@ -81,7 +81,7 @@ def test_no_flag_tells_a_folder_or_an_address(command):
         asked += 1
         for text in (*PATHS, *URLS, *(f"replay:{each}" for each in PATHS)):
             for words in said(parser, action, text):
-                told = " ".join(telling.told(parser, words))
+                told = " ".join(telling.tellable(parser, words))
                 assert "secret" not in told, (action.dest, words, told)
                 if telling.way_of(action) is telling.base_name:
                     assert told.endswith("name.toml"), (action.dest, words, told)
@@ -95,7 +95,7 @@ def test_what_is_told_whole_is_what_was_said(command):
         if telling.way_of(action) is not telling.whole or action.dest in ("workers", "scheduler"):
             continue
         for words in said(parser, action, "0.5 of/it"):
-            assert telling.told(parser, words) == words
+            assert telling.tellable(parser, words) == words
 
 
 @pytest.mark.parametrize(
@@ -116,7 +116,7 @@ def test_what_is_told_whole_is_what_was_said(command):
     ],
 )
 def test_words(command, words, told):
-    assert telling.told(parser_for(command), words.split(" ")) == told.split(" ")
+    assert telling.tellable(parser_for(command), words.split(" ")) == told.split(" ")
 
 
 @pytest.mark.parametrize(

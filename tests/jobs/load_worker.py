@@ -19,7 +19,7 @@ def main(folder: Path) -> None:
     load_step.REST_S = 3.0
     wanted = Wanted(environ={})
     seen = checkup(instruments("nvml", wanted, 0.0), 1.0)
-    made = load_step.loaded(instruments("nvml", wanted, 0.0), seen, folder)
+    made = load_step.make_loads(instruments("nvml", wanted, 0.0), seen, folder)
     said = {
         "trace": str(made.trace),
         "why": made.why,

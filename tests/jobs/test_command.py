@@ -129,7 +129,7 @@ def test_only_the_disk_that_checkpoints_go_to_is_read(tmp_path):
     ],
 )
 def test_a_run_does_not_tell_where_its_author_keeps_things(argv, spoken):
-    assert wrap.spoken(argv) == spoken
+    assert wrap.command_text(argv) == spoken
 
 
 def test_while_the_process_goes_on_only_the_margin_is_waited_for(monkeypatch):

@@ -20,14 +20,14 @@ from ckptcost.jobs.compare import (
     RESULTS,
     _same_figure,
     as_planned,
+    changed_inputs,
+    changed_words,
     compare,
     difference,
-    inputs_changed,
     line_difference,
     lines_of,
     useful_gpu_s,
-    varied,
-    words_changed,
+    variant_layers,
 )
 from ckptcost.layers import layers_for, read_layer
 from ckptcost.report.studies.compare import study_of
@@ -44,7 +44,8 @@ def layers(name="llama31-405b-16k", *settings, interval=None):
 def held(*variants: str, base=None):
     base = base if base is not None else layers()
     return compare(
-        CATALOG, [("base", base), *((text, varied(CATALOG, base, text)) for text in variants)]
+        CATALOG,
+        [("base", base), *((text, variant_layers(CATALOG, base, text)) for text in variants)],
     )
 
 
@@ -62,8 +63,8 @@ def test_the_same_twice_differs_in_nothing():
             assert change.sign_is_certain
     assert difference(answer, 1, BY_ID["kwh"]).value == 0.0
     assert math.isnan(difference(answer, 1, BY_ID["market_kgco2e"]).value)
-    assert inputs_changed(*answer.cases) == []
-    assert words_changed(*answer.cases) == []
+    assert changed_inputs(*answer.cases) == []
+    assert changed_words(*answer.cases) == []
 
 
 def test_differences_are_differences():
@@ -346,7 +347,7 @@ def test_a_range_of_the_interval_is_no_uncertainty():
     assert (
         difference(answer, 1, BY_ID["kwh"]).low == difference(answer, 1, BY_ID["kwh"]).high == 0.0
     )
-    assert [changed.path for changed in inputs_changed(*answer.cases)] == ["policy.interval"]
+    assert [changed.path for changed in changed_inputs(*answer.cases)] == ["policy.interval"]
 
 
 def test_the_table_is_the_differences():
@@ -385,7 +386,8 @@ def test_a_variants_entry_wins_over_a_flags_and_the_flags_single_inputs_hold_for
         CATALOG, None, None, ["tier.id=nas-hdd", "tier.setup=9 s", "cluster.gpus=64"]
     )
     found = compare(
-        CATALOG, [("as it is", layers), ("other", varied(CATALOG, layers, "tier.id=generic-pfs"))]
+        CATALOG,
+        [("as it is", layers), ("other", variant_layers(CATALOG, layers, "tier.id=generic-pfs"))],
     )
     assert [case.tier_id for case in found.cases] == ["nas-hdd", "generic-pfs"]
     assert [float(case.scenario.tier.setup_s) for case in found.cases] == [9.0, 9.0]

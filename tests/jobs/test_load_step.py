@@ -23,7 +23,7 @@ import pytest
 from ckptcost.core.channels import Channel
 from ckptcost.jobs import load_step
 from ckptcost.jobs.instruments import Instruments, instruments
-from ckptcost.jobs.load_step import Loaded, anonymous, loaded, phases_of, timetable_of, told_of
+from ckptcost.jobs.load_step import Loaded, anonymous, make_loads, phases_of, timetable_of, told_of
 from ckptcost.jobs.selftest_children import BUSY, END, IDLE, SPIN, follow
 from ckptcost.meters.base import Basic
 from ckptcost.meters.found import Wanted
@@ -160,7 +160,7 @@ def test_processors_that_spin_and_sleep(tmp_path, monkeypatch):
     monkeypatch.setattr(load_step, "PHASE_S", 1.0)
     monkeypatch.setattr(load_step, "PHASES", 8)
     meter, other = Cores(), Basic("block", (Channel("disk:sda", "written_bytes", "made up"),))
-    made = loaded(Instruments([meter, other], (), RealClock()), SEEN, tmp_path / "kept")
+    made = make_loads(Instruments([meter, other], (), RealClock()), SEEN, tmp_path / "kept")
     (one,) = made.told
     assert meter.closed == 1
     assert made.ranks >= 1
@@ -183,7 +183,7 @@ def test_an_interrupt_ends_the_load_and_its_processes(tmp_path):
         # for this thread alone: another one of the test's process does not hold it back
         signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
-            loaded(Instruments([meter], (), RealClock()), SEEN, tmp_path / "kept")
+            make_loads(Instruments([meter], (), RealClock()), SEEN, tmp_path / "kept")
         assert signal.sigtimedwait({signal.SIGTERM}, 0) is not None
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
@@ -219,7 +219,7 @@ def lives(pid):
 def test_without_a_counter_of_joules_nothing_is_tried(tmp_path):
     watts = Basic("hwmon", (Channel("cpu:0", "power_w", "made up"),))
     model = Basic("rapl", (Channel("cpu:0", "energy_j", "made up", basis="modelled"),))
-    made = loaded(Instruments([watts, model], (), RealClock()), SEEN, tmp_path / "kept")
+    made = make_loads(Instruments([watts, model], (), RealClock()), SEEN, tmp_path / "kept")
     assert made.why == ("no meter of joules here: not tried",)
     (table,) = tables_of(made)
     assert table.rows == [{"meter": "none", "why": made.why[0]}]
@@ -231,7 +231,7 @@ def test_a_counter_that_stands_still_has_no_load(tmp_path):
     """As virtual machines show them: nothing to learn in a minute of everybody's cores."""
     meter = Cores()
     seen = SimpleNamespace(tried=[SimpleNamespace(channel=meter.channels[0], rate=0.0, tick_s=0.0)])
-    made = loaded(Instruments([meter], (), RealClock()), seen, tmp_path / "kept")
+    made = make_loads(Instruments([meter], (), RealClock()), seen, tmp_path / "kept")
     assert made.why == ("no meter of joules here: not tried",)
     assert meter.closed == 1
 

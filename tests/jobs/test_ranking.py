@@ -11,7 +11,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.draws import SAMPLES, drawn
 from ckptcost.core.outcome import evaluate
 from ckptcost.core.regret import cost_of
-from ckptcost.jobs.compare import missing_keys, ordered, undecided
+from ckptcost.jobs.compare import missing_keys, rank_runs, undecided
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.optimize import optimize
 from ckptcost.layers import layers_for
@@ -51,7 +51,7 @@ def test_the_share_is_that_of_the_paired_draws():
     tier wins in each."""
     slow, fast = resolved("tier.write=20 GB/s"), resolved("tier.write=30 GB/s")
     runs = [(each, evaluate(each.scenario)) for each in (slow, fast)]
-    order = ordered(runs, "usd")
+    order = rank_runs(runs, "usd")
     assert order.at == (1, 0)
     assert np.isnan(order.cheaper[1])
     assert order.cheaper[0] == 1.0
@@ -63,7 +63,7 @@ def test_a_tie_in_the_middle_is_won_in_half_of_the_draws():
     one = resolved("policy.keep_last=100", tier="flash-shared")
     other = resolved("policy.keep_last=100", "tier.storage_price=0.11 USD/GB-month")
     runs = [(each, evaluate(each.scenario)) for each in (one, other)]
-    order = ordered(runs, "usd")
+    order = rank_runs(runs, "usd")
     assert 0.3 < order.cheaper[order.at[1]] < 0.7
 
 
@@ -85,7 +85,7 @@ def test_tiers_that_nothing_tells_apart_have_no_order():
 
 def test_one_run_is_the_first_of_its_order():
     found = resolved()
-    assert ordered([(found, evaluate(found.scenario))], "usd").at == (0,)
+    assert rank_runs([(found, evaluate(found.scenario))], "usd").at == (0,)
 
 
 def test_the_fsx_tier_is_no_more_over_a_tier_without_a_price():

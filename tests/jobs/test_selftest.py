@@ -11,7 +11,7 @@ import pytest
 from ckptcost.core.channels import Mark
 from ckptcost.core.contents import contents_of
 from ckptcost.core.phases import windows_of
-from ckptcost.jobs.selftest import INSTANT_S, _Beside, _tried
+from ckptcost.jobs.selftest import INSTANT_S, _Beside, _save_trial
 
 S = 1_000_000_000
 LINE = {"number": 1, "way": "one file", "bytes": 1000.0, "begin_ns": 10 * S, "returned_ns": 11 * S}
@@ -28,7 +28,7 @@ def said(begin_s=10.0, returned_s=11.0, durable_s=12.0, bytes_=1000.0, **detail)
 
 def tried(told, from_s=11.5, to_s=12.5, gone_s=None, line=LINE):
     ns = [None if each is None else round(each * S) for each in (from_s, to_s, gone_s)]
-    return _tried(line, 10.0, told, *ns, INSTANT_S)
+    return _save_trial(line, 10.0, told, *ns, INSTANT_S)
 
 
 def test_all_that_is_said_is_true():

@@ -286,11 +286,13 @@ def test_kinds_that_a_file_adds_keep_their_own_words():
         for name, rate, every in (("b", 1e-5, None), ("c", None, 4e4))
     )
     plain = prepared_for(base, SimulationRequest())
-    own = walks._shared(plain, plain.kinds, plain.outcome.plan)[0]
+    own = walks._kind_shares(plain, plain.kinds, plain.outcome.plan)[0]
     found = prepared_for(base, SimulationRequest(kinds=(one, two, three)))
     rate = float(found.outcome.plan.failures_per_s)
     assert found.rate_per_s == pytest.approx(rate + 1e-5)
-    kinds = {kind.name: kind for kind in walks._shared(found, found.kinds, found.outcome.plan)[0]}
+    kinds = {
+        kind.name: kind for kind in walks._kind_shares(found, found.kinds, found.outcome.plan)[0]
+    }
     assert list(kinds) == [*(kind.name for kind in own), "a", "b", "c"]
     f = base.scenario.failures
     mine = (f.detect_s, f.reschedule_s, f.init_s, f.warmup_s)
@@ -485,7 +487,7 @@ def test_the_drawn_world_is_walked_through():
                 rates.append(rate_per_s) or real(p, s, ids, rate_per_s, horizon_s)
             ),
         )
-        _, world, _, job = walks.walked(prepared, 0, 200, None)
+        _, world, _, job = walks.walk_runs(prepared, 0, 200, None)
     assert rates[0] == pytest.approx(plan_of(world).failures_per_s)
     assert rates[0].std() > 0.1 * rates[0].mean()
     f = world.failures

@@ -42,7 +42,9 @@ def test_two_tiers_meet_the_closed_form():
         *(each for each in THREE if "third" not in each and "second_loss" not in each)
     )
     closed = evaluate(resolved.scenario)
-    found = tiers_check.tried(resolved, float(closed.interval_s), 1.0, 1.0, runs=400, seed=5)
+    found = tiers_check.simulate_combination(
+        resolved, float(closed.interval_s), 1.0, 1.0, runs=400, seed=5
+    )
     wall = found.found.summary("wall")
     assert abs(wall.mean - float(closed.wall_s)) < 3 * wall.error
 
@@ -54,8 +56,8 @@ def test_a_third_tier_that_is_never_needed_and_never_saved_to_changes_nothing():
     three = resolved_of(
         *(each for each in THREE if "second_loss" not in each), "failures.second_loss_fraction=0"
     )
-    one = tiers_check.tried(two, 300.0, 4.0, 1.0, runs=50, seed=2)
-    other = tiers_check.tried(three, 300.0, 4.0, 1e6, runs=50, seed=2)
+    one = tiers_check.simulate_combination(two, 300.0, 4.0, 1.0, runs=50, seed=2)
+    other = tiers_check.simulate_combination(three, 300.0, 4.0, 1e6, runs=50, seed=2)
     assert np.array_equal(one.found.values["wall"], other.found.values["wall"])
 
 
@@ -235,7 +237,7 @@ def test_every_mth_is_of_the_saves_on_the_second_tier(monkeypatch):
         raise Asked(*key[:3])
 
     monkeypatch.setattr(tiers_check, "_rule", lambda resolved: ((), 600.0, (1.0, 3.0, 12.0)))
-    monkeypatch.setattr(tiers_check, "tried", stop)
+    monkeypatch.setattr(tiers_check, "simulate_combination", stop)
     with pytest.raises(Asked) as first:
         tiers_check.three_tiers(resolved_of(*THREE), "time", False, runs=2)
     assert first.value.args == (600.0, 3.0, 4.0)

@@ -9,7 +9,7 @@ import pytest
 
 from ckptcost.core.channels import Channel, Mark
 from ckptcost.core.phases import windows_of
-from ckptcost.jobs.training import dips_of, steps_seen
+from ckptcost.jobs.training import dips_of, training_steps
 
 ORIGIN_NS = 7_000_000_000
 NODE = SimpleNamespace(origin_ns=ORIGIN_NS, tables=[])
@@ -32,7 +32,7 @@ def save(begin_s, returned_s, durable_s=None, name="w"):
 class TestSteps:
     def test_none_where_the_job_marks_none(self):
         assert (
-            steps_seen(
+            training_steps(
                 [Mark(1.0, "begin", "w"), Mark(1.0, "note", detail={"base": 0, "ends_ms": [1]})],
                 [],
                 NODE,
@@ -43,7 +43,7 @@ class TestSteps:
     def test_a_save_holds_the_step_up_that_it_lies_in(self):
         """Steps of 1 s; the save stands in the one from 10 on for 3 s."""
         marks = [steps(*range(11), *range(14, 25))] + save(10.2, 13.2, 13.2)
-        seen = steps_seen(marks, windows_of(marks), NODE)
+        seen = training_steps(marks, windows_of(marks), NODE)
         assert len(seen.ends_s) == 22
         assert seen.usual.step_s.value == pytest.approx(1.0)
         assert [stall.value for stall in seen.stalls_s] == pytest.approx([3.0])
@@ -52,17 +52,17 @@ class TestSteps:
     def test_in_a_drain_steps_take_longer_by_so_much(self):
         ends_s = [*range(11), *(10 + 1.25 * n for n in range(1, 9)), *range(21, 31)]
         marks = [steps(*ends_s)] + save(10.0, 10.0, 20.0)
-        seen = steps_seen(marks, windows_of(marks), NODE)
+        seen = training_steps(marks, windows_of(marks), NODE)
         assert seen.more.value == pytest.approx(0.25)
 
     def test_a_host_whose_clock_is_ahead(self):
         """What is 5 s on its own clock is 7 s on the run's."""
         node = SimpleNamespace(origin_ns=ORIGIN_NS, tables=[(None, 2_000_000_000), (None, 9)])
-        assert steps_seen([steps(5.0)], [], node).ends_s.tolist() == pytest.approx([7.0])
+        assert training_steps([steps(5.0)], [], node).ends_s.tolist() == pytest.approx([7.0])
 
     def test_other_marks_do_not_count_as_steps(self):
         marks = [steps(1.0, 2.0, 3.0), Mark(9.0, "begin", "w", rank=1), Mark(9.0, "note", rank=1)]
-        assert steps_seen(marks, [], NODE).ends_s.tolist() == pytest.approx([1.0, 2.0, 3.0])
+        assert training_steps(marks, [], NODE).ends_s.tolist() == pytest.approx([1.0, 2.0, 3.0])
 
 
 class Gpus:

@@ -14,11 +14,11 @@ from ckptcost.jobs.compare import (
     Compared,
     Difference,
     Result,
+    changed_inputs,
+    changed_words,
     difference,
-    inputs_changed,
     line_difference,
     lines_of,
-    words_changed,
 )
 from ckptcost.jobs.gates import Verdict
 from ckptcost.present.amounts import count, quantity
@@ -281,11 +281,11 @@ def _inputs(answer: Compared) -> Table:
     )
     rows: list[dict[str, Any]] = []
     for at, case in enumerate(answer.cases[1:], start=1):
-        for path, one, two in words_changed(answer.cases[0], case):
+        for path, one, two in changed_words(answer.cases[0], case):
             rows.append(
                 {"scenario": LETTERS[at], "input": path, "in_a": _word(one), "here": _word(two)}
             )
-        for path, ours, theirs in inputs_changed(answer.cases[0], case):
+        for path, ours, theirs in changed_inputs(answer.cases[0], case):
             known = ours or theirs
             rows.append(
                 {

@@ -291,7 +291,7 @@ def _stored(m: Measured) -> list[Table]:
                     "Disks, by checkpoint",
                     columns,
                     saves,
-                    disks.told(m),
+                    disks.whose_bytes(m),
                     shown=len(saves) <= MOST_SHOWN,
                 )
             ]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ckptcost.jobs.measured import Measured
-from ckptcost.jobs.power_trace import of_kinds, traced
+from ckptcost.jobs.power_trace import of_kinds, trace_power
 from ckptcost.present.amounts import duration
 from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import Column, Table
@@ -30,7 +30,7 @@ def power(m: Measured) -> Table | None:
     known = {column: names for column, names in domains.items() if names}
     if not known:
         return None
-    edges, watts = traced(m, known, POINTS)
+    edges, watts = trace_power(m, known, POINTS)
     watts = {column: bins for column, bins in watts.items() if np.isfinite(bins.watts).any()}
     if not watts:
         return None
