@@ -1,46 +1,40 @@
-"""What a page shows besides the statement: the interval curve and tiers of a model, the tables and
-the power of other answers."""
+"""What a page shows besides statements: the answer's sentences, the tables that carry it, and
+pictures of what they hold."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from ckptcost.core.draws import LEAST
+from ckptcost.core.lines import tier_and_kind
 from ckptcost.core.outcome import evaluate
 from ckptcost.core.quantities import pick
-from ckptcost.present.amounts import count
+from ckptcost.present.amounts import quantity
 from ckptcost.present.words import gate_text
-from ckptcost.report import brief, sci
+from ckptcost.report import brief, diff_views
 from ckptcost.report.canonical import tidy
 from ckptcost.report.check import case_from
-from ckptcost.report.html.extras import (
-    Band,
-    Curve,
-    Extras,
-    Line,
-    Power,
-    Sci,
-    Steps,
-    TextTable,
-    Tile,
-)
+from ckptcost.report.difference import Difference, FactorChange, FactorValue
+from ckptcost.report.html import pictures
+from ckptcost.report.html.markup import ranged
+from ckptcost.report.html.page import Extras
+from ckptcost.report.html.pictures_of_time import Band, Power
+from ckptcost.report.html.sections import Tile
+from ckptcost.report.html.svg import Line
+from ckptcost.report.parts import Quantity, Unit
 from ckptcost.report.statement import Statement
-from ckptcost.report.studies.model_words import (
-    allocated_lines,
-    basis_line,
-    carbon_lines,
-    interval_lines,
-)
-from ckptcost.report.study import Study, Table, shown_cells
+from ckptcost.report.studies.model_words import basis_line, carbon_lines, remarks_of
+from ckptcost.report.study import Column, Study, Table
 from ckptcost.report.study_views import SIMULATED
 
 POINTS = 120
 AROUND = 12.0
 """how many times below and above the best intervals the curve reaches"""
-MOST_TABLES, MOST_ROWS = 12, 60
+NO_BILL = "An answer in words and tables; it holds no bill of its own."
 FLEET_TILES = (
     ("kwh", "Energy"),
     ("gpu_hours", "GPU time lost"),
@@ -50,58 +44,71 @@ FLEET_TILES = (
     ("checkpoints", "Checkpoints"),
     ("failures", "Failures"),
 )
-FLEET_STEPS = (
+FLEET_STEPS: tuple[tuple[str, str, Unit], ...] = (
     ("kwh", "Energy", "kWh"),
     ("gpu_hours", "GPU time lost", "GPU-h"),
     ("usd", "Cost", "USD"),
     ("kgco2e", "Emissions", "kgCO2e"),
 )
+CHANGES = {
+    "label": "line",
+    "quantity": "quantity",
+    "unit": "unit",
+    "before": "before",
+    "after": "after",
+    "change": "change",
+    "change_share": "%",
+    "ranges_overlap": "within the uncertainty",
+    "reason": "why not known",
+}
+"""what a page shows of each change, and how it is headed"""
 _WATTS = (("gpus", "GPUs"), ("hosts", "CPU and memory"), ("node", "node"))
 
 
 def extras_of(study: Study, statements: Sequence[Statement]) -> Extras:
-    """What there is to draw, by what the answer is of."""
+    """What there is to show, by what the answer is of."""
     if study.kind == "model":
         return _of_model(study, statements[0])
-    if study.kind != "statements":
-        return of_study(study, statements)
-    if len(statements) == 1:
-        return Extras(sci=sci_of(statements[0]))
-    return Extras(each={s.subject.run_id: Extras(sci=sci_of(s)) for s in statements})
+    return _of_study(study, statements)
 
 
-def _of_model(study: Study, statement: Statement) -> Extras:
+def _of_model(study: Study, s: Statement) -> Extras:
     """Of a model: how the result hangs on the interval, and the tiers beside each other. The
-    statement may be of another case than the first, or under factors of the time."""
-    own = statement.series is None and not statement.contracts
-    first = statement.id.partition("#")[2] == study.question["cases"][0]
-    known = {table.id: table for table in study.tables}
-    # under factors by the hour, or contracts, the factor's own sentence on carbon holds no more
-    carbon = carbon_lines(statement) if own else []
-    tiers = _told(known["one_save"])
-    if tiers.header[-1] == "claimed":
-        tiers = tiers._replace(
-            header=tiers.header[:-1],
-            rows=[row[:-1] for row in tiers.rows],
-            claimed=[row[-1] for row in tiers.rows],
-        )
+    statement may be of another case than the first, or under factors of the time; then the first
+    one's sentences hold no more, nor the factor's own sentence on carbon."""
+    own = s.series is None and not s.contracts
+    cases = study.question["cases"]
+    first = s.id.partition("#")[2] == cases[0]
+    untrue = [] if own else carbon_lines(s)
+    several = f"In large and in the bill: {s.subject.tier}, one of {len(cases)} cases."
+    tables, more = _carrying(study, {"bill"})
     return Extras(
-        title=statement.subject.name,
-        answer=study.findings[: brief.SENTENCES] if first and own else (),
-        findings=[
-            *interval_lines(statement),
-            *carbon,
-            *allocated_lines(statement),
-            basis_line(statement.factors),
-        ],
-        curve=curve_of(statement),
-        tiers=tiers,
-        tables=[_told(known[name]) for name in ("all_saves", "whole_run")],
-        sci=sci_of(statement),
+        title=s.subject.name,
+        lead=several if len(cases) > 1 else "",
+        answer=[*(study.findings[: brief.SENTENCES] if first and own else ()), *_targets(study)],
+        tables=tables,
+        curve=curve_of(s),
+        care=study.warnings,
+        findings=[*(line for line in remarks_of(s) if line not in untrue), basis_line(s.factors)],
+        more=more,
     )
 
 
-def curve_of(statement: Statement) -> Curve | None:
+def _targets(study: Study) -> list[str]:
+    return [gate_text(verdict) for verdict in study.gates]
+
+
+def _carrying(
+    study: Study, hidden: frozenset[str] | set[str] = frozenset()
+) -> tuple[list[Table], list[Table]]:
+    """The tables that carry the answer, as a terminal has them first, and the others."""
+    shown = {t.id: t for t in study.tables if t.shown and t.rows and t.id not in hidden}
+    first = brief.CARRYING.get(study.kind, list(shown)[: brief.TABLES])
+    carrying = [shown.pop(name) for name in first if name in shown]
+    return carrying, list(shown.values())
+
+
+def curve_of(statement: Statement) -> pictures.Curve | None:
     """What the run comes to at each interval: the same arithmetic, on the inputs that the statement
     carries."""
     factors = [f.model_dump(mode="json") for f in statement.factors]
@@ -121,7 +128,7 @@ def curve_of(statement: Statement) -> Curve | None:
     for q in pick("energy", "cost"):
         values = q.people(outcome.run.total(q.field))
         lines.append(Line(q.added, _listed(values, x), q.unit))
-    return Curve(
+    return pictures.Curve(
         x.tolist(),
         [line for line in lines if any(v is not None for v in line.values)],
         now_s,
@@ -133,98 +140,100 @@ def _listed(values: object, x: np.ndarray) -> list[float | None]:
     return [tidy(float(each)) for each in np.broadcast_to(np.asarray(values, dtype=float), x.shape)]
 
 
-def of_study(study: Study, statements: Sequence[Statement]) -> Extras:
+def _of_study(study: Study, statements: Sequence[Statement]) -> Extras:
     """Of what was simulated, compared or measured: its sentences, its tables, and its power over
     time."""
-    shown = [table for table in study.tables if table.shown and table.rows][:MOST_TABLES]
+    is_fleet = study.kind == "fleet"
+    is_whole = is_fleet or not statements
     known = {table.id: table for table in study.tables}
-    power = power_of(known["power"], known.get("windows")) if "power" in known else None
-    tables = [_told(table) for table in shown]
-    if not statements or study.kind == "fleet":
-        care = (
-            [TextTable("Take care", ["code", "what"], [list(each) for each in study.warnings], 2)]
-            if study.warnings
-            else []
-        )
-        met = (
-            [TextTable("Targets", ["target"], [[gate_text(each)] for each in study.gates])]
-            if study.gates
-            else []
-        )
-        answer, said = study.findings[: brief.SENTENCES], study.findings[brief.SENTENCES :]
-        lead = (
-            f"{count(float(len(statements)))} jobs; the bill of each is in the statements of this"
-            " document."
-            if statements
-            else ""
-        )
-        banner = SIMULATED if study.simulated else ""
-        return Extras(
-            study.title,
-            " ".join([*study.about, lead]).strip(),
-            banner,
-            answer,
-            tiles=_tiles(known),
-            steps=_steps(known),
-            findings=said,
-            power=power,
-            tables=[*tables, *met, *care],
-        )
-    if len(statements) == 1:
-        return Extras(
-            title=study.title,
-            answer=study.findings[: brief.SENTENCES],
-            findings=study.findings[brief.SENTENCES :],
-            power=power,
-            tables=tables,
-            sci=sci_of(statements[0]),
-        )
-    each = {s.subject.run_id: Extras(sci=sci_of(s)) for s in statements}
-    return Extras(
+    tables, more = _carrying(study)
+    if study.difference is not None:
+        tables, more = _changes(known["changes"], study.difference), []
+    jobs = f"{len(statements)} jobs; the bill of each is in the statements of this document."
+    told = [*study.about, jobs if is_fleet and statements else "" if statements else NO_BILL]
+    found = Extras(
         title=study.title,
-        answer=study.findings[: brief.SENTENCES],
-        findings=study.findings[brief.SENTENCES :],
-        power=power,
+        lead=" ".join(filter(None, told)) if is_whole or len(statements) > 1 else "",
+        is_whole=is_whole,
+        banner=SIMULATED if is_whole and study.simulated else "",
+        answer=[*study.findings[: brief.SENTENCES], *_targets(study)],
+        tiles=_tiles(known["groups"]) if is_fleet else (),
         tables=tables,
-        each=each,
+        falls=_falls(known["lines"]) if is_fleet else (),
+        power=power_of(known["power"], known.get("windows")) if "power" in known else None,
+        care=study.warnings,
+        findings=[*study.findings[brief.SENTENCES :], *study.remarks],
+        more=more,
     )
-
-
-def _tiles(known: Mapping[str, Table]) -> list[Tile]:
-    """Of a fleet: what all its jobs together come to."""
-    whole = known["groups"].rows[-1] if "groups" in known and known["groups"].rows else {}
-    units = {column.id: column.unit for column in known["groups"].columns} if whole else {}
-    tiles = []
-    for name, label in FLEET_TILES:
-        value = whole.get(name)
-        if value is None:
-            continue
-        lacks = str(whole.get(f"lacks_{name}") or "")
-        note = f"at least; not in it in full: {lacks}" if lacks else ""
-        unit = units[name]
-        if unit == "share":
-            value, unit = 100.0 * value, "%"
-        tiles.append(Tile(label, value, "" if unit == "count" else unit, note))
-    return tiles
-
-
-def _steps(known: Mapping[str, Table]) -> list[Steps]:
-    """Of a fleet: the lines of its bill."""
-    rows = known["lines"].rows if "lines" in known else []
-    found = []
-    for name, label, unit in FLEET_STEPS:
-        parts = [(str(row["line"]), row.get(name)) for row in rows[:-1] if row.get(name) != 0]
-        if any(value for _, value in parts):
-            found.append(Steps(label, unit, parts, rows[-1].get(name)))
+    if study.kind == "comparison" and any(s.series or s.contracts for s in statements):
+        # under factors of the time the study's own figures of carbon hold no more
+        return Extras(title=study.title, care=study.warnings)
     return found
 
 
-def _told(table: Table) -> TextTable:
-    header, rows, left = shown_cells(table)
-    note = table.note
-    if len(rows) > MOST_ROWS:
-        note = f"{note} {len(rows) - MOST_ROWS} more rows are in the other formats.".strip()
-    return TextTable(table.title, header, rows[:MOST_ROWS], left, note)
+def _tiles(groups: Table) -> list[Tile]:
+    """Of a fleet: what all its jobs together come to."""
+    whole = groups.rows[-1] if groups.rows else {}
+    units = {column.id: column.unit for column in groups.columns}
+    return [
+        _tile(label, whole[name], units[name], str(whole.get(f"lacks_{name}") or ""))
+        for name, label in FLEET_TILES
+        if whole.get(name) is not None
+    ]
+
+
+def _tile(label: str, value: float, unit: str, lacks: str) -> Tile:
+    notes = [f"at least; not in it in full: {lacks}"] if lacks else []
+    if unit == "share":
+        return Tile(label, 100.0 * value, "%", notes)
+    return Tile(label, value, "" if unit == "count" else unit, notes)
+
+
+def _falls(lines: Table) -> list[pictures.Fall]:
+    """Of a fleet: the lines of its bill."""
+    *parts, total = lines.rows
+    found = []
+    for name, label, unit in FLEET_STEPS:
+        steps = [pictures.Step(str(row["line"]), row.get(name), _cause(row)) for row in parts]
+        if any(step.value for step in steps):
+            low, high = total.get(f"{name}_low"), total.get(f"{name}_high")
+            q = Quantity(value=total.get(name), unit=unit, low=low, high=high)
+            found.append(pictures.Fall(unit, steps, q.value, low, high, label, ranged(q)))
+    return found
+
+
+def _cause(row: Mapping[str, Any]) -> str:
+    """A fleet's own lines, waiting for others and nodes that are missing, are of saves."""
+    try:
+        return tier_and_kind(str(row["id"]))[1].cause
+    except KeyError:
+        return "save"
+
+
+def _changes(changes: Table, difference: Difference) -> list[Table]:
+    """Of a difference: its totals, its lines as far as anything is known of them, and the inputs
+    that changed; the other formats hold every change."""
+    columns = {column.id: column for column in changes.columns}
+    shown = [columns[name]._replace(label=label) for name, label in CHANGES.items()]
+    rows = [row | {"quantity": diff_views.NAMES[row["quantity"]]} for row in changes.rows]
+    totals = [row for row in rows if row["of"] == "total"]
+    lines = [row for row in rows if row["of"] == "component" and (row["before"] or row["after"])]
+    factors = [
+        {"id": f.id, "before": _value_text(f.before, f), "after": _value_text(f.after, f)}
+        for f in difference.delta.factors
+    ]
+    inputs = tuple(Column(name, name) for name in ("id", "before", "after"))
+    return [
+        Table("totals", "Totals", tuple(shown[1:]), totals),
+        Table("lines", "Line by line", tuple(shown[:-1]), lines),
+        Table("factors", "Factors that changed", inputs, factors),
+    ]
+
+
+def _value_text(value: FactorValue | None, of: FactorChange) -> str:
+    if value is None:
+        return "none"
+    return value.text or ("unlimited" if value.value is None else quantity(value.value, of.unit))
 
 
 def power_of(power: Table, windows: Table | None) -> Power:
@@ -247,7 +256,3 @@ def power_of(power: Table, windows: Table | None) -> Power:
         if row.get("begin") is not None
     ]
     return Power([row["at"] for row in power.rows], lines, bands=bands, note=power.note)
-
-
-def sci_of(statement: Statement) -> list[Sci]:
-    return [Sci(*each) for each in sci.rows(statement)]

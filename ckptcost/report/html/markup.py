@@ -4,7 +4,7 @@ become markup."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from html import escape
 from typing import TypeAlias
 
@@ -19,6 +19,8 @@ class Markup(str):
 
 
 Child: TypeAlias = "str | Iterable[Child] | None"
+Row: TypeAlias = "Markup | Sequence[Child]"
+"""of a table: its cells, or markup already"""
 Value = str | float | bool | None
 
 _VOID = frozenset(("meta", "link", "br", "input"))
@@ -138,8 +140,8 @@ def section(
 
 
 def table(
-    header: Iterable[Child],
-    *bodies: Iterable[Child],
+    header: Sequence[Child],
+    *bodies: Iterable[Row],
     label: str,
     caption: str = "",
     left: int = 1,
@@ -149,39 +151,27 @@ def table(
 ) -> Markup:
     """A table in a box of its own that scrolls where it is wider than the page.
 
-    The first `left` columns are text, and those in `words`; the others are numbers. The rows say
-    the same by `row`.
+    The first `left` columns are text, and those in `words`; the others are numbers.
     """
+    texts = {*range(left), *words}
     heads = [
-        el("th", each, scope="col", class_=None if i < left or i in words else "n")
+        el("th", each, scope="col", class_=None if i in texts else "n")
         for i, each in enumerate(header)
     ]
-    named = el("caption", el("span", caption)) if caption else None
-    inside = el(
-        "table", named, el("thead", el("tr", heads)), [el("tbody", body) for body in bodies], id=at
-    )
-    return el(
-        "div",
-        inside,
-        class_=f"scroll {class_}".rstrip(),
-        tabindex="0",
-        role="region",
-        aria_label=label,
-    )
-
-
-def row(
-    head: Child,
-    *cells: Child,
-    left: int = 1,
-    words: Collection[int] = (),
-    class_: str | None = None,
-) -> Markup:
-    """A row whose first cell says what it is."""
-    said = [
-        el("td", each, class_=None if i < left or i in words else "n")
-        for i, each in enumerate(cells, 1)
+    shown = [
+        el("tbody", [each if isinstance(each, Markup) else row(each, texts) for each in body])
+        for body in bodies
     ]
+    named = el("caption", el("span", caption)) if caption else None
+    inside = el("table", named, el("thead", el("tr", heads)), shown, id=at)
+    box = f"scroll {class_}".rstrip()
+    return el("div", inside, class_=box, tabindex="0", role="region", aria_label=label)
+
+
+def row(cells: Sequence[Child], texts: Collection[int] = (), class_: str | None = None) -> Markup:
+    """A row whose first cell says what it is."""
+    head, *rest = cells
+    said = [el("td", each, class_=None if i in texts else "n") for i, each in enumerate(rest, 1)]
     return el("tr", el("th", head, scope="row"), said, class_=class_)
 
 

@@ -1,38 +1,71 @@
-"""The page: one statement told from its figures down to its sources, or several with a comparison
-before them."""
+"""The page of an answer: what it says first, then its pictures and tables, then an appendix of all
+that it rests on. One file that holds no script and loads nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 from ckptcost.report.document import Report
-from ckptcost.report.html import (
-    sections,
-    sections_bill,
-    sections_carbon,
-    sections_compare,
-    sections_pictures,
-    sections_proof,
-)
-from ckptcost.report.html.embedded import embedded, left_out
-from ckptcost.report.html.extras import Extras
-from ckptcost.report.html.markup import Markup, el, join, note
+from ckptcost.report.html import pictures, pictures_of_time, proof, sections
+from ckptcost.report.html.markup import Markup, el, join, note, row, section, table
 from ckptcost.report.html.style import style_sheet
 from ckptcost.report.parts import Factor
 from ckptcost.report.statement import Statement
+from ckptcost.report.study import Table, shown_cells
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
-NOTHING = Extras()
-Part = tuple[str, str, Markup | None]
-"""address, name for the list of sections, and what is in it"""
 APPENDIX = "Appendix"
-NO_BILL = "An answer in words and tables; it holds no bill of its own."
+MOST_ROWS = 60
+"""of a table; the other formats hold all of them"""
+LONGEST_LINK = 40
+CLAIMED = "claimed"
+"""a column of what vendors say, which is never an input"""
+TOTALS = ("total", "all")
+"""how the last row of a table begins that is the others' sum"""
+
+
+class Extras(NamedTuple):
+    """What the caller knows beyond statements, ready to be shown. Everything may be left out."""
+
+    title: str = ""
+    lead: str = ""
+    is_whole: bool = False
+    """the page is of what stands here, and statements are embedded only: they are parts of one
+    whole, no alternatives to be held against each other"""
+    banner: str = ""
+    """said in red where there is no statement that says so itself"""
+    answer: Sequence[str] = ()
+    """a few sentences that stand before everything else"""
+    tiles: Sequence[sections.Tile] = ()
+    """figures in large where there is no statement that has them itself"""
+    tables: Sequence[Table] = ()
+    """those that carry the answer"""
+    falls: Sequence[pictures.Fall] = ()
+    """what totals are made of, where there is no statement that has them itself"""
+    curve: pictures.Curve | None = None
+    power: pictures_of_time.Power | None = None
+    care: Sequence[tuple[str, str]] = ()
+    """code and sentence"""
+    findings: Sequence[str] = ()
+    more: Sequence[Table] = ()
+    """the tables of the appendix"""
+
+
+NOTHING = Extras()
+
+
+class Part(NamedTuple):
+    at: str
+    """its address"""
+    name: str
+    """in the list of sections"""
+    inside: Markup | None
+    """None: there is nothing of it"""
 
 
 def page_of(document: Report, extras: Extras = NOTHING) -> str:
-    """The whole page. It holds no script, loads nothing, and every text that somebody wrote is
-    escaped."""
+    """The whole page. Every text that somebody wrote is escaped."""
     title = title_of(document, extras)
     head = el(
         "head",
@@ -46,205 +79,175 @@ def page_of(document: Report, extras: Extras = NOTHING) -> str:
         el("link", rel="icon", href="data:,"),
         el("style", Markup(style_sheet())),
     )
-    if extras.lead:
-        body = _without_bill(el("h1", title), extras, bool(document.statements))
-    else:
-        body = (
-            _several(document, extras) if len(document.statements) > 1 else _one(document, extras)
-        )
-    sources = sections_proof.sources(sections_proof.sources_of(document.statements), 2)
-    last = [sources, sections_proof.reproducibility(document, 2, left_out(document))]
-    if extras.lead or len(document.statements) != 1:
-        last = [el("div", last, class_="appendix")]
-    main = el("main", body, last)
-    page = el("div", main, sections_proof.small_print(document), class_="page")
-    script = el("script", Markup(embedded(document)), type="application/json", id="statement")
+    main = el("main", _story(document, extras, title))
+    page = el("div", main, proof.small_print(document), class_="page")
+    script = el("script", Markup(proof.embedded(document)), type="application/json", id="statement")
     return f'<!DOCTYPE html>\n<html lang="en">{head}\n<body>{page}\n{script}\n</body></html>\n'
 
 
 def title_of(document: Report, extras: Extras) -> str:
-    if extras.title.strip():
-        return extras.title
     names = [s.subject.name for s in document.statements]
-    return (
-        f"What checkpoints cost: {names[0]}"
-        if len(names) == 1
-        else f"What checkpoints cost: {len(names)} statements"
-    )
+    of = names[0] if len(names) == 1 else f"{len(names)} statements"
+    return extras.title.strip() or f"What checkpoints cost: {of}"
 
 
-def _nav(links: Sequence[tuple[str, str]], cited: bool) -> Markup:
-    whole = [*links, *[("sources", "Sources")] * cited, ("reproducibility", "Reproducibility")]
-    return el(
-        "nav",
-        el("ul", [el("li", el("a", words, href=f"#{at}")) for at, words in whole]),
-        aria_label="Sections",
-    )
-
-
-def _parts(at: str, s: Statement, extras: Extras, level: int) -> list[Part]:
-    """What a statement says, in its order; what there is nothing of is None."""
-    return [
-        (f"{at}steps", "Where it goes", sections_bill.waterfall(at, s, level)),
-        (f"{at}bill", "Bill", sections_bill.bill(at, s, level) if _is_billed(s) else None),
-        (f"{at}interval", "Interval", sections_pictures.curve(at, extras.curve, level)),
-        (f"{at}tiers", "Tiers", sections_pictures.tiers(at, extras.tiers, level)),
-        (f"{at}power", "Power", sections_pictures.power(at, extras.power, level)),
-        (f"{at}hours", "By time", sections_pictures.emissions(at, s, level)),
-        ("", "", sections_pictures.further(at, extras.tables, level)),
-        (f"{at}warnings", "Take care", sections.take_care(at, s, level)),
+def _story(document: Report, extras: Extras, title: str) -> Markup:
+    """The answer, what it is made of, and behind that what it rests on."""
+    those = [] if extras.is_whole else document.statements
+    alone = those[0] if len(those) == 1 else None
+    several = those if len(those) > 1 else []
+    cited = proof.sources_of(document.statements)
+    places = proof.places_of(cited)
+    compared = sections.comparison(several) if several and not extras.tables else None
+    common = proof.in_all(several) if several else []
+    all_factors = proof.factors("all-", common, 2, places, "Factors of all") if common else None
+    front = [Part("comparison", "Side by side", compared), *_front("", alone, extras, 2)]
+    behind = [
+        *_appendix("", alone, extras, 2, places),
+        *(
+            Part(f"statement-{n}", s.subject.name, _one_of_several(n, s, places, common))
+            for n, s in enumerate(several, 1)
+        ),
+        Part("all-factors", "Factors of all", all_factors),
+        Part("sources", "Sources", proof.sources(cited)),
+        Part("reproducibility", "Reproducibility", proof.reproducibility(document)),
     ]
+    head = el("h1", title), el("p", _lead(those, extras), class_="lead")
+    banner = note(extras.banner or sections.simulated(those), class_="simulated")
+    return join(
+        [
+            el("header", *head, banner),
+            sections.sentences("answer", "The answer", extras.answer, 2),
+            sections.tiles([*extras.tiles, *(sections.tiles_of(alone) if alone else [])]),
+            sections.missing(alone) if alone else None,
+            _links([*front, *behind]),
+            [part.inside for part in front],
+            el("h2", APPENDIX, class_="appendix"),
+            [part.inside for part in behind],
+        ]
+    )
 
 
-def _is_billed(s: Statement) -> bool:
-    """Whether a line has a figure that is known and not zero."""
-    return any(getattr(c, what).value for c in s.marginal() for what in sections.NAMES)
+def _lead(those: Sequence[Statement], extras: Extras) -> str:
+    if len(those) == 1:
+        return f"{sections.lead(those[0])} {extras.lead}".rstrip()
+    return extras.lead or f"{len(those)} statements, each told in full below."
+
+
+def _links(parts: Sequence[Part]) -> Markup:
+    names = [
+        el("li", el("a", part.name, href=f"#{part.at}"))
+        for part in parts
+        if part.inside and part.name
+    ]
+    return el("nav", el("ul", names), aria_label="Sections")
+
+
+def _front(at: str, s: Statement | None, extras: Extras, level: int) -> list[Part]:
+    """What is said of a statement, or of what has none, in its order."""
+    falls, care = [*extras.falls], [*extras.care]
+    bill = hours = None
+    if s is not None:
+        falls += sections.falls_of(s)
+        said = {code for code, _ in extras.care}
+        care += [(w.code, w.message) for w in s.warnings if w.code not in said]
+        bill = sections.bill(at, s, level) if sections.is_billed(s) else None
+        lacking = sections.without(s, s.totals.emissions_location)
+        hours = pictures_of_time.emissions(at, s.series, lacking, level)
+    return [
+        *_tables(f"{at}table", extras.tables, level),
+        Part(f"{at}steps", "Where it goes", pictures.falls(at, falls, level)),
+        Part(f"{at}bill", "Bill", bill),
+        Part(f"{at}interval", "Interval", pictures.interval(at, extras.curve, level)),
+        Part(f"{at}power", "Power", pictures_of_time.power(at, extras.power, level)),
+        Part(f"{at}hours", "By time", hours),
+        Part(f"{at}warnings", "Take care", sections.take_care(at, care, level)),
+    ]
 
 
 def _appendix(
-    at: str, s: Statement, extras: Extras, level: int, factors: Markup | None
+    at: str,
+    s: Statement | None,
+    extras: Extras,
+    level: int,
+    places: proof.Places,
+    common: Sequence[Factor] = (),
 ) -> list[Part]:
-    """What it rests on, and what other reports ask for."""
+    """What it rests on, and what other reports ask for. Factors in `common` stand elsewhere."""
+    found = sections.sentences(f"{at}findings", "In detail", extras.findings, level)
+    parts = [
+        Part(f"{at}findings", "In detail", found),
+        *_tables(f"{at}further", extras.more, level),
+    ]
+    if s is None:
+        return parts
+    bill = None if sections.is_billed(s) else sections.bill(at, s, level)
+    elsewhere = {f.id for f in common}
+    own = [f for f in s.factors if f.id not in elsewhere]
+    title = "Factors of this statement alone" if common else "Factors"
     return [
-        (f"{at}findings", "In detail", sections.findings(at, extras.findings, level)),
-        ("", "", sections.facts(s)),
-        (f"{at}bill", "Bill", None if _is_billed(s) else sections_bill.bill(at, s, level)),
-        (f"{at}scope2", "Scope 2", sections_carbon.scope_2(at, s, level)),
-        (f"{at}sci", "SCI", sections_carbon.sci(at, extras.sci, level)),
-        (f"{at}boundary", "Boundary", sections_carbon.boundary(at, s, level)),
-        (f"{at}factors", "Factors", factors),
-        (f"{at}assumptions", "Assumptions", sections_proof.assumptions(at, s.assumptions, level)),
-        (
-            f"{at}measurements",
-            "Measurements",
-            sections_proof.measurements(at, s.measurements, level),
-        ),
-        (f"{at}method", "Method", sections_proof.method(at, s, level)),
+        *parts,
+        Part(f"{at}method", "Job and method", proof.method(at, s, level)),
+        Part(f"{at}bill", "Bill", bill),
+        Part(f"{at}scope2", "Scope 2", proof.scope_2(at, s, level)),
+        Part(f"{at}esrs", "ESRS E1", proof.esrs(at, s, level)),
+        Part(f"{at}sci", "SCI", proof.sci(at, s, level)),
+        Part(f"{at}boundary", "Boundary", proof.boundary(at, s, level)),
+        Part(f"{at}factors", "Factors", proof.factors(at, own, level, places, title)),
+        Part(f"{at}measurements", "Meters", proof.measurements(at, s, level)),
     ]
 
 
-def _over(extras: Extras, mine: Extras | None) -> Extras:
-    """What is said of one statement goes before what is said of the page."""
-    if mine is None:
-        return extras
-    own: dict[str, Any] = {name: value for name, value in mine._asdict().items() if value}
-    return extras._replace(**own)
-
-
-def _one(document: Report, extras: Extras) -> Markup:
-    title = el("h1", title_of(document, extras))
-    if not document.statements:
-        return _without_bill(title, extras, False)
-    s = document.statements[0]
-    cited = sections_proof.places_of(sections_proof.sources_of([s]))
-    factors = sections_proof.factors("", s.factors, 2, cited)
-    own = _over(extras, extras.each.get(s.subject.run_id))
-    found = [part for part in _parts("", s, own, 2) if part[2]]
-    behind = [part for part in _appendix("", s, own, 2, factors) if part[2]]
-    links = [(at, words) for at, words, _ in (*found, *behind) if at]
-    return join(
-        [
-            el("header", title, sections.lead(s), sections.simulated([s])),
-            sections.answer("", own.answer, 2),
-            sections.cards(s),
-            _nav(links, bool(cited)),
-            [part for _, _, part in found],
-            el("h2", APPENDIX, class_="appendix"),
-            [part for _, _, part in behind],
-        ]
-    )
-
-
-def _without_bill(title: Markup, extras: Extras, has_parts: bool) -> Markup:
-    """An answer to another question: its sentences, pictures and tables."""
-    told = [
-        ("steps", "Where it goes", sections_bill.steps_of(extras.steps, 2)),
-        ("interval", "Interval", sections_pictures.curve("", extras.curve, 2)),
-        ("tiers", "Tiers", sections_pictures.tiers("", extras.tiers, 2)),
-        ("power", "Power", sections_pictures.power("", extras.power, 2)),
-        ("", "", sections_pictures.further("", extras.tables, 2)),
-        ("findings", "In detail", sections.findings("", extras.findings, 2)),
+def _one_of_several(n: int, s: Statement, places: proof.Places, common: Sequence[Factor]) -> Markup:
+    """Factors that all of them have alike stand once, at the end."""
+    at, heading = f"s{n}-", f"statement-{n}-h"
+    parts = [
+        *_front(at, s, NOTHING, 3),
+        *_appendix(at, s, NOTHING, 3, places, common),
     ]
-    found = [part for part in told if part[2]]
-    told_first = [extras.lead] if has_parts else [extras.lead, NO_BILL]
-    lead = el("p", " ".join(filter(None, told_first)), class_="lead")
-    banner = note(extras.banner, class_="simulated") if extras.banner else None
-    return join(
-        [
-            el("header", title, lead, banner),
-            sections.answer("", extras.answer, 2),
-            sections.tiles(extras.tiles),
-            _nav([(at, words) for at, words, _ in found if at], False),
-            [part for _, _, part in found],
-        ]
-    )
-
-
-def _several(document: Report, extras: Extras) -> Markup:
-    those = document.statements
-    cited = sections_proof.places_of(sections_proof.sources_of(those))
-    common = sections_compare.in_all(those)
-    told = [
-        _told(n, s, extras.each.get(s.subject.run_id, NOTHING), cited, common)
-        for n, s in enumerate(those, 1)
-    ]
-    links = [
-        ("comparison", "Side by side"),
-        *((f"statement-{n}", s.subject.name) for n, s in enumerate(those, 1)),
-    ]
-    links += [("all-factors", "Factors of all")] * bool(common)
-    lead = el("p", f"{len(those)} statements, each told in full below.", class_="lead")
-    return join(
-        [
-            el("header", el("h1", title_of(document, extras)), lead, sections.simulated(those)),
-            _nav(links, bool(cited)),
-            sections.answer("", extras.answer, 2),
-            sections_compare.comparison(those),
-            sections.findings("", extras.findings, 2),
-            sections_pictures.curve("", extras.curve, 2),
-            sections_pictures.tiers("", extras.tiers, 2),
-            sections_pictures.power("", extras.power, 2),
-            sections_pictures.further("", extras.tables, 2),
-            sections_carbon.sci("", extras.sci, 2),
-            told,
-            sections_proof.factors("all-", common, 2, cited, title="Factors of all"),
-        ]
-    )
-
-
-def _told(
-    n: int, s: Statement, extras: Extras, cited: sections_proof.Places, common: Sequence[Factor]
-) -> Markup:
-    """One of several statements. Factors that all of them have alike stand once, at the end."""
-    at, alike = f"s{n}-", {f.id for f in common}
-    remark = (
+    alike = (
         f"{len(common)} factors are the same in every statement: they stand at the end, under"
         " Factors of all."
-        if common
-        else ""
     )
-    factors = sections_proof.factors(
-        at,
-        [f for f in s.factors if f.id not in alike],
-        3,
-        cited,
-        "Factors of this statement alone",
-        remark,
-    )
-    both = [*_parts(at, s, extras, 3), *_appendix(at, s, extras, 3, factors)]
-    inside = [part for _, _, part in both]
-    head = [
-        el("h2", s.subject.name, id=f"statement-{n}-h"),
-        sections.lead(s),
-        sections.simulated([s]),
-        sections.answer(at, extras.answer, 3),
-        sections.cards(s),
-    ]
     return el(
         "section",
-        head,
-        inside,
+        el("h2", s.subject.name, id=heading),
+        el("p", sections.lead(s), class_="lead"),
+        note(sections.simulated([s]), class_="simulated"),
+        sections.tiles(sections.tiles_of(s)),
+        sections.missing(s),
+        [part.inside for part in parts],
+        note(alike) if common else None,
         id=f"statement-{n}",
         class_="statement",
-        aria_labelledby=f"statement-{n}-h",
+        aria_labelledby=heading,
     )
+
+
+def _tables(at: str, tables: Sequence[Table], level: int) -> list[Part]:
+    """The answer's own tables, as the text has them."""
+    found = []
+    for n, of in enumerate(tables, 1):
+        link = of.title if len(of.title) <= LONGEST_LINK else of.title.partition(",")[0]
+        inside = section(f"{at}-{n}", of.title, *table_of(of), level=level)
+        found.append(Part(f"{at}-{n}", link, inside if of.rows else None))
+    return found
+
+
+def table_of(of: Table) -> list[Markup | None]:
+    """A table in the cells of every view; what vendors claim is set apart, and totals are bold."""
+    header, rows, _ = shown_cells(of)
+    units = [column.unit for column in of.columns if column.shown]
+    texts = {i for i, unit in enumerate(units) if unit in ("", "bool") and header[i] != CLAIMED}
+    shown = []
+    for cells in rows[:MOST_ROWS]:
+        last = el("span", cells[-1], class_=CLAIMED) if header[-1] == CLAIMED else cells[-1]
+        is_total = cells is rows[-1] and cells[0] in TOTALS
+        shown.append(row([*cells[:-1], last], texts, "total" if is_total else None))
+    rest = len(rows) - MOST_ROWS
+    more = f"{rest} more rows are in the other formats." if rest > 0 else ""
+    remark = " ".join(filter(None, (of.note, more)))
+    return [
+        table(header, shown, label=of.title, words=texts),
+        note(f"{remark[0].upper()}{remark[1:]}" if remark else ""),
+    ]

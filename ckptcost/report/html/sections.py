@@ -1,25 +1,32 @@
-"""What comes first: what it is, the figures in large, and what follows from them."""
+"""What a statement says: what it is of, the figures in large, what they are made of line by line,
+and several statements side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from ckptcost.core.quantities import BY_ID, QUANTITIES
-from ckptcost.present.amounts import count, duration, number
-from ckptcost.report.html.extras import Tile
+from ckptcost.present.amounts import count, duration, number, share
 from ckptcost.report.html.markup import (
+    Child,
     Markup,
+    band,
     bullets,
     data,
     el,
     join,
     note,
     ranged,
+    row,
     section,
     small,
+    table,
     text,
 )
-from ckptcost.report.parts import Quantity
+from ckptcost.report.html.pictures import Fall, Step
+from ckptcost.report.parts import Component, Quantity, Totals
 from ckptcost.report.statement import Statement
 from ckptcost.report.study_views import SIMULATED
 
@@ -28,15 +35,14 @@ KINDS = {
     "modelled": "Modelled",
     "mixed": "Measured in part, modelled in part",
 }
-COUNTED = {
-    "measured": "What the checkpoints of this job took.",
-    "modelled": "What checkpoints and failures add to this job.",
-    "mixed": "What the checkpoints of this job took.",
-}
 NAMES = {q.id: q.label[0].upper() + q.label[1:] for q in QUANTITIES} | {
     "embodied": "Embodied carbon"
 }
-"""of the cards, in their order"""
+"""of the figures in large, in their order"""
+COLUMNS = {q.id: q.unit + q.header.partition(",")[2] for q in QUANTITIES}
+PICTURED = {q.id: q.unit for q in QUANTITIES if not q.derived} | {
+    "emissions_location": "kgCO2e, location-based"
+}
 _APART = {
     "emissions_market": "another way to count the same energy: not to be added to location-based",
     "embodied": "share of the hardware's making: in no total",
@@ -57,109 +63,33 @@ _NO_FACTOR = {
     "embodied": "no embodied carbon of the hardware is given",
     "water": "no water for cooling is given",
 }
+_CAUSES = {"save": "Saving", "failure": "Failures", "keep": "Keeping what was saved"}
+_STANDING = "Apart, in no total: a share of what stands there anyway (allocated ledger)"
+TWICE = (
+    "Location-based and market-based count the same energy twice: read one or the other, never"
+    " their sum."
+)
 
 
-def why_unknown(statement: Statement, what: str) -> str:
-    """Why a figure is not known: what a warning says, else which input is missing, else which lines
-    are unknown."""
-    for warned in statement.warnings:
-        said = f"{warned.code} {warned.message}".lower()
-        if any(word in said for word in _GIVEN_BY[what]) and any(
-            word in said for word in ("unknown", "not known", "missing")
-        ):
-            return warned.message
-    if what in _NO_FACTOR:
-        needed = BY_ID[what].rests_on[-1]
-        if not any(f.id == needed for f in statement.factors):
-            return f"{_NO_FACTOR[what]} ({needed})"
-    lacking = without(statement, getattr(statement.totals, what))
-    return f"not known: {lacking}" if lacking else ""
+# ---- what it is of
 
 
-def without(statement: Statement, q: Quantity) -> str:
-    """Which lines are not in a sum because they are unknown."""
-    labels = {c.id: c.label for c in statement.components}
-    if q.value is None and q.excludes and {c.id for c in statement.marginal()} <= set(q.excludes):
-        return "every line"
-    return ", ".join(labels.get(each, each) for each in q.excludes)
-
-
-def interval_words(q: Quantity) -> Markup | None:
-    """The range, and what kind of range it is."""
-    said = ranged(q)
-    return (
-        join(
-            [said, join([" ", el("span", f"({q.interval})", class_="nb")]) if q.interval else None]
-        )
-        if said
-        else None
+def lead(s: Statement) -> str:
+    """What is counted, what kind of statement it is, and when it was."""
+    counted = (
+        "What checkpoints and failures add to this job."
+        if s.kind == "modelled"
+        else "What the checkpoints of this job took."
     )
+    when = period(s)
+    return f"{counted} {KINDS[s.kind]}: {s.how}. {when[0].upper()}{when[1:]}."
 
 
-def left_out(statement: Statement, q: Quantity) -> str | None:
-    lacking = without(statement, q)
-    return f"not in it because unknown: {lacking}" if lacking else None
-
-
-def _card(statement: Statement, what: str) -> Markup | None:
-    q: Quantity = getattr(statement.totals, what)
-    if q.value is None:
-        return None
-    basis = el("span", q.basis, class_="tag")
-    head = el("div", el("span", NAMES[what]), basis, class_="what")
-    apart = "apart" if what in _APART else None
-    unit = BY_ID[what].unit
-    value = el("div", data(q.value), " ", el("span", unit, class_="unit"), class_="value")
-    return el(
-        "li",
-        head,
-        value,
-        small(interval_words(q)),
-        small(left_out(statement, q)),
-        small(_APART.get(what)),
-        class_=apart,
-    )
-
-
-def cards(statement: Statement) -> Markup:
-    """The figures that are known in large, and below them what is not and why."""
-    known = [card for what in NAMES if (card := _card(statement, what)) is not None]
-    missing = [what for what in NAMES if getattr(statement.totals, what).value is None]
-    whys = {what: why_unknown(statement, what).removeprefix("not known: ") for what in missing}
-    told = [NAMES[what] + (f" ({why})" if why else "") for what, why in whys.items()]
-    return join(
-        [
-            el("ul", known, class_="cards") if known else None,
-            note(f"Not known: {'; '.join(told)}.") if told else None,
-        ]
-    )
-
-
-def tiles(told: Sequence[Tile]) -> Markup | None:
-    """The same of what has no statement."""
-    cards = [
-        el(
-            "li",
-            el("div", el("span", tile.name), class_="what"),
-            el(
-                "div",
-                data(tile.value),
-                " ",
-                el("span", tile.unit, class_="unit"),
-                class_="value",
-            ),
-            small(tile.note or None),
-        )
-        for tile in told
-    ]
-    return el("ul", cards, class_="cards") if cards else None
-
-
-def period(statement: Statement) -> str:
+def period(s: Statement) -> str:
     """When it was; a plan has no dates."""
-    if statement.period_start is None or statement.period_end is None:
+    if s.period_start is None or s.period_end is None:
         return "a plan, no dates"
-    return f"{_moment(statement.period_start)} to {_moment(statement.period_end)} UTC"
+    return f"{_moment(s.period_start)} to {_moment(s.period_end)} UTC"
 
 
 def _moment(instant: str) -> str:
@@ -171,97 +101,345 @@ def _moment(instant: str) -> str:
     return instant.removesuffix("Z").replace("T", " ").removesuffix(":00")
 
 
+def simulated(statements: Sequence[Statement]) -> str:
+    """Said in red where meters were simulated."""
+    which = [s.subject.name for s in statements if s.simulated]
+    if not which or len(which) == len(statements):
+        return SIMULATED if which else ""
+    return f"{SIMULATED} This holds for: {', '.join(which)}."
+
+
+def facts(s: Statement) -> Markup:
+    found = [el("div", el("dt", name), el("dd", said)) for name, said in facts_of(s).items()]
+    return el("dl", found, class_="facts")
+
+
+def facts_of(s: Statement) -> dict[str, str]:
+    """What is known of the job, its machine and its place."""
+    about = s.subject
+    zone = f"({about.grid_zone})" if about.grid_zone != about.grid else None
+    place = (about.latitude, about.longitude)
+    known = {
+        "Period": period(s),
+        "Length": None if s.length_s is None else duration(s.length_s),
+        "Checkpoints": _counted(s.totals.checkpoints.value),
+        "Checkpoint": about.checkpoint,
+        "Storage tier": about.tier,
+        "Cluster": about.cluster,
+        "Accelerators": _counted(about.accelerator_count, about.accelerator, "GPU"),
+        "Nodes": _counted(about.nodes),
+        "Site": about.site,
+        "Grid": _spaced(about.grid, zone if about.grid_zone else None),
+        "Country": about.country if about.country != about.site else None,
+        "Region": about.region,
+        "Coordinates": None if None in place else ", ".join(map(number, place)),
+        "Cloud": _spaced(about.cloud_provider, about.cloud_region),
+        "Organisation": about.organisation,
+        "Team": about.team,
+        "Framework": about.framework,
+        "Parameters": _counted(about.parameters),
+        "Training tokens": _counted(about.tokens),
+        "CPUs": _counted(about.cpu_count, about.cpu_model, "CPU"),
+        "Memory": None if about.ram_gb is None else f"{number(about.ram_gb)} GB",
+        "Operating system": about.os,
+        "Python": about.python,
+        "Tags": ", ".join(f"{key}: {value}" for key, value in about.tags.items()),
+        "Run": about.run_id,
+    }
+    return {name: said for name, said in known.items() if said}
+
+
 def _counted(value: float | None, of: str | None = None, thing: str = "") -> str | None:
     """How many of what, as far as either is known."""
+    named = of or thing
     if value is None:
         return of
-    return f"{count(value)} x {of or thing}" if of or thing else count(value)
+    return f"{count(value)} x {named}" if named else count(value)
 
 
-def _facts(statement: Statement) -> list[tuple[str, str]]:
-    s = statement.subject
-    zone = f"({s.grid_zone})" if s.grid_zone and s.grid_zone != s.grid else None
-    place = (
-        f"{number(s.latitude)}, {number(s.longitude)}"
-        if s.latitude is not None and s.longitude is not None
-        else None
-    )
-    known = (
-        ("Period", period(statement)),
-        ("Length", duration(statement.length_s) if statement.length_s is not None else None),
-        ("Checkpoints", _counted(statement.totals.checkpoints.value)),
-        ("Checkpoint", s.checkpoint),
-        ("Storage tier", s.tier),
-        ("Cluster", s.cluster),
-        ("Accelerators", _counted(s.accelerator_count, s.accelerator, "GPU")),
-        ("Nodes", _counted(s.nodes)),
-        ("Site", s.site),
-        ("Grid", " ".join(each for each in (s.grid, zone) if each)),
-        ("Country", s.country if s.country != s.site else None),
-        ("Region", s.region),
-        ("Coordinates", place),
-        ("Cloud", " ".join(each for each in (s.cloud_provider, s.cloud_region) if each)),
-        ("Organisation", s.organisation),
-        ("Team", s.team),
-        ("Framework", s.framework),
-        ("Parameters", _counted(s.parameters)),
-        ("Training tokens", _counted(s.tokens)),
-        ("CPUs", _counted(s.cpu_count, s.cpu_model, "CPU")),
-        ("Memory", f"{number(s.ram_gb)} GB" if s.ram_gb is not None else None),
-        ("Operating system", s.os),
-        ("Python", s.python),
-        ("Tags", ", ".join(f"{key}: {value}" for key, value in s.tags.items())),
-        ("Run", s.run_id),
-    )
-    return [(name, said) for name, said in known if said]
+def _spaced(*words: str | None) -> str:
+    return " ".join(filter(None, words))
 
 
-def facts(statement: Statement) -> Markup:
+# ---- the figures in large
+
+
+class Tile(NamedTuple):
+    """A figure in large."""
+
+    name: str
+    value: float
+    unit: str
+    notes: Sequence[str] = ()
+    basis: str = ""
+    is_apart: bool = False
+    """in no sum with the others"""
+
+
+def tiles(told: Sequence[Tile]) -> Markup | None:
+    return el("ul", map(_tile, told), class_="cards") if told else None
+
+
+def _tile(of: Tile) -> Markup:
+    basis = el("span", of.basis, class_="tag") if of.basis else None
+    unit = el("span", of.unit, class_="unit")
     return el(
-        "dl",
-        [el("div", el("dt", name), el("dd", said)) for name, said in _facts(statement)],
-        class_="facts",
+        "li",
+        el("div", el("span", of.name), basis, class_="what"),
+        el("div", data(of.value), " ", unit, class_="value"),
+        map(small, of.notes),
+        class_="apart" if of.is_apart else None,
     )
 
 
-def simulated(statements: Sequence[Statement]) -> Markup | None:
-    """In red where meters were simulated."""
-    which = [s.subject.name for s in statements if s.simulated]
-    if not which:
-        return None
-    return note(
-        (
-            SIMULATED
-            if len(which) == len(statements)
-            else f"{SIMULATED} This holds for: {', '.join(which)}."
+def tiles_of(s: Statement) -> list[Tile]:
+    """The totals that are known."""
+    found = []
+    for what, name in NAMES.items():
+        q: Quantity = getattr(s.totals, what)
+        if q.value is not None:
+            lacking = without(s, q)
+            missing = f"not in it because unknown: {lacking}" if lacking else ""
+            notes = [range_words(q), missing, _APART.get(what, "")]
+            tile = Tile(name, q.value, q.unit, [*filter(None, notes)], q.basis, what in _APART)
+            found.append(tile)
+    return found
+
+
+def missing(s: Statement) -> Markup | None:
+    """The totals that are not known, and why."""
+    told = [
+        f"{name} ({why})" if why else name
+        for what, name in NAMES.items()
+        if getattr(s.totals, what).value is None
+        for why in [why_unknown(s, what).removeprefix("not known: ").rstrip(".")]
+    ]
+    return note(f"Not known: {'; '.join(told)}.") if told else None
+
+
+def why_unknown(s: Statement, what: str) -> str:
+    """Why a figure is not known: what a warning says, else which input is missing, else which lines
+    are unknown."""
+    for warned in s.warnings:
+        said = f"{warned.code} {warned.message}".lower()
+        is_meant = any(word in said for word in _GIVEN_BY[what])
+        if is_meant and any(word in said for word in ("unknown", "not known", "missing")):
+            return warned.message
+    needed = BY_ID[what].rests_on[-1:]
+    if what in _NO_FACTOR and not any(f.id in needed for f in s.factors):
+        return f"{_NO_FACTOR[what]}: {needed[0]}"
+    lacking = without(s, getattr(s.totals, what))
+    return f"not known: {lacking}" if lacking else ""
+
+
+def without(s: Statement, q: Quantity) -> str:
+    """Which lines are not in a sum because they are unknown."""
+    if q.value is None and q.excludes and {c.id for c in s.marginal()} <= set(q.excludes):
+        return "every line"
+    labels = {c.id: c.label for c in s.components}
+    return ", ".join(labels.get(each, each) for each in q.excludes)
+
+
+def range_words(q: Quantity) -> str:
+    """The range, and what kind of range it is."""
+    said = ranged(q)
+    return f"{said} ({q.interval})" if said and q.interval else said
+
+
+# ---- line by line
+
+
+def falls_of(s: Statement) -> list[Fall]:
+    """The pictures of the bill: quantities of which a line is known and not zero."""
+    lines = s.marginal()
+    found = []
+    for what, unit in PICTURED.items():
+        q: Quantity = getattr(s.totals, what)
+        steps = [Step(c.label, getattr(c, what).value, c.cause) for c in lines]
+        if any(step.value for step in steps):
+            name, lacking = BY_ID[what].label.partition(",")[0], without(s, q)
+            remarks = [
+                range_words(q),
+                f"not in it because unknown: {lacking}" if lacking else "",
+            ]
+            remark = "; ".join(filter(None, remarks))
+            title = name[0].upper() + name[1:]
+            found.append(Fall(unit, steps, q.value, q.low, q.high, title, remark))
+    return found
+
+
+def is_billed(s: Statement) -> bool:
+    """Whether a line has a figure that is known and not zero."""
+    return any(getattr(c, what).value for c in s.marginal() for what in COLUMNS)
+
+
+def bill(at: str, s: Statement, level: int) -> Markup:
+    """Every line of both ledgers; what is unknown is a dash. Quantities of which no line is known
+    have no column: the remarks name them."""
+    shown = [
+        what for what in COLUMNS if any(getattr(c, what).value is not None for c in s.components)
+    ]
+    width = len(shown) + 3
+
+    def lines(words: str, those: Sequence[Component]) -> list[Markup | list[Child]]:
+        return [band(words, width), *(_line(c, shown) for c in those)] if those else []
+
+    def total(words: str, of: Totals) -> Markup:
+        cells = [words, *(_cell(getattr(of, what)) for what in shown), of.energy.basis, ""]
+        return row(cells, {width - 2, width - 1}, "total")
+
+    bodies: list[Sequence[Markup | list[Child]]] = [
+        lines(words, [c for c in s.marginal() if c.cause == cause])
+        for cause, words in _CAUSES.items()
+    ]
+    bodies.append([total("Total of the lines above", s.totals)])
+    standing = [c for c in s.components if c.ledger == "allocated"]
+    apart = lines(_STANDING, standing)
+    if s.allocated and len(standing) > 1:
+        apart = [*apart, total("Total of the allocated ledger", s.allocated)]
+    kinds = {getattr(s.totals, what).interval for what in COLUMNS} - {None}
+    kind = "as far as the meters tell" if kinds == {"bounds"} else "p5 to p95 unless said otherwise"
+    said = table(
+        ["Line", *(COLUMNS[what] for what in shown), "Basis", "Rests on"],
+        *filter(None, [*bodies, apart]),
+        label="The bill",
+        caption=f"Below a figure: its range, {kind}" if kinds else "",
+        words=(width - 2, width - 1),
+        class_="wide-table bill",
+        at=f"{at}bill-table",
+    )
+    return section(f"{at}bill", "The bill", said, *_remarks(s), level=level)
+
+
+def _line(c: Component, shown: Sequence[str]) -> list[Child]:
+    figures = [_cell(getattr(c, what), _price(c) if what == "cost" else "") for what in shown]
+    rests_on = "yours" if c.rests_on == "user" else c.rests_on
+    return [join([c.label, small(c.boundary)]), *figures, c.basis, rests_on]
+
+
+def _cell(q: Quantity, *more: str) -> Markup:
+    return join([data(q.value), small(ranged(q)), *map(small, more)])
+
+
+def _price(c: Component) -> str:
+    if c.price_qty is None or c.unit_price is None:
+        return ""
+    return f"{number(c.price_qty)} {c.price_unit or ''} x {number(c.unit_price)}"
+
+
+def _remarks(s: Statement) -> list[Markup | None]:
+    missing = [(name, without(s, getattr(s.totals, what))) for what, name in COLUMNS.items()]
+    named = "; ".join(f"{name}: {words}" for name, words in missing if words)
+    dash = f"A dash is not known, which is not zero. Not in the totals because unknown: {named}."
+    saves = s.totals.checkpoints.value
+    counted = "" if saves is None else f"{count(saves)} checkpoint{'s' * (saves != 1)}. "
+    return [
+        note(dash) if named else None,
+        note(counted + TWICE),
+        note(
+            "Basis: how a figure came about. Rests on: the softest kind of input that it depends"
+            " on."
         ),
-        class_="simulated",
-    )
+    ]
 
 
-def _first_up(words: str) -> str:
-    return words[:1].upper() + words[1:]
-
-
-def lead(statement: Statement) -> Markup:
-    """What is counted, and what kind of statement it is."""
-    return el(
-        "p",
-        f"{COUNTED[statement.kind]} {KINDS[statement.kind]}: {statement.how}."
-        f" {_first_up(period(statement))}.",
-        class_="lead",
-    )
-
-
-def answer(at: str, sentences: Sequence[str], level: int) -> Markup:
-    return section(f"{at}answer", "The answer", bullets(sentences, "findings"), level=level)
-
-
-def findings(at: str, sentences: Sequence[str], level: int) -> Markup:
-    return section(f"{at}findings", "In detail", bullets(sentences, "findings"), level=level)
-
-
-def take_care(at: str, statement: Statement, level: int) -> Markup:
+def take_care(at: str, warnings: Sequence[tuple[str, str]], level: int) -> Markup:
     """Warnings: what holds, and what to do about it."""
-    told = bullets(join([w.message, text(" "), el("code", w.code)]) for w in statement.warnings)
-    return section(f"{at}warnings", "Take care", told, level=level)
+    told = [join([message, text(" "), el("code", code)]) for code, message in warnings]
+    return section(f"{at}warnings", "Take care", bullets(told), level=level)
+
+
+def sentences(at: str, title: str, told: Sequence[str], level: int) -> Markup:
+    return section(at, title, bullets(told, "findings"), level=level)
+
+
+# ---- side by side
+
+GRID_METHOD = "what the grid's factor counts"
+ALIKE: dict[str, Callable[[Statement], object]] = {
+    "the version of the method": lambda s: s.method_version,
+    "measured or modelled": lambda s: s.kind,
+    "simulated or not": lambda s: s.simulated,
+    "what is counted": lambda s: (sorted(s.boundary.included), s.boundary.counterfactual),
+    "PUE": lambda s: (s.boundary.pue, s.boundary.pue_included_in_energy),
+    GRID_METHOD: lambda s: s.grid_method,
+    "which lines are unknown": lambda s: {
+        each for what in COLUMNS for each in getattr(s.totals, what).excludes
+    },
+}
+"""what has to be alike for a comparison"""
+
+
+def unlike(statements: Sequence[Statement]) -> list[str]:
+    """In what they differ that a comparison needs alike."""
+    first, *rest = statements
+    return [words for words, of in ALIKE.items() if any(of(s) != of(first) for s in rest)]
+
+
+def comparison(statements: Sequence[Statement]) -> Markup:
+    """Totals of each, and the differences from the first."""
+    first = statements[0]
+    shown = [
+        what
+        for what in COLUMNS
+        if any(getattr(s.totals, what).value is not None for s in statements)
+    ]
+    rows = []
+    for n, s in enumerate(statements, 1):
+        told = KINDS[s.kind].lower() + (", SIMULATED" if s.simulated else "")
+        name = el("a", s.subject.name, href=f"#statement-{n}")
+        cells = [_compared(s, first, what) for what in shown]
+        rows.append([join([name, small(told), small(s.subject.tier)]), *cells])
+    differs = unlike(statements)
+    care = f"Compare with care. These statements are not alike in: {'; '.join(differs)}."
+    said = table(
+        ["Statement", *(COLUMNS[what] for what in shown)],
+        rows,
+        label="Side by side",
+        caption="Totals of each. Below a figure: its range, then the difference from the first",
+        class_="wide-table compared",
+        at="comparison-table",
+    )
+    hidden = ", ".join(COLUMNS[what] for what in COLUMNS if what not in shown)
+    return section(
+        "comparison",
+        "Side by side",
+        note(care, class_="beware") if differs else None,
+        said,
+        note(f"Not known of any: {hidden}.") if hidden else None,
+    )
+
+
+def _compared(s: Statement, first: Statement, what: str) -> Markup:
+    """A total, its range, its difference from the first one's, and what it lacks."""
+    q: Quantity = getattr(s.totals, what)
+    if q.value is None:
+        return data(None)
+    lacking = without(s, q)
+    against = "" if s is first else _difference(s, first, what)
+    return _cell(q, against, f"without {lacking}" if lacking else "")
+
+
+def _difference(s: Statement, first: Statement, what: str) -> str:
+    q: Quantity = getattr(s.totals, what)
+    base: Quantity = getattr(first.totals, what)
+    if not base.value or q.value is None:
+        return ""
+    if q.excludes != base.excludes:
+        return "no difference told: not the same lines are known"
+    if what == "emissions_location" and s.grid_method != first.grid_method:
+        return "no difference told: another method of the grid's factor"
+    change = q.value / base.value - 1
+    if change == 0:
+        return "as the first"
+    said = f"{'+' if change > 0 else ''}{share(change)}"
+    return f"{said}, ranges overlap if they are not paired" if _overlap(q, base) else said
+
+
+def _overlap(one: Quantity, other: Quantity) -> bool:
+    """Whether both have ranges and an amount lies in both: the sign of the difference may be the
+    uncertainty's."""
+    if one.low is None or other.low is None:
+        return False
+    tops = [math.inf if q.high is None else q.high for q in (one, other)]
+    return one.low <= tops[1] and other.low <= tops[0]

@@ -26,12 +26,7 @@ LIGHT = {
     "l4": "#7a3fb8",
     "l5": "#59636e",
     "l6": "#a3123f",
-    "a1": "#123f73",
-    "a2": "#3a78b8",
-    "a3": "#7aa9d6",
-    "a4": "#d98a3a",
-    "a5": "#edc27f",
-    "a6": "#c9d1d9",
+    "bar": "#3a78b8",
     "stall": "#c4473a",
     "drain": "#e8a24a",
 }
@@ -58,12 +53,7 @@ DARK = {
     "l4": "#c9a3f2",
     "l5": "#aab4bf",
     "l6": "#f28aa8",
-    "a1": "#8fbdf0",
-    "a2": "#5b93cf",
-    "a3": "#38689b",
-    "a4": "#e0a05c",
-    "a5": "#9c6a2c",
-    "a6": "#56616d",
+    "bar": "#5b93cf",
     "stall": "#e0675a",
     "drain": "#8a5a1c",
 }
@@ -104,6 +94,7 @@ ul{margin:0 0 10px;padding-left:1.2em}
 li{margin:3px 0}
 code{font:.9em ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
 section{margin:34px 0 0}
+h2.appendix{margin:48px 0 -8px;padding-top:22px;border-top:3px solid var(--rule)}
 .statement{border-top:3px solid var(--rule);padding-top:22px;margin-top:44px}
 .lead{font-size:1.05rem;color:var(--muted);margin-bottom:4px}
 .note,.small,figcaption,caption,.lead{color:var(--muted)}
@@ -116,13 +107,12 @@ section{margin:34px 0 0}
 nav{margin:18px 0 0;padding:10px 0;border-top:1px solid var(--rule);border-bottom:1px solid var(--rule);font-size:.9rem}
 nav ul{list-style:none;margin:0;padding:0;display:flex;flex-wrap:wrap;gap:2px 18px}
 nav a{display:inline-block;padding:4px 0}
-.cards{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));gap:12px;margin:20px 0 0;padding:0;list-style:none}
+.cards{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));gap:12px;margin:20px 0 14px;padding:0;list-style:none}
 .cards li{background:var(--card);border:1px solid var(--rule);border-radius:6px;padding:13px 15px;margin:0}
 .what{font-size:.9rem;font-weight:600;display:flex;justify-content:space-between;align-items:baseline;flex-wrap:wrap;gap:0 8px}
 .nb,.unit{white-space:nowrap}
 .cards .value{font-size:1.72rem;line-height:1.2;font-weight:650;margin:2px 0 3px;font-variant-numeric:tabular-nums}
 .cards .unit{font-size:.95rem;font-weight:500;color:var(--muted)}
-.cards .unknown{font-size:1.25rem;color:var(--muted)}
 .cards .apart{border-style:dashed}
 dl.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(210px,1fr));gap:8px 22px;margin:14px 0 0;font-size:.9rem}
 dl.facts.exact{grid-template-columns:repeat(auto-fill,minmax(300px,1fr))}
@@ -145,24 +135,17 @@ tbody th{font-weight:500;min-width:11em}
 .band th{font-weight:650;padding-top:14px;color:var(--muted)}
 .total th,.total td{font-weight:700;border-top:2px solid var(--muted);border-bottom:2px solid var(--muted)}
 .total .small{font-weight:400}
-.claimed{font-style:italic;color:var(--muted);border-left:1px dashed var(--rule);padding-left:12px}
+.claimed{font-style:italic;color:var(--muted)}
 .wide-table table{min-width:760px}
 .words td{overflow-wrap:anywhere;min-width:6em}
 .factors tbody th{width:38%}
 .factors td:nth-child(4){min-width:11em}
 .sources td:nth-child(3){min-width:16em}
-.assumed tbody th{min-width:3em}
-.sci td:last-child{width:45%}
-.esrs,.box+.scroll{margin-top:14px}
 .bill .n .small{white-space:normal;min-width:5.2em}
 .compared .n .small{min-width:0}
 .bill thead .n,.compared thead .n{white-space:normal}
 .n+td:not(.n),.n+th:not(.n){padding-left:10px}
-:target{background:var(--warn);color:var(--warn-ink)}
-.box{border:1px solid var(--rule);border-radius:6px;padding:16px 18px;background:var(--card)}
-.pair{display:grid;grid-template-columns:1fr 1fr;gap:14px 28px}
-.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(190px,1fr));gap:12px 24px;margin:0 0 12px}
-.figures .value{font-size:1.35rem;font-weight:650}
+tr:has(:target){background:var(--warn);color:var(--warn-ink)}
 figure{margin:0 0 12px}
 figcaption{margin-top:4px;max-width:90ch}
 svg{display:block;width:100%;height:auto;overflow:visible}
@@ -180,13 +163,13 @@ svg .whisker{stroke:var(--ink);stroke-width:1.5;fill:none}
 svg .now{stroke:var(--red);stroke-width:2;fill:none}
 svg .best{stroke:var(--muted);stroke-width:1.2;stroke-dasharray:4 3;fill:none}
 svg .hollow{fill:var(--hollow);stroke:none}
-svg .edge{stroke:var(--page);stroke-width:.8}
+svg .bar{fill:var(--bar)}
 svg .stall{fill:var(--stall)}
 svg .drain{fill:var(--drain)}
 svg .f-total{fill:var(--total)}svg .f-save{fill:var(--save)}svg .f-failure{fill:var(--failure)}svg .f-keep{fill:var(--keep)}
 svg .line{fill:none;stroke-width:2;stroke-linejoin:round}
 svg .line.whole{stroke-dasharray:none}
-svg .faint{fill-opacity:.28;stroke:none}
+svg .faint{fill-opacity:.2;stroke:none}
 svg .cut{stroke:var(--ink);stroke-opacity:.35;stroke-dasharray:3 3;fill:none}
 .switch{border:0;margin:0;padding:0;min-width:0}
 .switch>legend{padding:0;font-size:.875rem;color:var(--muted);margin-bottom:6px}
@@ -204,14 +187,11 @@ h1{font-size:1.45rem}
 .cards{grid-template-columns:repeat(2,minmax(0,1fr));gap:9px}
 .cards li{padding:10px 11px}
 .cards .value{font-size:1.32rem}
-.cards .unknown{font-size:1.05rem}
-.pair{grid-template-columns:1fr}
 svg.wide{display:none}
 svg.narrow{display:block}
 dl.facts{grid-template-columns:1fr 1fr}
 dl.facts.exact{grid-template-columns:1fr}
 tbody th[scope=row],thead th:first-child{position:sticky;left:0;background:var(--page);min-width:7.5em}
-.box th[scope]{background:var(--card)}
 }
 """
 _PAPER = """
@@ -227,10 +207,9 @@ section{margin-top:20px}
 h1,h2,h3,h4,caption{break-after:avoid}
 .cards{grid-template-columns:repeat(3,1fr);gap:7px}
 .cards li{padding:7px 9px;break-inside:avoid}
-.pair{grid-template-columns:1fr 1fr}
 dl.facts{grid-template-columns:repeat(4,1fr)}
 dl.facts.exact{grid-template-columns:1fr 1fr}
-tr,figure,.box,.note,.beware,.findings li{break-inside:avoid}
+tr,figure,.note,.beware,.findings li{break-inside:avoid}
 thead{display:table-header-group}
 .scroll{overflow:visible}
 caption span{max-width:none}
@@ -257,8 +236,8 @@ svg.wide{display:block}svg.narrow{display:none}
 def style_sheet(panels: int = 6) -> str:
     """All of it. The dark colours are for screens: paper is white."""
     numbered = "".join(
-        f"svg .l{n}{{stroke:var(--l{n});stroke-dasharray:{DASHES[n - 1] or 'none'}}}svg"
-        f" .a{n}{{fill:var(--a{n})}}"
+        f"svg .l{n}{{stroke:var(--l{n});stroke-dasharray:{DASHES[n - 1] or 'none'}}}"
+        f"svg .s{n}{{fill:var(--l{n})}}"
         for n in range(1, 7)
     )
     shown = (

@@ -10,7 +10,11 @@ import pytest
 from statements import document, statement
 
 from ckptcost.report.document import Report
-from ckptcost.report.html.extras import Band, Curve, Extras, Line, Power, Sci, TextTable
+from ckptcost.report.html.page import Extras
+from ckptcost.report.html.pictures import Curve
+from ckptcost.report.html.pictures_of_time import Band, Power
+from ckptcost.report.html.svg import Line
+from ckptcost.report.study import Column, Table
 
 VOID = {"meta", "link", "br", "input"}
 
@@ -74,9 +78,11 @@ def full_extras(words: str = "nas-hdd", begin: float = 0.0) -> Extras:
     ]
     gpu: list[float | None] = [310.0 if n % 100 < 20 else 640.0 for n in range(900)]
     gpu[450:470] = [None] * 20
-    table = TextTable(
-        words, ["tier", "kWh"], [[words, "2,150"], ["other", "1"]], 1, words, [words, ""]
-    )
+    columns = (Column("tier", "tier"), Column("kwh", "kWh", "kWh"), Column("said", "claimed"))
+    rows = [
+        {"tier": words, "kwh": 2150.0, "said": words},
+        {"tier": "other", "kwh": 1.0, "said": ""},
+    ]
     return Extras(
         title="",
         answer=["It pays."],
@@ -91,16 +97,10 @@ def full_extras(words: str = "nas-hdd", begin: float = 0.0) -> Extras:
             {"time": 53000.0, "usd": 53001.0, words: 44000.0, "never": None},
             words,
         ),
-        tiers=table,
-        power=Power(
-            t, [Line("GPUs", gpu, "W"), Line(words, [120.0] * 900, "W")], True, bands, words
-        ),
-        tables=[table],
-        sci=[
-            Sci("E", 263732.3, "kWh", words),
-            Sci("SCI for AI", None, "", words),
-            Sci(words, words, words),
-        ],
+        power=Power(t, [Line("GPUs", gpu, "W"), Line(words, [120.0] * 900, "W")], bands, words),
+        tables=[Table("tiers", words, columns, rows, words)],
+        more=[Table("others", words, columns, rows, words)],
+        care=[("CODE", words)],
     )
 
 

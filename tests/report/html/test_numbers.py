@@ -3,6 +3,7 @@ planted to see that it looks."""
 
 from __future__ import annotations
 
+import html
 import math
 import re
 
@@ -11,8 +12,8 @@ from hypothesis import given, settings
 from statements import LINES, big, document, documents, statement
 
 from ckptcost.present.amounts import number
-from ckptcost.report.html.extras import Extras
-from ckptcost.report.html.page import page_of
+from ckptcost.report import statement_views
+from ckptcost.report.html.page import Extras, page_of
 from ckptcost.report.html.sections import NAMES
 from ckptcost.report.parts import Warned
 from ckptcost.report.statement import Statement
@@ -182,7 +183,7 @@ def test_unknown_is_said_with_its_reason_and_is_never_zero():
     assert list(told) == list(NAMES.values())
     assert "nobody gave a contract" in told["Emissions, market-based"]
     assert told["Emissions, location-based"] == (
-        "no factor of the grid is given (site.grid_location))"
+        "no factor of the grid is given: site.grid_location)"
     )
     assert told["Energy"] == "every line)"
     assert 'id="steps"' not in page
@@ -206,20 +207,37 @@ def test_allocated_stands_apart():
 
 def test_scope_2_in_tonnes_and_megawatt_hours():
     s = statement()
-    box = page_of(document(s)).split('id="scope2"')[1].split("</section>")[0]
+    page = page_of(document(s))
+    esrs = page.split('id="esrs"')[1].split("</section>")[0]
     for q in (s.totals.energy, s.totals.emissions_location, s.totals.emissions_market):
-        assert f'value="{q.value / 1000!r}"' in box
-    for words in (
-        "Memo item",
-        "do not add them to an inventory again",
-        "location-based",
-        "market-based",
-        "Wind PPA",
-        "60 %",
-        "E1-5",
-        "E1-6",
-    ):
-        assert words in box
+        assert f'<td class="n">{number(q.value / 1000)}</td>' in esrs
+    for words in ("Memo item", "Do not add it to an inventory.", "E1-5", "E1-6"):
+        assert words in esrs
+    scope = page.split('id="scope2"')[1].split("</section>")[0]
+    for words in ("location-based", "market-based", "Wind PPA", "60 %"):
+        assert words in scope
+
+
+@pytest.mark.parametrize(
+    ("at", "table"),
+    [
+        ("scope2", statement_views.scope_two),
+        ("esrs", statement_views.esrs),
+        ("sci", statement_views.sci_table),
+        ("measurements", statement_views.measurements),
+    ],
+)
+def test_a_table_that_the_text_has_too_is_the_same(at, table):
+    s = statement(kind="measured")
+    title, header, rows, _, remark = table(s)
+    section = page_of(document(s)).split(f'<section id="{at}"')[1].split("</section>")[0]
+    assert f">{title}</h2>" in section
+    body = section.split("</div>")[0]
+    cells = re.findall(r"<t[hd](?: [^>]*)?>(.*?)</t[hd]>", body, re.S)
+    assert [html.unescape(each) for each in cells] == [
+        each for row in [header, *rows] for each in row
+    ]
+    assert remark in html.unescape(section)
 
 
 def test_the_comparison_differs_from_the_first():
@@ -231,7 +249,7 @@ def test_the_comparison_differs_from_the_first():
     assert "+100 %" in table
     assert "as the first" in table
     assert "Compare with care" not in page
-    assert "Not in any of these totals because unknown: kWh: storage writing" in page
+    assert "without storage writing" in table
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@ left open, and no odd input breaks one."""
 
 from __future__ import annotations
 
+import html
 import math
 import re
 from itertools import pairwise
@@ -10,13 +11,34 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from statements import statement
+from statements import START, statement
 
-from ckptcost.report.html import svg_curve, svg_emissions, svg_power
-from ckptcost.report.html.extras import Band, Curve, Line, Power
+from ckptcost.report.html import pictures, pictures_of_time, sections, svg
 from ckptcost.report.html.markup import join
-from ckptcost.report.html.svg_axis import NARROW, WIDE, clock, decades, rows_of, steps, times
-from ckptcost.report.html.svg_waterfall import Fall, Step, drawn, reach
+from ckptcost.report.html.pictures import Curve, Fall, Step, draw_fall, reach
+from ckptcost.report.html.pictures_of_time import Band, Bin, Power
+from ckptcost.report.html.svg import (
+    NARROW,
+    WIDE,
+    Line,
+    Scale,
+    clock,
+    decades,
+    rows_of,
+    steps,
+    times,
+)
+
+ZERO = (0.0,) * 5
+
+
+def words(markup) -> str:
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", str(markup))).split())
+
+
+def changed(s, **fields):
+    return s.model_copy(update=fields)
+
 
 AMOUNT = st.one_of(
     st.none(),
@@ -82,7 +104,7 @@ def test_bars_are_as_long_as_their_numbers(width):
         300.0,
         500.0,
     )
-    markup = judge(*drawn(fall, width), width)
+    markup = judge(*draw_fall(fall, width), width)
     check_fall(fall, markup)
     assert "not known" in markup
     with pytest.raises(AssertionError):
@@ -113,7 +135,7 @@ def test_any_bill_is_drawn(values, low, high):
         high,
     )
     for width in (WIDE, NARROW):
-        judge(*drawn(fall, width), width)
+        judge(*draw_fall(fall, width), width)
 
 
 @given(
@@ -136,8 +158,8 @@ def test_any_curve_is_drawn(rows, now, best):
         {"time": best},
     )
     for width in (WIDE, NARROW):
-        judge(*svg_curve.drawn(curve, width), width)
-    assert "nan" not in svg_curve.in_words(curve)
+        judge(*pictures.draw_curve(curve, width), width)
+    assert "nan" not in pictures.curve_words(curve)
 
 
 def test_best_intervals_that_are_one_share_a_line():
@@ -147,7 +169,7 @@ def test_best_intervals_that_are_one_share_a_line():
         7200.0,
         {"time": 53_000.0, "usd": 53_010.0, "energy": 44_000.0, "carbon": None},
     )
-    assert svg_curve.rules(curve) == [
+    assert pictures.marks(curve) == [
         (7200.0, "in use", "now"),
         (44_000.0, "best for energy", "best"),
         (53_000.0, "best for time, usd", "best"),
@@ -155,7 +177,7 @@ def test_best_intervals_that_are_one_share_a_line():
 
 
 def test_a_gap_in_a_curve_is_not_drawn_over():
-    _, inside = svg_curve.drawn(
+    _, inside = pictures.draw_curve(
         Curve([1.0, 2.0, 3.0, 4.0, 5.0], [Line("a", [1.0, 2.0, None, 2.0, 1.0])]), WIDE
     )
     (path,) = [
@@ -169,12 +191,11 @@ power_rows = st.lists(st.tuples(AMOUNT, AMOUNT), min_size=1, max_size=700)
 
 @given(
     power_rows,
-    st.booleans(),
     st.one_of(st.none(), st.floats(0, 500)),
     st.one_of(st.none(), st.floats(0, 500)),
 )
 @settings(max_examples=40, deadline=None)
-def test_any_power_is_drawn(rows, stacked, stall, durable):
+def test_any_power_is_drawn(rows, stall, durable):
     rows = [
         (a if a is None or a >= 0 or a != a else -a, b if b is None or b >= 0 or b != b else -b)
         for a, b in rows
@@ -188,55 +209,22 @@ def test_any_power_is_drawn(rows, stacked, stall, durable):
             None if durable is None else 3.0 + durable,
         )
     ]
-    power = Power([float(n) for n in range(len(rows))], lines, stacked, bands)
+    power = Power([float(n) for n in range(len(rows))], lines, bands)
     for width in (WIDE, NARROW):
-        judge(*svg_power.drawn(power, width), width)
-    assert "nan" not in svg_power.in_words(power)
-
-
-def test_thinned_power_keeps_its_mean_its_ends_and_its_gap():
-    values: list[float | None] = [float(n % 7) for n in range(10_000)]
-    values[5000] = 100.0
-    values[2000:2100] = [None] * 100
-    thin = svg_power.thinned(Power([float(n) for n in range(10_000)], [Line("a", values)]))
-    assert len(thin.t_s) == svg_power.MOST_POINTS
-    assert max(v for v in thin.highs[0] if v is not None) == 100.0
-    assert 4 <= sum(v is None for v in thin.means[0]) <= 6
-    known = [v for v in thin.means[0] if v is not None]
-    assert math.fsum(known) / len(known) == pytest.approx(3.0, rel=0.02)
-
-
-def test_where_one_part_is_unknown_no_sum_is_drawn():
-    power = Power(
-        [0.0, 1.0, 2.0, 3.0, 4.0],
-        [Line("a", [1.0, 1.0, None, 1.0, 1.0]), Line("b", [2.0] * 5)],
-        True,
-    )
-    assert svg_power._stacked([each.values for each in power.lines]) == [
-        [1.0, 1.0, None, 1.0, 1.0],
-        [3.0, 3.0, None, 3.0, 3.0],
-    ]
-
-
-def test_checkpoints_in_words():
-    assert svg_power.band_rows(
-        [Band("first", 300.0, 340.0, 450.0), Band("open", 900.0, None, None)]
-    ) == [
-        ("first", "5 min", "40 s", "150 s"),
-        ("open", "15 min", "-", "-"),
-    ]
+        judge(*pictures_of_time.draw_power(power, width), width)
+    assert "nan" not in pictures_of_time.power_words(power)
 
 
 @pytest.mark.parametrize("rows", [1, 2, 300, 500, 501, 3000])
 def test_gathered_rows_add_up_to_the_same(rows):
     s = statement(rows=rows)
-    bins = svg_emissions.hours(s.series)
+    bins = pictures_of_time.hours(s.series)
     assert len(bins) == rows
     assert math.isclose(
         math.fsum(b.kg for b in bins), s.totals.emissions_location.value, rel_tol=1e-9
     )
-    for most in (svg_emissions.MOST_BARS, svg_emissions.MOST_NARROW):
-        some, each_s = svg_emissions.gathered(bins, most, 3600.0)
+    for most in (pictures_of_time.MOST_BARS, pictures_of_time.MOST_NARROW):
+        some, each_s = pictures_of_time.together(bins, most, 3600.0)
         assert len(some) <= most
         assert each_s % 3600 == 0
         assert math.isclose(
@@ -244,7 +232,7 @@ def test_gathered_rows_add_up_to_the_same(rows):
         )
         assert all(a.end_s == b.begin_s for a, b in pairwise(some))
     for width in (WIDE, NARROW):
-        judge(*svg_emissions.drawn(bins, 3600.0, width), width)
+        judge(*pictures_of_time.draw_emissions(bins, 3600.0, width), width)
 
 
 def test_unknown_hours_are_shaded_and_not_zero():
@@ -253,16 +241,16 @@ def test_unknown_hours_are_shaded_and_not_zero():
         None if start == sorted(set(s.series.start))[1] else v
         for start, v in zip(s.series.start, s.series.emissions_location_kgco2e, strict=True)
     ]
-    bins = svg_emissions.hours(s.series.model_copy(update={"emissions_location_kgco2e": kg}))
+    bins = pictures_of_time.hours(s.series.model_copy(update={"emissions_location_kgco2e": kg}))
     assert [b.kg is None for b in bins] == [False, True, False, False]
-    markup = judge(*svg_emissions.drawn(bins, 3600.0, WIDE), WIDE)
+    markup = judge(*pictures_of_time.draw_emissions(bins, 3600.0, WIDE), WIDE)
     assert markup.count('class="hollow"') == 2  # the hour, and its swatch
 
 
 def test_instants_with_fractions_and_without_a_factor():
     s = statement(begin=1790812800.25, grid=0.0)
-    assert svg_emissions.hours(s.series)[0].begin_s == 1790812800.25
-    judge(*svg_emissions.drawn(svg_emissions.hours(s.series), 3600.0, WIDE), WIDE)
+    assert pictures_of_time.hours(s.series)[0].begin_s == 1790812800.25
+    judge(*pictures_of_time.draw_emissions(pictures_of_time.hours(s.series), 3600.0, WIDE), WIDE)
 
 
 @given(st.floats(-1e9, 1e9), st.floats(1e-6, 1e9))
@@ -300,14 +288,233 @@ def test_labels_do_not_lie_on_each_other(spans):
 
 def test_power_with_a_range_shades_it_and_says_how_far_off_a_mean_may_be():
     ranged = Line("GPUs", [100.0, 110.0], "W", [90.0, 105.0], [105.0, 130.0])
-    thin = svg_power.thinned(Power([0.0, 1.0], [ranged]))
-    assert (thin.lows[0], thin.highs[0]) == ([90.0, 105.0], [105.0, 130.0])
+    power = Power([0.0, 1.0], [ranged])
     assert (
-        svg_power.in_words(Power([0.0, 1.0], [ranged]))
-        == "GPUs from 100 to 110 W (each mean +-20 W or less)"
+        pictures_of_time.power_words(power) == "GPUs from 100 to 110 W (each mean +-20 W or less)"
     )
-    many = Line("a", [100.0] * 1000, "W", [90.0] * 1000, [130.0] * 1000)
-    few = svg_power.thinned(Power([float(n) for n in range(1000)], [many]), 100)
-    assert (few.lows[0][5], few.highs[0][5]) == (90.0, 130.0)
-    bare = svg_power.thinned(Power([0.0, 1.0], [Line("a", [1.0, 2.0])]))
-    assert bare.lows[0] == bare.means[0]
+    markup = judge(*pictures_of_time.draw_power(power, WIDE), WIDE)
+    assert markup.count('class="s1 faint"') == 1
+    bare = Power([0.0, 1.0], [Line("a", [1.0, 2.0])])
+    assert "faint" not in join([pictures_of_time.draw_power(bare, WIDE)[1]])
+
+
+def series(s, **columns):
+    return changed(s, series=s.series.model_copy(update=columns))
+
+
+def test_bars_are_sums_of_components_and_one_unknown_does_not_hide_another():
+    s = statement(
+        (1.0, 2.0, None, 0.0, 0.0),
+        gpu_hours=(1.0, 1.0, 1.0, 0.0, 0.0),
+        rows=2,
+        begin=START,
+        grid=0.5,
+    )
+    bins = pictures_of_time.hours(s.series)
+    assert [b.kg for b in bins] == pytest.approx([1.5 * 0.5, 1.5 * 0.5 * (1 + 0.1 * 0.8414709848)])
+    assert [b.grid for b in bins] == pytest.approx([0.5, 0.5 * (1 + 0.1 * 0.8414709848)])
+    assert (bins[0].begin_s, bins[1].begin_s, bins[1].end_s) == (START, START + 3600, START + 7200)
+    assert [
+        b.kg
+        for b in pictures_of_time.hours(
+            series(s, emissions_location_kgco2e=[None] * len(s.series.start)).series
+        )
+    ] == [None, None]
+
+
+def test_instants_of_rows_to_the_minute_and_in_order():
+    assert pictures_of_time.unix("2026-10-01T01:25:07Z") == START + 5107.0
+    assert pictures_of_time.unix("2026-10-01T01:25:07.500Z") == START + 5107.5
+    s = statement(rows=3, begin=START)
+    names = [name for name in type(s.series).model_fields if name != "width_s"]
+    back = series(s, **{name: getattr(s.series, name)[::-1] for name in names})
+    assert pictures_of_time.hours(back.series) == pictures_of_time.hours(s.series)
+
+
+def test_bars_drawn_together_weight_the_grid_by_time_and_unknown_stays_unknown():
+    bins = [
+        Bin(0.0, 3600.0, 1.0, 0.1),
+        Bin(3600.0, 5400.0, 2.0, 0.4),
+        Bin(5400.0, 9000.0, None, None),
+    ]
+    found, each = pictures_of_time.together(bins * 1, 2, 5400.0)
+    assert each == 10800.0
+    assert [(b.kg, b.grid) for b in found] == [(3.0, pytest.approx(0.2))]
+    alone, _ = pictures_of_time.together(
+        [Bin(3600.0 * n, 3600.0 * n + 3600, None if n < 2 else 1.0, None) for n in range(4)],
+        3,
+        3600.0,
+    )
+    assert [b.kg for b in alone] == [None, 2.0]
+    assert pictures_of_time.together(bins, 3, 1800.0) == (bins, 1800.0)
+
+
+def test_emissions_in_words():
+    bins = [
+        Bin(START, START + 3600, 1.0, 0.1),
+        Bin(START + 3600, START + 7200, 3.0, 0.4),
+    ]
+    assert (
+        pictures_of_time.emissions_words(bins)
+        == "2 bars from 2026-10-01T00:00:00Z to 2026-10-01T02:00:00Z; 4 kgCO2e in all, 1 to 3 a"
+        " bar; grid factor 100 to 400 g/kWh"
+    )
+
+
+def test_bars_of_zero_are_drawn_and_unknown_ones_hollow():
+    known = [Bin(3600.0 * n, 3600.0 * n + 3600, kg, 0.1) for n, kg in enumerate((1.0, 0.0, 2.0))]
+    x = Scale(0.0, 10800.0, 0.0, 300.0)
+    assert "hollow" not in "".join(pictures_of_time.bars(known, x, 0.0, 100.0))
+    assert (
+        "".join(pictures_of_time.bars([known[0]._replace(kg=None), *known], x, 0.0, 100.0)).count(
+            "hollow"
+        )
+        == 1
+    )
+    saving = "".join(pictures_of_time.bars([known[0]._replace(kg=-5.0), known[2]], x, 0.0, 100.0))
+    assert not re.search(r'(?<![xd])[yd]="-', saving)
+    assert (
+        max(
+            float(y) + float(h)
+            for y, h in re.findall(r'y="([\d.]+)" width="[\d.]+" height="([\d.]+)"', saving)
+        )
+        <= 100.1
+    )
+
+
+def test_zero_emissions_are_drawn_and_unknown_ones_are_not():
+    known, unknown = statement(grid=0.0), statement(grid=None)
+    assert "0 kgCO2e in all" in words(pictures_of_time.emissions("", known.series, "", 2))
+    assert pictures_of_time.emissions("", unknown.series, "", 2) is None
+    lacking = words(pictures_of_time.emissions("", known.series, "storage writing", 2))
+    assert "Not in it because unknown: storage writing." in lacking
+
+
+def power(n, bands=(), **more):
+    return Power(
+        [float(i) for i in range(n)],
+        [Line("GPUs", [100.0 + i % 2 for i in range(n)], "W"), Line("node", [None] * n, "W")],
+        bands,
+        **more,
+    )
+
+
+def test_a_range_is_shaded_where_both_of_its_ends_are_known():
+    x, y = Scale(0.0, 3.0, 0.0, 3.0), Scale(0.0, 10.0, 10.0, 0.0)
+    line = Line("a", [1.0, 1.0, 1.0], "W", [0.0, None, 0.0], [5.0, 5.0, 5.0])
+    assert pictures_of_time._shade_of([0.0, 1.0, 2.0], line, x, y).count("Z") == 2
+
+
+def test_a_save_holds_training_up_and_is_safe_later():
+    assert Band("a", 10.0, 12.0, 15.0).edges() == (10.0, 12.0, 15.0)
+    assert Band("b", 20.0, None, None).edges() == (20.0, 20.0, 20.0)
+    assert Band("c", 20.0, 30.0, 25.0).edges() == (20.0, 30.0, 30.0)
+
+
+def test_power_in_words():
+    bands = [Band(f"save {n}", 10.0 * n, 10.0 * n + 1, 10.0 * n + 2) for n in range(40)]
+    said = "GPUs from 100 to 101 W; node not known; 40 checkpoints"
+    assert pictures_of_time.power_words(power(10, bands)) == said
+    assert "save 0" in words(pictures_of_time.power("", power(1000, bands), 2))
+
+
+def test_a_waterfall_steps_from_one_to_the_next():
+    fall = Fall(
+        "kWh",
+        [Step("a", 30.0, "save"), Step("b", 10.0, "failure"), Step("c", None, "keep")],
+        40.0,
+        30.0,
+        None,
+    )
+    assert reach(fall) == (0.0, 40.0)
+    assert reach(fall._replace(high=1e9)) == (0.0, 320.0)
+    assert reach(fall._replace(high=150.0)) == (0.0, 150.0)
+    _, inside = draw_fall(fall, 920.0)
+    said = words("".join(map(str, inside)))
+    assert "30 (75 %)" in said
+    assert "10 (25 %)" in said
+    assert "saving" in said
+    assert "failures" in said
+    assert said.count("not known") == 1
+    assert (
+        "".join(map(str, inside)).count("whisker") == 4
+    )  # a line, its near end, and an arrow of two
+    assert (
+        "".join(map(str, draw_fall(fall._replace(low=40.0, high=40.0), 920.0)[1])).count("whisker")
+        == 0
+    )
+    bars = re.findall(
+        r'<rect x="([\d.]+)"[^>]* width="([\d.]+)"[^>]*class="f-(save|failure)"',
+        "".join(map(str, inside)),
+    )
+    (a, wide, _), (b, _, _) = [bar for bar in bars if float(bar[1]) > 20]
+    assert float(a) + float(wide) == pytest.approx(float(b), abs=0.2)
+
+
+def test_a_total_of_zero_is_drawn_and_known():
+    _, inside = draw_fall(Fall("kWh", [Step("a", 0.0, "save")], 0.0), 920.0)
+    assert "not known" not in words("".join(map(str, inside)))
+
+
+def curve(**more):
+    xs = [600.0 * 1.5**n for n in range(10)]
+    return Curve(
+        xs,
+        [Line("cost", [float(10 - n) for n in range(10)], "USD")],
+        **{"now_s": 3600.0, "best_s": {"a": 7200.0, "b": 7201.0, "c": 14400.0, "d": None}, **more},
+    )
+
+
+def test_what_a_curve_marks():
+    assert [(w, c) for _, w, c in pictures.marks(curve())] == [
+        ("in use", "now"),
+        ("best for a, b", "best"),
+        ("best for c", "best"),
+    ]
+    assert pictures.marks(curve(now_s=None, best_s={"x": float("inf"), "y": 0.0})) == []
+    assert (
+        pictures.curve_words(curve())
+        == "cost from 1 to 10 USD. in use 1 h; best for a, b 2 h; best for c 4 h"
+    )
+
+
+def test_clocks_of_pictures_are_utc(monkeypatch):
+    import time
+
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        assert clock(START, START + 4 * 3600, 4)[0][1] == "00:00"
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+
+
+def test_paths_break_where_nothing_is_known_and_scales_are_even():
+    assert svg.path([(0.0, 0.0), None, (2.0, 2.0), (3.0, 3.0)]) == "M0 0h2M2 2L3 3"
+    assert Scale(1.0, 100.0, 0.0, 10.0, log=True).at(10.0) == pytest.approx(5.0)
+    assert svg.clipped("x" * 50, 68.0) == "x" * 9 + "…"
+
+
+def test_the_grids_factor_is_interrupted_where_it_is_not_known():
+    bins = [Bin(3600.0 * n, 3600.0 * n + 3600, 1.0, None if n == 1 else 0.1) for n in range(3)]
+    drawn = "".join(pictures_of_time.grid_line(bins, Scale(0.0, 10800.0, 0.0, 300.0), 0.0, 100.0))
+    assert re.search(r'd="(M[^"]*)" class="line l2 whole"', drawn)[1].count("M") == 2
+
+
+def test_a_range_of_the_total_is_drawn_from_low_to_high():
+    s = statement((100.0, 0.0, 0.0, 0.0, 0.0))
+    energy = s.totals.energy.model_copy(update={"low": 50.0, "high": 125.0})
+    whole = changed(s, totals=s.totals.model_copy(update={"energy": energy}))
+    drawn = str(pictures.fall_figure("x", sections.falls_of(whole)[0]))
+    wide = drawn.split('class="wide"')[1].split("</svg>", maxsplit=1)[0]
+    (bar,) = re.findall(r'<rect x="([\d.]+)"[^>]* width="([\d.]+)"[^>]*class="f-total"', wide)
+    begin, end = float(bar[0]), float(bar[0]) + float(bar[1])
+    whiskers = [
+        tuple(map(float, each))
+        for each in re.findall(r'd="M([\d.]+) [\d.]+L([\d.]+) [\d.]+" class="whisker"', wide)
+    ]
+    a, b = max(whiskers, key=lambda each: each[1] - each[0])
+    assert abs((a - begin) / (end - begin) - 0.5) < 0.01
+    assert abs((b - begin) / (end - begin) - 1.25) < 0.01
+    assert len(whiskers) == 3

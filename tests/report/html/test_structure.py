@@ -9,28 +9,31 @@ from itertools import pairwise
 import pytest
 from statements import LINES, document, statement
 
-from ckptcost.report.html.extras import Extras, Power, Steps, Tile
-from ckptcost.report.html.page import page_of
+from ckptcost.report.html.page import MOST_ROWS, Extras, page_of, table_of
+from ckptcost.report.html.pictures import Fall, Step
+from ckptcost.report.html.pictures_of_time import Power
+from ckptcost.report.html.sections import Tile
 from ckptcost.report.html.style import DARK, LIGHT, READ_ON, SEEN_ON_PAGE, style_sheet
+from ckptcost.report.study import Column, Table
 
 ORDER = [
     "answer",
+    "table-1",
     "steps",
     "bill",
     "interval",
-    "tiers",
     "power",
     "hours",
-    "table-1",
     "warnings",
     "findings",
+    "further-1",
+    "method",
     "scope2",
+    "esrs",
     "sci",
     "boundary",
     "factors",
-    "assumptions",
     "measurements",
-    "method",
     "sources",
     "reproducibility",
 ]
@@ -45,7 +48,7 @@ def pages(extras_with):
     return {
         "full": page_of(document(one), extras_with()),
         "plain": page_of(document(statement(dated=False))),
-        "several": page_of(document(one, two), extras_with()._replace(each={"b": extras_with()})),
+        "several": page_of(document(one, two), extras_with()._replace(tables=())),
     }
 
 
@@ -55,8 +58,7 @@ def test_sections_in_order(pages, parsed):
     ids = [tag.attributes["id"] for tag in parsed(pages["several"]).of("section")]
     assert ids[:2] == ["answer", "comparison"]
     assert [each for each in ids if each.startswith("statement-")] == ["statement-1", "statement-2"]
-    assert "s1-interval" not in ids
-    assert "s2-interval" in ids
+    assert {"interval", "s1-steps", "s2-bill"} <= set(ids)
 
 
 def test_what_it_rests_on_is_behind_what_it_says(pages):
@@ -72,14 +74,15 @@ def test_a_fleet_has_its_figures_in_large_and_a_picture(parsed):
     extras = Extras(
         title="a fleet",
         lead="Two jobs.",
-        tiles=[Tile("Energy", 115.0, "kWh", "at least")],
-        steps=[Steps("Energy", "kWh", [("waiting", 100.0), ("restart", None)], 115.0)],
+        is_whole=True,
+        tiles=[Tile("Energy", 115.0, "kWh", ["at least"])],
+        falls=[Fall("kWh", [Step("waiting", 100.0), Step("restart", None)], 115.0, name="Energy")],
     )
     page = page_of(document(statement(), statement(run_id="b")), extras)
     assert '<data value="115.0">115</data>' in page
     assert "at least" in page
     assert parsed(page).of("svg")
-    assert "restart -" in page
+    assert "restart not known" in page
 
 
 def test_nothing_known_is_said_once_and_not_drawn(parsed):
@@ -143,7 +146,7 @@ def test_tables_and_pictures_have_words(pages, parsed):
 def test_nothing_stands_where_nothing_is_known(parsed):
     page = page_of(document(statement(dated=False)))
     ids = [tag.attributes["id"] for tag in parsed(page).of("section")]
-    assert not {"findings", "interval", "tiers", "power", "hours", "sci", "measurements"} & set(ids)
+    assert not {"findings", "interval", "table-1", "power", "hours", "measurements"} & set(ids)
     assert "a plan, no dates" in page.lower()
     assert page_of(document(), Extras(power=Power([], []))) == page_of(document())
 
@@ -164,18 +167,38 @@ def test_simulated_is_seen():
 
 
 def test_claims_are_marked_as_such(pages):
-    table = pages["full"].split('id="tiers"')[1].split("</section>")[0]
-    assert '<td class="n claimed">nas-hdd</td>' in table
-    assert "Claimed: what a vendor says" in table
+    table = pages["full"].split('id="table-1"')[1].split("</section>")[0]
+    assert '<td class="n"><span class="claimed">nas-hdd</span></td>' in table
 
 
-def test_what_is_said_of_one_statement_goes_to_it(extras_with):
-    s = statement(run_id="b")
-    page = page_of(
-        document(s), Extras(findings=["of the page"], each={"b": Extras(findings=["of this one"])})
+def test_a_warning_of_the_answer_and_its_statement_is_told_once():
+    s = statement()
+    (warned,) = s.warnings
+    page = page_of(document(s), Extras(care=[(warned.code, "All of it."), ("OTHER", "Besides.")]))
+    told = page.split('id="warnings"')[1].split("</section>")[0]
+    assert "All of it." in told
+    assert "Besides." in told
+    assert told.count(warned.code) == 1
+
+
+def test_of_many_rows_a_page_has_the_first_and_says_so():
+    rows = [{"name": f"n{n}", "kwh": float(n)} for n in range(MOST_ROWS + 5)]
+    columns = (Column("name", "name"), Column("kwh", "kWh", "kWh"))
+    page = page_of(document(), Extras(tables=[Table("t", "Many", columns, rows, "of all")]))
+    told = page.split('id="table-1"')[1].split("</section>")[0]
+    assert told.count("<tr>") == MOST_ROWS + 1
+    assert "Of all 5 more rows are in the other formats." in told
+
+
+def test_the_last_row_of_a_table_is_bold_where_it_is_the_sum():
+    columns = (Column("name", "name"), Column("kwh", "kWh", "kWh"), Column("why", "why"))
+    rows = [{"name": name, "kwh": 1.0, "why": "so"} for name in ("total", "a", "total")]
+    said = str(table_of(Table("t", "T", columns, rows))[0])
+    assert said.count('<tr class="total">') == 1
+    assert said.endswith(
+        '<tr class="total"><th scope="row">total</th><td class="n">1</td><td>so</td></tr>'
+        "</tbody></table></div>"
     )
-    assert "of this one" in page
-    assert "of the page" not in page
 
 
 def test_factors_that_all_share_stand_once():
@@ -206,7 +229,7 @@ def test_factors_name_value_range_origin_source_and_licence(pages):
         ">ember-owid<",
     ):
         assert words in row
-    source = page.split('<tr id="source-1">')[1].split("</tr>")[0]
+    source = page.split('<span id="source-1">')[1].split("</tr>")[0]
     for words in (
         "Yearly electricity data",
         "Ember; Our World in Data",
@@ -256,13 +279,7 @@ def test_contrast_is_enough(colours):
 
 def test_areas_are_told_apart_in_grey():
     for colours in (LIGHT, DARK):
-        for low, high in (
-            ("a1", "a2"),
-            ("a2", "a3"),
-            ("a3", "a4"),
-            ("a4", "a5"),
-            ("stall", "drain"),
-        ):
+        for low, high in (("stall", "drain"), ("save", "failure"), ("failure", "total")):
             assert abs(luminance(colours[low]) - luminance(colours[high])) > 0.03, (low, high)
     assert set(LIGHT) == set(DARK)
 
@@ -284,7 +301,12 @@ def test_statements_that_are_parts_of_one_whole_are_not_held_against_each_other(
     )
     page = page_of(
         made,
-        Extras(title="All of it", lead="3 jobs; each has a bill.", findings=["It took an hour."]),
+        Extras(
+            title="All of it",
+            lead="3 jobs; each has a bill.",
+            is_whole=True,
+            findings=["It took an hour."],
+        ),
     )
     assert "Side by side" in page_of(made)
     assert "Side by side" not in page

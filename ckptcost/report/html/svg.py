@@ -12,8 +12,38 @@ from ckptcost.present.amounts import number
 from ckptcost.report.html.markup import Child, Markup, el, join, px
 
 WIDE, NARROW = 920.0, 358.0
-_LETTER = 6.4
-"""mean width of a letter at 12 px"""
+_LETTER = 6.8
+"""mean width of a letter at 12 px, of a wide typeface"""
+
+
+Numbers = Sequence[float | None]
+"""None is a gap"""
+NARROWEST = 600.0
+"""what is drawn less wide is for a telephone"""
+
+
+class Line(NamedTuple):
+    """One quantity along an axis."""
+
+    name: str
+    values: Numbers
+    unit: str = ""
+    """lines of one unit share an axis"""
+    lows: Numbers = ()
+    highs: Numbers = ()
+    """between which each value lies; or both empty"""
+
+
+def finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
+
+
+def known_of(values: Numbers) -> list[float]:
+    return [v for v in map(finite, values) if v is not None]
+
+
+def span_words(values: Sequence[float]) -> str:
+    return f"{number(min(values))} to {number(max(values))}"
 
 
 class Scale(NamedTuple):
@@ -34,6 +64,12 @@ class Scale(NamedTuple):
         )
 
 
+def multiples(low: float, high: float, size: float) -> list[float]:
+    """Whole multiples of a size between two values."""
+    first, last = math.ceil(low / size - 1e-9), math.floor(high / size + 1e-9)
+    return [n * size for n in range(first, last + 1)]
+
+
 def steps(low: float, high: float, about: int = 5) -> list[float]:
     """Round values from low to high.
 
@@ -43,12 +79,8 @@ def steps(low: float, high: float, about: int = 5) -> list[float]:
     if not high > low:
         return [low]
     size = 10.0 ** math.floor(math.log10((high - low) / about))
-    size = next(
-        size * by for by in (1.0, 2.0, 5.0, 10.0) if (high - low) / (size * by) <= about * 1.3
-    )
-    return [
-        n * size for n in range(math.ceil(low / size - 1e-9), math.floor(high / size + 1e-9) + 1)
-    ]
+    by = next(by for by in (1.0, 2.0, 5.0, 10.0) if (high - low) / (size * by) <= about * 1.3)
+    return multiples(low, high, size * by)
 
 
 def decades(low: float, high: float) -> list[float]:
@@ -88,35 +120,30 @@ def mark_of(seconds: float) -> str:
     return f"{number(seconds)} s"
 
 
+def _time_step(span: float, about: int, least: float = 0.0) -> float:
+    """A time that people count in, of which a span holds no more than about so many."""
+    days = math.ceil(span / about / 86400.0) * 86400.0
+    return next((each for each in _TIMES if each >= least and span / each <= about), days)
+
+
 def times(low: float, high: float, about: int = 6, log: bool = False) -> list[float]:
     """Durations that people count in."""
     if log:
         return [each for each in _TIMES if low <= each <= high] or [low, high]
     if high - low < about:  # below a second each
         return steps(low, high, about)
-    longest = math.ceil((high - low) / about / 86400.0) * 86400.0
-    size = next((each for each in _TIMES if (high - low) / each <= about), longest)
-    return [
-        n * size for n in range(math.ceil(low / size - 1e-9), math.floor(high / size + 1e-9) + 1)
-    ]
+    return multiples(low, high, _time_step(high - low, about))
 
 
 def clock(low: float, high: float, about: int = 6) -> list[tuple[float, str]]:
     """Instants of UTC between two, with their words: times of a day, else days, else years."""
-    size = next(
-        (each for each in _TIMES if each >= 60 and (high - low) / each <= about),
-        math.ceil((high - low) / about / 86400.0) * 86400.0,
-    )
-    marks = [n * size for n in range(math.ceil(low / size), math.floor(high / size) + 1)] or [low]
-    form = (
-        "%Y-%m-%d"
-        if high - low > 300 * 86400.0
-        else "%b %d"
-        if size >= 86400.0
-        else "%b %d %H:%M"
-        if high - low > 86400.0
-        else "%H:%M"
-    )
+    size = _time_step(high - low, about, 60.0)
+    long, days, form = high - low > 300 * 86400.0, size >= 86400.0, "%b %d %H:%M"
+    if long or days:
+        form = "%Y-%m-%d" if long else "%b %d"
+    elif high - low <= 86400.0:
+        form = "%H:%M"
+    marks = multiples(low, high, size) or [low]
     return [(at, datetime.fromtimestamp(at, UTC).strftime(form)) for at in marks]
 
 
@@ -161,6 +188,16 @@ def path(points: Sequence[tuple[float, float] | None]) -> str:
                 f"{'M' if begins else 'L'}{px(point[0])} {px(point[1])}{'h2' if lone else ''}"
             )
     return "".join(out)
+
+
+def path_of(at: Sequence[float], values: Numbers, x: Scale, y: Scale) -> str:
+    known = [finite(v) for v in values]
+    return path(
+        [
+            None if v is None or (y.log and v <= 0) else (x.at(t), y.at(v))
+            for t, v in zip(at, known, strict=False)
+        ]
+    )
 
 
 def legend(
@@ -225,25 +262,24 @@ def figure(
     at: str, title: str, desc: str, draw: Callable[[float], Drawn], caption: Child = None
 ) -> Markup:
     """A figure, drawn once for each width, that says in words what it shows."""
-    pictures = []
-    for name, width in (("wide", WIDE), ("narrow", NARROW)):
+
+    def picture(name: str, width: float) -> Markup:
         height, inside = draw(width)
         mine = f"{at}-{name}"
-        told = [el("title", title, id=f"{mine}-t"), el("desc", desc, id=f"{mine}-d")]
-        whole = f"0 0 {px(width)} {px(height)}"
-        pictures.append(
-            el(
-                "svg",
-                told,
-                inside,
-                class_=name,
-                viewBox=whole,
-                role="img",
-                aria_labelledby=f"{mine}-t {mine}-d",
-            )
+        return el(
+            "svg",
+            el("title", title, id=f"{mine}-t"),
+            el("desc", desc, id=f"{mine}-d"),
+            inside,
+            class_=name,
+            viewBox=f"0 0 {px(width)} {px(height)}",
+            role="img",
+            aria_labelledby=f"{mine}-t {mine}-d",
         )
+
     under = join([caption])
-    return el("figure", pictures, el("figcaption", under) if under else None)
+    drawings = [picture("wide", WIDE), picture("narrow", NARROW)]
+    return el("figure", drawings, el("figcaption", under) if under else None)
 
 
 def grid_y(scale: Scale, ticks: Sequence[float], x1: float, x2: float) -> list[Markup]:
