@@ -12,20 +12,20 @@ import numpy as np
 from ckptcost.core.draws import LEAST
 from ckptcost.core.lines import tier_and_kind
 from ckptcost.core.outcome import evaluate
-from ckptcost.core.quantities import pick
+from ckptcost.core.quantities import BY_ID, pick
 from ckptcost.present.amounts import quantity
 from ckptcost.present.words import gate_text
 from ckptcost.report import brief, diff_views
 from ckptcost.report.canonical import tidy
 from ckptcost.report.check import case_from
 from ckptcost.report.difference import Difference, FactorChange, FactorValue
-from ckptcost.report.html import pictures
+from ckptcost.report.html import pictures, sections
 from ckptcost.report.html.markup import ranged
 from ckptcost.report.html.page import Extras
 from ckptcost.report.html.pictures_of_time import Band, Power
 from ckptcost.report.html.sections import Tile
 from ckptcost.report.html.svg import Line
-from ckptcost.report.parts import Quantity, Unit
+from ckptcost.report.parts import Quantity
 from ckptcost.report.statement import Statement
 from ckptcost.report.studies.model_words import basis_line, carbon_lines, remarks_of
 from ckptcost.report.study import Column, Study, Table
@@ -35,21 +35,12 @@ POINTS = 120
 AROUND = 12.0
 """how many times below and above the best intervals the curve reaches"""
 NO_BILL = "An answer in words and tables; it holds no bill of its own."
-FLEET_TILES = (
-    ("kwh", "Energy"),
-    ("gpu_hours", "GPU time lost"),
-    ("usd", "Cost"),
-    ("kgco2e", "Emissions, location-based"),
-    ("goodput", "Goodput"),
-    ("checkpoints", "Checkpoints"),
-    ("failures", "Failures"),
-)
-FLEET_STEPS: tuple[tuple[str, str, Unit], ...] = (
-    ("kwh", "Energy", "kWh"),
-    ("gpu_hours", "GPU time lost", "GPU-h"),
-    ("usd", "Cost", "USD"),
-    ("kgco2e", "Emissions", "kgCO2e"),
-)
+DRAWN = [BY_ID[what] for what in sections.PICTURED]
+FLEET_TILES = {q.measure: sections.NAMES[q.id] for q in DRAWN} | {
+    "goodput": "Goodput",
+    "checkpoints": "Checkpoints",
+    "failures": "Failures",
+}
 CHANGES = {
     "label": "line",
     "quantity": "quantity",
@@ -69,28 +60,70 @@ def extras_of(study: Study, statements: Sequence[Statement]) -> Extras:
     """What there is to show, by what the answer is of."""
     if study.kind == "model":
         return _of_model(study, statements[0])
-    return _of_study(study, statements)
+    if study.kind == "comparison" and not all(map(_has_own_factors, statements)):
+        # the answer's own figures of carbon hold no more
+        return Extras(title=study.title, care=study.warnings)
+    found = _of_study(study)
+    if study.kind == "fleet":
+        return _of_fleet(study, found, len(statements))
+    if study.difference is not None:
+        changes = _changes(study.tables[0], study.difference)
+        return _whole(study, found._replace(tables=changes, more=()), NO_BILL)
+    if statements:
+        return found if len(statements) == 1 else found._replace(lead=" ".join(study.about))
+    return _whole(study, found, NO_BILL)
+
+
+def _has_own_factors(s: Statement) -> bool:
+    """Whether a plan is under the factors that it was made with, not those of a time or of
+    contracts."""
+    return s.series is None and not s.contracts
 
 
 def _of_model(study: Study, s: Statement) -> Extras:
     """Of a model: how the result hangs on the interval, and the tiers beside each other. The
     statement may be of another case than the first, or under factors of the time; then the first
-    one's sentences hold no more, nor the factor's own sentence on carbon."""
-    own = s.series is None and not s.contracts
+    one's sentences hold no more, nor what is said of carbon."""
+    own = _has_own_factors(s)
     cases = study.question["cases"]
-    first = s.id.partition("#")[2] == cases[0]
+    is_first = s.id.partition("#")[2] == cases[0]
     untrue = [] if own else carbon_lines(s)
     several = f"In large and in the bill: {s.subject.tier}, one of {len(cases)} cases."
-    tables, more = _carrying(study, {"bill"})
-    return Extras(
+    found = _of_study(study)
+    tables, more = (
+        [table if own else _without_carbon(table) for table in those if table.id != "bill"]
+        for those in (found.tables, found.more)
+    )
+    return found._replace(
         title=s.subject.name,
         lead=several if len(cases) > 1 else "",
-        answer=[*(study.findings[: brief.SENTENCES] if first and own else ()), *_targets(study)],
+        answer=found.answer if is_first and own else _targets(study),
         tables=tables,
         curve=curve_of(s),
-        care=study.warnings,
         findings=[*(line for line in remarks_of(s) if line not in untrue), basis_line(s.factors)],
         more=more,
+    )
+
+
+def _without_carbon(table: Table) -> Table:
+    kept = tuple(column for column in table.columns if column.unit != "kgCO2e")
+    return table._replace(columns=kept)
+
+
+def _of_study(study: Study) -> Extras:
+    """Its sentences, the tables that carry it as a terminal has them first, the others, and its
+    power over time."""
+    known = {table.id: table for table in study.tables}
+    shown = {name: each for name, each in known.items() if each.shown and each.rows}
+    first = brief.CARRYING.get(study.kind, list(shown)[: brief.TABLES])
+    return Extras(
+        title=study.title,
+        answer=[*study.findings[: brief.SENTENCES], *_targets(study)],
+        tables=[shown[name] for name in first if name in shown],
+        power=power_of(known["power"], known.get("windows")) if "power" in known else None,
+        care=study.warnings,
+        findings=[*study.findings[brief.SENTENCES :], *study.remarks],
+        more=[each for name, each in shown.items() if name not in first],
     )
 
 
@@ -98,14 +131,17 @@ def _targets(study: Study) -> list[str]:
     return [gate_text(verdict) for verdict in study.gates]
 
 
-def _carrying(
-    study: Study, hidden: frozenset[str] | set[str] = frozenset()
-) -> tuple[list[Table], list[Table]]:
-    """The tables that carry the answer, as a terminal has them first, and the others."""
-    shown = {t.id: t for t in study.tables if t.shown and t.rows and t.id not in hidden}
-    first = brief.CARRYING.get(study.kind, list(shown)[: brief.TABLES])
-    carrying = [shown.pop(name) for name in first if name in shown]
-    return carrying, list(shown.values())
+def _whole(study: Study, found: Extras, remark: str) -> Extras:
+    """An answer that has no bill of its own."""
+    lead = " ".join(filter(None, [*study.about, remark]))
+    return found._replace(lead=lead, is_whole=True, banner=SIMULATED if study.simulated else "")
+
+
+def _of_fleet(study: Study, found: Extras, jobs: int) -> Extras:
+    known = {table.id: table for table in study.tables}
+    remark = f"{jobs} jobs; the bill of each is in the statements of this document."
+    whole = _whole(study, found, remark if jobs else NO_BILL)
+    return whole._replace(tiles=_tiles(known["groups"]), falls=_falls(known["lines"]))
 
 
 def curve_of(statement: Statement) -> pictures.Curve | None:
@@ -140,44 +176,13 @@ def _listed(values: object, x: np.ndarray) -> list[float | None]:
     return [tidy(float(each)) for each in np.broadcast_to(np.asarray(values, dtype=float), x.shape)]
 
 
-def _of_study(study: Study, statements: Sequence[Statement]) -> Extras:
-    """Of what was simulated, compared or measured: its sentences, its tables, and its power over
-    time."""
-    is_fleet = study.kind == "fleet"
-    is_whole = is_fleet or not statements
-    known = {table.id: table for table in study.tables}
-    tables, more = _carrying(study)
-    if study.difference is not None:
-        tables, more = _changes(known["changes"], study.difference), []
-    jobs = f"{len(statements)} jobs; the bill of each is in the statements of this document."
-    told = [*study.about, jobs if is_fleet and statements else "" if statements else NO_BILL]
-    found = Extras(
-        title=study.title,
-        lead=" ".join(filter(None, told)) if is_whole or len(statements) > 1 else "",
-        is_whole=is_whole,
-        banner=SIMULATED if is_whole and study.simulated else "",
-        answer=[*study.findings[: brief.SENTENCES], *_targets(study)],
-        tiles=_tiles(known["groups"]) if is_fleet else (),
-        tables=tables,
-        falls=_falls(known["lines"]) if is_fleet else (),
-        power=power_of(known["power"], known.get("windows")) if "power" in known else None,
-        care=study.warnings,
-        findings=[*study.findings[brief.SENTENCES :], *study.remarks],
-        more=more,
-    )
-    if study.kind == "comparison" and any(s.series or s.contracts for s in statements):
-        # under factors of the time the study's own figures of carbon hold no more
-        return Extras(title=study.title, care=study.warnings)
-    return found
-
-
 def _tiles(groups: Table) -> list[Tile]:
     """Of a fleet: what all its jobs together come to."""
     whole = groups.rows[-1] if groups.rows else {}
     units = {column.id: column.unit for column in groups.columns}
     return [
         _tile(label, whole[name], units[name], str(whole.get(f"lacks_{name}") or ""))
-        for name, label in FLEET_TILES
+        for name, label in FLEET_TILES.items()
         if whole.get(name) is not None
     ]
 
@@ -193,12 +198,14 @@ def _falls(lines: Table) -> list[pictures.Fall]:
     """Of a fleet: the lines of its bill."""
     *parts, total = lines.rows
     found = []
-    for name, label, unit in FLEET_STEPS:
-        steps = [pictures.Step(str(row["line"]), row.get(name), _cause(row)) for row in parts]
+    for q in DRAWN:
+        steps = [pictures.Step(row["line"], row.get(q.measure), _cause(row)) for row in parts]
         if any(step.value for step in steps):
-            low, high = total.get(f"{name}_low"), total.get(f"{name}_high")
-            q = Quantity(value=total.get(name), unit=unit, low=low, high=high)
-            found.append(pictures.Fall(unit, steps, q.value, low, high, label, ranged(q)))
+            value, low, high = (total.get(f"{q.measure}{end}") for end in ("", "_low", "_high"))
+            ends = ranged(Quantity(value=value, unit="1", low=low, high=high))
+            label = sections.NAMES[q.id].partition(",")[0]
+            unit = sections.PICTURED[q.id]
+            found.append(pictures.Fall(unit, steps, value, low, high, label, ends))
     return found
 
 

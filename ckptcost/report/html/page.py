@@ -3,14 +3,14 @@ that it rests on. One file that holds no script and loads nothing."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ckptcost.report.document import Report
 from ckptcost.report.html import pictures, pictures_of_time, proof, sections
-from ckptcost.report.html.markup import Markup, el, join, note, row, section, table
+from ckptcost.report.html.markup import Child, Markup, el, join, note, row, section, table
 from ckptcost.report.html.style import style_sheet
-from ckptcost.report.parts import Factor
 from ckptcost.report.statement import Statement
 from ckptcost.report.study import Table, shown_cells
 
@@ -18,9 +18,8 @@ POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 APPENDIX = "Appendix"
 MOST_ROWS = 60
 """of a table; the other formats hold all of them"""
-LONGEST_LINK = 40
 CLAIMED = "claimed"
-"""a column of what vendors say, which is never an input"""
+"""a column of what vendors say"""
 TOTALS = ("total", "all")
 """how the last row of a table begins that is the others' sum"""
 
@@ -55,15 +54,6 @@ class Extras(NamedTuple):
 NOTHING = Extras()
 
 
-class Part(NamedTuple):
-    at: str
-    """its address"""
-    name: str
-    """in the list of sections"""
-    inside: Markup | None
-    """None: there is nothing of it"""
-
-
 def page_of(document: Report, extras: Extras = NOTHING) -> str:
     """The whole page. Every text that somebody wrote is escaped."""
     title = title_of(document, extras)
@@ -95,55 +85,47 @@ def _story(document: Report, extras: Extras, title: str) -> Markup:
     """The answer, what it is made of, and behind that what it rests on."""
     those = [] if extras.is_whole else document.statements
     alone = those[0] if len(those) == 1 else None
-    several = those if len(those) > 1 else []
+    several = those if alone is None else []
     cited = proof.sources_of(document.statements)
-    places = proof.places_of(cited)
-    compared = sections.comparison(several) if several and not extras.tables else None
-    common = proof.in_all(several) if several else []
-    all_factors = proof.factors("all-", common, 2, places, "Factors of all") if common else None
-    front = [Part("comparison", "Side by side", compared), *_front("", alone, extras, 2)]
-    behind = [
-        *_appendix("", alone, extras, 2, places),
-        *(
-            Part(f"statement-{n}", s.subject.name, _one_of_several(n, s, places, common))
-            for n, s in enumerate(several, 1)
-        ),
-        Part("all-factors", "Factors of all", all_factors),
-        Part("sources", "Sources", proof.sources(cited)),
-        Part("reproducibility", "Reproducibility", proof.reproducibility(document)),
+    body = [
+        sections.comparison(several) if several and not extras.tables else None,
+        *_front("", alone, extras, 2),
+        el("h2", APPENDIX, class_="appendix"),
+        *_appendix("", alone, extras, 2),
+        *(_one_of_several(n, s) for n, s in enumerate(several, 1)),
+        proof.factors(those, proof.places_of(cited)),
+        proof.sources(cited),
+        proof.reproducibility(document),
     ]
-    head = el("h1", title), el("p", _lead(those, extras), class_="lead")
-    banner = note(extras.banner or sections.simulated(those), class_="simulated")
+    lead = f"{sections.lead(alone)} {extras.lead}" if alone else extras.lead
+    banner = extras.banner or sections.simulated(those)
     return join(
         [
-            el("header", *head, banner),
+            el(
+                "header",
+                el("h1", title),
+                el("p", lead.rstrip(), class_="lead"),
+                note(banner, class_="simulated"),
+            ),
             sections.sentences("answer", "The answer", extras.answer, 2),
             sections.tiles([*extras.tiles, *(sections.tiles_of(alone) if alone else [])]),
             sections.missing(alone) if alone else None,
-            _links([*front, *behind]),
-            [part.inside for part in front],
-            el("h2", APPENDIX, class_="appendix"),
-            [part.inside for part in behind],
+            _links(join(body)),
+            *body,
         ]
     )
 
 
-def _lead(those: Sequence[Statement], extras: Extras) -> str:
-    if len(those) == 1:
-        return f"{sections.lead(those[0])} {extras.lead}".rstrip()
-    return extras.lead or f"{len(those)} statements, each told in full below."
-
-
-def _links(parts: Sequence[Part]) -> Markup:
-    names = [
-        el("li", el("a", part.name, href=f"#{part.at}"))
-        for part in parts
-        if part.inside and part.name
+def _links(body: Markup) -> Markup:
+    """To what stands on the page, by its headings."""
+    found = [
+        el("li", el("a", Markup(words), href=f"#{at}"))
+        for at, words in re.findall(r'<h2 id="([^"]+)-h">(.*?)</h2>', body)
     ]
-    return el("nav", el("ul", names), aria_label="Sections")
+    return el("nav", el("ul", found), aria_label="Sections")
 
 
-def _front(at: str, s: Statement | None, extras: Extras, level: int) -> list[Part]:
+def _front(at: str, s: Statement | None, extras: Extras, level: int) -> list[Markup | None]:
     """What is said of a statement, or of what has none, in its order."""
     falls, care = [*extras.falls], [*extras.care]
     bill = hours = None
@@ -156,59 +138,37 @@ def _front(at: str, s: Statement | None, extras: Extras, level: int) -> list[Par
         hours = pictures_of_time.emissions(at, s.series, lacking, level)
     return [
         *_tables(f"{at}table", extras.tables, level),
-        Part(f"{at}steps", "Where it goes", pictures.falls(at, falls, level)),
-        Part(f"{at}bill", "Bill", bill),
-        Part(f"{at}interval", "Interval", pictures.interval(at, extras.curve, level)),
-        Part(f"{at}power", "Power", pictures_of_time.power(at, extras.power, level)),
-        Part(f"{at}hours", "By time", hours),
-        Part(f"{at}warnings", "Take care", sections.take_care(at, care, level)),
+        pictures.falls(at, falls, level),
+        bill,
+        pictures.interval(at, extras.curve, level),
+        pictures_of_time.power(at, extras.power, level),
+        hours,
+        sections.take_care(at, care, level),
     ]
 
 
-def _appendix(
-    at: str,
-    s: Statement | None,
-    extras: Extras,
-    level: int,
-    places: proof.Places,
-    common: Sequence[Factor] = (),
-) -> list[Part]:
-    """What it rests on, and what other reports ask for. Factors in `common` stand elsewhere."""
-    found = sections.sentences(f"{at}findings", "In detail", extras.findings, level)
-    parts = [
-        Part(f"{at}findings", "In detail", found),
+def _appendix(at: str, s: Statement | None, extras: Extras, level: int) -> Sequence[Markup | None]:
+    """What it rests on, and what other reports ask for."""
+    found = [
+        sections.sentences(f"{at}findings", "In detail", extras.findings, level),
         *_tables(f"{at}further", extras.more, level),
     ]
     if s is None:
-        return parts
-    bill = None if sections.is_billed(s) else sections.bill(at, s, level)
-    elsewhere = {f.id for f in common}
-    own = [f for f in s.factors if f.id not in elsewhere]
-    title = "Factors of this statement alone" if common else "Factors"
+        return found
     return [
-        *parts,
-        Part(f"{at}method", "Job and method", proof.method(at, s, level)),
-        Part(f"{at}bill", "Bill", bill),
-        Part(f"{at}scope2", "Scope 2", proof.scope_2(at, s, level)),
-        Part(f"{at}esrs", "ESRS E1", proof.esrs(at, s, level)),
-        Part(f"{at}sci", "SCI", proof.sci(at, s, level)),
-        Part(f"{at}boundary", "Boundary", proof.boundary(at, s, level)),
-        Part(f"{at}factors", "Factors", proof.factors(at, own, level, places, title)),
-        Part(f"{at}measurements", "Meters", proof.measurements(at, s, level)),
+        *found,
+        proof.method(at, s, level),
+        None if sections.is_billed(s) else sections.bill(at, s, level),
+        proof.scope_2(at, s, level),
+        proof.esrs(at, s, level),
+        proof.sci(at, s, level),
+        proof.boundary(at, s, level),
+        proof.measurements(at, s, level),
     ]
 
 
-def _one_of_several(n: int, s: Statement, places: proof.Places, common: Sequence[Factor]) -> Markup:
-    """Factors that all of them have alike stand once, at the end."""
+def _one_of_several(n: int, s: Statement) -> Markup:
     at, heading = f"s{n}-", f"statement-{n}-h"
-    parts = [
-        *_front(at, s, NOTHING, 3),
-        *_appendix(at, s, NOTHING, 3, places, common),
-    ]
-    alike = (
-        f"{len(common)} factors are the same in every statement: they stand at the end, under"
-        " Factors of all."
-    )
     return el(
         "section",
         el("h2", s.subject.name, id=heading),
@@ -216,38 +176,52 @@ def _one_of_several(n: int, s: Statement, places: proof.Places, common: Sequence
         note(sections.simulated([s]), class_="simulated"),
         sections.tiles(sections.tiles_of(s)),
         sections.missing(s),
-        [part.inside for part in parts],
-        note(alike) if common else None,
+        *_front(at, s, NOTHING, 3),
+        *_appendix(at, s, NOTHING, 3),
         id=f"statement-{n}",
         class_="statement",
         aria_labelledby=heading,
     )
 
 
-def _tables(at: str, tables: Sequence[Table], level: int) -> list[Part]:
+def _tables(at: str, tables: Sequence[Table], level: int) -> list[Markup]:
     """The answer's own tables, as the text has them."""
-    found = []
-    for n, of in enumerate(tables, 1):
-        link = of.title if len(of.title) <= LONGEST_LINK else of.title.partition(",")[0]
-        inside = section(f"{at}-{n}", of.title, *table_of(of), level=level)
-        found.append(Part(f"{at}-{n}", link, inside if of.rows else None))
-    return found
+    return [
+        section(f"{at}-{n}", of.title, *table_of(of), level=level)
+        for n, of in enumerate(tables, 1)
+        if of.rows
+    ]
 
 
 def table_of(of: Table) -> list[Markup | None]:
-    """A table in the cells of every view; what vendors claim is set apart, and totals are bold."""
+    """A table in the cells of every view: texts left, numbers right."""
     header, rows, _ = shown_cells(of)
     units = [column.unit for column in of.columns if column.shown]
     texts = {i for i, unit in enumerate(units) if unit in ("", "bool") and header[i] != CLAIMED}
-    shown = []
-    for cells in rows[:MOST_ROWS]:
-        last = el("span", cells[-1], class_=CLAIMED) if header[-1] == CLAIMED else cells[-1]
-        is_total = cells is rows[-1] and cells[0] in TOTALS
-        shown.append(row([*cells[:-1], last], texts, "total" if is_total else None))
+    weights = [_weight(each, n == len(rows) - 1) for n, each in enumerate(of.rows)]
+    claims = header.index(CLAIMED) if CLAIMED in header else None
+    shown = [
+        row(_with_claim(cells, claims), texts, weight)
+        for cells, weight in zip(rows[:MOST_ROWS], weights, strict=False)
+    ]
     rest = len(rows) - MOST_ROWS
     more = f"{rest} more rows are in the other formats." if rest > 0 else ""
     remark = " ".join(filter(None, (of.note, more)))
     return [
         table(header, shown, label=of.title, words=texts),
-        note(f"{remark[0].upper()}{remark[1:]}" if remark else ""),
+        note(remark[:1].upper() + remark[1:]),
+    ]
+
+
+def _weight(cells: Mapping[str, Any], is_last: bool) -> str | None:
+    """Bold: the sum of the rows above it, and the way to do the job that adds least."""
+    if is_last and next(iter(cells.values()), None) in TOTALS:
+        return "total"
+    return "best" if cells.get("least") else None
+
+
+def _with_claim(cells: Sequence[str], claims: int | None) -> list[Child]:
+    """What a vendor says is set apart: it is never an input."""
+    return [
+        el("span", each, class_=CLAIMED) if i == claims else each for i, each in enumerate(cells)
     ]

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache, partial
+from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
 from ckptcost.present.amounts import duration, number
 from ckptcost.report.html.markup import Markup, el, section
 from ckptcost.report.html.svg import (
-    NARROWEST,
     Drawn,
     Line,
     Scale,
@@ -21,6 +20,7 @@ from ckptcost.report.html.svg import (
     clock,
     figure,
     finite,
+    frame,
     grid_y,
     known_of,
     legend,
@@ -75,34 +75,33 @@ def power(at: str, of: Power | None, level: int) -> Markup | None:
 
 def draw_power(power: Power, width: float) -> Drawn:
     """Lines with their ranges shaded, and the checkpoints behind them."""
-    wide = width > NARROWEST
-    left, right, tall = (62.0, width - 10.0, 250.0) if wide else (46.0, width - 4.0, 180.0)
-    entries = [(f"{each.name} (W)", f"line l{i % 6 + 1}") for i, each in enumerate(power.lines)]
-    edges = [band.edges() for band in power.bands]
-    if edges:
-        entries.append(("training held up", "stall"))
-    if any(end > middle for _, middle, end in edges):
-        entries.append(("until the save is safe", "drain"))
-    out, top = legend(width, left, 14.0, entries)
-    top += 30.0 if edges else 4.0
+    is_wide, left, right, tall = frame(width, 250.0)
+    out, top = legend(width, left, 14.0, _entries(power))
+    top += 30.0 if power.bands else 4.0
     bottom = top + tall
-    ends = [*power.t_s, *(each for edge in edges for each in edge)]
-    low, high = min(ends), max(ends)
-    x = Scale(low, high if high > low else low + 1.0, left, right)
-    most = max(
-        known_of([v for each in power.lines for v in (*each.values, *each.highs)]), default=1
-    )
-    y = Scale(0.0, most * 1.05 or 1.0, bottom, top)
+    ends = [*power.t_s, *(each for band in power.bands for each in band.edges())]
+    x = Scale(min(ends), max(ends) if max(ends) > min(ends) else min(ends) + 1.0, left, right)
+    watts = known_of([v for each in power.lines for v in (*each.values, *each.highs)])
+    y = Scale(0.0, max(watts, default=1.0) * 1.05 or 1.0, bottom, top)
     out += [*grid_y(y, steps(0.0, y.high, 5), left, right), *_bands(power.bands, x, y)]
-    for i, each in enumerate(power.lines):
-        shade = _shade_of(power.t_s, each, x, y)
-        if shade:
-            out.append(el("path", d=shade, class_=f"s{i % 6 + 1} faint"))
-        d = path_of(power.t_s, each.values, x, y)
-        out.append(el("path", d=d, class_=f"line l{i % 6 + 1}"))
-    ticks = [(t, mark_of(t) if t else "0") for t in times(x.low, x.high, 8 if wide else 4)]
+    for n, each in enumerate(power.lines, 1):
+        if shade := _shade_of(power.t_s, each, x, y):
+            out.append(el("path", d=shade, class_=f"s{n} faint"))
+        out.append(el("path", d=path_of(power.t_s, each.values, x, y), class_=f"line l{n}"))
+    ticks = [(t, mark_of(t) if t else "0") for t in times(x.low, x.high, 8 if is_wide else 4)]
     out += [line(left, bottom, right, bottom, "axis"), *spaced(x, ticks, bottom, width)]
     return bottom + 24.0, out
+
+
+def _entries(power: Power) -> list[tuple[str, str]]:
+    """What the lines and shades mean."""
+    found = [(f"{each.name} (W)", f"line l{n}") for n, each in enumerate(power.lines, 1)]
+    if power.bands:
+        found.append(("training held up", "stall"))
+    edges = [band.edges() for band in power.bands]
+    if any(end > middle for _, middle, end in edges):
+        found.append(("until the save is safe", "drain"))
+    return found
 
 
 def _shade_of(t_s: Sequence[float], of: Line, x: Scale, y: Scale) -> str:
@@ -195,19 +194,6 @@ def emissions(at: str, series: Series | None, lacking: str, level: int) -> Marku
     return section(f"{at}hours", "Emissions by time", drawing, level=level)
 
 
-@lru_cache(maxsize=512)
-def _day(text: str) -> float:
-    return utc(text).timestamp()
-
-
-def unix(text: str) -> float:
-    """As `utc`, but a day is read once: there may be a hundred thousand of these."""
-    if len(text) != 20 or text[10] != "T" or text[-1] != "Z":
-        return utc(text).timestamp()
-    day = _day(text[:11] + "00:00:00Z")
-    return day + 3600 * int(text[11:13]) + 60 * int(text[14:16]) + int(text[17:19])
-
-
 def hours(series: Series) -> list[Bin]:
     """Components of one time together."""
     found: dict[str, Bin] = {}
@@ -220,7 +206,7 @@ def hours(series: Series) -> list[Bin]:
     ):
         so_far = found.get(start)
         if so_far is None:
-            begin_s = unix(start)
+            begin_s = utc(start).timestamp()
             found[start] = Bin(begin_s, begin_s + length_s, kg, grid)
         elif kg is not None:
             found[start] = so_far._replace(kg=kg + (so_far.kg or 0.0))
@@ -247,9 +233,8 @@ def _one_of(bins: Sequence[Bin]) -> Bin:
 
 def draw_emissions(found: list[Bin], width_s: float, width: float) -> Drawn:
     """The grid's factor above, the kilograms below: two axes, one time."""
-    wide = width > NARROWEST
-    bins, _ = together(found, MOST_BARS if wide else MOST_NARROW, width_s)
-    left, right, tall = (62.0, width - 10.0, 190.0) if wide else (44.0, width - 4.0, 140.0)
+    is_wide, left, right, tall = frame(width, 190.0)
+    bins, _ = together(found, MOST_BARS if is_wide else MOST_NARROW, width_s)
     x = Scale(bins[0].begin_s, bins[-1].end_s, left, right)
     out: list[Markup] = []
     y = 0.0
@@ -264,7 +249,7 @@ def draw_emissions(found: list[Bin], width_s: float, width: float) -> Drawn:
     named, high = legend(width, left, y + 14.0, entries)
     bottom = y + high + tall
     out += [*named, *bars(bins, x, y + high, bottom)]
-    out += spaced(x, clock(x.low, x.high, 8 if wide else 4), bottom, width)
+    out += spaced(x, clock(x.low, x.high, 8 if is_wide else 4), bottom, width)
     return bottom + 24.0, out
 
 

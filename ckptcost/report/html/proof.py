@@ -112,37 +112,34 @@ def places_of(sources: Sequence[Source]) -> Places:
     return {s.model_dump_json(): f"source-{n}" for n, s in enumerate(sources, 1)}
 
 
-def in_all(statements: Sequence[Statement]) -> list[Factor]:
-    """Factors that every statement has, alike."""
-    rest = [{f.id: f for f in s.factors} for s in statements[1:]]
-    return [f for f in statements[0].factors if all(each.get(f.id) == f for each in rest)]
-
-
-def factors(
-    at: str,
-    those: Sequence[Factor],
-    level: int,
-    places: Places,
-    title: str = "Factors",
-    remark: str = "",
-) -> Markup:
-    """Every figure that entered the result."""
-    counts = Counter(ORIGINS.get(f.origin, f.origin) for f in those)
+def factors(statements: Sequence[Statement], places: Places) -> Markup | None:
+    """Every figure that entered the results, once where it is the same in several."""
+    held: dict[str, tuple[Factor, list[str]]] = {}
+    for s in statements:
+        for f in s.factors:
+            held.setdefault(f.model_dump_json(), (f, []))[1].append(s.subject.name)
+    if not held:
+        return None
+    rows = [
+        _factor_row(f, places, "" if len(names) == len(statements) else f"of {', '.join(names)}")
+        for f, names in sorted(held.values(), key=lambda each: each[0].id)
+    ]
+    counts = Counter(ORIGINS.get(f.origin, f.origin) for f, _ in held.values())
     told = ", ".join(f"{n} {word}" for word, n in counts.items())
     said = table(
         ["Factor", "value", "low to high", "origin", "source"],
-        [factor_row(f, places) for f in those],
-        label=title,
-        caption=f"Of {len(those)} inputs: {told}. Low to high: where the true value may lie",
+        rows,
+        label="Factors",
+        caption=f"Of {len(rows)} inputs: {told}. Low to high: where the true value may lie",
         words=(3, 4),
         class_="words wide-table factors",
     )
-    return section(f"{at}factors", title, note(remark), said if those else None, level=level)
+    return section("factors", "Factors", said)
 
 
-def factor_row(f: Factor, places: Places) -> list[Child]:
+def _factor_row(f: Factor, places: Places, of: str = "") -> list[Child]:
     where = f"boundary: {f.boundary}" if f.boundary else None
-    named = [el("code", f.id), small(f.name), small(f.note), small(where)]
+    named = [el("code", f.id), *map(small, (f.name, f.note, where, of))]
     exact = el("data", amount(f.value, f.unit), value=repr(f.value))
     cited = [el("a", s.id, href=f"#{places[s.model_dump_json()]}") for s in f.sources]
     return [
@@ -150,7 +147,7 @@ def factor_row(f: Factor, places: Places) -> list[Child]:
         "unlimited" if f.value is None else exact,
         quantities(f.low, f.high, f.unit) or "-",
         join([ORIGINS.get(f.origin, f.origin), small(f"set by {f.set_by}")]),
-        join([", " if i % 2 else cited[i // 2] for i in range(2 * len(cited) - 1)]) or "-",
+        Markup(", ".join(cited)) if cited else "-",
     ]
 
 

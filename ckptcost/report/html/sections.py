@@ -12,6 +12,7 @@ from ckptcost.present.amounts import count, duration, number, share
 from ckptcost.report.html.markup import (
     Child,
     Markup,
+    Row,
     band,
     bullets,
     data,
@@ -47,24 +48,12 @@ _APART = {
     "emissions_market": "another way to count the same energy: not to be added to location-based",
     "embodied": "share of the hardware's making: in no total",
 }
-_GIVEN_BY = {
-    "energy": ("energy", "power", "pue"),
-    "gpu_time_lost": ("gpu time", "gpu_time"),
-    "cost": ("price", "tariff"),
-    "emissions_location": ("grid_location", "location"),
-    "emissions_market": ("grid_market", "market"),
-    "embodied": ("embodied",),
-    "water": ("water",),
-}
-"""words by which a warning says that this is not known"""
-_NO_FACTOR = {
-    "emissions_location": "no factor of the grid is given",
-    "emissions_market": "no factor of a supplier or a contract is given",
-    "embodied": "no embodied carbon of the hardware is given",
-    "water": "no water for cooling is given",
-}
 _CAUSES = {"save": "Saving", "failure": "Failures", "keep": "Keeping what was saved"}
 _STANDING = "Apart, in no total: a share of what stands there anyway (allocated ledger)"
+READING = (
+    "A dash is not known, which is not zero. Basis: how a figure came about. Rests on: the softest"
+    " kind of input that it depends on."
+)
 TWICE = (
     "Location-based and market-based count the same energy twice: read one or the other, never"
     " their sum."
@@ -212,24 +201,19 @@ def missing(s: Statement) -> Markup | None:
         f"{name} ({why})" if why else name
         for what, name in NAMES.items()
         if getattr(s.totals, what).value is None
-        for why in [why_unknown(s, what).removeprefix("not known: ").rstrip(".")]
+        for why in [why_unknown(s, what)]
     ]
     return note(f"Not known: {'; '.join(told)}.") if told else None
 
 
 def why_unknown(s: Statement, what: str) -> str:
-    """Why a figure is not known: what a warning says, else which input is missing, else which lines
-    are unknown."""
-    for warned in s.warnings:
-        said = f"{warned.code} {warned.message}".lower()
-        is_meant = any(word in said for word in _GIVEN_BY[what])
-        if is_meant and any(word in said for word in ("unknown", "not known", "missing")):
-            return warned.message
-    needed = BY_ID[what].rests_on[-1:]
-    if what in _NO_FACTOR and not any(f.id in needed for f in s.factors):
-        return f"{_NO_FACTOR[what]}: {needed[0]}"
-    lacking = without(s, getattr(s.totals, what))
-    return f"not known: {lacking}" if lacking else ""
+    """Why a figure is not known: which input is missing, else which lines are unknown."""
+    quantity = BY_ID[what]
+    if not quantity.metered:
+        needed = quantity.rests_on[-1]
+        if not any(f.id == needed for f in s.factors):
+            return f"{needed} is not given"
+    return without(s, getattr(s.totals, what))
 
 
 def without(s: Statement, q: Quantity) -> str:
@@ -275,33 +259,26 @@ def is_billed(s: Statement) -> bool:
 
 def bill(at: str, s: Statement, level: int) -> Markup:
     """Every line of both ledgers; what is unknown is a dash. Quantities of which no line is known
-    have no column: the remarks name them."""
+    have no column: they are named beside the totals."""
     shown = [
         what for what in COLUMNS if any(getattr(c, what).value is not None for c in s.components)
     ]
     width = len(shown) + 3
 
-    def lines(words: str, those: Sequence[Component]) -> list[Markup | list[Child]]:
-        return [band(words, width), *(_line(c, shown) for c in those)] if those else []
-
-    def total(words: str, of: Totals) -> Markup:
-        cells = [words, *(_cell(getattr(of, what)) for what in shown), of.energy.basis, ""]
-        return row(cells, {width - 2, width - 1}, "total")
-
-    bodies: list[Sequence[Markup | list[Child]]] = [
-        lines(words, [c for c in s.marginal() if c.cause == cause])
+    bodies = [
+        _lines(words, [c for c in s.marginal() if c.cause == cause], shown)
         for cause, words in _CAUSES.items()
     ]
-    bodies.append([total("Total of the lines above", s.totals)])
+    bodies.append([_total("Total of the lines above", s.totals, shown)])
     standing = [c for c in s.components if c.ledger == "allocated"]
-    apart = lines(_STANDING, standing)
+    bodies.append(_lines(_STANDING, standing, shown))
     if s.allocated and len(standing) > 1:
-        apart = [*apart, total("Total of the allocated ledger", s.allocated)]
+        bodies[-1].append(_total("Total of the allocated ledger", s.allocated, shown))
     kinds = {getattr(s.totals, what).interval for what in COLUMNS} - {None}
     kind = "as far as the meters tell" if kinds == {"bounds"} else "p5 to p95 unless said otherwise"
     said = table(
         ["Line", *(COLUMNS[what] for what in shown), "Basis", "Rests on"],
-        *filter(None, [*bodies, apart]),
+        *filter(None, bodies),
         label="The bill",
         caption=f"Below a figure: its range, {kind}" if kinds else "",
         words=(width - 2, width - 1),
@@ -309,6 +286,16 @@ def bill(at: str, s: Statement, level: int) -> Markup:
         at=f"{at}bill-table",
     )
     return section(f"{at}bill", "The bill", said, *_remarks(s), level=level)
+
+
+def _lines(words: str, those: Sequence[Component], shown: Sequence[str]) -> list[Row]:
+    """Lines under what they have in common."""
+    return [band(words, len(shown) + 3), *(_line(c, shown) for c in those)] if those else []
+
+
+def _total(words: str, of: Totals, shown: Sequence[str]) -> Row:
+    cells = [words, *(_cell(getattr(of, what)) for what in shown), of.energy.basis, ""]
+    return row(cells, {len(shown) + 1, len(shown) + 2}, "total")
 
 
 def _line(c: Component, shown: Sequence[str]) -> list[Child]:
@@ -328,19 +315,9 @@ def _price(c: Component) -> str:
 
 
 def _remarks(s: Statement) -> list[Markup | None]:
-    missing = [(name, without(s, getattr(s.totals, what))) for what, name in COLUMNS.items()]
-    named = "; ".join(f"{name}: {words}" for name, words in missing if words)
-    dash = f"A dash is not known, which is not zero. Not in the totals because unknown: {named}."
     saves = s.totals.checkpoints.value
     counted = "" if saves is None else f"{count(saves)} checkpoint{'s' * (saves != 1)}. "
-    return [
-        note(dash) if named else None,
-        note(counted + TWICE),
-        note(
-            "Basis: how a figure came about. Rests on: the softest kind of input that it depends"
-            " on."
-        ),
-    ]
+    return [note(counted + TWICE), note(READING)]
 
 
 def take_care(at: str, warnings: Sequence[tuple[str, str]], level: int) -> Markup:

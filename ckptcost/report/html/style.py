@@ -135,6 +135,7 @@ tbody th{font-weight:500;min-width:11em}
 .band th{font-weight:650;padding-top:14px;color:var(--muted)}
 .total th,.total td{font-weight:700;border-top:2px solid var(--muted);border-bottom:2px solid var(--muted)}
 .total .small{font-weight:400}
+.best th,.best td{font-weight:650}
 .claimed{font-style:italic;color:var(--muted)}
 .wide-table table{min-width:760px}
 .words td{overflow-wrap:anywhere;min-width:6em}
@@ -158,15 +159,23 @@ svg .end{text-anchor:end}
 svg .mid{text-anchor:middle}
 svg .g{stroke:var(--grid);fill:none}
 svg .axis{stroke:var(--muted);fill:none}
-svg .hang{stroke:var(--muted);stroke-dasharray:2 2;fill:none}
-svg .whisker{stroke:var(--ink);stroke-width:1.5;fill:none}
 svg .now{stroke:var(--red);stroke-width:2;fill:none}
 svg .best{stroke:var(--muted);stroke-width:1.2;stroke-dasharray:4 3;fill:none}
 svg .hollow{fill:var(--hollow);stroke:none}
 svg .bar{fill:var(--bar)}
 svg .stall{fill:var(--stall)}
 svg .drain{fill:var(--drain)}
-svg .f-total{fill:var(--total)}svg .f-save{fill:var(--save)}svg .f-failure{fill:var(--failure)}svg .f-keep{fill:var(--keep)}
+.bars{list-style:none;margin:0 0 8px;padding:0;font-size:.82rem;font-variant-numeric:tabular-nums}
+.bars li{display:grid;grid-template-columns:15.5em 1fr 12.5em;gap:0 10px;align-items:center;margin:0;padding:3px 0}
+.bars .label{text-align:right}
+.bars .small{line-height:1.1}
+.bars .total{font-weight:650;border-top:1px solid var(--rule);padding-top:6px}
+.track{position:relative;height:18px;border-left:1px solid var(--muted)}
+.track span{position:absolute;top:0;height:100%;min-width:1.5px}
+.f-total{background:var(--total)}.f-save{background:var(--save)}.f-failure{background:var(--failure)}.f-keep{background:var(--keep)}
+.track .range{top:100%;height:7px;border:solid var(--ink);border-width:0 1.5px;background:linear-gradient(var(--ink),var(--ink)) 0 50%/100% 1.5px no-repeat}
+.track .range.open{border-right:0}
+.track .range.open::after{content:"";position:absolute;right:-1px;top:0;border:3.5px solid transparent;border-left:7px solid var(--ink);border-right:0}
 svg .line{fill:none;stroke-width:2;stroke-linejoin:round}
 svg .line.whole{stroke-dasharray:none}
 svg .faint{fill-opacity:.2;stroke:none}
@@ -187,6 +196,9 @@ h1{font-size:1.45rem}
 .cards{grid-template-columns:repeat(2,minmax(0,1fr));gap:9px}
 .cards li{padding:10px 11px}
 .cards .value{font-size:1.32rem}
+.bars li{grid-template-columns:1fr auto}
+.bars .label{text-align:left}
+.bars .track{grid-area:2/1/auto/span 2}
 svg.wide{display:none}
 svg.narrow{display:block}
 dl.facts{grid-template-columns:1fr 1fr}
@@ -222,11 +234,13 @@ tbody th{min-width:0}
 .factors td:nth-child(4){width:19%}
 .sources a::after{content:" " attr(href);font-size:6.8px}
 a{color:inherit}
-.simulated,.switch{-webkit-print-color-adjust:exact;print-color-adjust:exact}
+.simulated,.switch,.bars{-webkit-print-color-adjust:exact;print-color-adjust:exact}
 .simulated{border:2px solid #b3121d}
 .switch>legend,.switch input,.switch>label{display:none}
 .switch{display:grid;grid-template-columns:1fr 1fr;gap:6px 20px}
 .panel{display:block;break-inside:avoid}
+.bars li{grid-template-columns:11em 1fr 8.5em;padding:1px 0}
+.track{height:12px}
 svg.wide{display:block}svg.narrow{display:none}
 .switch svg.wide{display:none}.switch svg.narrow{display:block}
 }

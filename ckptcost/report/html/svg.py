@@ -18,8 +18,6 @@ _LETTER = 6.8
 
 Numbers = Sequence[float | None]
 """None is a gap"""
-NARROWEST = 600.0
-"""what is drawn less wide is for a telephone"""
 
 
 class Line(NamedTuple):
@@ -44,6 +42,22 @@ def known_of(values: Numbers) -> list[float]:
 
 def span_words(values: Sequence[float]) -> str:
     return f"{number(min(values))} to {number(max(values))}"
+
+
+class Frame(NamedTuple):
+    """Where a picture's axes lie."""
+
+    is_wide: bool
+    """else it is for a telephone"""
+    left: float
+    right: float
+    tall: float
+
+
+def frame(width: float, tall: float) -> Frame:
+    if width == WIDE:
+        return Frame(True, 62.0, width - 12.0, tall)
+    return Frame(False, 46.0, width - 5.0, tall * 0.75)
 
 
 class Scale(NamedTuple):

@@ -17,7 +17,7 @@ from ckptcost.report.html.page import POLICY, page_of
 from ckptcost.report.html.proof import MOST_ROWS, embedded
 
 COMMON = {"class", "id", "aria-label", "aria-labelledby"}
-PLAIN = """head body title style main header footer nav section p span b code ul li dl dt dd h1 h2 h3 h4 figure figcaption fieldset legend
+PLAIN = """head body title style main header footer nav section p b code ul li dl dt dd h1 h2 h3 h4 figure figcaption fieldset legend
 table caption thead tbody tr td desc""".split()  # noqa: SIM905
 ALLOWED: dict[str, set[str]] = {
     "html": {"lang"},
@@ -25,6 +25,7 @@ ALLOWED: dict[str, set[str]] = {
     "link": {"rel", "href"},
     "meta": {"charset", "http-equiv", "content", "name"},
     "div": {"tabindex", "role"},
+    "span": {"style"},
     "a": {"href", "rel"},
     "data": {"value"},
     "input": {"type", "name", "checked"},
@@ -70,6 +71,8 @@ def judge(page: str, parsed) -> None:
     for tag in found.tags:
         assert tag.name in ALLOWED, tag
         assert set(tag.attributes) <= ALLOWED[tag.name] | COMMON, tag
+        style = tag.attributes.get("style", "left:0%;width:0%")
+        assert re.fullmatch(r"left:[\d.]+%;width:[\d.]+%", style or ""), tag
     scripts = found.of("script")
     assert [s.attributes for s in scripts] == [{"type": "application/json", "id": "statement"}]
     for tag in (*found.of("a"), *found.of("link")):

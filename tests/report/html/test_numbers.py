@@ -15,7 +15,6 @@ from ckptcost.present.amounts import number
 from ckptcost.report import statement_views
 from ckptcost.report.html.page import Extras, page_of
 from ckptcost.report.html.sections import NAMES
-from ckptcost.report.parts import Warned
 from ckptcost.report.statement import Statement
 
 HEADS = {
@@ -166,12 +165,6 @@ def test_unknown_is_said_with_its_reason_and_is_never_zero():
     none = [None] * len(LINES)
     s = statement(none, gpu_hours=none, costs=none, grid=None, market=None).model_copy(
         update={
-            "warnings": [
-                Warned(
-                    code="UNKNOWN_INPUT",
-                    message="site.grid_market is not known: nobody gave a contract.",
-                )
-            ],
             "factors": [],
         }
     )
@@ -181,10 +174,8 @@ def test_unknown_is_said_with_its_reason_and_is_never_zero():
     assert said is not None
     told = dict(each.split(" (", 1) for each in said[1].split("; "))
     assert list(told) == list(NAMES.values())
-    assert "nobody gave a contract" in told["Emissions, market-based"]
-    assert told["Emissions, location-based"] == (
-        "no factor of the grid is given: site.grid_location)"
-    )
+    assert told["Emissions, market-based"] == "site.grid_market is not given)"
+    assert told["Emissions, location-based"] == "site.grid_location is not given)"
     assert told["Energy"] == "every line)"
     assert 'id="steps"' not in page
 

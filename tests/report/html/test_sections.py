@@ -12,7 +12,7 @@ from ckptcost.report import statement_views
 from ckptcost.report.html import pictures, proof, sections
 from ckptcost.report.html.markup import data, el, link, px, ranged, text
 from ckptcost.report.html.page import page_of
-from ckptcost.report.parts import FunctionalUnit, InputFile, Quantity, Warned
+from ckptcost.report.parts import FunctionalUnit, InputFile, Quantity
 from ckptcost.report.statement import Contract
 
 ZERO = (0.0,) * 5
@@ -100,20 +100,12 @@ def test_a_link_tells_nobody_where_it_came_from():
 
 
 def test_why_a_figure_is_not_known():
-    s = changed(
-        statement(grid=None, market=None),
-        warnings=[Warned(code="W", message="The grid_location is a yearly mean.")],
-    )
-    assert (
-        sections.why_unknown(s, "emissions_location")
-        == "no factor of the grid is given: site.grid_location"
-    )
-    assert (
-        sections.why_unknown(s, "emissions_market")
-        == "no factor of a supplier or a contract is given: site.grid_market"
-    )
-    told = changed(s, warnings=[Warned(code="W", message="grid_location is not known.")])
-    assert sections.why_unknown(told, "emissions_location") == "grid_location is not known."
+    s = statement(grid=None, market=None)
+    assert sections.why_unknown(s, "emissions_location") == "site.grid_location is not given"
+    assert sections.why_unknown(s, "emissions_market") == "site.grid_market is not given"
+    given = statement((1.0, None, 0.0, 0.0, 0.0))
+    assert sections.why_unknown(given, "energy") == "hosts waiting for saves"
+    assert sections.why_unknown(given, "emissions_location") == "hosts waiting for saves"
 
 
 def test_every_line_is_said_only_of_a_sum_that_is_not_known():
@@ -205,12 +197,12 @@ def test_a_line_of_the_bill_by_hand():
 
 def test_zero_lines_and_unknown_lines_are_not_the_same_words():
     energy, *_ = sections.falls_of(statement((1000.0, 0.0, None, 0.0, 0.0)))
-    said = words(pictures.fall_figure("x", energy))
+    said = words(pictures.fall_figure(energy))
     assert (
         "not in it because unknown: storage writing; zero: hosts waiting for saves, work redone"
         " after failures, keeping the bytes." in said
     )
-    assert "storage writing not known; total 1,000 kWh" in said
+    assert "storage writing not known total, kWh 1,000 (900-1,100)" in said
 
 
 def test_the_other_ledger_is_below_the_total_and_says_so():
@@ -223,10 +215,11 @@ def test_the_other_ledger_is_below_the_total_and_says_so():
     assert "Total of the allocated ledger" not in said  # one line is its own total
 
 
-def test_remarks_name_what_is_missing_and_count_saves():
-    said = words(sections.bill("", statement(), 2))
-    assert "8 checkpoints." in said
-    assert "Not in the totals because unknown: kWh: storage writing; USD: storage writing; " in said
+def test_a_bill_counts_saves():
+    s = statement()
+    assert "8 checkpoints." in words(sections.bill("", s, 2))
+    once = total(s, "checkpoints", value=1.0)
+    assert "1 checkpoint. Location-based" in words(sections.bill("", once, 2))
 
 
 # ---- for inventories
@@ -351,18 +344,6 @@ def test_simulated_meters_are_told_beside_the_name():
     assert said.count("SIMULATED") == 1
 
 
-def test_factors_of_all_are_those_that_are_alike():
-    s = statement()
-    other = changed(
-        s,
-        factors=[
-            f.model_copy(update={"value": 9.0}) if f.id == "site.pue" else f for f in s.factors
-        ],
-    )
-    assert "site.pue" not in {f.id for f in proof.in_all([s, other])}
-    assert len(proof.in_all([s, other])) == len(s.factors) - 1
-
-
 # ---- what it rests on
 
 
@@ -398,15 +379,15 @@ def test_a_factor_with_its_exact_value_range_origin_and_source():
     f = next(each for each in statement().factors if each.id == "site.grid_location")
     places = proof.places_of(f.sources)
     assert list(places.values()) == ["source-1"]
-    row = "".join(f"<td>{each}</td>" for each in proof.factor_row(f, places))
+    row = "".join(f"<td>{each}</td>" for each in proof._factor_row(f, places))
     assert f'<data value="{f.value!r}">384 g/kWh</data>' in row
     assert (
         words(row)
         == "site.grid_location what site.grid_location means 384 g/kWh 345-422 g/kWh published set"
         " by grid USA ember-owid"
     )
-    assert "unlimited" in proof.factor_row(f.model_copy(update={"value": None}), places)
-    assert "unlimited" not in proof.factor_row(f.model_copy(update={"value": 0.0}), places)
+    assert "unlimited" in proof._factor_row(f.model_copy(update={"value": None}), places)
+    assert "unlimited" not in proof._factor_row(f.model_copy(update={"value": 0.0}), places)
 
 
 def test_a_source_without_a_licence_says_so_and_a_bad_address_is_no_link():
@@ -438,7 +419,6 @@ def test_two_statements_are_told_side_by_side_each_with_its_meters():
     first, second = page.split('id="statement-2"', maxsplit=1)
     assert "Side by side" in first
     assert 'class="simulated"' in second
-    assert "Factors of all" in second
 
 
 def test_the_document_inside_the_page_cannot_end_or_begin_markup():
