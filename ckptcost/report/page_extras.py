@@ -82,14 +82,15 @@ def _has_own_factors(s: Statement) -> bool:
 
 def _of_model(study: Study, s: Statement) -> Extras:
     """Of a model: how the result hangs on the interval, and the tiers beside each other. The
-    statement may be of another case than the first, or under factors of the time; then the first
-    one's sentences hold no more, nor what is said of carbon."""
+    statement may be of another case than the first, of which the sentences are; or under factors
+    of the time, and then what the answer says of carbon holds no more."""
     own = _has_own_factors(s)
     cases = study.question["cases"]
     is_first = s.id.partition("#")[2] == cases[0]
     untrue = [] if own else carbon_lines(s)
     several = f"In large and in the bill: {s.subject.tier}, one of {len(cases)} cases."
     found = _of_study(study)
+    said = found.answer if is_first else _targets(study)
     tables, more = (
         [table if own else _without_carbon(table) for table in those if table.id != "bill"]
         for those in (found.tables, found.more)
@@ -97,7 +98,7 @@ def _of_model(study: Study, s: Statement) -> Extras:
     return found._replace(
         title=s.subject.name,
         lead=several if len(cases) > 1 else "",
-        answer=found.answer if is_first and own else _targets(study),
+        answer=[line for line in said if own or "kgCO2e" not in line],
         tables=tables,
         curve=curve_of(s),
         findings=[*(line for line in remarks_of(s) if line not in untrue), basis_line(s.factors)],

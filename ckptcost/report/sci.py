@@ -39,8 +39,8 @@ class Row(NamedTuple):
     label: str
     value: float | str | None
     """null = unknown"""
-    unit: str
-    note: str
+    unit: str = ""
+    note: str = ""
 
 
 class Coefficient(NamedTuple):
@@ -96,91 +96,76 @@ def units(statement: Statement) -> list[tuple[str, float | None, str]]:
 
 
 def _score(statement: Statement, unit: str, count: float | None, note: str) -> Score:
-    t = statement.totals
-    operational, embodied = t.emissions_location.value, t.embodied.value
-    said = []
-    if not count:
-        said.append(
-            "no functional unit is counted"
-            if count is None
-            else f"no {unit} was counted: there is nothing to divide by"
-        )
-    if operational is None:
-        said.append(
-            "the energy is not known"
-            if t.energy.value is None
-            else "the grid's factor is not known"
-        )
-    if embodied is None:
+    o, m = (_grams(q) for q in (statement.totals.emissions_location, statement.totals.embodied))
+    each = o / count if o is not None and count else None
+    value = each + m / count if each is not None and m is not None and count else None
+    lacks = _unscored(statement, unit, count) if value is None else _left_out(statement)
+    return Score(unit, count, value, each, "; ".join(lacks), note)
+
+
+def _unscored(statement: Statement, unit: str, count: float | None) -> list[str]:
+    """Why there is no score."""
+    t, said = statement.totals, []
+    if count is None:
+        said.append("no functional unit is counted")
+    elif not count:
+        said.append(f"no {unit} was counted: there is nothing to divide by")
+    if t.energy.value is None:
+        said.append("the energy is not known")
+    elif t.emissions_location.value is None:
+        said.append("the grid's factor is not known")
+    if t.embodied.value is None:
         said.append("M not declared")
-    each = None if operational is None or not count else operational * G_PER_KG / count
-    value = (
-        None
-        if each is None or embodied is None or not count
-        else each + embodied * G_PER_KG / count
-    )
-    if value is not None:
-        lacking = _labels(statement, sorted({*t.emissions_location.excludes, *t.embodied.excludes}))
-        said += [f"without {lacking}: not known"] if lacking else []
-    return Score(unit, count, value, each, "; ".join(said), note)
+    return said
+
+
+def _left_out(statement: Statement) -> list[str]:
+    t = statement.totals
+    ids = sorted({*t.emissions_location.excludes, *t.embodied.excludes})
+    return [f"without {_labels(statement, ids)}: not known"] if ids else []
 
 
 def rows(statement: Statement) -> list[Row]:
     """The section, line by line, for any view."""
-    t, b = statement.totals, statement.boundary
-    grid = _factor(statement, "site.grid_location")
-    pue = (
-        "PUE not included"
-        if not b.pue_included_in_energy
-        else f"PUE of {number(b.pue)} included"
-        if b.pue
-        else "PUE included"
-    )
+    t = statement.totals
+
+    def row(label: str, value: float | None, unit: str, q: Quantity, about: str) -> Row:
+        return Row(label, value, unit, _said(statement, q, about))
+
+    o, m, share = t.emissions_location, t.embodied, "share of the GPU time lost, no other hardware"
+    intensity = intensity_g_per_kwh(statement)
     found = [
-        Row("E, energy", t.energy.value, "kWh", _said(statement, t.energy, pue)),
-        Row(
-            "I, carbon intensity",
-            intensity_g_per_kwh(statement),
-            "gCO2e/kWh",
-            _intensity_note(statement, grid),
-        ),
-        Row(
-            "O = E * I",
-            _grams(t.emissions_location),
-            "gCO2e",
-            _said(statement, t.emissions_location, "location-based"),
-        ),
-        Row(
-            "M, embodied",
-            _grams(t.embodied),
-            "gCO2e",
-            _said(statement, t.embodied, "share of the GPU time lost, no other hardware"),
-        ),
-        Row("M_source", m_source(statement), "", ""),
+        row("E, energy", t.energy.value, "kWh", t.energy, _pue_words(statement)),
+        Row("I, carbon intensity", intensity, "gCO2e/kWh", _intensity_note(statement)),
+        row("O = E * I", _grams(o), "gCO2e", o, "location-based"),
+        row("M, embodied", _grams(m), "gCO2e", m, share),
+        Row("M_source", m_source(statement)),
     ]
     for score in scores(statement):
-        name = score.unit.replace("_", " ")
-        found.append(
-            Row(
-                f"R, {name}s" if name else "R, functional units",
-                score.counted,
-                "",
-                score.note or ("" if name else score.status),
-            )
-        )
-        if name:
-            found.append(
-                Row(f"O per {name}", score.operational, f"gCO2e per {name}", "without M: no score")
-            )
-        found.append(
-            Row(
-                f"SCI per {name}" if name else "SCI",
-                score.value,
-                f"gCO2e per {name}" if name else "gCO2e",
-                score.status,
-            )
-        )
+        found += _score_rows(score)
     return [*found, *_disclosed(statement)]
+
+
+def _pue_words(statement: Statement) -> str:
+    b = statement.boundary
+    if not b.pue_included_in_energy:
+        return "PUE not included"
+    return f"PUE of {number(b.pue)} included" if b.pue else "PUE included"
+
+
+def _score_rows(score: Score) -> list[Row]:
+    name = score.unit.replace("_", " ")
+    if not name:
+        return [
+            Row("R, functional units", score.counted, "", score.note or score.status),
+            Row("SCI", score.value, "gCO2e", score.status),
+        ]
+    unit = f"gCO2e per {name}"
+    return [
+        Row(f"R, {name}s", score.counted, "", score.note),
+        Row(f"O per {name}", score.operational, unit, "without M: no score"),
+        Row(f"SCI per {name}", score.value, unit, score.status),
+    ]
 
 
 def m_source(statement: Statement) -> str:
@@ -197,36 +182,27 @@ def m_source(statement: Statement) -> str:
 def _disclosed(statement: Statement) -> list[Row]:
     """Boundary, method and what the rules for AI ask."""
     b = statement.boundary
-    out = ", ".join(f"{each.component} ({each.reason})" for each in b.excluded)
-    return [
-        Row(
-            "software boundary",
-            ", ".join(b.included) or "nothing",
-            "",
-            f"against {b.counterfactual}",
-        ),
-        Row("not in it", out or "nothing", "", ""),
-        Row(
-            "method",
-            f"{statement.how}, method {statement.method_version}",
-            "",
-            WORDS.get(statement.kind, statement.kind),
-        ),
-        Row(
+    inside = ", ".join(b.included) or "nothing"
+    out = ", ".join(f"{each.component} ({each.reason})" for each in b.excluded) or "nothing"
+    method = f"{statement.how}, method {statement.method_version}"
+    told = [
+        ("software boundary", inside, f"against {b.counterfactual}"),
+        ("not in it", out, ""),
+        ("method", method, WORDS.get(statement.kind, statement.kind)),
+        (
             "market-based",
             "left out",
-            "",
             "the standard takes location-based intensity; see Scope 2 for both",
         ),
-        Row(
+        (
             "SCI for AI",
             "a part of the training's score",
-            "",
             "checkpoints, failures and work done again belong to it; its R is a FLOP, token or"
             " parameter, gross or effective",
         ),
-        Row("conversions", "1 kWh = 3.6 MJ, 1 kg = 1,000 g", "", ""),
+        ("conversions", "1 kWh = 3.6 MJ, 1 kg = 1,000 g", ""),
     ]
+    return [Row(label, value, note=note) for label, value, note in told]
 
 
 def coefficients(statement: Statement) -> list[Coefficient]:
@@ -309,39 +285,33 @@ def _source(factor: Factor | None) -> str:
     return "; ".join(each.title for each in factor.sources) or factor.set_by
 
 
-def _intensity_note(statement: Statement, grid: Factor | None) -> str:
-    zone = statement.subject.grid or statement.subject.grid_zone
-    hourly = statement.series is not None and len({*statement.series.grid_kgco2e_per_kwh}) > 1
-    files = (
-        [source.title for source in grid.sources if source.id == "file"] if grid is not None else []
-    )
+def _intensity_note(statement: Statement) -> str:
+    grid = _factor(statement, "site.grid_location")
+    series = statement.series
+    is_hourly = series is not None and len({*series.grid_kgco2e_per_kwh}) > 1
     words = [
         "location-based",
-        zone or "",
-        "mean over the rows" if hourly else "",
-        *files,
-        _method(grid) if grid else "",
+        statement.subject.grid or statement.subject.grid_zone,
+        "mean over the rows" if is_hourly else "",
     ]
-    return ", ".join(word for word in words if word)
+    if grid is not None:
+        words += [source.title for source in grid.sources if source.id == "file"]
+        words.append(_method(grid))
+    return ", ".join(filter(None, words))
 
 
 def _said(statement: Statement, q: Quantity, about: str) -> str:
-    ranged = between(q.low, q.high)
-    lacking = _labels(statement, q.excludes)
-    grams = "" if q.unit != "kgCO2e" or not ranged else " kgCO2e"
+    if q.value is None:
+        return "not declared" if q is statement.totals.embodied else "not known"
+    ranged, lacking = between(q.low, q.high), _labels(statement, q.excludes)
+    grams = " kgCO2e" if q.unit == "kgCO2e" else ""
     words = [
         about,
         WORDS[q.basis],
-        *([f"{ranged}{grams} ({q.interval})"] if ranged else []),
-        *([f"without {lacking}"] if lacking else []),
+        f"{ranged}{grams} ({q.interval})" if ranged else "",
+        f"without {lacking}" if lacking else "",
     ]
-    return (
-        ", ".join(words)
-        if q.value is not None
-        else "not declared"
-        if q is statement.totals.embodied
-        else "not known"
-    )
+    return ", ".join(filter(None, words))
 
 
 def _labels(statement: Statement, ids: list[str]) -> str:

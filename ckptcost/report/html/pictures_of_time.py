@@ -158,7 +158,7 @@ def _give_or_take(of: Line) -> str:
 
 # ---- emissions over time
 
-MOST_BARS, MOST_NARROW = 500, 120
+MOST_BARS = 300
 
 
 class Bin(NamedTuple):
@@ -188,7 +188,7 @@ def emissions(at: str, series: Series | None, lacking: str, level: int) -> Marku
         f"{at}hours-svg",
         "Emissions by time, with the factor of the grid",
         emissions_words(shown),
-        partial(draw_emissions, rows, series.width_s),
+        partial(draw_emissions, shown),
         " ".join(told),
     )
     return section(f"{at}hours", "Emissions by time", drawing, level=level)
@@ -231,10 +231,9 @@ def _one_of(bins: Sequence[Bin]) -> Bin:
     return Bin(bins[0].begin_s, bins[-1].end_s, math.fsum(known) if known else None, grid)
 
 
-def draw_emissions(found: list[Bin], width_s: float, width: float) -> Drawn:
+def draw_emissions(bins: Sequence[Bin], width: float) -> Drawn:
     """The grid's factor above, the kilograms below: two axes, one time."""
     is_wide, left, right, tall = frame(width, 190.0)
-    bins, _ = together(found, MOST_BARS if is_wide else MOST_NARROW, width_s)
     x = Scale(bins[0].begin_s, bins[-1].end_s, left, right)
     out: list[Markup] = []
     y = 0.0

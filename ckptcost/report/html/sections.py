@@ -356,19 +356,17 @@ def unlike(statements: Sequence[Statement]) -> list[str]:
 def comparison(statements: Sequence[Statement]) -> Markup:
     """Totals of each, and the differences from the first."""
     first = statements[0]
-    shown = [
-        what
-        for what in COLUMNS
-        if any(getattr(s.totals, what).value is not None for s in statements)
-    ]
-    rows = []
+    totals = {what: [getattr(s.totals, what).value for s in statements] for what in COLUMNS}
+    shown = [what for what, values in totals.items() if values != [None] * len(values)]
+    hidden = ", ".join(COLUMNS[what] for what in COLUMNS if what not in shown)
+    rows: list[list[Child]] = []
     for n, s in enumerate(statements, 1):
         told = KINDS[s.kind].lower() + (", SIMULATED" if s.simulated else "")
         name = el("a", s.subject.name, href=f"#statement-{n}")
         cells = [_compared(s, first, what) for what in shown]
         rows.append([join([name, small(told), small(s.subject.tier)]), *cells])
-    differs = unlike(statements)
-    care = f"Compare with care. These statements are not alike in: {'; '.join(differs)}."
+    differs = "; ".join(unlike(statements))
+    care = f"Compare with care. These statements are not alike in: {differs}."
     said = table(
         ["Statement", *(COLUMNS[what] for what in shown)],
         rows,
@@ -377,40 +375,36 @@ def comparison(statements: Sequence[Statement]) -> Markup:
         class_="wide-table compared",
         at="comparison-table",
     )
-    hidden = ", ".join(COLUMNS[what] for what in COLUMNS if what not in shown)
     return section(
         "comparison",
         "Side by side",
-        note(care, class_="beware") if differs else None,
+        note(care if differs else "", class_="beware"),
         said,
-        note(f"Not known of any: {hidden}.") if hidden else None,
+        note(f"Not known of any: {hidden}." if hidden else ""),
     )
 
 
 def _compared(s: Statement, first: Statement, what: str) -> Markup:
     """A total, its range, its difference from the first one's, and what it lacks."""
     q: Quantity = getattr(s.totals, what)
-    if q.value is None:
-        return data(None)
-    lacking = without(s, q)
-    against = "" if s is first else _difference(s, first, what)
+    base: Quantity = getattr(first.totals, what)
+    lacking = without(s, q) if q.value is not None else ""
+    against = ""
+    if s is not first and base.value and q.value is not None:
+        is_one_method = what != "emissions_location" or s.grid_method == first.grid_method
+        against = _difference(q, base, is_one_method)
     return _cell(q, against, f"without {lacking}" if lacking else "")
 
 
-def _difference(s: Statement, first: Statement, what: str) -> str:
-    q: Quantity = getattr(s.totals, what)
-    base: Quantity = getattr(first.totals, what)
-    if not base.value or q.value is None:
-        return ""
+def _difference(q: Quantity, base: Quantity, is_one_method: bool) -> str:
     if q.excludes != base.excludes:
         return "no difference told: not the same lines are known"
-    if what == "emissions_location" and s.grid_method != first.grid_method:
+    if not is_one_method:
         return "no difference told: another method of the grid's factor"
-    change = q.value / base.value - 1
-    if change == 0:
-        return "as the first"
-    said = f"{'+' if change > 0 else ''}{share(change)}"
-    return f"{said}, ranges overlap if they are not paired" if _overlap(q, base) else said
+    change = (q.value or 0.0) / (base.value or 1.0) - 1
+    said = f"{'+' if change > 0 else ''}{share(change)}" if change else "as the first"
+    unsure = change and _overlap(q, base)
+    return f"{said}, ranges overlap if they are not paired" if unsure else said
 
 
 def _overlap(one: Quantity, other: Quantity) -> bool:

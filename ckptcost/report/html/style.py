@@ -239,8 +239,12 @@ a{color:inherit}
 .switch>legend,.switch input,.switch>label{display:none}
 .switch{display:grid;grid-template-columns:1fr 1fr;gap:6px 20px}
 .panel{display:block;break-inside:avoid}
-.bars li{grid-template-columns:11em 1fr 8.5em;padding:1px 0}
-.track{height:12px}
+.bars{font-size:7.8px;line-height:1.25}
+.bars li{grid-template-columns:13.5em 1fr 10.5em;padding:1px 0}
+.bars .small{font-size:6.6px}
+.track{height:11px}
+.track .range{height:4px}
+.track .range.open::after{border-width:2px;border-left-width:4px;border-right-width:0}
 svg.wide{display:block}svg.narrow{display:none}
 .switch svg.wide{display:none}.switch svg.narrow{display:block}
 }
