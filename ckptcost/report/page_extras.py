@@ -70,7 +70,7 @@ def extras_of(study: Study, statements: Sequence[Statement]) -> Extras:
         changes = _changes(study.tables[0], study.difference)
         return _whole(study, found._replace(tables=changes, more=()), NO_BILL)
     if statements:
-        return found if len(statements) == 1 else found._replace(lead=" ".join(study.about))
+        return found if len(statements) == 1 else found._replace(lead=_sentences(study.about))
     return _whole(study, found, NO_BILL)
 
 
@@ -132,9 +132,13 @@ def _targets(study: Study) -> list[str]:
     return [gate_text(verdict) for verdict in study.gates]
 
 
+def _sentences(told: Sequence[str]) -> str:
+    return " ".join(f"{each.rstrip('.')}." for each in told)
+
+
 def _whole(study: Study, found: Extras, remark: str) -> Extras:
     """An answer that has no bill of its own."""
-    lead = " ".join(filter(None, [*study.about, remark]))
+    lead = _sentences([*study.about, remark])
     return found._replace(lead=lead, is_whole=True, banner=SIMULATED if study.simulated else "")
 
 

@@ -136,9 +136,11 @@ def _front(at: str, s: Statement | None, extras: Extras, level: int) -> list[Mar
         bill = sections.bill(at, s, level) if sections.is_billed(s) else None
         lacking = sections.without(s, s.totals.emissions_location)
         hours = pictures_of_time.emissions(at, s.series, lacking, level)
+    tables = _tables(f"{at}table", extras.tables, level)
     return [
-        *_tables(f"{at}table", extras.tables, level),
+        *tables[:1],
         pictures.falls(at, falls, level),
+        *tables[1:],
         bill,
         pictures.interval(at, extras.curve, level),
         pictures_of_time.power(at, extras.power, level),

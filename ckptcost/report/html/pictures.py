@@ -15,6 +15,7 @@ from ckptcost.report.html.svg import (
     Drawn,
     Line,
     Scale,
+    axis,
     clipped,
     decades,
     figure,
@@ -29,7 +30,6 @@ from ckptcost.report.html.svg import (
     plated,
     rows_of,
     said,
-    spaced,
     span_words,
     steps,
     times,
@@ -230,7 +230,7 @@ def draw_curve(curve: Curve, width: float) -> Drawn:
     for mark, words, begin, y in labels:
         out += plated(begin, y, words, "strong" if mark.class_ == "now" else "")
     ticks = [(tick, mark_of(tick)) for tick in times(x.low, x.high, 7 if is_wide else 4, x.log)]
-    out += [line(left, bottom, right, bottom, "axis"), *spaced(x, ticks, bottom, width)]
+    out += axis(x, ticks, bottom, width)
     out.append(said(right, bottom + 34, "interval between saves", "dim end"))
     return bottom + 40.0, out
 

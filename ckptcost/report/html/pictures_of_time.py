@@ -15,6 +15,7 @@ from ckptcost.report.html.svg import (
     Drawn,
     Line,
     Scale,
+    axis,
     box,
     clipped,
     clock,
@@ -29,7 +30,6 @@ from ckptcost.report.html.svg import (
     path,
     path_of,
     said,
-    spaced,
     span_words,
     steps,
     times,
@@ -85,12 +85,9 @@ def draw_power(power: Power, width: float) -> Drawn:
     y = Scale(0.0, max(watts, default=1.0) * 1.05 or 1.0, bottom, top)
     out += [*grid_y(y, steps(0.0, y.high, 5), left, right), *_bands(power.bands, x, y)]
     for n, each in enumerate(power.lines, 1):
-        if shade := _shade_of(power.t_s, each, x, y):
-            out.append(el("path", d=shade, class_=f"s{n} faint"))
-        out.append(el("path", d=path_of(power.t_s, each.values, x, y), class_=f"line l{n}"))
+        out += _line_with_range(n, power.t_s, each, x, y)
     ticks = [(t, mark_of(t) if t else "0") for t in times(x.low, x.high, 8 if is_wide else 4)]
-    out += [line(left, bottom, right, bottom, "axis"), *spaced(x, ticks, bottom, width)]
-    return bottom + 24.0, out
+    return bottom + 24.0, [*out, *axis(x, ticks, bottom, width)]
 
 
 def _entries(power: Power) -> list[tuple[str, str]]:
@@ -104,17 +101,18 @@ def _entries(power: Power) -> list[tuple[str, str]]:
     return found
 
 
-def _shade_of(t_s: Sequence[float], of: Line, x: Scale, y: Scale) -> str:
-    """From low to high, a shape for each stretch in which both are known."""
+def _line_with_range(n: int, t_s: Sequence[float], of: Line, x: Scale, y: Scale) -> list[Markup]:
+    """The n-th line, over a shade from low to high for each stretch in which both are known."""
     ends = zip(t_s, map(finite, of.lows), map(finite, of.highs), strict=False)
-    out = ""
+    shade = ""
     for known, stretch in groupby(ends, lambda row: None not in row):
         if known:
             rows = list(stretch)
             there = [(x.at(t), y.at(high or 0.0)) for t, _, high in rows]
             back = [(x.at(t), y.at(low or 0.0)) for t, low, _ in reversed(rows)]
-            out += path([*there, *back]) + "Z"
-    return out
+            shade += path([*there, *back]) + "Z"
+    drawn = el("path", d=path_of(t_s, of.values, x, y), class_=f"line l{n}")
+    return [el("path", d=shade, class_=f"s{n} faint"), drawn] if shade else [drawn]
 
 
 def _bands(bands: Sequence[Band], x: Scale, y: Scale) -> list[Markup]:
@@ -248,7 +246,7 @@ def draw_emissions(bins: Sequence[Bin], width: float) -> Drawn:
     named, high = legend(width, left, y + 14.0, entries)
     bottom = y + high + tall
     out += [*named, *bars(bins, x, y + high, bottom)]
-    out += spaced(x, clock(x.low, x.high, 8 if is_wide else 4), bottom, width)
+    out += axis(x, clock(x.low, x.high, 8 if is_wide else 4), bottom, width)
     return bottom + 24.0, out
 
 

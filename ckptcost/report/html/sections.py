@@ -274,18 +274,25 @@ def bill(at: str, s: Statement, level: int) -> Markup:
     bodies.append(_lines(_STANDING, standing, shown))
     if s.allocated and len(standing) > 1:
         bodies[-1].append(_total("Total of the allocated ledger", s.allocated, shown))
-    kinds = {getattr(s.totals, what).interval for what in COLUMNS} - {None}
-    kind = "as far as the meters tell" if kinds == {"bounds"} else "p5 to p95 unless said otherwise"
     said = table(
         ["Line", *(COLUMNS[what] for what in shown), "Basis", "Rests on"],
         *filter(None, bodies),
         label="The bill",
-        caption=f"Below a figure: its range, {kind}" if kinds else "",
+        caption=_range_caption(s),
         words=(width - 2, width - 1),
         class_="wide-table bill",
         at=f"{at}bill-table",
     )
     return section(f"{at}bill", "The bill", said, *_remarks(s), level=level)
+
+
+def _range_caption(s: Statement) -> str:
+    kinds = {getattr(s.totals, what).interval for what in COLUMNS} - {None}
+    if not kinds:
+        return ""
+    of_meters = kinds == {"bounds"}
+    kind = "as far as the meters tell" if of_meters else "p5 to p95 unless said otherwise"
+    return f"Below a figure: its range, {kind}"
 
 
 def _lines(words: str, those: Sequence[Component], shown: Sequence[str]) -> list[Row]:

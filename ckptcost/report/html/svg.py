@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import groupby
 from typing import NamedTuple
 
 from ckptcost.present.amounts import number
@@ -193,15 +194,12 @@ def box(x: float, y: float, width: float, height: float, class_: str) -> Markup:
 
 def path(points: Sequence[tuple[float, float] | None]) -> str:
     """A path through points, interrupted where one is None. A point alone gets a short stroke."""
-    out: list[str] = []
-    for i, point in enumerate(points):
-        if point is not None:
-            begins = i == 0 or points[i - 1] is None
-            lone = begins and (i + 1 == len(points) or points[i + 1] is None)
-            out.append(
-                f"{'M' if begins else 'L'}{px(point[0])} {px(point[1])}{'h2' if lone else ''}"
-            )
-    return "".join(out)
+    out = ""
+    for known, stretch in groupby(points, lambda point: point is not None):
+        if known:
+            told = [f"{px(x)} {px(y)}" for x, y in filter(None, stretch)]
+            out += "M" + "L".join(told) + "h2" * (len(told) == 1)
+    return out
 
 
 def path_of(at: Sequence[float], values: Numbers, x: Scale, y: Scale) -> str:
@@ -252,9 +250,10 @@ def rows_of(spans: Sequence[tuple[float, float]]) -> list[int]:
     return found
 
 
-def spaced(x: Scale, marks: Sequence[tuple[float, str]], y: float, width: float) -> list[Markup]:
-    """Words along an axis, those left out that would touch the one before or the page's end."""
-    out: list[Markup] = []
+def axis(x: Scale, marks: Sequence[tuple[float, str]], y: float, width: float) -> list[Markup]:
+    """A line with words along it, but for those that would touch the one before or the page's
+    end."""
+    out = [line(x.begin, y, x.end, y, "axis")]
     free = -math.inf
     for at, words in marks:
         middle, half = x.at(at), words_px(words) / 2

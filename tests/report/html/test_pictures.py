@@ -401,7 +401,8 @@ def power(n, bands=(), **more):
 def test_a_range_is_shaded_where_both_of_its_ends_are_known():
     x, y = Scale(0.0, 3.0, 0.0, 3.0), Scale(0.0, 10.0, 10.0, 0.0)
     line = Line("a", [1.0, 1.0, 1.0], "W", [0.0, None, 0.0], [5.0, 5.0, 5.0])
-    assert pictures_of_time._shade_of([0.0, 1.0, 2.0], line, x, y).count("Z") == 2
+    shade, _ = pictures_of_time._line_with_range(1, [0.0, 1.0, 2.0], line, x, y)
+    assert shade.count("Z") == 2
 
 
 def test_a_save_holds_training_up_and_is_safe_later():
