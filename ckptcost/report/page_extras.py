@@ -34,6 +34,7 @@ from ckptcost.report.study_views import SIMULATED
 POINTS = 120
 AROUND = 12.0
 """how many times below and above the best intervals the curve reaches"""
+PLACED = "Each under the factors of its time and its contracts, and told in full below."
 NO_BILL = "An answer in words and tables; it holds no bill of its own."
 DRAWN = [BY_ID[what] for what in sections.PICTURED]
 FLEET_TILES = {q.measure: sections.NAMES[q.id] for q in DRAWN} | {
@@ -62,7 +63,7 @@ def extras_of(study: Study, statements: Sequence[Statement]) -> Extras:
         return _of_model(study, statements[0])
     if study.kind == "comparison" and not all(map(_has_own_factors, statements)):
         # the answer's own figures of carbon hold no more
-        return Extras(title=study.title, care=study.warnings)
+        return Extras(title=study.title, lead=PLACED, care=study.warnings)
     found = _of_study(study)
     if study.kind == "fleet":
         return _of_fleet(study, found, len(statements))

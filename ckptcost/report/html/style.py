@@ -243,7 +243,7 @@ a{color:inherit}
 .bars li{grid-template-columns:13.5em 1fr 10.5em;padding:1px 0}
 .bars .small{font-size:6.6px}
 .track{height:11px}
-.track .range{height:4px}
+.track .range{top:calc(100% + 1.5px);height:3.5px}
 .track .range.open::after{border-width:2px;border-left-width:4px;border-right-width:0}
 svg.wide{display:block}svg.narrow{display:none}
 .switch svg.wide{display:none}.switch svg.narrow{display:block}
