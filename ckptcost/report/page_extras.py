@@ -22,9 +22,9 @@ from ckptcost.report.difference import Difference, FactorChange, FactorValue
 from ckptcost.report.html import pictures, sections
 from ckptcost.report.html.markup import ranged
 from ckptcost.report.html.page import Extras
-from ckptcost.report.html.pictures_of_time import Band, Power
+from ckptcost.report.html.pictures_of_time import PowerPlot, SaveBand
 from ckptcost.report.html.sections import Tile
-from ckptcost.report.html.svg import Line
+from ckptcost.report.html.svg import PlotLine
 from ckptcost.report.parts import Quantity
 from ckptcost.report.statement import Statement
 from ckptcost.report.studies.model_words import basis_line, carbon_lines, remarks_of
@@ -150,7 +150,7 @@ def _of_fleet(study: Study, found: Extras, jobs: int) -> Extras:
     return whole._replace(tiles=_tiles(known["groups"]), falls=_falls(known["lines"]))
 
 
-def curve_of(statement: Statement) -> pictures.Curve | None:
+def curve_of(statement: Statement) -> pictures.IntervalCurve | None:
     """What the run comes to at each interval: the same arithmetic, on the inputs that the statement
     carries."""
     factors = [f.model_dump(mode="json") for f in statement.factors]
@@ -166,11 +166,11 @@ def curve_of(statement: Statement) -> pictures.Curve | None:
     x = np.geomspace(low, high, POINTS)
     with np.errstate(all="ignore"):
         outcome = evaluate(replace(s, policy=replace(s.policy, cadence="interval", every=x)))
-    lines = [Line("goodput", _listed(outcome.goodput, x), "share of time")]
+    lines = [PlotLine("goodput", _listed(outcome.goodput, x), "share of time")]
     for q in pick("energy", "cost"):
         values = q.people(outcome.run.total(q.field))
-        lines.append(Line(q.added, _listed(values, x), q.unit))
-    return pictures.Curve(
+        lines.append(PlotLine(q.added, _listed(values, x), q.unit))
+    return pictures.IntervalCurve(
         x.tolist(),
         [line for line in lines if any(v is not None for v in line.values)],
         now_s,
@@ -205,7 +205,7 @@ def _falls(lines: Table) -> list[pictures.Fall]:
     *parts, total = lines.rows
     found = []
     for q in DRAWN:
-        steps = [pictures.Step(row["line"], row.get(q.measure), _cause(row)) for row in parts]
+        steps = [pictures.FallStep(row["line"], row.get(q.measure), _cause(row)) for row in parts]
         if any(step.value for step in steps):
             value, low, high = (total.get(f"{q.measure}{end}") for end in ("", "_low", "_high"))
             ends = ranged(Quantity(value=value, unit="1", low=low, high=high))
@@ -249,11 +249,11 @@ def _value_text(value: FactorValue | None, of: FactorChange) -> str:
     return value.text or ("unlimited" if value.value is None else quantity(value.value, of.unit))
 
 
-def power_of(power: Table, windows: Table | None) -> Power:
+def power_of(power: Table, windows: Table | None) -> PowerPlot:
     """Watts over time, with the checkpoints as bands."""
     # a document of an older version has no ranges
     lines = [
-        Line(
+        PlotLine(
             name,
             [row[column] for row in power.rows],
             "W",
@@ -264,8 +264,8 @@ def power_of(power: Table, windows: Table | None) -> Power:
         if any(c.id == column for c in power.columns)
     ]
     bands = [
-        Band(str(row["window"]), row["begin"], row["returned"], row["durable"])
+        SaveBand(str(row["window"]), row["begin"], row["returned"], row["durable"])
         for row in (windows.rows if windows is not None else ())
         if row.get("begin") is not None
     ]
-    return Power([row["at"] for row in power.rows], lines, bands=bands, note=power.note)
+    return PowerPlot([row["at"] for row in power.rows], lines, bands=bands, note=power.note)

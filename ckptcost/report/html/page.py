@@ -42,8 +42,8 @@ class Extras(NamedTuple):
     """those that carry the answer"""
     falls: Sequence[pictures.Fall] = ()
     """what totals are made of, where there is no statement that has them itself"""
-    curve: pictures.Curve | None = None
-    power: pictures_of_time.Power | None = None
+    curve: pictures.IntervalCurve | None = None
+    power: pictures_of_time.PowerPlot | None = None
     care: Sequence[tuple[str, str]] = ()
     """code and sentence"""
     findings: Sequence[str] = ()

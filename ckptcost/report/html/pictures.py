@@ -13,14 +13,13 @@ from ckptcost.present.amounts import drawn_between, number, share
 from ckptcost.report.html.markup import Child, Markup, el, join, section, small
 from ckptcost.report.html.svg import (
     Drawn,
-    Line,
-    Scale,
+    PlotLine,
+    PlotScale,
     axis,
     clipped,
     decades,
     figure,
     finite,
-    frame,
     grid_y,
     known_of,
     legend,
@@ -28,6 +27,7 @@ from ckptcost.report.html.svg import (
     mark_of,
     path_of,
     plated,
+    plot_area,
     rows_of,
     said,
     span_words,
@@ -44,7 +44,7 @@ MOST_WIDE = 8.0
 CAUSES = {"save": "saving", "failure": "failures", "keep": "keeping"}
 
 
-class Step(NamedTuple):
+class FallStep(NamedTuple):
     label: str
     value: float | None
     """None: not known, said and not drawn"""
@@ -55,7 +55,7 @@ class Fall(NamedTuple):
     """A total and the lines that it is the sum of."""
 
     unit: str
-    steps: Sequence[Step]
+    steps: Sequence[FallStep]
     total: float | None
     low: float | None = None
     high: float | None = None
@@ -151,19 +151,19 @@ def _caption(fall: Fall) -> list[Child]:
 # ---- what each interval costs
 
 
-class Curve(NamedTuple):
+class IntervalCurve(NamedTuple):
     """What it costs at each interval."""
 
     x_s: Sequence[float]
     """rising"""
-    lines: Sequence[Line]
+    lines: Sequence[PlotLine]
     now_s: float | None = None
     best_s: Mapping[str, float | None] = MappingProxyType({})
     """best intervals, by what they are best for"""
     note: str = ""
 
 
-class Mark(NamedTuple):
+class IntervalMark(NamedTuple):
     """An upright line through all panels."""
 
     at_s: float
@@ -171,14 +171,14 @@ class Mark(NamedTuple):
     class_: str
 
 
-class Label(NamedTuple):
-    mark: Mark
+class MarkLabel(NamedTuple):
+    mark: IntervalMark
     words: str
     begin: float
     y: float
 
 
-def interval(at: str, of: Curve | None, level: int) -> Markup | None:
+def interval(at: str, of: IntervalCurve | None, level: int) -> Markup | None:
     if of is None or not of.x_s or not of.lines:
         return None
     title = "What each interval between saves costs"
@@ -188,7 +188,7 @@ def interval(at: str, of: Curve | None, level: int) -> Markup | None:
     return section(f"{at}interval", "How often to save", drawing, level=level)
 
 
-def marks(curve: Curve) -> list[Mark]:
+def marks(curve: IntervalCurve) -> list[IntervalMark]:
     """The interval in use and the best ones; names whose best is the same interval share one."""
     best: dict[float, list[str]] = {}
     for name, value in curve.best_s.items():
@@ -196,32 +196,36 @@ def marks(curve: Curve) -> list[Mark]:
         if known is not None and known > 0:
             place = next((at for at in best if abs(at - known) <= 0.005 * known), known)
             best.setdefault(place, []).append(name)
-    found = [Mark(at, "best for " + ", ".join(names), "best") for at, names in best.items()]
+    found = [IntervalMark(at, "best for " + ", ".join(names), "best") for at, names in best.items()]
     now = finite(curve.now_s)
-    return sorted([*found, Mark(now, "in use", "now")] if now is not None and now > 0 else found)
+    return sorted(
+        [*found, IntervalMark(now, "in use", "now")] if now is not None and now > 0 else found
+    )
 
 
-def _x_scale(curve: Curve, left: float, right: float) -> Scale:
+def _x_scale(curve: IntervalCurve, left: float, right: float) -> PlotScale:
     seen = [x for x in (*known_of(curve.x_s), *(mark.at_s for mark in marks(curve))) if x > 0]
     low, high = min(seen, default=1.0), max(seen, default=2.0)
     if high <= low:
-        return Scale(low * 0.5, high * 1.5, left, right)
-    return Scale(low, high, left, right, log=high / low > 12)
+        return PlotScale(low * 0.5, high * 1.5, left, right)
+    return PlotScale(low, high, left, right, log=high / low > 12)
 
 
-def _y_scale(lines: Sequence[Line], begin: float, end: float) -> tuple[Scale, list[float]]:
+def _y_scale(lines: Sequence[PlotLine], begin: float, end: float) -> tuple[PlotScale, list[float]]:
     values = [v for each in lines for v in known_of(each.values)]
     low, high = min(values, default=0.0), max(values, default=1.0)
     if low > 0 and high / low > 8:
-        return Scale(low * 0.9, high * 1.1, begin, end, log=True), decades(low * 0.9, high * 1.1)
+        return PlotScale(low * 0.9, high * 1.1, begin, end, log=True), decades(
+            low * 0.9, high * 1.1
+        )
     floor = 0.0 if 0 <= low < 0.6 * high else low - 0.06 * (high - low)
     top = high + 0.06 * (high - floor) if high > floor else floor + 1.0
-    return Scale(floor, top, begin, end), steps(floor, top, 4)
+    return PlotScale(floor, top, begin, end), steps(floor, top, 4)
 
 
-def draw_curve(curve: Curve, width: float) -> Drawn:
+def draw_curve(curve: IntervalCurve, width: float) -> Drawn:
     """One panel a unit above one axis of intervals, marked across all."""
-    is_wide, left, right, tall = frame(width, 128.0)
+    is_wide, left, right, tall = plot_area(width, 128.0)
     x = _x_scale(curve, left, right)
     labels, top = _labels(marks(curve), x)
     out, bottom = _panels(curve, x, width, top, tall)
@@ -235,12 +239,12 @@ def draw_curve(curve: Curve, width: float) -> Drawn:
     return bottom + 40.0, out
 
 
-def _labels(marked: Sequence[Mark], x: Scale) -> tuple[list[Label], float]:
+def _labels(marked: Sequence[IntervalMark], x: PlotScale) -> tuple[list[MarkLabel], float]:
     """The words of each mark in rows above the panels, none on another, and how high that is."""
     found = []
     for mark in marked:
         words = clipped(f"{mark.words}: {mark_of(mark.at_s)}", x.end - x.begin)
-        found.append(Label(mark, words, min(x.at(mark.at_s), x.end - words_px(words)), 0.0))
+        found.append(MarkLabel(mark, words, min(x.at(mark.at_s), x.end - words_px(words)), 0.0))
     found.sort(key=lambda label: label.begin)
     places = rows_of([(each.begin, each.begin + words_px(each.words) + 14) for each in found])
     shown = [each._replace(y=12.0 + 16.0 * row) for each, row in zip(found, places, strict=True)]
@@ -248,10 +252,10 @@ def _labels(marked: Sequence[Mark], x: Scale) -> tuple[list[Label], float]:
 
 
 def _panels(
-    curve: Curve, x: Scale, width: float, y: float, tall: float
+    curve: IntervalCurve, x: PlotScale, width: float, y: float, tall: float
 ) -> tuple[list[Markup], float]:
     """The lines, those of one unit on one axis, and where the last panel ends."""
-    units: dict[str, list[tuple[int, Line]]] = {}
+    units: dict[str, list[tuple[int, PlotLine]]] = {}
     for n, each in enumerate(curve.lines):
         units.setdefault(each.unit, []).append((n % 6 + 1, each))
     out: list[Markup] = []
@@ -269,7 +273,7 @@ def _panels(
     return out, bottom
 
 
-def curve_words(curve: Curve) -> str:
+def curve_words(curve: IntervalCurve) -> str:
     """What the picture shows, for those who do not see it."""
     best = "; ".join(f"{mark.words} {mark_of(mark.at_s)}" for mark in marks(curve))
     ends = [

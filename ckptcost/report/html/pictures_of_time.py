@@ -13,15 +13,14 @@ from ckptcost.present.amounts import duration, number
 from ckptcost.report.html.markup import Markup, el, section
 from ckptcost.report.html.svg import (
     Drawn,
-    Line,
-    Scale,
+    PlotLine,
+    PlotScale,
     axis,
     box,
     clipped,
     clock,
     figure,
     finite,
-    frame,
     grid_y,
     known_of,
     legend,
@@ -29,6 +28,7 @@ from ckptcost.report.html.svg import (
     mark_of,
     path,
     path_of,
+    plot_area,
     said,
     span_words,
     steps,
@@ -40,7 +40,7 @@ from ckptcost.report.statement import Series, instant, utc
 # ---- power over time
 
 
-class Band(NamedTuple):
+class SaveBand(NamedTuple):
     """A checkpoint in time, on the clock of the power."""
 
     name: str
@@ -54,16 +54,16 @@ class Band(NamedTuple):
         return self.begin_s, middle, max(middle, self.durable_s or middle)
 
 
-class Power(NamedTuple):
+class PowerPlot(NamedTuple):
     """Watts over time."""
 
     t_s: Sequence[float]
-    lines: Sequence[Line]
-    bands: Sequence[Band] = ()
+    lines: Sequence[PlotLine]
+    bands: Sequence[SaveBand] = ()
     note: str = ""
 
 
-def power(at: str, of: Power | None, level: int) -> Markup | None:
+def power(at: str, of: PowerPlot | None, level: int) -> Markup | None:
     if of is None or not of.t_s or not of.lines:
         return None
     words = power_words(of)
@@ -73,16 +73,16 @@ def power(at: str, of: Power | None, level: int) -> Markup | None:
     return section(f"{at}power", "Power and checkpoints", drawing, level=level)
 
 
-def draw_power(power: Power, width: float) -> Drawn:
+def draw_power(power: PowerPlot, width: float) -> Drawn:
     """Lines with their ranges shaded, and the checkpoints behind them."""
-    is_wide, left, right, tall = frame(width, 250.0)
+    is_wide, left, right, tall = plot_area(width, 250.0)
     out, top = legend(width, left, 14.0, _entries(power))
     top += 30.0 if power.bands else 4.0
     bottom = top + tall
     ends = [*power.t_s, *(each for band in power.bands for each in band.edges())]
-    x = Scale(min(ends), max(ends) if max(ends) > min(ends) else min(ends) + 1.0, left, right)
+    x = PlotScale(min(ends), max(ends) if max(ends) > min(ends) else min(ends) + 1.0, left, right)
     watts = known_of([v for each in power.lines for v in (*each.values, *each.highs)])
-    y = Scale(0.0, max(watts, default=1.0) * 1.05 or 1.0, bottom, top)
+    y = PlotScale(0.0, max(watts, default=1.0) * 1.05 or 1.0, bottom, top)
     out += [*grid_y(y, steps(0.0, y.high, 5), left, right), *_bands(power.bands, x, y)]
     for n, each in enumerate(power.lines, 1):
         out += _line_with_range(n, power.t_s, each, x, y)
@@ -90,7 +90,7 @@ def draw_power(power: Power, width: float) -> Drawn:
     return bottom + 24.0, [*out, *axis(x, ticks, bottom, width)]
 
 
-def _entries(power: Power) -> list[tuple[str, str]]:
+def _entries(power: PowerPlot) -> list[tuple[str, str]]:
     """What the lines and shades mean."""
     found = [(f"{each.name} (W)", f"line l{n}") for n, each in enumerate(power.lines, 1)]
     if power.bands:
@@ -101,7 +101,9 @@ def _entries(power: Power) -> list[tuple[str, str]]:
     return found
 
 
-def _line_with_range(n: int, t_s: Sequence[float], of: Line, x: Scale, y: Scale) -> list[Markup]:
+def _line_with_range(
+    n: int, t_s: Sequence[float], of: PlotLine, x: PlotScale, y: PlotScale
+) -> list[Markup]:
     """The n-th line, over a shade from low to high for each stretch in which both are known."""
     ends = zip(t_s, map(finite, of.lows), map(finite, of.highs), strict=False)
     shade = ""
@@ -115,7 +117,7 @@ def _line_with_range(n: int, t_s: Sequence[float], of: Line, x: Scale, y: Scale)
     return [el("path", d=shade, class_=f"s{n} faint"), drawn] if shade else [drawn]
 
 
-def _bands(bands: Sequence[Band], x: Scale, y: Scale) -> list[Markup]:
+def _bands(bands: Sequence[SaveBand], x: PlotScale, y: PlotScale) -> list[Markup]:
     """The checkpoints, shaded behind the lines and in a strip above them, with their names where
     there is room, and a thin line down from where each begins unless they are many."""
     top, bottom = y.end, y.begin
@@ -136,7 +138,7 @@ def _bands(bands: Sequence[Band], x: Scale, y: Scale) -> list[Markup]:
     return out
 
 
-def power_words(power: Power) -> str:
+def power_words(power: PowerPlot) -> str:
     told = []
     for each in power.lines:
         values = known_of(each.values)
@@ -147,7 +149,7 @@ def power_words(power: Power) -> str:
     return "; ".join([*told, f"{len(power.bands)} checkpoints"] if power.bands else told)
 
 
-def _give_or_take(of: Line) -> str:
+def _give_or_take(of: PlotLine) -> str:
     """How far off the worst known point may be."""
     rows = zip(of.values, of.lows, of.highs, strict=False)
     known = [max(h - v, v - low) for v, low, h in rows if None not in (v, low, h)]  # type: ignore[operator]
@@ -231,8 +233,8 @@ def _one_of(bins: Sequence[Bin]) -> Bin:
 
 def draw_emissions(bins: Sequence[Bin], width: float) -> Drawn:
     """The grid's factor above, the kilograms below: two axes, one time."""
-    is_wide, left, right, tall = frame(width, 190.0)
-    x = Scale(bins[0].begin_s, bins[-1].end_s, left, right)
+    is_wide, left, right, tall = plot_area(width, 190.0)
+    x = PlotScale(bins[0].begin_s, bins[-1].end_s, left, right)
     out: list[Markup] = []
     y = 0.0
     if any(b.grid is not None for b in bins):
@@ -250,10 +252,10 @@ def draw_emissions(bins: Sequence[Bin], width: float) -> Drawn:
     return bottom + 24.0, out
 
 
-def grid_line(bins: Sequence[Bin], x: Scale, top: float, bottom: float) -> list[Markup]:
+def grid_line(bins: Sequence[Bin], x: PlotScale, top: float, bottom: float) -> list[Markup]:
     """In steps; from zero, so that its swing is seen for what it is."""
     most = max(b.grid for b in bins if b.grid is not None) * 1000
-    y = Scale(0.0, most * 1.1 or 1.0, bottom, top)
+    y = PlotScale(0.0, most * 1.1 or 1.0, bottom, top)
     points: list[tuple[float, float] | None] = []
     for b in bins:
         level = None if b.grid is None else y.at(b.grid * 1000)
@@ -262,9 +264,9 @@ def grid_line(bins: Sequence[Bin], x: Scale, top: float, bottom: float) -> list[
     return [*grid_y(y, steps(0.0, y.high, 2), x.begin, x.end), drawn]
 
 
-def bars(bins: Sequence[Bin], x: Scale, top: float, bottom: float) -> list[Markup]:
+def bars(bins: Sequence[Bin], x: PlotScale, top: float, bottom: float) -> list[Markup]:
     known = [b.kg for b in bins if b.kg is not None]
-    y = Scale(min([*known, 0.0]), max([*known, 0.0]) * 1.06 or 1.0, bottom, top)
+    y = PlotScale(min([*known, 0.0]), max([*known, 0.0]) * 1.06 or 1.0, bottom, top)
     out = grid_y(y, steps(y.low, y.high, 4), x.begin, x.end)
     gap = 0.12 if len(bins) <= 150 else 0.0
     for b in bins:

@@ -26,7 +26,7 @@ from ckptcost.report.html.markup import (
     table,
     text,
 )
-from ckptcost.report.html.pictures import Fall, Step
+from ckptcost.report.html.pictures import Fall, FallStep
 from ckptcost.report.parts import Component, Quantity, Totals
 from ckptcost.report.statement import Statement
 from ckptcost.report.study_views import SIMULATED
@@ -239,7 +239,7 @@ def falls_of(s: Statement) -> list[Fall]:
     found = []
     for what, unit in PICTURED.items():
         q: Quantity = getattr(s.totals, what)
-        steps = [Step(c.label, getattr(c, what).value, c.cause) for c in lines]
+        steps = [FallStep(c.label, getattr(c, what).value, c.cause) for c in lines]
         if any(step.value for step in steps):
             name, lacking = BY_ID[what].label.partition(",")[0], without(s, q)
             remarks = [

@@ -21,7 +21,7 @@ Numbers = Sequence[float | None]
 """None is a gap"""
 
 
-class Line(NamedTuple):
+class PlotLine(NamedTuple):
     """One quantity along an axis."""
 
     name: str
@@ -45,7 +45,7 @@ def span_words(values: Sequence[float]) -> str:
     return f"{number(min(values))} to {number(max(values))}"
 
 
-class Frame(NamedTuple):
+class PlotArea(NamedTuple):
     """Where a picture's axes lie."""
 
     is_wide: bool
@@ -55,13 +55,13 @@ class Frame(NamedTuple):
     tall: float
 
 
-def frame(width: float, tall: float) -> Frame:
+def plot_area(width: float, tall: float) -> PlotArea:
     if width == WIDE:
-        return Frame(True, 62.0, width - 12.0, tall)
-    return Frame(False, 46.0, width - 5.0, tall * 0.75)
+        return PlotArea(True, 62.0, width - 12.0, tall)
+    return PlotArea(False, 46.0, width - 5.0, tall * 0.75)
 
 
-class Scale(NamedTuple):
+class PlotScale(NamedTuple):
     """From a value to a coordinate."""
 
     low: float
@@ -202,7 +202,7 @@ def path(points: Sequence[tuple[float, float] | None]) -> str:
     return out
 
 
-def path_of(at: Sequence[float], values: Numbers, x: Scale, y: Scale) -> str:
+def path_of(at: Sequence[float], values: Numbers, x: PlotScale, y: PlotScale) -> str:
     known = [finite(v) for v in values]
     return path(
         [
@@ -250,7 +250,7 @@ def rows_of(spans: Sequence[tuple[float, float]]) -> list[int]:
     return found
 
 
-def axis(x: Scale, marks: Sequence[tuple[float, str]], y: float, width: float) -> list[Markup]:
+def axis(x: PlotScale, marks: Sequence[tuple[float, str]], y: float, width: float) -> list[Markup]:
     """A line with words along it, but for those that would touch the one before or the page's
     end."""
     out = [line(x.begin, y, x.end, y, "axis")]
@@ -295,7 +295,7 @@ def figure(
     return el("figure", drawings, el("figcaption", under) if under else None)
 
 
-def grid_y(scale: Scale, ticks: Sequence[float], x1: float, x2: float) -> list[Markup]:
+def grid_y(scale: PlotScale, ticks: Sequence[float], x1: float, x2: float) -> list[Markup]:
     """Horizontal lines with their values to the left."""
     found = []
     for tick in ticks:

@@ -11,9 +11,9 @@ from statements import document, statement
 
 from ckptcost.report.document import Report
 from ckptcost.report.html.page import Extras
-from ckptcost.report.html.pictures import Curve
-from ckptcost.report.html.pictures_of_time import Band, Power
-from ckptcost.report.html.svg import Line
+from ckptcost.report.html.pictures import IntervalCurve
+from ckptcost.report.html.pictures_of_time import PowerPlot, SaveBand
+from ckptcost.report.html.svg import PlotLine
 from ckptcost.report.study import Column, Table
 
 VOID = {"meta", "link", "br", "input"}
@@ -73,7 +73,7 @@ def full_extras(words: str = "nas-hdd", begin: float = 0.0) -> Extras:
     xs = [600.0 * 1.2**n for n in range(25)]
     t = [begin + n for n in range(900)]
     bands = [
-        Band(words, begin + 100.0 * n, begin + 100.0 * n + 20, begin + 100.0 * n + 60)
+        SaveBand(words, begin + 100.0 * n, begin + 100.0 * n + 20, begin + 100.0 * n + 60)
         for n in range(8)
     ]
     gpu: list[float | None] = [310.0 if n % 100 < 20 else 640.0 for n in range(900)]
@@ -87,17 +87,19 @@ def full_extras(words: str = "nas-hdd", begin: float = 0.0) -> Extras:
         title="",
         answer=["It pays."],
         findings=[words, "Saving every 14.8 h would cost less."],
-        curve=Curve(
+        curve=IntervalCurve(
             xs,
             [
-                Line(words, [1e9 / x + 20 * x for x in xs], "USD"),
-                Line("energy", [1e6 / x + x for x in xs], "kWh"),
+                PlotLine(words, [1e9 / x + 20 * x for x in xs], "USD"),
+                PlotLine("energy", [1e6 / x + x for x in xs], "kWh"),
             ],
             7200.0,
             {"time": 53000.0, "usd": 53001.0, words: 44000.0, "never": None},
             words,
         ),
-        power=Power(t, [Line("GPUs", gpu, "W"), Line(words, [120.0] * 900, "W")], bands, words),
+        power=PowerPlot(
+            t, [PlotLine("GPUs", gpu, "W"), PlotLine(words, [120.0] * 900, "W")], bands, words
+        ),
         tables=[Table("tiers", words, columns, rows, words)],
         more=[Table("others", words, columns, rows, words)],
         care=[("CODE", words)],

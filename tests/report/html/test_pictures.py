@@ -15,13 +15,13 @@ from statements import START, statement
 
 from ckptcost.report.html import pictures, pictures_of_time, sections, svg
 from ckptcost.report.html.markup import join
-from ckptcost.report.html.pictures import Curve, Fall, Step, fall_figure, reach
-from ckptcost.report.html.pictures_of_time import Band, Bin, Power
+from ckptcost.report.html.pictures import Fall, FallStep, IntervalCurve, fall_figure, reach
+from ckptcost.report.html.pictures_of_time import Bin, PowerPlot, SaveBand
 from ckptcost.report.html.svg import (
     NARROW,
     WIDE,
-    Line,
-    Scale,
+    PlotLine,
+    PlotScale,
     clock,
     decades,
     rows_of,
@@ -97,10 +97,10 @@ def test_bars_are_as_long_as_their_numbers():
     fall = Fall(
         "kWh",
         [
-            Step("a", 100.0, "save"),
-            Step("b", None, "save"),
-            Step("c", 250.0, "failure"),
-            Step("d", 50.0, "keep"),
+            FallStep("a", 100.0, "save"),
+            FallStep("b", None, "save"),
+            FallStep("c", 250.0, "failure"),
+            FallStep("d", 50.0, "keep"),
         ],
         400.0,
         300.0,
@@ -110,14 +110,14 @@ def test_bars_are_as_long_as_their_numbers():
     check_fall(fall, markup)
     assert "not known" in markup
     with pytest.raises(AssertionError):
-        check_fall(fall._replace(steps=[*fall.steps[:-1], Step("d", 50_000.0, "keep")]), markup)
+        check_fall(fall._replace(steps=[*fall.steps[:-1], FallStep("d", 50_000.0, "keep")]), markup)
     with pytest.raises(AssertionError):
         check_fall(fall._replace(steps=fall.steps[1:]), markup)
 
 
 def test_a_wide_range_does_not_squeeze_the_steps():
-    assert reach(Fall("kWh", [Step("a", 10.0, "save")], 10.0, 1.0, 1e9)) == (0.0, 80.0)
-    assert reach(Fall("kWh", [Step("a", 10.0, "save")], 10.0, 1.0, 70.0)) == (0.0, 70.0)
+    assert reach(Fall("kWh", [FallStep("a", 10.0, "save")], 10.0, 1.0, 1e9)) == (0.0, 80.0)
+    assert reach(Fall("kWh", [FallStep("a", 10.0, "save")], 10.0, 1.0, 70.0)) == (0.0, 70.0)
     assert reach(Fall("kWh", [], None)) == (0.0, 1.0)
 
 
@@ -131,7 +131,7 @@ def test_any_bill_is_drawn(values, low, high):
     known = [v for v in values if v is not None]
     fall = Fall(
         "kWh",
-        [Step("x", v, "save") for v in values],
+        [FallStep("x", v, "save") for v in values],
         math.fsum(known) if known else None,
         low,
         high,
@@ -152,9 +152,12 @@ def test_any_bill_is_drawn(values, low, high):
 @settings(max_examples=60, deadline=None)
 def test_any_curve_is_drawn(rows, now, best):
     rows.sort()
-    curve = Curve(
+    curve = IntervalCurve(
         [x for x, _, _ in rows],
-        [Line("a", [a for _, a, _ in rows], "USD"), Line("b", [b for _, _, b in rows], "kWh")],
+        [
+            PlotLine("a", [a for _, a, _ in rows], "USD"),
+            PlotLine("b", [b for _, _, b in rows], "kWh"),
+        ],
         now,
         {"time": best},
     )
@@ -164,9 +167,9 @@ def test_any_curve_is_drawn(rows, now, best):
 
 
 def test_best_intervals_that_are_one_share_a_line():
-    curve = Curve(
+    curve = IntervalCurve(
         [600.0, 60_000.0],
-        [Line("a", [1.0, 2.0])],
+        [PlotLine("a", [1.0, 2.0])],
         7200.0,
         {"time": 53_000.0, "usd": 53_010.0, "energy": 44_000.0, "carbon": None},
     )
@@ -179,7 +182,7 @@ def test_best_intervals_that_are_one_share_a_line():
 
 def test_a_gap_in_a_curve_is_not_drawn_over():
     _, inside = pictures.draw_curve(
-        Curve([1.0, 2.0, 3.0, 4.0, 5.0], [Line("a", [1.0, 2.0, None, 2.0, 1.0])]), WIDE
+        IntervalCurve([1.0, 2.0, 3.0, 4.0, 5.0], [PlotLine("a", [1.0, 2.0, None, 2.0, 1.0])]), WIDE
     )
     (path,) = [
         d for d in re.findall(r'd="([^"]+)" class="line l1"', join([inside])) if d.count("L") > 1
@@ -201,16 +204,16 @@ def test_any_power_is_drawn(rows, stall, durable):
         (a if a is None or a >= 0 or a != a else -a, b if b is None or b >= 0 or b != b else -b)
         for a, b in rows
     ]
-    lines = [Line("a", [a for a, _ in rows], "W"), Line("b", [b for _, b in rows], "W")]
+    lines = [PlotLine("a", [a for a, _ in rows], "W"), PlotLine("b", [b for _, b in rows], "W")]
     bands = [
-        Band(
+        SaveBand(
             "one",
             3.0,
             None if stall is None else 3.0 + stall,
             None if durable is None else 3.0 + durable,
         )
     ]
-    power = Power([float(n) for n in range(len(rows))], lines, bands)
+    power = PowerPlot([float(n) for n in range(len(rows))], lines, bands)
     for width in (WIDE, NARROW):
         judge(*pictures_of_time.draw_power(power, width), width)
     assert "nan" not in pictures_of_time.power_words(power)
@@ -288,14 +291,14 @@ def test_labels_do_not_lie_on_each_other(spans):
 
 
 def test_power_with_a_range_shades_it_and_says_how_far_off_a_mean_may_be():
-    ranged = Line("GPUs", [100.0, 110.0], "W", [90.0, 105.0], [105.0, 130.0])
-    power = Power([0.0, 1.0], [ranged])
+    ranged = PlotLine("GPUs", [100.0, 110.0], "W", [90.0, 105.0], [105.0, 130.0])
+    power = PowerPlot([0.0, 1.0], [ranged])
     assert (
         pictures_of_time.power_words(power) == "GPUs from 100 to 110 W (each mean +-20 W or less)"
     )
     markup = judge(*pictures_of_time.draw_power(power, WIDE), WIDE)
     assert markup.count('class="s1 faint"') == 1
-    bare = Power([0.0, 1.0], [Line("a", [1.0, 2.0])])
+    bare = PowerPlot([0.0, 1.0], [PlotLine("a", [1.0, 2.0])])
     assert "faint" not in join([pictures_of_time.draw_power(bare, WIDE)[1]])
 
 
@@ -362,7 +365,7 @@ def test_emissions_in_words():
 
 def test_bars_of_zero_are_drawn_and_unknown_ones_hollow():
     known = [Bin(3600.0 * n, 3600.0 * n + 3600, kg, 0.1) for n, kg in enumerate((1.0, 0.0, 2.0))]
-    x = Scale(0.0, 10800.0, 0.0, 300.0)
+    x = PlotScale(0.0, 10800.0, 0.0, 300.0)
     assert "hollow" not in "".join(pictures_of_time.bars(known, x, 0.0, 100.0))
     assert (
         "".join(pictures_of_time.bars([known[0]._replace(kg=None), *known], x, 0.0, 100.0)).count(
@@ -390,29 +393,32 @@ def test_zero_emissions_are_drawn_and_unknown_ones_are_not():
 
 
 def power(n, bands=(), **more):
-    return Power(
+    return PowerPlot(
         [float(i) for i in range(n)],
-        [Line("GPUs", [100.0 + i % 2 for i in range(n)], "W"), Line("node", [None] * n, "W")],
+        [
+            PlotLine("GPUs", [100.0 + i % 2 for i in range(n)], "W"),
+            PlotLine("node", [None] * n, "W"),
+        ],
         bands,
         **more,
     )
 
 
 def test_a_range_is_shaded_where_both_of_its_ends_are_known():
-    x, y = Scale(0.0, 3.0, 0.0, 3.0), Scale(0.0, 10.0, 10.0, 0.0)
-    line = Line("a", [1.0, 1.0, 1.0], "W", [0.0, None, 0.0], [5.0, 5.0, 5.0])
+    x, y = PlotScale(0.0, 3.0, 0.0, 3.0), PlotScale(0.0, 10.0, 10.0, 0.0)
+    line = PlotLine("a", [1.0, 1.0, 1.0], "W", [0.0, None, 0.0], [5.0, 5.0, 5.0])
     shade, _ = pictures_of_time._line_with_range(1, [0.0, 1.0, 2.0], line, x, y)
     assert shade.count("Z") == 2
 
 
 def test_a_save_holds_training_up_and_is_safe_later():
-    assert Band("a", 10.0, 12.0, 15.0).edges() == (10.0, 12.0, 15.0)
-    assert Band("b", 20.0, None, None).edges() == (20.0, 20.0, 20.0)
-    assert Band("c", 20.0, 30.0, 25.0).edges() == (20.0, 30.0, 30.0)
+    assert SaveBand("a", 10.0, 12.0, 15.0).edges() == (10.0, 12.0, 15.0)
+    assert SaveBand("b", 20.0, None, None).edges() == (20.0, 20.0, 20.0)
+    assert SaveBand("c", 20.0, 30.0, 25.0).edges() == (20.0, 30.0, 30.0)
 
 
 def test_power_in_words():
-    bands = [Band(f"save {n}", 10.0 * n, 10.0 * n + 1, 10.0 * n + 2) for n in range(40)]
+    bands = [SaveBand(f"save {n}", 10.0 * n, 10.0 * n + 1, 10.0 * n + 2) for n in range(40)]
     said = "GPUs from 100 to 101 W; node not known; 40 checkpoints"
     assert pictures_of_time.power_words(power(10, bands)) == said
     assert "save 0" in words(pictures_of_time.power("", power(1000, bands), 2))
@@ -421,7 +427,7 @@ def test_power_in_words():
 def test_a_waterfall_steps_from_one_to_the_next():
     fall = Fall(
         "kWh",
-        [Step("a", 30.0, "save"), Step("b", 10.0, "failure"), Step("c", None, "keep")],
+        [FallStep("a", 30.0, "save"), FallStep("b", 10.0, "failure"), FallStep("c", None, "keep")],
         40.0,
         30.0,
         None,
@@ -445,15 +451,15 @@ def test_a_waterfall_steps_from_one_to_the_next():
 
 
 def test_a_total_of_zero_is_drawn_and_known():
-    said = words(fall_figure(Fall("kWh", [Step("a", 0.0, "save")], 0.0, name="Energy")))
+    said = words(fall_figure(Fall("kWh", [FallStep("a", 0.0, "save")], 0.0, name="Energy")))
     assert said == "total, kWh 0 Energy, kWh : total 0 kWh; zero: a."
 
 
 def curve(**more):
     xs = [600.0 * 1.5**n for n in range(10)]
-    return Curve(
+    return IntervalCurve(
         xs,
-        [Line("cost", [float(10 - n) for n in range(10)], "USD")],
+        [PlotLine("cost", [float(10 - n) for n in range(10)], "USD")],
         **{"now_s": 3600.0, "best_s": {"a": 7200.0, "b": 7201.0, "c": 14400.0, "d": None}, **more},
     )
 
@@ -485,13 +491,15 @@ def test_clocks_of_pictures_are_utc(monkeypatch):
 
 def test_paths_break_where_nothing_is_known_and_scales_are_even():
     assert svg.path([(0.0, 0.0), None, (2.0, 2.0), (3.0, 3.0)]) == "M0 0h2M2 2L3 3"
-    assert Scale(1.0, 100.0, 0.0, 10.0, log=True).at(10.0) == pytest.approx(5.0)
+    assert PlotScale(1.0, 100.0, 0.0, 10.0, log=True).at(10.0) == pytest.approx(5.0)
     assert svg.clipped("x" * 50, 68.0) == "x" * 9 + "…"
 
 
 def test_the_grids_factor_is_interrupted_where_it_is_not_known():
     bins = [Bin(3600.0 * n, 3600.0 * n + 3600, 1.0, None if n == 1 else 0.1) for n in range(3)]
-    drawn = "".join(pictures_of_time.grid_line(bins, Scale(0.0, 10800.0, 0.0, 300.0), 0.0, 100.0))
+    drawn = "".join(
+        pictures_of_time.grid_line(bins, PlotScale(0.0, 10800.0, 0.0, 300.0), 0.0, 100.0)
+    )
     assert re.search(r'd="(M[^"]*)" class="line l2 whole"', drawn)[1].count("M") == 2
 
 

@@ -10,8 +10,8 @@ import pytest
 from statements import LINES, document, statement
 
 from ckptcost.report.html.page import MOST_ROWS, Extras, page_of, table_of
-from ckptcost.report.html.pictures import Fall, Step
-from ckptcost.report.html.pictures_of_time import Power
+from ckptcost.report.html.pictures import Fall, FallStep
+from ckptcost.report.html.pictures_of_time import PowerPlot
 from ckptcost.report.html.sections import Tile
 from ckptcost.report.html.style import DARK, LIGHT, READ_ON, SEEN_ON_PAGE, style_sheet
 from ckptcost.report.study import Column, Table
@@ -76,7 +76,11 @@ def test_a_fleet_has_its_figures_in_large_and_a_picture(parsed):
         lead="Two jobs.",
         is_whole=True,
         tiles=[Tile("Energy", 115.0, "kWh", ["at least"])],
-        falls=[Fall("kWh", [Step("waiting", 100.0), Step("restart", None)], 115.0, name="Energy")],
+        falls=[
+            Fall(
+                "kWh", [FallStep("waiting", 100.0), FallStep("restart", None)], 115.0, name="Energy"
+            )
+        ],
     )
     page = page_of(document(statement(), statement(run_id="b")), extras)
     assert '<data value="115.0">115</data>' in page
@@ -148,7 +152,7 @@ def test_nothing_stands_where_nothing_is_known(parsed):
     ids = [tag.attributes["id"] for tag in parsed(page).of("section")]
     assert not {"findings", "interval", "table-1", "power", "hours", "measurements"} & set(ids)
     assert "a plan, no dates" in page.lower()
-    assert page_of(document(), Extras(power=Power([], []))) == page_of(document())
+    assert page_of(document(), Extras(power=PowerPlot([], []))) == page_of(document())
 
 
 def test_simulated_is_seen():
