@@ -97,7 +97,8 @@ def _story(document: Report, extras: Extras, title: str) -> Markup:
         proof.sources(cited),
         proof.reproducibility(document),
     ]
-    lead = f"{sections.lead(alone)} {extras.lead}" if alone else extras.lead
+    in_full = f"{len(several)} statements, each told in full below."
+    lead = f"{sections.lead(alone)} {extras.lead}" if alone else extras.lead or in_full
     banner = extras.banner or sections.simulated(those)
     return join(
         [
