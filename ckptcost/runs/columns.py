@@ -14,13 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.core.channels import Channel, Series
-from ckptcost.runs.tables import Key, Rows, Table, key_of
+from ckptcost.runs.tables import Key, Readings, key_of
+
+MOST_KEPT = 1_000_000
+"""times that are kept for the next channel that has them; those of the last one always are"""
 
 
 class _Times(NamedTuple):
     """Of the channels that have these rows of these tables."""
 
-    rows: list[Rows]
     t_s: NDArray[np.float64]
     took_s: NDArray[np.float64]
     pick: NDArray[np.intp]
@@ -31,11 +33,11 @@ class Columns:
     """Readings of a node by channel. What is kept is used only while the tables' rows are what they
     were."""
 
-    def __init__(self, tables: Sequence[tuple[Table, int]], origin_ns: int) -> None:
+    def __init__(self, tables: Sequence[tuple[Readings, int]], origin_ns: int) -> None:
         """With what to add to each table's times."""
         self.tables, self.origin_ns = tables, origin_ns
-        self._places: dict[Key, list[tuple[Table, int, int]]] = {}
-        self._times: dict[int, _Times] = {}
+        self._places: dict[Key, list[tuple[Readings, int, int]]] = {}
+        self._times: dict[tuple[object, ...], _Times] = {}
         keys_of: dict[
             int, list[Key]
         ] = {}  # tables of one meter have the same channels; they hold them, so ids stay theirs
@@ -57,30 +59,30 @@ class Columns:
         """All readings by time, in seconds. Channels with the same times share their arrays, which
         nobody may write."""
         found = self._places[key_of(channel)]
-        rows = [table.rows(index) for table, index, _ in found]
-        times = self._times.get(id(rows[0]))
-        if (
-            times is None
-            or len(times.rows) != len(rows)
-            or any(a is not b for a, b in zip(times.rows, rows, strict=True))
-        ):
-            times = self._times[id(rows[0])] = _times(rows, found, self.origin_ns)
+        version = tuple(table.version(index) for table, index, _ in found)
+        times = self._times.get(version)
+        if times is None:
+            kept = sum(len(one.t_s) for one in self._times.values())
+            if kept > MOST_KEPT:
+                self._times.clear()
+            times = self._times[version] = _times(found, self.origin_ns)
         values = np.concatenate([part for table, index, _ in found for part in table.values(index)])
         return Series(times.t_s, values[times.pick], times.took_s)
 
 
-def _times(rows: list[Rows], found: Sequence[tuple[Table, int, int]], origin_ns: int) -> _Times:
-    at = np.concatenate(
-        [of.t_ns + ahead_ns for of, (_, _, ahead_ns) in zip(rows, found, strict=True)]
-    )
-    took = np.concatenate([of.took_ns for of in rows])
-    sizes = [sum(of.size) for of in rows]
-    before = np.cumsum([0, *sizes[:-1]])
-    pick = np.concatenate(
-        [of.pick + first for of, first in zip(rows, before.tolist(), strict=True)]
-    )
-    order = np.argsort(at, kind="stable")
-    t_s, took_s = (at[order] - origin_ns) / 1e9, took[order] / 1e9
+def _times(found: Sequence[tuple[Readings, int, int]], origin_ns: int) -> _Times:
+    at, took, pick, before = [], [], [], 0
+    for table, index, ahead_ns in found:
+        rows = table.rows(index)
+        at.append(rows.t_ns + ahead_ns)
+        took.append(rows.took_ns)
+        pick.append(rows.pick + before)
+        before += sum(table.size)
+    at_ns, took_ns, places = (np.concatenate(part) for part in (at, took, pick))
+    if not (at_ns[1:] >= at_ns[:-1]).all():
+        order = np.argsort(at_ns, kind="stable")
+        at_ns, took_ns, places = at_ns[order], took_ns[order], places[order]
+    t_s, took_s = (at_ns - origin_ns) / 1e9, took_ns / 1e9
     for shared in (t_s, took_s):
         shared.flags.writeable = False
-    return _Times(rows, t_s, took_s, pick[order])
+    return _Times(t_s, took_s, places)

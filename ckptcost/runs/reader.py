@@ -3,7 +3,7 @@ never passed over in silence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +15,9 @@ from ckptcost.runs.clocks import S
 from ckptcost.runs.gaps import gaps_of, missing_parts, side_by_side
 from ckptcost.runs.header import Header, header_from, periods_from
 from ckptcost.runs.lines import BadLine, begun_ns, decode
+from ckptcost.runs.raw_lines import RawLines
 from ckptcost.runs.run import Node, Problem, Run, RunEvent
-from ckptcost.runs.tables import Key, Table, key_of
+from ckptcost.runs.tables import Key, Seals, Table, key_of
 
 LONGEST_LINE = 16_000_000
 _NAMED = 20
@@ -41,6 +42,7 @@ class Part:
             loading.table(self._clock, meter.name, meter.channels) for meter in header.meters
         ]
         self._widths = [len(meter.channels) for meter in header.meters]
+        self.raw = RawLines(self._tables)
         self._kinds: Mapping[str, Callable[[Mapping[str, Any]], None]] = {
             "raw": self._raw,
             "second": self._second,
@@ -69,6 +71,23 @@ class Part:
             AttributeError,
         ) as error:
             raise BadLine(f"a {fields['k']} line that does not fit its header") from error
+
+    def put_raw(self) -> list[tuple[int, BadLine]]:
+        """The ticks that `raw` took, into the tables; those that do not fit, by their line."""
+        try:
+            last_ns = self.raw.put()
+        except ValueError:
+            lines, self.raw.whole = self.raw.whole, []
+            return list(self._one_by_one(lines))
+        self.last_ns = self.last_ns if last_ns is None else max(self.last_ns, last_ns)
+        return []
+
+    def _one_by_one(self, lines: Sequence[tuple[int, bytes]]) -> Iterator[tuple[int, BadLine]]:
+        for number, line in lines:
+            try:
+                self.feed(decode(line))
+            except BadLine as error:
+                yield number, error
 
     def _raw(self, f: Mapping[str, Any]) -> None:
         t_ns, took, rows = f["t"], f["d"], f["v"]
@@ -135,9 +154,11 @@ class Part:
 class Loading:
     """A run while its parts come in, in any order."""
 
-    def __init__(self, tell: Tell | None = None) -> None:
-        """`tell` is told now and then how many bytes of the files were read."""
+    def __init__(self, tell: Tell | None = None, seals: bool = False) -> None:
+        """`tell` is told now and then how many bytes of the files were read; `seals`: readings of a
+        long run are kept small."""
         self._tell, self._read_bytes = tell, 0
+        self._seals = Seals() if seals else None
         self.parts: list[Part] = []
         self.problems: list[Problem] = []
         self.marks: list[tuple[Clock, int, Mark]] = []
@@ -149,7 +170,7 @@ class Loading:
     def table(self, clock: Clock, meter: str, channels: Any) -> Table:
         key = (clock, meter, tuple(key_of(channel) for channel in channels))
         if key not in self._tables:
-            self._tables[key] = Table(channels)
+            self._tables[key] = Table(channels, self._seals)
         return self._tables[key]
 
     def part(self, name: str, header: Header) -> Part:
@@ -158,15 +179,17 @@ class Loading:
 
     def read(self, path: Path, run: str = "") -> None:
         """One file; a file of another run is not read."""
-        name, part, bad, number, line = path.name, None, 0, 0, b""
+        name, part, number, torn = path.name, None, 0, ""
+        bad: list[tuple[int, BadLine]] = []
         with path.open("rb") as file:
             while line := file.readline(LONGEST_LINE):
                 number += 1
                 if self._tell is not None and number % TOLD == 0:
                     self._tell(self._read_bytes + file.tell())
+                whole = line.removesuffix(b"\n")
                 try:
-                    fields = decode(line.removesuffix(b"\n"))
                     if part is None:
+                        fields = decode(whole)
                         header = header_from(fields, str(path))
                         if run and header.run != run:
                             return
@@ -176,8 +199,13 @@ class Loading:
                             )
                             return
                         part = self.part(name, header)
-                    else:
+                    elif not part.raw.take(number, whole):
+                        fields = decode(whole)
+                        if fields["k"] == "raw":  # ticks stay in their order
+                            bad += part.put_raw()
                         part.feed(fields)
+                    elif part.raw.full:
+                        bad += part.put_raw()
                 except BadLine as error:
                     if part is None:
                         self.problems.append(
@@ -190,24 +218,28 @@ class Loading:
                         )
                         return
                     if line.endswith(b"\n") or file.peek(1):
-                        bad += 1
-                        if bad <= _NAMED:
-                            self.problems.append(
-                                Problem(name, number, f"{error}; this line is left out")
-                            )
+                        bad.append((number, error))
                     else:
-                        self.problems.append(Problem(name, number, _torn(line)))
+                        torn = _torn(line)
+        if part is not None:
+            bad += part.put_raw()
         self._read_bytes += path.stat().st_size
         if number == 0:
             self.problems.append(
                 Problem(name, 0, "empty: its writer was stopped before the first line")
             )
-        if bad > _NAMED:
+        self.problems += [
+            Problem(name, at, f"{error}; this line is left out")
+            for at, error in sorted(bad, key=lambda one: one[0])[:_NAMED]
+        ]
+        if torn:
+            self.problems.append(Problem(name, number, torn))
+        if len(bad) > _NAMED:
             self.problems.append(
                 Problem(
                     name,
                     0,
-                    f"{bad} bad lines in all; the first {_NAMED} are named, all are left out",
+                    f"{len(bad)} bad lines in all; the first {_NAMED} are named, all are left out",
                 )
             )
 
@@ -230,9 +262,10 @@ class Loading:
             )
             newest = next((header for header in reversed(headers) if header.meters), headers[-1])
             tables = tuple(
-                (table, ahead[clock])
+                (stretch, ahead[clock])
                 for (clock, *_), table in self._tables.items()
                 if clock[0] == host
+                for stretch in table.stretches
             )
             channels = {
                 key_of(c): c
@@ -329,7 +362,9 @@ def load(path: Path | str, run: str = "", tell: Tell | None = None) -> Run:
         )
         runs: dict[str, list[Path]] = {}
         all_bytes = max(sum(file.stat().st_size for file in files), 1)
-        loading = Loading(None if tell is None else lambda read: tell(min(read / all_bytes, 1.0)))
+        loading = Loading(
+            None if tell is None else lambda read: tell(min(read / all_bytes, 1.0)), seals=True
+        )
         for file in files:
             runs.setdefault(_run_of(file), []).append(file)
         ids = sorted(name for name in runs if name)

@@ -14,7 +14,7 @@ from ckptcost.core.channels import Channel, Mark, Series
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.runs.columns import Columns
 from ckptcost.runs.header import Header
-from ckptcost.runs.tables import Key, Table, key_of
+from ckptcost.runs.tables import Key, Readings, key_of
 
 
 class RunEvent(NamedTuple):
@@ -55,7 +55,7 @@ class Node:
 
     host: str
     headers: tuple[Header, ...]
-    tables: tuple[tuple[Table, int], ...]
+    tables: tuple[tuple[Readings, int], ...]
     """with what to add to its times: 0 on the first clock"""
     origin_ns: int
     channels: tuple[Channel, ...]

@@ -1,19 +1,32 @@
 """Columns of one meter while a run is being read: flat arrays of machine numbers, eight bytes a
-value."""
+value; of a long run what is older than a minute is sealed, and then takes a small part of that."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.core.channels import Channel, Series
+from ckptcost.runs import packed
 
+SEALED = 8192
+"""ticks of a sealed stretch, at least"""
+LATE_NS = 60 * 10**9
+"""what is younger may still be joined by ticks that were held back"""
+_NEVER = -(2**62)
+_ALIKE = 32
+"""columns of times that are held against the next"""
+_KEPT = 8
+"""rows of so many kinds of channels, before they are forgotten"""
 _NAN = float("nan")
 Key = tuple[str, ...]
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
 
 
 def key_of(channel: Channel) -> Key:
@@ -33,77 +46,48 @@ def _one(entry: Any) -> float:
 class Rows(NamedTuple):
     """Which readings of a table count, in order of time."""
 
-    size: tuple[int, int]
-    """ticks and summaries of the table at that time"""
-    t_ns: NDArray[np.int64]
-    took_ns: NDArray[np.int64]
+    t_ns: Ints
+    took_ns: Ints
     pick: NDArray[np.intp]
     """places in the ticks with the summaries behind them"""
 
 
-class Table:
+class Readings(ABC):
     """Ticks and summaries of one meter on one clock."""
 
-    def __init__(self, channels: Sequence[Channel]) -> None:
-        self.channels = tuple(channels)
-        self._width = len(self.channels)
-        self._counters = tuple(channel.is_counter for channel in self.channels)
-        self._ticks = array("q")
-        """t, took, and when it was asked after t, by turns"""
-        self._values = array("d")
-        self._spans = array("q")
-        """from, t, count, took by turns"""
-        self._sums = array("d")
+    def __init__(self, channels: tuple[Channel, ...]) -> None:
+        self.channels = channels
+        self._counters = tuple(channel.is_counter for channel in channels)
         self._back: dict[int, list[tuple[int, int]]] = {}
         """by channel: rows of counters whose last answer was so many ns before the row"""
-        self._kept: dict[bool, Rows] = {}
-        """of counters, and of gauges"""
-        self._finite: dict[bool, tuple[Rows, NDArray[np.bool_]]] = {}
 
-    def tick(self, t_ns: int, took_ns: int, row: Sequence[Any], begun_ns: int = 0) -> None:
-        """A tick at `t_ns`, at which this meter was asked `begun_ns` later and had answered
-        `took_ns` later."""
-        try:
-            numbers = array("d", row)
-        except TypeError:
-            numbers = array("d", map(_one, row))
-        when = array("q", (t_ns, took_ns, begun_ns))  # raises before anything is added
-        self._ticks.extend(when)
-        self._values.extend(numbers)
+    @property
+    @abstractmethod
+    def size(self) -> tuple[int, int]:
+        """How many ticks and summaries there are."""
 
-    def second(
-        self,
-        from_ns: int,
-        t_ns: int,
-        count: int,
-        took_ns: int,
-        row: Sequence[Any],
-        before_ns: int = 0,
-    ) -> None:
-        """`before_ns`: t_ns is so long before the time of the line, from which the entries
-        count."""
-        numbers = array("d", [entry if type(entry) is float else _one(entry) for entry in row])
-        place = len(self._spans) // 4
-        back = [
-            (i, int(entry[1]) - before_ns)
-            for i, entry in enumerate(row)
-            if type(entry) is list and len(entry) == 2 and self._counters[i]
-        ]
-        when = array("q", (from_ns, t_ns, count, took_ns))
-        self._spans.extend(when)
-        self._sums.extend(numbers)
-        for i, back_ns in back:
-            self._back.setdefault(i, []).append((place, back_ns))
+    @abstractmethod
+    def _when(self) -> tuple[Ints, Ints]:
+        """Of every tick t, took, and when it was asked after t; of every summary from, t, count,
+        took."""
 
-    def spans(self) -> NDArray[np.int64]:
+    @abstractmethod
+    def values(self, index: int) -> tuple[Floats, Floats]:
+        """All that a channel said, ticks and summaries, as they came."""
+
+    @abstractmethod
+    def answered(self, index: int) -> bool:
+        """Whether there is a number among what counts for a channel."""
+
+    def version(self, index: int) -> tuple[object, ...]:
+        """Channels of which it is the same have the same rows."""
+        counter = self._counters[index]
+        return id(self), self.size, counter, index if counter and index in self._back else -1
+
+    def spans(self) -> Ints:
         """First and last tick of everything that was read, unsorted."""
-        ticks = np.frombuffer(self._ticks, np.int64).reshape(-1, 3)[:, :1]
-        return np.concatenate(
-            [
-                np.repeat(ticks, 2, axis=1),
-                np.frombuffer(self._spans, np.int64).reshape(-1, 4)[:, :2],
-            ]
-        )
+        ticks, spans = self._when()
+        return np.concatenate([np.repeat(ticks[:, :1], 2, axis=1), spans[:, :2]])
 
     def rows(self, index: int) -> Rows:
         """Which readings count for a channel, in order; no second is there twice.
@@ -111,23 +95,11 @@ class Table:
         Ticks win over the summary of their second where at least half of them are there; otherwise
         a gauge's mean wins, while every reading of a counter is as good as any other. It is the
         same for all counters and for all gauges of a table, unless a counter answered last before
-        the end of a second, so it is kept until something is added.
+        the end of a second.
         """
         counter = self._counters[index]
-        back = self._back.get(index) if counter else None
-        size = (len(self._ticks) // 3, len(self._spans) // 4)
-        if back is not None:
-            return self._rows_of(counter, size, back)
-        kept = self._kept.get(counter)
-        if kept is None or kept.size != size:
-            kept = self._kept[counter] = self._rows_of(counter, size, ())
-        return kept
-
-    def _rows_of(
-        self, counter: bool, size: tuple[int, int], back: Sequence[tuple[int, int]]
-    ) -> Rows:
-        ticks = np.frombuffer(self._ticks, np.int64).reshape(-1, 3)
-        spans = np.frombuffer(self._spans, np.int64).reshape(-1, 4)
+        back = self._back.get(index, ()) if counter else ()
+        ticks, spans = self._when()
         pick = np.argsort(ticks[:, 0], kind="stable")
         at, took, begun = ticks[pick].T
         if len(spans):
@@ -154,31 +126,261 @@ class Table:
         else:
             at, took = at + begun, took - begun
         at, unique = np.unique(at, return_index=True)
-        return Rows(size, at, took[unique], pick[unique])
+        return Rows(at, took[unique], pick[unique])
 
-    def values(self, index: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """All that a channel said, ticks and summaries, as they came."""
+    def column(self, index: int) -> tuple[Ints, Floats, Ints]:
+        """Times, values and how long the answers took of one channel: those of its `rows`."""
+        rows = self.rows(index)
+        return rows.t_ns, np.concatenate(self.values(index))[rows.pick], rows.took_ns
+
+
+class Seals:
+    """What the sealed stretches of a run have in common: meters of one recorder are asked at the
+    same ticks."""
+
+    def __init__(self) -> None:
+        self._told: dict[bytes, packed.Packed] = {}
+
+    def pack(self, columns: Ints) -> list[packed.Packed]:
+        """Times, of which many tables have the same."""
+        found = []
+        for column in columns.T:
+            raw = column.tobytes()
+            if raw not in self._told:
+                if len(self._told) >= _ALIKE:
+                    del self._told[next(iter(self._told))]
+                self._told[raw] = packed.ints(column)
+            found.append(self._told[raw])
+        return found
+
+
+class Sealed(Readings):
+    """A stretch of a table that nothing is added to any more."""
+
+    def __init__(
+        self,
+        seals: Seals,
+        channels: tuple[Channel, ...],
+        ticks: Ints,
+        values: Floats,
+        spans: Ints,
+        sums: Floats,
+        back: Mapping[int, list[tuple[int, int]]],
+    ) -> None:
+        super().__init__(channels)
+        self._size = len(ticks), len(spans)
+        self._ticks, self._spans = seals.pack(ticks), seals.pack(spans)
+        self._values = [packed.floats(column) for column in values.T]
+        self._sums = [packed.floats(column) for column in sums.T]
+        self._back = dict(back)
+        self._seen: NDArray[np.bool_] = np.isfinite(np.concatenate([values, sums])).any(axis=0)
+        both = np.concatenate([ticks[:, [0, 0]], spans[:, :2]])
+        self.begin_ns, self.end_ns = int(both[:, 0].min()), int(both[:, 1].max())
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return self._size
+
+    def _when(self) -> tuple[Ints, Ints]:
+        return (
+            np.stack([column.ints() for column in self._ticks], axis=1),
+            np.stack([column.ints() for column in self._spans], axis=1),
+        )
+
+    def values(self, index: int) -> tuple[Floats, Floats]:
+        return self._values[index].floats(), self._sums[index].floats()
+
+    def answered(self, index: int) -> bool:
+        return bool(self._seen[index])
+
+    def put_back(self, table: Table) -> None:
+        """All of it as it came."""
+        columns = [self.values(index) for index in range(len(self.channels))]
+        values, sums = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
+        table.put(*self._when(), values, sums, self._back)
+
+
+class Table(Readings):
+    """What is still added to. Where it seals, `sealed` holds the stretches before."""
+
+    def __init__(self, channels: Sequence[Channel], seals: Seals | None = None) -> None:
+        super().__init__(tuple(channels))
+        self.sealed: list[Sealed] = []
+        self._seals = seals
+        self._width = len(self.channels)
+        self._ticks = array("q")
+        """t, took, and when it was asked after t, by turns"""
+        self._values = array("d")
+        self._spans = array("q")
+        """from, t, count, took by turns"""
+        self._sums = array("d")
+        self._rows: dict[tuple[object, ...], Rows] = {}
+        """of counters, and of gauges"""
+        self._finite: dict[bool, tuple[Rows, NDArray[np.bool_]]] = {}
+        self._sealed_ns = _NEVER
+        """what comes is not before that"""
+        self._seal_at = 2 * SEALED if seals is not None else 2**62
+        """ticks that are enough to look whether some can be sealed"""
+
+    @property
+    def size(self) -> tuple[int, int]:
+        return len(self._ticks) // 3, len(self._spans) // 4
+
+    @property
+    def stretches(self) -> list[Readings]:
+        """All that was read: what is sealed, and the rest."""
+        return [*self.sealed, self]
+
+    def tick(self, t_ns: int, took_ns: int, row: Sequence[Any], begun_ns: int = 0) -> None:
+        """A tick at `t_ns`, at which this meter was asked `begun_ns` later and had answered
+        `took_ns` later."""
+        try:
+            numbers = array("d", row)
+        except TypeError:
+            numbers = array("d", map(_one, row))
+        when = array("q", (t_ns, took_ns, begun_ns))  # raises before anything is added
+        self._ticks.extend(when)
+        self._values.extend(numbers)
+        self._added(t_ns)
+
+    def ticks(self, when: Ints, values: Floats) -> None:
+        """Many at once: t, took, and when it was asked after t, a row a tick."""
+        self._ticks.frombytes(when.astype(np.int64).tobytes())
+        self._values.frombytes(values.astype(np.float64).tobytes())
+        self._added(int(when[:, 0].min()))
+
+    def second(
+        self,
+        from_ns: int,
+        t_ns: int,
+        count: int,
+        took_ns: int,
+        row: Sequence[Any],
+        before_ns: int = 0,
+    ) -> None:
+        """`before_ns`: t_ns is so long before the time of the line, from which the entries
+        count."""
+        numbers = array("d", [entry if type(entry) is float else _one(entry) for entry in row])
+        place = len(self._spans) // 4
+        back = [
+            (i, int(entry[1]) - before_ns)
+            for i, entry in enumerate(row)
+            if type(entry) is list and len(entry) == 2 and self._counters[i]
+        ]
+        when = array("q", (from_ns, t_ns, count, took_ns))
+        self._spans.extend(when)
+        self._sums.extend(numbers)
+        for i, back_ns in back:
+            self._back.setdefault(i, []).append((place, back_ns))
+        self._added(from_ns)
+
+    def put(
+        self,
+        ticks: Ints,
+        spans: Ints,
+        values: Floats,
+        sums: Floats,
+        back: Mapping[int, Sequence[tuple[int, int]]],
+    ) -> None:
+        """Behind what is there."""
+        base = self.size[1]
+        for index, rows in back.items():
+            self._back.setdefault(index, []).extend((base + row, ns) for row, ns in rows)
+        self._ticks.frombytes(ticks.tobytes())
+        self._values.frombytes(values.tobytes())
+        self._spans.frombytes(spans.tobytes())
+        self._sums.frombytes(sums.tobytes())
+
+    def _added(self, first_ns: int) -> None:
+        if first_ns < self._sealed_ns:
+            self._unseal()
+        elif len(self._ticks) >= 3 * self._seal_at:
+            self._seal()
+
+    def _seal(self) -> None:
+        """What no tick or summary can join any more; a cut between two seconds tears none apart."""
+        assert self._seals is not None
+        ticks, spans = self._when()
+        cut_ns = int(max(ticks[:, 0].max(), spans[:, 1].max(initial=_NEVER))) - LATE_NS
+        while (torn := (spans[:, 0] < cut_ns) & (spans[:, 1] >= cut_ns)).any():
+            cut_ns = int(spans[torn, 0].min())
+        old, over = ticks[:, 0] < cut_ns, spans[:, 1] < cut_ns
+        self._seal_at = 2 * SEALED + int(np.count_nonzero(~old))
+        if np.count_nonzero(old) < SEALED:
+            return
+        values, sums = (
+            np.frombuffer(part, np.float64).reshape(-1, self._width)
+            for part in (self._values, self._sums)
+        )
+        place = np.cumsum(over) - 1
+        sealed_back, back = (
+            {
+                index: [(int(where[row]), ns) for row, ns in rows if over[row] == is_over]
+                for index, rows in self._back.items()
+            }
+            for where, is_over in ((place, True), (np.cumsum(~over) - 1, False))
+        )
+        told = {index: rows for index, rows in sealed_back.items() if rows}
+        self.sealed.append(
+            Sealed(
+                self._seals, self.channels, ticks[old], values[old], spans[over], sums[over], told
+            )
+        )
+        rest = ticks[~old], spans[~over], values[~old], sums[~over], back
+        self._clear()
+        self.put(*rest)
+        self._sealed_ns = cut_ns
+
+    def _unseal(self) -> None:
+        """Something came late, as from another part: it may belong to a second that is sealed."""
+        sealed, self.sealed = self.sealed, []
+        ticks, spans = self._when()
+        values, sums = (
+            np.frombuffer(part, np.float64).reshape(-1, self._width).copy()
+            for part in (self._values, self._sums)
+        )
+        rest = ticks, spans, values, sums, dict(self._back)
+        self._clear()
+        for stretch in sealed:
+            stretch.put_back(self)
+        self.put(*rest)
+        self._sealed_ns, self._seal_at = _NEVER, 2**62
+
+    def _clear(self) -> None:
+        self._ticks, self._values = array("q"), array("d")
+        self._spans, self._sums = array("q"), array("d")
+        self._back, self._rows, self._finite = {}, {}, {}
+
+    def _when(self) -> tuple[Ints, Ints]:
+        """Copies: an array that is looked at cannot grow."""
+        return (
+            np.frombuffer(self._ticks, np.int64).reshape(-1, 3).copy(),
+            np.frombuffer(self._spans, np.int64).reshape(-1, 4).copy(),
+        )
+
+    def values(self, index: int) -> tuple[Floats, Floats]:
         return (
             np.frombuffer(self._values, np.float64)[index :: self._width],
             np.frombuffer(self._sums, np.float64)[index :: self._width],
         )
 
-    def column(
-        self, index: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
-        """Times, values and how long the answers took of one channel: those of its `rows`."""
-        rows = self.rows(index)
-        return rows.t_ns, np.concatenate(self.values(index))[rows.pick], rows.took_ns
+    def rows(self, index: int) -> Rows:
+        """Kept until something is added."""
+        version = self.version(index)
+        if version not in self._rows:
+            if len(self._rows) > _KEPT:
+                self._rows.clear()
+            self._rows[version] = super().rows(index)
+        return self._rows[version]
 
     def answered(self, index: int) -> bool:
-        """Whether there is a number among what counts for a channel; of all channels at once, as
-        long as nothing is added."""
+        """Of all channels at once, as long as nothing is added."""
         rows = self.rows(index)
         if index in self._back and self._counters[index]:
             return bool(np.isfinite(np.concatenate(self.values(index))[rows.pick]).any())
         kept = self._finite.get(self._counters[index])
         if kept is None or kept[0] is not rows:
-            ticks = rows.size[0]
+            ticks = self.size[0]
             of_ticks, of_sums = rows.pick[rows.pick < ticks], rows.pick[rows.pick >= ticks] - ticks
             ticked = np.isfinite(np.frombuffer(self._values, np.float64)).reshape(-1, self._width)[
                 of_ticks
@@ -191,7 +393,7 @@ class Table:
         return bool(kept[1][index])
 
 
-def joined(tables: Sequence[tuple[Table, int, int]], origin_ns: int) -> Series:
+def joined(tables: Sequence[tuple[Readings, int, int]], origin_ns: int) -> Series:
     """One channel from several tables: each with its column and what to add to its clock."""
     pieces = [
         (at + ahead_ns, value, took)
