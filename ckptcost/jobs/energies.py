@@ -25,6 +25,9 @@ MOST_SPANS = 20_000
 """kept at most: a few MB"""
 LAST_TICKS = (2.0, 4.0, 8.0)
 """so long before its last answer a counter is known, published late or not"""
+BEHIND_S, AHEAD_S = 60.0, 600.0
+"""what of a long run is made ready beside a time that is asked for: what is asked for next, most
+likely"""
 SEEN = 2.5
 """a period that many quick polls long was seen, a shorter one was the polls' own"""
 
@@ -45,6 +48,19 @@ class Source(NamedTuple):
     driver: str
 
 
+class _Stretch(NamedTuple):
+    """Part of a long run, with what was made of it."""
+
+    begin_s: float
+    end_s: float
+    node: Node
+    series: dict[int, Series]
+    counters: dict[int, Counter]
+
+    def holds(self, begin_s: float, end_s: float) -> bool:
+        return self.begin_s <= begin_s and end_s <= self.end_s
+
+
 class Doubts(NamedTuple):
     """What is published about a domain's sensor and in no range of ours."""
 
@@ -62,8 +78,9 @@ class Energies:
         others wait for."""
         self.node, self._breathe = node, breathe
         self.channels: Sequence[Channel] = node.channels
-        self._series: dict[int, Series] = {}
-        self._counters: dict[int, Counter] = {}
+        self._all = self._near = _Stretch(-np.inf, np.inf, node, {}, {})
+        """the whole run; and of a long one the stretch that was asked for last"""
+        self._is_long = node.is_long
         self._spans: dict[tuple[str, float, float], Amount] = {}
         self._drivers = drivers_of(node)
         least_s = {
@@ -122,9 +139,28 @@ class Energies:
         return [domain for domain in self.sources if domain not in told]
 
     def series(self, place: int) -> Series:
-        if place not in self._series:
-            self._series[place] = self.node.series(self.channels[place])
-        return self._series[place]
+        """All of it. Of a long run one is kept at a time."""
+        return self._series(self._all, place)
+
+    def _series(self, stretch: _Stretch, place: int) -> Series:
+        if place not in stretch.series:
+            if self._is_long and stretch is self._all:
+                stretch.series.clear()
+            stretch.series[place] = stretch.node.series(self.channels[place])
+        return stretch.series[place]
+
+    def _stretch(self, begin_s: float, end_s: float) -> _Stretch:
+        """What an amount between two instants is worked out from: of a long run a part, unless that
+        is most of it. Who asks in the order of time makes each part once."""
+        if not self._is_long:
+            return self._all
+        if not self._near.holds(begin_s, end_s) or self._near is self._all:
+            since_s, until_s = begin_s - BEHIND_S, max(end_s, begin_s + AHEAD_S)
+            node = self.node.over(since_s, until_s)
+            if 2 * len(node.tables) > len(self.node.tables):
+                return self._all
+            self._near = _Stretch(since_s, until_s, node, {}, {})
+        return self._near
 
     def tick_s(self, domain: str) -> float | None:
         """How often its source renews the value: as measured where polling could see it, else as
@@ -146,6 +182,7 @@ class Energies:
         """Work out spans that will be asked for next: of a counter, many take hardly longer than
         one."""
         asked = sorted({span for span in spans if span[1] > span[0]})
+        ends = [end_s for _, end_s in asked]
         if len(self._spans) + len(asked) * len(domains) > MOST_SPANS:
             self._spans.clear()
         for domain in domains:
@@ -155,20 +192,21 @@ class Energies:
                 continue
             self._breathe()
             begins_s, ends_s = zip(*new, strict=True)
-            amounts = self._counter(place).energies(begins_s, ends_s)
+            counter = self._counter(self._stretch(asked[0][0], max(ends)), place)
+            amounts = counter.energies(begins_s, ends_s)
             self._spans |= {
                 (domain, *span): amount for span, amount in zip(new, amounts, strict=True)
             }
 
     def of(self, place: int, begin_s: float, end_s: float) -> Amount:
-        channel = self.channels[place]
+        channel, stretch = self.channels[place], self._stretch(begin_s, end_s)
         if not channel.is_counter:
             # a source that is asked no more often than it renews says itself when it does
             tick_s = (
                 channel.tick_s if channel.tick_s and self._least_s[place] < channel.tick_s else None
             )
             return gauges.energy(
-                self.series(place),
+                self._series(stretch, place),
                 begin_s,
                 end_s,
                 averaging_s=channel.averaging_s,
@@ -176,7 +214,7 @@ class Energies:
                 tick_s=tick_s,
                 resolution=channel.resolution,
             )
-        return self._counter(place).energy(begin_s, end_s)
+        return self._counter(stretch, place).energy(begin_s, end_s)
 
     def known_since_s(self, domain: str) -> float:
         """Its first answer; NaN where it never answered."""
@@ -201,9 +239,12 @@ class Energies:
     def curve(self, domain: str, t_s: Floats) -> Floats:
         """Joules counted up to each of many instants, roughly."""
         place = self.sources[domain].place
+        if len(t_s) == 0:
+            return np.empty(0)
+        stretch = self._stretch(float(t_s[0]), float(t_s[-1]))
         if self.channels[place].is_counter:
-            return self._counter(place).curve(t_s)
-        seen = self.series(place)
+            return self._counter(stretch, place).curve(t_s)
+        seen = self._series(stretch, place)
         known = np.isfinite(seen.value)
         at, watts = seen.t_s[known], seen.value[known]
         if len(at) < 2:
@@ -215,22 +256,25 @@ class Energies:
     def counter(self, domain: str) -> Counter | None:
         """What counts a domain's joules; None where a gauge of watts speaks for it."""
         place = self.sources[domain].place
-        return self._counter(place) if self.channels[place].is_counter else None
+        return self._counter(self._all, place) if self.channels[place].is_counter else None
 
-    def _counter(self, place: int) -> Counter:
+    def _counter(self, stretch: _Stretch, place: int) -> Counter:
         channel = self.channels[place]
-        if place not in self._counters:
+        if place not in stretch.counters:
             tick_s = self._renewed_s(channel)
-            readings = self._series.pop(place, None)  # most are asked for as a counter only
-            self._counters[place] = counters.unwrapped(
-                self.node.series(channel) if readings is None else readings,
+            # most are asked for as a counter only
+            readings = stretch.series.pop(place, None)
+            if self._is_long and stretch is self._all:
+                stretch.counters.clear()
+            stretch.counters[place] = counters.unwrapped(
+                stretch.node.series(channel) if readings is None else readings,
                 channel.wraps_at,
                 tick_s=tick_s,
                 lag_s=self.lag_s(channel),
                 resolution=channel.resolution,
                 most_per_s=MOST_W if channel.quantity == "energy_j" else None,
             )
-        return self._counters[place]
+        return stretch.counters[place]
 
     def _renewed_s(self, channel: Channel) -> float | None:
         """How often a counter is renewed; what is no energy, at once."""

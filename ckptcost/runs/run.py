@@ -4,7 +4,7 @@ with its files."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +15,9 @@ from ckptcost.errors import InputError, UnknownName
 from ckptcost.runs.columns import Columns
 from ckptcost.runs.header import Header
 from ckptcost.runs.tables import Key, Readings, key_of
+
+LONG = 8
+"""stretches of a table, in the mean, that make a long run"""
 
 
 class RunEvent(NamedTuple):
@@ -91,6 +94,28 @@ class Node:
         """How often its source renewed it, as measured; else as published; None if neither is
         known."""
         return self.periods_s.get(key_of(channel), channel.tick_s)
+
+    @property
+    def is_long(self) -> bool:
+        """So long that it is better looked at stretch by stretch."""
+        return len(self.tables) > LONG * len({id(table.reach[0]) for table, _ in self.tables})
+
+    def over(self, begin_s: float, end_s: float) -> Node:
+        """The same with the readings of a time alone, and with some thousands of every meter on
+        either side of it, by which its edges are judged."""
+        kept: list[tuple[Readings, int]] = []
+        stretches_of: dict[int, list[tuple[Readings, int]]] = {}
+        for table, ahead_ns in self.tables:
+            stretches_of.setdefault(id(table.reach[0]), []).append((table, ahead_ns))
+        for stretches in stretches_of.values():
+            reach_s = [
+                [(at_ns + ahead_ns - self.origin_ns) / 1e9 for at_ns in table.reach[1:]]
+                for table, ahead_ns in stretches
+            ]
+            before = sum(until_s < begin_s for _, until_s in reach_s)
+            through = sum(since_s <= end_s for since_s, _ in reach_s)
+            kept += stretches[max(before - 1, 0) : through + 1]
+        return replace(self, tables=tuple(kept))
 
     def ticked_s(self) -> NDArray[np.float64]:
         """First and last tick of all that was read, in order of time."""

@@ -18,7 +18,8 @@ SEALED = 8192
 """ticks of a sealed stretch, at least"""
 LATE_NS = 60 * 10**9
 """what is younger may still be joined by ticks that were held back"""
-_NEVER = -(2**62)
+_NEVER, _EVER = -(2**62), 2**62
+_APART_NS = 10**9
 _ALIKE = 32
 """columns of times that are held against the next"""
 _KEPT = 8
@@ -79,13 +80,19 @@ class Readings(ABC):
     def answered(self, index: int) -> bool:
         """Whether there is a number among what counts for a channel."""
 
+    @property
+    @abstractmethod
+    def reach(self) -> tuple[object, int, int]:
+        """Whose stretch it is, and from when to when; those of one table come in order."""
+
     def version(self, index: int) -> tuple[object, ...]:
         """Channels of which it is the same have the same rows."""
         counter = self._counters[index]
         return id(self), self.size, counter, index if counter and index in self._back else -1
 
     def spans(self) -> Ints:
-        """First and last tick of everything that was read, unsorted."""
+        """First and last tick of everything that was read, unsorted; of what is sealed those that
+        no second without a tick lies between are one."""
         ticks, spans = self._when()
         return np.concatenate([np.repeat(ticks[:, :1], 2, axis=1), spans[:, :2]])
 
@@ -159,23 +166,28 @@ class Sealed(Readings):
 
     def __init__(
         self,
+        of: Table,
         seals: Seals,
-        channels: tuple[Channel, ...],
         ticks: Ints,
         values: Floats,
         spans: Ints,
         sums: Floats,
         back: Mapping[int, list[tuple[int, int]]],
     ) -> None:
-        super().__init__(channels)
-        self._size = len(ticks), len(spans)
+        super().__init__(of.channels)
+        self._of, self._size = of, (len(ticks), len(spans))
         self._ticks, self._spans = seals.pack(ticks), seals.pack(spans)
         self._values = [packed.floats(column) for column in values.T]
         self._sums = [packed.floats(column) for column in sums.T]
         self._back = dict(back)
         self._seen: NDArray[np.bool_] = np.isfinite(np.concatenate([values, sums])).any(axis=0)
         both = np.concatenate([ticks[:, [0, 0]], spans[:, :2]])
-        self.begin_ns, self.end_ns = int(both[:, 0].min()), int(both[:, 1].max())
+        both = both[np.argsort(both[:, 0], kind="stable")]
+        until = np.maximum.accumulate(both[:, 1])
+        apart = np.flatnonzero(both[1:, 0] - until[:-1] > _APART_NS)
+        self._read = np.stack(
+            [both[np.append(0, apart + 1), 0], until[np.append(apart, len(both) - 1)]], axis=1
+        )
 
     @property
     def size(self) -> tuple[int, int]:
@@ -192,6 +204,13 @@ class Sealed(Readings):
 
     def answered(self, index: int) -> bool:
         return bool(self._seen[index])
+
+    @property
+    def reach(self) -> tuple[object, int, int]:
+        return self._of, int(self._read[0, 0]), int(self._read[-1, 1])
+
+    def spans(self) -> Ints:
+        return self._read
 
     def put_back(self, table: Table) -> None:
         """All of it as it came."""
@@ -219,12 +238,16 @@ class Table(Readings):
         self._finite: dict[bool, tuple[Rows, NDArray[np.bool_]]] = {}
         self._sealed_ns = _NEVER
         """what comes is not before that"""
-        self._seal_at = 2 * SEALED if seals is not None else 2**62
+        self._seal_at = 2 * SEALED if seals is not None else _EVER
         """ticks that are enough to look whether some can be sealed"""
 
     @property
     def size(self) -> tuple[int, int]:
         return len(self._ticks) // 3, len(self._spans) // 4
+
+    @property
+    def reach(self) -> tuple[object, int, int]:
+        return self, self._sealed_ns, _EVER
 
     @property
     def stretches(self) -> list[Readings]:
@@ -322,9 +345,7 @@ class Table(Readings):
         )
         told = {index: rows for index, rows in sealed_back.items() if rows}
         self.sealed.append(
-            Sealed(
-                self._seals, self.channels, ticks[old], values[old], spans[over], sums[over], told
-            )
+            Sealed(self, self._seals, ticks[old], values[old], spans[over], sums[over], told)
         )
         rest = ticks[~old], spans[~over], values[~old], sums[~over], back
         self._clear()
@@ -344,7 +365,7 @@ class Table(Readings):
         for stretch in sealed:
             stretch.put_back(self)
         self.put(*rest)
-        self._sealed_ns, self._seal_at = _NEVER, 2**62
+        self._sealed_ns, self._seal_at = _NEVER, _EVER
 
     def _clear(self) -> None:
         self._ticks, self._values = array("q"), array("d")
