@@ -61,8 +61,11 @@ def _alike(
     odd = np.ones(len(begins), np.bool_)
     if 0 < len(digits) <= _MOST_DIGITS:
         read = raw[begins[:, None] + digits] - np.uint8(_ZERO)
-        odd = (read > 9).any(axis=1)
-        whole = read @ _TENS[len(digits) - 1 :: -1][: len(digits)]
+        odd = read.max(axis=1) > 9
+        whole = np.zeros(len(begins))
+        for column in read.T:  # no product of matrices: it would be shared out among threads
+            whole *= 10.0
+            whole += column
         found = whole / _TENS[max(width - place - 1, 0)]
     if width == len(_NONE) and odd.any():
         none = odd & (raw[begins[:, None] + np.arange(width)] == _NONE).all(axis=1)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ckptcost.core.channels import Channel, Series
 from ckptcost.runs import packed
 
-SEALED = 8192
+SEALED = 4096
 """ticks of a sealed stretch, at least"""
 LATE_NS = 60 * 10**9
 """what is younger may still be joined by ticks that were held back"""
