@@ -81,8 +81,10 @@ def growth(readings: Series, wraps_at: float | None = None, most_per_s: float = 
     >>> seen.grown.tolist(), seen.known_s.tolist(), seen.gaps_s.tolist()
     ([0.0, 2.0, 2.0, 5.0], [0.0, 1.0, 1.0, 2.0], [[1.0, 2.0]])
     """
-    answered = np.isfinite(readings.value) & np.isfinite(readings.t_s)
-    t_s, value = readings.t_s[answered], readings.value[answered]
+    t_s, value = readings.t_s, readings.value
+    answered = np.isfinite(value) & np.isfinite(t_s)
+    if not answered.all():
+        t_s, value = t_s[answered], value[answered]
     if len(t_s) < 2:
         return Growth(t_s, np.zeros(len(t_s)), np.zeros(len(t_s)), np.empty((0, 2)))
     length_s, step = np.diff(t_s), np.diff(value)
@@ -156,11 +158,16 @@ def wait_s(depth: float, requests_per_s: float) -> float:
 def _grown(
     readings: Mapping[Quantity, Series], wraps_at: Mapping[Quantity, float]
 ) -> dict[Quantity, Growth]:
-    return {
-        name: growth(of, wraps_at.get(name), MOST_PER_S.get(name, inf))
-        for name, of in readings.items()
-        if name in COUNTERS and len(of.t_s)
-    }
+    found: dict[Quantity, Growth] = {}
+    for name, of in readings.items():
+        if name in COUNTERS and len(of.t_s):
+            grown = growth(of, wraps_at.get(name), MOST_PER_S.get(name, inf))
+            for other in found.values():  # a long run's known times are not kept once a counter
+                if other.t_s is grown.t_s and np.array_equal(other.known_s, grown.known_s):
+                    grown = grown._replace(known_s=other.known_s)
+                    break
+            found[name] = grown
+    return found
 
 
 def _per_s(of: Growth | None, begins: Floats, ends: Floats) -> Floats:

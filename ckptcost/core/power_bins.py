@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -166,7 +166,7 @@ def _without(piece: Piece, counter: Counter) -> list[Piece]:
     return [Piece(*(part[a:b] for part in piece)) for a, b in itertools.pairwise(bounds)]
 
 
-def edges_of(found: Sequence[list[Piece]], begin_s: float, end_s: float, least_s: float) -> Floats:
+def edges_of(found: Iterable[list[Piece]], begin_s: float, end_s: float, least_s: float) -> Floats:
     """Where stretches begin and end: each at least `least_s` long, and so long that the ticks of
     every counter at both of its edges tell its mean. Around saves, where meters are asked quickly,
     stretches are short; elsewhere they are longer.

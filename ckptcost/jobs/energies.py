@@ -160,7 +160,14 @@ class Energies:
             if 2 * len(node.tables) > len(self.node.tables):
                 return self._all
             self._near = _Stretch(since_s, until_s, node, {}, {})
+            self._forget()
         return self._near
+
+    def _forget(self) -> None:
+        """What was made of all of a long run."""
+        self._all.series.clear()
+        self._all.counters.clear()
+        self.node.forget()
 
     def tick_s(self, domain: str) -> float | None:
         """How often its source renews the value: as measured where polling could see it, else as

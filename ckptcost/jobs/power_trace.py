@@ -52,50 +52,55 @@ def trace_power(seen: Measured, groups: Mapping[str, Sequence[str]], points: int
     domains = [domain for group in groups.values() for domain in group]
     length_s = max(seen.end_s - seen.begin_s, LEAST_S)
     least_s = _least_s(length_s, tick_of(seen, domains), points)
-    pieces = _pieces(seen, domains, least_s)
+    pieces = _Pieces(seen, least_s)
     edges = power_bins.edges_of(
-        list(pieces.values()), seen.begin_s, seen.begin_s + length_s, least_s
+        map(pieces.of, domains), seen.begin_s, seen.begin_s + length_s, least_s
     )
     return PowerTrace(
-        edges, {name: _together(seen, group, edges, pieces) for name, group in groups.items()}
+        edges, {name: _together(group, edges, pieces) for name, group in groups.items()}
     )
 
 
 def watts_of(seen: Measured, domains: Sequence[str], edges: Floats) -> Bins:
     """The sum of some domains; unknown where one of them is."""
-    return _together(seen, domains, edges, _pieces(seen, domains, float(np.diff(edges).min())))
+    return _together(domains, edges, _Pieces(seen, float(np.diff(edges).min())))
 
 
-def _pieces(
-    seen: Measured, domains: Sequence[str], shortest_s: float
-) -> dict[str, list[power_bins.Piece]]:
-    return {
-        domain: power_bins.pieces(counter, shortest_s)
-        for domain in domains
-        if (counter := seen.energies.counter(domain)) is not None
-    }
+class _Pieces:
+    """The ticks of counters; of a long run they are found again when they are asked for again."""
+
+    def __init__(self, seen: Measured, shortest_s: float) -> None:
+        self.seen, self.shortest_s = seen, shortest_s
+        self._kept: dict[str, list[power_bins.Piece]] = {}
+
+    def of(self, domain: str) -> list[power_bins.Piece]:
+        """Of a gauge none."""
+        if domain in self._kept:
+            return self._kept[domain]
+        counter = self.seen.energies.counter(domain)
+        found = [] if counter is None else power_bins.pieces(counter, self.shortest_s)
+        if not self.seen.energies.node.is_long:
+            self._kept[domain] = found
+        return found
 
 
-def _together(
-    seen: Measured,
-    domains: Sequence[str],
-    edges: Floats,
-    pieces: Mapping[str, list[power_bins.Piece]],
-) -> Bins:
+def _together(domains: Sequence[str], edges: Floats, pieces: _Pieces) -> Bins:
     """Ranges are added end to end: counters of one kind may be off in the same way."""
-    each = [_bins(seen, domain, edges, pieces.get(domain)) for domain in domains]
+    each = [_bins(domain, edges, pieces) for domain in domains]
     return Bins(*(np.sum(part, axis=0) for part in zip(*each, strict=True)))
 
 
-def _bins(
-    seen: Measured, domain: str, edges: Floats, pieces: list[power_bins.Piece] | None
-) -> Bins:
+def _bins(domain: str, edges: Floats, pieces: _Pieces) -> Bins:
     """Mean power between the edges: what a counter counted, or the mean of what a gauge said."""
-    counter, source = seen.energies.counter(domain), seen.energies.sources[domain]
-    if counter is not None and pieces is not None:
-        return power_bins.watts(pieces, edges, lag_s=counter.lag_s, resolution=counter.resolution)
+    energies = pieces.seen.energies
+    source = energies.sources[domain]
+    counter = energies.counter(domain)
+    if counter is not None:
+        return power_bins.watts(
+            pieces.of(domain), edges, lag_s=counter.lag_s, resolution=counter.resolution
+        )
     return power_bins.said(
-        seen.energies.series(source.place),
+        energies.series(source.place),
         edges,
         averaging_s=source.channel.averaging_s or 0.0,
         resolution=source.channel.resolution or 0.0,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ckptcost.core.channels import Channel, Series
 from ckptcost.runs.tables import Key, Readings, key_of
 
-MOST_KEPT = 1_000_000
+MOST_KEPT = 200_000
 """times that are kept for the next channel that has them; those of the last one always are"""
 
 

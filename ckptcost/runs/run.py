@@ -82,6 +82,10 @@ class Node:
             )
         return columns
 
+    def forget(self) -> None:
+        """What was worked out for many channels: it is worked out again when it is asked for."""
+        self._columns = None
+
     def series(self, channel: Channel) -> Series:
         """All readings of it, by time, in seconds since the run began."""
         return self.columns(channel).series(channel)
