@@ -16,7 +16,7 @@ READ_S, LOOK_S, HOUR_S, TEN_MIN_S = 1.0, 10.0, 3600.0, 600.0
 
 def held() -> list[int]:
     now_s = 0.0
-    source = demo(Desk(), history_s=0.0, threaded=False, clock=lambda: now_s)
+    source = demo(Desk(), history_s=0.0, threaded=False, clock=lambda: now_s, kept=False)
     source.start()
     found: list[int] = []
     tracemalloc.start()

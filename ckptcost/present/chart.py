@@ -35,6 +35,13 @@ class Band(NamedTuple):
     kind: Literal["save", "load", "drain", "plateau"] = "save"
 
 
+class Level(NamedTuple):
+    """A horizontal line across areas that are filled: the idle power."""
+
+    at: float
+    label: str
+
+
 class Rule(NamedTuple):
     """A vertical line."""
 
@@ -73,6 +80,12 @@ class Chart(NamedTuple):
     """where the ticks of the axis fall: 60 s, 10 min, 1 h ... or 1, 2, 5"""
     note: str = ""
     empty: str = ""
+    filled: Literal["", "stack", "each"] = ""
+    """areas instead of lines. `stack`: one curve or two, each the sum of those before it and of its
+    own; `each`: below one another, of one height"""
+    level: Level | None = None
+    main: bool = False
+    """worth more of the height than the others"""
 
 
 class Traces(NamedTuple):

@@ -51,11 +51,11 @@ class LiveView(NamedTuple):
 
     headline: Headline
     stats: tuple[Stat, ...]
-    """energy, cost, CO2e, GPU-h lost, in checkpoints, last checkpoint: in this order, but where
-    nothing meters power what is known leads"""
+    """energy of checkpoints and of the session, cost, CO2e, GPU-h lost, in checkpoints, last
+    checkpoint: in this order, but where nothing meters power what is known leads"""
     traces: Traces
-    """x is seconds before the end of what is shown (0 at the right); charts: GPU power, host power,
-    storage, queue, those that are there"""
+    """x is seconds before the end of what is shown (0 at the right); charts: power, storage, the
+    range of many GPUs, queue, those that are there"""
     checkpoints: Grid
     """newest first; a row's key is the checkpoint's number"""
     gpus: Grid
@@ -79,6 +79,8 @@ class LiveView(NamedTuple):
     """why there are no such lines"""
     unwritten: str = ""
     """nothing reaches the disk: since when and why"""
+    last: tuple[str, Tone] = ("", "")
+    """the last checkpoint in a sentence"""
 
 
 class Actions(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from math import isnan, nan
 from statistics import median
 
@@ -16,6 +16,7 @@ from ckptcost.present.measured import absence_text
 from ckptcost.report.studies.measure_saves import rate_of
 from ckptcost.views.live_board import LiveBoard
 from ckptcost.views.live_book import Entry
+from ckptcost.views.live_last import joules_of
 from ckptcost.views.live_series import now_of
 from ckptcost.views.live_sofar import Sum, total_j
 
@@ -30,15 +31,16 @@ FOUND_BY = {
 CHECKPOINTS = (
     Head("number", "#"),
     Head("start", "start", rank=3),
-    Head("written", "written in, s", rank=6),
+    Head("joules", "J"),
+    Head("gpu_j", "GPU J", rank=1),
+    Head("host_j", "host J", rank=1),
     Head("stall", "stall, s"),
-    Head("safe", "until safe, s"),
-    Head("size", "size", rank=1),
-    Head("rate", "rate", rank=2),
-    Head("gpu", "GPU Wh", rank=2),
-    Head("host", "host Wh", rank=4),
-    Head("usd", "USD", rank=1),
+    Head("safe", "safe, s"),
+    Head("size", "size", rank=2),
+    Head("usd", "USD", rank=2),
+    Head("rate", "rate", rank=4),
     Head("co2", "kgCO2e", rank=5),
+    Head("written", "written in, s", rank=6),
     Head("by", "found by", left=True, rank=7),
     Head("name", "checkpoint", left=True, rank=8),
 )
@@ -70,8 +72,8 @@ class Checkpoints:
             ""
             if isnan(pue) or not rows
             else (
-                f"Energies at the facility, PUE {number(pue)}; of the stall, as `ckptcost compare`"
-                " has them."
+                "J: metered parts until safe, at the node. USD and CO2e: of the stall, at the"
+                f" facility, PUE {number(pue)}"
             )
         )
         return Grid(CHECKPOINTS, rows, "Checkpoints", note, "no checkpoint yet")
@@ -81,27 +83,30 @@ def row_of(board: LiveBoard, entry: Entry, now_s: float) -> Row:
     window, what = entry.best
     priced = board.tally.priced.get(entry.number)
     begin_s = window.begin_s
+    joules = joules_of(board.tally.seen.get(entry.number))
     values = [
-        _written_s(window),
+        joules.all.value,
+        joules.gpus.value,
+        joules.hosts.value,
         window.stall_s,
         _safe_s(window, what),
         what.bytes,
-        rate_of(window, what),
-        nan if priced is None else priced.line_j("loading" if entry.is_load else "gpu_wait") / WH_J,
-        nan if priced is None or entry.is_load else priced.line_j("host_wait") / WH_J,
         nan if priced is None else priced.amount("cost_usd"),
+        rate_of(window, what),
         nan if priced is None else priced.amount("location_kgco2e"),
+        _written_s(window),
     ]
-    texts = [
-        number(values[0]),
-        number(values[1]),
-        number(values[2]),
-        size(values[3]),
-        rate(values[4]),
-        *(number(v) for v in values[5:]),
-    ]
+    words: tuple[Callable[[float | None], str], ...] = (
+        *(number,) * 5,
+        size,
+        number,
+        rate,
+        number,
+        number,
+    )
+    texts = [word(value) for word, value in zip(words, values, strict=True)]
     if entry.open and begin_s is not None:
-        texts[2] = f"{number(round(max(now_s - begin_s, 0.0), 1))} ..."
+        texts[4] = f"{number(round(max(now_s - begin_s, 0.0), 1))} ..."
     by = FOUND_BY.get(entry.by, entry.by)
     name = (
         window.name

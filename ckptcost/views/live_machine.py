@@ -4,14 +4,18 @@ at hundreds of GPUs."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ckptcost.core.attribution import Baseline
 from ckptcost.core.channels import Mark
 from ckptcost.meters import simulated
+from ckptcost.meters.base import Meter
+from ckptcost.meters.simulated_machine import Machine
 from ckptcost.meters.simulated_plan import Plan, marks
 from ckptcost.present.amounts import count
+from ckptcost.runs.baselines import Idle
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
@@ -20,6 +24,7 @@ from ckptcost.views.live import Actions, Kind
 from ckptcost.views.live_base import Live
 from ckptcost.views.live_board import LiveBoard
 from ckptcost.views.live_picture import Status
+from ckptcost.views.live_series import HOST_KINDS
 from ckptcost.views.live_tee import Tee
 
 HISTORY_S = 150.0
@@ -47,7 +52,8 @@ class Simulated(Live):
         """`directory`: where the run is kept; without it nowhere."""
         self._plan = plan or Plan()
         found = simulated.find(self._plan, origin_ns=0)
-        super().__init__(desk, LiveBoard(absences=found.absences), threaded=threaded, clock=clock)
+        board = LiveBoard(absences=found.absences, idle=idle_of(self._plan, found.meters))
+        super().__init__(desk, board, threaded=threaded, clock=clock)
         self._virtual = VirtualClock(0)
         self.folder = directory
         files = None if directory is None else FileSink(directory)
@@ -137,6 +143,20 @@ class Simulated(Live):
             own_cpu=self._own_cpu(),
             troubles=tuple(self._troubles()),
         )
+
+
+def idle_of(plan: Plan, meters: Sequence[Meter]) -> Idle | None:
+    """What its parts take before the job begins, as a baseline of it would have it."""
+    if plan.start_s <= 0:
+        return None
+    machine = Machine(plan)
+    watts = {
+        domain: machine.exact_j(domain, 0.0, plan.start_s) / plan.start_s
+        for domain in dict.fromkeys(c.domain for meter in meters for c in meter.channels)
+        if domain in machine.loads and domain.split(":")[0] in ("gpu", *HOST_KINDS)
+    }
+    known = {domain: Baseline(power_w, power_w, power_w) for domain, power_w in watts.items()}
+    return Idle("simulated", "", plan.start_s, {}, True, known)
 
 
 def plan_of(gpus: int) -> Plan:

@@ -1,4 +1,4 @@
-"""The six numbers of the live screen, and why one of them is a dash."""
+"""The numbers of the live screen, and why one of them is a dash."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ckptcost.report.studies.gap_labels import why_text
 from ckptcost.report.studies.measure_saves import rate_of
 from ckptcost.views.live_board import LiveBoard
 from ckptcost.views.live_grids import WH_J
+from ckptcost.views.live_sofar import total_j
 from ckptcost.views.live_tally import Totals
 
 SHOWN: tuple[LineField, ...] = ("energy_j", "cost_usd", "location_kgco2e")
@@ -45,7 +46,8 @@ def _stats(board: LiveBoard) -> tuple[Stat, ...]:
         else quantity(float(s.site.kgco2e_per_j), "kgco2e_per_j")
     )
     return (
-        Stat("energy", _with(joules / KWH_J, "kWh"), _parts(totals) or _why_not(board, "energy_j")),
+        _energy(board, joules),
+        _session(board),
         _cost(board, usd, price),
         Stat("CO2e", _with(kg, "kg"), _why_not(board, "location_kgco2e") if isnan(kg) else grid),
         Stat(
@@ -56,6 +58,35 @@ def _stats(board: LiveBoard) -> tuple[Stat, ...]:
         _in_checkpoints(board),
         _last_stat(board),
     )
+
+
+def _energy(board: LiveBoard, joules: float) -> Stat:
+    """Of all checkpoints; where a part of each is not known, what the others come to."""
+    totals = board.tally.totals
+    told = _parts(totals) or _why_not(board, "energy_j")
+    least_j = sum(totals.lines_j.values())
+    if isnan(joules) and least_j > 0:
+        return Stat("checkpoints", f"at least {number(least_j / KWH_J)} kWh", told)
+    return Stat("checkpoints", _with(joules / KWH_J, "kWh"), told)
+
+
+def _session(board: LiveBoard) -> Stat:
+    """All that was taken since the recording began, at the facility like the checkpoints' share of
+    it; where nothing meters the whole node, of the parts that are metered."""
+    if board.partly:
+        return Stat("session", DASH, "not seen from its beginning")
+    node = [one for one in board.sums if one.channel.kind_of_domain == "node"][:1]
+    parts = set(board.parts)
+    node_j = total_j(node)
+    parts_j = total_j([one for one in board.sums if one.channel.domain in parts])
+    s = board.tally.prices.scenario
+    pue = 1.0 if s is None else float(s.site.pue)
+    note = "at the node" if s is None else f"at the facility, PUE {number(pue)}"
+    if not isnan(node_j):
+        return Stat("session", _with(node_j * pue / KWH_J, "kWh"), note)
+    if isnan(parts_j):
+        return Stat("session", DASH, "no meter has told of joules yet")
+    return Stat("session", f"at least {number(parts_j * pue / KWH_J)} kWh", note)
 
 
 def _in_checkpoints(board: LiveBoard) -> Stat:

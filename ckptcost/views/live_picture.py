@@ -13,6 +13,7 @@ from ckptcost.present.words import line_label
 from ckptcost.views.live import SPANS_S, Headline, Kind, LiveView, State
 from ckptcost.views.live_board import LiveBoard
 from ckptcost.views.live_grids import Checkpoints, disorder, gpus_grid, meters_grid
+from ckptcost.views.live_last import last_of
 from ckptcost.views.live_numbers import SHOWN, reason, stats_of
 from ckptcost.views.live_tally import Totals
 from ckptcost.views.live_traces import traces_of
@@ -78,6 +79,7 @@ class Picture:
                 outages_of(board),
                 status.no_output,
                 status.unwritten,
+                last_of(board),
             )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 from ckptcost.views.desk import Desk
 from ckptcost.views.live import Source, Start
@@ -24,13 +25,29 @@ def demo(
     history_s: float = 150.0,
     threaded: bool = True,
     clock: Callable[[], float] | None = None,
+    kept: bool = True,
 ) -> Source:
-    """A simulated machine; `clock` (monotonic seconds) is for tests."""
+    """A simulated machine; `clock` (monotonic seconds) is for tests. `kept`: in a folder that goes
+    with it, so that its checkpoints can be opened like those of a recording."""
+    import shutil
+    import tempfile
+    import weakref
+
     from ckptcost.views.live_machine import Simulated, plan_of
 
-    return Simulated(
-        desk, plan_of(gpus), speed=speed, history_s=history_s, threaded=threaded, clock=clock
+    folder = Path(tempfile.mkdtemp(prefix="ckptcost-demo-")) if kept else None
+    source = Simulated(
+        desk,
+        plan_of(gpus),
+        speed=speed,
+        history_s=history_s,
+        threaded=threaded,
+        clock=clock,
+        directory=None if folder is None else folder / "demo",
     )
+    if folder is not None:
+        weakref.finalize(source, shutil.rmtree, folder, ignore_errors=True)
+    return source
 
 
 def replay(

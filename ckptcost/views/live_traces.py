@@ -10,7 +10,7 @@ from typing import cast
 import numpy as np
 
 from ckptcost.present.amounts import count, duration, number, rate
-from ckptcost.present.chart import Band, Chart, Curve, Text, Traces
+from ckptcost.present.chart import Band, Chart, Curve, Level, Text, Traces
 from ckptcost.views.live_bins import Floats, Stretch
 from ckptcost.views.live_board import LiveBoard
 from ckptcost.views.live_book import Entry
@@ -48,17 +48,11 @@ def traces_of(
     bands = bands_of(board.book.entries[-_MOST_BANDS:], begin_s, end_s, now_s)
     xs = stretch.t_s - end_s
     last_s = board.last_s
-    power = (
-        _gpus(curves, stretch, xs, bands, per_gpu, last_s),
-        _each(curves, stretch, xs, last_s),
-        _host(curves, stretch, xs, bands, last_s),
-    )
-    rest = (_storage(curves, stretch, xs, last_s), _queue(curves, stretch, xs, last_s))
-    charts = [
-        chart
-        for chart in ((*rest, *power) if board.powerless else (*power, *rest))
-        if chart is not None
-    ]
+    power = _power(board, curves, stretch, xs, bands, per_gpu)
+    storage = _storage(curves, stretch, xs, last_s)
+    rest = (_each(curves, stretch, xs, last_s), _queue(curves, stretch, xs, last_s))
+    leads = (storage, power) if board.powerless else (power, storage)
+    charts = [chart for chart in (*leads, *rest) if chart is not None]
     if not charts:
         charts = [
             Chart(
@@ -89,31 +83,85 @@ def bands_of(entries: Sequence[Entry], begin_s: float, end_s: float, now_s: floa
     return found
 
 
-def _gpus(
+def _power(
+    board: LiveBoard,
     curves: Curves,
     stretch: Stretch,
     xs: Floats,
     bands: Sequence[Band],
     per_gpu: bool,
-    last_s: float,
 ) -> Chart | None:
-    gpus = curves.sources.gpus
-    if not gpus:
+    """GPUs, and on them processors and memory: what a report adds up. The whole node, where it is
+    metered, is a number beside it."""
+    gpus, host, node = curves.sources.gpus, curves.sources.host, curves.sources.node
+    last_s = board.last_s
+    parts = [
+        (probes, row, name)
+        for probes, row, name in ((gpus, GPU, _cards(gpus)), (host, HOST, _host_name(host)))
+        if probes
+    ] or ([(node, NODE, "node")] if node else [])
+    if not parts:
         return None
-    what = "GPU" if gpus[0].channel.kind_of_domain == "gpu" else "module"
-    title = (
-        f"{what} power, {count(float(len(gpus)))} {what}s, W"
-        if len(gpus) > 1
-        else f"{what} power, W"
-    )
-    title += _now(gpus, last_s, number) + _within(stretch.mean[GPU], xs, bands)
-    if per_gpu and len(gpus) <= EACH_MOST:
+    words = " + ".join("host" if row == HOST else _WORDS.get(row, name) for _, row, name in parts)
+    if per_gpu and 1 < len(gpus) <= EACH_MOST:
         each = [
-            _curve(stretch, FIRST_GPU + n, xs, probe.channel.domain.partition(":")[2])
+            _curve(
+                stretch,
+                FIRST_GPU + n,
+                xs,
+                f"{_card(gpus)} {probe.channel.domain.partition(':')[2]}"
+                f" {number(probe.lately(last_s)):>5} W",
+            )
             for n, probe in enumerate(gpus)
         ]
-        return _watts(title, each)
-    return _watts(title, [_curve(stretch, GPU, xs, "all" if len(gpus) > 1 else "")])
+        most = max((_most(stretch.mean[FIRST_GPU + n]) for n in range(len(gpus))), default=nan)
+        title = (
+            f"Each {_card(gpus)}, up to {number(most)} W   now{_now(gpus, last_s, number)[6:]} W"
+        )
+        return _watts(title, each)._replace(filled="each", main=True)
+    shown, so_far = [], np.zeros(len(xs))
+    for probes, row, name in parts:
+        so_far = so_far + stretch.mean[row]
+        label = f"{name} {number(now_of(probes, last_s))}"
+        shown.append(Curve(label, cast(Sequence[float], xs), cast(Sequence[float], so_far)))
+    probes = tuple(probe for each, _, _ in parts for probe in each)
+    notes = [_within(so_far, xs, bands)]
+    if node and parts[0][0] is not node and (watts := now_of(node, last_s)) == watts:
+        notes.append(f"node {number(watts)}")
+    floor_w = _floor_w(board, probes)
+    return _watts(f"{words} power, W{_now(probes, last_s, number)}", shown)._replace(
+        filled="stack",
+        main=True,
+        note="   ".join(note for note in notes if note),
+        level=None if floor_w != floor_w else Level(floor_w, f"idle {number(floor_w)}"),
+    )
+
+
+_WORDS = {GPU: "GPU", NODE: "Node"}
+
+
+def _floor_w(board: LiveBoard, probes: Sequence[Probe]) -> float:
+    """What they take while nothing runs; NaN where it was not learned of all of them."""
+    known = {} if board.idle is None else board.idle.domains
+    domains = [probe.channel.domain for probe in probes]
+    if not all(domain in known for domain in domains):
+        return nan
+    return sum(known[domain].power_w for domain in domains)
+
+
+def _card(gpus: Sequence[Probe]) -> str:
+    return "GPU" if not gpus or gpus[0].channel.kind_of_domain == "gpu" else "module"
+
+
+def _cards(gpus: Sequence[Probe]) -> str:
+    return f"{count(float(len(gpus)))} {_card(gpus)}{'' if len(gpus) == 1 else 's'}"
+
+
+def _host_name(host: Sequence[Probe]) -> str:
+    kinds = [probe.channel.kind_of_domain for probe in host]
+    if set(kinds) == {"psys"}:
+        return "whole node (psys)"
+    return " + ".join(kind.upper() for kind in dict.fromkeys(kinds))
 
 
 def _each(curves: Curves, stretch: Stretch, xs: Floats, last_s: float) -> Chart | None:
@@ -128,33 +176,6 @@ def _each(curves: Curves, stretch: Stretch, xs: Floats, last_s: float) -> Chart 
     return _watts(title, [_curve(stretch, EACH, xs, "mean", band=True)])
 
 
-def _host(
-    curves: Curves, stretch: Stretch, xs: Floats, bands: Sequence[Band], last_s: float
-) -> Chart | None:
-    sources = curves.sources
-    kinds = [probe.channel.kind_of_domain for probe in sources.host]
-    if not kinds and not sources.node:
-        return None
-    if not kinds:
-        return _watts(
-            "Node power, W" + _now(sources.node, last_s, number),
-            [_curve(stretch, NODE, xs, "node")],
-        )
-    names = (
-        "Whole node (psys)"
-        if set(kinds) == {"psys"}
-        else " + ".join(kind.upper() for kind in dict.fromkeys(kinds))
-    )
-    node = now_of(sources.node, last_s)
-    title = (
-        f"{names} power, W"
-        + _now(sources.host, last_s, number)
-        + _within(stretch.mean[HOST], xs, bands)
-    )
-    title += f"   node {number(node)}" if node == node else ""
-    return _watts(title, [_curve(stretch, HOST, xs, "")])
-
-
 def _storage(curves: Curves, stretch: Stretch, xs: Floats, last_s: float) -> Chart | None:
     """Its peak is the quickest reading in the time that is shown, however wide the bins of the
     curve are."""
@@ -162,12 +183,14 @@ def _storage(curves: Curves, stretch: Stretch, xs: Floats, last_s: float) -> Cha
     if not sources.writes and not sources.reads:
         return None
     of_job = any(probe.channel.kind_of_domain == "process" for probe in sources.writes)
-    shown = [_curve(stretch, WRITE, xs, "write")] if sources.writes else []
+    written = stretch.mean[WRITE]
+    shown = [Curve("write", cast(Sequence[float], xs), cast(Sequence[float], written))]
     peak = _most(stretch.high[WRITE])
     title = "Written by the job" if of_job else "Storage write"
     title += _now(sources.writes, last_s, rate) + ("" if peak != peak else f"   peak {rate(peak)}")
     if sources.reads and (_most(stretch.high[READ]) or 0.0) > 1e6:
-        shown.append(_curve(stretch, READ, xs, "read")._replace(tone="muted"))
+        both = np.where(np.isfinite(written), written, 0.0) + stretch.mean[READ]
+        shown.append(Curve("read", cast(Sequence[float], xs), cast(Sequence[float], both)))
         title += f"   read {rate(now_of(sources.reads, last_s))}"
     return Chart(
         title=title,
@@ -176,6 +199,7 @@ def _storage(curves: Curves, stretch: Stretch, xs: Floats, last_s: float) -> Cha
         y_text=rate,
         y_range=(0.0, nan),
         empty="nothing here counts bytes to storage",
+        filled="stack",
     )
 
 
@@ -226,4 +250,4 @@ def _within(values: Floats, xs: Floats, bands: Sequence[Band]) -> str:
         if band.kind == "save":
             inside |= (xs >= band.begin + half_s) & (xs <= band.end - half_s)
     known = values[inside & np.isfinite(values)]
-    return f"   in checkpoints {number(float(known.mean()))}" if len(known) else ""
+    return f"in checkpoints {number(float(known.mean()))}" if len(known) else ""

@@ -13,6 +13,7 @@ from ckptcost.tui.draw.scale import Scale
 from ckptcost.tui.draw.spans import spans
 
 _RULES = {"best": ("\u250a", "!"), "now": ("\u2502", "|"), "mark": ("\u254e", ";")}
+_RULE_INKS = {"best": "good", "now": "rule-now", "mark": "warn"}
 _DOTS = {"best": "\u25c6", "base": "\u25a0", "bad": "\u2717", "muted": "\u25cb"}
 _PLAIN_DOTS = {"best": "@", "base": "#", "bad": "x", "muted": "."}
 _ORDER = {"best": 0, "base": 1, "": 2, "good": 2, "warn": 2, "bad": 2, "muted": 3}
@@ -56,16 +57,11 @@ def draw_area(
 
 def draw_bands(canvas: Canvas, bands: Sequence[Band], frame: Frame, look: Look) -> None:
     """A stretch that is too short for a cell still gets one: a short checkpoint is a checkpoint."""
-    across = plain.ACROSS if look.plain else braille.ACROSS
     for band in bands:
-        if not (band.end >= frame.x.low and band.begin <= frame.x.high):
+        cells = cells_of(band, frame, look)
+        if cells is None:
             continue
-        begin = frame.x.cell(max(band.begin, frame.x.low), frame.columns, across)
-        end = (
-            frame.columns
-            if band.end >= frame.x.high
-            else max(frame.x.cell(band.end, frame.columns, across), begin + 1)
-        )
+        begin, end = cells
         for row in range(frame.top, frame.top + frame.rows):
             if look.plain or look.shaded:
                 canvas.under(
@@ -84,12 +80,23 @@ def draw_bands(canvas: Canvas, bands: Sequence[Band], frame: Frame, look: Look) 
             canvas.put(frame.top, frame.left + begin, band.label, "muted")
 
 
+def cells_of(band: Band, frame: Frame, look: Look) -> tuple[int, int] | None:
+    """The columns that it covers, None where it is not in the picture."""
+    across = plain.ACROSS if look.plain else braille.ACROSS
+    if not (band.end >= frame.x.low and band.begin <= frame.x.high):
+        return None
+    begin = frame.x.cell(max(band.begin, frame.x.low), frame.columns, across)
+    if band.end >= frame.x.high:
+        return begin, frame.columns
+    return begin, max(frame.x.cell(band.end, frame.columns, across), begin + 1)
+
+
 def draw_rules(canvas: Canvas, rules: Sequence[Rule], frame: Frame, look: Look) -> None:
     for rule in rules:
         column = _column(frame, rule.at)
         if column is not None:
             for row in range(frame.top, frame.top + frame.rows):
-                canvas.under(row, column, _RULES[rule.kind][look.plain], f"rule-{rule.kind}")
+                canvas.under(row, column, _RULES[rule.kind][look.plain], _RULE_INKS[rule.kind])
 
 
 def name_rules(canvas: Canvas, rules: Sequence[Rule], frame: Frame) -> None:
@@ -103,12 +110,12 @@ def name_rules(canvas: Canvas, rules: Sequence[Rule], frame: Frame) -> None:
             if column + 2 + length <= frame.left + frame.columns and canvas.blank(
                 row, column + 1, length + 2
             ):
-                canvas.put(row, column + 1, f" {rule.label} ", f"rule-{rule.kind}")
+                canvas.put(row, column + 1, f" {rule.label} ", _RULE_INKS[rule.kind])
                 break
             if column - 1 - length >= frame.left and canvas.blank(
                 row, column - 2 - length, length + 2
             ):
-                canvas.put(row, column - 2 - length, f" {rule.label} ", f"rule-{rule.kind}")
+                canvas.put(row, column - 2 - length, f" {rule.label} ", _RULE_INKS[rule.kind])
                 break
 
 

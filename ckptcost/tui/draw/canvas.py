@@ -35,14 +35,14 @@ INKS = (
     "title",
     "rule",
     "note",
-    "rule-best",
     "rule-now",
-    "rule-mark",
+    "fill-2",
+    "glow-2",
 )
-GROUNDS = ("", "band-save", "band-load", "band-drain", "band-plateau")
+GROUNDS = ("", "band-save", "band-load", "band-drain", "band-plateau", "fill-2", "glow-2")
 INK_IDS = {name: number for number, name in enumerate(INKS, start=1)}
 """0 is a blank, which looks the same in any ink"""
-_GROUND_IDS = {name: number * 32 for number, name in enumerate(GROUNDS)}
+GROUND_IDS = {name: number * 32 for number, name in enumerate(GROUNDS)}
 """beside an ink's number in one byte"""
 
 
@@ -50,7 +50,7 @@ def _runs() -> re.Pattern[bytes]:
     """Cells of one ground with one ink and any blanks among them, or blanks alone; for each ground
     its own branch."""
     branches = []
-    for number, blank in enumerate(_GROUND_IDS.values(), start=2):
+    for number, blank in enumerate(GROUND_IDS.values(), start=2):
         nothing, inks = rb"\x%02x" % blank, rb"[\x%02x-\x%02x]" % (blank + 1, blank + 31)
         branches.append(rb"%b*(%b)(?:\%d|%b)*|%b+" % (nothing, inks, number, nothing, nothing))
     return re.compile(b"(" + b"|".join(branches) + b")", re.DOTALL)
@@ -85,6 +85,15 @@ class Canvas:
         self.chars[row][column : column + len(text)] = text
         self.inks[row][column : column + len(text)] = inks
 
+    def ground(self, row: int, column: int, grounds: bytes) -> None:
+        """Put a ground's number behind each cell, and leave alone where it is 0."""
+        before = self.grounds[row]
+        if before is None:
+            before = self.grounds[row] = bytearray(self.width)
+        for at, number in enumerate(grounds, start=column):
+            if number:
+                before[at] = number
+
     def under(self, row: int, column: int, text: str, ink: str = "") -> None:
         """Write only where nothing stands yet."""
         chars, number = self.chars[row], INK_IDS[ink]
@@ -103,7 +112,7 @@ class Canvas:
         grounds = self.grounds[row]
         if grounds is None:
             grounds = self.grounds[row] = bytearray(self.width)
-        grounds[begin:end] = bytes([_GROUND_IDS[ground]]) * (end - begin)
+        grounds[begin:end] = bytes([GROUND_IDS[ground]]) * (end - begin)
 
     def lines(self) -> list[Line]:
         return [self._line(row) for row in range(self.height)]

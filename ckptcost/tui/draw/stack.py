@@ -8,12 +8,13 @@ from ckptcost.present.chart import Chart, Traces
 from ckptcost.tui.draw.area import Frame, draw_area, draw_bands, draw_rules, inks_of, mark_of
 from ckptcost.tui.draw.axes import bottom_axis, kind_of, left_axis
 from ckptcost.tui.draw.canvas import Canvas, Look, shortened
+from ckptcost.tui.draw.fill import draw_fill, inks_of_fill, legend_of, level_row, strips
 from ckptcost.tui.draw.picture import Picture, gutter_of, now_and_peak
 from ckptcost.tui.draw.points import Points, ends_of, points_of
 from ckptcost.tui.draw.scale import Scale, y_scale
-from ckptcost.tui.draw.ticks import y_ticks
+from ckptcost.tui.draw.ticks import Tick, y_ticks
 
-_LEAST_TRACE = 3
+_LEAST_TRACE, _LEAST_AREA = 3, 2
 """rows; a chart that would get fewer keeps only its title"""
 
 
@@ -26,6 +27,7 @@ def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
     heights = shares(
         [_weight(chart, points) for chart, points in zip(traces.charts, curves, strict=True)],
         height,
+        _LEAST_AREA if any(chart.filled for chart in traces.charts) else _LEAST_TRACE,
     )
     low, high = traces.x_range
     x = Scale(low, high if high > low else low + 1.0)
@@ -33,7 +35,7 @@ def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
     for chart, points, rows in zip(traces.charts, curves, heights, strict=False):
         y = y_scale(chart, points, x) if rows else None
         scales.append(y)
-        marks.append(y_ticks(y, rows, chart.y_text, kind_of(chart.y_text)) if y is not None else [])
+        marks.append([] if y is None else _left_marks(chart, y, rows))
     left = min(
         max((len(tick.text) for ticks in marks for tick in ticks), default=0) + 1,
         max(width // 2, 1),
@@ -64,7 +66,11 @@ def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
                 bands=(*traces.bands, *chart.bands), rules=(*traces.rules, *chart.rules)
             )
             left_axis(canvas, frame, ticks, look)
-            if y is None:
+            if y is not None and chart.filled:
+                draw_fill(canvas, chart, points, shown.bands, frame, look)
+                draw_rules(canvas, shown.rules, frame, look)
+                _names_at_left(canvas, chart, ticks, frame)
+            elif y is None:
                 draw_bands(canvas, shown.bands, frame, look)
                 draw_rules(canvas, shown.rules, frame, look)
                 canvas.put(
@@ -84,20 +90,43 @@ def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
     return Picture(canvas.lines(), first)
 
 
+def _left_marks(chart: Chart, y: Scale, rows: int) -> list[Tick]:
+    """Round values, with the level among them; of areas below one another, their names."""
+    if chart.filled == "each" and (places := strips(rows, len(chart.curves))):
+        return [
+            Tick(0.0, curve.label, top + (high - 1) // 2, 0)
+            for curve, (top, high) in zip(chart.curves, places, strict=True)
+        ]
+    ticks = y_ticks(y, rows, chart.y_text, kind_of(chart.y_text))
+    if chart.level is None or not y.low < chart.level.at <= y.high:
+        return ticks
+    row = level_row(chart.level.at, y, rows)
+    return [*(tick for tick in ticks if tick.at != row), Tick(chart.level.at, "idle", row, 0)]
+
+
+def _names_at_left(canvas: Canvas, chart: Chart, ticks: Sequence[Tick], frame: Frame) -> None:
+    """In the colours of their areas."""
+    if chart.filled != "each":
+        return
+    for tick, (ink, _) in zip(ticks, inks_of_fill(chart), strict=False):
+        text = tick.text[: frame.left - 1]
+        canvas.put(frame.top + tick.at, frame.left - 1 - len(text), text, ink)
+
+
 def _at_ends(chart: Chart, rows: int) -> bool:
     """A few curves are named where they end; one alone is named by its title, and many of them
     there too."""
-    return 2 <= len(chart.curves) <= min(rows, 4)
+    return not chart.filled and 2 <= len(chart.curves) <= min(rows, 4)
 
 
 def _weight(chart: Chart, points: Sequence[Points]) -> int:
     """How much of the height a chart is worth; 0 where a line says why there is nothing."""
     if ends_of([each.ys for each in points]) is None:
         return 0
-    return 3 if len(chart.curves) > 4 else 2
+    return 6 if chart.main else 3 if len(chart.curves) > 4 else 2
 
 
-def shares(weights: Sequence[int], height: int) -> list[int]:
+def shares(weights: Sequence[int], height: int, least: int = _LEAST_TRACE) -> list[int]:
     """Rows for each chart below its title, by weight; what is left over goes to the first ones.
     Where rows are few, the last ones keep only their title, which says what they show now.
 
@@ -109,7 +138,7 @@ def shares(weights: Sequence[int], height: int) -> list[int]:
     free = height - len(weights) - (2 if height >= 14 else 1)
     drawn = list(weights)
     rows = _divided(drawn, free)
-    while any(weight > 0 and got < _LEAST_TRACE for weight, got in zip(drawn, rows, strict=True)):
+    while any(weight > 0 and got < least for weight, got in zip(drawn, rows, strict=True)):
         last = max(index for index, weight in enumerate(drawn) if weight > 0)
         drawn[last] = -1  # its title only
         rows = _divided(drawn, free)
@@ -144,6 +173,13 @@ def _title_rule(
     if title:
         canvas.put(row, 1, f" {title} ", "title")
         column = len(title) + 4
+    for swatch in legend_of(chart, look):
+        words = f"{swatch.mark} {swatch.label}"
+        if column + len(words) + 3 > canvas.width:
+            break
+        canvas.put(row, column - 1, f" {swatch.mark}", swatch.ink)
+        canvas.put(row, column + 1, f" {swatch.label} ", "note")
+        column += len(words) + 2
     note = chart.note
     if not note and not rows:
         said = now_and_peak(chart, points)[:3]
@@ -153,11 +189,11 @@ def _title_rule(
         )
     room = canvas.width - column - 3
     end = canvas.width
-    if note and room >= 8:
+    if note and room >= (len(note) if chart.filled else 8):
         note = shortened(note, room, look.plain)
         end = canvas.width - len(note) - 4
         canvas.put(row, end, f" {note} ", "note")
-    if rows and not at_ends and len(chart.curves) > 1 and not look.shaded:
+    if rows and not at_ends and not chart.filled and len(chart.curves) > 1 and not look.shaded:
         _names(canvas, row, column, end, chart, look)
 
 

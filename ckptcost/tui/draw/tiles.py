@@ -42,6 +42,27 @@ def lines_needed(stats: Sequence[Stat], width: int, short: bool) -> int:
     return sum(_row_height(stats[at : at + per], short) for at in range(0, len(stats), per))
 
 
+def draw_row(stats: Sequence[Stat], width: int, plain: bool) -> list[Line]:
+    """Label and value of each in one line, as many as have room; why one is a dash, where that has
+    room too."""
+    canvas = Canvas(width, 1)
+    gap = 2
+    told = [(stat, f" ({stat.note})" if stat.value == "-" and stat.note else "") for stat in stats]
+    if sum(len(s.label) + len(s.value) + 1 + len(why) + gap for s, why in told) - gap > width:
+        told = [(stat, "") for stat, _ in told]
+    at = 0
+    for stat, why in told:
+        room = width - at - len(stat.label) - 1
+        if room < len(stat.value) and at:
+            break
+        canvas.put(0, at, stat.label, "muted")
+        value = shortened(stat.value, room, plain)
+        canvas.put(0, at + len(stat.label) + 1, value, stat.tone or "title")
+        canvas.put(0, at + len(stat.label) + 1 + len(value), why, "muted")
+        at += len(stat.label) + 1 + len(value) + len(why) + gap
+    return canvas.lines()
+
+
 def draw_tiles(
     stats: Sequence[Stat], width: int, height: int, short: bool, plain: bool
 ) -> list[Line]:

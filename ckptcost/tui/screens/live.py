@@ -50,9 +50,7 @@ class LiveScreen(Acting):
     LiveScreen StartPage.-on, LiveScreen Board.-on { display: block; }
     LiveScreen.-short StartPage .head { margin-top: 0; }
     LiveScreen.-short #below { height: 4; }
-    LiveScreen.-short #numbers { max-height: 3; }
-    LiveScreen.-short #foot { max-height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    LiveScreen.-tall.-wide #below { height: 10; }
+    LiveScreen.-short #last { max-height: 2; }
     """
 
     def __init__(

@@ -8,6 +8,7 @@ from typing import TypeVar
 from textual.events import Key
 from textual.widgets import Input
 
+from ckptcost.present.grid import Grid
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.screens.live_start import Opening
 from ckptcost.tui.widgets.rows import Rows
@@ -105,6 +106,15 @@ class Acting(Opening):
             self.action_open_run()
             event.stop()
 
+    def action_detail(self) -> None:
+        """The newest checkpoint; of another one, Enter in the list."""
+        rows = self.query_one("#checkpoints", Rows)
+        keys = [row.key for row in rows.grid.rows]
+        if keys:
+            self._open_checkpoint(rows.grid, max(keys, key=int))
+        else:
+            self.say("No checkpoint yet: there is nothing to open.")
+
     def on_rows_chosen(self, event: Rows.Chosen) -> None:
         """Enter on a checkpoint: its detail; on a GPU: its own trace, and away again."""
         event.stop()
@@ -114,19 +124,21 @@ class Acting(Opening):
         if event.rows.id == "gpus":
             self._gpu = "" if event.key == self._gpu else event.key
             self.tick()
-        elif event.rows.id == "checkpoints" and source.folder is None:
+        elif event.rows.id == "checkpoints":
+            self._open_checkpoint(event.rows.grid, event.key)
+
+    def _open_checkpoint(self, grid: Grid, key: str) -> None:
+        if self._source is None or self._source.folder is None:
             self.say(
                 "Nothing is written of this one, so there is no more to say of a checkpoint than"
                 " its row does."
             )
-        elif event.rows.id == "checkpoints":
-            from ckptcost.tui.screens.checkpoint import CheckpointOverLive
+            return
+        from ckptcost.tui.screens.checkpoint import CheckpointOverLive
 
-            self.app.push_screen(
-                CheckpointOverLive(
-                    str(source.folder), live_start.checkpoint_named(event.rows.grid, event.key)
-                )
-            )
+        self.app.push_screen(
+            CheckpointOverLive(str(self._source.folder), live_start.checkpoint_named(grid, key))
+        )
 
 
 def shifted(among: tuple[T, ...], now: T, by: int, around: bool = False) -> T:

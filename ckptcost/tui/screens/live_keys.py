@@ -6,12 +6,14 @@ from ckptcost.tui.commands import Command
 from ckptcost.views.live import Actions
 
 ABOUT = (
-    "Power and storage of this machine over one time axis, with checkpoints in it: dark stretches"
-    " are training held up, light ones a save that drains while training goes on. Energy, cost and"
-    " CO2e are of all checkpoints so far, at the facility, under the scenario of screen 1; a total"
-    " says what it leaves out. A dash is not known, never zero, and a gap in a trace is a meter"
-    " that did not answer. Drawing can be slower than measuring, and stops while another screen is"
-    " seen: readings are kept all the same. Over SSH it draws once a second."
+    "Power of the GPUs, on it that of processors and memory, and what goes to storage, over one"
+    " time axis. Where training is held up the area glows; a lighter ground is a save that drains"
+    " while training goes on. The line across is the idle power, where it was learned (l on the"
+    " start page). The sentence below and the list have joules at the node; energy, cost and CO2e"
+    " above are of all checkpoints so far, at the facility, under the scenario of screen 1. A dash"
+    " is not known, never zero, and a gap is a meter that did not answer. Drawing can be slower"
+    " than measuring, and stops while another screen is seen: readings are kept all the same. Over"
+    " SSH it draws once a second."
 )
 START = (
     Command(
@@ -64,6 +66,14 @@ BOARD = (
     ),
     Command(
         "live.mark", "m", "mark", "Mark the begin of a checkpoint by hand, and its end", "mark", 2
+    ),
+    Command(
+        "live.detail",
+        "enter",
+        "open",
+        "The last checkpoint in full; in the list, the one that is chosen",
+        "detail",
+        8,
     ),
     Command("live.shorter", "left_square_bracket", "zoom in", "Show less time", "span(-1)", 3),
     Command("live.longer", "right_square_bracket", "zoom out", "Show more time", "span(1)", 10),
@@ -118,7 +128,7 @@ BOARD = (
 )
 """while something is measured, or when it has ended"""
 _ENDED = frozenset({"open_run", "new"})
-_RUNNING = frozenset({"pause", "rate"})
+_RUNNING = frozenset({"pause", "rate", "detail"})
 
 
 def possible(action: str, can: Actions, over: bool) -> bool:

@@ -111,9 +111,13 @@ class Opening(ModeScreen):
     def _opened(self, source: Source) -> None:
         self._opening, self._candidate = False, None
         self._source = source
-        self.say(
-            f"Recorded to {source.folder}" if source.folder is not None else "Nothing is written."
-        )
+        opens = "Enter opens the last checkpoint, g shows each GPU, v another list."
+        if source.folder is None:
+            self.say("Nothing is written.")
+        elif source.kind == "simulated":
+            self.say(f"A demonstration, forgotten when you leave. {opens}")
+        else:
+            self.say(f"Recorded to {source.folder}. {opens}")
         self.begun(source)
 
     def _refused(self, text: str) -> None:

@@ -18,13 +18,14 @@ _TONES = {
     "warn": ("warning", False),
     "bad": ("error", False),
     "base": ("foreground", False),
-    "rule-best": ("success", False),
     "rule-now": ("foreground", True),
-    "rule-mark": ("warning", False),
 }
 """theme variable, bold"""
 _FAINT = {"axis": 0.45, "muted": 0.35, "rule": 0.6, "note": 0.15}
 """how far towards the background"""
+_DEEP = {"fill-2": "series-1", "glow-2": "series-2"}
+"""an area that lies on another: the same hue, this far towards the background"""
+_DEPTH = 0.45
 
 
 class Inks:
@@ -43,6 +44,11 @@ class Inks:
         return found
 
     def _colour(self, name: str) -> Color | None:
+        if name in _DEEP:
+            colour, back = self._colour(_DEEP[name]), self.base.bgcolor
+            if colour is None or colour.ansi is not None or back is None or not back.triplet:
+                return colour
+            return colour.blend(Color.from_rich_color(back), _DEPTH)
         if name.startswith("other-"):
             others = self._others()
             return others[(int(name[6:]) - 1) % len(others)] if others else self._colour("primary")
@@ -78,7 +84,7 @@ class Inks:
             style += Style(bold=True)
         elif ink in _FAINT:
             style += self._faint(_FAINT[ink])
-        elif ink in _TONES or ink.startswith(("series-", "other-")):
+        elif ink in _TONES or ink in _DEEP or ink.startswith(("series-", "other-")):
             name, bold = _TONES.get(ink, (ink, False))
             colour = self._colour(name)
             style += Style(color=colour.rich_color if colour else None, bold=bold or None)

@@ -36,8 +36,8 @@ _STYLES = {
     "warn": "$text-warning bold",
     "bad": "$text-error bold",
 }
-LEAST_ROWS: Final = 4
-"""of a trace, with its title: below that nothing can be read off it"""
+LEAST_ROWS: Final = 7
+"""of a trace beside the first one, which takes half of the height, with its title"""
 LISTS: Final = ("checkpoints", "gpus", "meters", "output")
 
 
@@ -62,21 +62,15 @@ class Traced(TraceStack):
 
     def _choose(self) -> None:
         charts = self._all.charts
-        room = max((self.size.height - 2) // LEAST_ROWS, 1)
-        if not self.size.height or room >= len(charts):
+        height = self.size.height
+        room = 1 + max((height - 2 - height // 2) // LEAST_ROWS, 0 if height < 9 else 1)
+        if not height or room >= len(charts):
             self.show(self._all)
             return
-        first = [
-            next((n for n, chart in enumerate(charts) if chart.y_label == unit), 0)
-            for unit in ("W", "B/s")
-        ]
-        order = list(dict.fromkeys([*first, *range(len(charts))]))
+        order = list(range(len(charts)))
         at = self._turned * room % len(order)
-        self.show(
-            self._all._replace(
-                charts=[charts[n] for n in sorted([*order[at:], *order[:at]][:room])]
-            )
-        )
+        chosen = sorted([*order[at:], *order[:at]][:room])
+        self.show(self._all._replace(charts=[charts[n] for n in chosen]))
 
 
 class Board(Vertical):
@@ -86,12 +80,16 @@ class Board(Vertical):
     Board #headline { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
     Board #numbers { padding: 0 1; }
     Board #traces { height: 1fr; min-height: 6; }
-    Board #below { height: 9; }
+    Board #last { height: auto; max-height: 3; padding: 0 1; }
+    Board #below { height: 6; }
     Board #below > * { width: 2fr; height: 1fr; display: none; }
     Board #below > .-on { display: block; }
     Board #checkpoints { width: 3fr; }
     Board #below > Rows, Board #below > Note { min-width: 40; }
-    Board #foot { height: auto; max-height: 2; padding: 0 1; color: $text-warning; display: none; }
+    Board #foot {
+        height: 1; padding: 0 1; color: $text-warning; display: none;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
     Board #foot.-on { display: block; }
     """
 
@@ -103,8 +101,9 @@ class Board(Vertical):
 
     def compose(self) -> ComposeResult:
         yield Static(id="headline")
-        yield Stats(id="numbers")
+        yield Stats(id="numbers", classes="-row")
         yield Traced(id="traces")
+        yield Static(id="last", markup=False)
         with Horizontal(id="below"):
             yield Rows(id="checkpoints", classes="panel -on")
             yield Rows(id="gpus", classes="panel")
@@ -145,6 +144,10 @@ class Board(Vertical):
             drawn += 1
         if before is None or view.traces is not before.traces:
             self.query_one(Traced).show_all(view.traces)
+            drawn += 1
+        if before is None or view.last != before.last:
+            text, tone = view.last
+            self.query_one("#last", Static).update(Content.styled(text, _STYLES.get(tone, "")))
             drawn += 1
         drawn += self._lists()
         if before is None or view.notes != before.notes:

@@ -8,12 +8,13 @@ from textual.geometry import Size
 
 from ckptcost.present.chart import Stat
 from ckptcost.tui.draw.canvas import Line, Look
-from ckptcost.tui.draw.tiles import draw_tiles, lines_needed
+from ckptcost.tui.draw.tiles import draw_row, draw_tiles, lines_needed
 from ckptcost.tui.widgets.drawn import Drawn
 
 
 class Stats(Drawn):
-    """Tiles that wrap; on a short screen each is one line."""
+    """Tiles that wrap; on a short screen each is one line. With the class `-row` all of them are
+    one line."""
 
     DEFAULT_CSS = """
     Stats { width: 1fr; height: auto; }
@@ -28,9 +29,11 @@ class Stats(Drawn):
     def show(self, stats: Sequence[Stat]) -> None:
         if (new := tuple(stats)) != self._stats:
             width = self.content_size.width
-            other_height = not self.is_attached or lines_needed(
-                new, width, self._short
-            ) != lines_needed(self._stats, width, self._short)
+            other_height = not self.is_attached or (
+                not self.has_class("-row")
+                and lines_needed(new, width, self._short)
+                != lines_needed(self._stats, width, self._short)
+            )
             self._stats = new
             self.changed(layout=other_height)
 
@@ -43,7 +46,9 @@ class Stats(Drawn):
         return self.app.size.height < tall
 
     def get_content_height(self, container: Size, viewport: Size, width: int) -> int:
-        return lines_needed(self._stats, width, self._short)
+        return 1 if self.has_class("-row") else lines_needed(self._stats, width, self._short)
 
     def drawing(self, width: int, height: int, look: Look) -> list[Line]:
+        if self.has_class("-row"):
+            return draw_row(self._stats, width, look.plain)
         return draw_tiles(self._stats, width, height, self._short, look.plain)
