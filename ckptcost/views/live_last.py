@@ -10,6 +10,7 @@ from typing import NamedTuple
 from ckptcost.core.reconcile import Energy, total, unknown
 from ckptcost.present.amounts import count, duration, number, size
 from ckptcost.present.grid import Tone
+from ckptcost.report.studies.measured_parts import off
 from ckptcost.views.live_board import LiveBoard
 from ckptcost.views.live_book import Entry
 from ckptcost.views.live_tally import Priced, Seen
@@ -96,8 +97,8 @@ def _energy(joules: Joules) -> str:
     )
     if len(known) < len(told) or not joules.all.known:
         return f"at least {number(total(known).value)} J ({parts})"
-    half = (joules.all.high - joules.all.low) / 2
-    doubt = "" if isinf(half) or isnan(half) else f" +-{number(half)}"
+    far_j = off(joules.all)
+    doubt = "" if isinf(far_j) or isnan(far_j) else f" +-{number(far_j)}"
     return f"{number(joules.all.value)} J{doubt} ({parts})"
 
 

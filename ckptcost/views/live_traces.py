@@ -114,10 +114,7 @@ def _power(
             )
             for n, probe in enumerate(gpus)
         ]
-        most = max((_most(stretch.mean[FIRST_GPU + n]) for n in range(len(gpus))), default=nan)
-        title = (
-            f"Each {_card(gpus)}, up to {number(most)} W   now{_now(gpus, last_s, number)[6:]} W"
-        )
+        title = f"Each {_card(gpus)}, on one scale, W{_now(gpus, last_s, number)}"
         return _watts(title, each)._replace(filled="each", main=True)
     shown, so_far = [], np.zeros(len(xs))
     for probes, row, name in parts:

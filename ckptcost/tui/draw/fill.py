@@ -72,8 +72,7 @@ def draw_fill(
     """All of a chart whose areas are filled, on the part of the canvas that the frame names."""
     import numpy as np
 
-    named = bands if chart.main else [band._replace(label="") for band in bands]
-    draw_bands(canvas, named, frame, look)
+    draw_bands(canvas, [band._replace(label="") for band in bands], frame, look)
     glows = np.zeros(frame.columns, bool)
     for band in bands:
         cells = cells_of(band, frame, look) if band.kind == "save" else None
@@ -88,6 +87,7 @@ def draw_fill(
             eighths = _eighths(level, frame.y, rows)
             part = frame._replace(top=frame.top + top, rows=rows)
             _lay(canvas, [eighths], [ink], glows, part, look)
+        _name_bands(canvas, bands, frame, look)
         return
     heights = [_eighths(level, frame.y, frame.rows) for level in levels[:2]]
     if len(heights) == 2:  # a part that is not known adds nothing to what is
@@ -95,19 +95,28 @@ def draw_fill(
     _lay(canvas, heights, inks, glows, frame, look)
     if chart.level is not None:
         _level(canvas, chart.level.at, frame, look)
+    if chart.main:
+        _name_bands(canvas, bands, frame, look)
+
+
+def _name_bands(canvas: Canvas, bands: Sequence[Band], frame: Frame, look: Look) -> None:
+    """At the top, where it is open."""
+    for band in bands:
+        begin, end = cells_of(band, frame, look) or (0, 0)
+        for at in range(begin, end - len(band.label) + 1):
+            if band.label and canvas.blank(frame.top, frame.left + at, len(band.label)):
+                canvas.put(frame.top, frame.left + at, band.label, "muted")
+                break
 
 
 def strips(rows: int, areas: int) -> list[tuple[int, int]]:
     """Where each area stands, and how high it is; none where they have no room.
 
     >>> strips(9, 4), strips(3, 4)
-    ([(0, 3), (3, 2), (5, 2), (7, 2)], [])
+    ([(0, 2), (2, 2), (4, 2), (6, 2)], [])
     """
-    each, over = divmod(rows, max(areas, 1))
-    if not each:
-        return []
-    heights = [each + (index < over) for index in range(areas)]
-    return [(sum(heights[:index]), height) for index, height in enumerate(heights)]
+    each = rows // max(areas, 1)
+    return [(index * each, each) for index in range(areas)] if each else []
 
 
 def level_row(at: float, y: Scale, rows: int) -> int:

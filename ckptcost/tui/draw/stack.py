@@ -29,6 +29,7 @@ def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
         height,
         _LEAST_AREA if any(chart.filled for chart in traces.charts) else _LEAST_TRACE,
     )
+    heights = _whole_strips(traces.charts, heights)
     low, high = traces.x_range
     x = Scale(low, high if high > low else low + 1.0)
     scales, marks = [], []
@@ -66,7 +67,7 @@ def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
                 bands=(*traces.bands, *chart.bands), rules=(*traces.rules, *chart.rules)
             )
             left_axis(canvas, frame, ticks, look)
-            if y is not None and chart.filled:
+            if y is not None and _is_filled(chart, rows):
                 draw_fill(canvas, chart, points, shown.bands, frame, look)
                 draw_rules(canvas, shown.rules, frame, look)
                 _names_at_left(canvas, chart, ticks, frame)
@@ -88,6 +89,27 @@ def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
             canvas, first._replace(gutter=gutter), row, rows, traces.x_text, "duration", "", look
         )
     return Picture(canvas.lines(), first)
+
+
+def _is_filled(chart: Chart, rows: int) -> bool:
+    """Areas below one another need a row each; where there are fewer, they are lines."""
+    return bool(chart.filled) and (chart.filled != "each" or rows >= len(chart.curves))
+
+
+def _whole_strips(charts: Sequence[Chart], heights: Sequence[int]) -> list[int]:
+    """Areas below one another are all of one height: what is over, or lacks, another chart has."""
+    found = list(heights)
+    for index, chart in enumerate(charts):
+        if chart.filled != "each" or index >= len(found) or found[index] < len(chart.curves) - 1:
+            continue
+        areas = len(chart.curves)
+        lack = max(round(found[index] / areas), 1) * areas - found[index]
+        if len(found) == 1:
+            found[index] -= found[index] % areas
+        elif found[(index + 1) % len(found)] - lack >= _LEAST_AREA:
+            found[index] += lack
+            found[(index + 1) % len(found)] -= lack
+    return found
 
 
 def _left_marks(chart: Chart, y: Scale, rows: int) -> list[Tick]:

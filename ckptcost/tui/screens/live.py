@@ -49,7 +49,7 @@ class LiveScreen(Acting):
     LiveScreen StartPage, LiveScreen Board { display: none; }
     LiveScreen StartPage.-on, LiveScreen Board.-on { display: block; }
     LiveScreen.-short StartPage .head { margin-top: 0; }
-    LiveScreen.-short #below { height: 4; }
+    LiveScreen.-short #below { height: 4; min-height: 4; }
     LiveScreen.-short #last { max-height: 2; }
     """
 

@@ -73,7 +73,7 @@ BOARD = (
         "open",
         "The last checkpoint in full; in the list, the one that is chosen",
         "detail",
-        8,
+        2,
     ),
     Command("live.shorter", "left_square_bracket", "zoom in", "Show less time", "span(-1)", 3),
     Command("live.longer", "right_square_bracket", "zoom out", "Show more time", "span(1)", 10),
@@ -93,7 +93,7 @@ BOARD = (
         "gpus",
         4,
     ),
-    Command("live.lists", "v", "lists", "Next list: checkpoints, GPUs, meters, output", "lists", 5),
+    Command("live.lists", "v", "lists", "Next list: checkpoints, GPUs, meters, output", "lists", 7),
     Command("live.traces", "t", "traces", "Other traces, where not all have room", "turn"),
     Command("live.output", "o", "output", "The last lines that the job printed", "output", 7),
     Command(

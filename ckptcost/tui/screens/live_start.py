@@ -111,11 +111,11 @@ class Opening(ModeScreen):
     def _opened(self, source: Source) -> None:
         self._opening, self._candidate = False, None
         self._source = source
-        opens = "Enter opens the last checkpoint, g shows each GPU, v another list."
+        opens = "Enter: the last checkpoint; g: each GPU; v: another list."
         if source.folder is None:
             self.say("Nothing is written.")
         elif source.kind == "simulated":
-            self.say(f"A demonstration, forgotten when you leave. {opens}")
+            self.say(f"A demonstration. {opens}")
         else:
             self.say(f"Recorded to {source.folder}. {opens}")
         self.begun(source)

@@ -64,6 +64,8 @@ class Traced(TraceStack):
         charts = self._all.charts
         height = self.size.height
         room = 1 + max((height - 2 - height // 2) // LEAST_ROWS, 0 if height < 9 else 1)
+        if charts and charts[0].filled == "each" and height - 6 < len(charts[0].curves):
+            room = 1
         if not height or room >= len(charts):
             self.show(self._all)
             return
@@ -81,7 +83,7 @@ class Board(Vertical):
     Board #numbers { padding: 0 1; }
     Board #traces { height: 1fr; min-height: 6; }
     Board #last { height: auto; max-height: 3; padding: 0 1; }
-    Board #below { height: 6; }
+    Board #below { height: 18vh; min-height: 6; }
     Board #below > * { width: 2fr; height: 1fr; display: none; }
     Board #below > .-on { display: block; }
     Board #checkpoints { width: 3fr; }
