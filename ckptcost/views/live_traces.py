@@ -126,6 +126,7 @@ def _power(
     if node and parts[0][0] is not node and (watts := now_of(node, last_s)) == watts:
         notes.append(f"node {number(watts)}")
     floor_w = _floor_w(board, probes)
+    words = f"{words[:1].upper()}{words[1:]}"
     return _watts(f"{words} power, W{_now(probes, last_s, number)}", shown)._replace(
         filled="stack",
         main=True,

@@ -194,7 +194,7 @@ def test_measuring_in_three_sizes(drive, snapshot):
     app = live_app(Turned(Plan(first_s=10.0, interval_s=25.0), history_s=50.0))
 
     async def script(pilot):
-        for size, charts in ((WIDE, 4), (USUAL, 3), (SMALL, 2)):
+        for size, charts in ((WIDE, 3), (USUAL, 2), (SMALL, 2)):
             await pilot.resize_terminal(*size)
             await settled(pilot)
             snapshot(app, f"live_{size[0]}x{size[1]}_measuring")
@@ -312,10 +312,11 @@ def test_keys_of_the_board(drive):
         assert "Drawn 4 times a second" in status(app)
         await pilot.press("minus", "minus", "minus")
         assert app.screen._drawing._interval == 1.0
-        assert len(traced.traces.charts[0].curves) == 1
+        assert len(traced.traces.charts[0].curves) == 2  # GPUs, and the host on them
         await pilot.press("g")
         await settled(pilot)
-        assert [curve.label for curve in traced.traces.charts[0].curves] == ["0", "1", "2", "3"]
+        each = [curve.label[:5] for curve in traced.traces.charts[0].curves]
+        assert each == ["GPU 0", "GPU 1", "GPU 2", "GPU 3"]
         await pilot.press("m")
         assert source.marked == [""]
         assert status(app).startswith("Checkpoint by hand 1 begins")
@@ -323,10 +324,10 @@ def test_keys_of_the_board(drive):
         assert (source.speed, source.paused) == (10.0, True)
         await pilot.press("h", "less_than_sign")
         assert (source.speed, source.paused) == (1.0, False)
-        before = app.screen.query_one(Board).view.stats[1]
+        before = app.screen.query_one(Board).view.stats[2]
         app.screen.change(DESK.edited("cluster.gpu_price", "100 USD/GPU-h"))
         await turned(pilot, source, 1.0)
-        after = app.screen.query_one(Board).view.stats[1]
+        after = app.screen.query_one(Board).view.stats[2]
         assert "100 USD/GPU-h" in after.note
         assert after.value != before.value
 
@@ -338,7 +339,7 @@ def test_hundreds_of_gpus_are_together_and_one_can_be_looked_at(drive, snapshot)
 
     async def script(pilot):
         traced = app.screen.query_one(Traced)
-        assert traced.traces.charts[0].title.startswith("GPU power, 256 GPUs, W")
+        assert traced.traces.charts[0].curves[0].label.startswith("256 GPUs")
         await pilot.press("g")
         await settled(pilot)
         rows = app.screen.query_one("#gpus", Rows)
@@ -352,7 +353,7 @@ def test_hundreds_of_gpus_are_together_and_one_can_be_looked_at(drive, snapshot)
         assert 550 < max(known) < 700
         await pilot.press("enter")
         await settled(pilot)
-        assert "256" in traced.traces.charts[0].title
+        assert traced.traces.charts[0].curves[0].label.startswith("256 GPUs")
 
     drive(app, script)
 
@@ -412,8 +413,8 @@ def test_meters_lost_while_nobody_looked_are_told_when_somebody_does(drive, monk
     drive(app, script)
 
 
-def test_small_terminals_show_power_and_storage_as_curves(drive, monkeypatch):
-    """The demonstration as it begins, and with numbers so long that they take three lines."""
+def test_small_terminals_show_power_and_storage_as_areas(drive, monkeypatch):
+    """The demonstration as it begins, and with numbers so long that few have room."""
     monkeypatch.setattr(live_sources, "demo", lambda desk: Turned(plan_of(8), history_s=110.0))
     app = live_app(demo=True)
 
@@ -428,16 +429,18 @@ def test_small_terminals_show_power_and_storage_as_curves(drive, monkeypatch):
             lines = screen_text(app).splitlines()
             tops = [n for n, line in enumerate(lines) if line.startswith("\u2500 ")]
             assert [lines[n][2:].split("   ")[0].split(",")[0] for n in tops] == [
-                "GPU power",
+                "GPU + host power",
                 "Storage write",
             ]
-            for top, end in zip(tops, [*tops[1:], tops[1] + tops[1] - tops[0] - 1], strict=True):
-                dots = [
-                    sum(0x2800 < ord(letter) < 0x2900 for letter in line)
+            for top, end, least in ((tops[0], tops[1], 5), (tops[1], tops[1] + 3, 2)):
+                filled = [
+                    sum("\u2581" <= letter <= "\u2588" for letter in line)
                     for line in lines[top + 1 : end]
                 ]
-                assert len(dots) >= 3
-                assert sum(count > 0 for count in dots) >= 3, lines[top:end]
+                assert sum(count > 0 for count in filled) >= least, lines[top:end]
+            assert lines[1].startswith(" \u25cf SIMULATED")
+            assert lines[2].startswith(" checkpoints ")
+            assert lines[3] == lines[tops[0]]
             assert app.screen.query_one("#checkpoints").size.height >= 2
             assert "[ zoom in" in lines[-1]
             assert "R stop" in lines[-1]

@@ -104,7 +104,7 @@ def test_at_first_it_starts_and_then_it_is_armed():
     fresh = LiveBoard()
     view = Picture().view(fresh, Status("own", "x"), 60.0, None, False)
     assert view.headline.word == "STARTING"
-    assert [stat.value for stat in view.stats] == ["-"] * 6
+    assert [stat.value for stat in view.stats] == ["-"] * 7
     assert "waiting" in view.traces.charts[0].empty
     one.second([600.0, 610.0])
     view = one.view()
@@ -124,7 +124,7 @@ def test_a_checkpoint_under_way_is_measured_and_then_recorded():
     assert view.headline.tone == "warn"
     (row,) = view.checkpoints.rows
     assert row.tone == "warn"
-    assert row.cells[4].endswith("...")
+    assert row.cells[6].endswith("...")
     (band,) = view.traces.bands
     assert band.end == 0.0  # up to now
     one.mark(33.9, "returned", "step 1")
@@ -134,8 +134,9 @@ def test_a_checkpoint_under_way_is_measured_and_then_recorded():
     view = one.view()
     assert view.headline.word == "RECORDING"
     (row,) = view.checkpoints.rows
-    assert row.cells[3:7] == ("4", "4", "4 GB", "1 GB/s")
-    assert view.stats[5].value == "#1  4 s"
+    assert row.cells[5:8] == ("4", "4", "4 GB")
+    assert row.cells[9] == "1 GB/s"
+    assert view.stats[6].value == "#1  4 s"
     (band,) = view.traces.bands
     assert (band.end - band.begin, band.kind, band.label) == (pytest.approx(4.0), "save", "#1")
 
@@ -150,7 +151,7 @@ def test_power_of_all_is_unknown_where_one_does_not_answer():
     assert curve.ys[0] == pytest.approx(1210.0)
     assert isnan(curve.ys[-1])
     each = one.view(per_gpu=True).traces.charts[0].curves
-    assert [curve.label for curve in each] == ["0", "1"]
+    assert [curve.label for curve in each] == ["GPU 0   600 W", "GPU 1     - W"]
     assert each[0].ys[-1] == 600.0
     assert isnan(each[1].ys[-1])
 
@@ -218,8 +219,8 @@ def test_a_counter_of_the_whole_node_that_stands_still_does_not_lead():
     titles = [chart.title for chart in one.view().traces.charts]
     assert titles[0].startswith("Storage write")
     assert titles[1:] == [
+        "Host power, W   now -",
         "Requests under way at the drives   now 0",
-        "Whole node (psys) power, W   now -",
     ]
     assert one.view().stats[-1].value == "-"
 
@@ -238,18 +239,19 @@ def test_without_meters_checkpoints_have_their_times_and_reasons_for_the_rest():
     assert [stat.label for stat in view.stats] == [
         "safe after",
         "in checkpoints",
-        "energy",
+        "checkpoints",
+        "session",
         "cost",
         "CO2e",
         "GPU-h lost",
     ]
-    assert [stat.value for stat in view.stats] == ["2 s", "11.9 %", "-", "-", "-", "-"]
+    assert [stat.value for stat in view.stats] == ["2 s", "11.9 %", *"-----"]
     assert view.stats[0].note == "#1  2 GB  1 GB/s"
-    assert view.stats[3].note == "nothing says how many GPUs"
+    assert view.stats[4].note == "nothing says how many GPUs"
     assert view.traces.charts[0].title.startswith("Storage write")
     row = view.checkpoints.rows[0]
-    assert row.cells[2:6] == ("1.5", "-", "2", "2 GB")
-    assert row.cells[11] == "folder"
+    assert row.cells[2:8] == ("-", "-", "-", "-", "2", "2 GB")
+    assert row.cells[11:13] == ("1.5", "folder")
     assert any("Left out of the totals" in note for note in view.notes)
 
 
@@ -268,7 +270,7 @@ def test_loads_and_failures_are_shown_and_not_added():
         one.second([600.0, 600.0])
     view = one.view()
     assert [row.tone for row in view.checkpoints.rows] == ["bad", "muted"]
-    assert view.stats[5].value == "#2 failed"
+    assert view.stats[6].value == "#2 failed"
     assert any("1 checkpoint ended with an error" in note for note in view.notes)
     assert any("1 load is in the table" in note for note in view.notes)
     assert one.board.tally.totals.saves == 0
@@ -289,7 +291,7 @@ def test_many_ranks_and_a_label_used_again():
     for _ in range(60):
         one.second([600.0, 600.0])
     view = one.view()
-    assert [row.cells[:1] + row.cells[5:6] for row in view.checkpoints.rows] == [
+    assert [row.cells[:1] + row.cells[7:8] for row in view.checkpoints.rows] == [
         ("2", "16 GB"),
         ("1", "16 GB"),
     ]

@@ -145,7 +145,10 @@ def test_checkpoints_that_wait_are_said_to_be_evaluated(monkeypatch):
     )
     monkeypatch.setattr(source.board, "work", lambda: False)
     source.start()
-    assert [stat.note for stat in source.view().stats[:4]] == ["evaluating 1 of 2 ..."] * 4
+    told = {stat.label: stat.note for stat in source.view().stats}
+    for label in ("checkpoints", "cost", "CO2e", "GPU-h lost"):
+        assert told[label] == "evaluating 1 of 2 ..."
+    assert "its energy is being worked out" in source.view().last[0]
 
 
 def test_readings_of_many_gpus_are_taken_in_in_smaller_pieces(monkeypatch):

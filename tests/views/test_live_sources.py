@@ -73,14 +73,14 @@ def test_a_command_from_its_line_to_the_rows(tmp_path):
     view = source.view()
     assert view.headline.word == "ENDED"
     assert "exit 0" in view.headline.detail
-    assert [row.cells[5] for row in view.checkpoints.rows] == ["21 MB", "21 MB"]
+    assert [row.cells[7] for row in view.checkpoints.rows] == ["21 MB", "21 MB"]
     assert [row.key for row in view.checkpoints.rows] == ["2", "1"]
     assert view.output == ("saved 1", "saved 2")
     assert source.busy() == ""
     assert source.folder is not None
     seen = reviewed(source.folder)  # what `ckptcost report` reads
     times = [window.durable_s - window.begin_s for window in seen.windows]
-    assert [float(row.cells[4]) for row in reversed(view.checkpoints.rows)] == pytest.approx(
+    assert [float(row.cells[6]) for row in reversed(view.checkpoints.rows)] == pytest.approx(
         times, abs=0.002
     )
     assert (
@@ -104,8 +104,8 @@ def test_a_hand_marks_the_beginning_and_the_end():
     source.stop()
     assert time.monotonic() - began_s < 4.0
     (row,) = source.view().checkpoints.rows
-    assert row.cells[11:] == ("hand", "by hand 1")
-    assert 0.2 <= float(row.cells[3]) < 1.0
+    assert row.cells[12:] == ("hand", "by hand 1")
+    assert 0.2 <= float(row.cells[5]) < 1.0
     assert any("by hand" in note for note in source.view().notes)
 
 
@@ -214,11 +214,12 @@ def test_the_demonstration_begins_with_checkpoints_and_goes_on():
     source = demo(Desk(), gpus=2, threaded=False, clock=clock)
     source.start()
     assert source.simulated
-    assert source.folder is None
+    assert source.folder is not None
+    assert source.folder.is_dir()
     view = source.view()
     assert view.headline.word == "SIMULATED"
     assert len(view.checkpoints.rows) == 2
-    assert all(row.cells[7] != "-" for row in view.checkpoints.rows)
+    assert all("-" not in row.cells[2:9] for row in view.checkpoints.rows)
     before_s = source.position_s
     clock.now_s += 2.0
     assert source.pump() > 0

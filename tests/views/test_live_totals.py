@@ -110,7 +110,7 @@ def test_another_scenario_prices_the_same_joules_again(tmp_path):
 def test_a_scenario_that_cannot_be_used_is_said_and_nothing_is_priced(tmp_path):
     source = played(PLANS["held up"], 60.0, tmp_path / "run", Desk().edited("cluster.gpus", "1"))
     view = source.view()
-    assert [stat.value for stat in view.stats[:3]] == ["-", "-", "-"]
+    assert [view.stats[n].value for n in (0, 2, 3)] == ["-", "-", "-"]
     assert any("Nothing is priced" in note and "cluster.gpus" in note for note in view.notes)
 
 
@@ -143,7 +143,7 @@ def test_a_meter_that_is_lost_is_a_gap_and_its_checkpoint_unknown_until_it_is_ba
     assert all(isnan(y) for y in lost)  # a gap, no zero
     assert not isnan(next(y for x, y in zip(power.xs, power.ys, strict=True) if x > -35.0))
     assert next(row for row in view.gpus.rows if row.key == "gpu:1").cells[1] == "-"
-    assert view.checkpoints.rows[0].cells[7] == "-"
+    assert view.checkpoints.rows[0].cells[2:4] == ("-", "-")
     while clock.now_s < 112.0:
         clock.now_s += 2.0
         source.pump()
@@ -153,6 +153,10 @@ def test_a_meter_that_is_lost_is_a_gap_and_its_checkpoint_unknown_until_it_is_ba
     assert source.board.tally.totals.amounts["energy_j"] == pytest.approx(
         sum(one["energy_j"] for one in each), rel=1e-3
     )
+
+
+def plain(cell: str) -> float:
+    return float(cell.replace(",", ""))
 
 
 def test_a_replay_has_the_same_rows_at_any_speed_and_after_jumps(tmp_path):
@@ -183,7 +187,7 @@ def test_a_replay_has_the_same_rows_at_any_speed_and_after_jumps(tmp_path):
     again = [row.cells[2:] for row in view.checkpoints.rows]
     assert len(again) == len(rows)
     for cell, before in zip(chain(*again), chain(*rows), strict=True):
-        assert cell == before or float(cell) == pytest.approx(float(before), rel=2e-3)
+        assert cell == before or plain(cell) == pytest.approx(plain(before), rel=3e-3)
     assert source.board.tally.totals.amounts == pytest.approx(
         live.board.tally.totals.amounts, rel=1e-3
     )

@@ -114,7 +114,7 @@ class Opening(ModeScreen):
         opens = "Enter: the last checkpoint; g: each GPU; v: another list."
         if source.folder is None:
             self.say("Nothing is written.")
-        elif source.kind == "simulated":
+        elif self._command == live_start.DEMO_COMMAND:
             self.say(f"A demonstration. {opens}")
         else:
             self.say(f"Recorded to {source.folder}. {opens}")
