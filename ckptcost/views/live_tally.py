@@ -176,9 +176,6 @@ class Priced(NamedTuple):
     def amount(self, quantity: LineField) -> float:
         return float(self.bill.bill.total(quantity))
 
-    def line_j(self, name: str) -> float:
-        return next((line.energy_j for line in self.bill.bill.lines if line.id == name), nan)  # type: ignore[return-value]
-
 
 class Totals(NamedTuple):
     """Sums over saves, as `ckptcost compare run:RUN SCENARIO` would have them."""

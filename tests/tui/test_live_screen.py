@@ -606,6 +606,20 @@ def test_enter_on_a_checkpoint_opens_its_detail(drive, tmp_path):
     drive(app, script)
 
 
+def test_enter_opens_the_last_checkpoint_of_the_demonstration(drive):
+    source = live_sources.demo(DESK, history_s=50.0, threaded=False, clock=lambda: 0.0)
+    app = live_app(source)
+
+    async def script(pilot):
+        await pilot.press("enter")
+        await settled(pilot)
+        assert isinstance(app.screen, CheckpointScreen)
+        assert "save-1, save 1 of 1" in screen_text(app)
+        assert "parts together" in screen_text(app)
+
+    drive(app, script)
+
+
 # the fields, without a screen
 
 

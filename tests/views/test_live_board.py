@@ -490,3 +490,20 @@ def test_a_save_that_was_safe_before_it_was_written_is_marked_too():
     assert any(
         "it is said to be safe before its last byte was written" in note for note in view.notes
     )
+
+
+def test_the_sentence_on_one_under_way_one_that_failed_and_none():
+    one = Played(nvml())
+    for _ in range(4):
+        one.second([600.0, 600.0])
+    assert one.view().last[0].startswith("No checkpoint yet")
+    one.mark(4.0, "begin", "step 1")
+    for _ in range(3):
+        one.second([300.0, 300.0])
+    text, tone = one.view().last
+    assert text.startswith("#1 under way for 2.8 s.")
+    assert tone == "warn"
+    one.mark(7.0, "end", "step 1", error="disk full")
+    for _ in range(4):
+        one.second([600.0, 600.0])
+    assert one.view().last == ("#1 failed: disk full.", "bad")

@@ -15,6 +15,7 @@ from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured_bill import bill_of_save
 from ckptcost.meters.simulated_plan import Fault, Plan
 from ckptcost.views.desk import Desk
+from ckptcost.views.live_last import joules_of
 from ckptcost.views.live_machine import Simulated
 from ckptcost.views.live_replay import Replay
 
@@ -229,3 +230,29 @@ def test_the_parts_are_of_the_saves_that_are_in_the_sum(one_unknown):
 def test_what_leaves_saves_out_is_said(one_unknown):
     said = [note for note in one_unknown.view().notes if "2 of 3 checkpoints" in note]
     assert said == ["Of 2 of 3 checkpoints only: energy, CO2e; of the others too little is known."]
+
+
+def test_joules_are_those_of_the_report(tmp_path):
+    source = played(PLANS["watts only"], 162.0, tmp_path / "run")
+    seen = reviewed(tmp_path / "run")
+    for number, window in enumerate(seen.windows, start=1):
+        mine = joules_of(source.board.tally.seen[number])
+        costs = [cost for cost in seen.costs if cost.window == window.name]
+        gpus = [cost.absolute.value for cost in costs if cost.domain.startswith("gpu:")]
+        assert mine.all.value == pytest.approx(seen.of_window(window.name).absolute.value, rel=1e-9)
+        assert mine.gpus.value == pytest.approx(sum(gpus), rel=1e-9)
+        assert mine.gpus.value + mine.hosts.value == pytest.approx(mine.all.value, rel=1e-9)
+    view = source.view()
+    order = dict(zip((head.id for head in view.checkpoints.heads), view.checkpoints.rows[0].order))  # noqa: B905
+    last = joules_of(source.board.tally.seen[3])
+    assert (order["joules"], order["gpu_j"], order["host_j"]) == (
+        last.all.value,
+        last.gpus.value,
+        last.hosts.value,
+    )
+    text, tone = view.last
+    assert text.startswith("#3: 112 GB in ")
+    assert "9,170 J +-47.3 (GPU 4,590, host 4,580)" in text
+    assert "2 GPUs waited " in text
+    assert ", $0." in text
+    assert tone == ""

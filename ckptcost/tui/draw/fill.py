@@ -87,7 +87,8 @@ def draw_fill(
             eighths = _eighths(level, frame.y, rows)
             part = frame._replace(top=frame.top + top, rows=rows)
             _lay(canvas, [eighths], [ink], glows, part, look)
-        _name_bands(canvas, bands, frame, look)
+        if not look.plain:  # among areas of #, #1 cannot be read
+            _name_bands(canvas, bands, frame, look)
         return
     heights = [_eighths(level, frame.y, frame.rows) for level in levels[:2]]
     if len(heights) == 2:  # a part that is not known adds nothing to what is

@@ -105,7 +105,7 @@ def _whole_strips(charts: Sequence[Chart], heights: Sequence[int]) -> list[int]:
         areas = len(chart.curves)
         lack = max(round(found[index] / areas), 1) * areas - found[index]
         if len(found) == 1:
-            found[index] -= found[index] % areas
+            found[index] -= found[index] % areas if found[index] >= areas else 0
         elif found[(index + 1) % len(found)] - lack >= _LEAST_AREA:
             found[index] += lack
             found[(index + 1) % len(found)] -= lack

@@ -1,0 +1,37 @@
+"""The sentence on the last checkpoint says what is not known."""
+
+from __future__ import annotations
+
+from math import nan
+
+import pytest
+
+from ckptcost.core.reconcile import Energy, unknown
+from ckptcost.views import live_last
+from ckptcost.views.live_last import Joules, joules_of
+
+KNOWN = Energy(22_300.0, 22_200.0, 22_400.0)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "hosts", "told"),
+    [
+        (KNOWN, Energy(1_900.0, 1_877.0, 1_923.0), "24,200 J +-123 (GPU 22,300, host 1,900)"),
+        (KNOWN, unknown("NO_PARTS"), "at least 22,300 J (GPU 22,300, host unknown)"),
+        (unknown("GAPS"), KNOWN, "at least 22,300 J (GPU unknown, host 22,300)"),
+        (unknown("GAPS"), unknown("GAPS"), "energy unknown"),
+    ],
+)
+def test_a_part_that_is_missing_is_said(gpus, hosts, told):
+    both = (
+        unknown("GAPS")
+        if not (gpus.known and hosts.known)
+        else Energy(gpus.value + hosts.value, gpus.low + hosts.low, gpus.high + hosts.high)
+    )
+    assert live_last._energy(Joules(both, gpus, hosts)) == told
+
+
+def test_without_a_price_or_a_stall_both_are_unknown_and_never_0():
+    assert live_last._cost(None) == "cost unknown"
+    assert live_last._waited(None, nan) == "GPU-s unknown"
+    assert not joules_of(None).all.known
