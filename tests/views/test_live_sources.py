@@ -151,7 +151,7 @@ def test_a_run_that_another_writes_is_followed_and_left_alone(tmp_path):
     assert until(
         lambda: (
             len(source.view().checkpoints.rows) == 2
-            and "-" not in source.view().checkpoints.rows[0].cells[7]
+            and "-" not in source.view().checkpoints.rows[0].cells[2:11]
         )
     )
     source.stop()
