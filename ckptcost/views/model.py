@@ -1,20 +1,19 @@
 """What the job's checkpoints cost, from one desk: every tier weighed, the best one named, and the
 tier that is looked at billed.
 
-Everything here is recomputed at every keystroke, so nothing is asked for that is not shown: no
-ranges but those of one bill, and one best interval. `remarks` is the rest, for when nobody types.
+`evaluate` is recomputed at every keystroke, so it asks for no ranges. `settled` is the rest, for
+when nobody types.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from ckptcost.errors import InputError
-from ckptcost.jobs.model import Answer, case_of, compared, spread_of
+from ckptcost.jobs.model import Answer, case_of, compared, one_of
 from ckptcost.jobs.model import model as model_job
-from ckptcost.present.chart import Bars, Stat
+from ckptcost.present.chart import Bars
 from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.scenario import Resolved
@@ -23,17 +22,23 @@ from ckptcost.views.fields import form as fields_of
 from ckptcost.views.model_runs import (
     Metric,
     TierRuns,
-    against_of,
     base_of,
-    best_every_s,
     best_of,
     metric_of,
     runs_of,
     undecided_of,
 )
-from ckptcost.views.model_tables import bill_grid, tiers_grid
-from ckptcost.views.model_words import Lines, cautions_of, headline_of, stats_of, subject_of
-from ckptcost.views.tiers import OWN, never_ends, scenario_of
+from ckptcost.views.model_tables import tiers_grid
+from ckptcost.views.model_words import (
+    Advice,
+    Lines,
+    advice_of,
+    beside_of,
+    cautions_of,
+    headline_of,
+    subject_of,
+)
+from ckptcost.views.tiers import OWN, scenario_of
 from ckptcost.views.waterfall import course_of, one_save_bars
 
 if TYPE_CHECKING:
@@ -49,18 +54,17 @@ class ModelView(NamedTuple):
     looked: TierRuns
     """the tier whose bill and inputs are shown"""
     best: TierRuns | None
-    against: TierRuns | None
-    """the tier that the best one is held against: the base, or the next best where the base is
-    best"""
     base: TierRuns
-    """the user's baseline, else the first tier"""
+    """the user's baseline, else the first tier: what runs now"""
+    advice: Advice | None
     subject: str
     """the job in one line"""
-    stats: tuple[Stat, ...]
     headline: tuple[str, Tone]
+    """without its range"""
+    beside: tuple[str, Tone]
+    """the headline in the other quantities"""
     grid: Grid
     one_save: Bars
-    bill: Grid
     course: Bars
     cautions: Lines
 
@@ -81,24 +85,22 @@ def evaluate(desk: Desk) -> ModelView:
     looked = next((run for run in able if run.key == (desk.chosen or shown[0] or OWN)), able[0])
     best = best_of(able, metric)
     base = base_of(desk, runs)
-    against = against_of(able, best, base, metric)
     undecided = undecided_of(able, metric)
+    advice = None if undecided else advice_of(desk, layers, able, base, metric)
     table = tiers_grid(metric, runs, looked, best, base, counts)
-    spread = spread_of(looked.case.resolved, looked.case.outcome)
     return ModelView(
         desk,
         metric,
         runs,
         looked,
         best,
-        against,
         base,
+        advice,
         subject=subject_of(looked.case.resolved),
-        stats=stats_of(metric, best, base, against, undecided),
-        headline=headline_of(desk, metric, looked, best, base, against, undecided),
+        headline=headline_of(metric, looked, advice, base, undecided),
+        beside=beside_of(advice),
         grid=table,
         one_save=one_save_bars(metric, runs, best),
-        bill=bill_grid(metric, looked, spread),
         course=course_of(metric, looked.case),
         cautions=cautions_of(desk, runs, looked, table.note),
     )
@@ -109,18 +111,39 @@ def form(view: ModelView, everything: bool = False) -> tuple[Field, ...]:
     return fields_of(view.desk, view.resolved, view.looked.case.outcome, everything)
 
 
-def remarks(view: ModelView) -> Lines:
-    """For when nobody types: the sentences below `ckptcost model`'s bill, of the tier that is
-    looked at."""
+class Settled(NamedTuple):
+    """What takes longer than a keystroke may."""
+
+    headline: tuple[str, Tone]
+    """with its range"""
+    bill: Grid
+    """the report's own"""
+    remarks: Lines
+    """the sentences below the bill"""
+
+
+def settled(view: ModelView) -> Settled:
+    """For when nobody types: ranges, and what `ckptcost model` says of the tier that is looked
+    at."""
     from ckptcost.report.studies.model import study_of
     from ckptcost.report.studies.model_words import basis_line
+    from ckptcost.views.studies import grid_of
 
     found = study_of(Answer((case_of(view.resolved),)), view.desk.catalog)
-    return tuple((line, "") for line in [*found.remarks, basis_line(found.factors)])
+    bill = next(grid_of(table) for table in found.tables if table.id == "bill")
+    *lines, total = bill.rows
+    headline = view.headline
+    if view.advice is not None:
+        headline = headline_of(view.metric, view.looked, view.advice, view.base, drawn=True)
+    return Settled(
+        headline,
+        bill._replace(rows=[*lines, total._replace(tone="base")]),
+        tuple((line, "") for line in [*found.remarks, basis_line(found.factors)]),
+    )
 
 
 def flags(view: ModelView) -> list[str]:
-    """--tier and --against: the tier that is looked at first, because the first one is billed."""
+    """--tier: the tier that is looked at first, because the first one is billed."""
     named = [run.key for run in view.runs if run.found is not None and run.key != OWN]
     asked = compared(scenario_of(view.desk).layers())[0]
     ordered = [
@@ -128,42 +151,19 @@ def flags(view: ModelView) -> list[str]:
         *(key for key in named if key != view.looked.key),
     ]
     as_it_is = ordered == list(dict.fromkeys(asked)) or (not asked and not view.desk.tiers)
-    words = [] if as_it_is else [word for key in ordered for word in ("--tier", key)]
-    if view.looked in (pair := _pair(view)):
-        words += ["--against", next(run.key for run in pair if run is not view.looked)]
-    return words
-
-
-def _pair(view: ModelView) -> tuple[TierRuns, ...]:
-    """The two tiers whose difference is shown, as far as a command can name them; else none."""
-    if view.best is None or view.against is None or OWN in (view.best.key, view.against.key):
-        return ()
-    return (
-        ()
-        if view.against.found is None or never_ends(view.against.case.outcome)
-        else (view.against, view.best)
-    )
+    return [] if as_it_is else [word for key in ordered for word in ("--tier", key)]
 
 
 def command(view: ModelView) -> str:
-    """What prints the same figures. `model` bills one tier and holds it against one other, so where
-    the screen tells of others, theirs are further commands: the difference of two that are not
-    looked at, and the best interval of the best.
-    """
-    desk, pair = scenario_of(view.desk), _pair(view)
+    """What prints the same figures: the bill and the tiers, and the run as advised beside the one
+    that is."""
+    desk = scenario_of(view.desk)
     lines = [desk.command("model", *flags(view), "--full")]
-    if pair and view.looked not in pair:
-        lines.append(
-            desk.command("model", "--tier", pair[0].key, "--against", pair[1].key, "--full")
-        )
-    if (
-        view.best is not None
-        and view.best is not view.looked
-        and math.isfinite(best_every_s(view.best, view.metric))
-    ):
-        lines.append(
-            desk.command("optimize", "--tier", view.best.key, "--objective", view.metric.objective)
-        )
+    if view.advice is not None and view.advice.variant:
+        base = view.base.key
+        own = str(one_of(desk.catalog, desk.layers()).words.get("tier.id", OWN))
+        named = [] if base in (OWN, own) else ["--tier", base]
+        lines.append(desk.command("compare", *named, "--with", view.advice.variant, "--full"))
     return "; ".join(lines)
 
 
@@ -172,10 +172,8 @@ def report(view: ModelView) -> Study:
     from ckptcost.report.studies.model import study_of
 
     words = flags(view)
-    tiers = [words[at + 1] for at, word in enumerate(words) if word == "--tier"]
-    against = words[words.index("--against") + 1] if "--against" in words else None
     layers = scenario_of(view.desk).layers()
-    return study_of(model_job(view.desk.catalog, layers, tiers, (), against), view.desk.catalog)
+    return study_of(model_job(view.desk.catalog, layers, words[1::2]), view.desk.catalog)
 
 
 def on_metric(desk: Desk, metric: str) -> Desk:

@@ -3,13 +3,12 @@ what it is held against."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckptcost.core.outcome import Outcome, best_interval_s, evaluate
+from ckptcost.core.outcome import Outcome, evaluate
 from ckptcost.core.quantities import BY_ID, Quantity
 from ckptcost.errors import InputError
 from ckptcost.jobs.compare import missing_keys
@@ -20,7 +19,6 @@ from ckptcost.present.amounts import duration, number
 from ckptcost.report.rows import columns_of
 from ckptcost.views.desk import Desk
 from ckptcost.views.tiers import OWN, never_ends
-from ckptcost.views.tiers_table import ALIKE
 
 
 class Metric(NamedTuple):
@@ -157,21 +155,6 @@ def base_of(desk: Desk, runs: Sequence[TierRuns]) -> TierRuns:
     return chosen or next(run for run in runs if run.found is not None)
 
 
-def against_of(
-    able: Sequence[TierRuns], best: TierRuns | None, base: TierRuns, metric: Metric
-) -> TierRuns | None:
-    """What the best tier is held against: the base; where that is the best one itself, the next
-    best."""
-    if best is None or base is not best:
-        return base if best is not None else None
-    others = [
-        (total if (total := total_of(run, metric)) == total else math.inf, at)
-        for at, run in enumerate(able)
-        if run is not best
-    ]
-    return able[min(others)[1]] if others else None
-
-
 def lost_s(run: TierRuns) -> float:
     """Training time that one save takes: the stall, and what a drain slows down after it."""
     return float(run.case.outcome.one_save.total("gpu_s")) / float(run.case.scenario.cluster.gpus)
@@ -183,21 +166,3 @@ def unknown_of(run: TierRuns, metric: Metric) -> tuple[str, ...]:
     if run.found is None or never_ends(run.case.outcome):
         return ()
     return run.case.outcome.run.unknown(metric.q.field)
-
-
-def comparable(one: TierRuns, other: TierRuns, metric: Metric) -> bool:
-    """Whether two sums lack the same lines, so that they can be held against each other."""
-    return not undecided_of([one, other], metric)
-
-
-@np.errstate(over="ignore", invalid="ignore")
-def best_every_s(run: TierRuns, metric: Metric) -> float:
-    """The tier's best interval for a quantity; NaN where that is not known."""
-    best_s = float(best_interval_s(run.case.scenario, run.case.outcome.plan, metric.objective))
-    return best_s if best_s > 0 else float("nan")
-
-
-def less(best: TierRuns, other: TierRuns, metric: Metric) -> float:
-    """What a run on one tier takes less than on another; nothing where they differ by rounding."""
-    more, fewer = total_of(other, metric), total_of(best, metric)
-    return 0.0 if math.isclose(more, fewer, rel_tol=ALIKE) else more - fewer

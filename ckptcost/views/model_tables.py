@@ -1,28 +1,21 @@
-"""The two tables of the model: tiers by number of saves, and the bill of one tier line by line."""
+"""The tiers by number of saves, in one quantity."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from ckptcost.core.bill import Bill, Line
-from ckptcost.core.domain import Number
-from ckptcost.core.draws import p5_p95
-from ckptcost.core.outcome import Outcome
 from ckptcost.present.amounts import (
     DASH,
     NEVER,
     count,
-    drawn_between,
     duration,
-    number,
     rate,
     share,
 )
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.present.words import line_label
 from ckptcost.views.model_runs import (
-    METRICS,
     Metric,
     TierRuns,
     one_of,
@@ -31,9 +24,6 @@ from ckptcost.views.model_runs import (
     unknown_of,
 )
 from ckptcost.views.tiers import never_ends
-
-BILLED = tuple(name for name in METRICS if name != "time")
-
 
 RUN = {"time": "whole run", "gpuh": "run loses"}
 """what the last column is called; amounts other than time are what checkpoints and failures add"""
@@ -158,56 +148,3 @@ def _note(metric: Metric, runs: Sequence[TierRuns]) -> str:
     return "; ".join(
         [*notes, *(["left out because unknown: " + " | ".join(parts)] if parts else [])]
     )
-
-
-def bill_grid(metric: Metric, looked: TierRuns, spread: Outcome) -> Grid:
-    """What a run on one tier costs, line by line, as `ckptcost model` prints it; the range is that
-    of the quantity that is shown."""
-    case = looked.case
-    ranged = metric if metric.id in BILLED else METRICS["gpuh"]
-    heads = [Head("line", "line", left=True)]
-    for each in (METRICS[name] for name in BILLED):
-        heads.append(Head(each.id, each.unit, rank=0 if each is ranged else 1))
-        if each is ranged:
-            heads.append(Head("range", "p5-p95", rank=2))
-    pairs = list(zip(case.outcome.run.of(), spread.run.of(), strict=True))
-    rows = [
-        _bill_row(line.id, line_label(line.id), line, drawn, ranged)
-        for line, drawn in pairs
-        if _speaks(line)
-    ]
-    rows.append(
-        _bill_row("total", "total", case.outcome.run, spread.run, ranged)._replace(tone="base")
-    )
-    name = case.resolved.names["tier"]
-    return Grid(
-        tuple(heads), rows, f"The bill of the run: {name}, {count(float(case.outcome.saves))} saves"
-    )
-
-
-def _bill_row(key: str, label: str, of: Line | Bill, drawn: Line | Bill, ranged: Metric) -> Row:
-    pairs: list[tuple[str, Order]] = [(label, label)]
-    for metric in (METRICS[name] for name in BILLED):
-        value = float(metric.people(_amount(of, metric)))
-        pairs.append(_pair(value, number(value if math.isfinite(value) else None)))
-        if metric is ranged:
-            pairs.append(_range(metric.people(_amount(drawn, metric)), value))
-    return Row(key, tuple(cell for cell, _ in pairs), tuple(order for _, order in pairs))
-
-
-def _range(drawn: Number, value: float) -> tuple[str, Order]:
-    if not math.isfinite(value):
-        return DASH, None
-    low, high = p5_p95(drawn, value)
-    return (f">{number(low)}" if math.isinf(high) else drawn_between(low, high) or DASH), low
-
-
-def _amount(of: Line | Bill, metric: Metric) -> Number:
-    amount: Number = (
-        of.total(metric.q.field) if isinstance(of, Bill) else getattr(of, metric.q.field)
-    )
-    return amount
-
-
-def _speaks(line: Line) -> bool:
-    return any(float(getattr(line, each)) != 0 for each in ("energy_j", "gpu_s", "cost_usd"))

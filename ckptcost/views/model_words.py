@@ -1,35 +1,37 @@
-"""The model's answer in words: four tiles, one sentence, and what to beware of."""
+"""The model's answer in words: what to do and what it brings, and what to beware of."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
-import numpy as np
-
+from ckptcost.core.outcome import Outcome
+from ckptcost.core.regret import WITHIN
 from ckptcost.core.size import full_bytes
-from ckptcost.jobs.model import unknown_inputs
-from ckptcost.present.amounts import DASH, NEVER, count, duration, number, share, size
-from ckptcost.present.chart import Stat
+from ckptcost.errors import InputError
+from ckptcost.jobs.compare import (
+    RESULTS,
+    Compared,
+    Difference,
+    difference,
+    drawn_together,
+    missing_keys,
+    variant_layers,
+)
+from ckptcost.jobs.model import Case, case_of, unknown_inputs, with_tier
+from ckptcost.jobs.model import one_of as scenario_on
+from ckptcost.layers import Layer
+from ckptcost.present.amounts import count, duration, number, share, size
 from ckptcost.present.grid import Tone
-from ckptcost.present.words import caution_text, unknown_text
+from ckptcost.present.words import caution_text, line_label, unknown_text
 from ckptcost.scenario import Resolved
 from ckptcost.views.desk import Desk
 from ckptcost.views.fields import TIER
-from ckptcost.views.model_runs import (
-    METRICS,
-    Metric,
-    TierRuns,
-    best_every_s,
-    comparable,
-    less,
-    total_of,
-)
-from ckptcost.views.tiers import never_ends, no_headway
-from ckptcost.views.tiers_table import short
+from ckptcost.views.model_runs import METRICS, Metric, TierRuns
+from ckptcost.views.tiers import OWN, never_ends, no_headway
 
 Lines = tuple[tuple[str, Tone], ...]
-TILE = 16
-"""letters; four tiles stand side by side at 120 columns"""
 
 
 def subject_of(resolved: Resolved) -> str:
@@ -49,41 +51,141 @@ def subject_of(resolved: Resolved) -> str:
     )
 
 
-def stats_of(
-    metric: Metric,
-    best: TierRuns | None,
-    base: TierRuns,
-    against: TierRuns | None,
-    undecided: tuple[str, ...] = (),
-) -> tuple[Stat, ...]:
-    """The answer in four tiles, each at most 16 letters wide so that four stand side by side."""
-    if undecided:
-        return (Stat("best tier", DASH, f"needs {' and '.join(undecided)} of all", "warn"),)
-    if best is None:
-        return (Stat("best tier", DASH, "no tier has a sum to compare", "warn"),)
-    every_s, now_s = best_every_s(best, metric), float(best.case.outcome.interval_s)
-    value = f"every {duration(every_s)}" if np.isfinite(every_s) else _every(every_s)
-    every = Stat(f"best for {metric.objective}", value, f"now {_every(now_s)}")
-    counted = _counted(metric)
-    others = [METRICS[each] for each in ("usd", "gpuh", "kwh") if each != counted.id][:2]
-    first = Stat(
-        "best tier", short(best.key, TILE), f"{metric.said(total_of(best, metric))} a run", "best"
-    )
-    if against is None:
-        costs = [each.said(total_of(best, each)) for each in others]
-        more = Stat("a run costs", costs[0], costs[1])
-        return (
-            first._replace(label="tier"),
-            more,
-            Stat("goodput", share(best.of("goodput")), "useful time"),
-            every,
+class Advice(NamedTuple):
+    """What to do, and what that changes."""
+
+    tier: str
+    every_s: float
+    """NaN where there is no best interval: then only the tier is advised"""
+    variant: str
+    """as `ckptcost compare --with` takes it; empty where nothing is to be changed"""
+    now: TierRuns
+    pair: Compared
+    """the run as it is and the run as advised"""
+    metric: Metric
+
+    def less(self, metric: Metric, drawn: bool = False) -> Difference:
+        """How much more the run as advised takes, as `ckptcost compare` tells it; with a range
+        where it is drawn."""
+        pair = self.pair
+        if drawn:
+            pair = pair._replace(together=drawn_together(pair.cases))
+        return difference(pair, 1, _RESULT[metric.q.measure])
+
+
+_RESULT = {result.id: result for result in RESULTS}
+
+
+def advice_of(
+    desk: Desk, layers: Sequence[Layer], able: Sequence[TierRuns], base: TierRuns, metric: Metric
+) -> Advice | None:
+    """Of all tiers, each at its own best interval, the one whose run takes least; none where that
+    is not known. `now` is the base at the interval in force."""
+    if base.found is None:
+        return None
+    found = [_at_its_best(desk, layers, run, base, metric) for run in able]
+    totals = [_whole(case.outcome, metric) for _, case, _ in found]
+    known = [(total, at) for at, total in enumerate(totals) if math.isfinite(total)]
+    if not known or missing_keys([found[at][1].outcome.run for _, at in known], metric.q.field):
+        return None
+    run, case, variant = found[min(known)[1]]
+    now = base.case
+    every_s = float(case.outcome.interval_s) if "policy.optimal" in variant else math.nan
+    pair = Compared(("now", "then"), (now, case), (now.outcome, case.outcome))
+    return Advice(run.key, every_s, variant, base, pair, metric)
+
+
+def _at_its_best(
+    desk: Desk, layers: Sequence[Layer], run: TierRuns, base: TierRuns, metric: Metric
+) -> tuple[TierRuns, Case, str]:
+    """A tier at its best interval; at the one in force where none can be found."""
+    tier = [f"tier.id={run.key}"] if run is not base and run.key != OWN else []
+    variant = ", ".join([*tier, f"policy.optimal={metric.objective}"])
+    try:
+        resolved = scenario_on(
+            desk.catalog, variant_layers(desk.catalog, _on(desk, layers, base), variant)
         )
-    saves = base is not best
-    amounts = [_change(each, best, against, saves) for each in (counted, *others)]
-    second = Stat("saves a run", amounts[0], short(f"vs {against.key}", TILE), "good")
-    if not saves:
-        second = Stat("the next costs", amounts[0], short(f"on {against.key}", TILE))
-    return (first, second, Stat("and", amounts[1], amounts[2]), every)
+        return run, case_of(resolved, ranges=False, intervals=False), variant
+    except InputError:
+        return run, run.case, ", ".join(tier)
+
+
+def _on(desk: Desk, layers: Sequence[Layer], base: TierRuns) -> Sequence[Layer]:
+    """The scenario on the base, as --tier says it."""
+    return with_tier(desk.catalog, layers, None if base.key == OWN else base.key, None, None)
+
+
+def _whole(outcome: Outcome, metric: Metric) -> float:
+    if never_ends(outcome):
+        return math.inf
+    if metric.id == "time":
+        return float(outcome.wall_s)
+    return float(metric.people(float(outcome.run.total(metric.q.field))))
+
+
+def headline_of(
+    metric: Metric,
+    looked: TierRuns,
+    advice: Advice | None,
+    base: TierRuns,
+    undecided: tuple[str, ...] = (),
+    drawn: bool = False,
+) -> tuple[str, Tone]:
+    """What to do and what it brings, in one sentence; `drawn`: with its range."""
+    if undecided:
+        return (
+            f"No tier is called best for {metric.objective}: {' and '.join(undecided)} is known"
+            " for some of them only.",
+            "warn",
+        )
+    if base.found is None:
+        return f"{base.key}, which others are held against, has no figures: {base.reason}", "warn"
+    if advice is None and never_ends(looked.case.outcome):
+        return f"No run ends on {looked.key}: too much is lost between two saves.", "bad"
+    if advice is None:
+        lacking = unknown_inputs(looked.case.scenario, metric.objective)
+        named = ", ".join(lacking[:2]) or "what the notes name"
+        more = f" and {count(len(lacking) - 2)} more" if len(lacking) > 2 else ""
+        return f"The {metric.unit} of a run are not known for lack of {named}{more}.", "warn"
+    act = f"Save every {duration(advice.every_s)} on {advice.tier}"
+    if math.isnan(advice.every_s):
+        act = f"Take {advice.tier}" if advice.variant else f"Stay on {advice.tier}"
+    outcome, counted = base.case.outcome, _counted(metric)
+    now = f"now on {base.key}" if advice.tier != base.key else "now"
+    if not math.isnan(advice.every_s):
+        now += f", every {duration(float(outcome.interval_s))}"
+    if why := no_headway(outcome):
+        return f"{act}. As it is {now}, {why}.", "best"
+    change = advice.less(counted, drawn)
+    if math.isnan(change.value):
+        return f"{act}. How much that changes is not known: {_untold(change)}.", "warn"
+    if not change.relative < -WITHIN:
+        return (
+            f"Leave it as it is, every {duration(float(outcome.interval_s))} on {base.key}: within"
+            f" {share(WITHIN)} of the least {counted.unit}.",
+            "good",
+        )
+    low, high = (float(counted.people(-end)) for end in (change.high, change.low))
+    text = f"{act}: {counted.said(float(counted.people(-change.value)))} less than {now}"
+    if low < 0 < high:
+        text += f"; p5-p95 from {number(-low)} {counted.unit} more to {number(high)} less"
+    elif low < high:
+        text += f"; p5-p95 {number(low)}-{number(high)} {counted.unit}"
+    return f"{text}.", "best"
+
+
+def beside_of(advice: Advice | None) -> tuple[str, Tone]:
+    """What else the advice changes, in the other quantities."""
+    if advice is None or no_headway(advice.now.case.outcome):
+        return "", ""
+    shown = _counted(advice.metric).id
+    told = []
+    for metric in (METRICS[each] for each in ("usd", "gpuh", "kwh") if each != shown):
+        change = float(metric.people(advice.less(metric).value))
+        if math.isfinite(change):
+            told.append(f"{metric.said(abs(change))} {'less' if change <= 0 else 'more'}")
+    goodput = [share(float(each.outcome.goodput)) for each in advice.pair.cases]
+    return f"Also {', '.join(told)}; goodput {goodput[1]}, now {goodput[0]}", ""
 
 
 def _counted(metric: Metric) -> Metric:
@@ -92,95 +194,9 @@ def _counted(metric: Metric) -> Metric:
     return METRICS["gpuh"] if metric.id == "time" else metric
 
 
-def _change(metric: Metric, best: TierRuns, other: TierRuns, saves: bool) -> str:
-    """What the best tier saves, or what the other one costs more; where a quantity goes the other
-    way, that is said."""
-    saved = less(best, other, metric)
-    if other.found is not None and no_headway(other.case.outcome):
-        return DASH
-    if not np.isfinite(saved) or not comparable(best, other, metric):
-        return DASH
-    text = metric.said(abs(saved))
-    if saves:
-        return text if saved >= 0 else f"{text} more"
-    return f"{text} {'more' if saved >= 0 else 'less'}"
-
-
-def _every(interval_s: float) -> str:
-    return NEVER if interval_s == float("inf") else duration(interval_s)
-
-
-def headline_of(
-    desk: Desk,
-    metric: Metric,
-    looked: TierRuns,
-    best: TierRuns | None,
-    base: TierRuns,
-    against: TierRuns | None,
-    undecided: tuple[str, ...] = (),
-) -> tuple[str, Tone]:
-    """Which tier, what it saves, and how often to save: one sentence."""
-    if undecided:
-        keys = " and ".join(undecided)
-        return (
-            (
-                f"No tier is called best for {metric.objective}: {keys} is known for some of them"
-                " only."
-            ),
-            "warn",
-        )
-    if best is None and never_ends(looked.case.outcome):
-        return f"No run ends on {looked.key}: too much is lost between two saves.", "bad"
-    if best is None:
-        lacking = (
-            ", ".join(unknown_inputs(looked.case.scenario, metric.objective)) or "see the notes"
-        )
-        return f"The {metric.unit} of a run are not known for lack of {lacking}", "warn"
-    every = f"best for {metric.objective} every {_every(best_every_s(best, metric))}"
-    if against is None:
-        amounts = ", ".join(each.said(total_of(best, each)) for each in _TOLD)
-        return f"On {best.key} a run costs {amounts}; {every}. t adds tiers to compare.", ""
-    who = role_of(desk, base)
-    name, other = (
-        (f"{best.key} ({who})", against.key)
-        if base is best
-        else (best.key, f"{against.key} ({who})")
-    )
-    if against.found is None:
-        return f"{name} is best; {other} has no figures; {every}", "best"
-    if why := no_headway(against.case.outcome):
-        return f"{name} is best; on {other} {why}; {every}", "best"
-    if not np.isfinite(total_of(against, metric)):
-        return (
-            f"{name} is best; the {metric.unit} of a run on {other} are not known; {every}",
-            "best",
-        )
-    changes = [
-        (each.said(abs(saved)), saved)
-        for each in _TOLD
-        if comparable(best, against, each)
-        for saved in (less(best, against, each),)
-    ]
-    more = ", ".join(said for said, saved in changes if saved > 0)
-    fewer = ", ".join(said for said, saved in changes if saved < 0)
-    if base is best:
-        costs = f"costs {more or 'nothing'} more" + (f" and {fewer} less" if fewer else "")
-        return f"{name} saves nothing; {other} {costs} a run; {every}", "best"
-    return (
-        (
-            f"{name} saves {more or 'nothing'}{f', costs {fewer} more' if fewer else ''} a run vs"
-            f" {other}; {every}"
-        ),
-        "best",
-    )
-
-
-_TOLD = tuple(METRICS[each] for each in ("kwh", "usd", "gpuh"))
-
-
-def role_of(desk: Desk, base: TierRuns) -> str:
-    """Why others are held against this tier."""
-    return "baseline" if desk.baseline == base.key else "first"
+def _untold(change: Difference) -> str:
+    lines = ", ".join(line_label(line) for line in change.lacking)
+    return f"{lines} is known for one of the two only" if lines else "it differs in method"
 
 
 def cautions_of(desk: Desk, runs: Sequence[TierRuns], looked: TierRuns, note: str) -> Lines:

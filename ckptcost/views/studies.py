@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from ckptcost.present.amounts import DASH
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.present.words import gate_text
 from ckptcost.report.study import Study, Table, shown_cells
@@ -16,7 +17,10 @@ def grid_of(table: Table, keys: Sequence[str] = ()) -> Grid:
     their leading texts."""
     columns = [column for column in table.columns if column.shown]
     labels, cells, left = shown_cells(table)
-    texts = [column.unit in ("", "bool") for column in columns]
+    texts = [
+        column.unit in ("", "bool") and not _has_ranges([row.get(column.id) for row in table.rows])
+        for column in columns
+    ]
     heads = tuple(
         Head(column.id, label, text, 0 if place < min(left, 2) else place)
         for place, (column, label, text) in enumerate(zip(columns, labels, texts, strict=True))
@@ -44,6 +48,12 @@ def _orders(values: Sequence[object]) -> list[Order]:
         return [_order(value) for value in values]
     found = [_RANGE.fullmatch(value) if isinstance(value, str) else None for value in values]
     return [None if low is None else float(low[1].replace(",", "")) for low in found]
+
+
+def _has_ranges(values: Sequence[object]) -> bool:
+    """Whether a column's texts are ranges of numbers, which stand at the right as numbers do."""
+    said = [value for value in values if isinstance(value, str) and value not in ("", DASH)]
+    return bool(said) and all(_RANGE.fullmatch(value) for value in said)
 
 
 def _order(value: object) -> Order:

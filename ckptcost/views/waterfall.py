@@ -54,13 +54,13 @@ def one_save_bars(metric: Metric, runs: Sequence[TierRuns], best: TierRuns | Non
             pieces.append(Part(line_label(name), at, at + width))
             at += width
         rows.append(
-            Bar(run.key, pieces, metric.said(total), run.key, "best" if run is best else "")
+            Bar(run.key, pieces, f"of {metric.said(total)}", run.key, "best" if run is best else "")
         )
     what = {"time": "training time", "gpuh": "GPU-h lost"}.get(metric.id, metric.unit)
     return Bars(
         rows,
         tuple(line_label(name) for name in names),
-        f"What one save is made of, in {what}",
+        f"Shares of what one save takes in {what}: each bar is the whole",
         empty="no tier has figures",
     )
 

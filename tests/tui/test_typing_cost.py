@@ -148,7 +148,7 @@ def test_keys_in_a_row_are_all_taken_and_the_last_text_counts(drive, monkeypatch
         )
         assert asked[-1] == text + "123"
         assert len(asked) <= 3
-        assert app.screen.results.query_one("#bill", Rows).grid == whole(app.desk).bill
+        assert app.screen.results.query_one("#tiers", Rows).grid == whole(app.desk).grid
         asked.clear()
         await pilot.press("backspace")
         await settled(pilot)
@@ -296,9 +296,9 @@ def test_a_picture_is_looked_at_once_a_frame_and_new_data_are_seen(drive, monkey
         counted(monkeypatch, Drawn, "_current", seen := [])
         await pilot.press("0")
         await settled(pilot)
-        assert 1 <= len(seen) <= 3  # tiles and bars; no line is asked for by itself
+        assert 1 <= len(seen) <= 3  # the two pictures; no line is asked for by itself
 
-    drive(app, script)
+    drive(app, script, WIDE)
 
 
 KEYS = (

@@ -40,7 +40,7 @@ def refused(desk, edits, sentences=False):
         model.form(view, everything=True)
         model.command(view)
         if sentences:
-            model.remarks(view)
+            model.settled(view)
             about_field(desk, "cluster.gpu_price", view.resolved)
     except CkptcostError as error:
         return fields.reason(error)

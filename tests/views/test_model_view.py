@@ -6,9 +6,9 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 import shlex
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -16,15 +16,15 @@ from hypothesis import strategies as st
 
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import Answer, case_of
-from ckptcost.present.amounts import drawn_between, duration, number, rate, share
+from ckptcost.present.amounts import duration, number, rate, share
 from ckptcost.report.rows import COLUMNS
 from ckptcost.report.studies.model import study_of
 from ckptcost.report.study import shown_cells
 from ckptcost.views import files, model
 from ckptcost.views.desk import Desk
-from ckptcost.views.model_runs import METRICS, TierRuns, best_of, comparable, less, undecided_of
+from ckptcost.views.model_runs import METRICS, TierRuns, best_of, undecided_of
 from ckptcost.views.model_tables import tiers_grid
-from ckptcost.views.model_words import headline_of, stats_of
+from ckptcost.views.model_words import headline_of
 from ckptcost.views.tiers import weighed
 from ckptcost.views.waterfall import amount_of
 
@@ -113,61 +113,62 @@ def test_the_bill_is_the_command_lines_bill_cell_by_cell(name, cli):
     view = model.evaluate(DESKS[name])
     table = next(each for each in study_of_view(view).tables if each.id == "bill")
     header, rows, _ = shown_cells(table)
-    assert view.bill.title == table.title
-    assert [head.label for head in view.bill.heads] == header
-    assert [list(row.cells) for row in view.bill.rows] == rows
+    bill = model.settled(view).bill
+    assert bill.title == table.title
+    assert [head.label for head in bill.heads] == header
+    assert [list(row.cells) for row in bill.rows] == rows
+    assert [row.tone for row in bill.rows if row.tone] == ["base"]
 
 
-@pytest.mark.parametrize("metric", METRICS)
-def test_the_bills_range_is_that_of_the_metric(metric, cli):
-    view = model.evaluate(model.on_metric(Desk(), metric))
-    report = report_of(view, cli)
-    field = {
-        "kwh": "energy",
-        "gpuh": "gpu_time_lost",
-        "usd": "cost",
-        "co2e": "emissions_location",
-        "time": "gpu_time_lost",
-    }[metric]
-    at = next(i for i, head in enumerate(view.bill.heads) if head.id == "range")
-    shown = {row.key: row.cells[at] for row in view.bill.rows}
-    assert len(shown) > 6
-    for part in report["statements"][0]["components"]:
-        if part["id"] in shown:
-            low, high = part[field]["low"], part[field]["high"]
-            assert shown[part["id"]] == ("-" if low is None else drawn_between(low, high))
-
-
-def test_the_headline_is_what_the_command_line_calls_avoidable(cli):
-    view = model.evaluate(Desk())
-    avoidable = report_of(view, cli)["tables"]["avoidable"]["rows"][0]
-    assert avoidable["tier"] == view.best.key == "ddn-exascaler-40"
-    said, tone = view.headline
-    for column, unit in (
-        ("run_energy_kwh", "kWh"),
-        ("run_cost_usd", "USD"),
-        ("run_gpu_hours", "GPU-h"),
-    ):
-        assert f"{number(avoidable[column])} {unit}" in said
-    assert tone == "best"
-    assert "vs nas-hdd (first)" in said
+def printed_by(view, cli):
+    """The commands that the screen copies, each with what it prints."""
+    found = {}
+    for line in model.command(view).split("; "):
+        ran = cli(*shlex.split(line)[1:])
+        assert ran.code == 0, ran.err
+        found[shlex.split(line)[1]] = " ".join(ran.out.split())
+    return found
 
 
 @pytest.mark.parametrize(
-    ("metric", "objective"),
-    [("kwh", "energy"), ("usd", "usd"), ("co2e", "carbon"), ("gpuh", "time"), ("time", "time")],
+    ("metric", "objective", "label", "unit"),
+    [
+        ("kwh", "energy", "energy added", "kWh"),
+        ("usd", "usd", "cost added", "USD"),
+        ("gpuh", "time", "GPU-hours lost", "GPU-h"),
+        ("time", "time", "GPU-hours lost", "GPU-h"),
+    ],
 )
-def test_the_best_interval_is_that_of_the_best_tier_for_the_metric(metric, objective, cli):
+def test_the_headline_is_the_difference_that_the_command_line_prints(
+    metric, objective, label, unit, cli
+):
     view = model.evaluate(model.on_metric(Desk(), metric))
-    report = report_of(model.evaluate(Desk(tiers=(view.best.key,))), cli)
-    best_s = report["statements"][0]["schedule"]["best_interval_s"][objective]
-    assert view.stats[-1] == (
-        f"best for {objective}",
-        f"every {number(best_s)} s",
-        "now 7,200 s",
-        "",
+    out = printed_by(view, cli)["compare"]
+    assert f"policy.optimal={objective}" in model.command(view)
+    said, tone = model.settled(view).headline
+    assert tone == "best"
+    told = re.fullmatch(
+        r"Save every (.*) on ddn-exascaler-40: (.*) less than now on nas-hdd, every 7,200 s;"
+        rf" p5-p95 (.*)-(.*) {unit}\.",
+        said,
     )
-    assert view.headline[0].endswith(f"best for {objective} every {number(best_s)} s")
+    assert f"B: {label} -{told[2]} (" in out
+    assert f"p5-p95 -{told[4]} {unit} to -{told[3]} {unit}" in out
+    assert f"training time between saves 7,200 s {told[1]} " in out
+    first, tone = view.headline
+    assert said.startswith(first.rstrip(".")), "typing shows the same without its range"
+    for word in re.findall(r"[\d.,]+\d", view.beside[0]):
+        assert word in out
+
+
+def test_the_advised_tier_is_the_best_of_all_at_their_own_intervals():
+    """The base saves so rarely that the order at its interval is not that of the best ones."""
+    desk = Desk(tiers=("nas-hdd", "generic-pfs", "ddn-exascaler-40"), metric="usd")
+    view = model.evaluate(desk)
+    at_best = weighed(desk, "usd")
+    assert view.advice.tier == at_best.best("best").key
+    least = float(at_best.best("best").best.run.total("cost_usd"))
+    assert float(view.advice.pair.cases[1].outcome.run.total("cost_usd")) == pytest.approx(least)
 
 
 @pytest.mark.parametrize("metric", METRICS)
@@ -180,77 +181,63 @@ def test_the_best_tier_has_the_least_whole_run(metric):
     assert (
         [row.key for row in view.grid.rows if row.tone == "best"] == [least.key] == [view.best.key]
     )
-    assert view.stats[0].value == least.key
 
 
-def test_the_baseline_stays_the_base_where_it_is_the_best():
-    desk = Desk(baseline="ddn-exascaler-40")
-    view = model.evaluate(desk)
-    assert (view.base.key, view.best.key, view.against.key) == (
-        "ddn-exascaler-40",
-        "ddn-exascaler-40",
-        "ddn-exascaler-20",
-    )
-    more = {
-        each: number(view.against.of(each) - view.best.of(each))
-        for each in ("run_energy_kwh", "run_cost_usd", "run_gpu_hours")
-    }
-    assert view.headline[0].startswith(
-        "ddn-exascaler-40 (baseline) saves nothing; ddn-exascaler-20 costs"
-        f" {more['run_energy_kwh']} kWh, {more['run_cost_usd']} USD, {more['run_gpu_hours']} GPU-h"
-        " more a run; best for energy every "
-    )
-    assert view.stats[1] == (
-        "the next costs",
-        f"{more['run_energy_kwh']} kWh more",
-        "on ddn-exascal..",
-        "",
-    )
-    assert view.stats[2][:3] == (
-        "and",
-        f"{more['run_cost_usd']} USD more",
-        f"{more['run_gpu_hours']} GPU-h more",
-    )
-    assert view.grid.title.endswith("base ddn-exascaler-40")
-
-
-@pytest.mark.parametrize(
-    ("baseline", "key", "role"),
-    [("", "nas-hdd", "first"), ("generic-pfs", "generic-pfs", "baseline")],
-)
-def test_the_base_is_the_one_of_the_tiers_screen_and_is_named(baseline, key, role):
+@pytest.mark.parametrize(("baseline", "key"), [("", "nas-hdd"), ("generic-pfs", "generic-pfs")])
+def test_now_is_the_base_of_the_tiers_screen(baseline, key):
     desk = Desk(baseline=baseline)
     view = model.evaluate(desk)
-    assert view.base.key == view.against.key == key == weighed(desk, "energy").baseline(desk).key
+    assert view.base.key == key == weighed(desk, "energy").baseline(desk).key
     assert [row.key for row in view.grid.rows if row.tone == "base"] == [key]
-    assert f"vs {key} ({role})" in view.headline[0]
+    assert f"less than now on {key}, every 7,200 s" in view.headline[0]
     assert view.grid.title.endswith(f"base {key}")
+
+
+def test_where_the_base_is_best_only_its_interval_changes(cli):
+    view = model.evaluate(Desk(baseline="ddn-exascaler-40"))
+    assert re.fullmatch(
+        r"Save every 2,130 s on ddn-exascaler-40: .* kWh less than now, every 7,200 s\.",
+        view.headline[0],
+    )
+    assert view.advice.variant == "policy.optimal=energy"
+    assert "--tier ddn-exascaler-40" in model.command(view)
+    assert "B: energy added -" in printed_by(view, cli)["compare"]
+
+
+def test_what_is_as_good_as_the_best_is_left_as_it_is():
+    every = model.evaluate(Desk(chosen="ddn-exascaler-40")).advice.every_s
+    desk = Desk(tiers=("ddn-exascaler-40",), edits={"policy.interval": f"{every:.0f} s"})
+    said, tone = model.evaluate(desk).headline
+    assert said == (
+        "Leave it as it is, every 2,130 s on ddn-exascaler-40: within 1 % of the least kWh."
+    )
+    assert tone == "good"
+
+
+def test_a_run_that_makes_no_headway_is_no_measure_of_what_is_less():
+    view = model.evaluate(Desk(edits={"policy.saves": "1"}))
+    assert re.fullmatch(
+        r"Save every 2,130 s on ddn-exascaler-40\. As it is now on nas-hdd, every 8.33 d, the run"
+        r" makes next to no headway \(goodput 0.198 %\)\.",
+        view.headline[0],
+    )
+    assert view.beside == ("", "")
+
+
+def test_without_failures_there_is_a_tier_to_take_and_no_interval(cli):
+    view = model.evaluate(Desk(edits={"failures.rate": "0 /1000 node-days"}))
+    assert re.fullmatch(
+        r"Take ddn-exascaler-40: .* kWh less than now on nas-hdd\.", view.headline[0]
+    )
+    assert view.advice.variant == "tier.id=ddn-exascaler-40"
+    assert "B: energy added -" in printed_by(view, cli)["compare"]
 
 
 def test_a_baseline_without_figures_is_said_to_have_none(unrated_s3):
     desk = Desk(tiers=("nas-hdd", "flash-shared", "aws-s3-standard"), baseline="aws-s3-standard")
     view = model.evaluate(desk)
-    assert view.headline[0].startswith(
-        "flash-shared is best; aws-s3-standard (baseline) has no figures; "
-    )
-    assert view.stats[1].value == "-"
-    assert "--against" not in model.command(view)
-
-
-def test_two_tiers_that_differ_by_rounding_cost_the_same():
-    view = model.evaluate(
-        Desk(
-            tiers=("nas-hdd", "generic-pfs"), edits={"tier.write": "5 GB/s", "tier.read": "5 GB/s"}
-        )
-    )
-    assert "saves nothing" in view.headline[0]
-    assert ", costs" not in view.headline[0]
-    one = view.runs[0]
-    for factor, saved in ((1 + 1e-13, 0.0), (1 + 1e-6, one.values["run_energy_kwh"] * 1e-6)):
-        other = one._replace(
-            values={**one.values, "run_energy_kwh": one.values["run_energy_kwh"] * factor}
-        )
-        assert less(one, other, METRICS["kwh"]) == pytest.approx(saved, rel=1e-6)
+    assert "aws-s3-standard, which others are held against, has no figures" in view.headline[0]
+    assert "compare" not in model.command(view)
 
 
 def without(run: TierRuns, line_id: str, quantity: str) -> TierRuns:
@@ -273,19 +260,20 @@ def test_sums_that_lack_different_lines_have_no_best():
     keys = undecided_of(runs, usd)
     assert keys == ("tier.storage_price",)
     assert best_of(runs, kwh) is best_of(view.runs, kwh)
-    assert not comparable(runs[0], runs[1], usd)
-    assert comparable(runs[1], runs[2], usd)
-    (tile,) = stats_of(usd, None, runs[0], None, keys)
-    assert (tile.value, "tier.storage_price" in tile.note) == ("-", True)
-    said, tone = headline_of(Desk(), usd, runs[0], None, runs[0], None, keys)
+    said, tone = headline_of(usd, runs[0], None, runs[0], keys)
     assert (
         said == "No tier is called best for usd: tier.storage_price is known for some of them only."
     )
     assert tone == "warn"
-    best = best_of(runs, kwh)
-    headline = headline_of(Desk(), kwh, best, best, runs[0], runs[0])[0]
-    assert "kWh" in headline
-    assert "USD" not in headline
+    lone = view.advice._replace(
+        metric=usd,
+        pair=view.advice.pair._replace(cases=(runs[0].case, view.advice.pair.cases[1])),
+    )
+    said, tone = headline_of(usd, runs[0], lone, runs[0])
+    assert said.endswith(
+        "How much that changes is not known: keeping the bytes is known for one of the two only."
+    )
+    assert tone == "warn"
 
 
 def test_what_is_in_no_sum_of_the_metric_is_said():
@@ -305,22 +293,13 @@ def test_what_is_in_no_sum_of_the_metric_is_said():
     )
 
 
-def test_a_tier_that_saves_energy_and_costs_money_says_both():
+def test_a_tier_that_takes_less_energy_and_more_money_says_both():
     """GPUs nearly for nothing, and every checkpoint kept on storage that asks more rent."""
     edits = {"policy.keep_last": "all", "cluster.gpu_price": "0.01 USD/GPU-h"}
     view = model.evaluate(Desk(tiers=("object-store", "ddn-exascaler-40"), edits=edits))
-    more = view.best.of("run_cost_usd") - view.against.of("run_cost_usd")
-    assert view.best.key == "ddn-exascaler-40"
-    assert more > 0
-    assert f", costs {number(more)} USD more a run vs object-store" in view.headline[0]
-    assert f"{number(more)} USD more" in view.stats[2]
-
-
-def test_alone_a_tier_says_what_a_run_costs():
-    view = model.evaluate(DESKS["one tier"])
-    assert view.against is None
-    assert "a run costs" in view.headline[0]
-    assert view.stats[0].label == "tier"
+    assert view.advice.tier == "ddn-exascaler-40"
+    assert " kWh less than now on object-store" in view.headline[0]
+    assert re.match(r"Also .* USD more, .* GPU-h less; goodput", view.beside[0])
 
 
 # ---- pictures
@@ -350,7 +329,7 @@ def test_one_saves_shares_add_up_and_its_amount_is_the_tables(metric):
     at = next(i for i, head in enumerate(view.grid.heads) if head.id == "save")
     for bar, row in zip(view.one_save.rows, view.grid.rows, strict=True):
         assert bar.key == row.key
-        assert bar.text.startswith(row.cells[at])
+        assert bar.text.startswith(f"of {row.cells[at]}")
         assert bar.parts[-1].end == pytest.approx(1.0)
         assert tuple(part.name for part in bar.parts) == view.one_save.names
 
@@ -393,9 +372,9 @@ def test_what_a_save_is_made_of_adds_up_to_the_amount_beside_it(base, tiers, sav
     ):
         lines = [amount_of(of, run.case, line) for line in run.case.outcome.one_save.of()]
         total = math.fsum(each for each in lines if not math.isnan(each))
-        if bar.text == "-" or not 0 < total < math.inf:
+        if bar.text == "of -" or not 0 < total < math.inf:
             continue
-        assert bar.text == of.said(total)
+        assert bar.text == f"of {of.said(total)}"
         assert math.fsum(part.end - part.begin for part in bar.parts) == pytest.approx(
             1.0, rel=1e-9
         )
@@ -408,7 +387,7 @@ def test_a_drain_that_slows_training_is_part_of_a_saves_time():
         Desk(base="llama31-405b-16k", tiers=("nas-hdd", "flash-shared"), edits=edits, metric="time")
     )
     bar = view.one_save.rows[1]
-    assert bar.text == duration(view.runs[1].values["save_gpu_hours"] * 3600 / 16384)
+    assert bar.text == "of " + duration(view.runs[1].values["save_gpu_hours"] * 3600 / 16384)
     assert [part.name for part in bar.parts] == [
         "GPUs waiting for saves",
         "training slowed by a drain",
@@ -447,7 +426,7 @@ def test_what_is_not_known_is_a_dash_and_named(unpowered_gpus):
     assert view.headline[1] == "warn"
     at = next(i for i, head in enumerate(view.grid.heads) if head.id == "run")
     assert {row.cells[at] for row in view.grid.rows} == {"-"}
-    assert {bar.text for bar in view.one_save.rows} == {"-"}
+    assert {bar.text for bar in view.one_save.rows} == {"of -"}
     assert view.course.rows == ()
     money = model.evaluate(Desk(edits={"cluster.accelerator": "tpu-v4"}, metric="usd"))
     assert money.best is not None
@@ -501,7 +480,7 @@ def test_the_sentences_below_are_the_command_lines(cli):
     assert "left out because unknown" not in printed
     for said, _ in (
         *(each for each in view.cautions if each[0] != view.grid.note),
-        *model.remarks(view),
+        *model.settled(view).remarks,
     ):
         assert " ".join(said.split()).rstrip(".") in printed
 
@@ -525,13 +504,15 @@ def test_the_export_is_the_command_lines_report(cli, tmp_path):
 
 
 def test_the_command_says_no_more_than_it_must():
-    best = "ckptcost optimize --tier ddn-exascaler-40 --objective energy"
-    assert (
-        model.command(model.evaluate(Desk()))
-        == f"ckptcost model --against ddn-exascaler-40 --full; {best}"
+    assert model.command(model.evaluate(Desk())) == (
+        "ckptcost model --full;"
+        " ckptcost compare --with 'tier.id=ddn-exascaler-40, policy.optimal=energy' --full"
     )
     one = model.command(model.evaluate(DESKS["one tier"]))
-    assert one == "ckptcost model -s micron-100k --full"
+    assert one == (
+        "ckptcost model -s micron-100k --full;"
+        " ckptcost compare -s micron-100k --with policy.optimal=energy --full"
+    )
 
 
 TOLD = {
@@ -551,46 +532,36 @@ TOLD = {
 
 
 @pytest.mark.parametrize("name", TOLD)
-def test_every_figure_of_the_tiles_and_the_table_is_printed_by_the_copied_commands(name, cli):
+def test_every_figure_of_the_headline_and_the_table_is_printed_by_the_copied_commands(name, cli):
     view = model.evaluate(TOLD[name])
     printed, cases = set(), {}
     for line in model.command(view).split("; "):
         words = shlex.split(line)[1:]
         ran = cli(*words)
         assert ran.code == 0, ran.err
-        printed |= {word.strip(",.;:()-") for word in ran.out.split()}
+        printed |= {word.strip(",.;:()+-") for word in ran.out.split()}
         if words[0] == "model":
             for case in cases_of(json.loads(cli(*words, "-f", "json").out)):
                 values = [case[name] for name in COLUMNS if case[name] is not None]
                 cases.setdefault(case["tier"], set()).update(
                     said(each) for each in values for said in (number, duration, share, rate)
                 )
-    for stat in view.stats:
-        for told in (stat.value, stat.note):
-            for word in told.replace("~", "").split():
-                assert not word[0].isdigit() or word in printed, (line, stat)
+    said = re.sub(r"within \S+ %", "", f"{model.settled(view).headline[0]} {view.beside[0]}")
+    said = re.sub(r"(?<=[\dM])-(?=\d)", " ", said.replace("p5-p95", ""))
+    for word in (word.strip(",.;:()-") for word in said.split()):
+        assert not word[:1].isdigit() or word in printed, (line, said)
     for row in view.grid.rows:
         for head, cell in zip(view.grid.heads[1:], row.cells[1:], strict=True):
             assert cell in ("-", "never") or cell in cases[row.key], (head.id, cell)
 
 
-def test_nothing_is_asked_for_that_is_not_shown(monkeypatch):
-    """One keystroke: each tier is resolved once, and ranges are drawn for one of them."""
-    from ckptcost.views import model as shown
-    from ckptcost.views import model_runs
+def test_a_keystroke_draws_no_ranges(monkeypatch):
+    """They follow once nobody types."""
+    from ckptcost.jobs import compare
+    from ckptcost.jobs import model as jobs
 
-    asked = SimpleNamespace(resolved=0, drawn=0)
-
-    def resolve(*words):
-        asked.resolved += 1
-        return scenario_on(*words)
-
-    def draw(*words):
-        asked.drawn += 1
-        return spread_of(*words)
-
-    scenario_on, spread_of = model_runs.scenario_on, shown.spread_of
-    monkeypatch.setattr(model_runs, "scenario_on", resolve)
-    monkeypatch.setattr(shown, "spread_of", draw)
+    drawn = []
+    monkeypatch.setattr(jobs, "drawn", lambda *words: drawn.append(words))
+    monkeypatch.setattr(compare, "drawn", lambda *words, **more: drawn.append(words))
     model.evaluate(Desk())
-    assert (asked.resolved, asked.drawn) == (4, 1)
+    assert drawn == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 import time
 from dataclasses import replace
@@ -86,7 +87,8 @@ def test_the_chosen_tier_is_the_one_that_is_billed():
     view = model.evaluate(replace(TWO, chosen="flash-shared"))
     assert view.looked.key == "flash-shared"
     assert [row.key for row in view.grid.rows if row.marked] == ["flash-shared"]
-    assert view.bill.title.startswith(f"The bill of the run: {view.resolved.names['tier']}")
+    bill = model.settled(view).bill
+    assert bill.title.startswith(f"The bill of the run: {view.resolved.names['tier']}")
 
 
 # the interval
@@ -256,8 +258,8 @@ def test_a_rest_of_no_length_is_still_a_place_to_stop():
     [("kwh", ("USD", "GPU-h")), ("usd", ("GPU-h", "kWh")), ("gpuh", ("USD", "kWh"))],
 )
 def test_the_other_amounts_are_not_the_one_that_is_shown_already(metric, units):
-    _, _, others, _ = model.evaluate(replace(TWO, metric=metric)).stats
-    assert (others.value.split()[1], others.note.split()[1]) == units
+    said, _ = model.evaluate(replace(TWO, metric=metric)).beside
+    assert tuple(re.findall(r"(USD|GPU-h|kWh) less", said)) == units
 
 
 @pytest.mark.parametrize(("objective", "log"), [("time", False), ("energy", True)])

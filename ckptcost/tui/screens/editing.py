@@ -79,7 +79,7 @@ class EditingScreen(ModeScreen):
             now = self.desk.edits.get(path) or "the scenario's value"
             self.say(f"{fields.label_of(path)}: {reason}; {now} stays in use", "bad")
         elif self.view is not None:
-            self.say(*self.view.headline)
+            self.say(*self.view.beside)
 
     def forget_slips(self, shown: set[str], base: str) -> None:
         """What was refused in a field that is gone, or in another scenario, no longer matters."""

@@ -26,7 +26,7 @@ from ckptcost.views.tiers_pictures import choices
 
 IDLE_S = 0.15
 """nobody has typed for so long: what is not needed at every keystroke follows"""
-WIDE, BROAD, TALL = 100, 160, 30
+WIDE, BROAD, TALL = 116, 160, 30
 """columns for the form beside the tables, and for two columns of tables; rows for the first view
 and another below it"""
 METRICS = (
@@ -48,8 +48,10 @@ class ModelScreen(EditingScreen):
         " where it comes from (u yours, m measured, s sourced, = derived from others, d default)."
         " Type, and everything on the right is computed anew; a text that cannot be read turns red,"
         " and the last valid value stays in use. An empty field goes back to what the scenario"
-        " says. On the right the tiers: what one save costs, so many saves without failures, and"
-        " the whole run with failures and recovery; below it the bill of the tier that is ticked."
+        " says. On the right the answer: how often to save and where, and how much less that takes"
+        " than now, which is the base tier at the interval in force. Below it the tiers: what one"
+        " save costs, so many saves without failures, and the whole run with failures and recovery;"
+        " then the bill of the tier that is ticked; v turns to its notes and pictures."
         " Energy is at the facility, PUE included. A dash: nobody knows, and it is in no sum. Where"
         " a line is known for some tiers only, none is called best."
     )
@@ -72,7 +74,7 @@ class ModelScreen(EditingScreen):
             "model.view",
             "v",
             "view",
-            "Next view: one save by tier, bill, course of the run, notes",
+            "Next view: bill, notes, where a run goes, what one save is made of",
             "view",
             2,
         ),
@@ -113,9 +115,9 @@ class ModelScreen(EditingScreen):
     AUTO_FOCUS = "#tiers"
     DEFAULT_CSS = """
     ModelScreen #inputs { width: 42; height: 1fr; }
-    ModelScreen.-all.-wide #inputs { width: 52; }
+    ModelScreen.-all #inputs { width: 52; }
     ModelScreen #about { height: 11; border-top: solid $panel-lighten-2; }
-    ModelScreen.-short #about, ModelScreen.-drawer #about, ModelScreen.-narrow #inputs {
+    ModelScreen.-short #about, ModelScreen.-drawer #about, ModelScreen.-alone #inputs {
         display: none;
     }
     ModelScreen.-drawer #inputs { display: block; }
@@ -166,8 +168,10 @@ class ModelScreen(EditingScreen):
         """What takes longer than a keystroke may, once nobody types: sentences."""
         if (view := self.view) is not None:
             self.about()
-            remarks = self.guarded(lambda: model.remarks(view))
-            self.results.notes((*view.cautions, *(remarks or ())))
+            found = self.guarded(lambda: model.settled(view))
+            if found is not None:
+                self.results.settle(found.headline, found.bill)
+            self.results.notes((*view.cautions, *(found.remarks if found is not None else ())))
 
     def about(self) -> None:
         path = self.field
@@ -221,7 +225,7 @@ class ModelScreen(EditingScreen):
         if self.has_class("-drawer") or self.form.focused_path:
             self.action_leave_fields()
             return
-        self.set_class(self.has_class("-narrow") or self.has_class("-short"), "-drawer")
+        self.set_class(self.has_class("-alone") or self.has_class("-short"), "-drawer")
         self.call_after_refresh(self.form.enter)
 
     def action_leave_fields(self) -> None:
@@ -246,6 +250,7 @@ class ModelScreen(EditingScreen):
     def on_resize(self, event: Resize) -> None:
         width, height = event.size
         self.set_class(width >= BROAD and height >= TALL, "-broad")
+        self.set_class(width < WIDE, "-alone")
         if width >= WIDE and height >= TALL:
             self.remove_class("-drawer")
         self.call_after_refresh(self.results.turn)

@@ -16,12 +16,16 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.tui.widgets.stats import Stats
 from ckptcost.views.model import ModelView
 
-PAGES = ("bill", "course", "notes", "save")
-"""where there is no room for all of them; a tall screen always has the last one and turns over the
-others"""
+PAGES = ("bill", "notes", "course", "save")
+"""one at a time; a broad screen shows them all"""
+_NEXT = {
+    "bill": "notes and cautions",
+    "notes": "where a run goes",
+    "course": "what one save is made of",
+    "save": "the bill",
+}
 METRIC_KEYS = "k kWh  g GPU-h  $ USD  c CO2e  w time"
 
 
@@ -37,28 +41,30 @@ class ModelResults(Container):
         height: 1; width: 1fr; padding: 0 1; color: $text-muted; text-wrap: nowrap;
         text-overflow: ellipsis;
     }
-    ModelResults #answer { padding: 0 1; }
+    ModelResults #headline { height: 2; padding: 0 1; text-style: bold; }
+    ModelResults #headline.-best, ModelResults #headline.-good { color: $text-success; }
+    ModelResults #headline.-warn { color: $text-warning; }
+    ModelResults #headline.-bad { color: $text-error; }
     ModelResults #left-out { height: auto; max-height: 2; padding: 0 1; color: $text-muted; }
     ModelResults #left-out.-nothing, .-short ModelResults #left-out { display: none; }
     ModelResults #tiers { height: auto; max-height: 15; }
     ModelResults #about-side, ModelResults #notes-broad, ModelResults .page {
         display: none; height: 1fr;
     }
-    ModelResults.-on-bill #bill, ModelResults.-on-course #course, ModelResults.-on-notes #notes {
+    ModelResults.-on-bill #bill, ModelResults.-on-course #course, ModelResults.-on-notes #notes,
+    ModelResults.-on-save #save {
         display: block;
     }
     .-short ModelResults #tiers { max-height: 9; }
-    .-short ModelResults #save { display: none; }
-    .-short ModelResults.-on-save #save { display: block; }
     .-broad ModelResults { layout: horizontal; }
     .-broad ModelResults #first { height: 1fr; }
-    .-broad ModelResults #bill, .-broad ModelResults #course { display: block; height: auto; }
+    .-broad ModelResults #bill, .-broad ModelResults #course, .-broad ModelResults #save {
+        display: block; height: auto;
+    }
     .-broad ModelResults #notes { display: none; }
     .-broad ModelResults #notes-broad { display: block; }
-    .-drawer ModelResults #save, .-drawer ModelResults #answer { display: none; }
-    .-drawer ModelResults #bill, .-drawer ModelResults #course, .-drawer ModelResults #notes {
-        display: none;
-    }
+    .-drawer ModelResults #second > .page, .-drawer ModelResults #subject { display: none; }
+    .-drawer ModelResults #headline { height: 4; }
     .-drawer ModelResults #about-side { display: block; }
     ModelResults.-broken #first, ModelResults.-broken #second > .panel { display: none; }
     ModelResults.-broken #second > #notes { display: block; }
@@ -66,19 +72,19 @@ class ModelResults(Container):
 
     def __init__(self) -> None:
         super().__init__(id="results")
-        self._page = ""
+        self._page = PAGES[0]
 
     def compose(self) -> ComposeResult:
         with Vertical(id="first"):
+            yield Static(id="headline", markup=False)
             yield Static(id="subject", markup=False)
-            yield Stats(id="answer")
             yield Rows(id="tiers", classes="panel")
             yield Static(id="left-out", markup=False)
-            yield BarRows(id="save", classes="panel")
             yield Note(id="notes-broad", classes="panel")
         with Vertical(id="second"):
             yield Rows(id="bill", classes="panel page")
             yield BarRows(id="course", classes="panel page")
+            yield BarRows(id="save", classes="panel page")
             yield Note(id="notes", classes="panel page")
             yield Note(id="about-side", classes="panel")
 
@@ -92,32 +98,31 @@ class ModelResults(Container):
 
     @property
     def page(self) -> str:
-        return self._page if self._page in self._pages else self._pages[0]
+        return self._page
 
     def next_page(self) -> None:
-        self._page = self._pages[(self._pages.index(self.page) + 1) % len(self._pages)]
+        self._page = PAGES[(PAGES.index(self._page) + 1) % len(PAGES)]
         self.turn()
 
     def turn(self) -> None:
         """To the page in force, which another size of the screen may have changed."""
         for each in PAGES:
             self.set_class(each == self.page, f"-on-{each}")
-        for panel in ("#bill", "#course", "#notes"):
+        for panel in PAGES:
             titled(
-                self.query_one(panel),
-                below="" if self.screen.has_class("-broad") else "v next view",
+                self.query_one(f"#{panel}"),
+                below="" if self.screen.has_class("-broad") else f"v {_NEXT[panel]}",
             )
 
     def show(self, view: ModelView) -> None:
         self.remove_class("-broken")
         _say(self.query_one("#subject", Static), f"{view.desk.title}: {view.subject}", layout=False)
-        self.query_one("#answer", Stats).show(view.stats)
+        self.headline(*view.headline)
         self._rows("#tiers", view.grid, METRIC_KEYS)
         left_out = self.query_one("#left-out", Static)
         left_out.set_class(not view.grid.note, "-nothing")
         _say(left_out, view.grid.note)
         self._bars("#save", view.one_save)
-        self._rows("#bill", view.bill)
         self._bars("#course", view.course)
         for notes in ("#notes", "#notes-broad"):
             titled(self.query_one(notes), f"Notes on {view.looked.key}")
@@ -130,6 +135,17 @@ class ModelResults(Container):
         self.notes(
             ((why, "bad"), ("Open another scenario with ^o, or take all changes back with R.", ""))
         )
+
+    def headline(self, text: str, tone: Tone = "") -> None:
+        line = self.query_one("#headline", Static)
+        if not line.has_class(f"-{tone}"):
+            line.set_classes(f"-{tone}")
+        _say(line, text, layout=False)
+
+    def settle(self, headline: tuple[str, Tone], bill: Grid) -> None:
+        """What follows once nobody types."""
+        self.headline(*headline)
+        self._rows("#bill", bill)
 
     def notes(self, lines: Sequence[tuple[str, Tone]]) -> None:
         for notes in ("#notes", "#notes-broad"):
@@ -148,10 +164,6 @@ class ModelResults(Container):
         return bill if bill.has_focus else self.query_one("#tiers", Rows)
 
     # how it works
-
-    @property
-    def _pages(self) -> tuple[str, ...]:
-        return PAGES if self.screen.has_class("-short") else PAGES[:-1]
 
     def _rows(self, panel: str, grid: Grid, below: str | None = None) -> None:
         rows = self.query_one(panel, Rows)
