@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from ckptcost.core.cautions import cautions_of
 from ckptcost.core.measures import saves_per_day
-from ckptcost.core.outcome import makes_headway
 from ckptcost.core.regret import WITHIN
 from ckptcost.jobs.optimize import Point
 from ckptcost.present.amounts import count, duration, number, share
@@ -14,7 +13,8 @@ from ckptcost.present.words import caution_text
 from ckptcost.report.studies.optimize import WORTH_SAYING, advice, rules_line
 from ckptcost.report.studies.optimize_levels import two_tiers
 from ckptcost.report.studies.run_columns import COSTS, regret_value, row_of, stay
-from ckptcost.views.interval import Studied, hopeless
+from ckptcost.views.interval import Studied
+from ckptcost.views.tiers import no_headway
 
 Line = tuple[str, Tone]
 LIGHTS: dict[float, Tone] = {2: "good", 1: "warn", 0: "bad"}
@@ -31,11 +31,8 @@ RULES: dict[Tone, str] = {
 
 def trial_line(one: Studied, trial: Point) -> str:
     """The trial, and how far it is from the best."""
-    if hopeless(trial.outcome):
-        return (
-            f"Every {duration(trial.interval_s)} the run would all but never finish: too much is"
-            " lost between two saves."
-        )
+    if why := no_headway(trial.outcome):
+        return f"Hopeless every {duration(trial.interval_s)}: {why}."
     values = row_of(trial.outcome)
     over = regret_value(trial.regrets[one.objective])
     far = over is not None and over >= WORTH_SAYING
@@ -60,18 +57,19 @@ def notes(one: Studied) -> list[Line]:
     best, found = one.best, one.found
     lines: list[Line] = [_now_line(one)]
     lines += [(text, "warn") for text in advice(found)]
-    if hopeless(best.outcome):
-        lines.append(
+    if why := no_headway(best.outcome):
+        return [
+            _now_line(one),
             (
-                (
-                    "Even at the best interval the run would all but never finish: a faster tier,"
-                    " or fewer failures."
-                ),
+                f"Hopeless on {found.option.tier_id}: even at the best interval, every"
+                f" {duration(best.interval_s)}, {why}. It takes a faster tier, or fewer failures.",
                 "bad",
-            )
-        )
+            ),
+            _rules(one),
+            *_held(one),
+        ]
     ends = found.plateaus[one.objective]
-    if ends.low_s == ends.low_s and not hopeless(best.outcome):
+    if ends.low_s == ends.low_s:
         lines.append(
             (
                 (
@@ -81,8 +79,7 @@ def notes(one: Studied) -> list[Line]:
                 "",
             )
         )
-    light = float(found.classic.interval_light)
-    lines.append((rules_line(found), LIGHTS.get(light, "")))
+    lines.append(_rules(one))
     cheaper = [each for each, value in found.never.items() if value < 0]
     if cheaper:
         lines.append(
@@ -96,8 +93,19 @@ def notes(one: Studied) -> list[Line]:
         )
     if found.levels is not None:
         lines += [(text, "") for text in two_tiers(found.levels, one.objective)]
-    held = cautions_of(found.option.scenario, best.outcome)
-    return lines + [(caution_text(each), "warn") for each in held if bool(each.holds)]
+    return lines + _held(one)
+
+
+def _rules(one: Studied) -> Line:
+    """In the light of the distance that was measured."""
+    found = one.found
+    return rules_line(found), LIGHTS.get(float(found.classic.interval_light), "")
+
+
+def _held(one: Studied) -> list[Line]:
+    """What to beware of at the best interval."""
+    held = cautions_of(one.found.option.scenario, one.best.outcome)
+    return [(caution_text(each), "warn") for each in held if bool(each.holds)]
 
 
 def _advised(one: Studied) -> str:
@@ -115,22 +123,8 @@ def _now_line(one: Studied) -> Line:
         )
     over = now.regrets[one.objective]
     lead = f"Now every {duration(now.interval_s)}"
-    if hopeless(now.outcome):
-        return (
-            (
-                f"{lead} the run would all but never finish; best is every"
-                f" {duration(best.interval_s)}."
-            ),
-            "bad",
-        )
-    if not makes_headway(now.outcome):
-        return (
-            (
-                f"{lead} the run makes next to no headway (goodput"
-                f" {share(float(now.outcome.goodput))}); best is every {duration(best.interval_s)}."
-            ),
-            "bad",
-        )
+    if why := no_headway(now.outcome):
+        return f"{lead}: hopeless, {why}; best is every {duration(best.interval_s)}.", "bad"
     if not over >= WORTH_SAYING:
         return (
             (

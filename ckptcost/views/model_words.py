@@ -154,6 +154,8 @@ def headline_of(
     now = f"now on {base.key}" if advice.tier != base.key else "now"
     if not math.isnan(advice.every_s):
         now += f", every {duration(float(outcome.interval_s))}"
+    if why := no_headway(advice.pair.cases[1].outcome):
+        return f"Hopeless: {act[0].lower()}{act[1:]}, which is best here, and {why}.", "bad"
     if why := no_headway(outcome):
         return f"{act}. As it is {now}, {why}.", "best"
     change = advice.less(counted, drawn)

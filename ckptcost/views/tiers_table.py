@@ -130,6 +130,8 @@ def _row(
             (
                 "base"
                 if entry.key == baseline.key
+                else "hopeless"
+                if run is not None and no_headway(run)
                 else f"{number(ratio)}x"
                 if ratio is not None
                 else DASH
@@ -142,7 +144,7 @@ def _row(
     tone: Tone = ""
     if entry.reason or run is None:
         tone = "muted"
-    elif never_ends(run):
+    elif no_headway(run):
         tone = "bad"
     elif best is not None and entry.key == best.key:
         tone = "best"
@@ -224,7 +226,7 @@ def _in_force(weighed: Weighed) -> str:
 
 
 def sentence(weighed: Weighed, desk: Desk, shown: Shown) -> tuple[str, Tone]:
-    """Which tier is best, and what a run on it saves against the baseline."""
+    """Which tier is best, and how much less a run on it takes than on the baseline."""
     objective, best, base = weighed.objective, weighed.best(shown), weighed.baseline(desk)
     if best is None and (keys := weighed.undecided(shown)):
         return (
@@ -242,10 +244,13 @@ def sentence(weighed: Weighed, desk: Desk, shown: Shown) -> tuple[str, Tone]:
         )
         return f"No best tier{other}: {_why_none(weighed)}", "warn"
     run: Shown = "asked" if shown == "asked" or best.best is None else "best"
+    name, against = short(best.key, 32), short(base.key, 32)
+    if (outcome := best.run(run)) is not None and (why := no_headway(outcome)):
+        others = "" if len(weighed.entries) == 1 else ", the best of these"
+        return f"Hopeless: on {name}{others}, {why}.", "bad"
     where = (
         ", each at its own best interval" if run == "best" else ", both at the interval in force"
     )
-    name, against = short(best.key, 32), short(base.key, 32)
     if len(weighed.entries) == 1:
         return f"{name} is the only one here; t adds others to hold against it.", ""
     if best.key == base.key:
@@ -283,9 +288,12 @@ def sentence(weighed: Weighed, desk: Desk, shown: Shown) -> tuple[str, Tone]:
             ),
             "",
         )
-    less = f"saves {_listed(saved)} a run" if saved else "saves nothing"
-    but = f" and adds {_listed(more)}" if more else ""
-    return f"{name} is best for {objective}: against {against} it {less}{but}{where}.", "best"
+    told = [f"{_listed(parts)} {way}" for parts, way in ((saved, "less"), (more, "more")) if parts]
+    return (
+        f"{name} is best for {objective}: a run takes {' and '.join(told)} than on"
+        f" {against}{where}.",
+        "best",
+    )
 
 
 def _listed(parts: list[str]) -> str:

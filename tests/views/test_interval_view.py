@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
@@ -390,10 +391,12 @@ def test_a_run_that_never_ends_at_the_present_interval() -> None:
     one = interval.studied(Desk().edited("cluster.gpus", "100000"), "usd")
     view = interval_shown.view_of(one, interval.trial_of(one))
     assert view.notes[0][1] == "bad"
-    assert "never finish" in view.notes[0][0]
+    assert "hopeless, the run never ends" in view.notes[0][0]
+    assert view.notes[1][0].startswith("Hopeless on nas-hdd: even at the best interval")
+    assert not any(word in view.trial[0] + view.notes[1][0] for word in ("USD", "kWh"))
     assert cells(view.points, "now")["goodput"] == "never"
     assert cells(view.points, "now")["cost"] == "-"
-    assert "never finish" in view.trial[0]
+    assert re.fullmatch(r"Hopeless every .*: the run never ends\.", view.trial[0])
     assert any(math.isnan(value) for value in view.chart.curves[0].ys)
     assert all(math.isfinite(dot.y) for dot in view.chart.dots)
     assert {row.cells[1] for row in view.lost.rows} == {"-"}

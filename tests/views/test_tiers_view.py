@@ -4,6 +4,7 @@ command that the screen shows."""
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
@@ -158,10 +159,10 @@ def test_what_the_best_tier_saves_is_what_model_calls_avoidable(cli: Callable[..
     avoidable = document["tables"]["avoidable"]["rows"][0]
     assert tone == "best"
     assert (
-        f"saves {number(avoidable['run_gpu_hours'])} GPU-h, {number(avoidable['run_cost_usd'])} USD"
-        " and " in text
+        f"a run takes {number(avoidable['run_gpu_hours'])} GPU-h,"
+        f" {number(avoidable['run_cost_usd'])} USD and " in text
     )
-    assert f"{number(avoidable['run_energy_kwh'])} kWh a run, both at the interval in force" in text
+    assert f"{number(avoidable['run_energy_kwh'])} kWh less than on nas-hdd, both at" in text
 
 
 def without_price(outcome: Outcome) -> Outcome:
@@ -316,7 +317,10 @@ def test_a_run_that_never_ends_is_said_to_and_has_no_amounts() -> None:
     weighed = tiers.weighed(desk, "time")
     row = cells(tiers_table.grid(weighed, desk, "asked"), "nas-hdd")
     assert (row["goodput"], row["energy_kwh"], row["cost_usd"]) == ("never", "-", "-")
-    assert "never ends" in tiers_table.sentence(weighed, desk, "asked")[0]
+    text, tone = tiers_table.sentence(weighed, desk, "asked")
+    assert text.startswith("Hopeless: on ddn-exascaler-40, the best of these, the run makes next")
+    assert not re.search("USD|kWh|GPU-h", text), "amounts of a run that nobody would let go on"
+    assert tone == "bad"
 
 
 def test_three_tiers_have_no_closed_form_and_say_so() -> None:
@@ -465,7 +469,7 @@ def test_for_carbon_the_column_the_ranking_and_the_ratio_are_of_one_quantity(
         - orders(grid, "ddn-exascaler-40")["location_kgco2e"]
     )
     text, _ = tiers_table.sentence(weighed, desk, "asked")
-    assert f"it saves {number(saved)} kgCO2e, " in text
+    assert f"a run takes {number(saved)} kgCO2e, " in text
     (document,) = printed(
         cli,
         desk.command(
