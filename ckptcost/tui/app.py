@@ -62,6 +62,7 @@ class CkptcostApp(Modes):
         """what the live screen reads, as `--meters` says it"""
         self.plain = plain
         """no braille and no boxes: letters only"""
+        self.set_class(plain, "-plain")  # dialogs, too
         self.lights = ""
         """which kinds of meters answer, for the bar at the top"""
         self.demo = demo

@@ -7,13 +7,23 @@ from textual.theme import Theme
 
 OKABE_ITO = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#0072B2", "#D55E00", "#999999")
 """series colours that differ for every kind of colour vision (Okabe and Ito, 2008)"""
-ON_LIGHT = ("#0072B2", "#B45F00", "#007A58", "#A0427A", "#7A6F00", "#1B4F8A", "#A33B00", "#555555")
+ON_LIGHT = ("#0072B2", "#A05400", "#007A58", "#A0427A", "#7A6F00", "#1B4F8A", "#A33B00", "#555555")
 """the same hues, dark enough for a white ground"""
 
 
-def _series(colours: tuple[str, ...], **bands: str) -> dict[str, str]:
+def _series(colours: tuple[str, ...], edge: str, ground: str, **bands: str) -> dict[str, str]:
+    """`edge`: borders and the thumb of a scroll bar, three times as bright as what they lie on."""
     series = {f"series-{number}": colour for number, colour in enumerate(colours, start=1)}
-    return series | {f"band-{name}": colour for name, colour in bands.items()}
+    bars = {f"scrollbar{name}": edge for name in ("", "-hover", "-active")}
+    grounds = {f"scrollbar-background{name}": ground for name in ("", "-hover", "-active")}
+    own = {"panel-lighten-2": edge, "scrollbar-corner-color": ground}
+    return {
+        **series,
+        **{f"band-{name}": one for name, one in bands.items()},
+        **bars,
+        **grounds,
+        **own,
+    }
 
 
 THEMES = (
@@ -31,7 +41,13 @@ THEMES = (
         panel="#1E2730",
         dark=True,
         variables=_series(
-            OKABE_ITO, save="#3A3420", load="#20343A", drain="#2A2A20", plateau="#1D3326"
+            OKABE_ITO,
+            edge="#647382",
+            ground="#10151A",
+            save="#3A3420",
+            load="#20343A",
+            drain="#2A2A20",
+            plateau="#1D3326",
         ),
     ),
     Theme(
@@ -40,7 +56,7 @@ THEMES = (
         secondary="#31688A",
         warning="#8A5A00",
         error="#B3261E",
-        success="#1B7A3D",
+        success="#166A34",
         accent="#8A5A00",
         foreground="#1B232A",
         background="#FAFAF8",
@@ -48,7 +64,13 @@ THEMES = (
         panel="#E4E7E8",
         dark=False,
         variables=_series(
-            ON_LIGHT, save="#F3E3B8", load="#CFE6F2", drain="#EDEBDD", plateau="#D6EFDC"
+            ON_LIGHT,
+            edge="#7B868F",
+            ground="#FAFAF8",
+            save="#F3E3B8",
+            load="#CFE6F2",
+            drain="#EDEBDD",
+            plateau="#D6EFDC",
         ),
     ),
     Theme(
@@ -76,6 +98,8 @@ THEMES = (
                 "#FF9040",
                 "#C0C0C0",
             ),
+            edge="#A0A0A0",
+            ground="#000000",
             save="#4A4A00",
             load="#004A4A",
             drain="#303000",
@@ -96,7 +120,13 @@ THEMES = (
         panel="#22222A",
         dark=True,
         variables=_series(
-            OKABE_ITO, save="#4A3A10", load="#10304A", drain="#33301C", plateau="#10304A"
+            OKABE_ITO,
+            edge="#70707C",
+            ground="#101014",
+            save="#4A3A10",
+            load="#10304A",
+            drain="#33301C",
+            plateau="#10304A",
         ),
     ),
 )

@@ -54,7 +54,7 @@ class FieldLines(ScrollView, can_focus=False):
     FieldLines > .field--group { color: $text-muted; text-style: bold; }
     FieldLines > .field--here { color: $primary; text-style: bold; }
     FieldLines > .field--value { background: $boost; }
-    FieldLines > .field--hint { background: $boost; color: $text-disabled; }
+    FieldLines > .field--hint { background: $boost; color: $text-muted; text-style: italic; }
     FieldLines > .field--wrong { background: $error 25%; color: $text; }
     FieldLines > .field--unit { color: $text-muted; }
     FieldLines > .field--error { color: $text-error; }

@@ -21,7 +21,7 @@ _TONES = {
     "rule-now": ("foreground", True),
 }
 """theme variable, bold"""
-_FAINT = {"axis": 0.45, "muted": 0.35, "rule": 0.6, "note": 0.15}
+_FAINT = {"axis": 0.35, "muted": 0.35, "rule": 0.6, "note": 0.15}
 """how far towards the background"""
 _DEEP = {"fill-2": "series-1", "glow-2": "series-2"}
 """an area that lies on another: the same hue, this far towards the background"""

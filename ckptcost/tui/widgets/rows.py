@@ -59,8 +59,8 @@ class Rows(ScrollView, can_focus=True):
     DEFAULT_CSS = """
     Rows { height: 1fr; overflow-x: hidden; scrollbar-size: 1 1; }
     Rows > .rows--head { color: $text-muted; text-style: bold; }
-    Rows > .rows--cursor { background: $panel-lighten-1; }
-    Rows:focus > .rows--cursor { background: $primary 35%; }
+    Rows > .rows--cursor { background: $primary 20%; }
+    Rows:focus > .rows--cursor { background: $primary; color: $background; }
     Rows > .rows--best { color: $text-success; text-style: bold; }
     Rows > .rows--base { text-style: bold; }
     Rows > .rows--good { color: $text-success; }
@@ -326,9 +326,11 @@ class Rows(ScrollView, can_focus=True):
         row = self._shown.rows[at]
         own = self._style(row.tone) if row.tone else style
         if at == self._cursor:
-            own += Style(
-                bgcolor=self._style("cursor").bgcolor, bold=True if self.has_focus else None
-            )
+            cursor = self._style("cursor")
+            if self.has_focus:  # one colour for all rows: tones would not stand out on this ground
+                own += Style(color=cursor.color, bgcolor=cursor.bgcolor, bold=True)
+            else:
+                own += Style(bgcolor=cursor.bgcolor)
         return _strip(self._line(row), width, own)
 
     def _style(self, name: str) -> Style:
