@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from ckptcost.cli import flags
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
     from ckptcost.exports.formats import Files, Format
@@ -109,16 +108,16 @@ def listing() -> str:
 
     from ckptcost.exports.formats import FORMATS
 
-    told = []
+    listed = []
     for each in FORMATS.values():
         place = f"folder {each.file}" if each.folder else each.file
         needs = ", needs dates" if each.dated else ""
-        told.append(f"{each.id:<17} {each.title} ({place}{needs})")
-        told += textwrap.wrap(each.what, 78, initial_indent="  ", subsequent_indent="  ")
-        told += textwrap.wrap(
+        listed.append(f"{each.id:<17} {each.title} ({place}{needs})")
+        listed += textwrap.wrap(each.what, 78, initial_indent="  ", subsequent_indent="  ")
+        listed += textwrap.wrap(
             f"read in our tests by: {each.proof}", 78, initial_indent="  ", subsequent_indent="  "
         )
-    return "\n".join(told) + "\n"
+    return "\n".join(listed) + "\n"
 
 
 def write(wanted: Format, files: Files, path: str | None, force: bool) -> None:
@@ -153,8 +152,8 @@ def _folder(target: Path, files: Files, force: bool, shown: str) -> None:
         with whole_folder(target, force) as folder:
             for name, content in files.items():
                 with (folder / name).open("wb") as stream:
-                    for piece in _pieces(content):
-                        stream.write(piece)
+                    pieces = [content] if isinstance(content, bytes) else map(str.encode, content)
+                    stream.writelines(pieces)
     except OSError as error:
         raise OutputError(f"{shown}: could not be written ({error.strerror or error})") from None
     print(f"ckptcost: wrote {shown}: {', '.join(files)}", file=sys.stderr)
@@ -163,9 +162,3 @@ def _folder(target: Path, files: Files, force: bool, shown: str) -> None:
 def _ours(target: Path, files: Files) -> bool:
     """Only what such an export writes is replaced."""
     return {each.name for each in target.iterdir()} <= set(files)
-
-
-def _pieces(content: Sequence[str] | bytes | object) -> Sequence[bytes]:
-    if isinstance(content, bytes):
-        return [content]
-    return (piece.encode() for piece in content)  # type: ignore[attr-defined,return-value]

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from operator import attrgetter
 
 import numpy as np
 
@@ -85,8 +84,8 @@ def export(document: Report) -> Files:
 
 def _text(document: Report) -> Iterator[str]:
     histories = {id(run): History(run) for run in document.statements}
-    begin = min(map(attrgetter("begin"), histories.values()))
-    end = max(map(attrgetter("end"), histories.values()))
+    begin = min(each.begin for each in histories.values())
+    end = max(each.end for each in histories.values())
     stamps: dict[int, str] = {}
     for family, samples in by_family(document).items():
         yield names.head(family, "openmetrics")
