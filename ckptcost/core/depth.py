@@ -81,10 +81,9 @@ def growth(readings: Series, wraps_at: float | None = None, most_per_s: float = 
     >>> seen.grown.tolist(), seen.known_s.tolist(), seen.gaps_s.tolist()
     ([0.0, 2.0, 2.0, 5.0], [0.0, 1.0, 1.0, 2.0], [[1.0, 2.0]])
     """
-    t_s, value = readings.t_s, readings.value
-    answered = np.isfinite(value) & np.isfinite(t_s)
-    if not answered.all():
-        t_s, value = t_s[answered], value[answered]
+    answered = np.isfinite(readings.value) & np.isfinite(readings.t_s)
+    # copies: numpy's interpolation copies an array that nobody may write, each time anew
+    t_s, value = readings.t_s[answered], readings.value[answered]
     if len(t_s) < 2:
         return Growth(t_s, np.zeros(len(t_s)), np.zeros(len(t_s)), np.empty((0, 2)))
     length_s, step = np.diff(t_s), np.diff(value)
@@ -162,9 +161,11 @@ def _grown(
     for name, of in readings.items():
         if name in COUNTERS and len(of.t_s):
             grown = growth(of, wraps_at.get(name), MOST_PER_S.get(name, inf))
-            for other in found.values():  # a long run's known times are not kept once a counter
-                if other.t_s is grown.t_s and np.array_equal(other.known_s, grown.known_s):
-                    grown = grown._replace(known_s=other.known_s)
+            for other in found.values():  # a long run's times are kept once, not once a counter
+                if np.array_equal(other.t_s, grown.t_s):
+                    grown = grown._replace(t_s=other.t_s)
+                    if np.array_equal(other.known_s, grown.known_s):
+                        grown = grown._replace(known_s=other.known_s)
                     break
             found[name] = grown
     return found
