@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from textual import work
-from textual.app import SystemCommand
+from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
+from textual.command import Provider
 from textual.screen import Screen
 from textual.widgets import Input
 
@@ -20,11 +21,18 @@ from ckptcost.tui.modes import Modes
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.state import Remembered
 from ckptcost.tui.themes import THEMES, theme_for
+from ckptcost.tui.widgets.rows import Rows
 from ckptcost.views.desk import Desk
 
 WIDTHS: list[tuple[int, str]] = [(0, "-narrow"), (100, "-wide")]
 HEIGHTS: list[tuple[int, str]] = [(0, "-short"), (30, "-tall")]
 """from so many columns and rows on, a class of every screen"""
+
+
+def _things() -> type[Provider]:
+    from ckptcost.tui.palette import Things
+
+    return Things
 
 
 class CkptcostApp(Modes):
@@ -229,6 +237,35 @@ class CkptcostApp(Modes):
                 self._written,
             )
 
+    def action_page(self) -> None:
+        """Beside the others, never over one."""
+        from ckptcost.views import files
+
+        if (screen := self.mode_screen) is None:
+            return
+        if (shown := screen.exported()) is None:
+            screen.say("There are no figures here to write.", "warn")
+            return
+        path = files.free_name(f"ckptcost-{screen.MODE}", "html")
+        command = screen.command_line()
+        self._written(str(files.write_view(shown, path, self.desk, command, read=screen.read())))
+
+    def action_find(self) -> None:
+        """In the table that has the focus, else the first of the screen."""
+        from ckptcost.tui.modals.picker import Picker
+
+        tables = [rows for rows in self.screen.query(Rows) if rows.display and rows.grid.rows]
+        if not isinstance(self.screen, ModeScreen) or not tables:
+            return
+        table = next((rows for rows in tables if rows.has_focus), tables[0])
+
+        def go(key: str | None) -> None:
+            if key is not None:
+                table.focus()
+                table.select(key)
+
+        self.push_screen(Picker("Find a row", table.grid, table.key), go)
+
     def action_save_scenario(self) -> None:
         from ckptcost.tui.modals.files import SaveScenario
 
@@ -260,6 +297,8 @@ class CkptcostApp(Modes):
     def _written(self, path: str | None) -> None:
         if path is not None:
             self.notify(f"written: {path}", timeout=4, markup=False)
+
+    COMMANDS = App.COMMANDS | {_things}
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         from ckptcost.tui.palette import entries

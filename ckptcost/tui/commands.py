@@ -77,6 +77,10 @@ EVERYWHERE = (
         "Write what is shown to a file: CSV, JSON, Markdown, or the screen as SVG",
         "export",
     ),
+    Command(
+        "export.page", "H", "page", "Write what is shown as a page for a browser (HTML)", "page"
+    ),
+    Command("view.find", "slash", "find", "Find a row of the table by its words", "find"),
     Command("view.maximize", "z", "maximise", "Show the focused panel alone, and back", "zoom"),
     Command(
         "view.theme",

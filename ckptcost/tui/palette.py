@@ -1,15 +1,18 @@
 """The palette's entries: what can be done on this screen first, then everywhere, each with its key
-at the end."""
+at the end; and, once something is typed, tiers, presets and fields by name."""
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
 from textual.app import App, SystemCommand
+from textual.command import Hit, Hits, Provider
 from textual.screen import Screen
 
+from ckptcost.errors import CkptcostError
 from ckptcost.tui.commands import EVERYWHERE, Command
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.themes import THEMES
@@ -38,3 +41,49 @@ def entries(app: App[Any], screen: Screen[Any]) -> Iterable[SystemCommand]:
 
 def _entry(command: Command, call: Callable[[], Any]) -> SystemCommand:
     return SystemCommand(command.title, f"key {key_name(command.key.split(',')[0])}", call)
+
+
+class Things(Provider):
+    """What has a name: a tier to look at, a preset to open, a field to go to."""
+
+    async def startup(self) -> None:
+        self._things: list[tuple[str, str, Callable[[], Any]]] = []
+        below = next(
+            (each for each in reversed(self.app.screen_stack) if isinstance(each, ModeScreen)), None
+        )
+        if below is not None:
+            with contextlib.suppress(CkptcostError, OSError):  # the screen says what is wrong
+                self._things += _things(self.app, below)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for title, about, call in self._things:
+            if (score := matcher.match(title)) > 0:
+                yield Hit(score, matcher.highlight(title), call, help=about)
+
+
+def _things(app: App[Any], below: ModeScreen) -> Iterable[tuple[str, str, Callable[[], Any]]]:
+    from ckptcost.views import files, model, tiers
+    from ckptcost.views.tiers_pictures import choices
+
+    desk = below.desk
+    for row in files.presets(desk.catalog).rows:
+        yield f"Preset: {row.key}", row.cells[1], partial(_open, below, row.key)
+    for row in choices(desk).rows:
+        shown = tiers.with_tiers(desk, tuple(dict.fromkeys((*desk.tiers_shown(), row.key))))
+        look = partial(below.change, tiers.on_tier(shown, row.key))
+        yield f"Tier: {row.key}", row.cells[1], look
+    for field in model.form(model.evaluate(desk), everything=True):
+        yield f"Field: {field.label} {field.path}", field.text, partial(_enter, app, field.path)
+
+
+def _open(below: ModeScreen, preset: str) -> None:
+    from ckptcost.views import files
+
+    below.change(files.opened(below.desk, preset))
+
+
+async def _enter(app: App[Any], path: str) -> None:
+    """On the model's screen, which has the fields."""
+    await app.switch_mode("model")
+    await app.screen.run_action(f"field('{path}')")

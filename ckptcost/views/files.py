@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 from collections.abc import Iterable, Sequence
@@ -110,6 +111,12 @@ def write_view(
         raise OutputError(f"{brief(target.name)}: end the name in .{', .'.join(FORMATS)} or .svg")
     _write([_text(shown, form, desk, command, read)], target)
     return target
+
+
+def free_name(stem: str, ending: str) -> str:
+    """A name that no file has: `stem.html`, else `stem-2.html` and so on."""
+    names = (f"{stem}{'' if n == 1 else f'-{n}'}.{ending}" for n in itertools.count(1))
+    return next(name for name in names if not exists(name))
 
 
 def _text(study: Study, form: str, desk: Desk, command: str, read: Sequence[str]) -> str:

@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from rich.table import Column, Table
+from rich.text import Text
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -16,6 +18,7 @@ from textual.widgets import Static
 from ckptcost.tui.commands import EVERYWHERE, Command
 from ckptcost.tui.widgets.bottom import key_name
 
+_PLAIN = str.maketrans("\u25b8\u25cf\u25cb\u2717", ">*ox")
 SIGNS = """\
 u yours   m measured   s sourced   d assumed   = derived: who says a figure
 -         not known; never a zero, and named below the totals
@@ -47,19 +50,23 @@ class Help(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content(f"Help: {self._title}")
-            dialog.border_subtitle = "Esc closes"
+            dialog.border_subtitle = "Esc or ? closes"
             with VerticalScroll():
                 if self._about:
                     yield Static(self._about, markup=False, classes="about")
                 with Horizontal(classes="columns"):
-                    yield Static(_keys("On this screen", self._here), classes="column")
-                    yield Static(_keys("Everywhere", EVERYWHERE), classes="column")
-                yield Static(Content.assemble(("Signs\n", "bold"), SIGNS))
+                    yield Static(_keys("On this screen", self._here), id="here", classes="column")
+                    yield Static(_keys("Everywhere", EVERYWHERE), id="everywhere", classes="column")
+                plain = getattr(self.app, "plain", False)
+                signs = SIGNS.translate(_PLAIN) if plain else SIGNS
+                yield Static(Content.assemble(("Signs\n", "bold"), signs))
 
 
-def _keys(title: str, commands: Sequence[Command]) -> Content:
-    pieces: list[tuple[str, str]] = [(f"{title}\n", "bold")]
+def _keys(title: str, commands: Sequence[Command]) -> Table:
+    """What is long goes on below itself, not below the keys."""
+    table = Table.grid(Column(justify="right", no_wrap=True), Column(), padding=(0, 2, 0, 0))
+    table.add_row("", Text(title, "bold"))
     for command in commands:
         names = " ".join(key_name(key.strip()) for key in command.key.split(",")[:2])
-        pieces += [(f"{names:>8}  ", "bold $primary"), (f"{command.help}\n", "")]
-    return Content.assemble(*pieces, "\n")
+        table.add_row(Text(names, "bold"), Text(command.help))
+    return table

@@ -228,6 +228,13 @@ class ModelScreen(EditingScreen):
         self.set_class(self.has_class("-alone") or self.has_class("-short"), "-drawer")
         self.call_after_refresh(self.form.enter)
 
+    def action_field(self, path: str) -> None:
+        """To a field by its name, which the usual ones may not be among."""
+        if not self._everything:
+            self.action_all()
+        self.set_class(self.has_class("-alone") or self.has_class("-short"), "-drawer")
+        self.call_after_refresh(self.form.enter, path)
+
     def action_leave_fields(self) -> None:
         self.remove_class("-drawer")
         self.query_one("#tiers").focus()
