@@ -187,6 +187,7 @@ _UNTABLED: Final = {
     "contracts",
     "assumptions",
     "measurements",
+    "rests",
     "uncertainty",
     "warnings",
 }

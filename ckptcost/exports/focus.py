@@ -357,11 +357,11 @@ def tags_of(statement: Statement, component: Component) -> str:
 def rates_of(statement: Statement, component: Component) -> str:
     """What turns its kWh and GPU-hours into kgCO2e and dollars, with sources. What those themselves
     rest on would not fit into a cell."""
-    used = {
-        name for what in AMOUNTS if what not in METERED for name in getattr(component, what).factors
-    }
-    for what in METERED:
-        used.difference_update(getattr(component, what).factors)
+    rated, metered = (
+        {name for what in fields for name in statement.rests_of(getattr(component, what))}
+        for fields in ([what for what in AMOUNTS if what not in METERED], METERED)
+    )
+    used = rated - metered
     rates = {factor.id: _told(factor) for factor in statement.factors if factor.id in used}
     return _json(rates)
 

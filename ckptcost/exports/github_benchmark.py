@@ -98,8 +98,9 @@ def _extra(s: Statement, quantity: Quantity, version: str) -> Iterator[str]:
         yield f"grid zone {s.subject.grid_zone}, its factor of {METHODS[s.grid_method]}"
     if quantity.excludes:
         yield f"not in the sum, because unknown: {', '.join(quantity.excludes)}"
-    shown = [f for f in s.factors if f.id in quantity.factors and f.id.startswith("site.")]
+    rests = set(s.rests_of(quantity))
+    shown = [f for f in s.factors if f.id in rests and f.id.startswith("site.")]
     for f in shown:
         yield f"{f.id} {f.text}: {sources_of(f)}"
-    if others := len(set(quantity.factors)) - len(shown):
+    if others := len(rests) - len(shown):
         yield f"{others} more factors are in the statement"

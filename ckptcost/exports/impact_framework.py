@@ -380,7 +380,7 @@ def _of_statement(group: ManifestGroup) -> dict[str, Any]:
     """What it is, our own totals, and the factors behind them."""
     s = group.statement
     lines = [*(child.component for child in group.children), s.totals]
-    used = {name for line in lines for what in FIGURES for name in getattr(line, what).factors}
+    used = {name for line in lines for what in FIGURES for name in s.rests_of(getattr(line, what))}
     about = {
         "id": s.id,
         "run-id": s.subject.run_id,

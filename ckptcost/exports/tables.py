@@ -181,6 +181,10 @@ def _ranged(value: ExportColumn, quantity: str) -> tuple[ExportColumn, ...]:
     interval = "what low and high are; bounds are of a measurement"
     excludes = "components that are unknown and therefore not in this sum, with spaces between"
     factors = "factors it rests on, with spaces between: factor_id of the table factors"
+
+    def rests(row: TableRow) -> str:
+        return " ".join(row.s.rests_of(row.amount(quantity)))
+
     return (
         value,
         _amount(quantity, "low", f"{name}_low", "low end of its range", unit),
@@ -188,7 +192,7 @@ def _ranged(value: ExportColumn, quantity: str) -> tuple[ExportColumn, ...]:
         _amount(quantity, "interval", f"{name}_interval", interval),
         _amount(quantity, "basis", f"{name}_basis", "what the number rests on"),
         _amount(quantity, "excludes", f"{name}_excludes", excludes),
-        _amount(quantity, "factors", f"{name}_factors", factors),
+        column("q.rests", factors, name=f"{name}_factors", kind="text", cell=rests),
     )
 
 

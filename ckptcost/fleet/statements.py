@@ -37,7 +37,7 @@ from ckptcost.report.parts import (
 )
 from ckptcost.report.rows_of_time import SPREAD, Factors, Placed, series_of
 from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, instant
-from ckptcost.report.statements.bill import BilledLine, Found, bill_part, count_part
+from ckptcost.report.statements.bill import BilledLine, Found, Rests, bill_part, count_part
 from ckptcost.report.statements.closed_form import place_of, plain_id
 from ckptcost.report.statements.run_lines import unpriced
 
@@ -141,7 +141,7 @@ def _statement(
     bill = bill_part(
         [_line(there.get(name, _none(name))) for name in LINES],
         lambda _, q: _found(q, getattr(totals, q.field), estimated, totals.lacks[q.field]),
-        lambda _, of: [name for name in BY_ID[of].rests_on if name in names],
+        Rests(lambda _, of: [name for name in BY_ID[of].rests_on if name in names]),
         "bounds",
         math.nan if s is None else float(s.cluster.usd_per_gpu_s) * HOUR_S,
     )
@@ -187,6 +187,7 @@ def _statement(
         functional_units=[FunctionalUnit(name="checkpoint", count=float(group.checkpoints))],
         series=_series(group, days, s, begin_s, end_s),
         factors=factors,
+        rests=bill["rests"],
         choices={
             k: v
             for k, v in words.items()
@@ -305,6 +306,8 @@ def _boundary(components: Sequence[Component], s: Scenario | None) -> Boundary:
         pue=None if s is None else float(s.site.pue),
         pue_included_in_energy=s is not None,
         counterfactual="the same work with no checkpoints and no failures",
+        embodied_included=False,
+        inventory_treatment="memo_item",
     )
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError, brief
 from ckptcost.report.canonical import sha256, tidy
-from ckptcost.report.factors import Part, factor_of, plain_factor
+from ckptcost.report.factors import Part, factor_of, plain_factor, plain_input
 from ckptcost.version import __version__
 
 if TYPE_CHECKING:
     from ckptcost.report.document import Report
     from ckptcost.report.statement import Statement
     from ckptcost.report.study import Study, Table
-    from ckptcost.scenario import Resolved
+    from ckptcost.scenario import Input, Resolved
 
 METHOD_VERSION = "2026.1"
 FACTOR_SET = "ckptcost catalogue"
@@ -47,8 +47,8 @@ def build(
     from ckptcost.report.document import SCHEMA_NAME, SCHEMA_VERSION, Report
 
     body = _body(study, catalog)
-    scenarios = scenario_parts(study.resolved, study.cases, catalog)
-    inputs_sha256 = inputs_hash(scenarios)
+    plain = plain_scenarios(study.resolved, study.cases)
+    inputs_sha256 = inputs_hash(plain)
     told = [sha256_of(raw) for _, raw in files]
     name = id_of(study.kind, study.question, inputs_sha256, told, body["statements"])
     whole = {
@@ -58,14 +58,14 @@ def build(
         "generated_at": generated_at(),
         "tool": tool_part(command),
         **body,
-        "scenarios": cases_part(scenarios) if study.cases else scenarios,
+        "scenarios": list(_scenarios(study, catalog)),
         "reproducibility": {
             "inputs_sha256": inputs_sha256,
             "inputs": [*inputs, *(input_part(name, raw) for name, raw in files)],
             "factor_set": {
                 "name": FACTOR_SET,
                 "version": __version__,
-                "sha256": sha256([plain_factor(f) for s in scenarios for f in s["factors"]]),
+                "sha256": sha256([f for each in plain for f in each["factors"]]),
             },
             "result_sha256": "",
         },
@@ -122,44 +122,46 @@ def _body(study: Study, catalog: Catalog) -> dict[str, Any]:
     }
 
 
-def scenario_parts(
-    resolved: Sequence[Resolved], cases: Sequence[str], catalog: Catalog
-) -> list[Part]:
-    """The scenarios with all their inputs; where they are `cases` of one job, those behind the
-    first by what differs from it."""
-    found: list[Part] = []
-    for at, each in enumerate(resolved):
-        name = cases[at] if cases else each.name or "scenario"
-        if not cases or at == 0:
-            factors = [factor_of(i, catalog) for i in each.inputs]
-            words: Part = dict(sorted(each.words.items()))
-            found.append({"name": name, "factors": factors, "choices": words})
-            continue
-        theirs = {i.path: i for i in resolved[0].inputs}
-        mine = {i.path: i for i in each.inputs}
-        base_words = resolved[0].words
-        found.append(
-            {
-                "name": name,
-                "by_difference": True,
-                "factors": [
-                    factor_of(i, catalog) for path, i in mine.items() if theirs.get(path) != i
-                ],
-                "dropped": [path for path in theirs if path not in mine],
-                "choices": {
-                    key: each.words.get(key)
-                    for key in sorted({*each.words, *base_words})
-                    if each.words.get(key) != base_words.get(key)
-                },
-            }
-        )
-    return found
+def scenario_part(
+    resolved: Sequence[Resolved], cases: Sequence[str], at: int, told: Callable[[Input], Part]
+) -> Part:
+    """One of the scenarios with all its inputs, each as `told` has it; where they are `cases` of
+    one job, those behind the first by what differs from it."""
+    mine, first = resolved[at], resolved[0]
+    name = cases[at] if cases else mine.name or "scenario"
+    if not cases or at == 0:
+        factors = [told(i) for i in mine.inputs]
+        return {"name": name, "factors": factors, "choices": dict(sorted(mine.words.items()))}
+    inputs, theirs = ({i.path: i for i in each.inputs} for each in (mine, first))
+    return {
+        "name": name,
+        "by_difference": True,
+        "factors": [told(i) for path, i in inputs.items() if theirs.get(path) != i],
+        "dropped": [path for path in theirs if path not in inputs],
+        "choices": {
+            key: mine.words.get(key)
+            for key in sorted({*mine.words, *first.words})
+            if mine.words.get(key) != first.words.get(key)
+        },
+    }
 
 
-def cases_part(cases: Sequence[Part]) -> list[Part]:
-    """Ways to do one job as a document has them: the inputs of the first are its statement's."""
-    same: Part = {"by_difference": True, "factors": [], "dropped": [], "choices": {}}
-    return [{"name": cases[0]["name"], **same}, *cases[1:]]
+def _scenarios(study: Study, catalog: Catalog) -> Iterator[Part]:
+    """As a document has them: where they are ways to do one job, the inputs of the first are its
+    statement's."""
+    for at in range(len(study.resolved)):
+        if study.cases and at == 0:
+            same: Part = {"by_difference": True, "factors": [], "dropped": [], "choices": {}}
+            yield {"name": study.cases[0], **same}
+        else:
+            yield scenario_part(
+                study.resolved, study.cases, at, lambda each: factor_of(each, catalog)
+            )
+
+
+def plain_scenarios(resolved: Sequence[Resolved], cases: Sequence[str]) -> list[Part]:
+    """What the hash of a document's inputs is over."""
+    return [scenario_part(resolved, cases, at, plain_input) for at in range(len(resolved))]
 
 
 def inputs_hash(scenarios: Sequence[Part]) -> str:
@@ -210,10 +212,16 @@ def sha256_of(raw: bytes) -> str:
 def result_hash(report: Report) -> str:
     """The hash that `reproducibility.result_sha256` should hold: over all that describes the
     result."""
-    left_out: dict[str, Any] = dict.fromkeys(NOT_HASHED, True)
-    if report.difference is not None:
-        left_out["difference"] = dict.fromkeys(("past", "current"), OF_A_FILE)
-    return sha256(report.model_dump(mode="json", exclude=left_out))
+    plain = {key: value for key, value in report.plain().items() if key not in NOT_HASHED}
+    if "difference" in plain:
+        sides = {
+            side: {
+                key: each for key, each in plain["difference"][side].items() if key not in OF_A_FILE
+            }
+            for side in ("past", "current")
+        }
+        plain["difference"] = plain["difference"] | sides
+    return sha256(plain)
 
 
 def generated_at() -> str:

@@ -48,8 +48,10 @@ def canonical(value: Any) -> str:
     """
     if isinstance(value, str):
         return _quoted(value)
-    if value is None or isinstance(value, bool):
-        return json.dumps(value)
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
@@ -69,7 +71,8 @@ def canonical(value: Any) -> str:
             + "]"
         )
     if isinstance(value, dict):
-        keys = sorted(value, key=_utf16)
+        # of ASCII both orders are one, and the encoding would be a tenth of the time
+        keys = sorted(value) if "".join(value).isascii() else sorted(value, key=_utf16)
         return "{" + ",".join([f"{_quoted(key)}:{canonical(value[key])}" for key in keys]) + "}"
     return "[" + ",".join([canonical(item) for item in value]) + "]"
 
@@ -83,4 +86,41 @@ def sha256(value: Any) -> str:
 
 
 def pretty(value: Any) -> str:
-    return json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """JSON for a file: indented, what holds nothing but plain values on a line of its own where
+    that is no long one.
+
+    >>> print(
+    ...     pretty({"energy": {"value": 1.5, "unit": "kWh"}, "of": [{"id": "a", "to": [1]}]}),
+    ...     end="",
+    ... )
+    {
+     "energy": {"value": 1.5, "unit": "kWh"},
+     "of": [
+      {
+       "id": "a",
+       "to": [1]
+      }
+     ]
+    }
+    """
+    return _laid_out(value, "\n") + "\n"
+
+
+def _laid_out(value: Any, end: str) -> str:
+    if not isinstance(value, dict | list) or not value:
+        return _on_a_line(value)
+    within = value.values() if isinstance(value, dict) else value
+    if not any(each and isinstance(each, dict | list) for each in within):
+        line = _on_a_line(value)
+        if len(line) <= _LINE:
+            return line
+    inner = end + " "
+    if isinstance(value, dict):
+        told = [f"{_quoted(key)}: {_laid_out(each, inner)}" for key, each in value.items()]
+        return "{" + inner + f",{inner}".join(told) + end + "}"
+    told = [_laid_out(each, inner) for each in value]
+    return "[" + inner + f",{inner}".join(told) + end + "]"
+
+
+_LINE = 160
+_on_a_line = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode

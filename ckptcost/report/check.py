@@ -43,6 +43,7 @@ REBUILT = (
     "drawn",
     "boundary",
     "assumptions",
+    "rests",
     "length_s",
 )
 _SUBJECT = ("run_id", "parameters", "accelerator_count", "nodes", "site_id", "grid_zone")

@@ -28,6 +28,7 @@ from ckptcost.report.rows_of_time import (
     series_of,
 )
 from ckptcost.report.statement import Contract, Series, Statement, instant, utc
+from ckptcost.report.statements.bill import Rests
 from ckptcost.report.sums import has_total
 
 MOST_ROWS = 2_000_000
@@ -219,6 +220,7 @@ def _told(
     """Components, totals and factors under the factors that were given."""
     update: dict[str, Any] = {}
     components, factors = list(s.components), list(s.factors)
+    rests = Rests(told=s.rests)
     for field, column, name, by in (
         ("emissions_location", "emissions_location_kgco2e", LOCATION, location),
         ("emissions_market", "emissions_market_kgco2e", MARKET, market),
@@ -228,7 +230,13 @@ def _told(
         sums = _by_component(by, column) if isinstance(by, Series) else None
         constant = _time_mean(by, name) if isinstance(by, Series) else by
         components = [
-            _under(c, field, name, sums if c.ledger == "marginal" else None, constant)
+            _under(
+                c,
+                field,
+                rests.number(sorted({*s.rests_of(c.energy), name})),
+                sums if c.ledger == "marginal" else None,
+                constant,
+            )
             for c in components
         ]
         energy = math.fsum(
@@ -249,13 +257,14 @@ def _told(
         if by is not None
     ]
     update["totals"] = s.totals.model_copy(
-        update={what: _total(s.totals, marginal, what) for what in changed}
+        update={what: _total(s.totals, marginal, what, rests) for what in changed}
     )
     if s.allocated is not None:
         apart = [c for c in components if c.ledger == "allocated"]
         update["allocated"] = s.allocated.model_copy(
-            update={what: _total(s.allocated, apart, what) for what in changed}
+            update={what: _total(s.allocated, apart, what, rests) for what in changed}
         )
+    update["rests"] = rests.lists
     if grid is not None:
         # the file's factors took the place of the site's: what those counted says nothing of these
         update["choices"] = s.choices | {"site.grid_method": grid.method}
@@ -290,7 +299,11 @@ def _by_component(series: Series, column: str) -> dict[str, float]:
 
 
 def _under(
-    c: Component, field: str, name: str, sums: Mapping[str, float] | None, factor: float | None
+    c: Component,
+    field: str,
+    rests: int | None,
+    sums: Mapping[str, float] | None,
+    factor: float | None,
 ) -> Component:
     """The component's emissions: as its rows have them, with the range of its energy. What has no
     rows used nothing, or nobody knows."""
@@ -308,7 +321,6 @@ def _under(
         None if share is None or bound is None else tidy(bound * share)
         for bound in (energy.low, energy.high)
     )
-    rests = sorted({*energy.factors, name})
     basis = "modelled" if before.basis == "measured" else before.basis
     told = Quantity(
         value=value,
@@ -317,7 +329,7 @@ def _under(
         low=low,
         high=high,
         interval=energy.interval if low is not None else None,
-        factors=rests,
+        rests=rests,
         excludes=energy.excludes,
     )
     return c.model_copy(update={field: told})
@@ -340,7 +352,7 @@ def _time_mean(series: Series, name: str) -> float:
     )
 
 
-def _total(totals: Totals, marginal: Sequence[Component], what: str) -> Quantity:
+def _total(totals: Totals, marginal: Sequence[Component], what: str, rests: Rests) -> Quantity:
     """Their sum, with the range that the energy's sum has: low ends of lines do not add up to a
     sum's."""
     before: Quantity = getattr(totals, what)
@@ -357,7 +369,8 @@ def _total(totals: Totals, marginal: Sequence[Component], what: str) -> Quantity
         for bound in (energy.low, energy.high)
     )
     lacking = [c.id for c in marginal if c.id not in known]
-    factors = sorted({name for c in marginal for name in getattr(c, what).factors})
+    those = {number for c in marginal if (number := getattr(c, what).rests) is not None}
+    lists = rests.lists
     return before.model_copy(
         update={
             "value": value,
@@ -365,7 +378,7 @@ def _total(totals: Totals, marginal: Sequence[Component], what: str) -> Quantity
             "high": high,
             "interval": energy.interval if low is not None else None,
             "excludes": lacking,
-            "factors": factors,
+            "rests": rests.number(sorted({name for number in those for name in lists[number]})),
         }
     )
 

@@ -132,25 +132,24 @@ class Report(DocumentPart):
     about: list[str] = Field(description="what was asked, in words")
     question: dict[str, Any] = Field(description="what was asked, for machines")
     simulated: bool = Field(
-        default=False,
         description=(
             "measured figures come from a simulation, recorded or not, and not from a machine's"
             " meters"
         ),
     )
-    currency: Literal["USD"] = "USD"
+    currency: Literal["USD"]
     findings: list[str] = Field(description="the answer in sentences, the most telling first")
-    remarks: list[str] = Field(default=[], description="what else there is to say")
+    remarks: list[str] = Field(description="what else there is to say")
     tables: dict[str, TablePart]
     statements: list[Statement] = Field(
-        default=[], description="the costs line by line, which exports are made of"
+        description="the costs line by line, which exports are made of"
     )
     difference: Difference | None = Field(
         default=None, description="of two statements, past and current"
     )
     warnings: list[Warned]
-    requirements: list[GatePart] = Field(default=[])
-    scenarios: list[ScenarioPart] = Field(default=[])
+    requirements: list[GatePart]
+    scenarios: list[ScenarioPart]
     reproducibility: Reproducible
 
     def __repr__(self) -> str:
@@ -188,4 +187,9 @@ class Report(DocumentPart):
     def to_json(self) -> str:
         from ckptcost.report.canonical import pretty
 
-        return pretty(self.model_dump(mode="json"))
+        return pretty(self.plain())
+
+    def plain(self) -> dict[str, Any]:
+        """As files have it: what says nothing, because it is what the schema takes for granted, is
+        left out."""
+        return self.model_dump(mode="json", exclude_defaults=True)

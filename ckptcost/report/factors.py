@@ -56,18 +56,25 @@ def sources_of(catalog: Catalog, said: str) -> list[Part]:
     return found
 
 
-def factor_of(i: Input, catalog: Catalog) -> Part:
-    section, key = i.path.split(".")
+def plain_input(i: Input) -> Part:
+    """What hashes of inputs are over."""
     f = i.figure
     return {
         "id": i.path,
-        "name": meaning_of(section, key),
         "value": None if f.value == float("inf") else f.value,
         "unit": i.unit,
-        "text": f.text,
         "low": f.low,
         "high": f.high,
         "origin": "default" if f.basis in ("", "assumed") else f.basis,
+    }
+
+
+def factor_of(i: Input, catalog: Catalog) -> Part:
+    section, key = i.path.split(".")
+    f = i.figure
+    return plain_input(i) | {
+        "name": meaning_of(section, key),
+        "text": f.text,
         "set_by": i.origin,
         "boundary": f.boundary or None,
         "note": f.remark or None,

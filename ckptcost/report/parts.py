@@ -33,7 +33,11 @@ class Quantity(DocumentPart):
             " of a measurement"
         ),
     )
-    factors: list[str] = Field(default=[], description="ids of the factors this figure rests on")
+    rests: int | None = Field(
+        default=None,
+        ge=0,
+        description="which of the statement's `rests` this figure rests on, from 0; null: none",
+    )
     excludes: list[str] = Field(
         default=[], description="ids of components that are unknown and therefore not in this sum"
     )
@@ -231,7 +235,7 @@ class Uncertainty(DocumentPart):
     method: str
     samples: int
     seed: int
-    interval: Literal["p5-p95"] = "p5-p95"
+    interval: Literal["p5-p95"]
     decided_by: list[str] = Field(
         default=[],
         description=(
@@ -253,13 +257,13 @@ class InputFile(DocumentPart):
 
 
 class FactorSet(DocumentPart):
-    name: str = "ckptcost catalogue"
+    name: str
     version: str
     sha256: str
 
 
 class Tool(DocumentPart):
-    name: Literal["ckptcost"] = "ckptcost"
+    name: Literal["ckptcost"]
     version: str
     command: list[str]
     method_version: str

@@ -241,9 +241,11 @@ def coefficients(statement: Statement) -> list[Coefficient]:
         ),
     ]
     used = {
-        *t.energy.factors,
-        *t.emissions_location.factors,
-        *t.embodied.factors,
+        *(
+            name
+            for q in (t.energy, t.emissions_location, t.embodied)
+            for name in statement.rests_of(q)
+        ),
         "site.pue",
         "site.grid_location",
         "cluster.gpu_embodied",

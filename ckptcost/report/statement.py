@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from ckptcost.catalog.keys import GRID_METHODS
 from ckptcost.core.quantities import IN_DOCUMENTS
@@ -88,11 +88,10 @@ class Boundary(DocumentPart):
     pue: float | None = Field(description="null: energies are the machine's own, as metered")
     pue_included_in_energy: bool
     embodied_included: Literal[False] = Field(
-        default=False, description="embodied carbon is a figure of its own, in no emissions total"
+        description="embodied carbon is a figure of its own, in no emissions total"
     )
-    counterfactual: str = "the same work with no checkpoints and no failures"
+    counterfactual: str
     inventory_treatment: Literal["memo_item"] = Field(
-        default="memo_item",
         description=(
             "these kWh already sit in the facility's meter: do not add them to an inventory"
         ),
@@ -183,6 +182,9 @@ class Statement(DocumentPart):
         default=None, description="of a closed form: one completed save, no failures"
     )
     factors: list[Factor]
+    rests: list[list[str]] = Field(
+        default=[], description="ids of factors, each list once: figures point at theirs by number"
+    )
     choices: dict[str, Any] = Field(
         default={},
         description=(
@@ -204,6 +206,24 @@ class Statement(DocumentPart):
         """What the grid's factor counts: combustion, life-cycle, or unknown."""
         said = str(self.choices.get("site.grid_method"))
         return said if said in GRID_METHODS else "unknown"
+
+    @model_validator(mode="after")
+    def _rests_there(self) -> Statement:
+        sums = [self.totals, *filter(None, (self.allocated,))]
+        lines = [*self.components, *sums]
+        if self.one_save is not None:
+            lines += [self.one_save.totals, *self.one_save.components]
+        amounts = [getattr(line, what) for line in lines for what in QUANTITIES]
+        if self.power_step is not None:
+            amounts += [self.power_step.gpus, self.power_step.hosts, self.power_step.whole]
+        known = len(self.rests)
+        if odd := next((q for q in amounts if q.rests is not None and q.rests >= known), None):
+            raise ValueError(f"a figure rests on list {odd.rests} of factors, of {known}")
+        return self
+
+    def rests_of(self, q: Quantity) -> list[str]:
+        """Ids of the factors that one of its figures rests on."""
+        return [] if q.rests is None else self.rests[q.rests]
 
     def marginal(self) -> list[Component]:
         return [c for c in self.components if c.ledger == "marginal"]

@@ -49,7 +49,7 @@ def test_every_line_and_the_total_follow_from_the_energy(cli):
         if c["energy"]["value"] is not None:
             assert c["water"]["value"] == pytest.approx(c["energy"]["value"] / 1.2 * 1.8)
     assert told["totals"]["water"]["unit"] == "L"
-    assert "site.water" in told["totals"]["water"]["factors"]
+    assert "site.water" in told["rests"][told["totals"]["water"]["rests"]]
 
 
 def test_it_is_a_target_and_a_sentence(cli):

@@ -61,7 +61,11 @@ GRID, MARKET = 0.3835, 0.12
 """kgCO2e per kWh"""
 WATER = 1.5
 """litres per kWh"""
-TOOL = Tool(version="0.1.0", command=["ckptcost", "export"], method_version="2026.1")
+RESTS = {"emissions_location": 0, "emissions_market": 1, "cost": 2}
+LISTS = [["site.grid_location"], ["site.grid_market"], ["site.tariff"]]
+TOOL = Tool(
+    name="ckptcost", version="0.1.0", command=["ckptcost", "export"], method_version="2026.1"
+)
 
 
 def _sum(values: Sequence[float | None]) -> float | None:
@@ -81,17 +85,12 @@ def quantity(
         if value is None or not value
         else {"low": value * (1 - spread), "high": value * (1 + spread), "interval": "p5-p95"}
     )
-    factors = {
-        "emissions_location": ["site.grid_location"],
-        "emissions_market": ["site.grid_market"],
-        "cost": ["site.tariff"],
-    }.get(what, [])
     return Quantity(
         value=value,
         unit=UNITS[what],
         basis=basis,
         excludes=list(excludes),
-        factors=factors,
+        rests=RESTS.get(what),
         **ranged,
     )
 
@@ -258,12 +257,16 @@ def statement(
             excluded=[Excluded(component="storage writing", reason="energy unknown")],
             pue=1.15,
             pue_included_in_energy=True,
+            counterfactual="the same work with no checkpoints and no failures",
+            embodied_included=False,
+            inventory_treatment="memo_item",
         ),
         totals=RunTotals(**sums, checkpoints=Quantity(value=checkpoints, unit="1")),
         allocated=Totals(**standing),
         components=made,
         functional_units=[FunctionalUnit(name="checkpoint", count=checkpoints)],
         series=Series(width_s=width_s, **series) if dated and rows else None,
+        rests=LISTS,
         factors=[
             *(
                 []

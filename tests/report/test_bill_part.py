@@ -12,6 +12,7 @@ from ckptcost.report.statements.bill import (
     UNKNOWN_ENDS,
     BilledLine,
     Found,
+    Rests,
     amount_part,
     bill_part,
     count_part,
@@ -24,7 +25,7 @@ DARK = Found(*UNKNOWN_ENDS)
 
 
 def told(found: Found, interval: str = "p5-p95") -> dict:
-    return amount_part("kWh", found, ["site.pue"], interval)
+    return amount_part("kWh", found, 3, interval)
 
 
 def line(name: str, **amounts: float) -> BilledLine:
@@ -35,7 +36,7 @@ def line(name: str, **amounts: float) -> BilledLine:
 def test_a_mean_with_its_percentiles_by_hand():
     part = told(runs_mean(np.arange(101.0), ("a",)))
     assert (part["value"], part["low"], part["high"]) == (50.0, 5.0, 95.0)
-    assert (part["interval"], part["excludes"], part["factors"]) == ("p5-p95", ["a"], ["site.pue"])
+    assert (part["interval"], part["excludes"], part["rests"]) == ("p5-p95", ["a"], 3)
     one = told(runs_mean(np.array([1.0])))
     assert (one["value"], one["low"], one["high"], one["interval"]) == (1.0, None, None, None)
     skewed = told(runs_mean(np.array([0.0] * 99 + [100.0])))
@@ -66,7 +67,12 @@ def bill_of(lines: list[BilledLine], price: float = 2.5) -> dict:
     def total(ledger, q):
         return Found(*[math.fsum(each.amounts[q.id].value for each in lines)] * 3)
 
-    return bill_part(lines, total, lambda name, q: [f"{name}.{q}"], "bounds", price)
+    rests = Rests(lambda name, q: [f"{name}.{q}"])
+    return bill_part(lines, total, rests, "bounds", price)
+
+
+def rests_of(bill: dict, amount: dict) -> list[str]:
+    return bill["rests"][amount["rests"]]
 
 
 def test_lines_and_sums_say_what_they_are_and_what_they_rest_on():
@@ -77,11 +83,22 @@ def test_lines_and_sums_say_what_they_are_and_what_they_rest_on():
         "save",
         "marginal",
     )
-    assert first["energy"]["factors"] == ["gpu_wait.energy"]
+    assert rests_of(bill, first["energy"]) == ["gpu_wait.energy"]
     assert bill["totals"]["energy"]["value"] == 5.0
-    assert bill["totals"]["energy"]["factors"] == ["gpu_wait.energy", "storage_write.energy"]
+    both = ["gpu_wait.energy", "storage_write.energy"]
+    assert rests_of(bill, bill["totals"]["energy"]) == both
     assert bill["allocated"] is None
-    assert bill_of([line("standing")])["allocated"]["energy"]["factors"] == ["standing.energy"]
+    apart = bill_of([line("standing")])
+    assert rests_of(apart, apart["allocated"]["energy"]) == ["standing.energy"]
+
+
+def test_each_list_of_factors_is_said_once_and_an_empty_one_not_at_all():
+    rests = Rests(lambda name, q: {"energy": ["site.pue"], "cost": ["site.pue"]}.get(q, []))
+    lines = [line("gpu_wait"), line("storage_write")]
+    bill = bill_part(lines, lambda ledger, q: Found(0.0, 0.0, 0.0), rests, "bounds", math.nan)
+    assert bill["rests"] == [["site.pue"]]
+    of = [c[q]["rests"] for c in bill["components"] for q in ("energy", "cost", "embodied")]
+    assert of == [0, 0, None] * 2
 
 
 @pytest.mark.parametrize(

@@ -397,17 +397,19 @@ def test_totals_are_sums_of_components(reports, name):
 
 @pytest.mark.parametrize("name", ALL)
 def test_every_quantity(reports, name):
-    ids = {f.id for f in reports[name].statements[0].factors}
+    [s] = reports[name].statements
+    ids = {f.id for f in s.factors}
+    assert len({tuple(each) for each in s.rests}) == len(s.rests)
     for path, q in quantities(reports[name]):
         assert q.unit == UNITS[path.rsplit(".", 1)[1]], path
         assert (q.low is None) == (q.high is None) == (q.interval is None), path
         if q.low is not None:
             assert q.value is not None, path
             assert q.low <= q.value <= q.high, path
-        assert set(q.factors) <= ids, path
+        assert set(s.rests_of(q)) <= ids, path
         if q.value:
             assert q.value > 0, path
-            assert q.factors or path == "totals.checkpoints", f"{path} rests on nothing"
+            assert s.rests_of(q) or path == "totals.checkpoints", f"{path} rests on nothing"
         else:
             assert q.low in (None, 0.0) or q.value == 0, path
 

@@ -182,7 +182,7 @@ def test_location_and_market_are_not_each_other(seen, catalog, placed):
     assert gpu.emissions_market.value == pytest.approx(e * 1e-8)
     assert s.series.grid_kgco2e_per_kwh[0] == pytest.approx(0.36)
     assert s.series.market_kgco2e_per_kwh[0] == pytest.approx(0.036)
-    assert gpu.energy.factors == ["site.pue"]
+    assert s.rests_of(gpu.energy) == ["site.pue"]
 
 
 def test_ranges_of_the_measured_lie_around_their_figures(seen, catalog, placed):

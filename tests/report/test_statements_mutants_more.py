@@ -19,7 +19,7 @@ from ckptcost.questions.statements import statement_document
 from ckptcost.report import sci, statement_views
 from ckptcost.report.parts import Warned
 from ckptcost.report.statements import measured, modelled, simulated
-from ckptcost.report.statements.bill import line_part
+from ckptcost.report.statements.bill import Rests, line_part
 from ckptcost.report.statements.reading import Placing
 
 
@@ -196,7 +196,7 @@ def taken(line, window="a", energy=None):
 )
 def test_causes_and_boundaries_of_lines(line, cause, boundary):
     billed = measured._line(line, [taken(line)], measured.NOWHERE)
-    found = line_part(billed, lambda *_: (), "bounds", math.nan)
+    found = line_part(billed, Rests(), "bounds", math.nan)
     assert (found["cause"], found["boundary"], found["ledger"]) == (cause, boundary, "marginal")
 
 

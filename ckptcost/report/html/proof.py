@@ -247,5 +247,5 @@ def embedded(document: Report) -> str:
             for s in document.statements
         ]
         document = document.model_copy(update={"statements": short})
-    plain = json.dumps(document.model_dump(mode="json"), allow_nan=False, separators=(",", ":"))
+    plain = json.dumps(document.plain(), allow_nan=False, separators=(",", ":"))
     return plain.translate(_UNSAFE)

@@ -46,8 +46,33 @@ class BilledLine(NamedTuple):
 
 
 Total = Callable[[Ledger, Quantity], Found]
-Rests = Callable[[str, str], Sequence[str]]
-"""ids of the factors that a line's quantity rests on"""
+
+
+class Rests:
+    """Ids of the factors that a line's quantity rests on: each list once, amounts point at theirs
+    by number."""
+
+    def __init__(
+        self, of: Callable[[str, str], Sequence[str]] | None = None, told: Sequence[list[str]] = ()
+    ) -> None:
+        self._of = of or (lambda line, quantity: ())
+        self._numbers = {tuple(each): number for number, each in enumerate(told)}
+
+    def of_sum(self, lines: Sequence[str], quantity: str) -> int | None:
+        """Of a sum over lines."""
+        return self.number(sorted({name for line in lines for name in self._of(line, quantity)}))
+
+    def of_line(self, line: str, quantity: str) -> int | None:
+        return self.number(self._of(line, quantity))
+
+    def number(self, names: Sequence[str]) -> int | None:
+        if not names:
+            return None
+        return self._numbers.setdefault(tuple(names), len(self._numbers))
+
+    @property
+    def lists(self) -> list[list[str]]:
+        return [list(each) for each in self._numbers]
 
 
 def draws_amount(q: Quantity, value: Any, draws: Any, lacks: Sequence[str] = ()) -> Found:
@@ -70,8 +95,8 @@ def bill_part(
     interval: Interval,
     usd_per_gpu_hour: float,
 ) -> Part:
-    """Components, totals and the allocated ledger of a statement."""
-    return {
+    """Components, totals and the allocated ledger of a statement, and the lists of factors."""
+    bill = {
         "components": [line_part(each, rests, interval, usd_per_gpu_hour) for each in lines],
         "totals": sums_part(lines, "marginal", total, rests, interval),
         "allocated": (
@@ -80,13 +105,14 @@ def bill_part(
             else None
         ),
     }
+    return bill | {"rests": rests.lists}
 
 
 def line_part(line: BilledLine, rests: Rests, interval: Interval, usd_per_gpu_hour: float) -> Part:
     """A component; priced by the GPU-hour where GPU time has a price."""
     kind = tier_and_kind(line.id)[1]
     amounts = {
-        q.id: amount_part(q.unit, line.amounts[q.id], rests(line.id, q.id), interval)
+        q.id: amount_part(q.unit, line.amounts[q.id], rests.of_line(line.id, q.id), interval)
         for q in IN_DOCUMENTS
     }
     hours = amounts["gpu_time_lost"]["value"]
@@ -115,12 +141,7 @@ def sums_part(
     """The sums of one ledger's lines."""
     mine = [each.id for each in lines if ledger_of(each.id) == ledger]
     return {
-        q.id: amount_part(
-            q.unit,
-            total(ledger, q),
-            sorted({factor for line in mine for factor in rests(line, q.id)}),
-            interval,
-        )
+        q.id: amount_part(q.unit, total(ledger, q), rests.of_sum(mine, q.id), interval)
         for q in IN_DOCUMENTS
     }
 
@@ -129,8 +150,8 @@ def ledger_of(line_id: str) -> Ledger:
     return tier_and_kind(line_id)[1].ledger
 
 
-def amount_part(unit: str, found: Found, factors: Sequence[str], interval: Interval) -> Part:
-    """A quantity with its unit, range and basis."""
+def amount_part(unit: str, found: Found, rests: int | None, interval: Interval) -> Part:
+    """A quantity with its unit, range and basis; `rests`: which list of factors."""
     part: Part = {
         "value": tidy(found.value),
         "unit": unit,
@@ -138,7 +159,7 @@ def amount_part(unit: str, found: Found, factors: Sequence[str], interval: Inter
         "low": None,
         "high": None,
         "interval": None,
-        "factors": list(factors),
+        "rests": rests,
         "excludes": list(found.lacks),
     }
     low, high = tidy(found.low), tidy(found.high)  # ends that differ in rounding alone are no range
@@ -149,4 +170,6 @@ def amount_part(unit: str, found: Found, factors: Sequence[str], interval: Inter
 
 def count_part(count: float, basis: Literal["modelled", "measured"] = "modelled") -> Part:
     """How many checkpoints there are."""
-    return amount_part("1", Found(count, count, count, measured=basis == "measured"), (), "bounds")
+    return amount_part(
+        "1", Found(count, count, count, measured=basis == "measured"), None, "bounds"
+    )

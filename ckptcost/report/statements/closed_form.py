@@ -35,6 +35,7 @@ from ckptcost.report.factors import Part, assumptions_of, factor_ids, factor_of
 from ckptcost.report.statements.bill import (
     BilledLine,
     Found,
+    Rests,
     amount_part,
     bill_part,
     count_part,
@@ -50,7 +51,7 @@ DRAWN = (
 )
 
 
-def bill_of(bill: Bill, spread: Bill, known: tuple[str, ...], case: Case) -> Part:
+def bill_of(bill: Bill, spread: Bill, known: tuple[str, ...], rests: Rests, case: Case) -> Part:
     """Lines and sums of a bill, with their ranges over the draws of `spread`."""
     lines = [
         BilledLine(
@@ -71,7 +72,7 @@ def bill_of(bill: Bill, spread: Bill, known: tuple[str, ...], case: Case) -> Par
         return draws_amount(q, value, draws, bill.unknown(q.field, ledger))
 
     price = float(case.scenario.cluster.usd_per_gpu_s) * HOUR_S
-    return bill_part(lines, total, lambda *of: factor_ids(*of, known), "p5-p95", price)
+    return bill_part(lines, total, rests, "p5-p95", price)
 
 
 def softest_input(line_id: str, known: tuple[str, ...], resolved: Resolved) -> str:
@@ -128,7 +129,7 @@ def _schedule(case: Case) -> Part:
     }
 
 
-def _power_step(case: Case, known: Sequence[str]) -> Part:
+def _power_step(case: Case, known: Sequence[str], rests: Rests) -> Part:
     o, spread = case.outcome, case.spread
     gpus, hosts = (
         [name for name in known if name in (f"cluster.{path}" for path in paths)]
@@ -147,7 +148,7 @@ def _power_step(case: Case, known: Sequence[str]) -> Part:
     for name, (watts, draws, factors) in steps.items():
         point = float(to_mw(watts))
         found = Found(point, *p5_p95(to_mw(draws), point))
-        told[name] = amount_part("MW", found, factors, "p5-p95")
+        told[name] = amount_part("MW", found, rests.number(factors), "p5-p95")
     return told | {
         "lasts_s": tidy(float(o.mean_stall_s)),
         "least_ramp_mw_per_s": tidy(float(to_mw(least_ramp_w_per_s(whole, o.mean_stall_s)))),
@@ -188,8 +189,10 @@ def statement_part(
     o, spread = case.outcome, case.spread
     factors = [factor_of(i, catalog) for i in case.resolved.inputs]
     known = tuple(f["id"] for f in factors)
-    run = bill_of(o.run, spread.run, known, case)
-    one_save = bill_of(o.one_save, spread.one_save, known, case)
+    rests = Rests(lambda *of: factor_ids(*of, known))
+    run = bill_of(o.run, spread.run, known, rests, case)
+    one_save = bill_of(o.one_save, spread.one_save, known, rests, case)
+    power_step = _power_step(case, known, rests)
     return {
         "id": f"urn:sha256:{digest[:32]}#{name}",
         "kind": "modelled",
@@ -206,9 +209,10 @@ def statement_part(
         "functional_units": [{"name": "checkpoint", "count": tidy(float(o.saves))}],
         "series": None,
         "schedule": _schedule(case),
-        "power_step": _power_step(case, known),
+        "power_step": power_step,
         "one_save": {name: one_save[name] for name in ("totals", "components")},
         "factors": factors,
+        "rests": rests.lists,
         "choices": dict(sorted(case.resolved.words.items())),
         "assumptions": assumptions_of(factors),
         "measurements": [],
@@ -224,7 +228,7 @@ def statement_part(
     }
 
 
-_FREE = {"excludes", "choices", "best_interval_s"}
+_FREE = {"excludes", "choices", "best_interval_s", "rests"}
 """keys whose content is a mapping or list of the document's own, not a part with attributes"""
 
 

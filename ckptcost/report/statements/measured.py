@@ -46,6 +46,7 @@ from ckptcost.report.statements.bill import (
     UNKNOWN_ENDS,
     BilledLine,
     Found,
+    Rests,
     bill_part,
     count_part,
 )
@@ -102,7 +103,7 @@ def statement_of(
     bill = bill_part(
         billed,
         lambda _, q: _sum(q, billed),
-        lambda _, of: [name for name in BY_ID[of].rests_on if name in names],
+        Rests(lambda _, of: [name for name in BY_ID[of].rests_on if name in names]),
         "bounds",
         float(s.cluster.usd_per_gpu_s) * HOUR_S,
     )
@@ -152,6 +153,7 @@ def statement_of(
         functional_units=[FunctionalUnit(name="checkpoint", count=float(len(finished)))],
         series=_series(m, taken, finished, s, begin_s, end_s, width_s),
         factors=factors,
+        rests=bill["rests"],
         choices={
             k: v
             for k, v in words.items()
@@ -288,6 +290,8 @@ def _boundary(components: Sequence[Component], s: Scenario, placed: bool) -> Bou
         pue=float(s.site.pue) if placed else None,
         pue_included_in_energy=placed,
         counterfactual="the same time without the saves and loads",
+        embodied_included=False,
+        inventory_treatment="memo_item",
     )
 
 

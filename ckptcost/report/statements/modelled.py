@@ -52,9 +52,7 @@ def of_case(case: Case, catalog: Any, name: str = "") -> Statement:
     """A case on its own, as a comparison has them."""
     answer = Answer((case,), None)
     names = case_names(answer.cases)
-    part = statement_part(
-        case, catalog, digest_of(answer, catalog), names[0], names, warnings_of(answer)
-    )
+    part = statement_part(case, catalog, digest_of(answer), names[0], names, warnings_of(answer))
     found = Statement.model_validate(part)
     if not name:
         return found

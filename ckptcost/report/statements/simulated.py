@@ -23,6 +23,7 @@ from ckptcost.report.statements.bill import (
     UNKNOWN_ENDS,
     BilledLine,
     Found,
+    Rests,
     amount_part,
     bill_part,
     runs_mean,
@@ -55,7 +56,7 @@ def statement_of(found: Simulation, catalog: Catalog) -> Statement | None:
     bill = bill_part(
         billed,
         lambda ledger, q: _sum(lines, ledger, q),
-        lambda *of: factor_ids(*of, names),
+        Rests(lambda *of: factor_ids(*of, names)),
         "p5-p95",
         price,
     )
@@ -74,9 +75,10 @@ def statement_of(found: Simulation, catalog: Catalog) -> Statement | None:
             "components": [Component.model_validate(each) for each in bill["components"]],
             "allocated": Totals.model_validate(bill["allocated"]) if bill["allocated"] else None,
             "factors": factors,
+            "rests": bill["rests"],
             "subject": subject,
             "totals": RunTotals.model_validate(
-                bill["totals"] | {"checkpoints": amount_part("1", runs_mean(saves), (), "p5-p95")}
+                bill["totals"] | {"checkpoints": amount_part("1", runs_mean(saves), None, "p5-p95")}
             ),
             "functional_units": [FunctionalUnit(name="checkpoint", count=tidy(count) or 0.0)],
             "uncertainty": f"5th and 95th percentile of the runs; inputs: {asked.inputs}",

@@ -14,7 +14,7 @@ from ckptcost.jobs.gates import Verdict
 from ckptcost.jobs.model import Answer, Case, case_names
 from ckptcost.present.amounts import between, count, duration, number, size
 from ckptcost.present.words import caution_of_several, caution_text, line_label, unknown_text
-from ckptcost.report.build import inputs_hash, scenario_parts
+from ckptcost.report.build import inputs_hash, plain_scenarios
 from ckptcost.report.canonical import tidy
 from ckptcost.report.factors import Part
 from ckptcost.report.rows import COLUMNS, NOTES, columns_of, excludes_of, unit_of
@@ -52,7 +52,7 @@ def study_of(answer: Answer, catalog: Catalog, verdicts: Sequence[Verdict] = ())
     resolved = [each.resolved for each in everyone]
     called = [*names, *([REFERENCE] if answer.reference else [])]
     warnings = warnings_of(answer)
-    part = statement_part(case, catalog, digest_of(answer, catalog), names[0], names, warnings)
+    part = statement_part(case, catalog, digest_of(answer), names[0], names, warnings)
     first: ClosedForm = with_attributes(part)
     rows = [_case_row(each, name) for each, name in zip(answer.cases, names, strict=True)]
     tables, avoidable = [_cases(rows)], []
@@ -86,10 +86,10 @@ def _judged(part: Part) -> Statement:
     return Statement.model_validate(part)
 
 
-def digest_of(answer: Answer, catalog: Catalog) -> str:
+def digest_of(answer: Answer) -> str:
     """Of the inputs of all cases; the reference is none of them."""
     resolved = [each.resolved for each in answer.cases]
-    return inputs_hash(scenario_parts(resolved, case_names(answer.cases), catalog))
+    return inputs_hash(plain_scenarios(resolved, case_names(answer.cases)))
 
 
 def warnings_of(answer: Answer) -> list[Part]:
