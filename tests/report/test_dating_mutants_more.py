@@ -123,8 +123,8 @@ def test_a_factor_in_another_unit_is_no_factor_of_the_rows():
 
 def test_emissions_under_a_factor_that_was_given_are_modelled_and_say_what_they_rest_on():
     s = statements.statement(rows=2, begin=START)
-    energy = {"factors": ["site.pue"], "excludes": ["window 3"]}
-    before = {"basis": "measured", "factors": ["old"], "excludes": []}
+    energy = {"rests": 3, "excludes": ["window 3"]}
+    before = {"basis": "measured", "rests": 4, "excludes": []}
     lines = [
         c.model_copy(
             update={
@@ -134,7 +134,8 @@ def test_emissions_under_a_factor_that_was_given_are_modelled_and_say_what_they_
         )
         for c in s.components
     ]
-    found = dated(s.model_copy(update={"components": lines}), grid=grid_of([0.1, 0.3]))
+    lists = {"components": lines, "rests": [*s.rests, ["site.pue"], ["old"]]}
+    found = dated(s.model_copy(update=lists), grid=grid_of([0.1, 0.3]))
     q = found.components[0].emissions_location
     assert (q.basis, found.rests_of(q), q.excludes) == (
         "modelled",

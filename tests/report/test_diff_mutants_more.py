@@ -145,7 +145,7 @@ def test_with_and_without_pue_are_different_things():
 
 def test_the_hash_is_over_what_the_document_says_it_is():
     found = report_of(difference_of(statement(), statement(grid=0.5)))
-    plain = found.model_dump(mode="json")
+    plain = found.plain()
     apart = ("schema_name", "schema_version", "report_id", "generated_at", "tool")
     for name in (*apart, "reproducibility"):
         del plain[name]

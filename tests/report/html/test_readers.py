@@ -127,7 +127,7 @@ def test_chromium_shows_the_figures_and_complains_of_nothing(browser, extras_wit
     again = json.loads(
         shown.split('type="application/json" id="statement">')[1].split("</script>")[0]
     )
-    assert again == whole.model_dump(mode="json")
+    assert again == whole.plain()
 
 
 def test_chromium_keeps_the_page_to_its_word(browser):
