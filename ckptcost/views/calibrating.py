@@ -12,8 +12,7 @@ from ckptcost.jobs.calibrate import Calibration, Parameter, calibrate
 from ckptcost.jobs.calibrate_files import texts_of
 from ckptcost.present.amounts import count, share
 from ckptcost.present.grid import Grid, Head, Row, Tone
-from ckptcost.report.studies.calibrate import study_of
-from ckptcost.report.studies.calibrate_words import LABELS
+from ckptcost.report.studies.calibrate import LABELS, study_of
 from ckptcost.report.study import Study, cell
 from ckptcost.runs.header import base_name
 from ckptcost.views.desk import Desk

@@ -20,7 +20,7 @@ from ckptcost.present.chart import Band, Chart, Curve, Dot, Rule
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.report.studies.optimize import NAMES
 from ckptcost.report.studies.run_columns import regret_value, row_of
-from ckptcost.report.studies.solve_words import PARTS
+from ckptcost.report.studies.solve import PARTS
 from ckptcost.views.interval import UNITS, Studied, hopeless, seconds_of, text_of
 from ckptcost.views.interval_words import LIGHTS, RULED, RULES, Line, notes, trial_line
 from ckptcost.views.tiers_table import short

@@ -8,7 +8,7 @@ from ckptcost.core.quantities import LineField
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.present.amounts import DASH, count, duration, number, quantity, rate, share, size
 from ckptcost.present.chart import Stat
-from ckptcost.report.studies.gap_labels import why_text
+from ckptcost.report.studies.gap_words import why_text
 from ckptcost.report.studies.measure_saves import rate_of
 from ckptcost.views.live_board import LiveBoard
 from ckptcost.views.live_grids import WH_J

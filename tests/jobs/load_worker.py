@@ -13,7 +13,7 @@ def main(folder: Path) -> None:
     from ckptcost.jobs.checkup import checkup
     from ckptcost.jobs.instruments import instruments
     from ckptcost.meters.found import Wanted
-    from ckptcost.report.studies.selftest_load import findings_of, tables_of
+    from ckptcost.report.studies.selftest import findings_of, tables_of
 
     load_step.PHASE_S, load_step.PHASES, load_step.HELD_S = 1.2, 8, 1.5
     load_step.REST_S = 3.0

@@ -28,7 +28,7 @@ from ckptcost.jobs.selftest_children import BUSY, END, IDLE, SPIN, follow
 from ckptcost.meters.base import Basic
 from ckptcost.meters.found import Wanted
 from ckptcost.meters.process import children_of
-from ckptcost.report.studies.selftest_load import findings_of, tables_of
+from ckptcost.report.studies.selftest import findings_of, tables_of
 from ckptcost.runs.clocks import RealClock, S
 from ckptcost.runs.header import Header, MeterHead
 from ckptcost.runs.reader import load

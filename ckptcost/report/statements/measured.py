@@ -59,7 +59,7 @@ from ckptcost.report.statements.run_lines import (
     taken_of,
     unpriced,
 )
-from ckptcost.report.studies.gap_labels import why_text
+from ckptcost.report.studies.gap_words import why_text
 from ckptcost.scenario import Resolved
 
 BOUNDS = (

@@ -3,21 +3,298 @@ was left out."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Any, Final
 
+from ckptcost.core.estimates import Estimate
 from ckptcost.core.fit import TimeFit
 from ckptcost.jobs.calibrate import Calibration, Parameter
 from ckptcost.jobs.calibrate_rounds import FitRound
-from ckptcost.report.studies.calibrate_words import (
-    LABELS,
-    findings,
-    next_command,
-    warnings,
-    why_text,
-)
+from ckptcost.present.amounts import amount, count, duration, number, rate, share, size
+from ckptcost.present.measured import reason_text
 from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import ROW_UNIT, Column, Study, Table
+
+REASONS: Final[Mapping[str, str]] = {
+    "NO_ROUNDS": "no save or load of that kind was recorded",
+    "ONE_ROUND": "one round has no interval",
+    "FEW_ROUNDS": "too few rounds for an interval: one more than there are unknowns",
+    "ONE_SIZE": "all sizes alike: save in two sizes to tell the fixed time from the rate",
+    "SIZES_NOT_APART": (
+        "durations scatter too much to tell the fixed time from the rate: more rounds, or sizes"
+        " further apart"
+    ),
+    "NO_GROWTH": "durations do not grow with the bytes: save larger ones",
+    "FILES_UNKNOWN": "the number of files is not known of every save",
+    "FILES_NOT_APART": (
+        "the number of files does not vary by itself, so what a file costs is in the other figures"
+    ),
+    "AT_BOUND": "it would be negative and is held at nothing",
+    "AS_WRITES": "loads of one size: the fixed time of the writes was taken off",
+    "ONE_RANK": "one rank marked its part",
+    "NO_STEPS": "no training steps are marked where they are needed",
+    "FEW_STEPS": "too few steps for an interval",
+    "STEPS_MISSING": "steps do not reach from before the stall until after it",
+    "NOT_ASYNC": "the saves were synchronous",
+    "NOT_TRAINING": "nobody trained meanwhile: no steps are marked, and the GPUs were not busy",
+    "NO_GPU_METER": "no GPU was metered",
+    "NO_STORAGE_METER": "no meter of a drive or of the storage gives joules",
+    "NO_BYTES": "its size is not known",
+    "FAILED": "it failed",
+    "OVERLAPS": "another save or load went on at the same time",
+    "HONEYMOON": (
+        "one of the first saves, which fit into the page cache: the later ones take longer"
+    ),
+    "PAGE_CACHE": (
+        "the job does not sync what it saves, so that the kernel's timer decides when it is "
+        "safe, and no disk's counters show how fast its bytes went: sync them, or measure with "
+        "`ckptcost probe`"
+    ),
+    "OTHER_MODE": (
+        "saves written in the background and others are not fitted together, and the others are"
+        " more"
+    ),
+    "PARTS_EXCEED_NODE": "the GPUs take more than the node's own meter says",
+    "GAPS": "readings do not cover all of it",
+}
+
+SPREAD: Final = 0.15
+"""scatter of durations that is worth a warning"""
+
+UNSURE: Final = 0.1
+"""share of a duration by which its end may be late that is worth a warning"""
+
+LABELS: Final[Mapping[str, str]] = {
+    "write": "write rate",
+    "setup": "fixed time of a save",
+    "files_rate": "files created a second",
+    "rate_spread": "scatter of durations",
+    "read": "read rate",
+    "read_fixed": "fixed time of a load",
+    "straggler": "slowest rank over the mean",
+    "write_energy": "energy of writing, J/GB",
+    "storage_rest": "storage at rest, W",
+    "gpu_train": "one GPU in training, W",
+    "gpu_stall": "one GPU held up, W",
+    "gpu_idle": "one GPU idle, W",
+    "host_train": "rest of node training, W",
+    "host_stall": "rest of node held up, W",
+    "host_idle": "rest of node idle, W",
+    "snapshot": "stall of an async save",
+    "slowdown": "speed lost in a drain",
+    "step": "one training step",
+}
+
+
+def why_text(code: str) -> str:
+    """Why a figure or its interval is not there, or a save was left out."""
+    return REASONS.get(code) or reason_text(code)
+
+
+def findings(c: Calibration) -> list[str]:
+    """The figures that matter first; then what is not known."""
+    said = [*_writing(c), *_reading(c), *_power(c), *_waiting(c), *_stored(c)]
+    lacking: dict[str, list[str]] = {}
+    for parameter in c.parameters:
+        asked = (
+            parameter.path
+            and parameter.estimate.why != "NOT_ASYNC"
+            and (parameter.id != "step" or c.mode == "async")
+        )
+        if asked and not parameter.estimate.known:
+            lacking.setdefault(parameter.estimate.why, []).append(
+                LABELS[parameter.id].removesuffix(", W").removesuffix(", J/GB")
+            )
+    said += [f"Not known: {', '.join(names)}: {why_text(why)}." for why, names in lacking.items()]
+    return said + _left_sentences(c)
+
+
+def _between(estimate: Estimate, unit: str) -> str:
+    """The interval in brackets, where there is one."""
+    if estimate.low is None or estimate.high is None:
+        return ""
+    high = amount(estimate.high, unit) if isfinite(estimate.high) else "no upper end"
+    return f" ({amount(estimate.low, unit)} to {high})"
+
+
+def _writing(c: Calibration) -> list[str]:
+    fit, mode = c.writes, "asynchronous" if c.mode == "async" else "synchronous"
+    if not fit.n:
+        return []
+    sizes = sorted(round_.bytes for round_ in c.saves)
+    of = (
+        size(sizes[0])
+        if size(sizes[0]) == size(sizes[-1])
+        else f"{size(sizes[0])} to {size(sizes[-1])}"
+    )
+    head = f"{_counted(fit.n, f'{mode} save')} of {of}: "
+    if not fit.rate_bytes_per_s.known:
+        return [
+            f"{head}no rate, {why_text(fit.rate_bytes_per_s.why)}; the rate is at least"
+            f" {rate(fit.rate_bytes_per_s.low)}."
+        ]
+    told = f"{rate(fit.rate_bytes_per_s.value)}{_between(fit.rate_bytes_per_s, 'bytes_per_s')}"
+    if fit.fixed_s.known:
+        return [
+            f"{head}{told}, and {duration(fit.fixed_s.value)}{_between(fit.fixed_s, 's')} that do"
+            " not depend on the size."
+        ]
+    return [f"{head}{told}, the fixed time included; {why_text(fit.why)}."]
+
+
+def _reading(c: Calibration) -> list[str]:
+    found = c.reads.rate_bytes_per_s
+    return (
+        [f"{_counted(c.reads.n, 'load')}: {rate(found.value)}{_between(found, 'bytes_per_s')}."]
+        if found.known
+        else []
+    )
+
+
+def _power(c: Calibration) -> list[str]:
+    train, stall = (c.parameter(name).estimate for name in ("gpu_train", "gpu_stall"))
+    if not (train.known and stall.known):
+        return []
+    said = (
+        f"A GPU takes {number(train.value)} W in training and {number(stall.value)} W while a save"
+        f" holds it up: {share(stall.value / train.value)} of it."
+    )
+    verdicts = Counter(round_.dip.verdict for round_ in c.saves if round_.dip is not None)
+    of, seen = sum(verdicts.values()), verdicts["CONFIRMED"]
+    return [
+        said,
+        *([f"Their power confirms {count(seen)} of {_counted(of, 'stall')}."] if of else []),
+    ]
+
+
+def _waiting(c: Calibration) -> list[str]:
+    snapshot, slowed = (c.parameter(name).estimate for name in ("snapshot", "slowdown"))
+    said = (
+        [
+            "An asynchronous save holds training up for"
+            f" {duration(snapshot.value)}{_between(snapshot, 's')}."
+        ]
+        if snapshot.known
+        else []
+    )
+    if slowed.known:
+        said.append(
+            f"While one drains, training loses {share(slowed.value)} of its speed{_shares(slowed)}."
+        )
+    return said
+
+
+def _shares(estimate: Estimate) -> str:
+    if estimate.low is None or estimate.high is None:
+        return f": {why_text(estimate.why)}"
+    return f" ({share(estimate.low)} to {share(estimate.high)})"
+
+
+def _stored(c: Calibration) -> list[str]:
+    found = c.parameter("write_energy")
+    if not found.estimate.known:
+        return []
+    return [
+        "Writing takes"
+        f" {amount(found.estimate.value, 'j_per_byte')}{_between(found.estimate, 'j_per_byte')},"
+        f" {_place(found)}."
+    ]
+
+
+def _place(parameter: Parameter) -> str:
+    return f"at the {parameter.boundary}" + (
+        ", by a model of it" if parameter.basis == "derived" else ""
+    )
+
+
+def _left_sentences(c: Calibration) -> list[str]:
+    if not c.left:
+        return []
+    counted = Counter(one.why for one in c.left)
+    return [
+        "Left out:"
+        f" {'; '.join(f'{count(n)} because {why_text(why)}' for why, n in counted.most_common())}."
+    ]
+
+
+def warnings(c: Calibration) -> list[tuple[str, str]]:
+    """What to mind before the tier is used."""
+    found: list[tuple[str, str]] = []
+    if c.writes.why in ("ONE_SIZE", "ONE_ROUND", "SIZES_NOT_APART", "NO_GROWTH", "FEW_ROUNDS"):
+        found.append((c.writes.why, f"Saves: {why_text(c.writes.why)}."))
+    if c.writes.spread_fraction > SPREAD:
+        found.append(
+            (
+                "SPREAD",
+                (
+                    f"Durations of saves scatter by {share(c.writes.spread_fraction)} around the"
+                    " fit. More rounds tell more."
+                ),
+            )
+        )
+    if unsure := [r for r in c.saves if r.unsure_s > UNSURE * r.seconds]:
+        most_s = max(r.unsure_s for r in unsure)
+        found.append(
+            (
+                "UNSURE_END",
+                (
+                    f"Of {_counted(len(unsure), 'save')} the end is known to {duration(most_s)}"
+                    " only: the rate may be higher."
+                ),
+            )
+        )
+    if len(hosts := dict.fromkeys(origin.host for origin in c.origins)) > 1:
+        found.append(
+            (
+                "SEVERAL_HOSTS",
+                f"Runs of {', '.join(hosts)} were fitted together, as if they were alike.",
+            )
+        )
+    if any(round_.dip is not None and round_.dip.verdict == "CONTRADICTED" for round_ in c.saves):
+        names = [
+            f"{r.window.name}"
+            for r in c.saves
+            if r.dip is not None and r.dip.verdict == "CONTRADICTED"
+        ]
+        found.append(
+            (
+                "CONTRADICTED",
+                f"GPU power does not fall in stalls that the marks tell of: {_some(names)}.",
+            )
+        )
+    return found
+
+
+def next_command(c: Calibration, kinds: Sequence[str]) -> str:
+    """How the model uses it; what a file cannot hold, as flags."""
+    words = ["ckptcost model"]
+    if "tier" in kinds:
+        words.append(f"--tier {c.id}")
+    if "cluster" in kinds:
+        words.append(f"--set cluster.id={c.id}")
+    if c.mode == "async":
+        words.append("--set policy.mode=async")
+    for name in ("snapshot", "slowdown"):
+        parameter = c.parameter(name)
+        if parameter.estimate.known:
+            value = f"{parameter.estimate.value:.4g}"
+            words.append(
+                f'--set {parameter.path}="{value} s"'
+                if parameter.unit == "s"
+                else f"--set {parameter.path}={value}"
+            )
+    return " ".join(words)
+
+
+def _counted(of: int, what: str) -> str:
+    return f"{count(of)} {what}{'' if of == 1 else 's'}"
+
+
+def _some(names: Sequence[str], most: int = 5) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
 
 _UNIT = {
     "bytes_per_s": ("bytes_per_s", 1.0),

@@ -16,8 +16,15 @@ from ckptcost.jobs.measured_course import Spread
 from ckptcost.layers import Layer
 from ckptcost.present.amounts import count, number
 from ckptcost.present.words import line_label
-from ckptcost.report.studies.gap_labels import cause_label, factor_text, label, why_text
-from ckptcost.report.studies.gap_words import findings, part_range, warnings
+from ckptcost.report.studies.gap_words import (
+    cause_label,
+    factor_text,
+    findings,
+    label,
+    part_range,
+    warnings,
+    why_text,
+)
 from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import ROW_UNIT, Column, Study, Table
 
