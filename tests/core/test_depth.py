@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckptcost.core.channels import series
-from ckptcost.core.depth import growth, line, over, wait_s
+from ckptcost.core.channels import Series, series
+from ckptcost.core.depth import counted, growth, line, over, wait_s
 
 TIB, GIB, KIB = 2.0**40, 2.0**30, 2.0**10
 TRACE_BYTES, TRACE_S, TRACE_WRITES = 39.54 * TIB, 28_295.0, 340_970_988.0
@@ -325,3 +325,14 @@ def test_bytes_of_a_window_between_two_readings_have_bounds():
     seen = over({"written_bytes": series([0.0, 1.0, 2.0, 3.0], [0.0, 10.0, 30.0, 30.0])}, 1.2, 1.8)
     assert (seen.written_low_bytes, seen.written_high_bytes) == (0.0, 20.0)
     assert seen.written_bytes == pytest.approx(12.0)
+
+
+def test_times_of_a_disk_are_shared_and_may_be_written():
+    """numpy's interpolation copies an array that nobody may write, at each call."""
+    t_s = np.arange(5.0)
+    t_s.flags.writeable = False
+    of = Series(t_s, np.arange(5.0), np.zeros(5))
+    seen = counted({"writes": of, "reads": of}).grown
+    assert seen["writes"].t_s is seen["reads"].t_s
+    assert seen["writes"].known_s is seen["reads"].known_s
+    assert seen["writes"].t_s.flags.writeable
