@@ -28,8 +28,8 @@ from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
 from ckptcost.exports.texts import sources_of, yaml_number, yaml_quoted
 from ckptcost.present.amounts import count, number, share
+from ckptcost.present.table import plain
 from ckptcost.present.words import METHODS
-from ckptcost.report.diff_views import plain
 from ckptcost.report.document import Report
 from ckptcost.report.parts import Factor
 from ckptcost.report.statement import Measurement, Statement

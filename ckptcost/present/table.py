@@ -1,10 +1,15 @@
-"""Plain aligned columns: text left, numbers right. No library, because `ckptcost model` would pay
-for it at every start."""
+"""Rows and sentences as lines of a terminal and as Markdown, with nothing in them that either would
+obey. No library, because `ckptcost model` would pay for it at every start."""
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections.abc import Sequence
+from typing import Final
 
+WIDTH: Final = 80
+"""of a terminal"""
 LEAST = 8
 """a text column is not cut below this, unless even then the table is too wide"""
 LEAST_OF_ALL = 5
@@ -72,14 +77,104 @@ def _line(row: Sequence[str], widths: Sequence[int], left: int, gap: str) -> str
     ).rstrip()
 
 
+_TOGETHER: Final = re.compile(
+    r"(?<=\d) (?=(?:%|[kMGTP]?(?:Wh|W|B|J)|s|h|d|USD|GPU-h|kgCO2e|points)(?!\w))"
+)
+"""between a number and its unit no line is broken"""
+
+
+def on_one_line(text: str) -> str:
+    """What somebody else wrote, without what would move a terminal's cursor or break a row.
+
+    >>> on_one_line("job\\x1b[31m\\n7")
+    'job [31m 7'
+    """
+    return (
+        text
+        if text.isprintable()
+        else "".join(letter if letter.isprintable() else " " for letter in text)
+    )
+
+
+def wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
+    """Lines of the terminal's width. Below the first, what is indented is a command and stays
+    whole, however long; so does a path, which somebody copies."""
+    head, *more = line.split("\n")
+    head = on_one_line(head)
+    path = any("/" in word for word in head.split() if len(word) > WIDTH - len(rest))
+    folded = textwrap.wrap(
+        _TOGETHER.sub("\N{NO-BREAK SPACE}", head),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_on_hyphens=False,
+        break_long_words=not path,
+    )
+    out = [each.replace("\N{NO-BREAK SPACE}", " ") for each in folded]
+    for each in more:
+        whole = each.startswith(" ")
+        out += [rest + on_one_line(each)] if whole else wrapped(each, rest, rest)
+    return out or [""]
+
+
+# ---- Markdown
+
+_MARKUP: Final = re.compile(
+    r"[\\`\[\]|~$]|(?<! )\*|\*(?! )|<(?![= \d])|(?<! )>|>(?![= \d])"
+    r"|(?<!\w)_+|_+(?!\w)|&(?=#?\w+;)|[@#]|://|www\.",
+    re.I,
+)
+"""what begins markup, a link, or word to somebody"""
+_BLOCK: Final = re.compile(r">|([-+]|\d{1,9}[.)])( |$)|[-=]+$")
+"""what begins a quotation, a list, a rule or a heading where it begins a line"""
+_CODE: Final = re.compile(r"(`[^`]+`)")
+
+
+def _harmless(found: re.Match[str]) -> str:
+    text = found[0]
+    if text in "@#":
+        return f"{text}&#8203;"
+    if text == "://":
+        return "&#58;//"
+    if len(text) == 4 and text[-1] == ".":
+        return f"{text[:-1]}&#46;"
+    return "".join(f"&#{ord(each)};" for each in text)
+
+
+def _inline(text: str) -> str:
+    return _MARKUP.sub(_harmless, " ".join(on_one_line(text).split()))
+
+
+def plain(text: str) -> str:
+    """Somebody's words as Markdown that shows them and does nothing else: no markup, no link,
+    nobody notified.
+
+    >>> plain("a|b <b>*@me*"), plain("see www.x.org"), plain("cluster.gpu_price <= 5")
+    ('a&#124;b &#60;b&#62;&#42;@&#8203;me&#42;', 'see www&#46;x.org', 'cluster.gpu_price <= 5')
+    """
+    shown = _inline(text)
+    return "&#8203;" + shown if _BLOCK.match(shown) else shown
+
+
+def sentence(text: str) -> str:
+    """The same of our own sentences, whose commands stay code.
+
+    >>> sentence("`ckptcost model --tier a_|b` says *more*")
+    '`ckptcost model --tier a_|b` says &#42;more&#42;'
+    """
+    if "``" in text or "`" not in text:
+        return plain(text)
+    pieces = _CODE.split(" ".join(on_one_line(text).split()))
+    told = [each if at % 2 else _MARKUP.sub(_harmless, each) for at, each in enumerate(pieces)]
+    return ("&#8203;" if _BLOCK.match(pieces[0]) else "") + "".join(told)
+
+
 def markdown(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """The same as a GitHub table; pipes in cells are escaped.
+    """A GitHub table; whatever a cell holds is shown and does nothing.
 
     >>> markdown(["tier", "kWh"], [["a|b", "3"]])
-    ['| tier | kWh |', '| :--- | ---: |', '| a\\\\|b | 3 |']
+    ['| tier | kWh |', '| :--- | ---: |', '| a&#124;b | 3 |']
     """
     rule = [":---" if i < left else "---:" for i in range(len(header))]
-    safe = [
-        [cell.replace("|", "\\|").replace("\n", " ") for cell in row] for row in [header, *rows]
-    ]
+    safe = [[_inline(cell) for cell in row] for row in [header, *rows]]
     return ["| " + " | ".join(row) + " |" for row in [safe[0], rule, *safe[1:]]]

@@ -7,12 +7,11 @@ is left out is counted in the last line, and `--full` prints it.
 from __future__ import annotations
 
 import re
-import textwrap
 from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ckptcost.present.table import columns
+from ckptcost.present.table import WIDTH, columns, on_one_line, wrapped
 from ckptcost.present.words import gate_text
 from ckptcost.report.studies.model_words import basis_line
 from ckptcost.report.study import shown_cells
@@ -20,7 +19,6 @@ from ckptcost.report.study import shown_cells
 if TYPE_CHECKING:
     from ckptcost.report.study import Study, Table
 
-WIDTH: Final = 80
 LINES: Final = 40
 SENTENCES: Final = 5
 TABLES: Final = 2
@@ -102,10 +100,6 @@ LEADING: Final = {
 LISTS: Final = frozenset({"runs", "checkup"})
 """what asks for all there is"""
 
-_TOGETHER: Final = re.compile(
-    r"(?<=\d) (?=(?:%|[kMGTP]?(?:Wh|W|B|J)|s|h|d|USD|GPU-h|kgCO2e|points)(?!\w))"
-)
-"""between a number and its unit no line is broken"""
 _OF_SCENARIO: Final = re.compile(r"[A-Z]: ")
 
 
@@ -210,8 +204,8 @@ def _laid_out(told: Told) -> str:
 
 
 def _lines(told: Told, most: Most) -> list[str]:
-    head = _cut(_wrapped(told.title), 2)
-    head += ["=" * min(len(told.title), WIDTH)]
+    title = on_one_line(told.title)
+    head = [*_cut(wrapped(title), 2), "=" * min(len(title), WIDTH)]
     about = _within(told.about, most.about)
     head += [line for each in about for line in each]
     sentences = _within(told.sentences[:SENTENCES], most.sentences, "- ")
@@ -248,10 +242,10 @@ def _within(texts: Sequence[str], lines: int, mark: str = "") -> list[list[str]]
     """As many from the first as fit, each as its lines; of the first one what does."""
     fitting: list[list[str]] = []
     for text in texts:
-        wrapped = _wrapped(text, mark, " " * len(mark))
-        if len(wrapped) > lines and fitting:
+        folded = wrapped(text, mark, " " * len(mark))
+        if len(folded) > lines and fitting:
             break
-        fitting.append(_cut(wrapped, max(lines, 1)))
+        fitting.append(_cut(folded, max(lines, 1)))
         lines -= len(fitting[-1])
     return fitting
 
@@ -261,8 +255,8 @@ def _tables(tables: Sequence[Shown], room: int, most_note: int) -> tuple[list[li
     printed: list[list[str]] = []
     left_out = 0
     for place, table in enumerate(tables[:TABLES]):
-        note = _cut(_wrapped(table.note), most_note) if table.note else []
-        title = _wrapped(_short(table.title, TITLE))
+        note = _cut(wrapped(table.note), most_note) if table.note else []
+        title = wrapped(on_one_line(_short(table.title, TITLE)))
         own = room - 2 - len(title) - len(note)  # what its rows may take
         least = min(LEAST_ROWS, len(table.rows))
         if own < least and printed:
@@ -275,9 +269,9 @@ def _tables(tables: Sequence[Shown], room: int, most_note: int) -> tuple[list[li
         rows = len(table.rows)
         if rows > own:
             many = f"of {rows} rows)"
-            cut = len(_wrapped(f"{_short(table.title, TITLE)} ({own} {many}")) - len(title)
+            cut = len(wrapped(f"{_short(table.title, TITLE)} ({own} {many}")) - len(title)
             rows = max(own - cut, least)
-            title = _wrapped(f"{_short(table.title, TITLE)} ({rows} {many}")
+            title = wrapped(f"{_short(table.title, TITLE)} ({rows} {many}")
         left_out += len(table.rows) - rows
         body = columns(list(table.header), rows_of(table, rows), left=table.left, widest=WIDTH)
         printed.append([*title, *body, *note])
@@ -304,24 +298,4 @@ def _more(left: Sequence[tuple[int, str, str, str]], basis: str) -> list[str]:
     ]
     said = [basis] if basis else []
     said += [f"With --full: {', '.join(counted)}."] if counted else []
-    return [line for each in said for line in _wrapped(each)]
-
-
-def _wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
-    """A line of the terminal's width; below the first, what is indented is a command and stays
-    whole."""
-    head, *more = line.split("\n")
-    told = textwrap.wrap(
-        _TOGETHER.sub("\N{NO-BREAK SPACE}", head),
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_on_hyphens=False,
-    )
-    told = [each.replace("\N{NO-BREAK SPACE}", " ") for each in told]
-    for each in more:
-        if each.startswith(" "):
-            told.append(rest + each)
-        else:
-            told += _wrapped(each, rest, rest)
-    return told or [""]
+    return [line for each in said for line in wrapped(each)]

@@ -3,15 +3,13 @@ worse, and is said so."""
 
 from __future__ import annotations
 
-import re
 import textwrap
-import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.present.amounts import between, duration, number, quantity, share
-from ckptcost.present.table import columns, markdown
+from ckptcost.present.table import columns, markdown, plain
 from ckptcost.report.difference import (
     Amount,
     Budget,
@@ -39,35 +37,15 @@ NAMES = {q.id: q.label for q in IN_DOCUMENTS} | {
 }
 HEADLINES = ("cost", "energy", "gpu_time_lost", "emissions_location")
 _TOTALS = (*QUANTITIES, "checkpoints", "length")
-_ENTITIES = {each: f"&#{ord(each)};" for each in "\\`*_[]<>|~&$"} | {
-    "@": "@&#8203;",
-    "#": "#&#8203;",
-}
-_BLOCK = re.compile(r"([-+]|\d{1,9}[.)])( |$)|[-=]+$")
-"""what begins a list, a rule or a heading where it begins a line"""
 _LONGEST = 160
 
 
-def plain(text: str) -> str:
-    """Somebody's words as Markdown that shows them and does nothing else: no markup, no link,
-    nobody notified.
-
-    >>> plain("a|b <b>*@me*"), plain("see www.x.org")
-    ('a&#124;b &#60;b&#62;&#42;@&#8203;me&#42;', 'see www&#46;x.org')
-    """
-    flat = " ".join(
-        "".join(
-            " " if unicodedata.category(each) in ("Cc", "Cf", "Cs", "Zl", "Zp") else each
-            for each in text
-        ).split()
-    )
-    shown = "".join(_ENTITIES.get(each, each) for each in flat)
-    shown = shown.replace("://", "&#58;//").replace("www.", "www&#46;").replace("WWW.", "WWW&#46;")
-    return "&#8203;" + shown if _BLOCK.match(shown) else shown
-
-
 def _named(text: str) -> str:
-    return plain(text if len(text) <= _LONGEST else text[: _LONGEST - 2] + "..")
+    return plain(_at_most(text))
+
+
+def _at_most(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 2] + ".."
 
 
 def amount_text(amount: Amount | None, unit: str) -> str:
@@ -362,7 +340,7 @@ def _cut(line: str) -> str:
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    return markdown(header, [[_named(cell) for cell in row] for row in rows], left=left)
+    return markdown(header, [[_at_most(cell) for cell in row] for row in rows], left=left)
 
 
 def _details(difference: Difference) -> list[tuple[str, list[str]]]:

@@ -19,7 +19,7 @@ from ckptcost.present.amounts import (
     quantity,
     share,
 )
-from ckptcost.present.table import columns, markdown
+from ckptcost.present.table import columns, markdown, plain
 from ckptcost.present.words import scope_text
 from ckptcost.report import sci
 from ckptcost.report.document import Report
@@ -343,8 +343,6 @@ def _flat(text: str) -> str:
 
 def to_markdown(document: Report) -> str:
     """The same with every factor's source, for a wiki or a report."""
-    from ckptcost.report.diff_views import plain
-
     out: list[str] = []
     for s in document.statements:
         out += [
@@ -396,14 +394,12 @@ def _coefficients(s: Statement) -> Table:
 
 
 def _markdown_table(table: Table) -> list[str]:
-    from ckptcost.report.diff_views import plain
-
     title, header, rows, left, note = table
     if not rows:
         return []
     if header[-1] == NOTE:  # words stand left, so before the numbers
         header, rows, left = _turned(header), [_turned(row) for row in rows], left + 1
-    cells = [[plain(NOT_KNOWN if cell == DASH else cell) for cell in row] for row in rows]
+    cells = [[NOT_KNOWN if cell == DASH else cell for cell in row] for row in rows]
     return [
         "",
         f"## {title}",

@@ -10,7 +10,19 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from ckptcost.jobs.gates import Verdict
-from ckptcost.present.amounts import count, duration, durations, number, rate, share, size
+from ckptcost.present.amounts import (
+    DASH,
+    between,
+    count,
+    drawn_between,
+    duration,
+    durations,
+    number,
+    rate,
+    share,
+    size,
+)
+from ckptcost.present.table import on_one_line
 from ckptcost.scenario import Resolved
 
 if TYPE_CHECKING:
@@ -23,6 +35,8 @@ ROW_UNIT = "@unit"
 """the unit of a column whose rows each carry their own, in the column `unit`"""
 ROW_DIFFERENCE = "@difference"
 """the same for a difference: of shares it is in points"""
+NOTE = "@note"
+"""the unit of a column of words that text writes below the row"""
 
 UNITS = {
     "": "text",
@@ -57,6 +71,12 @@ class Column(NamedTuple):
     meaning: str = ""
     shown: bool = True
     """in text and Markdown; JSON and CSV hold every column"""
+    wide: bool = False
+    """in Markdown, for which a terminal has no room"""
+    range_of: str = ""
+    """the column whose low and high, beside it in the row, this one shows"""
+    unknown: str = DASH
+    """what stands for a value that is not known"""
 
 
 class Later(Sequence[T]):
@@ -104,6 +124,8 @@ class Table(NamedTuple):
     rows: Sequence[dict[str, Any]]
     note: str = ""
     shown: bool = True
+    wide: bool = False
+    """in Markdown, for which a terminal has no room"""
 
 
 class Bills:
@@ -185,19 +207,6 @@ _CELL = {
 }
 
 
-def on_one_line(text: str) -> str:
-    """What somebody else wrote, without what would move a terminal's cursor or break a row.
-
-    >>> on_one_line("job\\x1b[31m\\n7")
-    'job [31m 7'
-    """
-    return (
-        text
-        if text.isprintable()
-        else "".join(letter if letter.isprintable() else " " for letter in text)
-    )
-
-
 def cell(value: Any, unit: str) -> str:
     """A value as its column shows it.
 
@@ -215,20 +224,38 @@ def cell(value: Any, unit: str) -> str:
     return _CELL.get(unit, number)(float(value))
 
 
-def shown_cells(table: Table) -> tuple[list[str], list[list[str]], int]:
+def shown_cells(table: Table, wide: bool = True) -> tuple[list[str], list[list[str]], int]:
     """Header, rows and how many of the first columns are text, of the columns that views for people
     show."""
-    columns = [column for column in table.columns if column.shown]
-    left = next(
-        (i for i, column in enumerate(columns) if column.unit not in ("", "bool")), len(columns)
-    )
-    told = [
-        durations([row.get(c.id) for row in table.rows])
-        if c.unit == "s"
-        else [cell(row.get(c.id), _unit_in(row, c.unit)) for row in table.rows]
-        for c in columns
-    ]
+    columns = [column for column in table.columns if column.shown and (wide or not column.wide)]
+    texts = ("", "bool", NOTE)
+    left = next((i for i, column in enumerate(columns) if column.unit not in texts), len(columns))
+    told = [_column_cells(table.rows, column) for column in columns]
     return [c.label for c in columns], [list(row) for row in zip(*told, strict=True)], max(left, 1)
+
+
+def _column_cells(rows: Sequence[dict[str, Any]], column: Column) -> list[str]:
+    if column.range_of:
+        return [range_text(row, column.range_of) for row in rows]
+    values = [row.get(column.id) for row in rows]
+    if column.unit == "s":
+        return durations(values)
+    return [
+        column.unknown if value is None else cell(value, _unit_in(row, column.unit))
+        for value, row in zip(values, rows, strict=True)
+    ]
+
+
+def range_text(row: dict[str, Any], name: str) -> str:
+    """Low to high of a row's value; an open end as "more than".
+
+    >>> range_text({"kwh_low": 1.0, "kwh_high": None}, "kwh"), range_text({}, "kwh")
+    ('>1', '')
+    """
+    low, high = row.get(f"{name}_low"), row.get(f"{name}_high")
+    if low is not None and high is None:
+        return f">{number(low)}"
+    return (drawn_between if row.get("interval") == "p5-p95" else between)(low, high)
 
 
 def _unit_in(row: dict[str, Any], unit: str) -> str:

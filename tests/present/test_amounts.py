@@ -212,7 +212,7 @@ def test_columns_keep_to_their_width(widest):
 def test_markdown_escapes():
     lines = markdown(["a|b", "c"], [["1\n2", "\\|"]])
     assert len(lines) == 3
-    assert lines[0] == "| a\\|b | c |"
+    assert lines[0] == "| a&#124;b | c |"
 
 
 def test_every_line_has_words_of_its_own():

@@ -10,10 +10,10 @@ import pytest
 from differences import difference_of, report_of
 from statements import document, factor, quantity, statement
 
+from ckptcost.present.table import plain
 from ckptcost.report import diff_views
 from ckptcost.report.diff import change_of, delta_of, factors_changed, overlap
 from ckptcost.report.diff_reasons import notes_of, reasons_of
-from ckptcost.report.diff_views import plain
 from ckptcost.report.difference import Amount, Budget, FactorChange, FactorValue
 from ckptcost.report.document import Report
 from ckptcost.report.parts import FunctionalUnit, Warned

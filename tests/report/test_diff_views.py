@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statements import LINES, factor, statement, statements
 
+from ckptcost.present.table import plain
 from ckptcost.report.diff_views import (
     MARKER,
     MOST_BYTES,
     is_unchanged,
-    plain,
     text,
     to_markdown,
 )

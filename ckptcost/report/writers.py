@@ -1,0 +1,161 @@
+"""The three writers of tables, and of sentences under a heading: text of 80 columns, Markdown, CSV.
+
+Whatever an answer, a statement or a difference has to say is a page of blocks; nothing else lays
+out text or Markdown, so that a name does no harm in either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal, NamedTuple
+
+from ckptcost.present.table import (
+    WIDTH,
+    columns,
+    markdown,
+    on_one_line,
+    plain,
+    sentence,
+    wrapped,
+)
+from ckptcost.report.canonical import tidy
+from ckptcost.report.study import NOTE, Table, shown_cells
+from ckptcost.report.to_csv import UNIT_SUFFIX, safe
+
+
+class Section(NamedTuple):
+    """Sentences under a heading."""
+
+    title: str
+    lines: Sequence[str]
+    codes: Sequence[str] = ()
+    """beside the lines, the code of each caution"""
+    text_title: str | None = None
+    """another heading in text"""
+    points: bool = True
+    """each line is a point in text; in Markdown it always is"""
+    only: Literal["", "text", "markdown"] = ""
+
+
+Block = Section | Table
+
+
+class Page(NamedTuple):
+    title: str
+    lead: Sequence[str]
+    blocks: Sequence[Block]
+    simulated: str = ""
+    """what is said where no machine was measured"""
+
+
+# ---- text
+
+
+def page_text(page: Page) -> list[str]:
+    title = on_one_line(page.title)
+    head = [*wrapped(title), "=" * min(len(title), WIDTH)]
+    head += [page.simulated] if page.simulated else []
+    return [*head, *(line for each in page.lead for line in wrapped(each)), *text(page.blocks)]
+
+
+def text(blocks: Iterable[Block]) -> list[str]:
+    """Lines of the blocks that have anything to say, each after an empty one."""
+    written = [table_text(b) if isinstance(b, Table) else section_text(b) for b in blocks]
+    return [line for lines in written if lines for line in ["", *lines]]
+
+
+def table_text(table: Table) -> list[str]:
+    if not table.shown or table.wide or not table.rows:
+        return []
+    below = [column.id for column in table.columns if column.unit == NOTE]
+    beside = table._replace(columns=tuple(c for c in table.columns if c.unit != NOTE))
+    header, rows, left = shown_cells(beside, wide=False)
+    first, *lines = columns(header, rows, left=left, widest=WIDTH)
+    body = [first]
+    for line, row in zip(lines, table.rows, strict=True):
+        notes = [row[name] for name in below if row[name]]
+        body += [line, *(each for note in notes for each in wrapped(note, "    ", "    "))]
+    title = wrapped(on_one_line(table.title)) if table.title else []
+    return [*title, *body, *(wrapped(table.note) if table.note else [])]
+
+
+def section_text(section: Section) -> list[str]:
+    if not section.lines or section.only == "markdown":
+        return []
+    lines = list(section.lines)
+    if section.codes:
+        lines = [f"{line} ({code})" for line, code in zip(lines, section.codes, strict=True)]
+    title = section.title if section.text_title is None else section.text_title
+    marks = ("- ", "  ") if section.points else ("", "")
+    return [
+        *([title] if title else []),
+        *(each for line in lines for each in wrapped(line, *marks)),
+    ]
+
+
+# ---- Markdown
+
+
+def page_markdown(page: Page) -> list[str]:
+    head = [f"# {plain(page.title)}", ""]
+    head += [f"**{page.simulated}**", ""] if page.simulated else []
+    return [*head, *map(sentence, page.lead), *markdown_of(page.blocks)]
+
+
+def markdown_of(blocks: Iterable[Block]) -> list[str]:
+    written = [table_markdown(b) if isinstance(b, Table) else section_markdown(b) for b in blocks]
+    return [line for lines in written if lines for line in ["", *lines]]
+
+
+def table_markdown(table: Table) -> list[str]:
+    if not table.shown or not table.rows:
+        return []
+    header, rows, left = shown_cells(table)
+    title = [f"## {sentence(table.title)}", ""] if table.title else []
+    note = ["", f"_{sentence(table.note.strip())}_"] if table.note else []
+    return [*title, *markdown(header, rows, left=left), *note]
+
+
+def section_markdown(section: Section) -> list[str]:
+    if not section.lines or section.only == "text":
+        return []
+    lines = [sentence(line) for line in section.lines]
+    if section.codes:
+        lines = [
+            f"`{code.replace('`', '')}` {line}"
+            for line, code in zip(lines, section.codes, strict=True)
+        ]
+    title = [f"## {section.title}", ""] if section.title else []
+    return [*title, *(f"- {line}" for line in lines)]
+
+
+# ---- CSV
+
+
+def csv_rows(table: Table) -> list[list[object]]:
+    """Header and rows: raw numbers, the unit in the header, None where unknown."""
+    held = [column for column in table.columns if not column.range_of]
+    header: list[object] = [_csv_name(column.id, column.unit) for column in held]
+    rows = [[_csv_cell(row.get(column.id), column.unit) for column in held] for row in table.rows]
+    return [header, *rows]
+
+
+def _csv_name(name: str, unit: str) -> str:
+    """The column's name, ending in its unit."""
+    suffix = UNIT_SUFFIX.get(unit, "")
+    bare = name.removesuffix("_low").removesuffix("_high")
+    said = (
+        not suffix or bare == suffix or bare.endswith(f"_{suffix}") or bare.startswith(f"{suffix}_")
+    )
+    return name if said else f"{name}_{suffix}"
+
+
+def _csv_cell(value: object, unit: str) -> object:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str):
+        return safe(on_one_line(value))
+    if value is None or isinstance(value, int):
+        return value
+    bare = tidy(float(value))  # type: ignore[arg-type]
+    return int(bare) if unit == "count" and bare is not None and bare == int(bare) else bare
