@@ -120,12 +120,12 @@ def wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
 # ---- Markdown
 
 _MARKUP: Final = re.compile(
-    r"[\\`\[\]|~$]|(?<! )\*|\*(?! )|<(?![= \d])|(?<! )>|>(?![= \d])"
-    r"|(?<!\w)_+|_+(?!\w)|&(?=#?\w+;)|[@#]|://|www\.",
+    r"[\\`\[\]|~$]|\*(?=\S)|(?<!\w)_+(?=\S)|<(?![= \d])|(?<! )>|>(?![= \d])"
+    r"|&(?=#?\w+;)|#(?=\d)|(?<!\w)@(?=\w)|@(?=[\w.-]+\.\w)|://|www\.",
     re.I,
 )
 """what begins markup, a link, or word to somebody"""
-_BLOCK: Final = re.compile(r">|([-+]|\d{1,9}[.)])( |$)|[-=]+$")
+_BLOCK: Final = re.compile(r">|([-+*]|#{1,6}|\d{1,9}[.)])( |$)|[-=]+$")
 """what begins a quotation, a list, a rule or a heading where it begins a line"""
 _CODE: Final = re.compile(r"(`[^`]+`)")
 
@@ -150,7 +150,7 @@ def plain(text: str) -> str:
     nobody notified.
 
     >>> plain("a|b <b>*@me*"), plain("see www.x.org"), plain("cluster.gpu_price <= 5")
-    ('a&#124;b &#60;b&#62;&#42;@&#8203;me&#42;', 'see www&#46;x.org', 'cluster.gpu_price <= 5')
+    ('a&#124;b &#60;b&#62;&#42;@&#8203;me*', 'see www&#46;x.org', 'cluster.gpu_price <= 5')
     """
     shown = _inline(text)
     return "&#8203;" + shown if _BLOCK.match(shown) else shown
@@ -160,7 +160,7 @@ def sentence(text: str) -> str:
     """The same of our own sentences, whose commands stay code.
 
     >>> sentence("`ckptcost model --tier a_|b` says *more*")
-    '`ckptcost model --tier a_|b` says &#42;more&#42;'
+    '`ckptcost model --tier a_|b` says &#42;more*'
     """
     if "``" in text or "`" not in text:
         return plain(text)

@@ -369,7 +369,7 @@ def test_markdown_says_memo_item_and_escapes_warnings():
     )
     told = statement_views.to_markdown(document(s))
     assert f"_{statement_views.MEMO}_" in told.split("## Totals", maxsplit=1)[0]
-    assert "- see &#60;b&#62; &#124; &#42;x&#42; @&#8203;me (UNKNOWN_INPUT)" in told
+    assert "- see &#60;b&#62; &#124; &#42;x* @&#8203;me (UNKNOWN_INPUT)" in told
 
 
 def test_csv_has_both_ledgers_and_the_treatment_on_every_row():
