@@ -3,13 +3,13 @@ worse, and is said so."""
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ckptcost.core.quantities import IN_DOCUMENTS
-from ckptcost.present.amounts import between, duration, number, quantity, share
-from ckptcost.present.table import columns, markdown, plain
+from ckptcost.present.amounts import duration, number, quantity, share
+from ckptcost.present.table import on_one_line, plain
+from ckptcost.report import writers
 from ckptcost.report.difference import (
     Amount,
     Budget,
@@ -22,14 +22,15 @@ from ckptcost.report.difference import (
 )
 from ckptcost.report.document import Report
 from ckptcost.report.statement import QUANTITIES
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, range_text
+from ckptcost.report.writers import Block, Section
 
-WIDTH = 80
 MARKER = "<!-- ckptcost-diff -->"
 """by which a bot finds its own comment to rewrite it"""
 MOST_BYTES = 65_535
 """GitHub takes comments below 65,536 characters; bytes are never fewer"""
 NOT_KNOWN = "not known"
+SIMULATED = "SIMULATED: no machine was measured for this."
 NAMES = {q.id: q.label for q in IN_DOCUMENTS} | {
     "embodied": "embodied carbon of the GPU time lost",
     "checkpoints": "checkpoints",
@@ -38,14 +39,16 @@ NAMES = {q.id: q.label for q in IN_DOCUMENTS} | {
 HEADLINES = ("cost", "energy", "gpu_time_lost", "emissions_location")
 _TOTALS = (*QUANTITIES, "checkpoints", "length")
 _LONGEST = 160
+"""of a name"""
+_LONGEST_LINE = 300
+"""of a sentence in a comment"""
+_ROWS_AT_ONCE = 50
+"""so that some may be told where not all can be"""
 
 
-def _named(text: str) -> str:
-    return plain(_at_most(text))
-
-
-def _at_most(text: str) -> str:
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 2] + ".."
+def _short(text: str, most: int = _LONGEST) -> str:
+    told = " ".join(on_one_line(text).split())
+    return told if len(told) <= most else told[: most - 2] + ".."
 
 
 def amount_text(amount: Amount | None, unit: str) -> str:
@@ -69,32 +72,24 @@ def _figure(value: float, unit: str) -> str:
     return number(value) if unit == "1" else f"{number(value)} {unit}"
 
 
+def _signed(value: float, told: str) -> str:
+    return ("+" if value > 0 else "") + told
+
+
 def change_text(change: Change) -> str:
     if change.change is None:
         return NOT_KNOWN
-    return (
-        "0"
-        if change.direction == "same"
-        else ("+" if change.change > 0 else "") + _figure(change.change, change.unit)
-    )
+    if change.direction == "same":
+        return "0"
+    return _signed(change.change, _figure(change.change, change.unit))
 
 
 def relative_text(change: Change) -> str:
     if change.direction == "same":
         return "0 %"
-    if change.relative is None and change.change is not None:
-        return "from 0"
-    return (
-        NOT_KNOWN
-        if change.relative is None
-        else ("+" if change.relative > 0 else "") + share(change.relative)
-    )
-
-
-def range_text(amount: Amount | None) -> str:
-    if amount is None or amount.low is None:
-        return ""
-    return f">{number(amount.low)}" if amount.high is None else between(amount.low, amount.high)
+    if change.relative is not None:
+        return _signed(change.relative, share(change.relative))
+    return NOT_KNOWN if change.change is None else "from 0"
 
 
 def _certainty(change: Change) -> str:
@@ -156,10 +151,6 @@ def unchanged_line(difference: Difference) -> str:
     )
 
 
-def reason_lines(difference: Difference) -> list[str]:
-    return [f"{reason.message} ({reason.code})" for reason in difference.incomparable_reasons]
-
-
 def verdict(difference: Difference) -> str:
     """One line above the reasons; empty where the two are comparable."""
     if difference.comparable:
@@ -172,48 +163,25 @@ def verdict(difference: Difference) -> str:
     return "Not like for like: the figures below are of the same thing at other conditions."
 
 
-def total_rows(difference: Difference) -> list[list[str]]:
-    return [_row(NAMES[name], getattr(difference.delta.totals, name)) for name in _TOTALS]
+def _reasons(difference: Difference) -> Section:
+    reasons = difference.incomparable_reasons
+    return Section(
+        verdict(difference),
+        [on_one_line(reason.message) for reason in reasons],
+        [reason.code for reason in reasons],
+    )
 
 
-def _row(name: str, change: Change) -> list[str]:
-    return [
-        name,
-        amount_text(change.before, change.unit),
-        amount_text(change.after, change.unit),
-        change_text(change),
-        relative_text(change),
-    ]
+def _notes(difference: Difference) -> Section:
+    notes = difference.notes
+    return Section(
+        "Take care",
+        [on_one_line(note.message) for note in notes],
+        [note.code for note in notes],
+    )
 
 
-def _ranges(change: Change) -> list[str]:
-    return [range_text(change.before), range_text(change.after), _certainty(change)]
-
-
-_HEADER = ["quantity", "before", "after", "change", "%"]
-_MORE = ["range before", "range after", "ranges"]
-
-
-def _shown_units(difference: Difference) -> list[UnitChanges]:
-    """Where counts differ, each figure for one of them; where they are the same it would be the
-    totals again."""
-    return [u for u in difference.delta.per if u.before_count != u.after_count]
-
-
-def _moved(c: ComponentChanges) -> list[str]:
-    """Quantities of a line that say something."""
-    changes = [(name, getattr(c, name)) for name in QUANTITIES]
-    return [
-        name
-        for name, each in changes
-        if any(
-            side is not None and (side.value is None or side.value)
-            for side in (each.before, each.after)
-        )
-    ]
-
-
-def _factor_text(value: FactorValue | None, factor: FactorChange) -> str:
+def factor_text(value: FactorValue | None, factor: FactorChange) -> str:
     if value is None:
         return "none"
     return value.text or (
@@ -225,18 +193,16 @@ def split_lines(difference: Difference) -> list[str]:
     """What a change would be with the factors of before."""
     found = []
     for split in difference.delta.splits:
+        same, unit = split.at_constant_factors, split.unit
         parts = ", ".join(
-            f"{_signed(part.change)} {split.unit} from {part.label}" for part in split.parts
+            f"{_signed(part.change, number(part.change))} {unit} from {part.label}"
+            for part in split.parts
         )
         found.append(
-            f"{NAMES[split.quantity]}, at constant factors: {_signed(split.at_constant_factors)}"
-            f" {split.unit} ({parts})"
+            f"{NAMES[split.quantity]}, at constant factors: {_signed(same, number(same))} {unit}"
+            f" ({parts})"
         )
     return found
-
-
-def _signed(value: float) -> str:
-    return ("+" if value > 0 else "") + number(value)
 
 
 def budget_lines(budgets: Sequence[Budget]) -> list[str]:
@@ -245,14 +211,10 @@ def budget_lines(budgets: Sequence[Budget]) -> list[str]:
 
 def budget_text(budget: Budget) -> str:
     """One line of whether a change stays within its budget."""
-    if budget.value is None:
-        value = "the change is not known"
-    else:
-        value = (
-            "it is"
-            f" {'+' if budget.value > 0 else ''}"
-            f"{share(budget.value) if budget.relative else number(budget.value)}"
-        )
+    value = "the change is not known"
+    if budget.value is not None:
+        told = share(budget.value) if budget.relative else number(budget.value)
+        value = f"it is {_signed(budget.value, told)}"
     return f"{'met' if budget.met else 'EXCEEDED'}: {budget.text}, {value}"
 
 
@@ -274,6 +236,124 @@ def of_report(report: Report) -> Difference:
     return report.difference
 
 
+# ---- tables
+
+_FIGURES = (
+    Column("was", "before", ROW_UNIT),
+    Column("now", "after", ROW_UNIT),
+    Column("by", "change", ROW_UNIT),
+    Column("percent", "%", ROW_UNIT),
+    Column("range_before", "range before", ROW_UNIT, wide=True, range_of="before"),
+    Column("range_after", "range after", ROW_UNIT, wide=True, range_of="after"),
+    Column("certainty", "ranges", ROW_UNIT, wide=True),
+)
+"""right of a name; the words hold units, so the table has none"""
+_FACTORS = (
+    *(Column(name, name) for name in ("factor", "before", "after")),
+    Column("kind", "kind", wide=True),
+)
+_APART = 'A line named "apart" stands there anyway and is in no total.'
+
+
+def _row(name: str, change: Change) -> dict[str, Any]:
+    return figures(change) | {
+        "name": name,
+        "was": amount_text(change.before, change.unit),
+        "now": amount_text(change.after, change.unit),
+        "by": change_text(change),
+        "percent": relative_text(change),
+        "certainty": _certainty(change),
+    }
+
+
+def figures(change: Change) -> dict[str, Any]:
+    """The numbers of a change, in its unit; None where unknown."""
+    return {
+        **{
+            f"{side}{end}": getattr(amount, field) if amount else None
+            for side, amount in (("before", change.before), ("after", change.after))
+            for end, field in (("", "value"), ("_low", "low"), ("_high", "high"))
+        },
+        "unit": change.unit,
+        "change": change.change,
+        "change_share": change.relative,
+        "direction": change.direction,
+        "ranges_overlap": change.ranges_overlap,
+        "reason": change.reason or "",
+    }
+
+
+def _by_quantity(title: str, changes: Any, quantities: Sequence[str]) -> Table:
+    rows = [_row(NAMES[what], getattr(changes, what)) for what in quantities]
+    return Table("totals", title, (Column("name", "quantity"), *_FIGURES), rows, folded=bool(title))
+
+
+def _totals(difference: Difference) -> Table:
+    return _by_quantity("", difference.delta.totals, _TOTALS)
+
+
+def _units(difference: Difference) -> list[Table]:
+    """Where counts differ, each figure for one of them; where they are the same it would be the
+    totals again."""
+    return [
+        _by_quantity(_unit_title(unit), unit, QUANTITIES)
+        for unit in difference.delta.per
+        if unit.before_count != unit.after_count
+    ]
+
+
+def _unit_title(unit: UnitChanges) -> str:
+    counts = f"{number(unit.before_count)} before, {number(unit.after_count)} now"
+    return f"For each {_short(unit.name.replace('_', ' '))} ({counts})"
+
+
+def _lines(difference: Difference, what: str) -> Table:
+    """One quantity of every line of which it says something."""
+    told = [(c, getattr(c, what)) for c in difference.delta.components]
+    told = [(c, change) for c, change in told if _says_something(change)]
+    title = f"{NAMES[what][0].upper()}{NAMES[what][1:]} by line"
+    return Table(
+        what,
+        f"{title}, {told[0][1].unit}" if told else title,
+        (Column("name", "line"), *_FIGURES),
+        [_row(_label(c), change) for c, change in told],
+        _APART if any(c.ledger != "marginal" for c, _ in told) else "",
+        folded=True,
+    )
+
+
+def _says_something(change: Change) -> bool:
+    sides = [side for side in (change.before, change.after) if side is not None]
+    return any(side.value is None or side.value for side in sides)
+
+
+def _label(c: ComponentChanges) -> str:
+    only = {"past": " (past only)", "current": " (new)", None: ""}[c.only_in]
+    return _short(c.label) + only + ("" if c.ledger == "marginal" else ", apart")
+
+
+def _factors(difference: Difference) -> Table:
+    rows = [
+        {
+            "factor": _short(f.id),
+            "before": _short(factor_text(f.before, f)),
+            "after": _short(factor_text(f.after, f)),
+            "kind": "price, grid or facility" if f.converts else "",
+        }
+        for f in difference.delta.factors
+    ]
+    return Table("factors", "Factors that changed", _FACTORS, rows, folded=True)
+
+
+def _pieces(table: Table) -> Iterator[Table]:
+    """The table by fifties, each saying how many rows there are."""
+    of = len(table.rows)
+    for at in range(0, of, _ROWS_AT_ONCE):
+        rows = table.rows[at : at + _ROWS_AT_ONCE]
+        which = f"{of}" if len(rows) == of else f"{at + 1} to {at + len(rows)} of {of}"
+        yield table._replace(rows=rows, title=f"{table.title} ({which})")
+
+
 # ---- Markdown
 
 
@@ -281,149 +361,87 @@ def to_markdown(report: Report, most_bytes: int = MOST_BYTES) -> str:
     """A comment that GitHub takes: details are left out from the end until it is short enough, and
     that is said. Of two that are the same, one line."""
     difference = of_report(report)
+    budgets = writers.section_markdown(Section("", budget_lines(difference.budgets)))
     if is_unchanged(difference):
-        told = [f"- {plain(line)}" for line in budget_lines(difference.budgets)]
-        return "\n".join([MARKER, _cut(unchanged_line(difference)), *told]) + "\n"
-    head, details, tail = _head(difference), _details(difference), _tail(report)
-    names = [name for name, blocks in details if blocks]
-    room = most_bytes - len("\n".join([*head, *_left_out(names), *tail]).encode()) - 2
+        line = plain(_short(unchanged_line(difference), _LONGEST_LINE))
+        return "\n".join([MARKER, line, *budgets]) + "\n"
+    head, tail = _head(difference), _tail(report)
+    told = [(name, writers.markdown_of([block])) for name, block in _details(difference)]
+    told = [(name, lines) for name, lines in told if lines]
     kept: list[str] = []
-    for at, (_, blocks) in enumerate(details):
-        for block in blocks:
-            room -= len(block.encode()) + 1
-            if room < 0:
-                missing = [name for name, each in details[at:] if each]
-                return "\n".join([*head, *kept, *_left_out(missing), *tail]) + "\n"
-            kept.append(block)
+    room = most_bytes - _bytes([*head, *_left_out(told), *tail])
+    for at, (_, lines) in enumerate(told):
+        room -= _bytes(lines)
+        if room < 0:
+            kept += _left_out(told[at:])
+            break
+        kept += lines
     return "\n".join([*head, *kept, *tail]) + "\n"
 
 
-def _left_out(names: Sequence[str]) -> list[str]:
+def _bytes(lines: Sequence[str]) -> int:
+    return sum(len(line.encode()) + 1 for line in lines)
+
+
+def _left_out(told: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
+    names = ", ".join(dict.fromkeys(name for name, _ in told))
     words = (
         f"_Left out, some or all, because a comment holds {MOST_BYTES + 1:,} characters at most:"
-        f" {', '.join(names)}._"
+        f" {names}._"
     )
-    return ["", words] if names else []
+    return ["", words] if told else []
 
 
 def _head(difference: Difference) -> list[str]:
-    past, current = difference.past.statement, difference.current.statement
-    simulated = (
-        ["", "**SIMULATED: no machine was measured for this.**"]
-        if past.simulated or current.simulated
-        else []
-    )
-    out = [MARKER, f"### Checkpoint cost: {headline(difference)}", *simulated]
+    out = [MARKER, f"### Checkpoint cost: {headline(difference)}"]
+    out += ["", f"**{SIMULATED}**"] if is_simulated(difference) else []
     if not difference.comparable:
-        out += [
-            "",
-            f"> **{verdict(difference)}**",
-            *(f"> - {_cut(line)}" for line in reason_lines(difference)),
-        ]
-    sides = [
-        f"{_named(side.statement.subject.name)} ({_named(side.source)})"
+        reasons = writers.section_markdown(_cut(_reasons(difference)._replace(title="")))
+        out += ["", f"> **{verdict(difference)}**", *(f"> {line}" for line in reasons)]
+    before, now = map(plain, _sides(difference))
+    out += ["", f"Before: {before}. Now: {now}. More is worse."]
+    budgets = Section("", budget_lines(difference.budgets))
+    return [*out, *writers.markdown_of([_totals(difference), budgets])]
+
+
+def _sides(difference: Difference) -> list[str]:
+    return [
+        f"{_short(side.statement.subject.name)} ({_short(side.source)})"
         for side in (difference.past, difference.current)
     ]
-    out += ["", f"Before: {sides[0]}. Now: {sides[1]}. More is worse.", ""]
-    rows = [
-        [*row, *_ranges(getattr(difference.delta.totals, name))]
-        for name, row in zip(_TOTALS, total_rows(difference), strict=True)
-    ]
-    out += _table([*_HEADER, *_MORE], rows)
-    if difference.budgets:
-        out += ["", *(f"- {plain(line)}" for line in budget_lines(difference.budgets))]
-    return out
 
 
-def _cut(line: str) -> str:
-    return plain(line if len(line) <= 300 else line[:298] + "..")
+def is_simulated(difference: Difference) -> bool:
+    return any(side.statement.simulated for side in (difference.past, difference.current))
 
 
-def _table(header: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    return markdown(header, [[_at_most(cell) for cell in row] for row in rows], left=left)
+def _cut(section: Section) -> Section:
+    return section._replace(lines=[_short(line, _LONGEST_LINE) for line in section.lines])
 
 
-def _details(difference: Difference) -> list[tuple[str, list[str]]]:
+def _details(difference: Difference) -> list[tuple[str, Block]]:
     """Blocks by what they tell, the most needed first."""
-    delta = difference.delta
+    lines = [_lines(difference, what) for what in QUANTITIES]
     return [
-        (
-            "changes at constant factors",
-            (
-                ["\n".join(["", *(f"- {plain(line)}" for line in split_lines(difference))])]
-                if delta.splits
-                else []
-            ),
-        ),
-        ("warnings", [f"\n- {_cut(f'{note.message} ({note.code})')}" for note in difference.notes]),
-        ("figures for each unit", [_unit_block(each) for each in _shown_units(difference)]),
-        ("factors that changed", _factor_blocks(delta.factors)),
-        ("components", [_component_block(c) for c in delta.components if _moved(c)]),
+        ("changes at constant factors", Section("", split_lines(difference))),
+        ("warnings", _cut(_notes(difference)._replace(title=""))),
+        *(("figures for each unit", table) for table in _units(difference)),
+        *(("factors that changed", piece) for piece in _pieces(_factors(difference))),
+        *(("components", piece) for table in lines for piece in _pieces(table)),
     ]
-
-
-def _unit_block(unit: UnitChanges) -> str:
-    counts = f"{number(unit.before_count)} before, {number(unit.after_count)} now"
-    rows = [
-        [*_row(NAMES[name], getattr(unit, name)), *_ranges(getattr(unit, name))]
-        for name in QUANTITIES
-    ]
-    return _folded(
-        f"For each {_named(unit.name.replace('_', ' '))} ({counts})",
-        _table([*_HEADER, *_MORE], rows),
-    )
-
-
-def _component_block(c: ComponentChanges) -> str:
-    only = f", only in the {c.only_in} one" if c.only_in else ""
-    apart = "" if c.ledger == "marginal" else " (stands there anyway, in no total)"
-    told = f"{change_text(c.energy)}, {change_text(c.cost)}" if not c.only_in else ""
-    rows = [
-        [*_row(NAMES[name], getattr(c, name)), *_ranges(getattr(c, name))] for name in _moved(c)
-    ]
-    return _folded(
-        f"{_named(c.label)}{apart}{only}"
-        + (f": energy {told.replace(', ', ', cost ')}" if told else ""),
-        _table([*_HEADER, *_MORE], rows),
-    )
-
-
-def _factor_blocks(factors: Sequence[FactorChange]) -> list[str]:
-    """By fifties, so that some may be told where not all can be."""
-    found = []
-    for at in range(0, len(factors), 50):
-        rows = [
-            [
-                f.id,
-                _factor_text(f.before, f),
-                _factor_text(f.after, f),
-                "price, grid or facility" if f.converts else "",
-            ]
-            for f in factors[at : at + 50]
-        ]
-        title = (
-            f"Factors that changed ({len(factors)})" if at == 0 else "Factors that changed, more"
-        )
-        found.append(_folded(title, _table(["factor", "before", "after", "kind"], rows, left=4)))
-    return found
-
-
-def _folded(title: str, body: Sequence[str]) -> str:
-    return "\n".join(["", f"<details><summary>{title}</summary>", "", *body, "", "</details>"])
 
 
 def _tail(report: Report) -> list[str]:
     difference = of_report(report)
     warned = {
-        w.code: w.message
+        warning.code: None
         for side in (difference.past, difference.current)
-        for w in side.statement.warnings
+        for warning in side.statement.warnings
     }
-    codes = (
-        [f"Warnings of the statements: {_cut(', '.join(list(warned)[:20]))}.", ""] if warned else []
-    )
+    codes = plain(_short(", ".join(list(warned)[:20]), _LONGEST_LINE))
+    told = [f"Warnings of the statements: {codes}.", ""] if warned else []
     memo = "Memo item: this energy already sits in the facility's meter."
-    return ["", *codes, f"<sub>{plain(hash_line(report))} {memo}</sub>"]
+    return ["", *told, f"<sub>{plain(hash_line(report))} {memo}</sub>"]
 
 
 # ---- text
@@ -433,97 +451,49 @@ def text(report: Report) -> str:
     """The same for a terminal; every change in full."""
     difference = of_report(report)
     if is_unchanged(difference):
-        line = unchanged_line(difference)
-        return "\n".join([*_wrapped(line), *_listed(budget_lines(difference.budgets))]) + "\n"
-    out = _wrapped(f"Checkpoint cost: {headline(difference)}")
-    sides = (difference.past.statement, difference.current.statement)
-    out += (
-        ["SIMULATED: no machine was measured for this."] if any(s.simulated for s in sides) else []
-    )
-    if not difference.comparable:
-        out += ["", *_wrapped(verdict(difference)), *_listed(reason_lines(difference))]
-    out += ["", *_wrapped(f"before: {sides[0].subject.name} ({difference.past.source})")]
-    out += [*_wrapped(f"after:  {sides[1].subject.name} ({difference.current.source})"), ""]
-    out += columns(_HEADER, total_rows(difference), widest=WIDTH)
-    out += ["", *_listed(_range_lines(difference))]
-    for unit in _shown_units(difference):
-        counts = f"{number(unit.before_count)} before, {number(unit.after_count)} now"
-        out += ["", *_wrapped(f"For each {unit.name.replace('_', ' ')} ({counts})")]
-        out += columns(
-            _HEADER, [_row(NAMES[name], getattr(unit, name)) for name in QUANTITIES], widest=WIDTH
-        )
-    for name, unit_name in (("energy", "kWh"), ("cost", "USD")):
-        rows = [
-            _row(_label(c), getattr(c, name))
-            for c in difference.delta.components
-            if name in _moved(c)
+        sections = [
+            Section("", [unchanged_line(difference)], points=False),
+            Section("", budget_lines(difference.budgets)),
         ]
-        out += (
-            [
-                "",
-                f"{NAMES[name].capitalize()} by line, {unit_name}",
-                *columns(["line", *_HEADER[1:]], rows, widest=WIDTH),
-            ]
-            if rows
-            else []
-        )
-    if difference.delta.factors:
-        rows = [
-            [f.id, _short(_factor_text(f.before, f)), _short(_factor_text(f.after, f))]
-            for f in difference.delta.factors
-        ]
-        out += [
-            "",
-            "Factors that changed",
-            *columns(["factor", "before", "after"], rows, left=3, widest=WIDTH),
-        ]
-    out += _section("At constant factors", split_lines(difference))
-    out += _section("Budgets", budget_lines(difference.budgets))
-    out += _section("Take care", [f"{note.message} ({note.code})" for note in difference.notes])
-    out += ["", *_wrapped(hash_line(report))]
-    return "\n".join(line.rstrip() for line in out) + "\n"
+        return "\n".join(line for each in sections for line in writers.section_text(each)) + "\n"
+    return "\n".join(writers.text(_blocks(report))[1:]) + "\n"
+
+
+def _blocks(report: Report) -> list[Block]:
+    difference = of_report(report)
+    before, now = _sides(difference)
+    first = [f"Checkpoint cost: {headline(difference)}"]
+    return [
+        Section("", first + [SIMULATED] * is_simulated(difference), points=False),
+        _reasons(difference),
+        Section("", [f"before: {before}", f"after:  {now}"], points=False),
+        _totals(difference),
+        Section("", _range_lines(difference)),
+        *_units(difference),
+        *(_lines(difference, what) for what in ("energy", "cost")),
+        _factors(difference),
+        Section("At constant factors", split_lines(difference)),
+        Section("Budgets", budget_lines(difference.budgets)),
+        _notes(difference),
+        Section("", [hash_line(report)], points=False),
+    ]
 
 
 def _range_lines(difference: Difference) -> list[str]:
     """What the table has no room for: ranges, and why a change is not known."""
-    found = []
-    for name in _TOTALS:
-        change: Change = getattr(difference.delta.totals, name)
-        spans = [range_text(side) or "no range" for side in (change.before, change.after)]
-        if change.change is None:
-            found.append(f"{NAMES[name]}: {change.reason}")
-        elif change.ranges_overlap is not None:
-            word = (
-                "overlap: the change is within the uncertainty"
-                if change.ranges_overlap
-                else "do not overlap"
-            )
-            found.append(f"{NAMES[name]}: {spans[0]} before and {spans[1]} now {word}")
-    return found
+    named = [(NAMES[name], getattr(difference.delta.totals, name)) for name in _TOTALS]
+    return [
+        f"{name}: {change.reason if change.change is None else _ranges_text(change)}"
+        for name, change in named
+        if change.change is None or change.ranges_overlap is not None
+    ]
 
 
-def _label(c: ComponentChanges) -> str:
-    only = {"past": " (past only)", "current": " (new)", None: ""}[c.only_in]
-    return " ".join(c.label.split()) + only + ("" if c.ledger == "marginal" else ", apart")
-
-
-def _short(cell: str) -> str:
-    return " ".join(cell.split())
-
-
-def _section(name: str, told: Sequence[str]) -> list[str]:
-    return ["", name, *_listed(told)] if told else []
-
-
-def _listed(told: Sequence[str]) -> list[str]:
-    return [each for line in told for each in _wrapped(line, "- ", "  ")]
-
-
-def _wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
-    printable = "".join(each if each.isprintable() else " " for each in line)
-    return textwrap.wrap(
-        printable, WIDTH, initial_indent=first, subsequent_indent=rest, break_on_hyphens=False
-    ) or [""]
+def _ranges_text(change: Change) -> str:
+    row = figures(change)
+    before, now = (range_text(row, side) or "no range" for side in ("before", "after"))
+    told = {True: "overlap: the change is within the uncertainty", False: "do not overlap"}
+    return f"{before} before and {now} now {told[bool(change.ranges_overlap)]}"
 
 
 # ---- as an answer
@@ -554,7 +524,7 @@ def study_of(difference: Difference, question: dict[str, Any]) -> Study:
     """The difference as an answer: the largest change in words, and every change as a row."""
     findings = [f"{headline(difference)}."]
     if not difference.comparable:
-        findings += [verdict(difference), *reason_lines(difference)]
+        findings += [verdict(difference), *writers.told(_reasons(difference))]
     past, current = difference.past, difference.current
     return Study(
         "difference",
@@ -567,7 +537,7 @@ def study_of(difference: Difference, question: dict[str, Any]) -> Study:
         [_changes(difference)],
         [*findings, *split_lines(difference), *budget_lines(difference.budgets)],
         [(note.code, note.message) for note in difference.notes],
-        simulated=past.statement.simulated or current.statement.simulated,
+        simulated=is_simulated(difference),
         difference=difference,
     )
 
@@ -588,26 +558,8 @@ def _changes(difference: Difference) -> Table:
 def _rows(
     of: str, name: str, label: str, ledger: str, changes: Any, quantities: Sequence[str]
 ) -> list[dict[str, Any]]:
-    found = []
-    for what in quantities:
-        change: Change = getattr(changes, what)
-        row: dict[str, Any] = {"of": of, "id": name, "label": label}
-        row |= {"ledger": ledger, "quantity": what}
-        for side, amount in (("before", change.before), ("after", change.after)):
-            for end, field in (("", "value"), ("_low", "low"), ("_high", "high")):
-                row[side + end] = getattr(amount, field) if amount else None
-        found.append(
-            row
-            | {
-                "unit": change.unit,
-                "change": change.change,
-                "change_share": change.relative,
-                "direction": change.direction,
-                "ranges_overlap": change.ranges_overlap,
-                "reason": change.reason or "",
-            }
-        )
-    return found
+    head = {"of": of, "id": name, "label": label, "ledger": ledger}
+    return [head | {"quantity": what} | figures(getattr(changes, what)) for what in quantities]
 
 
 VIEWS: dict[str, Callable[[Report], str]] = {"text": text, "md": to_markdown}

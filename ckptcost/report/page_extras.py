@@ -13,12 +13,11 @@ from ckptcost.core.draws import LEAST
 from ckptcost.core.lines import tier_and_kind
 from ckptcost.core.outcome import evaluate
 from ckptcost.core.quantities import BY_ID, pick
-from ckptcost.present.amounts import quantity
 from ckptcost.present.words import gate_text
 from ckptcost.report import brief, diff_views
 from ckptcost.report.canonical import tidy
 from ckptcost.report.check import case_from
-from ckptcost.report.difference import Difference, FactorChange, FactorValue
+from ckptcost.report.difference import Difference
 from ckptcost.report.html import pictures, sections
 from ckptcost.report.html.markup import ranged
 from ckptcost.report.html.page import Extras
@@ -232,7 +231,8 @@ def _changes(changes: Table, difference: Difference) -> list[Table]:
     totals = [row for row in rows if row["of"] == "total"]
     lines = [row for row in rows if row["of"] == "component" and (row["before"] or row["after"])]
     factors = [
-        {"id": f.id, "before": _value_text(f.before, f), "after": _value_text(f.after, f)}
+        {"id": f.id}
+        | {side: diff_views.factor_text(getattr(f, side), f) for side in ("before", "after")}
         for f in difference.delta.factors
     ]
     inputs = tuple(Column(name, name) for name in ("id", "before", "after"))
@@ -241,12 +241,6 @@ def _changes(changes: Table, difference: Difference) -> list[Table]:
         Table("lines", "Line by line", tuple(shown[:-1]), lines),
         Table("factors", "Factors that changed", inputs, factors),
     ]
-
-
-def _value_text(value: FactorValue | None, of: FactorChange) -> str:
-    if value is None:
-        return "none"
-    return value.text or ("unlimited" if value.value is None else quantity(value.value, of.unit))
 
 
 def power_of(power: Table, windows: Table | None) -> PowerPlot:

@@ -126,6 +126,8 @@ class Table(NamedTuple):
     shown: bool = True
     wide: bool = False
     """in Markdown, for which a terminal has no room"""
+    folded: bool = False
+    """in Markdown under its title, which opens it"""
 
 
 class Bills:

@@ -4,8 +4,8 @@ case. Written a chunk at a time."""
 from __future__ import annotations
 
 import json
-import textwrap
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,15 +15,16 @@ from ckptcost.catalog.keys import meaning_of, unit_of
 from ckptcost.core.quantities import EVERYDAY
 from ckptcost.errors import InputError
 from ckptcost.jobs.sweep import Sweep, SweepPiece
-from ckptcost.present.amounts import count, duration, number, quantity, share
-from ckptcost.present.table import columns, markdown
+from ckptcost.present.amounts import count, quantity
 from ckptcost.present.words import METHODS
 from ckptcost.report.canonical import tidy
 from ckptcost.report.rows import COLUMNS, SWEPT_WORDS, columns_of, swept_words
+from ckptcost.report.rows import unit_of as rows_unit_of
+from ckptcost.report.study import Column, Table
 from ckptcost.report.to_csv import lines, safe
+from ckptcost.report.writers import table_markdown, table_text
 
 MOST_TEXT_ROWS = 2000
-WIDTH = 80
 
 _SHOWN = {
     "stall": "stall_s",
@@ -111,35 +112,38 @@ def to_json(sweep: Sweep) -> Iterator[str]:
 
 def to_table(sweep: Sweep, form: str) -> str:
     """Text of 80 columns, or Markdown."""
-    cells: list[list[str]] = []
-    lacking: dict[str, None] = {}
-    for row in records(sweep.pieces):
-        if len(cells) == MOST_TEXT_ROWS:
-            raise InputError(
-                f"more than {MOST_TEXT_ROWS:,} rows make no readable table",
-                where="--format",
-                remedy="use -f csv or -f json",
-            )
-        named = [_value(over, row[over.name]) for over in sweep.overs]
-        results = [number(row[name]) for name in list(_SHOWN.values())[2:]]
-        cells.append([*named, duration(row["stall_s"]), share(row["goodput"]), *results])
-        lacking |= {
-            f"{what}: {row[f'{what}_without']}": None
-            for what in ("energy", "cost")
-            if row[f"{what}_without"]
-        }
-    header = [*(over.name for over in sweep.overs), *_SHOWN]
+    rows = list(islice(records(sweep.pieces), MOST_TEXT_ROWS + 1))
+    if len(rows) > MOST_TEXT_ROWS:
+        raise InputError(
+            f"more than {MOST_TEXT_ROWS:,} rows make no readable table",
+            where="--format",
+            remedy="use -f csv or -f json",
+        )
+    axes = [Column(over.name, over.name) for over in sweep.overs]
+    results = [Column(name, label, rows_unit_of(name)) for label, name in _SHOWN.items()]
+    named = [
+        row | {over.name: _value(over, row[over.name]) for over in sweep.overs} for row in rows
+    ]
+    table = Table("sweep", "", (*axes, *results), named, _note(sweep, rows))
+    write = table_markdown if form == "md" else table_text
+    return "\n".join(write(table)) + "\n"
+
+
+def _note(sweep: Sweep, rows: Sequence[dict[str, Any]]) -> str:
+    """What is left out, and what is not to be held against what."""
+    lacking = dict.fromkeys(
+        f"{what}: {row[f'{what}_without']}"
+        for row in rows
+        for what in ("energy", "cost")
+        if row[f"{what}_without"]
+    )
     notes = ["left out because unknown: " + "; ".join(lacking)] if lacking else []
     if len(sweep.grid_methods) > 1:
         counted = " and of ".join(METHODS[method] for method in sweep.grid_methods)
         notes.append(
             f"kgCO2e: grid factors of {counted}; hold no row's against one of the other method"
         )
-    if form == "md":
-        said = [f"\n_{note}_" for note in notes]
-        return "\n".join([*markdown(header, cells, left=len(sweep.overs)), *said]) + "\n"
-    said = [line for note in notes for line in textwrap.wrap(note, WIDTH)]
-    return "\n".join([*columns(header, cells, left=len(sweep.overs), widest=WIDTH), *said]) + "\n"
+    return ". ".join(notes)
 
 
 def _value(over: Over, value: Any) -> str:

@@ -82,15 +82,19 @@ def table_text(table: Table) -> list[str]:
 def section_text(section: Section) -> list[str]:
     if not section.lines or section.only == "markdown":
         return []
-    lines = list(section.lines)
-    if section.codes:
-        lines = [f"{line} ({code})" for line, code in zip(lines, section.codes, strict=True)]
     title = section.title if section.text_title is None else section.text_title
     marks = ("- ", "  ") if section.points else ("", "")
     return [
-        *([title] if title else []),
-        *(each for line in lines for each in wrapped(line, *marks)),
+        *(wrapped(title) if title else []),
+        *(each for line in told(section) for each in wrapped(line, *marks)),
     ]
+
+
+def told(section: Section) -> list[str]:
+    """The sentences, each with its code."""
+    if not section.codes:
+        return list(section.lines)
+    return [f"{line} ({code})" for line, code in zip(section.lines, section.codes, strict=True)]
 
 
 # ---- Markdown
@@ -111,9 +115,11 @@ def table_markdown(table: Table) -> list[str]:
     if not table.shown or not table.rows:
         return []
     header, rows, left = shown_cells(table)
-    title = [f"## {sentence(table.title)}", ""] if table.title else []
     note = ["", f"_{sentence(table.note.strip())}_"] if table.note else []
-    return [*title, *markdown(header, rows, left=left), *note]
+    body = [*markdown(header, rows, left=left), *note]
+    if table.folded:  # in HTML, where a code span would be none
+        return [f"<details><summary>{plain(table.title)}</summary>", "", *body, "", "</details>"]
+    return [*([f"## {sentence(table.title)}", ""] if table.title else []), *body]
 
 
 def section_markdown(section: Section) -> list[str]:

@@ -221,17 +221,39 @@ def test_what_stands_there_anyway_is_apart():
         ],
     )
     document_ = report(past, current)
-    assert "idle storage, its share, apart" in " ".join(diff_views.text(document_).split())
-    assert "idle storage, its share (stands there anyway, in no total)" in diff_views.to_markdown(
-        document_
-    )
+    for view in (diff_views.to_markdown, diff_views.text):
+        told = " ".join(view(document_).split())
+        assert "idle storage, its share, apart" in told
+        assert 'A line named "apart" stands there anyway and is in no total.' in told
+
+
+def test_where_nothing_is_apart_no_such_line_is_told():
+    past = statement()
+    marginal = changed(past, components=[c for c in past.components if c.ledger == "marginal"])
+    more = changed(marginal, checkpoints=9.0, method_version="x")
+    for view in (diff_views.to_markdown, diff_views.text):
+        assert 'named "apart"' not in view(report(marginal, more))
+
+
+def test_lines_are_told_by_fifties_and_none_is_lost():
+    lines = tuple((f"line{n}", f"line {n}.", "save", "node") for n in range(101))
+    energies = [float(n + 1) for n in range(101)]
+    zero = [0.0] * 101
+    sides = [
+        statement([e * f for e in energies], grid=None, gpu_hours=zero, costs=zero, lines=lines)
+        for f in (1.0, 2.0)
+    ]
+    told = diff_views.to_markdown(report(*sides))
+    for which in ("1 to 50 of 102", "51 to 100 of 102", "101 to 102 of 102"):
+        assert told.count(f"<details><summary>Energy by line, kWh ({which})</summary>") == 1
+    assert all(f"| line {n}. | {n + 1} kWh |" in told for n in range(101))
 
 
 def test_lines_of_one_side_say_which():
     past = statement()
     document_ = report(past, changed(past, components=past.components[1:]))
-    assert "GPUs waiting for saves (past only)" in " ".join(diff_views.text(document_).split())
-    assert "GPUs waiting for saves, only in the past one" in diff_views.to_markdown(document_)
+    for view in (diff_views.to_markdown, diff_views.text):
+        assert "GPUs waiting for saves (past only)" in " ".join(view(document_).split())
 
 
 def test_a_headline_of_the_largest_change_and_its_direction():
@@ -273,9 +295,9 @@ def test_budgets_met_and_exceeded():
 def test_factors_without_a_text_or_a_value():
     shown = FactorChange(id="a.b", name="", unit="w", before=None, after=None, converts=False)
     said = {"low": None, "high": None, "origin": "user"}
-    assert diff_views._factor_text(None, shown) == "none"
-    assert diff_views._factor_text(FactorValue(value=None, text="", **said), shown) == "unlimited"
-    assert diff_views._factor_text(FactorValue(value=7.0, text="", **said), shown) == "7 W"
+    assert diff_views.factor_text(None, shown) == "none"
+    assert diff_views.factor_text(FactorValue(value=None, text="", **said), shown) == "unlimited"
+    assert diff_views.factor_text(FactorValue(value=7.0, text="", **said), shown) == "7 W"
 
 
 def test_a_comment_is_short_enough_in_bytes():

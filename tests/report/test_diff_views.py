@@ -26,6 +26,7 @@ from ckptcost.report.diff_views import (
 )
 from ckptcost.report.difference import Budget, Difference
 from ckptcost.report.document import Report
+from ckptcost.report.parts import FunctionalUnit
 from ckptcost.report.render import text_of
 from ckptcost.report.statement import QUANTITIES
 
@@ -62,6 +63,8 @@ class Page(HTMLParser):
         self.words = ""
         self.summaries: list[str] = []
         self._in = ""
+        self.outside_code, self.in_code = "", False
+        """in code nobody is notified"""
         self.comments: list[str] = []
         self.feed(html)
         self.close()
@@ -75,8 +78,10 @@ class Page(HTMLParser):
         if tag == "summary":
             self.summaries.append("")
         self._in = tag if tag in ("td", "th", "summary") else self._in
+        self.in_code = self.in_code or tag == "code"
 
     def handle_endtag(self, tag):
+        self.in_code = self.in_code and tag != "code"
         if tag == self._in:
             self._in = ""
 
@@ -85,6 +90,7 @@ class Page(HTMLParser):
 
     def handle_data(self, data):
         self.words += data
+        self.outside_code += "" if self.in_code else data
         if self._in == "summary":
             self.summaries[-1] += data
         elif self._in:
@@ -108,6 +114,7 @@ ALLOWED = {
     "blockquote",
     "strong",
     "em",
+    "code",
 }
 
 
@@ -119,12 +126,13 @@ def check_page(page: Page, found: Difference) -> None:
     assert page.comments == [" ckptcost-diff "]
     assert page.tags.count("table") == 1 + len(page.summaries)
     moved = [
-        c
-        for c in found.delta.components
-        if any(side for what in QUANTITIES for side in _values(getattr(c, what)))
+        c for c in found.delta.components for what in QUANTITIES if any(_values(getattr(c, what)))
     ]
-    assert len(page.summaries) >= len(moved)
-    assert not re.search(r"(^|[^\w])@\w", page.words), "somebody would be notified"
+    units = [u for u in found.delta.per if u.before_count != u.after_count]
+    figures = [row for row in page.rows if len(row) == 8 and row[1] != "before"]
+    totals = len(QUANTITIES) + 2
+    assert len(figures) == totals + len(QUANTITIES) * len(units) + len(moved)
+    assert not re.search(r"(^|[^\w])@\w", page.outside_code), "somebody would be notified"
 
 
 def _values(change):
@@ -194,6 +202,23 @@ def test_a_name_is_a_name(gfm, name):
         shown,
         "",
     ]
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_a_name_in_a_sentence_or_a_title_is_a_name(gfm, name):
+    lines = tuple((f"line{n}", name, cause, level) for n, (_, _, cause, level) in enumerate(LINES))
+    past = statement(lines=lines).model_copy(
+        update={"functional_units": [FunctionalUnit(name=name, count=2.0)]}
+    )
+    current = statement((1.0, 2.0, None, 3.0, 4.0), lines=lines).model_copy(
+        update={"functional_units": [FunctionalUnit(name=name, count=4.0)]}
+    )
+    found = report(past, current.model_copy(update={"components": current.components[1:]}))
+    page = Page(gfm(to_markdown(found)))
+    check_page(page, found.difference)
+    assert "Only the past one has: " in page.words
+    assert any(title.startswith("For each ") for title in page.summaries)
+    assert all(len(line) <= 80 for line in text(found).split("\n"))
 
 
 _odd = st.text(
