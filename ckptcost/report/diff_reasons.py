@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ckptcost.errors import brief
 from ckptcost.present.amounts import duration
@@ -36,179 +36,178 @@ def reasons_of(
       lines that only one of two models has (a second tier's, say): a model without the line is
       known to have none of it. Of a measurement that is not known, and it refuses.
     """
-    found: list[Reason] = []
+    return [
+        *_other_things(past, current),
+        *_other_boundaries(past, current),
+        *_other_conditions(past, current, factors),
+    ]
 
-    def add(code: str, message: str, refuses: bool = True) -> None:
-        found.append(Reason(code=code, message=message, refuses=refuses))
 
-    for code, what, one, two in (
-        ("METHOD", "method", past.method_version, current.method_version),
-        ("CURRENCY", "currency", past.currency, current.currency),
-        ("KIND", "kind", past.kind, current.kind),
-        (
-            "SIMULATED",
-            "meters",
-            *("simulated" if s.simulated else "not simulated" for s in (past, current)),
-        ),
-        ("PUE_INCLUDED", "energy", *(_pue_words(s) for s in (past, current))),
-        (
-            "COUNTERFACTUAL",
-            "measured against",
-            past.boundary.counterfactual,
-            current.boundary.counterfactual,
-        ),
-        ("FUNCTIONAL_UNIT", "functional units", *(_units(s) for s in (past, current))),
-    ):
-        if one != two:
-            add(code, f"{what}: {one} before, {two} now")
-    found += _boundary_reasons(past, current)
+def _other_things(past: Statement, current: Statement) -> list[Reason]:
+    told: tuple[tuple[str, str, Callable[[Statement], str]], ...] = (
+        ("METHOD", "method", lambda s: s.method_version),
+        ("CURRENCY", "currency", lambda s: s.currency),
+        ("KIND", "kind", lambda s: s.kind),
+        ("SIMULATED", "meters", lambda s: "simulated" if s.simulated else "not simulated"),
+        ("PUE_INCLUDED", "energy", _pue_words),
+        ("COUNTERFACTUAL", "measured against", lambda s: s.boundary.counterfactual),
+        ("FUNCTIONAL_UNIT", "functional units", _units),
+    )
+    return [
+        Reason(code=code, message=f"{what}: {of(past)} before, {of(current)} now", refuses=True)
+        for code, what, of in told
+        if of(past) != of(current)
+    ]
+
+
+def _other_conditions(
+    past: Statement, current: Statement, factors: Sequence[FactorChange]
+) -> list[Reason]:
+    told = (
+        ("FACTORS", _other_prices(past, current, factors)),
+        ("GRID_METHOD", _other_grid(past, current)),
+        ("CHOICES", _other_payment(past, current)),
+        ("CONTRACTS", _other_contracts(past, current)),
+        ("INTERVAL", _other_interval(past, current)),
+        ("LENGTH", _other_length(past, current)),
+    )
+    return [Reason(code=code, message=said, refuses=False) for code, said in told if said]
+
+
+def _other_prices(past: Statement, current: Statement, factors: Sequence[FactorChange]) -> str:
     changed = [
         f.id
         for f in factors
         if f.converts and not _same_value(f) and not _comes_with(f, past, current)
     ]
-    if changed:
-        add("FACTORS", f"other prices, grid or facility: {some(changed)}", False)
-    if unlike := other_grid_method(past, current):
-        add("GRID_METHOD", f"no change of location-based emissions is told: {unlike}", False)
+    return f"other prices, grid or facility: {some(changed)}" if changed else ""
+
+
+def _other_grid(past: Statement, current: Statement) -> str:
+    unlike = other_grid_method(past, current)
+    return f"no change of location-based emissions is told: {unlike}" if unlike else ""
+
+
+def _other_payment(past: Statement, current: Statement) -> str:
     paid = "cluster.price_includes_electricity"
-    if len({s.choices[paid] for s in (past, current) if paid in s.choices}) > 1:
-        words = ["held in" if s.choices.get(paid) else "paid besides" for s in (past, current)]
-        add(
-            "CHOICES",
-            f"electricity is {words[0]} the price of a GPU-hour before, {words[1]} it now",
-            False,
-        )
-    if past.contracts != current.contracts:
-        add(
-            "CONTRACTS",
-            f"electricity contracts: {_contracts(past)} before, {_contracts(current)} now",
-            False,
-        )
-    if _interval(past) != _interval(current):
-        add(
-            "INTERVAL",
-            f"low and high are {_interval(past)} before, {_interval(current)} now",
-            False,
-        )
+    if len({s.choices[paid] for s in (past, current) if paid in s.choices}) < 2:
+        return ""
+    words = ["held in" if s.choices[paid] else "paid besides" for s in (past, current)]
+    return f"electricity is {words[0]} the price of a GPU-hour before, {words[1]} it now"
+
+
+def _other_contracts(past: Statement, current: Statement) -> str:
+    if past.contracts == current.contracts:
+        return ""
+    return f"electricity contracts: {_contracts(past)} before, {_contracts(current)} now"
+
+
+def _other_interval(past: Statement, current: Statement) -> str:
+    before, now = _interval(past), _interval(current)
+    return f"low and high are {before} before, {now} now" if before != now else ""
+
+
+def _other_length(past: Statement, current: Statement) -> str:
     work = [value_of(s, "run.work") for s in (past, current)]
     what, lengths = (
         ("training", work) if None not in work else ("the run", [past.length_s, current.length_s])
     )
-    if _far(lengths[0], lengths[1]):
-        add(
-            "LENGTH",
-            f"{what} is not equally long: {duration(lengths[0])} before, {duration(lengths[1])}"
-            " now; see the figures for each unit",
-            False,
-        )
-    return found
-
-
-def _boundary_reasons(past: Statement, current: Statement) -> list[Reason]:
-    found = []
-    one, two = ({c.id: c for c in s.marginal()} for s in (past, current))
-    levels = [
-        f"{one[name].label} ({one[name].boundary} before, {two[name].boundary} now)"
-        for name in one
-        if name in two
-        and one[name].boundary != two[name].boundary
-        and any(c.energy.value for c in (one[name], two[name]))
-    ]
-    if levels:
-        found.append(
-            Reason(
-                code="BOUNDARY_LEVEL",
-                message=f"counted at another boundary: {some(levels)}",
-                refuses=True,
-            )
-        )
-    modelled = past.kind == current.kind == "modelled"
-    alone = (
-        {
-            c.label
-            for mine, theirs in ((one, two), (two, one))
-            for name, c in mine.items()
-            if name not in theirs
-        }
-        if modelled
-        else set()
+    if not _far(*lengths):
+        return ""
+    return (
+        f"{what} is not equally long: {duration(lengths[0])} before, {duration(lengths[1])} now;"
+        " see the figures for each unit"
     )
+
+
+def _other_boundaries(past: Statement, current: Statement) -> list[Reason]:
+    one, two = ({c.id: c for c in s.marginal()} for s in (past, current))
+    both = [(c, two[name]) for name, c in one.items() if name in two]
+    levels = [
+        f"{before.label} ({before.boundary} before, {now.boundary} now)"
+        for before, now in both
+        if before.boundary != now.boundary and (before.energy.value or now.energy.value)
+    ]
     # a line that both have, known in one: its sums have no change, and everything else can be told
     dark = {
-        one[name].label
-        for name in one
-        if name in two and (one[name].energy.value is None) != (two[name].energy.value is None)
+        before.label
+        for before, now in both
+        if (before.energy.value is None) != (now.energy.value is None)
     }
-    if dark:
-        found.append(
-            Reason(
-                code="UNKNOWN_LINE",
-                message=f"energy known in only one of the two: {some(sorted(dark))}",
-                refuses=False,
-            )
-        )
-    differ = sorted(({*past.boundary.included} ^ {*current.boundary.included}) - alone - dark)
-    if differ:
-        found.append(
-            Reason(
-                code="INCLUDED",
-                message=f"counted in only one of the two: {some(differ)}",
-                refuses=True,
-            )
-        )
-    return found
+    modelled = past.kind == current.kind == "modelled"
+    alone = {(one | two)[name].label for name in one.keys() ^ two.keys() if modelled}
+    differ = {*past.boundary.included} ^ {*current.boundary.included}
+    told = (
+        ("BOUNDARY_LEVEL", "counted at another boundary", levels),
+        ("UNKNOWN_LINE", "energy known in only one of the two", sorted(dark)),
+        ("INCLUDED", "counted in only one of the two", sorted(differ - alone - dark)),
+    )
+    return [
+        Reason(code=code, message=f"{what}: {some(lines)}", refuses=code != "UNKNOWN_LINE")
+        for code, what, lines in told
+        if lines
+    ]
 
 
 def notes_of(past: Statement, current: Statement, delta: Delta) -> list[Warned]:
     """What to know beside the figures."""
-    found = []
-    for which, only in (("past", "past one"), ("current", "current one")):
-        names = [c.label for c in delta.components if c.only_in == which]
-        if names:
-            found.append(Warned(code="LINES", message=f"Only the {only} has: {some(names)}."))
-    if (past.period_start, past.period_end) != (current.period_start, current.period_end):
-        spans = [
-            f"{s.period_start} to {s.period_end}" if s.period_start else "no dates"
-            for s in (past, current)
-        ]
-        found.append(
-            Warned(code="DATES", message=f"Other dates: {spans[0]} before, {spans[1]} now.")
-        )
-    unknown = {
+    told = (
+        ("LINES", _lines_of_one("past", delta)),
+        ("LINES", _lines_of_one("current", delta)),
+        ("DATES", _other_dates(past, current)),
+        *(
+            ("LACKING", f"A change of totals is not known: {reason}.")
+            for reason in sorted(_lacking(delta))
+        ),
+        ("OVERLAP", _OVERLAP if _within_the_uncertainty(delta) else ""),
+        ("HOURS", _HOURS if _used_at_other_hours(delta) else ""),
+    )
+    return [Warned(code=code, message=message) for code, message in told if message]
+
+
+_OVERLAP = (
+    "Where ranges overlap, the change is within the uncertainty of the two, each taken alone. Where"
+    " both rest on the same uncertain inputs it can be surer than that: `ckptcost compare` draws"
+    " both together."
+)
+_HOURS = (
+    "The grid's mean factor differs though the grid is the same: the energy was used at other"
+    " hours."
+)
+
+
+def _lines_of_one(which: str, delta: Delta) -> str:
+    names = [c.label for c in delta.components if c.only_in == which]
+    return f"Only the {which} one has: {some(names)}." if names else ""
+
+
+def _other_dates(past: Statement, current: Statement) -> str:
+    if (past.period_start, past.period_end) == (current.period_start, current.period_end):
+        return ""
+    before, now = (
+        f"{s.period_start} to {s.period_end}" if s.period_start else "no dates"
+        for s in (past, current)
+    )
+    return f"Other dates: {before} before, {now} now."
+
+
+def _lacking(delta: Delta) -> set[str]:
+    return {
         c.reason
         for c in _each(delta)
         if c.direction == "unknown" and c.reason and c.reason.startswith("unknown in one")
     }
-    found += [
-        Warned(code="LACKING", message=f"A change of totals is not known: {reason}.")
-        for reason in sorted(unknown)
-    ]
-    if any(c.ranges_overlap and c.direction != "same" for c in _each(delta)):
-        found.append(
-            Warned(
-                code="OVERLAP",
-                message=(
-                    "Where ranges overlap, the change is within the uncertainty of the two, each"
-                    " taken alone. Where both rest on the same uncertain inputs it can be surer"
-                    " than that: `ckptcost compare` draws both together."
-                ),
-            )
-        )
-    grid = next((s for s in delta.splits if s.quantity == "emissions_location"), None)
-    if grid is not None and not any(
-        f.id in ("site.grid_location", "site.pue") for f in delta.factors
-    ):
-        found.append(
-            Warned(
-                code="HOURS",
-                message=(
-                    "The grid's mean factor differs though the grid is the same: the energy was"
-                    " used at other hours."
-                ),
-            )
-        )
-    return found
+
+
+def _within_the_uncertainty(delta: Delta) -> bool:
+    return any(c.ranges_overlap and c.direction != "same" for c in _each(delta))
+
+
+def _used_at_other_hours(delta: Delta) -> bool:
+    changed = {f.id for f in delta.factors}
+    return any(s.quantity == "emissions_location" for s in delta.splits) and changed.isdisjoint(
+        ("site.grid_location", "site.pue")
+    )
 
 
 def _each(delta: Delta) -> list[Change]:

@@ -256,6 +256,15 @@ def test_lines_of_one_side_say_which():
         assert "GPUs waiting for saves (past only)" in " ".join(view(document_).split())
 
 
+def test_a_contract_of_the_same_name_and_another_share_is_another():
+    past = statement()
+    less = [each.model_copy(update={"share": each.share / 2}) for each in past.contracts]
+    assert past.contracts
+    found = reasons_of(past, changed(past, contracts=less), [])
+    assert [(reason.code, reason.refuses) for reason in found] == [("CONTRACTS", False)]
+    assert reasons_of(past, past, []) == []
+
+
 def test_a_headline_of_the_largest_change_and_its_direction():
     past = statement(market=None)
     more = statement(
