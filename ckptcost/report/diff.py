@@ -63,33 +63,43 @@ def change_of(
     >>> change_of("kWh", Amount(value=None), Amount(value=104.0)).reason
     'not known before'
     """
-    told: dict[str, Any] = {
-        "change": None,
-        "relative": None,
-        "direction": "unknown",
-        "ranges_overlap": None,
-    }
-    told["reason"] = _unknown(before, after) or unlike
-    if (
-        told["reason"] is None
-        and before
-        and after
-        and before.value is not None
-        and after.value is not None
-    ):
-        change = tidy(after.value - before.value)
-        if change is None:
-            told["reason"] = "too large to be told"
-        else:
-            same = abs(change) <= SAME * max(abs(before.value), abs(after.value))
-            told |= {
-                "change": change,
-                "direction": "same" if same else "more" if change > 0 else "less",
-                "ranges_overlap": overlap(before, after),
-            }
-            told["relative"] = tidy(change / abs(before.value)) if before.value else None
-            told["reason"] = "it was 0 before" if before.value == 0 and not same else None
-    return Change(unit=unit, before=before, after=after, **told)
+    reason = _unknown(before, after) or unlike
+    if before and after and reason is None:
+        return _known_change(unit, before, after)
+    return _unknown_change(unit, before, after, reason)
+
+
+def _known_change(unit: Any, before: Amount, after: Amount) -> Change:
+    one, two = before.value or 0.0, after.value or 0.0
+    change = tidy(two - one)
+    if change is None:
+        return _unknown_change(unit, before, after, "too large to be told")
+    same = abs(change) <= SAME * max(abs(one), abs(two))
+    return Change(
+        unit=unit,
+        before=before,
+        after=after,
+        change=change,
+        relative=tidy(change / abs(one)) if one else None,
+        direction="same" if same else "more" if change > 0 else "less",
+        ranges_overlap=overlap(before, after),
+        reason=None if one or same else "it was 0 before",
+    )
+
+
+def _unknown_change(
+    unit: Any, before: Amount | None, after: Amount | None, reason: str | None
+) -> Change:
+    return Change(
+        unit=unit,
+        before=before,
+        after=after,
+        change=None,
+        relative=None,
+        direction="unknown",
+        ranges_overlap=None,
+        reason=reason,
+    )
 
 
 def _unknown(before: Amount | None, after: Amount | None) -> str | None:
@@ -287,51 +297,41 @@ def _differ(one: float, two: float) -> bool:
     return abs(one - two) > 1e-6 * max(abs(one), abs(two))  # of quotients of rounded figures
 
 
+class _Product(NamedTuple):
+    """A quantity that is an amount times a factor."""
+
+    what: str
+    amount: str
+    factor: str
+    label: str
+
+
+_PRODUCTS = (
+    _Product("emissions_location", "energy", "site.grid_location", "the grid's factor"),
+    _Product("emissions_market", "energy", "site.grid_market", "the contracts' factor"),
+    _Product("embodied", "gpu_time_lost", "cluster.gpu_embodied", "embodied carbon of a GPU-hour"),
+)
+_AMOUNTS = {
+    "gpu_time_lost": "GPU time lost",
+    "machines": "energy of the machines themselves",
+    "energy": "energy",
+}
+
+
 def _splits(past: Statement, current: Statement) -> list[Split]:
-    energy, lost = (_known(past, current, what) for what in ("energy", "gpu_time_lost"))
-    pues = _pues(past, current)
     found = [
-        (
-            _split(
-                "energy", "kWh", "machines", "energy of the machines themselves", (), energy, pues
-            )
-            if energy and pues
-            else None
-        ),
-        (
-            _by_product(
-                past,
-                current,
-                "emissions_location",
-                energy,
-                pues,
-                "site.grid_location",
-                "the grid's factor",
-            )
-            if other_grid_method(past, current) is None
-            else None
-        ),
-        _by_product(
-            past,
-            current,
-            "emissions_market",
-            energy,
-            pues,
-            "site.grid_market",
-            "the contracts' factor",
-        ),
-        _by_product(
-            past,
-            current,
-            "embodied",
-            lost,
-            (),
-            "cluster.gpu_embodied",
-            "embodied carbon of a GPU-hour",
-        ),
+        _energy(past, current),
+        *(_by_product(past, current, each) for each in _PRODUCTS),
         _cost(past, current),
     ]
     return [each for each in found if each is not None]
+
+
+def _energy(past: Statement, current: Statement) -> Split | None:
+    energy, pues = _known(past, current, "energy"), _pues(past, current)
+    if energy is None or not pues:
+        return None
+    return _split("energy", "kWh", "machines", (), energy, pues)
 
 
 def _pues(past: Statement, current: Statement) -> tuple[float, ...]:
@@ -348,56 +348,42 @@ def _pues(past: Statement, current: Statement) -> tuple[float, ...]:
     return ()
 
 
-def _by_product(
-    past: Statement,
-    current: Statement,
-    what: str,
-    amount: _Known | None,
-    pues: tuple[float, ...],
-    factor: str,
-    label: str,
-) -> Split | None:
-    """Of a quantity that is an amount times a factor: the mean factor is their quotient, whatever
-    the hours were."""
-    whole = _known(past, current, what)
-    if (
-        amount is None
-        or whole is None
-        or whole.lines != amount.lines
-        or not amount.before
-        or not amount.after
-    ):
+def _by_product(past: Statement, current: Statement, product: _Product) -> Split | None:
+    """The mean factor is the quotient of the two, whatever the hours were."""
+    if product.what == "emissions_location" and other_grid_method(past, current):
         return None
+    amount, whole = (_known(past, current, what) for what in (product.amount, product.what))
+    if amount is None or whole is None or whole.lines != amount.lines:
+        return None
+    if 0.0 in (amount.before, amount.after):
+        return None
+    pues = _pues(past, current) if product.amount == "energy" else ()
     each = whole.before / amount.before, whole.after / amount.after
     if not _differ(*each) and not pues:
         return None
-    cause = "gpu_time_lost" if what == "embodied" else "machines" if pues else "energy"
-    named = {
-        "gpu_time_lost": "GPU time lost",
-        "machines": "energy of the machines themselves",
-        "energy": "energy",
-    }[cause]
-    return _split(what, "kgCO2e", cause, named, (factor, label, each), amount, pues)
+    cause = "machines" if pues else product.amount
+    return _split(
+        product.what, "kgCO2e", cause, (product.factor, product.label, each), amount, pues
+    )
 
 
 def _split(
     what: str,
     unit: str,
     cause: str,
-    named: str,
     factor: tuple[Any, ...],
     amount: _Known,
     pues: tuple[float, ...],
 ) -> Split:
     each_before, each_after = factor[2] if factor else (1.0, 1.0)
     of_amount, of_factor = _floats(amount.before, each_before, amount.after, each_after)
-    parts = [(cause, named, of_amount)]
+    parts = [(cause, _AMOUNTS[cause], of_amount)]
     if pues:  # the machines first, at the old PUE; then what the PUE makes of the new amount
         of_machines, of_pue = _floats(
             amount.before / pues[0], pues[0], amount.after / pues[1], pues[1]
         )
         parts = [
-            (cause, named, of_machines * each_before),
+            (cause, _AMOUNTS[cause], of_machines * each_before),
             ("site.pue", "power usage effectiveness", of_pue * each_before),
         ]
     if factor:
@@ -420,36 +406,32 @@ def _floats(
 def _cost(past: Statement, current: Statement) -> Split | None:
     """Where the price of a GPU-hour is the only price that changed."""
     whole = _known(past, current, "cost")
+    before, now = _gpu_price(past), _gpu_price(current)
     prices = {
         f.id
         for f in factors_changed(past.factors, current.factors)
         if "price" in f.id or "tariff" in f.id
     }
-    one, two = ({c.unit_price for c in s.marginal() if c.price_qty} for s in (past, current))
-    if (
-        whole is None
-        or prices != {"cluster.gpu_price"}
-        or len(one) != 1
-        or len(two) != 1
-        or None in one | two
-    ):
+    if whole is None or before is None or now is None or prices != {"cluster.gpu_price"}:
         return None
     counted = [c for c in current.marginal() if c.id not in whole.lines]
     if any(c.price_qty is None and c.gpu_time_lost.value for c in counted):
         return None
-    hours = math.fsum(c.price_qty or 0.0 for c in counted)
-    of_price = hours * ((two.pop() or 0.0) - (one.pop() or 0.0))
+    of_price = math.fsum(c.price_qty or 0.0 for c in counted) * (now - before)
     parts = [
-        SplitPart(
-            cause="amounts",
-            label="GPU time and the rest",
-            change=tidy(whole.after - whole.before - of_price) or 0.0,
-        ),
-        SplitPart(
-            cause="cluster.gpu_price", label="price of a GPU-hour", change=tidy(of_price) or 0.0
-        ),
+        SplitPart(cause=cause, label=label, change=tidy(change) or 0.0)
+        for cause, label, change in (
+            ("amounts", "GPU time and the rest", whole.after - whole.before - of_price),
+            ("cluster.gpu_price", "price of a GPU-hour", of_price),
+        )
     ]
     return Split(quantity="cost", unit="USD", parts=parts, at_constant_factors=parts[0].change)
+
+
+def _gpu_price(s: Statement) -> float | None:
+    """The one price of all its GPU-hours."""
+    prices = {c.unit_price for c in s.marginal() if c.price_qty}
+    return prices.pop() if len(prices) == 1 else None
 
 
 def some(names: Sequence[str], most: int = 6) -> str:

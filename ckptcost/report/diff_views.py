@@ -21,6 +21,7 @@ from ckptcost.report.difference import (
     UnitChanges,
 )
 from ckptcost.report.document import Report
+from ckptcost.report.parts import Warned
 from ckptcost.report.statement import QUANTITIES
 from ckptcost.report.study import ROW_UNIT, Column, Study, Table, range_text
 from ckptcost.report.writers import Block, Section
@@ -164,21 +165,11 @@ def verdict(difference: Difference) -> str:
 
 
 def _reasons(difference: Difference) -> Section:
-    reasons = difference.incomparable_reasons
-    return Section(
-        verdict(difference),
-        [on_one_line(reason.message) for reason in reasons],
-        [reason.code for reason in reasons],
-    )
+    return _warned(verdict(difference), difference.incomparable_reasons)
 
 
-def _notes(difference: Difference) -> Section:
-    notes = difference.notes
-    return Section(
-        "Take care",
-        [on_one_line(note.message) for note in notes],
-        [note.code for note in notes],
-    )
+def _warned(title: str, told: Sequence[Warned]) -> Section:
+    return Section(title, [on_one_line(each.message) for each in told], [e.code for e in told])
 
 
 def factor_text(value: FactorValue | None, factor: FactorChange) -> str:
@@ -424,7 +415,7 @@ def _details(difference: Difference) -> list[tuple[str, Block]]:
     lines = [_lines(difference, what) for what in QUANTITIES]
     return [
         ("changes at constant factors", Section("", split_lines(difference))),
-        ("warnings", _cut(_notes(difference)._replace(title=""))),
+        ("warnings", _cut(_warned("", difference.notes))),
         *(("figures for each unit", table) for table in _units(difference)),
         *(("factors that changed", piece) for piece in _pieces(_factors(difference))),
         *(("components", piece) for table in lines for piece in _pieces(table)),
@@ -452,7 +443,7 @@ def text(report: Report) -> str:
     difference = of_report(report)
     if is_unchanged(difference):
         sections = [
-            Section("", [unchanged_line(difference)], points=False),
+            Section("", [on_one_line(unchanged_line(difference))], points=False),
             Section("", budget_lines(difference.budgets)),
         ]
         return "\n".join(line for each in sections for line in writers.section_text(each)) + "\n"
@@ -474,8 +465,8 @@ def _blocks(report: Report) -> list[Block]:
         _factors(difference),
         Section("At constant factors", split_lines(difference)),
         Section("Budgets", budget_lines(difference.budgets)),
-        _notes(difference),
-        Section("", [hash_line(report)], points=False),
+        _warned("Take care", difference.notes),
+        Section("", [on_one_line(hash_line(report))], points=False),
     ]
 
 
