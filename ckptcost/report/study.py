@@ -241,11 +241,12 @@ def _column_cells(rows: Sequence[dict[str, Any]], column: Column) -> list[str]:
         return [range_text(row, column.range_of) for row in rows]
     values = [row.get(column.id) for row in rows]
     if column.unit == "s":
-        return durations(values)
-    return [
-        column.unknown if value is None else cell(value, _unit_in(row, column.unit))
-        for value, row in zip(values, rows, strict=True)
-    ]
+        told = durations(values)
+    else:
+        units = [_unit_in(row, column.unit) for row in rows]
+        told = list(map(cell, values, units))
+    shown = zip(values, told, strict=True)
+    return [column.unknown if value is None else said for value, said in shown]
 
 
 def range_text(row: dict[str, Any], name: str) -> str:

@@ -7,7 +7,7 @@ out text or Markdown, so that a name does no harm in either.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from ckptcost.present.table import (
     WIDTH,
@@ -34,7 +34,6 @@ class Section(NamedTuple):
     """another heading in text"""
     points: bool = True
     """each line is a point in text; in Markdown it always is"""
-    only: Literal["", "text", "markdown"] = ""
 
 
 Block = Section | Table
@@ -74,13 +73,16 @@ def table_text(table: Table) -> list[str]:
     body = [first]
     for line, row in zip(lines, table.rows, strict=True):
         notes = [row[name] for name in below if row[name]]
-        body += [line, *(each for note in notes for each in wrapped(note, "    ", "    "))]
+        body += [
+            line,
+            *(each for note in notes for each in wrapped(on_one_line(note), "    ", "    ")),
+        ]
     title = wrapped(on_one_line(table.title)) if table.title else []
     return [*title, *body, *(wrapped(table.note) if table.note else [])]
 
 
 def section_text(section: Section) -> list[str]:
-    if not section.lines or section.only == "markdown":
+    if not section.lines:
         return []
     title = section.title if section.text_title is None else section.text_title
     marks = ("- ", "  ") if section.points else ("", "")
@@ -103,7 +105,8 @@ def told(section: Section) -> list[str]:
 def page_markdown(page: Page) -> list[str]:
     head = [f"# {plain(page.title)}", ""]
     head += [f"**{page.simulated}**", ""] if page.simulated else []
-    return [*head, *map(sentence, page.lead), *markdown_of(page.blocks)]
+    lead = "  \n".join(map(sentence, page.lead)).splitlines()  # each on a line of its own
+    return [*head, *lead, *markdown_of(page.blocks)]
 
 
 def markdown_of(blocks: Iterable[Block]) -> list[str]:
@@ -123,7 +126,7 @@ def table_markdown(table: Table) -> list[str]:
 
 
 def section_markdown(section: Section) -> list[str]:
-    if not section.lines or section.only == "text":
+    if not section.lines:
         return []
     lines = [sentence(line) for line in section.lines]
     if section.codes:

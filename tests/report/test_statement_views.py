@@ -106,7 +106,7 @@ def test_csv_cells_are_no_formulas():
         csv.DictReader(io.StringIO(to_csv(document(statement(name='@a, "b"\nc', lines=lines)))))
     )
     assert row["label"] == "'=HYPERLINK(1)"
-    assert row["name"] == '\'@a, "b"\nc'
+    assert row["name"] == '\'@a, "b" c'
 
 
 # ---- text

@@ -33,6 +33,7 @@ from ckptcost.report.parts import FunctionalUnit
 from ckptcost.report.statement import QUANTITIES, utc
 from ckptcost.report.statements import measured, modelled, run_lines, simulated
 from ckptcost.report.statements.reading import Placing
+from ckptcost.report.study import shown_cells
 
 TICK = {"tick_s": 0.001}
 NEAR = {"rel": 5e-3}
@@ -405,13 +406,14 @@ def test_tables_hold_each_figure_in_its_place():
         market=0.1,
         dated=False,
     )
-    esrs = {row[0]: row[1] for row in statement_views.esrs(s)[2]}
-    assert list(esrs.values()) == ["1", "0.4", "0.1"]
-    assert [row[2] for row in statement_views.scope_two(s)[2]] == ["400", "100"]
-    bill = statement_views.bill(s)[2]
+    _, esrs, _ = shown_cells(statement_views.esrs(s))
+    assert [row[1] for row in esrs] == ["1", "0.4", "0.1"]
+    _, scope_two, _ = shown_cells(statement_views.scope_two(s))
+    assert [row[2] for row in scope_two] == ["400", "100"]
+    _, bill, _ = shown_cells(statement_views.bill(s))
     assert [bill[0][n] for n in (1, 3, 4, 5)] == ["1,000", "7", "5", "400"]
     assert [row[0] for row in bill[-2:]] == ["total", "apart: idle storage, its share"]
-    assert "60 % at 0 g/kWh" in statement_views.scope_two(s)[4]
+    assert "60 % at 0 g/kWh" in statement_views.scope_two(s).note
 
 
 def test_what_is_simulated_says_so_in_text_and_markdown():

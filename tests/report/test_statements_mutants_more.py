@@ -139,10 +139,10 @@ def test_lines_that_say_nothing_are_not_in_the_bill_and_notes_name_only_what_is_
         for c in s.components
     ]
     told = statement_views.bill(s.model_copy(update={"components": mute}))
-    assert told[2][-1][0] == "total"
-    assert told[4] == "kgCO2e: location-based."
-    assert statement_views.bill(s)[4].endswith("Apart: stands there anyway, in no total.")
-    note = statement_views.totals(s)[4]
+    assert told.rows[-1]["line"] == "total"
+    assert told.note == "kgCO2e: location-based."
+    assert statement_views.bill(s).note.endswith("Apart: stands there anyway, in no total.")
+    note = statement_views.totals(s).note
     assert note.endswith(
         "Not in the totals because unknown: energy: storage writing; emissions, location-based:"
         " storage writing; emissions, market-based: storage writing; cost: storage writing;"
@@ -150,7 +150,7 @@ def test_lines_that_say_nothing_are_not_in_the_bill_and_notes_name_only_what_is_
     )
     assert (
         "Not in the totals"
-        not in statement_views.totals(statement((1.0,) * 5, costs=(1.0,) * 5))[4]
+        not in statement_views.totals(statement((1.0,) * 5, costs=(1.0,) * 5)).note
     )
 
 

@@ -26,6 +26,7 @@ from ckptcost.report.html.markup import (
 from ckptcost.report.html.sections import facts
 from ckptcost.report.parts import Factor, Source, Warned
 from ckptcost.report.statement import Contract, Statement
+from ckptcost.report.study import Table, shown_cells
 
 ORIGINS = {"default": "assumed", "user": "yours"}
 Places = dict[str, str]
@@ -33,15 +34,14 @@ Places = dict[str, str]
 
 
 def printed(
-    at: str, of: statement_views.Table, level: int, *more: Child, note_class: str = "note"
+    at: str, of: Table, level: int, *more: Child, note_class: str = "note"
 ) -> Markup | None:
     """A table of the text as a section, in the same words."""
-    title, header, rows, left, remark = of
-    if not rows:
+    if not of.rows:
         return None
-    words = (len(header) - 1,) if header[-1] == statement_views.NOTE else ()
-    said = table(header, rows, label=title, left=left, words=words, class_="words")
-    return section(at, title, said, note(remark, class_=note_class), *more, level=level)
+    header, rows, left = shown_cells(of)
+    said = table(header, rows, label=of.title, left=left, class_="words")
+    return section(at, of.title, said, note(of.note, class_=note_class), *more, level=level)
 
 
 def scope_2(at: str, s: Statement, level: int) -> Markup | None:

@@ -16,6 +16,7 @@ from ckptcost.report import statement_views
 from ckptcost.report.html.page import Extras, page_of
 from ckptcost.report.html.sections import NAMES
 from ckptcost.report.statement import Statement
+from ckptcost.report.study import shown_cells
 
 HEADS = {
     "energy": "kWh",
@@ -220,15 +221,16 @@ def test_scope_2_in_tonnes_and_megawatt_hours():
 )
 def test_a_table_that_the_text_has_too_is_the_same(at, table):
     s = statement(kind="measured")
-    title, header, rows, _, remark = table(s)
+    of = table(s)
+    header, rows, _ = shown_cells(of)
     section = page_of(document(s)).split(f'<section id="{at}"')[1].split("</section>")[0]
-    assert f">{title}</h2>" in section
+    assert f">{of.title}</h2>" in section
     body = section.split("</div>")[0]
     cells = re.findall(r"<t[hd](?: [^>]*)?>(.*?)</t[hd]>", body, re.S)
     assert [html.unescape(each) for each in cells] == [
         each for row in [header, *rows] for each in row
     ]
-    assert remark in html.unescape(section)
+    assert of.note in html.unescape(section)
 
 
 def test_the_comparison_differs_from_the_first():
