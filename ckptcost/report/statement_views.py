@@ -8,7 +8,7 @@ from typing import Any
 
 from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.present.amounts import DASH, count, duration, number, quantities, quantity, share
-from ckptcost.present.table import on_one_line, wrapped
+from ckptcost.present.table import on_one_line, sentence, wrapped
 from ckptcost.present.words import scope_text
 from ckptcost.report import sci, writers
 from ckptcost.report.document import Report
@@ -276,9 +276,9 @@ def to_markdown(document: Report) -> str:
     pages = [_page(s, NOT_KNOWN) for s in document.statements]
     told = [
         [
-            *writers.page_markdown(page._replace(blocks=())),
-            "",
-            f"_{MEMO}_",
+            *writers.page_markdown(page._replace(lead=(), blocks=())),
+            *(f"{sentence(line)}  " for line in page.lead),  # each on a line of its own
+            *("", f"_{MEMO}_"),
             *writers.markdown_of(page.blocks),
         ]
         for page in pages

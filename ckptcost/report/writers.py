@@ -105,8 +105,7 @@ def told(section: Section) -> list[str]:
 def page_markdown(page: Page) -> list[str]:
     head = [f"# {plain(page.title)}", ""]
     head += [f"**{page.simulated}**", ""] if page.simulated else []
-    lead = "  \n".join(map(sentence, page.lead)).splitlines()  # each on a line of its own
-    return [*head, *lead, *markdown_of(page.blocks)]
+    return [*head, *map(sentence, page.lead), *markdown_of(page.blocks)]
 
 
 def markdown_of(blocks: Iterable[Block]) -> list[str]:
