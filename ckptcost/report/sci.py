@@ -122,7 +122,7 @@ def _unscored(statement: Statement, unit: str, count: float | None) -> list[str]
 def _left_out(statement: Statement) -> list[str]:
     t = statement.totals
     ids = sorted({*t.emissions_location.excludes, *t.embodied.excludes})
-    return [f"without {_labels(statement, ids)}: not known"] if ids else []
+    return [f"without {statement.labels_of(ids)}: not known"] if ids else []
 
 
 def rows(statement: Statement) -> list[Row]:
@@ -305,7 +305,7 @@ def _intensity_note(statement: Statement) -> str:
 def _said(statement: Statement, q: Quantity, about: str) -> str:
     if q.value is None:
         return "not declared" if q is statement.totals.embodied else "not known"
-    ranged, lacking = between(q.low, q.high), _labels(statement, q.excludes)
+    ranged, lacking = between(q.low, q.high), statement.labels_of(q.excludes)
     grams = " kgCO2e" if q.unit == "kgCO2e" else ""
     words = [
         about,
@@ -314,11 +314,6 @@ def _said(statement: Statement, q: Quantity, about: str) -> str:
         f"without {lacking}" if lacking else "",
     ]
     return ", ".join(filter(None, words))
-
-
-def _labels(statement: Statement, ids: list[str]) -> str:
-    labels = {c.id: c.label for c in statement.components}
-    return ", ".join(labels.get(name, name) for name in ids)
 
 
 def _grams(q: Quantity) -> float | None:

@@ -8,6 +8,7 @@ export is a function of. Null = unknown, 0 = known to be zero. Sums are sums: of
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Literal
 
@@ -227,6 +228,11 @@ class Statement(DocumentPart):
 
     def marginal(self) -> list[Component]:
         return [c for c in self.components if c.ledger == "marginal"]
+
+    def labels_of(self, ids: Iterable[str]) -> str:
+        """Of lines, by their ids."""
+        labels = {c.id: c.label for c in self.components}
+        return ", ".join(labels.get(each, each) for each in ids)
 
     def amount(self, line: Component, what: str) -> Quantity:
         """A line's, for whoever adds lines up: nothing of a sum that is not known."""

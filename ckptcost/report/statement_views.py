@@ -70,9 +70,8 @@ def totals(s: Statement) -> Table:
         }
         for what, q in sums.items()
     ]
-    labels = {c.id: c.label for c in s.components}
     lacking = "; ".join(
-        f"{NAMES[what]}: {', '.join(labels.get(name, name) for name in q.excludes)}"
+        f"{NAMES[what]}: {s.labels_of(q.excludes)}"
         for what, q in sums.items()
         if q.excludes and q.value is not None
     )

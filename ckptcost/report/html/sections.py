@@ -220,8 +220,7 @@ def without(s: Statement, q: Quantity) -> str:
     """Which lines are not in a sum because they are unknown."""
     if q.value is None and q.excludes and {c.id for c in s.marginal()} <= set(q.excludes):
         return "every line"
-    labels = {c.id: c.label for c in s.components}
-    return ", ".join(labels.get(each, each) for each in q.excludes)
+    return s.labels_of(q.excludes)
 
 
 def range_words(q: Quantity) -> str:
