@@ -202,6 +202,22 @@ def test_unknown_is_not_known_and_zero_is_zero():
     assert "| storage writing | not known |  | 0 | not known | not known |" in told
 
 
+def test_what_a_meter_does_not_know_is_a_dash_in_text_and_words_in_markdown():
+    s = statement(kind="measured")
+    meter = s.measurements[0].model_copy(update={"tick_s": None, "coverage": None})
+    doc = document(s.model_copy(update={"measurements": [meter]}))
+    row = next(line for line in text(doc).splitlines() if line.startswith(f"{meter.id} "))
+    assert row.split()[-3:] == ["-", "-", number(meter.energy_kwh)]
+    assert f"| node | not known | not known | {number(meter.energy_kwh)} |" in to_markdown(doc)
+
+
+def test_what_somebody_wrote_stays_on_its_line():
+    s = statement()
+    said = s.warnings[0].model_copy(update={"message": "one\n  Totals\ntwo"})
+    told = text(document(s.model_copy(update={"warnings": [said]})))
+    assert "- one   Totals two (UNKNOWN_INPUT)" in told.splitlines()
+
+
 @pytest.fixture(scope="module")
 def gfm():
     if shutil.which("cmark-gfm") is None:
