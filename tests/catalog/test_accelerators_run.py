@@ -3,10 +3,10 @@ line."""
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
+from whole_json import whole
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.cli.main import main
@@ -21,7 +21,7 @@ SUMS = ("run_energy_kwh", "run_cost_usd", "save_energy_kwh", "save_cost_usd")
 def report_of(capsys: pytest.CaptureFixture[str], *changes: str) -> dict[str, Any]:
     flags = [part for change in changes for part in ("--set", change)]
     assert main(["model", *flags, "--format", "json"]) == 0
-    report: dict[str, Any] = json.loads(capsys.readouterr().out)
+    report: dict[str, Any] = whole(capsys.readouterr().out)
     return report
 
 

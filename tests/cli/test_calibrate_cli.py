@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from whole_json import whole
 
 from ckptcost.core.channels import Mark
 from ckptcost.jobs.instruments import Instruments
@@ -112,7 +113,7 @@ def test_the_model_then_predicts_the_save(cli, mine, recorded):
             "json",
         )
         assert answer.code == 0, answer
-        report = json.loads(answer.out)
+        report = whole(answer.out)
         cases = report["tables"]["cases"]["rows"]
         assert cases
         assert [case["stall_s"] for case in cases] == pytest.approx(
@@ -136,7 +137,7 @@ def test_document_keeps_its_schema(cli, mine, recorded):
     done = calibrated(
         cli, str(recorded / "small"), str(recorded / "large"), "--as", "planted", "-f", "json"
     )
-    document = json.loads(done.out)
+    document = whole(done.out)
     [schema] = SCHEMAS.glob("report-2.*.schema.json")
     jsonschema.validate(document, json.loads(schema.read_text("utf-8")))
     assert (document["kind"], document["simulated"]) == ("calibration", True)
@@ -213,14 +214,14 @@ def test_what_is_there_stays_unless_forced(cli, mine, recorded):
 
 
 def test_a_run_by_its_id_its_name_and_as_the_last(cli, mine, recorded):
-    small = json.loads(calibrated(cli, "small", "--as", "x", "--dry-run", "-f", "json").out)[
-        "question"
-    ]["runs"]
-    last = json.loads(calibrated(cli, "last", "--as", "x", "--dry-run", "-f", "json").out)[
-        "question"
-    ]["runs"]
+    small = whole(calibrated(cli, "small", "--as", "x", "--dry-run", "-f", "json").out)["question"][
+        "runs"
+    ]
+    last = whole(calibrated(cli, "last", "--as", "x", "--dry-run", "-f", "json").out)["question"][
+        "runs"
+    ]
     assert small != last
-    again = json.loads(calibrated(cli, small[0][:8], "--as", "x", "--dry-run", "-f", "json").out)[
+    again = whole(calibrated(cli, small[0][:8], "--as", "x", "--dry-run", "-f", "json").out)[
         "question"
     ]["runs"]
     assert again == small

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from whole_json import whole
 
 KINDS = [
     "checkpoint",
@@ -25,7 +26,7 @@ def test_the_kinds_and_how_many(cli):
     counts = {line.split()[0]: int(line.split()[1]) for line in done.out.splitlines()}
     assert list(counts) == KINDS
     assert all(counts.values())
-    assert json.loads(cli("catalog", "-f", "json").out) == counts
+    assert whole(cli("catalog", "-f", "json").out) == counts
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -37,7 +38,7 @@ def test_a_kind_lists_every_entry(cli, kind):
     ids = Catalog().ids(kind)
     for name in ids:
         assert name in done.out
-    found = json.loads(cli("catalog", kind, "-f", "json").out)
+    found = whole(cli("catalog", kind, "-f", "json").out)
     assert sorted(found if isinstance(found, dict) else [entry["id"] for entry in found]) == sorted(
         ids
     )
@@ -59,7 +60,7 @@ def test_every_entry_can_be_shown(cli, kind):
             assert (done.code, done.err) == (0, ""), name
             assert done.out.endswith("\n")
             if form == "json":
-                json.loads(done.out)
+                whole(done.out)
 
 
 def test_one_entry_with_its_pedigree(cli):
@@ -71,7 +72,7 @@ def test_one_entry_with_its_pedigree(cli):
 
 
 def test_an_accelerator(cli):
-    found = json.loads(cli("catalog", "accelerator", "h100-sxm", "-f", "json", "--sources").out)
+    found = whole(cli("catalog", "accelerator", "h100-sxm", "-f", "json", "--sources").out)
     assert found["figures"]["gpu_tdp"]["value"] == 700.0
     assert set(found["sources"]) >= set(found["figures"]["gpu_tdp"]["source"])
     assert all(found["sources"].values()), "every source named is in the bibliography"
@@ -105,10 +106,10 @@ def test_a_source_without_an_address_says_why(cli):
 def test_a_price_is_shown_with_its_date(cli):
     out = cli("catalog", "tier", "aws-fsx-p2-125").out
     assert "storage_price: as of 2026-07-13; " in out
-    found = json.loads(cli("catalog", "tier", "aws-fsx-p2-125", "-f", "json").out)["figures"]
+    found = whole(cli("catalog", "tier", "aws-fsx-p2-125", "-f", "json").out)["figures"]
     assert found["storage_price"]["date"] == "2026-07-13"
     assert found["capacity"]["date"] is None
-    report = json.loads(cli("model", "--tier", "aws-s3-standard", "-f", "json").out)
+    report = whole(cli("model", "--tier", "aws-s3-standard", "-f", "json").out)
     factors = {f["id"]: f for f in report["statements"][0]["factors"]}
     assert factors["tier.storage_price"]["note"].startswith("as of 2024-07-01; ")
 
@@ -116,9 +117,7 @@ def test_a_price_is_shown_with_its_date(cli):
 def test_scenarios_are_shown_as_files(cli):
     assert 'id = "gpt4-scale-2tb"' in cli("catalog", "scenario", "gpt4-scale-2tb").out
     assert (
-        json.loads(cli("catalog", "scenario", "gpt4-scale-2tb", "-f", "json").out)["policy"][
-            "saves"
-        ]
+        whole(cli("catalog", "scenario", "gpt4-scale-2tb", "-f", "json").out)["policy"]["saves"]
         == 100
     )
 
@@ -129,7 +128,7 @@ def test_the_overlays_entry_is_there(cli, tmp_path, monkeypatch):
     (folder / "ours.toml").write_text('id = "ours"\nname = "Our storage"\nwrite = "12 GB/s"\n')
     monkeypatch.setenv("CKPTCOST_USER", str(tmp_path))
     assert "ours" in cli("catalog", "tier").out
-    found = json.loads(cli("catalog", "tier", "ours", "-f", "json", "--sources").out)
+    found = whole(cli("catalog", "tier", "ours", "-f", "json", "--sources").out)
     assert found["figures"]["write"]["basis"] == "user"
     assert found["file"].endswith("models/tiers/ours.toml")
 

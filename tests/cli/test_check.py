@@ -6,6 +6,7 @@ import json
 
 import pytest
 from pydantic import ValidationError
+from whole_json import whole
 
 from ckptcost.errors import InputError
 from ckptcost.report.build import result_hash
@@ -537,7 +538,7 @@ def test_statements_alone_are_refused_where_they_were_changed(cli, tmp_path):
     file, _ = written(cli, tmp_path, "-s", "small-8b")
     told = cli("export", file, "--to", "statement")
     assert told.code == 0, told.err
-    document = json.loads(told.out)
+    document = whole(told.out)
     assert tampered(cli, tmp_path, document).code == 0
     document["statements"][0]["totals"]["energy"]["value"] *= 1000
     done = tampered(cli, tmp_path, document)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from whole_json import whole
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = json.loads(
@@ -39,7 +40,7 @@ def folder(tmp_path_factory) -> Path:
 
 def document(ran) -> dict:
     assert (ran.code, ran.err) == (0, "")
-    return json.loads(ran.out)
+    return whole(ran.out)
 
 
 def test_the_sentence_names_the_line(cli, folder):

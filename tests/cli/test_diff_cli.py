@@ -8,6 +8,7 @@ import json
 
 import pytest
 from statements import document, factor, statement
+from whole_json import whole
 
 from ckptcost.cli import main
 from ckptcost.errors import InputError
@@ -106,7 +107,7 @@ def test_budgets(cli, files, budget, code):
     old, new = files(old=energy(100.0), new=energy(120.0))
     done = cli("diff", old, new, "-f", "json", "--budget-change", budget)
     assert done.code == code, done.err
-    assert json.loads(done.out)["difference"]["budgets"][0]["met"] == (
+    assert whole(done.out)["difference"]["budgets"][0]["met"] == (
         code == 0
     )  # a miss does not cost the result
     assert ("EXCEEDED" in done.err) == (code == 3)
@@ -178,7 +179,7 @@ def test_what_cannot_be_compared_is_refused(cli, files):
     done = cli("diff", old, new, "--anyway")
     assert (done.code, done.err) == (0, "")
     assert "NOT COMPARABLE" in done.out
-    document = json.loads(cli("diff", old, new, "--anyway", "-f", "json").out)["difference"]
+    document = whole(cli("diff", old, new, "--anyway", "-f", "json").out)["difference"]
     assert document["comparable"] is False
     assert [(each["code"], each["refuses"]) for each in document["incomparable_reasons"]] == [
         ("METHOD", True)
@@ -210,9 +211,9 @@ def test_one_of_several(cli, files):
     assert "holds 3 statements" in done.err
     assert "abc-tier110" in done.err
     done = cli("diff", old, new, "--case", "tier100", "--case", "case 150", "-f", "json")
-    assert json.loads(done.out)["difference"]["delta"]["totals"]["energy"]["change"] == 50.0
+    assert whole(done.out)["difference"]["delta"]["totals"]["energy"]["change"] == 50.0
     assert (
-        json.loads(cli("diff", old, new, "--case", "abc-tier110", "-f", "json").out)["difference"][
+        whole(cli("diff", old, new, "--case", "abc-tier110", "-f", "json").out)["difference"][
             "delta"
         ]["totals"]["energy"]["change"]
         == 0.0
@@ -269,7 +270,7 @@ def test_reports_and_cases_are_read(cli, tmp_path, monkeypatch):
     )
     assert done.code == 0, done.err
     ids = [
-        json.loads(done.out)["difference"][which]["statement"]["subject"]["run_id"]
+        whole(done.out)["difference"][which]["statement"]["subject"]["run_id"]
         for which in ("past", "current")
     ]
     assert [each.split("-", 1)[1] for each in ids] == [name.replace("@", "-") for name in names]
@@ -294,7 +295,7 @@ def test_a_line_known_on_one_side_only_is_told_and_the_rest_computed(
         )
     done = cli("diff", "nas-hdd.json", "flash-shared.json", "-f", "json")
     assert done.code == 0, done.err
-    found = json.loads(done.out)["difference"]
+    found = whole(done.out)["difference"]
     assert "UNKNOWN_LINE" in {reason["code"] for reason in found["incomparable_reasons"]}
     assert found["comparable"] is False
     assert found["delta"]["totals"]["energy"]["change"] is None

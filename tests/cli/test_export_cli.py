@@ -11,6 +11,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from whole_json import whole
 
 from ckptcost.exports.formats import FORMATS
 from ckptcost.present.amounts import number
@@ -88,7 +89,7 @@ def test_a_chart_goes_on_where_the_interval_changes(cli, tmp_path, monkeypatch):
         assert (
             cli("model", "-s", "small-8b", "--interval", every, "-f", "json", "-o", every).code == 0
         )
-        told = json.loads(cli("export", every, "--to", "github-benchmark").out)
+        told = whole(cli("export", every, "--to", "github-benchmark").out)
         names.append({entry["name"] for entry in told})
     assert names[0] == names[1]
 
@@ -115,7 +116,7 @@ def test_a_plan_without_dates_is_told_to_say_when(cli, report, name):
 def test_a_run_has_its_dates_and_takes_a_site(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = cli("export", TRACE, "--to", "statement", "--site", "usa", "--label", "team=infra")
-    (s,) = json.loads(done.out)["statements"]
+    (s,) = whole(done.out)["statements"]
     assert (s["kind"], s["subject"]["site_id"], s["subject"]["team"]) == (
         "measured",
         "usa",
@@ -137,7 +138,7 @@ def test_hours_and_contracts(cli, report, tmp_path):
     asked = ("--start", "2026-10-01", "--grid", "hours.csv", "--contracts", "contracts.toml")
     done = cli("export", report, "--to", "statement", *asked)
     assert done.code == 0, done.err
-    document = json.loads(done.out)
+    document = whole(done.out)
     (s,) = document["statements"]
     assert set(s["series"]["market_kgco2e_per_kwh"]) == {0.2}
     assert len(set(s["series"]["grid_kgco2e_per_kwh"])) == 24
@@ -400,7 +401,7 @@ def test_a_case_is_named_by_its_tier(cli, report, tmp_path):
     words = ("--to", "statement", "--start", "2026-09-01")
     by_id = cli("export", report, *words, "--case", "nas-hdd@1008").out
     assert (
-        json.loads(cli("export", report, *words, "--case", "nas-hdd").out)["statements"]
+        whole(cli("export", report, *words, "--case", "nas-hdd").out)["statements"]
         == (json.loads(by_id)["statements"])
     )
 
@@ -408,7 +409,7 @@ def test_a_case_is_named_by_its_tier(cli, report, tmp_path):
 def test_ids_of_cases_have_six_digits_and_stay_apart(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     words = ("model", "-s", "small-8b", "--tier", "nas-hdd", "-f", "json")
-    found = json.loads(cli(*words, "--saves", "383.4999999999571").out)
+    found = whole(cli(*words, "--saves", "383.4999999999571").out)
     assert [case["case"] for case in found["tables"]["cases"]["rows"]] == ["nas-hdd@383.5"]
     both = cli(*words, "--saves", "383.4999999", "--saves", "383.5000001").out
     assert [case["case"] for case in json.loads(both)["tables"]["cases"]["rows"]] == [

@@ -15,6 +15,7 @@ import jsonschema
 import pytest
 from fleet_truth import Truth
 from fleet_with_truth import fleet_with_truth
+from whole_json import whole
 
 from ckptcost.report.schema_file import schema_text
 
@@ -37,7 +38,7 @@ def place(written: tuple[Path, Truth], monkeypatch: pytest.MonkeyPatch) -> Truth
 
 def document(done: Any, code: int = 0) -> dict[str, Any]:
     assert done.code == code, done.err
-    found: dict[str, Any] = json.loads(done.out)
+    found: dict[str, Any] = whole(done.out)
     jsonschema.validate(found, json.loads(schema_text()))
     return found
 
@@ -215,11 +216,11 @@ def test_a_place_and_prices(cli: Cli, place: Truth) -> None:
 def test_schedulers_say_the_same(cli: Cli, place: Truth) -> None:
     pytest.importorskip("dask")
     first, other = (
-        json.loads(cli("fleet", "demo", *more, "-f", "json").out)
+        whole(cli("fleet", "demo", *more, "-f", "json").out)
         for more in ((), ("--scheduler", "threads"))
     )
     assert first == other  # the command too: which scheduler it was changes no number
-    joined = json.loads(cli("fleet", "demo", "--scheduler=threads", "-f", "json").out)
+    joined = whole(cli("fleet", "demo", "--scheduler=threads", "-f", "json").out)
     assert joined == first
     assert first["tool"]["command"] == ["ckptcost", "fleet", "demo", "-f", "json"]
     moon = cli("fleet", "demo", "--scheduler", "moon")
@@ -243,7 +244,7 @@ def test_it_is_exported(cli: Cli, place: Truth, tmp_path: Path) -> None:
     assert cli("fleet", "demo", "--site", "usa", "-f", "json", "-o", file).code == 0
     total = json.loads(Path(file).read_text("utf-8"))["tables"]["groups"]["rows"][-1]
     done = cli("export", file, "--to", "statement")
-    energies = [s["totals"]["energy"]["value"] for s in json.loads(done.out)["statements"]]
+    energies = [s["totals"]["energy"]["value"] for s in whole(done.out)["statements"]]
     assert len(energies) == len(place.jobs)
     assert sum(energies) == pytest.approx(total["kwh"])
 

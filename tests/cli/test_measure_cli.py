@@ -15,6 +15,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from whole_json import whole
 
 SCHEMA = json.loads(
     (Path(__file__).parents[2] / "ckptcost" / "report" / "report-2.0.schema.json").read_text(
@@ -114,9 +115,9 @@ def test_the_same_again(cli):
 
 def test_record_and_evaluate_again(cli, tmp_path):
     done = cli(*DEMO, "--record", str(tmp_path / "kept"), "-f", "json")
-    first = json.loads(done.out)
+    first = whole(done.out)
     assert str(tmp_path) not in done.out, "a report does not tell where its author keeps things"
-    again = json.loads(cli("measure", "--meters", f"replay:{tmp_path / 'kept'}", "-f", "json").out)
+    again = whole(cli("measure", "--meters", f"replay:{tmp_path / 'kept'}", "-f", "json").out)
     assert again["simulated"] is True
     assert str(tmp_path) not in json.dumps(again)
     for one, two in zip(
@@ -239,7 +240,7 @@ def test_needs(cli):
 
 
 def test_doctor_names_reason_and_remedy(cli, tmp_path):
-    seen = json.loads(cli("doctor", "--json", "--for", "0.5 s").out)
+    seen = whole(cli("doctor", "--json", "--for", "0.5 s").out)
     jsonschema.validate(seen, SCHEMA)
     assert seen["simulated"] is False
     for row in seen["tables"]["absences"]["rows"]:
@@ -252,7 +253,7 @@ def test_doctor_names_reason_and_remedy(cli, tmp_path):
 
 
 def test_doctor_measures_tick_and_noise(cli):
-    seen = json.loads(cli("doctor", "--meters", "simulated", "--json").out)
+    seen = whole(cli("doctor", "--meters", "simulated", "--json").out)
     by_name = {(row["domain"], row["quantity"]): row for row in seen["tables"]["channels"]["rows"]}
     counter = by_name["gpu:0", "energy_j"]
     assert counter["tick"] == pytest.approx(0.1, rel=0.02)

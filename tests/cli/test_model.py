@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 
 import pytest
+from whole_json import whole
 
 SCENARIOS = [
     "bloom-176b",
@@ -21,7 +21,7 @@ SCENARIOS = [
 
 def report(ran) -> dict:
     assert (ran.code, ran.err) == (0, "")
-    return json.loads(ran.out)
+    return whole(ran.out)
 
 
 def rows_of(document: dict, table: str = "cases") -> list[dict]:
@@ -517,7 +517,7 @@ def test_no_two_cases_have_one_name(cli, words):
     done = cli("model", *words, "-f", "json")
     assert done.code in (0, 2)
     if done.code == 0:
-        ids = [row["case"] for row in rows_of(json.loads(done.out))]
+        ids = [row["case"] for row in rows_of(whole(done.out))]
         assert len(set(ids)) == len(ids), ids
 
 
@@ -646,7 +646,7 @@ def test_a_table_and_targets(cli):
     assert done.code == 3
     lines = list(csv.DictReader(io.StringIO(done.out)))
     assert lines[-1]["id"] == "total"
-    document = json.loads(cli("model", *words, "-f", "json").out)
+    document = whole(cli("model", *words, "-f", "json").out)
     [target] = document["requirements"]
     assert (target["text"], target["met"]) == ("goodput>=0.9", False)
     [row] = rows_of(document)

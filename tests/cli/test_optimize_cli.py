@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import re
 
 import pytest
+from whole_json import whole
 
 QUESTIONS = {
     "one tier": ["-s", "llama31-405b-16k"],
@@ -43,7 +43,7 @@ questions = pytest.mark.parametrize("words", QUESTIONS.values(), ids=list(QUESTI
 
 def document(done):
     assert done.code in (0, 3), done.err
-    return json.loads(done.out)
+    return whole(done.out)
 
 
 def table(cli, *words, name="intervals"):
@@ -151,7 +151,7 @@ def test_carbon_is_what_model_calls_carbon(cli):
         assert float(row["embodied_kgco2e"]) > 0
         interval = f"{float(row['interval_s']):.17g} s"
         model = cli("model", "-s", "llama31-405b-16k", "--interval", interval, "-f", "json")
-        (case,) = json.loads(model.out)["tables"]["cases"]["rows"]
+        (case,) = whole(model.out)["tables"]["cases"]["rows"]
         assert float(row["carbon_kgco2e"]) == pytest.approx(case["run_location_kgco2e"], rel=1e-9)
 
 

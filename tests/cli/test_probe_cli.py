@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -11,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from whole_json import whole
 
 from ckptcost.cli.main import main
 from ckptcost.jobs.probe import SMALL
@@ -36,7 +36,7 @@ def place(tmp_path):
 def probed(place, capsys):
     def call(*words):
         assert main(["probe", str(place), *QUICK, "-f", "json", *words]) == 0
-        return json.loads(capsys.readouterr().out)
+        return whole(capsys.readouterr().out)
 
     return call
 
@@ -73,7 +73,7 @@ def test_two_sizes_by_turns_or_one(probed):
 def test_the_run_is_kept_and_reported_like_any_other(probed, capsys):
     study = probed()
     assert main(["report", study["question"]["run"][:8], "-f", "json"]) == 0
-    windows = json.loads(capsys.readouterr().out)["tables"]["windows"]["rows"]
+    windows = whole(capsys.readouterr().out)["tables"]["windows"]["rows"]
     assert {row["of"] for row in windows} == {"save", "load"}
     assert all(row["durable"] is not None for row in windows)
     seconds = {row["window"]: row["seconds"] for row in study["tables"]["rounds"]["rows"]}
@@ -105,7 +105,7 @@ def test_as_large_as_a_models(place, capsys):
         )
         == 0
     )
-    study = json.loads(capsys.readouterr().out)
+    study = whole(capsys.readouterr().out)
     assert study["simulated"]
     assert study["question"]["bytes"] == pytest.approx(14 * 8.03e9, rel=0.01)
     assert list(place.iterdir()) == []

@@ -9,6 +9,7 @@ import time
 import pytest
 from small_runs import WALL_NS, recorded
 from steady_meters import Steady
+from whole_json import whole
 
 from ckptcost.runs.clocks import S
 from ckptcost.runs.recorder import Recorder
@@ -24,7 +25,7 @@ def place(tmp_path, monkeypatch):
 
 def told(done):
     assert done.code == 0, done
-    return json.loads(done.out)
+    return whole(done.out)
 
 
 def test_what_was_measured_then(cli, tmp_path):

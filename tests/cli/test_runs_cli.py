@@ -12,6 +12,7 @@ import sys
 import jsonschema
 import pytest
 from small_runs import WALL_NS, recorded
+from whole_json import whole
 
 from ckptcost.report.schema_file import schema_text
 from ckptcost.runs.clocks import S
@@ -42,7 +43,7 @@ def place(tmp_path, monkeypatch):
 
 def table_of(done, name="runs"):
     assert done.code == 0, done
-    document = json.loads(done.out)
+    document = whole(done.out)
     assert (document["schema_name"], document["kind"]) == ("ckptcost.report", "runs")
     return document["tables"][name]["rows"]
 
@@ -99,7 +100,7 @@ def test_show(cli):
 def test_documents_keep_the_schema(cli):
     schema = json.loads(schema_text())
     for words in (("list",), ("show", "last")):
-        jsonschema.validate(json.loads(cli("runs", *words, "-f", "json").out), schema)
+        jsonschema.validate(whole(cli("runs", *words, "-f", "json").out), schema)
 
 
 def test_no_runs_yet(cli, place):

@@ -10,6 +10,7 @@ import shutil
 import jsonschema
 import pytest
 from packable_runs import NEW_YEAR_NS, packable, save
+from whole_json import whole
 
 from ckptcost.fleet.node_file import decode
 from ckptcost.fleet.store import open_store
@@ -40,7 +41,7 @@ def place(tmp_path, monkeypatch):
 
 def rows_of(done, code=0):
     assert done.code == code, done
-    document = json.loads(done.out)
+    document = whole(done.out)
     jsonschema.validate(document, json.loads(schema_text()))
     assert document["kind"] == "runs"
     return document["tables"]["packed"]["rows"]
@@ -138,7 +139,7 @@ def test_what_cannot_be_read_is_named_and_the_others_go_on(cli, place):
     assert len(rows_of(done, 2)) == 2
     assert "silent: holds no readings" in done.err
     assert "foreign" in done.err
-    assert [warning["code"] for warning in json.loads(done.out)["warnings"]] == [
+    assert [warning["code"] for warning in whole(done.out)["warnings"]] == [
         "UNREADABLE",
         "UNREADABLE",
     ]

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import pytest
+from whole_json import whole
 
 from ckptcost.cli.main import main
 from ckptcost.meters.process import children_of
@@ -77,7 +78,7 @@ def test_saves_are_found_and_nothing_stays(place, tmp_path):
 
 def test_no_time_for_a_save_is_said_and_is_no_agreement(place, capsys):
     assert main(["selftest", str(place), "--within", "1 s", "--no-load", "-f", "json"]) == 1
-    study = json.loads(capsys.readouterr().out)
+    study = whole(capsys.readouterr().out)
     assert study["findings"][0] == "Here ckptcost finds 0 of 0 saves."
     assert [each["code"] for each in study["warnings"]] == ["SKIPPED"]
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 
 import pytest
+from whole_json import whole
 
 SCENARIOS = [
     "bloom-176b",
@@ -28,7 +28,7 @@ COLUMN = {
 
 def document(ran) -> dict:
     assert (ran.code, ran.err) == (0, "")
-    return json.loads(ran.out)
+    return whole(ran.out)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -47,7 +47,7 @@ def test_every_form(cli, form, replan):
     done = cli("sensitivity", "-s", "llama31-405b-16k", "-f", form, *replan)
     assert (done.code, done.err) == (0, "")
     if form == "json":
-        found = json.loads(done.out)
+        found = whole(done.out)
         assert (found["kind"], found["question"]["replan"]) == ("sensitivity", bool(replan))
 
 

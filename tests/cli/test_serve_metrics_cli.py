@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import signal
@@ -16,6 +15,7 @@ from contextlib import contextmanager
 import pytest
 from prometheus_tools import samples
 from small_runs import recorded
+from whole_json import whole
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def test_once_is_the_report(cli, place):
     cli("measure", "--meters", "simulated", "--for", "2 min", "--record", "kept/demo")
     done = cli("serve-metrics", "last", "--once")
     assert done.code == 0, done
-    report = json.loads(cli("report", "last", "-f", "json").out)
+    report = whole(cli("report", "last", "-f", "json").out)
     joules = {
         row["domain"]: row["joules"]
         for row in report["tables"]["domains"]["rows"]

@@ -17,6 +17,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from whole_json import whole
 
 from ckptcost.catalog.interruptions import SaidKind, read_kinds, read_trace
 from ckptcost.errors import InputError
@@ -96,7 +97,7 @@ def test_text_fits_a_terminal(cli, files, words):
 def test_json_is_valid(cli, files, words):
     done = cli("simulate", *SHORT, *words, "-f", "json")
     assert done.code == 0, done.err
-    found = json.loads(done.out)
+    found = whole(done.out)
     jsonschema.validate(found, SCHEMA)
     assert found["kind"] == "simulation"
     assert {"outcome", "states", "kinds"} <= set(found["tables"])
@@ -139,7 +140,7 @@ def test_every_run_as_csv(cli):
 def outcome(cli, *words):
     done = cli("simulate", *SHORT, *words, "-f", "json")
     assert done.code == 0, done.err
-    return {row["quantity"]: row for row in json.loads(done.out)["tables"]["outcome"]["rows"]}
+    return {row["quantity"]: row for row in whole(done.out)["tables"]["outcome"]["rows"]}
 
 
 def test_targets(cli):
@@ -180,7 +181,7 @@ def test_a_warning_in_time_loses_no_work(cli, files):
 def test_kinds_have_their_shares_and_rates(cli, files):
     (files / "kinds.toml").write_text(KINDS)
     done = cli("simulate", *SHORT[:-1], "300", "--kinds", "kinds.toml", "-f", "json")
-    counts = {row["kind"]: row["mean"] for row in json.loads(done.out)["tables"]["kinds"]["rows"]}
+    counts = {row["kind"]: row["mean"] for row in whole(done.out)["tables"]["kinds"]["rows"]}
     assert counts["preempted"] / (counts["preempted"] + counts["failure"]) == pytest.approx(
         0.3, abs=0.03
     )
@@ -190,7 +191,7 @@ def test_kinds_have_their_shares_and_rates(cli, files):
 
 def test_the_first_run_of_a_record_is_the_record(cli, files):
     done = cli("simulate", *SHORT, "--trace", "trace.csv", "--timeline", "0", "-f", "json")
-    rows = json.loads(done.out)["tables"]["timeline"]["rows"]
+    rows = whole(done.out)["tables"]["timeline"]["rows"]
     ends = [row["start"] + row["back"] + row["trained"] + row["stall"] for row in rows]
     assert ends[:3] == pytest.approx([1.5 * 3600, 3 * 3600, 30 * 3600])
 
@@ -417,9 +418,9 @@ def test_beside_the_closed_form(cli):
     words = ("-s", "llama31-405b-16k", "--set", "run.work=2 days")
     for seed in ("1", "2", "3"):
         done = cli("simulate", *words, "--runs", "20", "--seed", seed, "-f", "json")
-        document = json.loads(done.out)
+        document = whole(done.out)
         rows = {row["quantity"]: row for row in document["tables"]["outcome"]["rows"]}
-        model = json.loads(cli("model", *words, "-f", "json").out)
+        model = whole(cli("model", *words, "-f", "json").out)
         values = model["tables"]["cases"]["rows"][0]
         for name, column in (
             ("goodput", "goodput"),

@@ -9,6 +9,7 @@ import json
 import re
 
 import pytest
+from whole_json import whole
 
 from ckptcost.report.document import Report
 
@@ -38,7 +39,7 @@ def test_the_bandwidth_a_goodput_needs(cli):
     assert "met: goodput>=0.9" in done.out
     # and the model agrees, asked forwards
     there = ("--set", "tier.write=526.8095 GB/s", "--set", "tier.read=167.5 GB/s", "-f", "json")
-    [values] = json.loads(cli("model", *LLAMA, *there).out)["tables"]["cases"]["rows"]
+    [values] = whole(cli("model", *LLAMA, *there).out)["tables"]["cases"]["rows"]
     assert values["goodput"] == pytest.approx(0.9, abs=1e-7)
 
 
@@ -57,7 +58,7 @@ def test_the_bandwidth_a_goodput_needs(cli):
 def test_every_quantity_and_target(cli, what, target):
     done = cli("solve", what, *LLAMA, "--for", target, "-f", "json")
     assert done.code in (0, 3)
-    document = json.loads(done.out)
+    document = whole(done.out)
     Report.model_validate(document)
     assert document["kind"] == "solution"
     gate = document["requirements"][0]
@@ -141,7 +142,7 @@ def test_a_kept_interval_is_said(cli):
         "-f",
         "json",
     )
-    document = json.loads(done.out)
+    document = whole(done.out)
     assert document["question"]["keep_interval"] is True
     assert row(document, "interval")["needed"] == 600.0
     assert "kept" in document["about"][1]
@@ -179,7 +180,7 @@ def test_two_tiers(cli):
     )
     done = cli("solve", "bandwidth", *LLAMA, *more, "--for", "goodput>=0.9", "-f", "json")
     assert done.code in (0, 3)
-    assert json.loads(done.out)["requirements"][0]["value"] > 0
+    assert whole(done.out)["requirements"][0]["value"] > 0
 
 
 def test_csv_and_markdown(cli):
@@ -295,7 +296,7 @@ def test_price_with_both_prices_known(cli):
     done = cli("solve", "price", *LLAMA, *more)
     assert done.code == 0
     assert "below break-even: it pays" in flat(done.out)
-    document = json.loads(cli("solve", "price", *LLAMA, *more, "-f", "json").out)
+    document = whole(cli("solve", "price", *LLAMA, *more, "-f", "json").out)
     Report.model_validate(document)
     hour, month = row(document, "hour", "prices"), row(document, "month", "prices")
     provisioned = row(document, "tb_month_provisioned", "prices")
@@ -331,7 +332,7 @@ def test_bandwidth_keeps_the_proportion_of_reading_to_writing(cli):
     ("what", "name"), [("interval", "interval"), ("saves-per-day", "saves_per_day")]
 )
 def test_with_todays_way_back_a_circumstance_is_the_answer(cli, what, name):
-    document = json.loads(cli("solve", what, *LLAMA, "--for", "goodput>=0.86", "-f", "json").out)
+    document = whole(cli("solve", what, *LLAMA, "--for", "goodput>=0.86", "-f", "json").out)
     ends = sorted((row(document, name)["shortest"], row(document, name)["longest"]))
     found = document["tables"]["circumstances"]["rows"]
     assert (found[-1]["from"], found[-1]["to"]) == pytest.approx(ends, rel=1e-6)
@@ -365,7 +366,7 @@ def test_what_is_left_of_an_asynchronous_save_is_stall_and_drain(cli):
         "--for",
         "goodput>=0.99",
     )
-    document = json.loads(cli(*words, "-f", "json").out)
+    document = whole(cli(*words, "-f", "json").out)
     best = row(document, "mean_stall")["at_best"] or 0.0, row(document, "lag")["at_best"]
     said = re.search(r"A save would still take ([\d.]+) s", " ".join(document["findings"]))
     assert float(said[1]) == pytest.approx(sum(best), rel=5e-3)

@@ -8,6 +8,7 @@ import itertools
 import json
 
 import pytest
+from whole_json import whole
 
 from ckptcost.report.rows import COLUMNS
 
@@ -16,14 +17,12 @@ TIERS = "tier=nas-hdd,generic-pfs,ddn-exascaler-20,ddn-exascaler-40"
 
 def rows(ran, form: str = "csv") -> list[dict]:
     assert (ran.code, ran.err) == (0, "")
-    return (
-        list(csv.DictReader(io.StringIO(ran.out))) if form == "csv" else json.loads(ran.out)["rows"]
-    )
+    return list(csv.DictReader(io.StringIO(ran.out))) if form == "csv" else whole(ran.out)["rows"]
 
 
 def rows_of_model(ran) -> list[dict]:
     assert (ran.code, ran.err) == (0, "")
-    found = json.loads(ran.out)["tables"]["cases"]["rows"]
+    found = whole(ran.out)["tables"]["cases"]["rows"]
     assert all(COLUMNS.keys() <= row.keys() for row in found)
     return found
 
@@ -389,7 +388,7 @@ def test_a_sweep_over_the_objective(cli):
         )
     )
     assert len({row["interval_s"] for row in found}) > 1
-    model = json.loads(cli("model", "--tier", "nas-hdd", "--saves", "100", "-f", "json").out)
+    model = whole(cli("model", "--tier", "nas-hdd", "--saves", "100", "-f", "json").out)
     best = model["statements"][0]["schedule"]["best_interval_s"]
     assert [float(row["interval_s"]) for row in found] == pytest.approx(
         [best[name] for name in ("time", "energy", "usd", "carbon")], rel=1e-11
