@@ -240,5 +240,5 @@ def test_long_texts_and_large_sheets_keep_to_80_columns(cli, sheet):
 
 def test_a_pipe_in_a_name_stays_in_its_cell(cli, sheet):
     out = cli("audit", sheet(holds("a.time / b.time", 'is = "2 x"\nwhat = "a|b"')), "-f", "md").out
-    row = next(line for line in out.splitlines() if "a\\|b" in line)
-    assert row.replace("\\|", "").count("|") == 6
+    row = next(line for line in out.splitlines() if "a&#124;b" in line)
+    assert row.count("|") == 6

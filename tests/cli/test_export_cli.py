@@ -402,7 +402,7 @@ def test_a_case_is_named_by_its_tier(cli, report, tmp_path):
     by_id = cli("export", report, *words, "--case", "nas-hdd@1008").out
     assert (
         whole(cli("export", report, *words, "--case", "nas-hdd").out)["statements"]
-        == (json.loads(by_id)["statements"])
+        == (whole(by_id)["statements"])
     )
 
 
