@@ -143,7 +143,8 @@ def settled(view: ModelView) -> Settled:
 
 
 def flags(view: ModelView) -> list[str]:
-    """--tier: the tier that is looked at first, because the first one is billed."""
+    """--tier: the tier that is looked at first, because the first one is billed. --against: the
+    tier that is advised, so that the report tells what is avoidable with it."""
     named = [run.key for run in view.runs if run.found is not None and run.key != OWN]
     asked = compared(scenario_of(view.desk).layers())[0]
     ordered = [
@@ -151,7 +152,10 @@ def flags(view: ModelView) -> list[str]:
         *(key for key in named if key != view.looked.key),
     ]
     as_it_is = ordered == list(dict.fromkeys(asked)) or (not asked and not view.desk.tiers)
-    return [] if as_it_is else [word for key in ordered for word in ("--tier", key)]
+    words = [] if as_it_is else [word for key in ordered for word in ("--tier", key)]
+    if view.advice is not None and view.advice.tier in named and view.advice.tier != ordered[0]:
+        words += ["--against", view.advice.tier]
+    return words
 
 
 def command(view: ModelView) -> str:
@@ -172,8 +176,10 @@ def report(view: ModelView) -> Study:
     from ckptcost.report.studies.model import study_of
 
     words = flags(view)
+    tiers = [words[at + 1] for at, word in enumerate(words) if word == "--tier"]
+    against = words[words.index("--against") + 1] if "--against" in words else None
     layers = scenario_of(view.desk).layers()
-    return study_of(model_job(view.desk.catalog, layers, words[1::2]), view.desk.catalog)
+    return study_of(model_job(view.desk.catalog, layers, tiers, (), against), view.desk.catalog)
 
 
 def on_metric(desk: Desk, metric: str) -> Desk:

@@ -378,7 +378,7 @@ SLIPS = {
     ),
     "boamps": ("boamps.json", r'"powerConsumption": (\S+),'),
     "github-benchmark": ("benchmark.json", r'"value": (\S+),'),
-    "statement": ("statement.json", r'"totals": \{\s+"energy": \{\s+"value": (\S+),'),
+    "statement": ("statement.json", r'"totals": \{\s+"energy": \{\s*"value": (\S+),'),
 }
 
 

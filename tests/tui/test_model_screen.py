@@ -436,8 +436,8 @@ def test_what_is_copied_and_exported_and_changed_elsewhere(drive, tmp_path):
 
     async def script(pilot):
         assert app.screen.command_line() == (
-            "ckptcost model --set cluster.gpus=2048 --full; ckptcost compare --set"
-            " cluster.gpus=2048 --with 'tier.id=ddn-exascaler-40, policy.optimal=energy' --full"
+            "ckptcost model --set cluster.gpus=2048 --against ddn-exascaler-40 --full;"
+            " ckptcost compare --set cluster.gpus=2048 --with 'tier.id=ddn-exascaler-40, policy.optimal=energy' --full"
         )
         assert app.screen.table().rows == rows(pilot)
         out = str(tmp_path / "out.json")
@@ -446,7 +446,16 @@ def test_what_is_copied_and_exported_and_changed_elsewhere(drive, tmp_path):
         (bill,) = report["statements"]
         assert bill["subject"]["accelerator_count"] == 2048
         assert report["tool"]["command"] == [
-            *("ckptcost", "model", "--set", "cluster.gpus=2048", "-f", "json"),
+            *(
+                "ckptcost",
+                "model",
+                "--set",
+                "cluster.gpus=2048",
+                "--against",
+                "ddn-exascaler-40",
+                "-f",
+                "json",
+            ),
         ]
         results(pilot).query_one("#bill").focus()
         await pilot.pause()

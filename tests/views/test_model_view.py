@@ -505,7 +505,7 @@ def test_the_export_is_the_command_lines_report(cli, tmp_path):
 
 def test_the_command_says_no_more_than_it_must():
     assert model.command(model.evaluate(Desk())) == (
-        "ckptcost model --full;"
+        "ckptcost model --against ddn-exascaler-40 --full;"
         " ckptcost compare --with 'tier.id=ddn-exascaler-40, policy.optimal=energy' --full"
     )
     one = model.command(model.evaluate(DESKS["one tier"]))
