@@ -101,7 +101,7 @@ def command_of(words: Sequence[str]) -> tuple[str, Sequence[str]]:
     """The command, with its verb where it has one, and the words that follow."""
     name, *rest = words
     if name not in COMMANDS:
-        raise UnknownName("command", name, COMMANDS)
+        raise UnknownName("command", name, COMMANDS, lists="`ckptcost --help` lists them")
     for word in rest:
         if word == "--":
             break

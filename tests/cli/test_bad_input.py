@@ -513,6 +513,7 @@ FLAGS = {
     "unknown flag": (["model", "--tire", "x"], "--tire"),
     "a stray word": (["model", "gpt4-scale-2tb"], "gpt4-scale-2tb"),
     "unknown command": (["modle"], "'modle'.*did you mean 'model'"),
+    "command like no other": (["xyzzy"], "'xyzzy'.*`ckptcost --help` lists them"),
     "unknown kind": (["catalog", "tire"], "'tire'.*did you mean.*tier"),
     "unknown entry": (["catalog", "tier", "nas-hdb"], "did you mean 'nas-hdd'"),
     "entry by path": (["catalog", "tier", "../sites/usa"], "no tier named"),
