@@ -65,6 +65,11 @@ def _require_parts(report: Report, source: str, newer: bool) -> None:
         odd = next((at for at, row in enumerate(table.rows) if row.keys() != keys), None)
         if odd is not None and not newer:
             raise _broken("has not the cells of its columns", source, f"tables.{name}.rows.{odd}")
+        seconds = [column for column, each in table.columns.items() if each.unit == "s"]
+        for at, row in enumerate(table.rows):
+            for column in seconds:
+                if isinstance(row.get(column), str):
+                    raise _broken("is no number", source, f"tables.{name}.rows.{at}.{column}")
     if report.kind == "difference" and report.difference is None:
         raise _broken("is missing", source, "difference")
     if report.kind != "model":

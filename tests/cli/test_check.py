@@ -360,6 +360,23 @@ def test_a_row_without_its_key(cli, tmp_path, key):
     assert "tables.cases.rows.1: has not the cells of its columns" in done.err
 
 
+@pytest.mark.parametrize("form", ["text", "md", "csv", "html"])
+def test_a_word_where_a_table_has_seconds(cli, tmp_path, form):
+    cli("lead", "-s", "llama31-405b-16k", "-f", "json", "-o", str(tmp_path / "lead.json"))
+    document = json.loads((tmp_path / "lead.json").read_text("utf-8"))
+    name, column = next(
+        (name, column)
+        for name, table in document["tables"].items()
+        for column, about in table["columns"].items()
+        if about.get("unit") == "s" and table["rows"]
+    )
+    document["tables"][name]["rows"][0][column] = "soon"
+    (tmp_path / "lead.json").write_text(json.dumps(document), "utf-8")
+    done = cli("report", str(tmp_path / "lead.json"), "-f", form)
+    assert (done.code, done.out) == (2, "")
+    assert f"tables.{name}.rows.0.{column}: is no number" in done.err
+
+
 @pytest.mark.parametrize("where", LISTS)
 def test_a_line_twice(cli, tmp_path, where):
     _, document = written(cli, tmp_path, *CASES)
