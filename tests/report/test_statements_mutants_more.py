@@ -200,13 +200,22 @@ def test_causes_and_boundaries_of_lines(line, cause, boundary):
     assert (found["cause"], found["boundary"], found["ledger"]) == (cause, boundary, "marginal")
 
 
-def test_a_sum_names_the_saves_that_a_line_of_it_lacks():
+def test_nothing_and_something_unknown_is_unknown():
+    nothing, known = Energy(0.0, 0.0, 0.0), Energy(3.6e6, 3.6e6, 3.6e6)
+    for first, told in ((nothing, math.nan), (known, 1.0)):
+        parts = [taken("slowdown", "a", first), taken("slowdown", "b", unknown("X"))]
+        found = measured._line("slowdown", parts, HERE).amounts["energy"]
+        assert found.value == pytest.approx(told, nan_ok=True)
+        assert list(found.lacks) == ([] if math.isnan(told) else ["b"])
+
+
+def test_a_sum_names_the_lines_of_which_a_save_is_unknown():
     lines = [
         measured._line("gpu_wait", [taken("gpu_wait"), taken("gpu_wait", "b", unknown("X"))], HERE),
         measured._line("storage_write", [taken("storage_write", "a", unknown("X"))], HERE),
     ]
     found = measured._sum(BY_ID["energy"], lines)
-    assert (found.value, list(found.lacks)) == (1.0, ["storage_write", "b"])
+    assert (found.value, list(found.lacks)) == (1.0, ["storage_write", "gpu_wait"])
     none = measured._sum(BY_ID["energy"], lines[1:])
     assert math.isnan(none.value)
     assert list(none.lacks) == ["storage_write"]

@@ -194,16 +194,22 @@ def _found(q: Counted, taken: Sequence[Taken], s: Scenario) -> Found:
     ends = [(each.window, ends_of(q.id, each, s)) for each in taken]
     known = [each for _, each in ends if not math.isnan(each[0])]
     without = [window for window, each in ends if math.isnan(each[0])]
-    if not known:
+    if _says_nothing([each[0] for _, each in ends]):
         return Found(*UNKNOWN_ENDS, (), q.metered)
     return Found(*_added(known), without, q.metered)
 
 
+def _says_nothing(parts: Sequence[float]) -> bool:
+    """Nothing is known, or that it is at least 0."""
+    known = [each for each in parts if not math.isnan(each)]
+    return len(known) < len(parts) and not any(known)
+
+
 def _sum(q: Counted, lines: Sequence[BilledLine]) -> Found:
-    """What is known, and the lines and windows that are not in it."""
+    """What is known, and the lines that are not in it, or not with all windows."""
     each = {line.id: line.amounts[q.id] for line in lines}
     lacks = [name for name, found in each.items() if math.isnan(found.value)]
-    excludes = lacks + sorted({window for found in each.values() for window in found.lacks})
+    excludes = lacks + [name for name, found in each.items() if found.lacks]
     if has_no_total((name in lacks, name in OF_THE_JOB) for name in each):
         return Found(*UNKNOWN_ENDS, excludes, q.metered)
     known = [found for name, found in each.items() if name not in lacks]
@@ -241,7 +247,7 @@ def _series(
         stretches = [(at(each.stretch[0]), at(each.stretch[1])) for each in mine if each.stretch]
         amounts = {what: [ends_of(what, each, s)[0] for each in mine] for what in AMOUNTS}
         known = {
-            what: [0.0 if math.isnan(x) else x for x in xs] if not all(map(math.isnan, xs)) else xs
+            what: xs if _says_nothing(xs) else [0.0 if math.isnan(x) else x for x in xs]
             for what, xs in amounts.items()
         }
         if any(
