@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS  # Option with a digit on a Mac, see below
 from textual.app import App
 from textual.events import Event, Key
 from textual.message import Message
@@ -22,6 +23,10 @@ ROUNDS = 2
 that was submitted, a row that was chosen"""
 PATIENCE_S = 2.0
 """no key waits longer for one that somebody swallowed together with the widget it went to"""
+
+for _character in "0123456789-=":
+    # Textual takes Esc and a digit soon after it for a letter of a Mac's Option key
+    ANSI_SEQUENCES_KEYS.pop(f"\x1b{_character}", None)
 
 
 class KeyPassed(Message):
@@ -45,10 +50,12 @@ class TypingAhead(App[Any]):
     async def on_event(self, event: Event) -> None:
         if not isinstance(event, Key) or event.is_forwarded:
             await super().on_event(event)
-        elif self._awaited:
-            self._typed.append(event)
-        else:
-            await self._take_key(event)
+            return
+        for key in _as_typed(event):
+            if self._awaited:
+                self._typed.append(key)
+            else:
+                await self._take_key(key)
 
     async def _take_key(self, key: Key) -> None:
         self._turn += 1
@@ -81,3 +88,12 @@ class TypingAhead(App[Any]):
             self._patience = None
         if self._typed:
             await self._take_key(self._typed.popleft())
+
+
+def _as_typed(key: Key) -> tuple[Key, ...]:
+    """Terminals send Esc and a letter soon after it as they send Alt with the letter; under tmux,
+    within half a second. No key here has Alt, so both were typed."""
+    letter = key.key.removeprefix("alt+")
+    if letter == key.key or len(letter) != 1:
+        return (key,)
+    return Key("escape", "\x1b"), Key(letter, letter)

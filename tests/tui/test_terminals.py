@@ -224,6 +224,16 @@ def test_keys_act_in_the_order_in_which_they_are_typed(every_s, terminal, tmp_pa
     assert "nas-hdd" in tiers
 
 
+def test_a_letter_right_after_escape_loses_neither(terminal):
+    """A terminal sends the two as it sends Alt with the letter."""
+    seen = terminal("screen", "--fresh")
+    seen.wait_for("nas-hdd")
+    seen.press("?")
+    seen.wait_for("Help: Model")
+    seen.press("\x1b2")
+    seen.wait_for("Storage tiers at their best")
+
+
 class Tmux:
     """A server of its own, so that nobody's sessions are touched."""
 
