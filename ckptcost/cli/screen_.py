@@ -109,6 +109,10 @@ def _run(options: argparse.Namespace) -> int:
         return _serve(options)
     if not (sys.stdin.isatty() and sys.stdout.isatty()) and not _in_browser():
         raise OutputError("the screen needs a terminal; the commands do not: ckptcost --help")
+    if not sys.stderr.isatty() and not _in_browser():
+        raise OutputError(
+            "the screen is drawn on stderr, which is no terminal here: leave off the 2>"
+        )
     if os.environ.get("TERM") == "dumb":
         raise OutputError(
             "a terminal that calls itself dumb (TERM) shows no screen; the commands do not need"

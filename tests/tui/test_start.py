@@ -128,7 +128,7 @@ def test_what_the_start_borrows_is_given_back(monkeypatch):
     def run(app):
         found.update(collecting=gc.isenabled(), told="OPENBLAS_NUM_THREADS" in os.environ)
 
-    for stream in (sys.stdin, sys.stdout):
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
         monkeypatch.setattr(stream, "isatty", lambda: True, raising=False)
     monkeypatch.setenv("TERM", "xterm-256color")
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)

@@ -340,6 +340,24 @@ def test_a_dumb_terminal_is_told_to_use_the_commands(terminal):
     assert "shows no screen" in seen.plain
 
 
+def test_a_screen_that_nobody_would_see_is_not_opened(tmp_path):
+    ours, theirs = pty.openpty()
+    with (tmp_path / "log").open("wb") as log:
+        done = subprocess.run(
+            [sys.executable, "-m", "ckptcost", "screen", "--fresh"],
+            stdin=theirs,
+            stdout=theirs,
+            stderr=log,
+            env={**os.environ, "CKPTCOST_STATE": str(tmp_path / "state")},
+            timeout=WAIT_S,
+            check=False,
+        )
+    os.close(ours)
+    os.close(theirs)
+    assert done.returncode == 4
+    assert "drawn on stderr" in (tmp_path / "log").read_text("utf-8")
+
+
 @pytest.mark.parametrize("env", [{"TERM": "linux"}, {"LC_ALL": "C"}], ids=str)
 def test_where_glyphs_are_lacking_letters_do(env, terminal):
     seen = terminal("screen", "--fresh", "--go", "interval", **env)
