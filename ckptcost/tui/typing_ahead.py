@@ -9,7 +9,7 @@ otherwise be overtaken by those that follow.
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, cast
 
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS  # Option with a digit on a Mac, see below
 from textual.app import App
@@ -26,7 +26,7 @@ PATIENCE_S = 2.0
 
 for _character in "0123456789-=":
     # Textual takes Esc and a digit soon after it for a letter of a Mac's Option key
-    ANSI_SEQUENCES_KEYS.pop(f"\x1b{_character}", None)
+    cast(dict[str, object], ANSI_SEQUENCES_KEYS).pop(f"\x1b{_character}", None)
 
 
 class KeyPassed(Message):
