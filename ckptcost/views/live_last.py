@@ -47,19 +47,18 @@ def last_of(board: LiveBoard) -> tuple[str, Tone]:
     saves = [entry for entry in board.book.entries if not entry.is_load]
     over = next((entry for entry in reversed(saves) if not entry.open), None)
     open_ = next((entry for entry in reversed(saves) if entry.open), None)
-    told, tone = "", ""
-    if over is not None:
-        told, tone = _told(board, over)
+    nothing: tuple[str, Tone] = "", ""
+    told, tone = nothing if over is None else _save_sentence(board, over)
     if open_ is not None:
         begin_s = open_.window.begin_s
         for_s = "" if begin_s is None else f" for {duration(round(board.last_s - begin_s, 1))}"
         return f"#{open_.number} under way{for_s}." + (f" {told}" if told else ""), "warn"
     if not told:
         return "No checkpoint yet: the first one is told here when it is over.", "muted"
-    return told, tone  # type: ignore[return-value]
+    return told, tone
 
 
-def _told(board: LiveBoard, entry: Entry) -> tuple[str, Tone]:
+def _save_sentence(board: LiveBoard, entry: Entry) -> tuple[str, Tone]:
     window, what = entry.best
     name = f"#{entry.number}"
     if what.error:

@@ -170,8 +170,9 @@ def headline_of(
     low, high = (float(counted.people(-end)) for end in (change.high, change.low))
     text = f"{act}: {counted.said(float(counted.people(-change.value)))} less than {now}"
     if low < 0 < high:
-        text += f"; p5-p95 from {number(-low)} {counted.unit} more to {number(high)} less"
-    elif low < high:
+        # it may as well cost more: no advice to be shown as one that is sure
+        return f"{text}; p5-p95 from {number(-low)} {counted.unit} more to {number(high)} less.", ""
+    if low < high:
         text += f"; p5-p95 {number(low)}-{number(high)} {counted.unit}"
     return f"{text}.", "best"
 

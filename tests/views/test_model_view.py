@@ -20,7 +20,7 @@ from ckptcost.present.amounts import duration, number, rate, share
 from ckptcost.report.rows import COLUMNS
 from ckptcost.report.studies.model import study_of
 from ckptcost.report.study import shown_cells
-from ckptcost.views import files, model
+from ckptcost.views import files, model, model_words
 from ckptcost.views.desk import Desk
 from ckptcost.views.model_runs import METRICS, TierRuns, best_of, undecided_of
 from ckptcost.views.model_tables import tiers_grid
@@ -565,3 +565,14 @@ def test_a_keystroke_draws_no_ranges(monkeypatch):
     monkeypatch.setattr(compare, "drawn", lambda *words, **more: drawn.append(words))
     model.evaluate(Desk())
     assert drawn == []
+
+
+def test_a_gain_that_may_be_a_loss_is_not_called_best(monkeypatch):
+    view = model.evaluate(Desk())
+    change = view.advice.less(view.metric, True)
+    monkeypatch.setattr(
+        model_words.Advice, "less", lambda *_: change._replace(low=change.value * 2, high=3.6e9)
+    )
+    text, tone = headline_of(view.metric, view.looked, view.advice, view.base)
+    assert "; p5-p95 from 1,000 kWh more to " in text
+    assert tone == ""

@@ -152,7 +152,11 @@ def power_words(power: PowerPlot) -> str:
 def _give_or_take(of: PlotLine) -> str:
     """How far off the worst known point may be."""
     rows = zip(of.values, of.lows, of.highs, strict=False)
-    known = [max(h - v, v - low) for v, low, h in rows if None not in (v, low, h)]  # type: ignore[operator]
+    known = [
+        max(h - v, v - low)
+        for v, low, h in rows
+        if v is not None and low is not None and h is not None
+    ]
     return f" (each mean +-{number(max(known))} W or less)" if known else ""
 
 
