@@ -9,8 +9,8 @@ import sys
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ckptcost.tui.desk import Desk
     from ckptcost.tui.state import Remembered
-    from ckptcost.views.desk import Desk
 
 EPILOG = """\
 examples:
@@ -139,7 +139,7 @@ def _desk(options: argparse.Namespace, remembered: Remembered) -> Desk:
     """The scenario that was asked for, else the one that was left; one that cannot be read any more
     is left too."""
     from ckptcost.errors import InputError
-    from ckptcost.views.desk import Desk
+    from ckptcost.tui.desk import Desk
 
     edits = dict(_split(text) for text in options.changes)
     if options.interval is not None:

@@ -17,12 +17,12 @@ from textual.widgets import Input
 from ckptcost.errors import CkptcostError
 from ckptcost.tui import leaving, state
 from ckptcost.tui.commands import EVERYWHERE, bindings
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.modes import Modes
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.state import Remembered
 from ckptcost.tui.themes import THEMES, theme_for
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views.desk import Desk
 
 WIDTHS: list[tuple[int, str]] = [(0, "-narrow"), (100, "-wide")]
 HEIGHTS: list[tuple[int, str]] = [(0, "-short"), (30, "-tall")]

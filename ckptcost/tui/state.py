@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ckptcost.errors import OutputError
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 
 
 class Remembered(NamedTuple):

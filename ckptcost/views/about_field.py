@@ -11,7 +11,7 @@ from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.present.words import unknown_text
 from ckptcost.report.factors import sources_of
 from ckptcost.scenario import Input, Resolved
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.field_text import text_of
 from ckptcost.views.fields import COUNTED, KINDS, TIER, choices_of
 

@@ -16,10 +16,10 @@ from ckptcost.present.chart import Bar, Bars, Part
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.studies.gap import study_of
 from ckptcost.report.study import Study, Table
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
+from ckptcost.tui.study_grids import grid_of, paragraphs
 from ckptcost.views.run import seen_of
 from ckptcost.views.runs import Source
-from ckptcost.views.studies import grid_of, paragraphs
 
 LINES = "lines"
 PARTS = ("parts_save", "parts_load")

@@ -16,8 +16,8 @@ from ckptcost.jobs.audit import Audited
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.report.studies import audit as studies
 from ckptcost.report.study import Study, Table
-from ckptcost.views.paths import path_of
-from ckptcost.views.studies import grid_of
+from ckptcost.tui.paths import path_of
+from ckptcost.tui.study_grids import grid_of
 
 VOCABULARY = "--vocabulary"
 """the row below the sheets: what a claim can speak of"""

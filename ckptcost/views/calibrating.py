@@ -15,10 +15,10 @@ from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.report.studies.calibrate import LABELS, study_of
 from ckptcost.report.study import Study, cell
 from ckptcost.runs.header import base_name
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
+from ckptcost.tui.study_grids import grid_of, paragraphs
 from ckptcost.views.run import seen_of
 from ckptcost.views.runs import Source
-from ckptcost.views.studies import grid_of, paragraphs
 
 UNNAMED = "calibrated"
 """what it is called until it has a name"""

@@ -23,8 +23,8 @@ from ckptcost.layers import layers_for
 from ckptcost.present.amounts import duration, number, rate, share
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.report.rows import columns_of
+from ckptcost.tui.desk import Desk
 from ckptcost.views.calibrating import UNNAMED, Calibrated, change_text
-from ckptcost.views.desk import Desk
 from ckptcost.views.run import seen_of
 
 _FIGURES: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (

@@ -25,11 +25,11 @@ from ckptcost.report.studies.measure import study_of
 from ckptcost.report.studies.measure_saves import rate_of
 from ckptcost.report.studies.measured_parts import some
 from ckptcost.report.study import Study
+from ckptcost.tui.desk import Desk
 from ckptcost.views.checkpoint_model import Modelled, compared_by, modelled
 from ckptcost.views.checkpoint_parts import clock, energy_of, instants_of, phases_of
 from ckptcost.views.checkpoint_trace import around
 from ckptcost.views.checkpoint_words import Said, finders, notes, safe_text
-from ckptcost.views.desk import Desk
 
 
 class Recording:

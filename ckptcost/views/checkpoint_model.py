@@ -19,8 +19,8 @@ from ckptcost.present.words import line_label
 from ckptcost.report.studies import gap as gap_study
 from ckptcost.report.studies.measured_parts import some
 from ckptcost.report.study import Table
-from ckptcost.views.desk import Desk
-from ckptcost.views.studies import grid_of
+from ckptcost.tui.desk import Desk
+from ckptcost.tui.study_grids import grid_of
 
 
 class Modelled(NamedTuple):

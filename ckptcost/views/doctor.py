@@ -12,7 +12,7 @@ from ckptcost.present.amounts import duration, number, rate, share, size
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.questions.doctor import doctor
 from ckptcost.report.study import Study
-from ckptcost.views.desk import by_flags
+from ckptcost.tui.desk import by_flags
 from ckptcost.views.doctor_kinds import (
     ASCII,
     KINDS,

@@ -11,7 +11,7 @@ from ckptcost.core.units import UNITS, parse
 from ckptcost.errors import InputError
 from ckptcost.present.amounts import quantity
 from ckptcost.scenario import Input
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 
 _BARE = re.compile(r"\d[\d_]*\.?\d*|\.\d+")
 

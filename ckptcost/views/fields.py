@@ -18,7 +18,7 @@ from ckptcost.errors import CkptcostError, InputError, UnknownName
 from ckptcost.present.amounts import count, quantity
 from ckptcost.present.form import Field
 from ckptcost.scenario import Input, Resolved
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.field_text import text_of, with_unit
 
 TIER = "tier.id"

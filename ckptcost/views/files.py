@@ -19,9 +19,9 @@ from ckptcost.present.amounts import count, size
 from ckptcost.present.grid import Grid, Head, Row
 from ckptcost.report.study import Study
 from ckptcost.runs import store
-from ckptcost.views.desk import Desk
-from ckptcost.views.paths import path_of
-from ckptcost.views.scenario_file import changed
+from ckptcost.tui.desk import Desk
+from ckptcost.tui.paths import path_of
+from ckptcost.tui.scenario_file import changed
 
 FORMATS = ("csv", "html", "json", "md", "txt")
 """of an answer; the screen itself is an SVG"""

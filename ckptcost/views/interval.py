@@ -14,7 +14,7 @@ from ckptcost.jobs.model import compared
 from ckptcost.jobs.optimize import Optimum, Point, optimize, point_of
 from ckptcost.present.amounts import duration, quantity
 from ckptcost.report.study import Study
-from ckptcost.views.desk import Desk, Stamp
+from ckptcost.tui.desk import Desk, Stamp
 from ckptcost.views.tiers import same_figures, with_interval
 
 if TYPE_CHECKING:

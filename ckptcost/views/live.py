@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, Protocol
 
 from ckptcost.present.chart import Stat, Traces
 from ckptcost.present.grid import Grid, Tone
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 
 State = Literal[
     "starting",  # the first reading has not come yet

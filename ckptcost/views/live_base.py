@@ -15,7 +15,7 @@ from ckptcost.errors import CkptcostError
 from ckptcost.present.grid import Grid
 from ckptcost.runs.baselines import Idle, file_of, load
 from ckptcost.runs.header import host_name
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.live import SPAN_S, Actions, Kind, LiveView
 from ckptcost.views.live_board import LiveBoard
 from ckptcost.views.live_grids import outliers_grid

@@ -18,7 +18,7 @@ from ckptcost.runs.baselines import Idle
 from ckptcost.runs.clocks import S
 from ckptcost.runs.run import Run
 from ckptcost.runs.tables import Table
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.live_book import BEFORE_S
 from ckptcost.views.live_intake import Intake
 from ckptcost.views.live_ring import Frame, Record, run_of

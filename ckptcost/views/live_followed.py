@@ -13,7 +13,7 @@ from ckptcost.runs import store
 from ckptcost.runs.follow import follow
 from ckptcost.runs.header import header_from
 from ckptcost.runs.lines import BadLine, Raw, Second
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.live import Actions, Kind
 from ckptcost.views.live_base import Live, idle_of
 from ckptcost.views.live_board import LiveBoard

@@ -19,7 +19,7 @@ from ckptcost.runs.baselines import Idle
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.live import Actions, Kind
 from ckptcost.views.live_base import Live
 from ckptcost.views.live_board import LiveBoard

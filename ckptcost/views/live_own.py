@@ -18,14 +18,14 @@ from ckptcost.meters.found import Wanted
 from ckptcost.present.amounts import count
 from ckptcost.report.studies.runs import shown
 from ckptcost.runs.clocks import RealClock
-from ckptcost.views.desk import Desk, by_flags
+from ckptcost.tui.desk import Desk, by_flags
+from ckptcost.tui.paths import path_of
 from ckptcost.views.live import Actions, Kind, Start, State
 from ckptcost.views.live_base import Live, idle_of
 from ckptcost.views.live_board import LiveBoard
 from ckptcost.views.live_intake import Item
 from ckptcost.views.live_picture import Status, last_lines
 from ckptcost.views.live_tee import Tee
-from ckptcost.views.paths import path_of
 
 
 class Own(Live):

@@ -13,7 +13,7 @@ from typing import Any
 from ckptcost.errors import InputError, RunFileError
 from ckptcost.runs import store
 from ckptcost.runs.clocks import S
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.live import Actions, Kind
 from ckptcost.views.live_base import Live, idle_of
 from ckptcost.views.live_board import LiveBoard

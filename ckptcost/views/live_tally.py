@@ -23,7 +23,7 @@ from ckptcost.jobs.measured_bill import MeasuredBill, bill_of_load, bill_of_save
 from ckptcost.jobs.run_machine import RunMachine, machine_of, on_machine
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.run import Run
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 
 SUMMED: tuple[LineField, ...] = tuple(q.field for q in EVERYDAY)
 _OF_THE_NODE = frozenset({"gpu", "module", "cpu", "dram", "core", "uncore", "psys", "node"})

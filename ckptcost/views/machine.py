@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ckptcost.errors import CkptcostError
 from ckptcost.questions.doctor import doctor
-from ckptcost.views.desk import by_flags
+from ckptcost.tui.desk import by_flags
 from ckptcost.views.doctor import lights, three_lines
 
 LOOK = "0.5 s"

@@ -17,7 +17,7 @@ from ckptcost.present.chart import Bars
 from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.scenario import Resolved
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.fields import form as fields_of
 from ckptcost.views.model_runs import (
     Metric,
@@ -127,7 +127,7 @@ def settled(view: ModelView) -> Settled:
     at."""
     from ckptcost.report.studies.model import study_of
     from ckptcost.report.studies.model_words import basis_line
-    from ckptcost.views.studies import grid_of
+    from ckptcost.tui.study_grids import grid_of
 
     found = study_of(Answer((case_of(view.resolved),)), view.desk.catalog)
     bill = next(grid_of(table) for table in found.tables if table.id == "bill")

@@ -17,7 +17,7 @@ from ckptcost.jobs.model import one_of as scenario_on
 from ckptcost.layers import Layer
 from ckptcost.present.amounts import duration, number
 from ckptcost.report.rows import columns_of
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.tiers import OWN, never_ends
 
 

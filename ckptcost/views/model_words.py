@@ -26,7 +26,7 @@ from ckptcost.present.amounts import count, duration, number, share, size
 from ckptcost.present.grid import Tone
 from ckptcost.present.words import caution_text, line_label, unknown_text
 from ckptcost.scenario import Resolved
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.fields import TIER
 from ckptcost.views.model_runs import METRICS, Metric, TierRuns
 from ckptcost.views.tiers import OWN, never_ends, no_headway

@@ -22,8 +22,8 @@ from ckptcost.report.studies.runs import SHORT, list_of
 from ckptcost.report.study import Study
 from ckptcost.runs import store
 from ckptcost.runs.summary import summary_of
+from ckptcost.tui.desk import Desk, by_flags
 from ckptcost.views import model as model_view
-from ckptcost.views.desk import Desk, by_flags
 from ckptcost.views.model_runs import METRICS
 from ckptcost.views.tiers import OWN, scenario_of
 

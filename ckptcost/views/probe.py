@@ -13,6 +13,7 @@ from ckptcost.present.chart import Bars, Chart, Stat
 from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.study import Study
+from ckptcost.tui.desk import Desk
 from ckptcost.views import (
     probe_form,
     probe_place,
@@ -21,7 +22,6 @@ from ckptcost.views import (
     probe_result,
     probe_run,
 )
-from ckptcost.views.desk import Desk
 from ckptcost.views.probe_form import Draft, fresh
 from ckptcost.views.probe_place import Spot
 from ckptcost.views.probe_plan import Plan

@@ -21,7 +21,7 @@ from ckptcost.present.grid import Grid, Head, Row
 from ckptcost.savers.base import Settings
 from ckptcost.savers.control import Control
 from ckptcost.savers.found import SAVERS
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 
 NODES, WHOLE = "a node's share", "the scenario's"
 """sizes that the scenario on the desk gives"""

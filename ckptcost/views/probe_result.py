@@ -16,7 +16,7 @@ from ckptcost.present.chart import Bar, Bars, Part, Stat
 from ckptcost.present.grid import Tone
 from ckptcost.report.studies.probe import HERE, LATER, SPREAD_OF_NOTE, node_rates
 from ckptcost.report.study import Study
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.doctor_kinds import rows_of
 from ckptcost.views.probe_progress import ranged
 

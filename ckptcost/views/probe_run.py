@@ -22,7 +22,7 @@ from ckptcost.runs import store
 from ckptcost.savers.base import Io
 from ckptcost.savers.control import Control
 from ckptcost.savers.owners import PREFIX
-from ckptcost.views.desk import by_flags
+from ckptcost.tui.desk import by_flags
 from ckptcost.views.probe_form import Wish, asked
 
 STEP_NS = 50_000_000

@@ -18,11 +18,11 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.studies.measure import study_of
 from ckptcost.report.study import Study
 from ckptcost.runs.header import stamp
+from ckptcost.tui.study_grids import grid_of, paragraphs
 from ckptcost.views.checkpoint import Recording
 from ckptcost.views.run_traces import traces_of
 from ckptcost.views.runs import Learned, Source
 from ckptcost.views.runs_apart import READER
-from ckptcost.views.studies import grid_of, paragraphs
 
 CHECKPOINTS = "windows"
 """the table whose rows can be opened"""

@@ -17,7 +17,7 @@ from ckptcost.report.study import Study, cell
 from ckptcost.runs import store
 from ckptcost.runs.store import Kept
 from ckptcost.runs.summary import CUT, RECORDING, Summary, Told
-from ckptcost.views.paths import path_of
+from ckptcost.tui.paths import path_of
 
 EMPTY = (
     "No runs here yet. `ckptcost run -- python train.py` records one, 4 watches a job, 5 probes a"

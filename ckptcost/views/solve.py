@@ -8,9 +8,9 @@ from typing import NamedTuple
 from ckptcost.jobs.solve import KNOBS
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.questions.solve import solve
-from ckptcost.views.desk import Desk, by_flags
+from ckptcost.tui.desk import Desk, by_flags
+from ckptcost.tui.study_grids import paragraphs, tables_of
 from ckptcost.views.interval import alone
-from ckptcost.views.studies import paragraphs, tables_of
 from ckptcost.views.tiers import with_interval
 
 _RANGES = {"interval": "training time between saves", "saves-per-day": "saves a day"}

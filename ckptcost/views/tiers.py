@@ -21,7 +21,7 @@ from ckptcost.jobs.model import model as model_job
 from ckptcost.present.amounts import share
 from ckptcost.report.rows import columns_of
 from ckptcost.scenario import Resolved
-from ckptcost.views.desk import Desk, Stamp
+from ckptcost.tui.desk import Desk, Stamp
 
 if TYPE_CHECKING:
     from ckptcost.jobs.optimize import Front, TierOption

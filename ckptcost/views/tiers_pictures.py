@@ -31,7 +31,7 @@ from ckptcost.present.words import caution_text
 from ckptcost.report.factors import sources_of
 from ckptcost.report.rows import columns_of
 from ckptcost.scenario import Input
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.tiers import OWN, Entry, Shown, Weighed, with_interval
 from ckptcost.views.tiers_amounts import AMOUNTS, COUNTED
 from ckptcost.views.tiers_table import evidence_of, rates_said, short

@@ -11,7 +11,7 @@ from ckptcost.present.amounts import DASH, count, duration, number, rate, share
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.report.factors import sources_of
 from ckptcost.scenario import Input
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.tiers import Entry, Shown, Weighed, never_ends, no_headway
 from ckptcost.views.tiers_amounts import (
     AMOUNTS,

@@ -11,10 +11,10 @@ from textual.widgets import Input
 
 from ckptcost.runs import store
 from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.screens.calibrate import CalibrateScreen
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views.desk import Desk
 from ckptcost.views.runs import Source
 
 

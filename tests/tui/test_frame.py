@@ -12,13 +12,13 @@ from textual.widgets import Input, Static
 from ckptcost.tui import state
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.commands import EVERYWHERE, MODES, Command, bindings
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.help import Help
 from ckptcost.tui.palette import entries
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.themes import THEMES, theme_for
 from ckptcost.tui.widgets.bottom import Keys, Status, key_name
 from ckptcost.tui.widgets.mode_bar import ModeBar
-from ckptcost.views.desk import Desk
 
 MINE = (
     Command("plain.one", "s", "sort", "Sort by the next column", "one", footer=1),

@@ -13,13 +13,13 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 
 from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.solve import Solve
 from ckptcost.tui.screens.interval import IntervalScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.views import calibrating_effect, interval, interval_shown, solve
-from ckptcost.views.desk import Desk
 
 Drive = Callable[..., Any]
 Snapshot = Callable[[CkptcostApp, str], None]

@@ -18,12 +18,12 @@ from ckptcost.savers.base import Io
 from ckptcost.savers.latencies import Latencies
 from ckptcost.tui import leaving, state
 from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.modals.picker import Picker
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.form import Form
 from ckptcost.views import doctor, probe, probe_run
-from ckptcost.views.desk import Desk
 from ckptcost.views.probe_form import Draft
 from ckptcost.views.probe_place import Spot
 from ckptcost.views.probe_progress import progress

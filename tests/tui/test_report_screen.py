@@ -13,13 +13,13 @@ from textual.widgets import Input, Static
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.screens.report import ReportScreen
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.listing import Listing
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.views import calibrating_effect, files, preview
-from ckptcost.views.desk import Desk
 
 SIZES = {SMALL: "80x24", USUAL: "120x36"}
 CATALOG = Catalog()

@@ -10,6 +10,7 @@ from textual.widgets import Input
 
 from ckptcost.runs import store
 from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens.against import AgainstScreen
 from ckptcost.tui.screens.calibrate import CalibrateScreen
 from ckptcost.tui.screens.checkpoint import CheckpointScreen
@@ -17,7 +18,6 @@ from ckptcost.tui.screens.run import RunScreen
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.traces import TraceStack
 from ckptcost.views import runs_apart
-from ckptcost.views.desk import Desk
 from ckptcost.views.runs import Source
 
 

@@ -15,6 +15,7 @@ from textual.widgets import Input
 from ckptcost.present.amounts import size
 from ckptcost.runs import store, summary
 from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.screens.calibrate import CalibrateScreen
 from ckptcost.tui.screens.run import RunScreen
@@ -22,7 +23,6 @@ from ckptcost.tui.screens.runs import RunsScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.views import runs_reading
-from ckptcost.views.desk import Desk
 
 
 @pytest.fixture(scope="module")

@@ -14,13 +14,13 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.ticks import Ticks
 from ckptcost.tui.screens.tiers import TiersScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.views import calibrating_effect, tiers, tiers_table
-from ckptcost.views.desk import Desk
 
 Drive = Callable[..., Any]
 Snapshot = Callable[[CkptcostApp, str], None]

@@ -11,8 +11,8 @@ from small_runs import recorded
 
 from ckptcost.errors import CkptcostError, InputError
 from ckptcost.runs import store
+from ckptcost.tui.desk import Desk
 from ckptcost.views import against
-from ckptcost.views.desk import Desk
 from ckptcost.views.run import next_host
 from ckptcost.views.runs import Source
 

@@ -12,8 +12,8 @@ from small_runs import recorded
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
 from ckptcost.runs import store
+from ckptcost.tui.desk import Desk
 from ckptcost.views import against, calibrating, calibrating_effect, calibrating_writing
-from ckptcost.views.desk import Desk
 from ckptcost.views.runs import Source
 
 

@@ -19,9 +19,9 @@ from ckptcost.meters import simulated
 from ckptcost.meters.simulated_plan import Plan, marks
 from ckptcost.present.amounts import duration, number
 from ckptcost.runs.clocks import VirtualClock
+from ckptcost.tui.desk import Desk
 from ckptcost.views.checkpoint import Checkpoint, Recording, detail, neighbour
 from ckptcost.views.checkpoint_words import finders
-from ckptcost.views.desk import Desk
 
 DESK = Desk(base="small-8b")
 

@@ -6,7 +6,7 @@ import pytest
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 
 CATALOG = Catalog()
 

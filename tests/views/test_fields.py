@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from ckptcost.catalog.keys import KEYS, LIMITS, SECTIONS, WORDS, unit_of
 from ckptcost.core.units import UNITS, parse
 from ckptcost.errors import InputError, UnknownName
+from ckptcost.tui.desk import Desk
 from ckptcost.views import fields, model
 from ckptcost.views.about_field import about_field, entries
-from ckptcost.views.desk import Desk
 from ckptcost.views.field_text import exact_text, with_unit
 
 PRESETS = [

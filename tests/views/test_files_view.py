@@ -10,8 +10,8 @@ import pytest
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError, OutputError
 from ckptcost.questions.model import model
+from ckptcost.tui.desk import Desk
 from ckptcost.views import files
-from ckptcost.views.desk import Desk
 
 CATALOG = Catalog()
 DESK = Desk(CATALOG)

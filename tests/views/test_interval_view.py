@@ -18,8 +18,8 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError
 from ckptcost.present.amounts import duration, number, share
 from ckptcost.present.grid import Grid
+from ckptcost.tui.desk import Desk
 from ckptcost.views import interval, interval_shown, solve
-from ckptcost.views.desk import Desk
 
 DESKS = {
     "one of four": replace(Desk(), chosen="generic-pfs"),

@@ -15,7 +15,7 @@ from ckptcost.present.grid import sorted_by
 from ckptcost.runs.clocks import S
 from ckptcost.runs.header import Header, MeterHead
 from ckptcost.runs.lines import Raw, Second
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.live_bins import Bins
 from ckptcost.views.live_board import LiveBoard
 from ckptcost.views.live_grids import outliers_grid

@@ -12,8 +12,8 @@ from ckptcost.meters.simulated_plan import Plan
 from ckptcost.runs.clocks import S
 from ckptcost.runs.header import Header, MeterHead
 from ckptcost.runs.tables import key_of
+from ckptcost.tui.desk import Desk
 from ckptcost.views import live_base
-from ckptcost.views.desk import Desk
 from ckptcost.views.live_board import LiveBoard
 from ckptcost.views.live_machine import Simulated
 

@@ -12,7 +12,7 @@ import pytest
 
 from ckptcost.meters.simulated_plan import Plan
 from ckptcost.runs.writer import WriteFailed, Writer
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.live import Start
 from ckptcost.views.live_machine import Simulated
 from ckptcost.views.live_own import Own, middle_cut

@@ -16,7 +16,7 @@ from ckptcost.jobs.command import NoCommand
 from ckptcost.jobs.measure import reviewed
 from ckptcost.meters.simulated_plan import Plan
 from ckptcost.present.amounts import duration
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.live import Start
 from ckptcost.views.live_machine import Simulated
 from ckptcost.views.live_own import Own

@@ -14,7 +14,7 @@ from ckptcost.jobs.gap import Gap, gap
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured_bill import bill_of_save
 from ckptcost.meters.simulated_plan import Fault, Plan
-from ckptcost.views.desk import Desk
+from ckptcost.tui.desk import Desk
 from ckptcost.views.live_last import joules_of
 from ckptcost.views.live_machine import Simulated
 from ckptcost.views.live_replay import Replay

@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 from ckptcost.errors import CkptcostError
+from ckptcost.tui.desk import Desk
 from ckptcost.views import fields, model
 from ckptcost.views.about_field import about_field
-from ckptcost.views.desk import Desk
 from ckptcost.views.model_runs import METRICS
 
 NASTY = (

@@ -14,8 +14,8 @@ from small_runs import recorded
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import CkptcostError, OutputError
 from ckptcost.present.grid import Grid, sorted_by
+from ckptcost.tui.desk import Desk
 from ckptcost.views import files, preview, preview_page
-from ckptcost.views.desk import Desk
 
 DESK = Desk(Catalog())
 EDITED = DESK.edited("cluster.gpus", "512").edited("policy.interval", "30 min")

@@ -23,6 +23,7 @@ from ckptcost.runs import store
 from ckptcost.savers.base import Io
 from ckptcost.savers.latencies import NONE
 from ckptcost.savers.place import Place
+from ckptcost.tui.desk import Desk
 from ckptcost.views import (
     probe,
     probe_form,
@@ -32,7 +33,6 @@ from ckptcost.views import (
     probe_result,
     probe_run,
 )
-from ckptcost.views.desk import Desk
 from ckptcost.views.probe_form import NODES, WHOLE, Draft
 
 GB = 1e9

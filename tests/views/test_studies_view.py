@@ -12,8 +12,8 @@ from ckptcost.questions.sensitivity import sensitivity
 from ckptcost.questions.solve import solve
 from ckptcost.report.study import Column, Study, Table, shown_cells
 from ckptcost.report.study_views import text
-from ckptcost.views.desk import Desk
-from ckptcost.views.studies import grid_of, paragraphs, tables_of
+from ckptcost.tui.desk import Desk
+from ckptcost.tui.study_grids import grid_of, paragraphs, tables_of
 
 COLUMNS = (
     Column("name", "name"),

@@ -36,6 +36,7 @@ from ckptcost.runs.reader import load
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
 from ckptcost.savers.control import Control
+from ckptcost.tui.desk import Desk
 from ckptcost.views import (
     checkpoint,
     doctor,
@@ -58,7 +59,6 @@ from ckptcost.views import (
     tiers_table,
 )
 from ckptcost.views.about_field import about_field
-from ckptcost.views.desk import Desk
 from ckptcost.views.doctor_kinds import kinds_of
 from ckptcost.views.live_bins import Bins
 from ckptcost.views.live_board import LiveBoard

@@ -15,10 +15,10 @@ from textual.worker import Worker, WorkerState
 
 from ckptcost.errors import CkptcostError
 from ckptcost.present.grid import Grid, Tone
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.views import solve
-from ckptcost.views.desk import Desk
 
 
 class Solve(ModalScreen[None]):

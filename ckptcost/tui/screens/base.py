@@ -18,9 +18,9 @@ from textual.worker import Worker, WorkerState, get_current_worker
 from ckptcost.errors import CkptcostError
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.commands import Command
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.widgets.bottom import Keys, Status
 from ckptcost.tui.widgets.mode_bar import ModeBar
-from ckptcost.views.desk import Desk
 
 LEAST_COLUMNS, LEAST_ROWS = 80, 20
 

@@ -16,6 +16,7 @@ from textual.widgets import Input, Static
 from ckptcost.errors import CkptcostError
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.commands import Command, bindings
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.screens.tables import TablesScreen
 from ckptcost.tui.widgets.note import Note
@@ -23,7 +24,6 @@ from ckptcost.tui.widgets.rows import Rows
 from ckptcost.views import against, calibrating, calibrating_effect, calibrating_writing
 from ckptcost.views.calibrating import Calibrated
 from ckptcost.views.calibrating_writing import Written
-from ckptcost.views.desk import Desk
 from ckptcost.views.runs import Source, reading_text, refusal
 from ckptcost.views.runs_apart import READER
 

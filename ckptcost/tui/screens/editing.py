@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.picker import Picker
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.widgets.form import Form
 from ckptcost.views import fields, model
 from ckptcost.views.about_field import entries
-from ckptcost.views.desk import Desk
 from ckptcost.views.tiers_pictures import choices
 
 T = TypeVar("T")

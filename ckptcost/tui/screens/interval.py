@@ -15,13 +15,13 @@ from ckptcost.errors import CkptcostError
 from ckptcost.present.chart import Chart
 from ckptcost.present.grid import Grid
 from ckptcost.tui.commands import Command, bindings
+from ckptcost.tui.desk import Desk, Stamp
 from ckptcost.tui.modals.solve import Solve
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.views import interval, interval_shown
-from ckptcost.views.desk import Desk, Stamp
 from ckptcost.views.tiers import objective_of
 
 

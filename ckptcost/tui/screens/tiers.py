@@ -15,6 +15,7 @@ from textual.widgets import Static
 from ckptcost.present.chart import Bars, Chart
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.commands import Command, bindings
+from ckptcost.tui.desk import Desk, Stamp
 from ckptcost.tui.modals.ticks import Ticks
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.widgets.bars import BarRows
@@ -22,7 +23,6 @@ from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.views import tiers, tiers_pictures, tiers_table
-from ckptcost.views.desk import Desk, Stamp
 from ckptcost.views.interval import next_objective
 
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ckptcost.meters.simulated_plan import Plan
 from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens.live import LiveScreen
-from ckptcost.views.desk import Desk
 from ckptcost.views.live import Actions
 from ckptcost.views.live_machine import Simulated
 from ckptcost.views.live_picture import Status

@@ -15,7 +15,7 @@ from ckptcost.errors import InputError
 from ckptcost.jobs.model import compared, one_of
 from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_for, layers_of
 from ckptcost.scenario import Resolved
-from ckptcost.views.scenario_file import quoted
+from ckptcost.tui.scenario_file import quoted
 
 _FLAGS = {"changes": "--set", "target": "--for", "variants": "--with"}
 
