@@ -9,7 +9,7 @@ import tracemalloc
 from pathlib import Path
 
 from ckptcost.tui.desk import Desk
-from ckptcost.views.live_sources import demo
+from ckptcost.tui.live.sources import demo
 
 READ_S, LOOK_S, HOUR_S, TEN_MIN_S = 1.0, 10.0, 3600.0, 600.0
 

@@ -169,7 +169,7 @@ the way to the first frame"""
             {"textual", "rich", "pandas"},
         ),
         (
-            "import ckptcost.views.model, ckptcost.views.live_sources, ckptcost.views.probe",
+            "import ckptcost.views.model, ckptcost.tui.live.sources, ckptcost.views.probe",
             {"textual", "rich", "pandas"},
         ),
         ("import ckptcost.tui.draw.picture, ckptcost.tui.draw.stack", {"textual", "rich", "numpy"}),

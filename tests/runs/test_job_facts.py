@@ -33,7 +33,7 @@ from ckptcost.runs.reader import load
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
 from ckptcost.runs.station import Station
-from ckptcost.views.live_intake import Intake
+from ckptcost.tui.live.intake import Intake
 
 SLURM = {
     "SLURM_JOB_ID": "4711",

@@ -15,13 +15,13 @@ from ckptcost.tui import leaving
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.commands import MODES
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.live.source import Actions
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.modals.export import Export
 from ckptcost.tui.modals.files import OpenScenario
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.screens.live_keys import possible
 from ckptcost.views import files
-from ckptcost.views.live import Actions
 from ckptcost.views.probe_run import Ended
 
 

@@ -6,8 +6,9 @@ from nobody import as_nobody
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import CkptcostError, InputError
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.live import start as live_start
 from ckptcost.tui.paths import path_of
-from ckptcost.views import audit, files, live_start, preview_page, runs
+from ckptcost.views import audit, files, preview_page, runs
 
 IMPOSSIBLE = ["~nosuchuser/x", "x" * 300, "a\0b", "/dev/null/below"]
 

@@ -21,6 +21,7 @@ from ckptcost.core.regret import cost_of
 from ckptcost.errors import CkptcostError
 from ckptcost.jobs.checkup import KINDS, ChannelTrial, Checkup
 from ckptcost.jobs.observe import Look
+from ckptcost.jobs.save_book import Book
 from ckptcost.jobs.supervise import Supervisor, What
 from ckptcost.jobs.wrap import tools_of
 from ckptcost.meters.base import Absence
@@ -37,14 +38,24 @@ from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
 from ckptcost.savers.control import Control
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.live import board as live_board
+from ckptcost.tui.live import sources as live_sources
+from ckptcost.tui.live.bins import Bins
+from ckptcost.tui.live.board import LiveBoard
+from ckptcost.tui.live.curves import Probe
+from ckptcost.tui.live.figures import stats_of
+from ckptcost.tui.live.last import last_of
+from ckptcost.tui.live.picture import Picture, Status
+from ckptcost.tui.live.ring import CHUNK_NS, LATE_NS, Record, Ring
+from ckptcost.tui.live.sofar import Sum
+from ckptcost.tui.live.tables import Checkpoints, gpus_grid, meters_grid, outliers_grid
+from ckptcost.tui.live.tape import Tape
 from ckptcost.views import (
     checkpoint,
     doctor,
     interval,
     interval_shown,
     interval_words,
-    live_board,
-    live_sources,
     model,
     preview,
     probe_form,
@@ -60,17 +71,6 @@ from ckptcost.views import (
 )
 from ckptcost.views.about_field import about_field
 from ckptcost.views.doctor_kinds import kinds_of
-from ckptcost.views.live_bins import Bins
-from ckptcost.views.live_board import LiveBoard
-from ckptcost.views.live_book import Book
-from ckptcost.views.live_grids import Checkpoints, gpus_grid, meters_grid, outliers_grid
-from ckptcost.views.live_last import last_of
-from ckptcost.views.live_numbers import stats_of
-from ckptcost.views.live_picture import Picture, Status
-from ckptcost.views.live_ring import CHUNK_NS, LATE_NS, Record, Ring
-from ckptcost.views.live_series import Probe
-from ckptcost.views.live_sofar import Sum
-from ckptcost.views.live_tape import Tape
 from ckptcost.views.probe_run import Pass, Watch
 
 TWO = Desk(base="small-8b", tiers=("nas-hdd", "flash-shared"))

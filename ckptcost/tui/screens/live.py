@@ -15,15 +15,15 @@ from textual.widget import Widget
 from ckptcost.present.amounts import duration, number
 from ckptcost.present.grid import Grid
 from ckptcost.tui.commands import Command, bindings
+from ckptcost.tui.live import start as live_start
+from ckptcost.tui.live.gpu import with_gpu
+from ckptcost.tui.live.source import SPANS_S, LiveView, Source
 from ckptcost.tui.screens.live_actions import Acting, shifted
 from ckptcost.tui.screens.live_keys import ABOUT, BOARD, START, possible
 from ckptcost.tui.widgets.live_board import Board
 from ckptcost.tui.widgets.live_start import StartPage
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.traces import TraceStack
-from ckptcost.views import live_start
-from ckptcost.views.live import SPANS_S, LiveView, Source
-from ckptcost.views.live_gpu import with_gpu
 
 RATES_HZ = (1.0, 2.0, 4.0, 10.0)
 UNSEEN_S = 1.0

@@ -9,11 +9,11 @@ from textual.events import Key
 from textual.widgets import Input
 
 from ckptcost.present.grid import Grid
+from ckptcost.tui.live import start as live_start
+from ckptcost.tui.live.source import SPAN_S, SPEEDS, Source
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.screens.live_start import Opening
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import live_start
-from ckptcost.views.live import SPAN_S, SPEEDS, Source
 
 T = TypeVar("T")
 

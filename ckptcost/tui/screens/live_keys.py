@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckptcost.tui.commands import Command
-from ckptcost.views.live import Actions
+from ckptcost.tui.live.source import Actions
 
 ABOUT = (
     "Power of the GPUs, on it that of processors and memory, and what goes to storage, over one"

@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from ckptcost.errors import InputError
 from ckptcost.present.grid import Grid
+from ckptcost.tui.live import sources as live_sources
+from ckptcost.tui.live import start as live_start
+from ckptcost.tui.live.source import Source
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.modals.picker import Picker
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.widgets.live_start import StartPage
-from ckptcost.views import live_sources, live_start
-from ckptcost.views.live import Source
 
 STOP_S = 1.5
 """quitting waits no longer for a job to end"""

@@ -12,11 +12,11 @@ from textual.events import Resize
 from textual.widgets import Static
 
 from ckptcost.present.chart import Traces
+from ckptcost.tui.live.source import Headline, LiveView, State
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.stats import Stats
 from ckptcost.tui.widgets.traces import TraceStack
-from ckptcost.views.live import Headline, LiveView, State
 
 MARKS: Final[dict[State, tuple[str, str]]] = {
     "starting": ("\u25cb", "o"),

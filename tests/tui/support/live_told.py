@@ -10,10 +10,10 @@ from typing import Any
 from ckptcost.meters.simulated_plan import Plan
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.live.picture import Status
+from ckptcost.tui.live.simulated import Simulated
+from ckptcost.tui.live.source import Actions
 from ckptcost.tui.screens.live import LiveScreen
-from ckptcost.views.live import Actions
-from ckptcost.views.live_machine import Simulated
-from ckptcost.views.live_picture import Status
 
 DESK = Desk(base="small-8b")
 PLAN = Plan(gpus=4, disks=1, first_s=8.0, interval_s=20.0)

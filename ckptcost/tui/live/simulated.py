@@ -20,12 +20,12 @@ from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
 from ckptcost.tui.desk import Desk
-from ckptcost.views.live import Actions, Kind
-from ckptcost.views.live_base import Live
-from ckptcost.views.live_board import LiveBoard
-from ckptcost.views.live_picture import Status
-from ckptcost.views.live_series import HOST_KINDS
-from ckptcost.views.live_tee import Tee
+from ckptcost.tui.live.board import LiveBoard
+from ckptcost.tui.live.curves import HOST_KINDS
+from ckptcost.tui.live.picture import Status
+from ckptcost.tui.live.reading import Live
+from ckptcost.tui.live.source import Actions, Kind
+from ckptcost.tui.live.tee import Tee
 
 HISTORY_S = 150.0
 _MOST_S = 0.1

@@ -19,13 +19,13 @@ from ckptcost.present.amounts import count
 from ckptcost.report.studies.runs import shown
 from ckptcost.runs.clocks import RealClock
 from ckptcost.tui.desk import Desk, by_flags
+from ckptcost.tui.live.board import LiveBoard
+from ckptcost.tui.live.intake import Item
+from ckptcost.tui.live.picture import Status, last_lines
+from ckptcost.tui.live.reading import Live, idle_of
+from ckptcost.tui.live.source import Actions, Kind, Start, State
+from ckptcost.tui.live.tee import Tee
 from ckptcost.tui.paths import path_of
-from ckptcost.views.live import Actions, Kind, Start, State
-from ckptcost.views.live_base import Live, idle_of
-from ckptcost.views.live_board import LiveBoard
-from ckptcost.views.live_intake import Item
-from ckptcost.views.live_picture import Status, last_lines
-from ckptcost.views.live_tee import Tee
 
 
 class Own(Live):

@@ -15,9 +15,9 @@ from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured_bill import bill_of_save
 from ckptcost.meters.simulated_plan import Fault, Plan
 from ckptcost.tui.desk import Desk
-from ckptcost.views.live_last import joules_of
-from ckptcost.views.live_machine import Simulated
-from ckptcost.views.live_replay import Replay
+from ckptcost.tui.live.last import joules_of
+from ckptcost.tui.live.replay import Replay
+from ckptcost.tui.live.simulated import Simulated
 
 QUANTITIES: tuple[LineField, ...] = ("energy_j", "gpu_s", "cost_usd", "location_kgco2e")
 OFTEN = Plan(gpus=2, first_s=25.0, interval_s=45.0, saves=3)

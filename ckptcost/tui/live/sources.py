@@ -6,13 +6,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ckptcost.tui.desk import Desk
-from ckptcost.views.live import Source, Start
+from ckptcost.tui.live.source import Source, Start
 
 
 def own(start: Start, desk: Desk, *, threaded: bool = True) -> Source:
     """Record here: a command, a process, a folder, or the machine alone. Raises InputError for what
     cannot be meant."""
-    from ckptcost.views.live_own import Own
+    from ckptcost.tui.live.own import Own
 
     return Own(start, desk, threaded=threaded)
 
@@ -33,7 +33,7 @@ def demo(
     import tempfile
     import weakref
 
-    from ckptcost.views.live_machine import Simulated, plan_of
+    from ckptcost.tui.live.simulated import Simulated, plan_of
 
     folder = Path(tempfile.mkdtemp(prefix="ckptcost-demo-")) if kept else None
     source = Simulated(
@@ -59,14 +59,14 @@ def replay(
     clock: Callable[[], float] | None = None,
 ) -> Source:
     """A recorded run, by path, id or `last`. Raises InputError where there is none."""
-    from ckptcost.views.live_replay import Replay
+    from ckptcost.tui.live.replay import Replay
 
     return Replay(run, desk, speed=speed, threaded=threaded, clock=clock)
 
 
 def followed(run: str, desk: Desk, *, threaded: bool = True) -> Source:
     """A run that another process is writing."""
-    from ckptcost.views.live_followed import Followed
+    from ckptcost.tui.live.followed import Followed
 
     return Followed(run, desk, threaded=threaded)
 

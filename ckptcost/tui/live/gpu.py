@@ -10,8 +10,8 @@ from ckptcost.present.amounts import number
 from ckptcost.present.chart import Chart, Curve
 from ckptcost.runs.clocks import S
 from ckptcost.runs.tables import joined, key_of
-from ckptcost.views.live import LiveView, Source
-from ckptcost.views.live_base import Live
+from ckptcost.tui.live.reading import Live
+from ckptcost.tui.live.source import LiveView, Source
 
 APART_S = 0.25
 """two readings of a counter are no closer: nearer ones tell of its ticks"""

@@ -10,13 +10,13 @@ from typing import NamedTuple
 from ckptcost.present.amounts import count, duration, number, size
 from ckptcost.present.grid import Tone
 from ckptcost.present.words import line_label
-from ckptcost.views.live import SPANS_S, Headline, Kind, LiveView, State
-from ckptcost.views.live_board import LiveBoard
-from ckptcost.views.live_grids import Checkpoints, disorder, gpus_grid, meters_grid
-from ckptcost.views.live_last import last_of
-from ckptcost.views.live_numbers import SHOWN, reason, stats_of
-from ckptcost.views.live_tally import Totals
-from ckptcost.views.live_traces import traces_of
+from ckptcost.tui.live.board import LiveBoard
+from ckptcost.tui.live.figures import SHOWN, reason, stats_of
+from ckptcost.tui.live.last import last_of
+from ckptcost.tui.live.source import SPANS_S, Headline, Kind, LiveView, State
+from ckptcost.tui.live.tables import Checkpoints, disorder, gpus_grid, meters_grid
+from ckptcost.tui.live.tally import Totals
+from ckptcost.tui.live.traces import traces_of
 
 
 class Status(NamedTuple):

@@ -14,11 +14,11 @@ from ckptcost.runs.follow import follow
 from ckptcost.runs.header import header_from
 from ckptcost.runs.lines import BadLine, Raw, Second
 from ckptcost.tui.desk import Desk
-from ckptcost.views.live import Actions, Kind
-from ckptcost.views.live_base import Live, idle_of
-from ckptcost.views.live_board import LiveBoard
-from ckptcost.views.live_intake import Item
-from ckptcost.views.live_picture import Status
+from ckptcost.tui.live.board import LiveBoard
+from ckptcost.tui.live.intake import Item
+from ckptcost.tui.live.picture import Status
+from ckptcost.tui.live.reading import Live, idle_of
+from ckptcost.tui.live.source import Actions, Kind
 
 SILENT_S = 10.0
 """a recorder writes each second; one that was silent for so long may be dead"""

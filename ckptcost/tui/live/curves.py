@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ckptcost.core.channels import Channel
 from ckptcost.core.reconcile import chosen
-from ckptcost.views.live_bins import Bins, Stretch
+from ckptcost.tui.live.bins import Bins, Stretch
 
 GPU_KINDS = ("gpu", "module")
 HOST_KINDS = ("cpu", "dram", "core", "uncore", "psys")

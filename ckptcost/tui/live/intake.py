@@ -12,15 +12,15 @@ from typing import Any, NamedTuple
 from ckptcost.core.channels import Channel, Mark
 from ckptcost.core.reconcile import chosen
 from ckptcost.jobs.recording import ASKED
+from ckptcost.jobs.save_book import Book
 from ckptcost.runs import job_facts
 from ckptcost.runs.clocks import S
 from ckptcost.runs.header import Header, periods_from
 from ckptcost.runs.lines import Raw, Second, begun_ns
 from ckptcost.runs.tables import Key, key_of
-from ckptcost.views.live_book import Book
-from ckptcost.views.live_ring import Record, Ring
-from ckptcost.views.live_series import Curves, sources_of
-from ckptcost.views.live_sofar import Sum
+from ckptcost.tui.live.curves import Curves, sources_of
+from ckptcost.tui.live.ring import Record, Ring
+from ckptcost.tui.live.sofar import Sum
 
 Item = tuple[str, "Header | Raw | Second | Mapping[str, Any]"]
 """which part of the run it belongs to, and what it is"""

@@ -8,12 +8,12 @@ from math import isinf, isnan
 from typing import NamedTuple
 
 from ckptcost.core.reconcile import Energy, total, unknown
+from ckptcost.jobs.save_book import Entry
 from ckptcost.present.amounts import count, duration, number, size
 from ckptcost.present.grid import Tone
 from ckptcost.report.studies.measured_parts import off
-from ckptcost.views.live_board import LiveBoard
-from ckptcost.views.live_book import Entry
-from ckptcost.views.live_tally import Priced, Seen
+from ckptcost.tui.live.board import LiveBoard
+from ckptcost.tui.live.tally import Priced, Seen
 
 
 class Joules(NamedTuple):

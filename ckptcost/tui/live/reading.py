@@ -16,11 +16,11 @@ from ckptcost.present.grid import Grid
 from ckptcost.runs.baselines import Idle, file_of, load
 from ckptcost.runs.header import host_name
 from ckptcost.tui.desk import Desk
-from ckptcost.views.live import SPAN_S, Actions, Kind, LiveView
-from ckptcost.views.live_board import LiveBoard
-from ckptcost.views.live_grids import outliers_grid
-from ckptcost.views.live_intake import Item
-from ckptcost.views.live_picture import Picture, Status
+from ckptcost.tui.live.board import LiveBoard
+from ckptcost.tui.live.intake import Item
+from ckptcost.tui.live.picture import Picture, Status
+from ckptcost.tui.live.source import SPAN_S, Actions, Kind, LiveView
+from ckptcost.tui.live.tables import outliers_grid
 
 TURN_S = 0.2
 """a reading thread looks so often"""

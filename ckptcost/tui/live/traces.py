@@ -9,12 +9,12 @@ from typing import cast
 
 import numpy as np
 
+from ckptcost.jobs.save_book import Entry
 from ckptcost.present.amounts import count, duration, number, rate
 from ckptcost.present.chart import Band, Chart, Curve, Level, Text, Traces
-from ckptcost.views.live_bins import Floats, Stretch
-from ckptcost.views.live_board import LiveBoard
-from ckptcost.views.live_book import Entry
-from ckptcost.views.live_series import (
+from ckptcost.tui.live.bins import Floats, Stretch
+from ckptcost.tui.live.board import LiveBoard
+from ckptcost.tui.live.curves import (
     EACH,
     EACH_MOST,
     FIRST_GPU,

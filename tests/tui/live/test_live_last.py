@@ -7,8 +7,8 @@ from math import nan
 import pytest
 
 from ckptcost.core.reconcile import Energy, unknown
-from ckptcost.views import live_last
-from ckptcost.views.live_last import Joules, joules_of
+from ckptcost.tui.live import last as live_last
+from ckptcost.tui.live.last import Joules, joules_of
 
 KNOWN = Energy(22_300.0, 22_200.0, 22_400.0)
 

@@ -13,9 +13,9 @@ import pytest
 from ckptcost.meters.simulated_plan import Plan
 from ckptcost.runs.writer import WriteFailed, Writer
 from ckptcost.tui.desk import Desk
-from ckptcost.views.live import Start
-from ckptcost.views.live_machine import Simulated
-from ckptcost.views.live_own import Own, middle_cut
+from ckptcost.tui.live.own import Own, middle_cut
+from ckptcost.tui.live.simulated import Simulated
+from ckptcost.tui.live.source import Start
 
 STUBBORN = (
     "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('on', flush=True);"

@@ -10,10 +10,10 @@ from ckptcost.present.amounts import DASH, count, duration, number, quantity, ra
 from ckptcost.present.chart import Stat
 from ckptcost.report.studies.gap_words import why_text
 from ckptcost.report.studies.measure_saves import rate_of
-from ckptcost.views.live_board import LiveBoard
-from ckptcost.views.live_grids import WH_J
-from ckptcost.views.live_sofar import total_j
-from ckptcost.views.live_tally import Totals
+from ckptcost.tui.live.board import LiveBoard
+from ckptcost.tui.live.sofar import total_j
+from ckptcost.tui.live.tables import WH_J
+from ckptcost.tui.live.tally import Totals
 
 SHOWN: tuple[LineField, ...] = ("energy_j", "cost_usd", "location_kgco2e")
 

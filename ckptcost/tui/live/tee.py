@@ -10,7 +10,7 @@ from ckptcost.runs.clocks import Clock
 from ckptcost.runs.header import Header
 from ckptcost.runs.lines import Raw, Second
 from ckptcost.runs.sinks import Sink
-from ckptcost.views.live_intake import Item
+from ckptcost.tui.live.intake import Item
 
 
 class Tee:

@@ -16,10 +16,10 @@ from ckptcost.runs.clocks import S
 from ckptcost.runs.header import Header, MeterHead
 from ckptcost.runs.lines import Raw, Second
 from ckptcost.tui.desk import Desk
-from ckptcost.views.live_bins import Bins
-from ckptcost.views.live_board import LiveBoard
-from ckptcost.views.live_grids import outliers_grid
-from ckptcost.views.live_picture import Picture, Status, last_lines
+from ckptcost.tui.live.bins import Bins
+from ckptcost.tui.live.board import LiveBoard
+from ckptcost.tui.live.picture import Picture, Status, last_lines
+from ckptcost.tui.live.tables import outliers_grid
 
 WALL_NS = 1_767_225_600 * S
 

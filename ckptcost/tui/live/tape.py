@@ -14,8 +14,8 @@ from ckptcost.runs.clocks import S
 from ckptcost.runs.header import Header, header_from
 from ckptcost.runs.lines import BadLine, Raw, Second, begun_ns, decode
 from ckptcost.runs.tables import Key, Table, key_of
-from ckptcost.views.live_followed import item_of
-from ckptcost.views.live_intake import Item
+from ckptcost.tui.live.followed import item_of
+from ckptcost.tui.live.intake import Item
 
 _STEP_NS = 2 * S
 """an entry of the index for each"""

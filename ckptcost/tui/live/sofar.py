@@ -9,7 +9,7 @@ from math import isfinite, nan
 from typing import Any
 
 from ckptcost.core.channels import Channel
-from ckptcost.views.live_series import HOLD_S
+from ckptcost.tui.live.curves import HOLD_S
 
 
 @dataclass(slots=True)

@@ -17,10 +17,10 @@ from ckptcost.jobs.measure import reviewed
 from ckptcost.meters.simulated_plan import Plan
 from ckptcost.present.amounts import duration
 from ckptcost.tui.desk import Desk
-from ckptcost.views.live import Start
-from ckptcost.views.live_machine import Simulated
-from ckptcost.views.live_own import Own
-from ckptcost.views.live_sources import demo, followed, learn_baseline, own, replay
+from ckptcost.tui.live.own import Own
+from ckptcost.tui.live.simulated import Simulated
+from ckptcost.tui.live.source import Start
+from ckptcost.tui.live.sources import demo, followed, learn_baseline, own, replay
 
 SAVING = """
 import os, sys, time

@@ -13,16 +13,16 @@ from ckptcost.core.gauges import UNSEEN_AFTER
 from ckptcost.core.windows import Window
 from ckptcost.jobs.energies import at_once
 from ckptcost.jobs.recording import MARGIN_S
+from ckptcost.jobs.save_book import BEFORE_S
 from ckptcost.meters.base import Absence
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.clocks import S
 from ckptcost.runs.run import Run
 from ckptcost.runs.tables import Table
 from ckptcost.tui.desk import Desk
-from ckptcost.views.live_book import BEFORE_S
-from ckptcost.views.live_intake import Intake
-from ckptcost.views.live_ring import Frame, Record, run_of
-from ckptcost.views.live_tally import Seen, Tally, evaluated
+from ckptcost.tui.live.intake import Intake
+from ckptcost.tui.live.ring import Frame, Record, run_of
+from ckptcost.tui.live.tally import Seen, Tally, evaluated
 
 Tables = Callable[[int, int], "list[tuple[Table, int]]"]
 """readings of a stretch, by nanoseconds on the first clock"""

@@ -13,9 +13,9 @@ from ckptcost.runs.clocks import S
 from ckptcost.runs.header import Header, MeterHead
 from ckptcost.runs.tables import key_of
 from ckptcost.tui.desk import Desk
-from ckptcost.views import live_base
-from ckptcost.views.live_board import LiveBoard
-from ckptcost.views.live_machine import Simulated
+from ckptcost.tui.live import reading as live_base
+from ckptcost.tui.live.board import LiveBoard
+from ckptcost.tui.live.simulated import Simulated
 
 PLAN = Plan(gpus=4, packages=1, disks=1, first_s=8.0, interval_s=20.0)
 

@@ -7,12 +7,13 @@ import pytest
 from live_told import Turned, live_app, small
 from screening import SMALL, screen_text, settled
 
+from ckptcost.tui.live import sources as live_sources
+from ckptcost.tui.live import start as live_start
+from ckptcost.tui.live.source import Start
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.live_board import Board, Traced
 from ckptcost.tui.widgets.live_start import StartPage
 from ckptcost.tui.widgets.note import Note
-from ckptcost.views import live_sources, live_start
-from ckptcost.views.live import Start
 
 
 @pytest.fixture(autouse=True)

@@ -14,14 +14,14 @@ from ckptcost.errors import InputError, RunFileError
 from ckptcost.runs import store
 from ckptcost.runs.clocks import S
 from ckptcost.tui.desk import Desk
-from ckptcost.views.live import Actions, Kind
-from ckptcost.views.live_base import Live, idle_of
-from ckptcost.views.live_board import LiveBoard
-from ckptcost.views.live_followed import item_of
-from ckptcost.views.live_intake import Item
-from ckptcost.views.live_picture import Status
-from ckptcost.views.live_tally import Seen
-from ckptcost.views.live_tape import Tape
+from ckptcost.tui.live.board import LiveBoard
+from ckptcost.tui.live.followed import item_of
+from ckptcost.tui.live.intake import Item
+from ckptcost.tui.live.picture import Status
+from ckptcost.tui.live.reading import Live, idle_of
+from ckptcost.tui.live.source import Actions, Kind
+from ckptcost.tui.live.tally import Seen
+from ckptcost.tui.live.tape import Tape
 
 BACK_S = 600.0
 """after a jump the curves reach back so far"""

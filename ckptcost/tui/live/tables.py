@@ -10,15 +10,15 @@ from statistics import median
 from ckptcost.core.contents import Contents
 from ckptcost.core.units import KWH_J
 from ckptcost.core.windows import Window
+from ckptcost.jobs.save_book import Entry
 from ckptcost.present.amounts import DASH, amount, count, duration, number, rate, share, size
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.present.measured import absence_text
 from ckptcost.report.studies.measure_saves import rate_of
-from ckptcost.views.live_board import LiveBoard
-from ckptcost.views.live_book import Entry
-from ckptcost.views.live_last import joules_of
-from ckptcost.views.live_series import now_of
-from ckptcost.views.live_sofar import Sum, total_j
+from ckptcost.tui.live.board import LiveBoard
+from ckptcost.tui.live.curves import now_of
+from ckptcost.tui.live.last import joules_of
+from ckptcost.tui.live.sofar import Sum, total_j
 
 WH_J = KWH_J / 1000.0
 FOUND_BY = {

@@ -15,6 +15,11 @@ from ckptcost.meters.simulated_plan import Fault, Plan, marks
 from ckptcost.present.chart import Stat
 from ckptcost.present.grid import Grid, Head, Row
 from ckptcost.runs.clocks import VirtualClock
+from ckptcost.tui.live import sources as live_sources
+from ckptcost.tui.live import start as live_start
+from ckptcost.tui.live.simulated import plan_of
+from ckptcost.tui.live.source import Start
+from ckptcost.tui.live.start import Typed, command_of, start_of
 from ckptcost.tui.screens import live
 from ckptcost.tui.screens.checkpoint import CheckpointScreen
 from ckptcost.tui.widgets.bottom import Status
@@ -22,10 +27,6 @@ from ckptcost.tui.widgets.live_board import Board, Traced
 from ckptcost.tui.widgets.live_start import StartPage
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.stats import Stats
-from ckptcost.views import live_sources, live_start
-from ckptcost.views.live import Start
-from ckptcost.views.live_machine import plan_of
-from ckptcost.views.live_start import Typed, command_of, start_of
 
 NO_GPU = [
     (
