@@ -223,7 +223,7 @@ class Lines(NamedTuple):
 def days_of(m: Measured, told: Told) -> list[NodeDay]:
     """By day, the first one first; a day without a reading and without a save or load has none."""
     clock = Clock(m.run.wall)
-    gpus = gpus_metered(m)
+    gpus = gpus_metered(m.energies.parts)
     spans = _spans(m, clock)
     placed = _placed(m, clock)
     days = sorted({*spans, *(day for day, _ in placed)})
@@ -341,8 +341,11 @@ def _loads(m: Measured) -> dict[int, tuple[Energy, Energy]]:
             own = waited(m, held, NOWHERE)
             of_gpus, of_host = own.gpus, own.hosts
         else:
-            seen = {domain: spent(m.energies.joules, domain, [wait]) for domain in counted_in(m)}
-            of_gpus, of_host = shares_of(m, seen)
+            seen = {
+                domain: spent(m.energies.joules, domain, [wait])
+                for domain in counted_in(m.energies)
+            }
+            of_gpus, of_host = shares_of(seen)
         found[place] = (of_gpus, of_host)
     return found
 

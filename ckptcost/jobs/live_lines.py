@@ -15,8 +15,7 @@ from ckptcost.runs.clocks import S
 from ckptcost.runs.follow import Line
 from ckptcost.runs.header import Header, header_from
 from ckptcost.runs.lines import BadLine
-from ckptcost.runs.reader import Loading
-from ckptcost.runs.run import Run
+from ckptcost.runs.live import LiveRun
 
 MOST_VALUES = 1_000_000
 """of 8 bytes in a generation, before the next is begun: half an hour of a node with 8 GPUs that
@@ -45,41 +44,13 @@ class Newest(NamedTuple):
         return ((monotonic_ns - self.t_ns) if here else (now_ns - self.wall_ns)) / S
 
 
-class Generation:
+class Generation(LiveRun):
     """Readings and marks since it was begun, under the headers of all parts."""
-
-    def __init__(self, headers: Mapping[str, Header], before: Generation | None = None) -> None:
-        self._loading = Loading()
-        self._parts = {name: self._loading.part(name, header) for name, header in headers.items()}
-        self.values = self.marks = 0
-        if before is not None:
-            # the same clocks and the same measured periods, or an instant would lie elsewhere and
-            # an edge be judged otherwise
-            self._loading.pairs = before._loading.pairs.copy()
-            self._loading.periods = {
-                host: dict(periods) for host, periods in before._loading.periods.items()
-            }
-
-    def add(self, name: str, header: Header) -> None:
-        self._parts[name] = self._loading.part(name, header)
-
-    def feed(self, name: str, fields: Mapping[str, Any]) -> None:
-        """Raises BadLine."""
-        self._parts[name].feed(fields)
-        kind = fields["k"]
-        if kind in ("raw", "second"):
-            self.values += sum(len(row) for row in fields["v"] if row is not None)
-        elif kind == "mark":
-            self.marks += 1
 
     @property
     def fullness(self) -> float:
         """1: the next is begun."""
         return max(self.values / MOST_VALUES, self.marks / MOST_MARKS)
-
-    def run(self) -> Run:
-        """As if it had been loaded."""
-        return self._loading.finish()
 
 
 class Lines:
@@ -87,7 +58,7 @@ class Lines:
 
     def __init__(self, run: str) -> None:
         self.run = run
-        self.now = Generation({})
+        self.now = Generation()
         self.next: Generation | None = None
         self.headers: dict[str, Header] = {}
         """by part"""
@@ -118,7 +89,7 @@ class Lines:
             return  # of another run, or a copy, not counted twice
         self.headers[name] = header
         for generation in self._generations:
-            generation.add(name, header)
+            generation.feed(name, header)
         before = self._recorder.get(header.host)
         if header.meters and (before is None or header.wall_ns >= before.wall_ns):
             self._recorder[header.host], self.ended[header.host] = header, False
@@ -134,7 +105,7 @@ class Lines:
         elif kind == "end" and header is self._recorder.get(header.host):
             self.ended[header.host] = True
         if self.next is None and self.now.fullness >= 1.0:
-            self.next = Generation(self.headers, self.now)
+            self.next = Generation(self.now)
 
     @property
     def _generations(self) -> tuple[Generation, ...]:

@@ -19,7 +19,9 @@ from ckptcost.core.lines import KINDS
 from ckptcost.core.quantities import derivation
 from ckptcost.core.reconcile import NONE_SPENT, Energy, difference, times, total, unknown
 from ckptcost.core.windows import Window
+from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.measured import Measured
+from ckptcost.runs.baselines import Idle
 
 OF_A_LOAD = ("loading",)
 _NODES_OWN = frozenset({"gpu", "module", "cpu", "dram", "core", "uncore", "psys", "node"})
@@ -33,9 +35,9 @@ class MeasuredBill(NamedTuple):
     """by line: the joules with their range, or the code why there are none"""
 
 
-def gpus_metered(m: Measured) -> float:
-    """Cards whose joules or watts were read; NaN where none was."""
-    return float(len(_of_kind(m.energies.parts, "gpu", "module"))) or nan
+def gpus_metered(parts: Iterable[str]) -> float:
+    """Cards whose joules or watts were read, of the domains that add up; NaN where none was."""
+    return float(len(_of_kind(parts, "gpu", "module"))) or nan
 
 
 def load_end_s(window: Window) -> float | None:
@@ -46,19 +48,58 @@ def load_end_s(window: Window) -> float | None:
     return max(ends) if len(ends) == len(window.spans) else None
 
 
-def bill_of_save(
-    m: Measured, window: Window, bytes_: float, s: Scenario, gpus: float
+class Spent(NamedTuple):
+    """What one save or load took, as meters have it."""
+
+    energies: Energies
+    costs: Mapping[str, Cost]
+    """by domain"""
+    idle: Idle | None
+
+
+def spent_in(m: Measured, window: Window) -> Spent:
+    mine = {cost.domain: cost for cost in m.costs if cost.window == window.name}
+    return Spent(m.energies, mine, m.idle)
+
+
+class SaveJoules(NamedTuple):
+    """What of a save goes into a bill, at the node: nothing of a scenario."""
+
+    waiting: Shares
+    """while training stood still"""
+    drained: Energy
+    """what a drain adds to the power of training; the training time that it takes is not in
+    there"""
+    stored: Mapping[str, Energy]
+    """above idle, by boundary of the meters that saw the storage"""
+
+
+def joules_of_save(spent_: Spent, window: Window) -> SaveJoules:
+    counted = [domain for domain in counted_in(spent_.energies) if domain in spent_.costs]
+    waiting = shares_of({domain: spent_.costs[domain].stall for domain in counted})
+    stored = {
+        boundary: _stored(spent_, window, domains)
+        for boundary, domains in _storage(spent_.energies).items()
+    }
+    return SaveJoules(waiting, _drained(spent_, window), stored)
+
+
+def save_bill(
+    joules: SaveJoules, window: Window, bytes_: float, s: Scenario, gpus: float
 ) -> MeasuredBill:
-    """One save; `gpus` that stood still with it, NaN where nobody knows how many."""
-    waiting = _stall(m, window)
+    """`gpus` that stood still with it, NaN where nobody knows how many."""
     gpu_s = nan if window.stall_s is None else gpus * window.stall_s
-    drained = _drained(m, window)
+    drained = joules.drained
     slowed_gpu_s = 0.0 if drained.known and window.drain_s == 0 else nan
+    why = "OTHER_BOUNDARY" if joules.stored else "NO_STORAGE_METER"
     found = {
-        "gpu_wait": (at_facility(waiting.gpus, s), gpu_s),
-        "host_wait": (at_facility(waiting.hosts, s), 0.0),
+        "gpu_wait": (at_facility(joules.waiting.gpus, s), gpu_s),
+        "host_wait": (at_facility(joules.waiting.hosts, s), 0.0),
         "slowdown": (at_facility(drained, s), slowed_gpu_s),
-        "storage_write": (at_facility(_stored(m, window, s.tier.boundary), s), 0.0),
+        "storage_write": (
+            at_facility(joules.stored.get(s.tier.boundary, unknown(why)), s),
+            0.0,
+        ),
         "network": (unknown("NOT_METERED") if crosses_network(s.tier) else NONE_SPENT, 0.0),
         "requests": (NONE_SPENT, 0.0),
     }
@@ -67,18 +108,32 @@ def bill_of_save(
     return MeasuredBill(Bill(tuple(lines)), {name: energy for name, (energy, _) in found.items()})
 
 
-def bill_of_load(m: Measured, window: Window, s: Scenario, gpus: float) -> MeasuredBill:
-    """One load: GPUs and hosts from its begin until it is there."""
+def bill_of_save(
+    m: Measured, window: Window, bytes_: float, s: Scenario, gpus: float
+) -> MeasuredBill:
+    return save_bill(joules_of_save(spent_in(m, window), window), window, bytes_, s, gpus)
+
+
+def joules_of_load(energies: Energies, window: Window) -> Energy:
+    """GPUs and hosts from its begin until it is there."""
     end_s = load_end_s(window)
     if window.begin_s is None or end_s is None:
-        energy, gpu_s = unknown(window.begin_why or window.returned_why), nan
-    else:
-        seen = shares_of(
-            m, {d: spent(m.energies.joules, d, [(window.begin_s, end_s)]) for d in counted_in(m)}
-        )
-        energy, gpu_s = total([seen.gpus, seen.hosts]), gpus * (end_s - window.begin_s)
-    energy = at_facility(energy, s)
+        return unknown(window.begin_why or window.returned_why)
+    span = (window.begin_s, end_s)
+    counted = counted_in(energies)
+    seen = shares_of({domain: spent(energies.joules, domain, [span]) for domain in counted})
+    return total([seen.gpus, seen.hosts])
+
+
+def load_bill(joules: Energy, window: Window, s: Scenario, gpus: float) -> MeasuredBill:
+    end_s = load_end_s(window)
+    gpu_s = nan if window.begin_s is None or end_s is None else gpus * (end_s - window.begin_s)
+    energy = at_facility(joules, s)
     return MeasuredBill(Bill((line_of(s, "loading", energy, gpu_s),)), {"loading": energy})
+
+
+def bill_of_load(m: Measured, window: Window, s: Scenario, gpus: float) -> MeasuredBill:
+    return load_bill(joules_of_load(m.energies, window), window, s, gpus)
 
 
 class Shares(NamedTuple):
@@ -91,23 +146,11 @@ def _of_kind(domains: Iterable[str], *kinds: str) -> list[str]:
     return [domain for domain in domains if domain.split(":", 1)[0] in kinds]
 
 
-def counted_in(m: Measured) -> list[str]:
-    return [*m.energies.parts, *_of_kind(m.energies.wholes, "node")[:1]]
+def counted_in(energies: Energies) -> list[str]:
+    return [*energies.parts, *_of_kind(energies.wholes, "node")[:1]]
 
 
-def _stall(m: Measured, window: Window) -> Shares:
-    """Joules while training stood still."""
-    costs = _costs(m, window)
-    return shares_of(
-        m, {domain: costs[domain].stall for domain in counted_in(m) if domain in costs}
-    )
-
-
-def _costs(m: Measured, window: Window) -> dict[str, Cost]:
-    return {cost.domain: cost for cost in m.costs if cost.window == window.name}
-
-
-def shares_of(m: Measured, seen: Mapping[str, Energy]) -> Shares:
+def shares_of(seen: Mapping[str, Energy]) -> Shares:
     """GPUs, and the node less them. Packages and memory alone are a fraction of what the model
     calls a host."""
     if _of_kind(seen, "module"):
@@ -126,41 +169,37 @@ def _whole(energy: Energy) -> Energy:
     )
 
 
-def _drained(m: Measured, window: Window) -> Energy:
-    """What a drain adds to the power of training; the training time that it takes is not in
-    there."""
+def _drained(spent_: Spent, window: Window) -> Energy:
     if window.drain_s == 0:
         return NONE_SPENT
-    costs = _costs(m, window)
+    costs = spent_.costs
     node = _of_kind(costs, "node")
-    extras = [costs[domain].extra for domain in node or m.energies.parts if domain in costs]
+    extras = [costs[domain].extra for domain in node or spent_.energies.parts if domain in costs]
     return _whole(total(extras)) if extras else unknown("NO_PARTS")
 
 
-def storage_meters(m: Measured, boundary: Boundary) -> tuple[list[str], str]:
-    """The meters that see the storage as the scenario's figure does; and a code where there is
-    none."""
-    storage = {
-        d: source.channel.boundary
-        for d, source in m.energies.sources.items()
-        if d.split(":", 1)[0] not in _NODES_OWN
-    }
-    mine = [domain for domain, at in storage.items() if at == boundary]
-    return mine, "" if mine else "OTHER_BOUNDARY" if storage else "NO_STORAGE_METER"
+def _storage(energies: Energies) -> dict[str, list[str]]:
+    """The meters that see a storage, by what they see of it."""
+    found: dict[str, list[str]] = {}
+    for domain, source in energies.sources.items():
+        if domain.split(":", 1)[0] not in _NODES_OWN:
+            found.setdefault(source.channel.boundary, []).append(domain)
+    return found
 
 
-def _stored(m: Measured, window: Window, boundary: Boundary) -> Energy:
-    """Above idle."""
-    mine, why = storage_meters(m, boundary)
-    if why:
-        return unknown(why)
+def storage_meters(m: Measured, boundary: Boundary) -> list[str]:
+    """Those that see the storage as the scenario's figure does."""
+    return _storage(m.energies).get(boundary, [])
+
+
+def _stored(spent_: Spent, window: Window, domains: Iterable[str]) -> Energy:
     if window.begin_s is None or window.end_s is None:
         return unknown(window.begin_why or window.durable_why)
     span = (window.begin_s, window.end_s)
-    idle = {} if m.idle is None else m.idle.domains
+    idle = {} if spent_.idle is None else spent_.idle.domains
+    joules = spent_.energies.joules
     return total(
-        excess(_whole(spent(m.energies.joules, d, [span])), span[1] - span[0], idle.get(d))
-        for d in mine
+        excess(_whole(spent(joules, d, [span])), span[1] - span[0], idle.get(d)) for d in domains
     )
 
 

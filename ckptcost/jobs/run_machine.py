@@ -37,9 +37,15 @@ class RunMachine(NamedTuple):
 
 
 def machine_of(seen: Measured, resolved: Resolved) -> RunMachine:
-    """The metered GPUs times the run's hosts, unless the marks or --set cluster.gpus say more."""
-    hosts = float(max(len(seen.run.hosts), 1))
-    metered = gpus_metered(seen)
+    ranks = (float(n) for mark in seen.run.marks if isinstance(n := mark.detail.get("world"), int))
+    metered = gpus_metered(seen.energies.parts)
+    return machine_with(metered, len(seen.run.hosts), max(ranks, default=nan), resolved)
+
+
+def machine_with(metered: float, run_hosts: int, ranks: float, resolved: Resolved) -> RunMachine:
+    """The metered GPUs of one of the run's hosts times these, unless the `ranks` that marks speak
+    of or --set cluster.gpus say more."""
+    hosts = float(max(run_hosts, 1))
     said = next(
         (
             i.figure.value
@@ -47,10 +53,6 @@ def machine_of(seen: Measured, resolved: Resolved) -> RunMachine:
             if i.path == "cluster.gpus" and i.origin.startswith("--")
         ),
         nan,
-    )
-    ranks = max(
-        (float(n) for mark in seen.run.marks if isinstance(n := mark.detail.get("world"), int)),
-        default=nan,
     )
     if not isnan(said):
         if said < metered * hosts:

@@ -21,9 +21,14 @@ WATCHED_S = 7.5
 later"""
 BEFORE_S = 40.0
 """of the time before a save, its evaluation looks at up to half of this"""
+FINAL_S = 400.0
+"""after its last word its joules are worked out once more, for good: an edge is judged by 384
+readings on either side, which a meter has by then that is read once a second"""
 DRAIN_S = 45.0
 """without a word on when it was safe, the page cache is asked so long after the last mark"""
 GIVEN_UP_S = 600.0
+TOGETHER, TOGETHER_S = 200, 30.0
+"""so many, or those of so long, are evaluated for good in one go: they share a piece of the run"""
 _LATELY = 50
 MOST_MARKS = 100_000
 """that wait for a window to be over; the recorder's own bound on one checkpoint's ranks is far
@@ -47,6 +52,8 @@ class Entry:
     evaluated: Window | None = None
     """as marks had it when it was evaluated; another since: again"""
     not_before_s: float = 0.0
+    final: bool = False
+    """evaluated with all readings that it is judged by"""
     better: tuple[Window, Contents] | None = None
     """with what its evaluation found in the page cache besides"""
 
@@ -83,6 +90,8 @@ class Book:
         self._later = later
         self.backlog: deque[int] = deque()
         """numbers of settled ones that were not evaluated yet"""
+        self._settled: deque[int] = deque()
+        """numbers of settled ones that were not evaluated for good"""
         self.marks: list[Mark] = []
         """of checkpoints that may still change, and what lies near them"""
         self.done: list[Entry] = []
@@ -153,11 +162,9 @@ class Book:
             old = before.get((window.name, key[1]))
             entry = Entry(len(self.done) + len(recent) + 1, window, what, _found_by(mine), last_s)
             if old is not None:
-                entry.evaluated, entry.better, entry.not_before_s = (
-                    old.evaluated,
-                    old.better,
-                    old.not_before_s,
-                )
+                entry.evaluated, entry.better = old.evaluated, old.better
+                entry.not_before_s = old.not_before_s
+                entry.final = old.final and old.window == window
             recent.append(entry)
         self.recent = recent
 
@@ -214,6 +221,8 @@ class Book:
             entry.open = False
             if self._later and entry.evaluated != entry.window:
                 self.backlog.append(entry.number)
+            if not self._later and not entry.final:
+                self._settled.append(entry.number)
             if entry.is_load:
                 continue
             window, _ = entry.best
@@ -238,14 +247,32 @@ class Book:
         """More can be known of what was evaluated lately."""
         for entry in self.recent:
             if entry.evaluated is not None:
-                entry.evaluated, entry.not_before_s = None, not_before_s
+                entry.evaluated, entry.not_before_s, entry.final = None, not_before_s, False
+
+    def take_due(self, now_s: float, over: bool) -> list[Entry]:
+        """What is to be evaluated next: one that has just ended, or some for good."""
+        for entry in self.recent:
+            if entry.ready and (entry.evaluated != entry.window or (over and not entry.final)):
+                return [entry]
+        if self.backlog:
+            newest = self.entry(self.backlog.pop())
+            return [] if newest is None else [newest]
+        due: list[Entry] = []
+        while self._settled and len(due) < TOGETHER:
+            entry = self.done[self._settled[0] - 1]
+            if not over and now_s - entry.last_s < (FINAL_S if due else FINAL_S + TOGETHER_S):
+                break
+            self._settled.popleft()
+            due.append(entry)
+        return due
 
     def needed_s(self, now_s: float) -> float:
         """Readings from then on are wanted still."""
-        waiting = [
-            first_s(entry.window) for entry in self.recent if entry.evaluated != entry.window
-        ]
-        return min([now_s, *waiting]) - 2 * BEFORE_S
+        if self._later:
+            return now_s - FINAL_S
+        waiting = [first_s(entry.window) for entry in self.recent]
+        waiting += [first_s(self.done[number - 1].window) for number in [*self._settled][:1]]
+        return min([now_s, *waiting]) - BEFORE_S - FINAL_S
 
     def timed(self, now_s: float) -> Timed:
         saves = [entry for entry in self.recent if not entry.is_load]
@@ -262,15 +289,6 @@ class Book:
             elif not entry.open:
                 unknown += 1
         return Timed(self._done_open_s + covered_s(stretches), stalled_s, unknown)
-
-    def of_slice(self, begin_s: float, end_s: float) -> Sequence[Mark]:
-        """Marks of all checkpoints that reach into a time, and of training in it."""
-        names = {
-            entry.window.label
-            for entry in [*self.done[-_LATELY:], *self.recent]
-            if entry.last_s >= begin_s
-        }
-        return [mark for mark in self.marks if begin_s <= mark.t_s <= end_s or mark.window in names]
 
 
 def _found_by(marks: Sequence[Mark]) -> str:

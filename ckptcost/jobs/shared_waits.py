@@ -45,9 +45,9 @@ def waited(m: Measured, pieces: Sequence[Piece], s: Scenario) -> Waited:
     """What the pieces took at the facility, each divided by the windows that are open in it."""
     seen = {
         domain: in_turn([(_part(m, domain, piece), piece.length_s) for piece in pieces])
-        for domain in counted_in(m)
+        for domain in counted_in(m.energies)
     }
-    both = shares_of(m, seen)
+    both = shares_of(seen)
     parts = total(
         energy for domain, energy in seen.items() if domain.split(":", 1)[0] in ("cpu", "dram")
     )

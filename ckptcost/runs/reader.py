@@ -14,7 +14,7 @@ from ckptcost.errors import RunFileError
 from ckptcost.runs.clocks import S
 from ckptcost.runs.gaps import gaps_of, missing_parts, side_by_side
 from ckptcost.runs.header import Header, header_from, periods_from
-from ckptcost.runs.lines import BadLine, begun_ns, decode
+from ckptcost.runs.lines import BadLine, Raw, Second, begun_ns, decode
 from ckptcost.runs.raw_lines import RawLines
 from ckptcost.runs.run import Node, Problem, Run, RunEvent
 from ckptcost.runs.tables import Key, Seals, Table, key_of
@@ -89,23 +89,34 @@ class Part:
             except BadLine as error:
                 yield number, error
 
-    def _raw(self, f: Mapping[str, Any]) -> None:
-        t_ns, took, rows = f["t"], f["d"], f["v"]
-        self._fits(rows)
-        for i, (row, after_ns) in enumerate(zip(rows, begun_ns(took, rows), strict=True)):
+    def tick(self, raw: Raw) -> None:
+        self._fits(raw.values)
+        begun = begun_ns(raw.took_ns, raw.values)
+        for table, took_ns, row, after_ns in zip(
+            self._tables, raw.took_ns, raw.values, begun, strict=True
+        ):
             if row is not None:
-                self._tables[i].tick(t_ns, took[i], row, after_ns)
+                table.tick(raw.t_ns, took_ns, row, after_ns)
+        self.last_ns = max(self.last_ns, raw.t_ns)
+
+    def second(self, second: Second) -> None:
+        self._fits(second.values)
+        t_ns = second.t_ns
+        for i, row in enumerate(second.values):
+            if row is None:
+                continue
+            table, n, took_ns = self._tables[i], second.counts[i], second.took_ns[i]
+            if isinstance(n, int):
+                table.second(second.from_ns, t_ns, n, took_ns, row)
+            else:
+                table.second(t_ns - n[1], t_ns - n[2], n[0], took_ns, row, n[2])
+        self.last_ns = max(self.last_ns, t_ns)
+
+    def _raw(self, f: Mapping[str, Any]) -> None:
+        self.tick(Raw(f["t"], f["d"], f["v"]))
 
     def _second(self, f: Mapping[str, Any]) -> None:
-        from_ns, t_ns, took = f["from"], f["t"], f["d"]
-        self._fits(f["v"])
-        for i, row in enumerate(f["v"]):
-            if row is not None:
-                n = f["n"][i]
-                if isinstance(n, int):
-                    self._tables[i].second(from_ns, t_ns, n, took[i], row)
-                else:
-                    self._tables[i].second(t_ns - n[1], t_ns - n[2], n[0], took[i], row, n[2])
+        self.second(Second(f["from"], f["t"], f["n"], f["d"], f["v"]))
 
     def _fits(self, rows: Sequence[Sequence[Any] | None]) -> None:
         for row, width in zip(rows, self._widths, strict=True):
@@ -172,6 +183,11 @@ class Loading:
         if key not in self._tables:
             self._tables[key] = Table(channels, self._seals)
         return self._tables[key]
+
+    @property
+    def values(self) -> int:
+        """Numbers that are held unsealed."""
+        return sum(sum(table.size) * len(table.channels) for table in self._tables.values())
 
     def part(self, name: str, header: Header) -> Part:
         self.parts.append(Part(self, name, header))
@@ -243,13 +259,30 @@ class Loading:
                 )
             )
 
-    def finish(self) -> Run:
+    def _origin(self) -> tuple[Header, dict[Clock, int], int]:
+        """The first header, what to add to each clock to land on its, and the run's first
+        instant."""
         first = min(self.parts, key=lambda part: (part.header.wall_ns, part.header.part)).header
         ahead = self._clocks((first.host, first.boot))
         origin_ns = min(
             part.header.monotonic_ns + ahead[part.header.host, part.header.boot]
             for part in self.parts
         )
+        return first, ahead, origin_ns
+
+    def forget(self, before_s: float) -> None:
+        """Let go of readings, marks and events before an instant of the run."""
+        _, ahead, origin_ns = self._origin()
+        before_ns = {clock: origin_ns + round(before_s * S) - ns for clock, ns in ahead.items()}
+        for (clock, *_), table in self._tables.items():
+            table.forget(before_ns[clock])
+        self.marks = [mark for mark in self.marks if mark[1] >= before_ns[mark[0]]]
+        self.events = [event for event in self.events if event[1] >= before_ns[event[0]]]
+
+    def finish(self, since_s: float | None = None) -> Run:
+        """The run so far; `since_s`: with copies of the readings from then on, which stay as they
+        are while more come in."""
+        first, ahead, origin_ns = self._origin()
 
         def at_s(clock: Clock, t_ns: int) -> float:
             return (t_ns + ahead[clock] - origin_ns) / S
@@ -265,7 +298,11 @@ class Loading:
                 (stretch, ahead[clock])
                 for (clock, *_), table in self._tables.items()
                 if clock[0] == host
-                for stretch in table.stretches
+                for stretch in (
+                    table.stretches
+                    if since_s is None
+                    else [table.since(origin_ns + round(since_s * S) - ahead[clock])]
+                )
             )
             channels = {
                 key_of(c): c

@@ -53,6 +53,16 @@ class Rows(NamedTuple):
     """places in the ticks with the summaries behind them"""
 
 
+class Columns(NamedTuple):
+    """Part of a table."""
+
+    ticks: Ints
+    values: Floats
+    spans: Ints
+    sums: Floats
+    back: Mapping[int, list[tuple[int, int]]]
+
+
 class Readings(ABC):
     """Ticks and summaries of one meter on one clock."""
 
@@ -216,7 +226,8 @@ class Sealed(Readings):
         """All of it as it came."""
         columns = [self.values(index) for index in range(len(self.channels))]
         values, sums = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
-        table.put(*self._when(), values, sums, self._back)
+        ticks, spans = self._when()
+        table.put(ticks, values, spans, sums, self._back)
 
 
 class Table(Readings):
@@ -300,8 +311,8 @@ class Table(Readings):
     def put(
         self,
         ticks: Ints,
-        spans: Ints,
         values: Floats,
+        spans: Ints,
         sums: Floats,
         back: Mapping[int, Sequence[tuple[int, int]]],
     ) -> None:
@@ -321,36 +332,54 @@ class Table(Readings):
             self._seal()
 
     def _seal(self) -> None:
-        """What no tick or summary can join any more; a cut between two seconds tears none apart."""
+        """What no tick or summary can join any more."""
         assert self._seals is not None
         ticks, spans = self._when()
-        cut_ns = int(max(ticks[:, 0].max(), spans[:, 1].max(initial=_NEVER))) - LATE_NS
-        while (torn := (spans[:, 0] < cut_ns) & (spans[:, 1] >= cut_ns)).any():
-            cut_ns = int(spans[torn, 0].min())
-        old, over = ticks[:, 0] < cut_ns, spans[:, 1] < cut_ns
-        self._seal_at = 2 * SEALED + int(np.count_nonzero(~old))
-        if np.count_nonzero(old) < SEALED:
+        newest_ns = int(max(ticks[:, 0].max(), spans[:, 1].max(initial=_NEVER)))
+        cut_ns = _between_seconds(spans, newest_ns - LATE_NS)
+        old = np.count_nonzero(ticks[:, 0] < cut_ns)
+        self._seal_at = 2 * SEALED + len(ticks) - int(old)
+        if old < SEALED:
             return
+        before, after = self._parted(cut_ns)
+        self.sealed.append(Sealed(self, self._seals, *before))
+        self._clear()
+        self.put(*after)
+        self._sealed_ns = cut_ns
+
+    def _parted(self, cut_ns: int) -> tuple[Columns, Columns]:
+        """What lies before an instant between two seconds, and the rest."""
+        ticks, spans = self._when()
         values, sums = (
             np.frombuffer(part, np.float64).reshape(-1, self._width)
             for part in (self._values, self._sums)
         )
-        place = np.cumsum(over) - 1
-        sealed_back, back = (
-            {
-                index: [(int(where[row]), ns) for row, ns in rows if over[row] == is_over]
+        old, over = ticks[:, 0] < cut_ns, spans[:, 1] < cut_ns
+        parts = []
+        for of_ticks, of_spans in ((old, over), (~old, ~over)):
+            place = np.cumsum(of_spans) - 1
+            back = {
+                index: kept
                 for index, rows in self._back.items()
+                if (kept := [(int(place[row]), ns) for row, ns in rows if of_spans[row]])
             }
-            for where, is_over in ((place, True), (np.cumsum(~over) - 1, False))
-        )
-        told = {index: rows for index, rows in sealed_back.items() if rows}
-        self.sealed.append(
-            Sealed(self, self._seals, ticks[old], values[old], spans[over], sums[over], told)
-        )
-        rest = ticks[~old], spans[~over], values[~old], sums[~over], back
+            parts.append(
+                Columns(ticks[of_ticks], values[of_ticks], spans[of_spans], sums[of_spans], back)
+            )
+        return parts[0], parts[1]
+
+    def since(self, t_ns: int) -> Table:
+        """A copy of what was read from the second of an instant on."""
+        assert not self.sealed, "what is sealed is cut by `Node.over`"
+        table = Table(self.channels)
+        table.put(*self._parted(_between_seconds(self._when()[1], t_ns))[1])
+        return table
+
+    def forget(self, before_ns: int) -> None:
+        """Let go of what was read before the second of an instant."""
+        kept = self._parted(_between_seconds(self._when()[1], before_ns))[1]
         self._clear()
-        self.put(*rest)
-        self._sealed_ns = cut_ns
+        self.put(*kept)
 
     def _unseal(self) -> None:
         """Something came late, as from another part: it may belong to a second that is sealed."""
@@ -360,7 +389,7 @@ class Table(Readings):
             np.frombuffer(part, np.float64).reshape(-1, self._width).copy()
             for part in (self._values, self._sums)
         )
-        rest = ticks, spans, values, sums, dict(self._back)
+        rest = Columns(ticks, values, spans, sums, dict(self._back))
         self._clear()
         for stretch in sealed:
             stretch.put_back(self)
@@ -412,6 +441,13 @@ class Table(Readings):
             seen: NDArray[np.bool_] = np.logical_or.reduce(np.concatenate([ticked, summed]))
             kept = self._finite[self._counters[index]] = (rows, seen)
         return bool(kept[1][index])
+
+
+def _between_seconds(spans: Ints, cut_ns: int) -> int:
+    """An instant at or before that one which lies inside no second that was summed up."""
+    while (torn := (spans[:, 0] < cut_ns) & (spans[:, 1] >= cut_ns)).any():
+        cut_ns = int(spans[torn, 0].min())
+    return cut_ns
 
 
 def joined(tables: Sequence[tuple[Readings, int, int]], origin_ns: int) -> Series:

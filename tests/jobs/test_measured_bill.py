@@ -207,8 +207,8 @@ def test_nobody_knows_how_many_gpus():
     assert math.isnan(found.bill.line("gpu_wait").gpu_s)
     assert math.isnan(found.bill.line("gpu_wait").cost_usd)
     assert found.bill.line("gpu_wait").energy_j > 0
-    assert math.isnan(gpus_metered(seen("gpu")))
-    assert gpus_metered(seen()) == 2.0
+    assert math.isnan(gpus_metered(seen("gpu").energies.parts))
+    assert gpus_metered(seen().energies.parts) == 2.0
 
 
 def test_a_load_is_gpus_and_hosts_until_it_is_there():

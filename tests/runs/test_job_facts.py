@@ -33,7 +33,7 @@ from ckptcost.runs.reader import load
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
 from ckptcost.runs.station import Station
-from ckptcost.tui.live.intake import Intake
+from ckptcost.tui.live.board import LiveBoard
 
 SLURM = {
     "SLURM_JOB_ID": "4711",
@@ -168,7 +168,7 @@ def test_it_stands_in_the_run_and_is_no_trouble_of_a_meter(tmp_path):
 
 
 def test_the_screen_takes_it_for_no_event():
-    board = Intake("n1", keeps=False)
+    board = LiveBoard(host="n1")
     board.absorb([("p", Header(run="a" * 32, host="n1"))])
     event = {"k": "event", "t": S, "name": "note", "text": "", "detail": {}}
     board.absorb([("p", event | {"domain": domain}) for domain in ("gpu:0", job_facts.DOMAIN)])

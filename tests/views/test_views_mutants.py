@@ -40,16 +40,12 @@ from ckptcost.savers.control import Control
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live import board as live_board
 from ckptcost.tui.live import sources as live_sources
-from ckptcost.tui.live.bins import Bins
 from ckptcost.tui.live.board import LiveBoard
-from ckptcost.tui.live.curves import Probe
+from ckptcost.tui.live.curves import Bins, Probe, Sum
 from ckptcost.tui.live.figures import stats_of
-from ckptcost.tui.live.last import last_of
 from ckptcost.tui.live.picture import Picture, Status
-from ckptcost.tui.live.ring import CHUNK_NS, LATE_NS, Record, Ring
-from ckptcost.tui.live.sofar import Sum
-from ckptcost.tui.live.tables import Checkpoints, gpus_grid, meters_grid, outliers_grid
-from ckptcost.tui.live.tape import Tape
+from ckptcost.tui.live.replay import Tape
+from ckptcost.tui.live.tables import Checkpoints, gpus_grid, last_of, meters_grid, outliers_grid
 from ckptcost.views import (
     checkpoint,
     doctor,
@@ -170,14 +166,13 @@ def test_the_last_checkpoint_is_one_that_is_over():
 
 
 @pytest.mark.parametrize("most", [40, 400])
-def test_readings_that_are_still_wanted_are_let_go_where_there_are_too_many(most):
-    ring = Ring(most_values=most)
-    slot = ring.slot("nvml", (Channel("gpu:0", "power_w", "NVML field 186", "gpu"),))
-    for at_s in range(1, 401):
-        ring.add(Record(slot, (at_s - 1) * S, at_s * S, 5, 9, [600.0]))
-        ring.second_over(at_s * S)
-    late = 2 * (CHUNK_NS + LATE_NS) // S
-    assert ring.values <= most + late
+def test_readings_that_are_still_wanted_are_let_go_where_there_are_too_many(most, monkeypatch):
+    monkeypatch.setattr(live_board, "MOST_VALUES", most)
+    one = board("gpu:0")
+    marked(one, 1.0, "begin", "step 1")
+    for at_s in range(401):
+        seconds(one, at_s, at_s + 1, 600.0)
+    assert one.run.values <= most + 20
 
 
 def test_amounts_of_a_checkpoint_are_in_the_units_of_their_heads():
@@ -201,7 +196,7 @@ def test_amounts_of_a_checkpoint_are_in_the_units_of_their_heads():
 
 
 def prices_pue(one: LiveBoard) -> float:
-    scenario = one.tally.prices.scenario
+    scenario = one.account.prices.scenario
     assert scenario is not None
     return float(scenario.site.pue)
 
@@ -769,7 +764,7 @@ def test_a_checkpoint_that_cannot_be_evaluated_is_not_tried_for_ever(monkeypatch
 
     one = board("gpu:0")
     seconds(one, 0, 10, 600.0)
-    monkeypatch.setattr(live_board, "evaluated", broken)
+    monkeypatch.setattr(live_board, "Evaluation", broken)
     for name, at_s in (("begin", 5.0), ("returned", 6.0), ("durable", 6.0)):
         one.absorb(
             [

@@ -86,7 +86,7 @@ def statement_of(
         if priced
         else unpriced(resolved.scenario)
     )
-    gpus = machine_of(m, resolved).gpus if resolved is not None else gpus_metered(m)
+    gpus = machine_of(m, resolved).gpus if resolved is not None else gpus_metered(m.energies.parts)
     taken = taken_of(m, s, gpus, resolved is not None)
     lines = list(dict.fromkeys(each.line for each in taken))
     factors = (

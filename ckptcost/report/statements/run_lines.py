@@ -94,7 +94,7 @@ def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[Taken]
                 energy = _of_shared(line.id, own, energy)
                 gpu_s = gpu_s if line.id == "host_wait" else gpus * own.held_s
             if kept and line.id == "storage_write" and energy.known:
-                energy = stored(m, storage_meters(m, s.tier.boundary)[0], kept, s)
+                energy = stored(m, storage_meters(m, s.tier.boundary), kept, s)
             priced = line_of(s, line.id, energy, gpu_s)
             usd = float(line.cost_usd if line.id == "requests" else priced.cost_usd)
             stretch = waits[n] if line.id in _WAITING else _stretch(window, KINDS[line.id].during)

@@ -3,56 +3,75 @@ picture comes out at any time."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from math import nan
-from typing import NamedTuple
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from math import isfinite, nan
+from typing import Any, NamedTuple
 
-from ckptcost.core.channels import Mark
+from ckptcost.core.channels import Channel, Mark, Series
 from ckptcost.core.contents import first_s
-from ckptcost.core.gauges import UNSEEN_AFTER
-from ckptcost.core.windows import Window
+from ckptcost.core.reconcile import chosen
+from ckptcost.jobs.account import Account, Evaluation, Seen
 from ckptcost.jobs.energies import at_once
-from ckptcost.jobs.recording import MARGIN_S
-from ckptcost.jobs.save_book import BEFORE_S
+from ckptcost.jobs.recording import ASKED, MARGIN_S
+from ckptcost.jobs.save_book import BEFORE_S, FINAL_S, Book, Entry
 from ckptcost.meters.base import Absence
+from ckptcost.runs import job_facts
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.clocks import S
+from ckptcost.runs.header import Header
+from ckptcost.runs.lines import Raw, Second
+from ckptcost.runs.live import MISFITS, Item, LiveRun, Named
 from ckptcost.runs.run import Run
-from ckptcost.runs.tables import Table
+from ckptcost.runs.tables import Key, key_of
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.live.intake import Intake
-from ckptcost.tui.live.ring import Frame, Record, run_of
-from ckptcost.tui.live.tally import Seen, Tally, evaluated
+from ckptcost.tui.live.curves import Curves, Sum, sources_of
 
-Tables = Callable[[int, int], "list[tuple[Table, int]]"]
-"""readings of a stretch, by nanoseconds on the first clock"""
-_AFTER_S = 60.0
-"""of the readings after a checkpoint, its evaluation looks at so much"""
-
-_AGAIN_S, _READ_S = 1.0, 12.0
+MOST_VALUES = 3_000_000
+"""of 8 bytes, among the readings that are held: six hours of a node with 8 GPUs at rest, or ten
+minutes inside one checkpoint"""
+_FORGET_S = 10.0
+"""readings are let go of in pieces of so long"""
+_EVENTS_KEPT = 200
+_AGAIN_S = 3.0
+"""readings that a counter needs behind it"""
+_LOOK_S, _READ_S = 1.0, 12.0
 """a meter that is read seldom may not have spoken since the checkpoint's end: it is looked at
 again, until so long after that end"""
 _NO_POWER_S = 2.0
 """a counter needs two readings before it tells of power"""
 
 
-class Task(NamedTuple):
-    """A checkpoint that is over, and the readings around it."""
+class Happened(NamedTuple):
+    """Something with a meter."""
 
-    number: int
-    window: Window
-    frame: Frame
-    marks: Sequence[Mark]
-    closed: list[tuple[Table, int]]
-    fresh: Sequence[Record]
-    """what has come last, in no table yet"""
-    duration_s: float
+    t_s: float
+    name: str
+    domain: str
+    text: str
+
+
+class _Part(NamedTuple):
+    """A recorder's file: its clock, and where its meters' answers go."""
+
+    header: Header
+    slots: tuple[int, ...]
+    ahead_ns: int
+
+
+class Due(NamedTuple):
+    """Checkpoints that are to be evaluated, and the piece of the run that reaches around them."""
+
+    entries: Sequence[Entry]
+    run: Run | None
+    """None: the whole run is at hand elsewhere"""
+    now_s: float
     since_s: float
-    from_ns: int
-    to_ns: int
+    final: bool
 
 
-class LiveBoard(Intake):
+class LiveBoard:
     """`absorb` and `turn` belong to the thread that reads, `work` to one that evaluates, all else
     to the screen."""
 
@@ -62,28 +81,265 @@ class LiveBoard(Intake):
         absences: Sequence[Absence] = (),
         idle: Idle | None = None,
         host: str = "",
-        tables: Tables | None = None,
-        known: dict[tuple[str, float], Seen] | None = None,
+        whole: Callable[[Callable[[], None]], Evaluation] | None = None,
     ) -> None:
-        """`tables`: where readings of a stretch can be had again; `known`: checkpoints of this run
-        that were evaluated before."""
-        super().__init__(host, tables is None)
-        self.absences, self.idle, self.tally = tuple(absences), idle, Tally()
-        self._tables, self._known = tables, {} if known is None else known
-        self._over = False
+        """`whole`: of a recorded run, all of it, in which its checkpoints are evaluated; it is
+        given what may rest."""
+        self.lock = threading.RLock()
+        self.host, self.absences, self.idle = host, tuple(absences), idle
+        self.other_hosts: set[str] = set()
+        self.run = LiveRun()
+        self.book, self.account = Book(later=whole is not None), Account()
+        self.curves: Curves | None = None
+        self.sums: list[Sum] = []
+        self.events: deque[Happened] = deque(maxlen=_EVENTS_KEPT)
+        self.lost: dict[str, Happened] = {}
+        self.headers: list[Header] = []
+        self.newest: dict[Key, Channel] = {}
+        """channels as the newest header has them"""
+        self.records = 0
+        self.first_s = self.last_s = self._tick_s = -1.0
+        self.ticks: deque[tuple[float, int]] = deque(maxlen=30)
+        """of the newest seconds: how many ticks"""
+        self.ended = ""
+        self.exit_status: int | None = None
+        self.bad_lines = 0
         self.partly = False
         """it did not see the run from its beginning"""
-        self._priced_for: tuple[object, ...] = ()
+        self._whole = whole
+        self._over = False
         self._desk: Desk | None = None
+        self._priced_for: tuple[object, ...] = ()
+        self._asked_s: list[float] = []
+        """when what was asked for began, and ended: readings around it are its margin"""
+        self._held_s = 0.0
+        """readings from then on are held"""
+        self._parts: dict[str, _Part | None] = {}
+        self._slots: dict[tuple[str, tuple[Key, ...]], tuple[Channel, ...]] = {}
+        """meters: the same one under a later header is the same slot"""
+        self._wall_ahead: dict[tuple[str, str], int] = {}
+        self._origin_ns: int | None = None
+        self._pairs: deque[tuple[float, float]] = deque(maxlen=1500)
+        self._answered: set[tuple[int, int]] = set()
+        self._silent: list[tuple[int, int]] = []
+        self._chosen_from = -1
+        self._sums_by_slot: dict[int, list[Sum]] = {}
+
+    # what comes in
+
+    def absorb(self, items: Iterable[Named]) -> int:
+        """How many were taken."""
+        count = 0
+        with self.lock:
+            for part, item in items:
+                count += 1
+                if isinstance(item, Header):
+                    self._header(part, item)
+                elif (known := self._parts.get(part)) is not None:
+                    try:
+                        self._take_in(part, known, item)
+                    except MISFITS:
+                        self.bad_lines += 1
+            self.records += count
+        return count
+
+    def _take_in(self, name: str, part: _Part, item: Item) -> None:
+        self.run.feed(name, item)
+        if isinstance(item, Raw):
+            self._raw(part, item)
+        elif isinstance(item, Second):
+            self._second(part, item)
+        elif not isinstance(item, Header):
+            self._line(part, item)
+
+    def _header(self, name: str, header: Header) -> None:
+        if not self.host:
+            self.host = header.host
+        if header.host != self.host:
+            self._parts[name] = None
+            self.other_hosts.add(header.host)
+            return
+        self.run.feed(name, header)
+        clock = (header.host, header.boot)
+        self._wall_ahead.setdefault(clock, header.wall_ns - header.monotonic_ns)
+        first = next(iter(self._wall_ahead))
+        ahead_ns = 0 if clock == first else self._wall_ahead[clock] - self._wall_ahead[first]
+        if self._origin_ns is None:
+            self._origin_ns = header.monotonic_ns
+        slots = tuple(self._slot(meter.name, meter.channels) for meter in header.meters)
+        self._parts[name] = _Part(header, slots, ahead_ns)
+        if header.meters:
+            self.headers.append(header)
+            for meter in header.meters:
+                self.newest |= {key_of(channel): channel for channel in meter.channels}
+        self._pairs.append((self._at_s(header.monotonic_ns + ahead_ns), header.wall_ns / S))
+
+    def _slot(self, name: str, channels: Sequence[Channel]) -> int:
+        key = (name, tuple(key_of(channel) for channel in channels))
+        if key not in self._slots:
+            slot = len(self._slots)
+            self._slots[key] = tuple(channels)
+            self._silent += [(slot, place) for place in range(len(channels))]
+        return list(self._slots).index(key)
+
+    def _at_s(self, t_ns: int) -> float:
+        return (t_ns - (self._origin_ns or 0)) / S
+
+    def _raw(self, part: _Part, tick: Raw) -> None:
+        t_s = self._at_s(tick.t_ns + part.ahead_ns)
+        if self.curves is not None and t_s > self.curves.last_s:
+            for slot, row in zip(part.slots, tick.values, strict=False):
+                self._tell(slot, t_s, row)
+            self.curves.put(t_s, t_s)
+        self._reached(t_s, t_s)
+
+    def _second(self, part: _Part, second: Second) -> None:
+        t_s = self._at_s(second.t_ns + part.ahead_ns)
+        from_s = self._at_s(second.from_ns + part.ahead_ns)
+        if self._silent or self._chosen_from != len(self._answered):
+            self._listen(part, second)
+        if self.curves is not None and t_s > self.curves.last_s:
+            for slot, row in zip(part.slots, second.values, strict=False):
+                self._tell(slot, t_s, row)
+            self.curves.put(from_s, t_s)
+        if part.slots:
+            asked = [
+                n if isinstance(n, int) else n[0]
+                for n, row in zip(second.counts, second.values, strict=False)
+                if row is not None
+            ]
+            self.ticks.append((t_s, max(asked, default=0)))
+        self._reached(t_s, from_s)
+
+    def _tell(self, slot: int, t_s: float, row: Sequence[Any] | None) -> None:
+        if row is None:
+            return
+        assert self.curves is not None
+        self.curves.see(slot, t_s, row)
+        for one in self._sums_by_slot.get(slot, ()):
+            one.see(t_s, row[one.place])
+
+    def _reached(self, t_s: float, tick_s: float) -> None:
+        if self.first_s < 0:
+            self.first_s, self._tick_s = t_s, tick_s
+        self.last_s = max(self.last_s, t_s)
+
+    def reach(self, t_s: float) -> None:
+        """Time has come so far although no reading was told."""
+        with self.lock:
+            self.last_s = max(self.last_s, t_s)
+
+    def _listen(self, part: _Part, second: Second) -> None:
+        """Which channels have answered at all; those that have decide what speaks for a domain."""
+        rows = dict(zip(part.slots, second.values, strict=False))
+        silent = []
+        for slot, place in self._silent:
+            row = rows.get(slot)
+            entry = None if row is None else row[place]
+            entry = entry[0] if type(entry) is list else entry
+            if entry is not None and isfinite(entry):
+                self._answered.add((slot, place))
+            else:
+                silent.append((slot, place))
+        self._silent = silent
+        if len(self._answered) != self._chosen_from:
+            self._chosen_from = len(self._answered)
+            self._choose()
+
+    def _choose(self) -> None:
+        channels_of = list(self._slots.values())
+        least_s = [0.0] * len(channels_of)
+        for part in self._parts.values():
+            if part is not None:
+                for slot, meter in zip(part.slots, part.header.meters, strict=True):
+                    least_s[slot] = meter.least_s
+        curves = Curves(
+            sources_of(
+                list(zip(channels_of, least_s, strict=True)),
+                lambda slot, place: (slot, place) in self._answered,
+            )
+        )
+        old = self.curves
+        if old is not None:
+            if old.bins.curves == curves.bins.curves:
+                curves.bins = old.bins
+            curves.last_s = old.last_s
+        self.curves = curves
+        before = {(one.slot, one.place): one for one in self.sums}
+        places = [
+            (slot, place, channel)
+            for slot, channels in enumerate(channels_of)
+            for place, channel in enumerate(channels)
+        ]
+        counted = chosen(
+            [channel for *_, channel in places],
+            [(slot, place) in self._answered for slot, place, _ in places],
+        )
+        self.sums = []
+        self._sums_by_slot = {}
+        for n in (*counted.parts, *counted.wholes):
+            slot, place, channel = places[n]
+            hold_s = max(2.5, 2.5 * least_s[slot])
+            one = before.get((slot, place)) or Sum(slot, place, channel, hold_s)
+            self.sums.append(one)
+            self._sums_by_slot.setdefault(slot, []).append(one)
+
+    def _line(self, part: _Part, fields: Mapping[str, Any]) -> None:
+        kind, t_ns = fields.get("k"), fields.get("t")
+        t_s = self._at_s(t_ns + part.ahead_ns) if isinstance(t_ns, int) else self.last_s
+        if kind == "mark":
+            mark = Mark(
+                t_s,
+                str(fields["name"]),
+                str(fields["window"]),
+                int(fields["rank"]),
+                str(fields["by"]),
+                dict(fields.get("detail") or {}),
+            )
+            self._mark(mark)
+        elif kind == "event":
+            words = (str(fields[name]) for name in ("name", "domain", "text"))
+            self._event(Happened(t_s, *words))
+        elif kind == "clock":
+            self._pairs.append((t_s, fields["w"] / S))
+        elif kind == "end" and part.header.meters:
+            self.ended = str(fields.get("why", "stopped"))
+
+    def _mark(self, mark: Mark) -> None:
+        status = mark.detail.get("exit_status") if mark.by == "wrap" else None
+        if isinstance(status, int):
+            self.exit_status = status
+        if mark.by != ASKED:
+            self.book.add(mark)
+        elif mark.t_s not in self._asked_s:
+            self._asked_s.append(mark.t_s)
+
+    def _event(self, event: Happened) -> None:
+        if event.name == "cost" or event.domain == job_facts.DOMAIN:
+            return
+        self.events.append(event)
+        if event.name == "lost":
+            self.lost[event.domain] = event
+        elif event.name == "found":
+            self.lost.pop(event.domain, None)
+            # a counter that is back tells of the time that it was away
+            self.book.again(event.t_s + _AGAIN_S)
 
     def turn(self, over: bool = False) -> None:
         """After some items were absorbed."""
         with self.lock:
             self._over = over
             self.book.turn(self.last_s, over)
-            self.ring.keep_from_ns = (self._origin_ns or 0) + round(
-                self.book.needed_s(self.last_s) * S
-            )
+            if self._origin_ns is None:
+                return
+            from_s = self.book.needed_s(self.last_s)
+            if self.run.values > MOST_VALUES:
+                from_s = max(from_s, (self._held_s + self.last_s) / 2)
+            if from_s >= self._held_s + _FORGET_S:
+                self._held_s = from_s
+                self.run.forget(from_s)
+
+    # what takes its time
 
     def price(self, desk: Desk) -> None:
         """The scenario that counts from now on; `work` does it."""
@@ -94,49 +350,47 @@ class LiveBoard(Intake):
         may rest when `breathe` is called."""
         if self._reprice():
             return True
-        task = self._next()
-        if task is None:
+        due = self._take_due()
+        if due is None:
             return False
-        key = (task.window.label, round(first_s(task.window), 3))
-        seen = self._known.get(key)
-        if seen is None or seen.told != task.window:
-            seen = evaluated(self._run(task), task.window, self.idle, task.since_s, breathe)
-            if seen is not None and self._postponed(task, seen):
-                return True
-            if seen is not None and self._tables is not None:
-                self._known[key] = seen
-        with self.lock:
-            entry = self.book.entry(task.number)
-            if entry is None or entry.window != task.window:
-                return True  # more is known of it by now
-            entry.evaluated = task.window
-            if seen is not None:
-                entry.better = (seen.window, seen.contents)
-                self.tally.take(task.number, seen)
+        if due.run is not None:
+            evaluation = Evaluation(due.run, self.idle, due.since_s, breathe)
+        else:
+            assert self._whole is not None
+            evaluation = self._whole(breathe)
+        for entry in due.entries:
+            seen = evaluation.of(entry.window)
+            with self.lock:
+                if not self._postponed(due, entry, seen):
+                    self._take(due, entry, seen)
         return True
 
-    def _postponed(self, task: Task, seen: Seen) -> bool:
+    def _take(self, due: Due, entry: Entry, seen: Seen | None) -> None:
+        mine = self.book.entry(entry.number)
+        if mine is None or mine.window != entry.window:
+            return  # more is known of it by now
+        mine.evaluated, mine.final = mine.window, due.final or seen is None
+        if seen is not None:
+            mine.better = (seen.window, seen.contents)
+            self.account.take(mine.number, seen)
+
+    def _postponed(self, due: Due, entry: Entry, seen: Seen | None) -> bool:
         """Some meter's last reading lies before the checkpoint's end. Its joules would be unknown
         for good, and are known in a moment."""
-        if not any(
-            UNSEEN_AFTER in energy.flags
-            for cost in seen.costs
-            for energy in (cost.absolute, cost.stall, cost.drain)
-        ):
+        if due.final or seen is None or not seen.lags:
             return False
-        with self.lock:
-            entry = self.book.entry(task.number)
-            if self._over or entry is None or task.duration_s - entry.last_s > _READ_S:
-                return False
-            entry.not_before_s, entry.ready = task.duration_s + _AGAIN_S, False
-            return True
+        mine = self.book.entry(entry.number)
+        if self._over or mine is None or due.now_s - mine.last_s > _READ_S:
+            return False
+        mine.not_before_s, mine.ready = due.now_s + _LOOK_S, False
+        return True
 
     def skip(self) -> None:
         """The checkpoint whose evaluation failed is not tried again as it is."""
         with self.lock:
             entry = next((e for e in self.book.recent if e.ready and e.evaluated != e.window), None)
             if entry is not None:
-                entry.evaluated = entry.window
+                entry.evaluated, entry.final = entry.window, True
 
     def _reprice(self) -> bool:
         with self.lock:
@@ -145,75 +399,33 @@ class LiveBoard(Intake):
             if self._desk is None or wanted == self._priced_for:
                 return False
             self._priced_for = wanted
-            hosts = (self.host, *sorted(self.other_hosts))
-            self.tally.price(self._desk, parts, hosts, self.book.world)
+            hosts = 1 + len(self.other_hosts)
+            self.account.price(self._desk.resolved, parts, hosts, self.book.world)
             return True
 
-    def _next(self) -> Task | None:
+    def _take_due(self) -> Due | None:
         with self.lock:
-            entry = next((e for e in self.book.recent if e.ready and e.evaluated != e.window), None)
-            if entry is None and self.book.backlog:
-                entry = self.book.entry(self.book.backlog.pop())  # the newest first
-            if entry is None or self._origin_ns is None:
+            entries = self.book.take_due(self.last_s, self._over)
+            if not entries or self._origin_ns is None:
                 return None
-            begin_s = entry.window.begin_s
-            from_s = (entry.window.last_s if begin_s is None else begin_s) - BEFORE_S
-            to_s = entry.last_s + _AFTER_S
-            marks = self.book.of_slice(from_s, to_s)
-            from_ns, to_ns = (self._origin_ns + round(at_s * S) for at_s in (from_s, to_s))
-            closed, fresh = ([], []) if self._tables is not None else self.ring.held(from_ns, to_ns)
-            since_s = max(self.first_s, 0.0)
-            return Task(
-                entry.number,
-                entry.window,
-                self._frame(),
-                marks,
-                closed,
-                fresh,
-                self.last_s,
-                since_s,
-                from_ns,
-                to_ns,
+            run = None
+            if self._whole is None:
+                begin_s = min(first_s(entry.window) for entry in entries)
+                run = self.run.run(begin_s - BEFORE_S - FINAL_S)
+            final = (
+                self._whole is not None
+                or self._over
+                or all(self.last_s - entry.last_s >= FINAL_S for entry in entries)
             )
+            since_s = max(min(self._tick_s, self.first_s), 0.0)
+            return Due(entries, run, self.last_s, since_s, final)
 
-    def _run(self, task: Task) -> Run:
-        """Without the lock: a tape is read, and of hundreds of GPUs tables take a while."""
-        if self._tables is None:
-            tables = self.ring.tables_of(task.closed, task.fresh) or [
-                (Table(channels), 0) for channels in self.ring.slots
-            ]
-        else:
-            tables = self._tables(task.from_ns, task.to_ns)
-        return run_of(task.frame, tables, task.marks, task.duration_s)
+    # what the screen asks for
 
-    def _frame(self) -> Frame:
-        run_id = self.headers[-1].run if self.headers else ""
-        assert self._origin_ns is not None
-        headers = tuple(self.headers[-1:])
-        return Frame(
-            run_id,
-            self.host,
-            headers,
-            self._origin_ns,
-            tuple(self.newest.values()),
-            dict(self._periods),
-            self.simulated,
-            tuple(self._pairs),
-        )
-
-    def readings(self, begin_s: float, end_s: float) -> list[tuple[Table, int]]:
-        """All that is there of a stretch: of the last minutes, or of a tape the whole of it."""
-        if self._origin_ns is None:
-            return []
-        from_ns, to_ns = self._origin_ns + round(begin_s * S), self._origin_ns + round(end_s * S)
-        if self._tables is not None:
-            return self._tables(from_ns, to_ns)
+    def series(self, channel: Channel) -> Series | None:
+        """All readings of it that are held: of the last minutes."""
         with self.lock:
-            return self.ring.taken(from_ns, to_ns)
-
-    @property
-    def origin_ns(self) -> int | None:
-        return self._origin_ns
+            return self.run.series(channel) if self._origin_ns is not None else None
 
     @property
     def parts(self) -> list[str]:
@@ -226,11 +438,9 @@ class LiveBoard(Intake):
 
     @property
     def gpu_domains(self) -> list[str]:
-        return (
-            []
-            if self.curves is None
-            else [probe.channel.domain for probe in self.curves.sources.gpus]
-        )
+        if self.curves is None:
+            return []
+        return [probe.channel.domain for probe in self.curves.sources.gpus]
 
     @property
     def powerless(self) -> bool:
@@ -243,9 +453,8 @@ class LiveBoard(Intake):
     @property
     def waiting(self) -> int:
         """Checkpoints that are over and not evaluated yet."""
-        return sum(
-            entry.ready and entry.evaluated != entry.window for entry in self.book.recent
-        ) + len(self.book.backlog)
+        recent = sum(entry.ready and entry.evaluated != entry.window for entry in self.book.recent)
+        return recent + len(self.book.backlog)
 
     @property
     def simulated(self) -> bool:
@@ -264,9 +473,8 @@ class LiveBoard(Intake):
         """How long was measured so far; once it has ended, as `ckptcost report` has it."""
         last_s = max(self.last_s, 0.0)
         if self._asked_s:
-            return max(
-                (max(self._asked_s) if len(self._asked_s) > 1 else last_s) - min(self._asked_s), 0.0
-            )
+            end_s = max(self._asked_s) if len(self._asked_s) > 1 else last_s
+            return max(end_s - min(self._asked_s), 0.0)
         if not self.ended:
             return last_s
         read_s = last_s - max(self._tick_s, 0.0)

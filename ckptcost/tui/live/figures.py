@@ -6,14 +6,14 @@ from math import isnan, nan
 
 from ckptcost.core.quantities import LineField
 from ckptcost.core.units import HOUR_S, KWH_J
+from ckptcost.jobs.account import Totals
 from ckptcost.present.amounts import DASH, count, duration, number, quantity, rate, share, size
 from ckptcost.present.chart import Stat
 from ckptcost.report.studies.gap_words import why_text
 from ckptcost.report.studies.measure_saves import rate_of
 from ckptcost.tui.live.board import LiveBoard
-from ckptcost.tui.live.sofar import total_j
+from ckptcost.tui.live.curves import total_j
 from ckptcost.tui.live.tables import WH_J
-from ckptcost.tui.live.tally import Totals
 
 SHOWN: tuple[LineField, ...] = ("energy_j", "cost_usd", "location_kgco2e")
 
@@ -30,7 +30,7 @@ def stats_of(board: LiveBoard) -> tuple[Stat, ...]:
 
 
 def _stats(board: LiveBoard) -> tuple[Stat, ...]:
-    totals, prices = board.tally.totals, board.tally.prices
+    totals, prices = board.account.totals, board.account.prices
     s, machine = prices.scenario, prices.machine
     joules, usd, kg = (totals.amounts[q] for q in SHOWN)
     gpu_s = totals.least["gpu_s"]  # of the stalls: what drains take from training is not known
@@ -62,7 +62,7 @@ def _stats(board: LiveBoard) -> tuple[Stat, ...]:
 
 def _energy(board: LiveBoard, joules: float) -> Stat:
     """Of all checkpoints; where a part of each is not known, what the others come to."""
-    totals = board.tally.totals
+    totals = board.account.totals
     told = _parts(totals) or _why_not(board, "energy_j")
     least_j = sum(totals.lines_j.values())
     if isnan(joules) and least_j > 0:
@@ -79,7 +79,7 @@ def _session(board: LiveBoard) -> Stat:
     parts = set(board.parts)
     node_j = total_j(node)
     parts_j = total_j([one for one in board.sums if one.channel.domain in parts])
-    s = board.tally.prices.scenario
+    s = board.account.prices.scenario
     pue = 1.0 if s is None else float(s.site.pue)
     note = "at the node" if s is None else f"at the facility, PUE {number(pue)}"
     if not isnan(node_j):
@@ -104,9 +104,9 @@ def _in_checkpoints(board: LiveBoard) -> Stat:
 def _cost(board: LiveBoard, usd: float, price: str) -> Stat:
     """Where a drain runs beside training, what it costs training is not metered: then the rest is a
     lower bound."""
-    totals = board.tally.totals
+    totals = board.account.totals
     least = totals.least["cost_usd"]
-    drains = any((seen.window.drain_s or 0.0) > 0 for seen in board.tally.seen.values())
+    drains = any((seen.window.drain_s or 0.0) > 0 for seen in board.account.seen.values())
     if isnan(usd) and drains and least > 0:
         return Stat(
             "cost", f"at least {number(least)} USD", "what drains take from training is not known"
@@ -127,7 +127,7 @@ def _parts(totals: Totals) -> str:
 
 def _why_not(board: LiveBoard, quantity_: LineField) -> str:
     """Why a total is a dash, in a few words."""
-    totals, prices = board.tally.totals, board.tally.prices
+    totals, prices = board.account.totals, board.account.prices
     if quantity_ == "gpu_s" and not isnan(totals.least[quantity_]):
         return ""
     if not isnan(totals.amounts[quantity_]):
@@ -145,7 +145,7 @@ def _why_not(board: LiveBoard, quantity_: LineField) -> str:
         )
     s, machine = prices.scenario, prices.machine
     stalls = [
-        seen.window.stall_s for seen in board.tally.seen.values() if seen.contents.of != "load"
+        seen.window.stall_s for seen in board.account.seen.values() if seen.contents.of != "load"
     ]
     if quantity_ in ("gpu_s", "cost_usd") and machine is not None and isnan(machine.gpus):
         return "nothing says how many GPUs"

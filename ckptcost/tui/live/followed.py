@@ -11,11 +11,9 @@ from typing import Any
 
 from ckptcost.runs import store
 from ckptcost.runs.follow import follow
-from ckptcost.runs.header import header_from
-from ckptcost.runs.lines import BadLine, Raw, Second
+from ckptcost.runs.live import MISFITS, item_of
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.board import LiveBoard
-from ckptcost.tui.live.intake import Item
 from ckptcost.tui.live.picture import Status
 from ckptcost.tui.live.reading import Live, idle_of
 from ckptcost.tui.live.source import Actions, Kind
@@ -24,24 +22,6 @@ SILENT_S = 10.0
 """a recorder writes each second; one that was silent for so long may be dead"""
 _PILE = 50_000
 """lines read and not absorbed yet: then reading waits"""
-
-
-def item_of(part: str, fields: Mapping[str, Any]) -> Item | None:
-    """A decoded line for the board. Raises BadLine, RunFileError, KeyError ... for what does not
-    fit; None for what nobody needs."""
-    match fields["k"]:
-        case "raw":
-            return part, Raw(fields["t"], tuple(fields["d"]), tuple(fields["v"]))
-        case "second":
-            counts = tuple(n if isinstance(n, int) else (n[0], n[1], n[2]) for n in fields["n"])
-            return part, Second(
-                fields["from"], fields["t"], counts, tuple(fields["d"]), tuple(fields["v"])
-            )
-        case "run":
-            return part, header_from(fields, part)
-        case "mark" | "event" | "clock" | "periods" | "end":
-            return part, fields
-    return None
 
 
 class Followed(Live):
@@ -67,7 +47,6 @@ class Followed(Live):
         self._stop = threading.Event()
         self._idle_sought = False
         super().__init__(desk, LiveBoard(), threaded=threaded, clock=clock)
-        self._bad = 0
 
     @property
     def title(self) -> str:
@@ -97,18 +76,17 @@ class Followed(Live):
 
     def _take(self, part: str, fields: Mapping[str, Any], problem: str) -> None:
         try:
-            if problem:
-                raise BadLine(problem)
-            item = item_of(part, fields)
-        except (ValueError, KeyError, TypeError, IndexError):
-            self._bad += 1
-            return
+            item = None if problem else item_of(part, fields)
+        except MISFITS:
+            problem, item = "it does not fit", None
+        if problem:
+            with self.board.lock:
+                self.board.bad_lines += 1
         if item is not None:
             self._items.append(item)
             self._last_wall_s = time.monotonic()
 
     def _turn(self, now_s: float) -> None:
-        self.board.bad_lines = self._bad
         if not self._idle_sought and self.board.headers:
             self._idle_sought = True
             self.board.idle = None if self.board.simulated else idle_of(self.board.host)

@@ -18,13 +18,12 @@ from ckptcost.meters.found import Wanted
 from ckptcost.present.amounts import count
 from ckptcost.report.studies.runs import shown
 from ckptcost.runs.clocks import RealClock
+from ckptcost.runs.live import Named, Tee
 from ckptcost.tui.desk import Desk, by_flags
 from ckptcost.tui.live.board import LiveBoard
-from ckptcost.tui.live.intake import Item
 from ckptcost.tui.live.picture import Status, last_lines
 from ckptcost.tui.live.reading import Live, idle_of
 from ckptcost.tui.live.source import Actions, Kind, Start, State
-from ckptcost.tui.live.tee import Tee
 from ckptcost.tui.paths import path_of
 
 
@@ -85,7 +84,7 @@ class Own(Live):
 
     def _begin(self) -> None:
         directory = path_of(self._start.record) if self._start.record else None
-        items: deque[Item] = self._items
+        items: deque[Named] = self._items
         supervisor = Supervisor(
             self._what, self._tools, self._look, directory, tee=lambda files: Tee(items, files)
         )

@@ -7,16 +7,15 @@ from collections.abc import Sequence
 from math import ceil, isnan, nan
 from typing import NamedTuple
 
+from ckptcost.jobs.account import Totals
 from ckptcost.present.amounts import count, duration, number, size
 from ckptcost.present.grid import Tone
 from ckptcost.present.words import line_label
 from ckptcost.tui.live.board import LiveBoard
 from ckptcost.tui.live.figures import SHOWN, reason, stats_of
-from ckptcost.tui.live.last import last_of
 from ckptcost.tui.live.source import SPANS_S, Headline, Kind, LiveView, State
-from ckptcost.tui.live.tables import Checkpoints, disorder, gpus_grid, meters_grid
-from ckptcost.tui.live.tally import Totals
-from ckptcost.tui.live.traces import traces_of
+from ckptcost.tui.live.tables import Checkpoints, disorder, gpus_grid, last_of, meters_grid
+from ckptcost.tui.live.traces import gpu_trace, traces_of
 
 
 class Status(NamedTuple):
@@ -55,17 +54,27 @@ class Picture:
         self._checkpoints = Checkpoints()
 
     def view(
-        self, board: LiveBoard, status: Status, span_s: float, end_s: float | None, per_gpu: bool
+        self,
+        board: LiveBoard,
+        status: Status,
+        span_s: float,
+        end_s: float | None,
+        per_gpu: bool,
+        gpu: str = "",
     ) -> LiveView:
         with board.lock:
             last_s = max(board.last_s, 0.0)
             until_s = last_s if end_s is None else min(end_s, last_s)
             from_s = until_s - shown_s(board, status, span_s)
             gpus = board.gpu_domains
+            traces = traces_of(board, from_s, until_s, per_gpu, last_s)
+            alone = gpu_trace(board, gpu, from_s, until_s) if gpu else None
+            if alone is not None:
+                traces = traces._replace(charts=[alone, *traces.charts])
             return LiveView(
                 headline_of(board, status),
                 stats_of(board),
-                traces_of(board, from_s, until_s, per_gpu, last_s),
+                traces,
                 self._checkpoints.grid(board, last_s),
                 gpus_grid(board),
                 meters_grid(board),
@@ -195,7 +204,7 @@ def notes_of(board: LiveBoard, status: Status) -> tuple[str, ...]:
             f" {event.text}."
         )
         said.append(f"{told} Until it is back its curves have a gap and sums are unknown.")
-    totals, prices = board.tally.totals, board.tally.prices
+    totals, prices = board.account.totals, board.account.prices
     if prices.problem:
         said.append(f"Nothing is priced: {prices.problem}")
     if totals.lacking:

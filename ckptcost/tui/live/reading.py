@@ -15,9 +15,9 @@ from ckptcost.errors import CkptcostError
 from ckptcost.present.grid import Grid
 from ckptcost.runs.baselines import Idle, file_of, load
 from ckptcost.runs.header import host_name
+from ckptcost.runs.live import Named
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.board import LiveBoard
-from ckptcost.tui.live.intake import Item
 from ckptcost.tui.live.picture import Picture, Status
 from ckptcost.tui.live.source import SPAN_S, Actions, Kind, LiveView
 from ckptcost.tui.live.tables import outliers_grid
@@ -59,7 +59,7 @@ class Live:
         self.board = board
         self.board.price(desk)
         self._desk = desk
-        self._items: deque[Item] = deque(maxlen=_WAITING)
+        self._items: deque[Named] = deque(maxlen=_WAITING)
         self._clock = clock or time.monotonic
         self._threaded = threaded
         self._threads: list[threading.Thread] = []
@@ -202,9 +202,13 @@ class Live:
         self.board.price(desk)
 
     def view(
-        self, span_s: float = SPAN_S, end_s: float | None = None, per_gpu: bool = False
+        self,
+        span_s: float = SPAN_S,
+        end_s: float | None = None,
+        per_gpu: bool = False,
+        gpu: str = "",
     ) -> LiveView:
-        return self._picture.view(self.board, self._status(), span_s, end_s, per_gpu)
+        return self._picture.view(self.board, self._status(), span_s, end_s, per_gpu, gpu)
 
     def outliers(self) -> Grid:
         with self.board.lock:

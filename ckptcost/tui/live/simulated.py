@@ -17,6 +17,7 @@ from ckptcost.meters.simulated_plan import Plan, marks
 from ckptcost.present.amounts import count
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.clocks import S, VirtualClock
+from ckptcost.runs.live import Tee
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
 from ckptcost.tui.desk import Desk
@@ -25,7 +26,6 @@ from ckptcost.tui.live.curves import HOST_KINDS
 from ckptcost.tui.live.picture import Status
 from ckptcost.tui.live.reading import Live
 from ckptcost.tui.live.source import Actions, Kind
-from ckptcost.tui.live.tee import Tee
 
 HISTORY_S = 150.0
 _MOST_S = 0.1

@@ -167,9 +167,13 @@ class Source(Protocol):
         """Another scenario: checkpoints are priced again, from joules that are known."""
 
     def view(
-        self, span_s: float = SPAN_S, end_s: float | None = None, per_gpu: bool = False
+        self,
+        span_s: float = SPAN_S,
+        end_s: float | None = None,
+        per_gpu: bool = False,
+        gpu: str = "",
     ) -> LiveView:
-        """The picture; `end_s` None: up to now."""
+        """The picture; `end_s` None: up to now; `gpu`: with the trace of that card on top."""
 
     def outliers(self) -> Grid:
         """GPUs whose power is farthest from the others', worst first; for machines with many."""

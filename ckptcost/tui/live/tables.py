@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from math import isnan, nan
+from math import isinf, isnan, nan
 from statistics import median
 
 from ckptcost.core.contents import Contents
+from ckptcost.core.reconcile import total
 from ckptcost.core.units import KWH_J
 from ckptcost.core.windows import Window
+from ckptcost.jobs.account import Joules, Priced
 from ckptcost.jobs.save_book import Entry
 from ckptcost.present.amounts import DASH, amount, count, duration, number, rate, share, size
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.present.measured import absence_text
 from ckptcost.report.studies.measure_saves import rate_of
+from ckptcost.report.studies.measured_parts import off
 from ckptcost.tui.live.board import LiveBoard
-from ckptcost.tui.live.curves import now_of
-from ckptcost.tui.live.last import joules_of
-from ckptcost.tui.live.sofar import Sum, total_j
+from ckptcost.tui.live.curves import Sum, now_of, total_j
 
 WH_J = KWH_J / 1000.0
 FOUND_BY = {
@@ -56,7 +57,7 @@ class Checkpoints:
     def grid(self, board: LiveBoard, now_s: float) -> Grid:
         rows = []
         for entry in reversed(board.book.entries):
-            key = (board, entry.window, entry.better, board.tally.priced.get(entry.number))
+            key = (board, entry.window, entry.better, board.account.priced.get(entry.number))
             made = self._made.get(entry.number)
             if (
                 entry.open
@@ -66,7 +67,7 @@ class Checkpoints:
                 made = (key if not entry.open else (None,) * 4, row_of(board, entry, now_s))
                 self._made[entry.number] = made
             rows.append(made[1])
-        prices = board.tally.prices
+        prices = board.account.prices
         pue = nan if prices.scenario is None else float(prices.scenario.site.pue)
         note = (
             ""
@@ -81,9 +82,9 @@ class Checkpoints:
 
 def row_of(board: LiveBoard, entry: Entry, now_s: float) -> Row:
     window, what = entry.best
-    priced = board.tally.priced.get(entry.number)
+    priced = board.account.priced.get(entry.number)
     begin_s = window.begin_s
-    joules = joules_of(board.tally.seen.get(entry.number))
+    joules = board.account.joules(entry.number)
     values = [
         joules.all.value,
         joules.gpus.value,
@@ -371,3 +372,88 @@ def _meter_row(board: LiveBoard, meter: str, kind: str, domains: Sequence[str]) 
 def _why_no(board: LiveBoard, kind: str, otherwise: str) -> str:
     found = next((a for a in board.absences if a.kind == kind), None)
     return otherwise if found is None else absence_text(found.what, found.reason, found.remedy)
+
+
+def last_of(board: LiveBoard) -> tuple[str, Tone]:
+    """Of the newest save that is over; of one under way, how long it has been so."""
+    saves = [entry for entry in board.book.entries if not entry.is_load]
+    over = next((entry for entry in reversed(saves) if not entry.open), None)
+    open_ = next((entry for entry in reversed(saves) if entry.open), None)
+    nothing: tuple[str, Tone] = "", ""
+    told, tone = nothing if over is None else _save_sentence(board, over)
+    if open_ is not None:
+        begin_s = open_.window.begin_s
+        for_s = "" if begin_s is None else f" for {duration(round(board.last_s - begin_s, 1))}"
+        return f"#{open_.number} under way{for_s}." + (f" {told}" if told else ""), "warn"
+    if not told:
+        return "No checkpoint yet: the first one is told here when it is over.", "muted"
+    return told, tone
+
+
+def _save_sentence(board: LiveBoard, entry: Entry) -> tuple[str, Tone]:
+    window, what = entry.best
+    name = f"#{entry.number}"
+    if what.error:
+        return f"{name} failed: {what.error}.", "bad"
+    safe_s = (
+        None
+        if window.begin_s is None or window.durable_s is None
+        else window.durable_s - window.begin_s
+    )
+    bytes_ = "unknown bytes" if isnan(what.bytes) else size(what.bytes)
+    times = "safe at an unknown time" if safe_s is None else f"in {duration(safe_s)}"
+    stall = "unknown" if window.stall_s is None else duration(window.stall_s)
+    first = f"{name}: {bytes_} {times} (stall {stall})"
+    seen, priced = board.account.seen.get(entry.number), board.account.priced.get(entry.number)
+    if seen is None and entry.evaluated != entry.window:
+        return f"{first}; its energy is being worked out.", ""
+    machine = board.account.prices.machine
+    parts = [
+        first,
+        _energy(board.account.joules(entry.number)),
+        _waited(priced, float("nan") if machine is None else machine.gpus),
+        _cost(priced),
+    ]
+    return ", ".join(parts) + ".", ""
+
+
+def _energy(joules: Joules) -> str:
+    """The sum with its doubt; where a part is missing, what is at least known."""
+    told = [("GPU", joules.gpus), ("host", joules.hosts)]
+    known = [energy for _, energy in told if energy.known]
+    if not known:
+        return "energy unknown"
+    parts = ", ".join(
+        f"{name} {number(energy.value) if energy.known else 'unknown'}" for name, energy in told
+    )
+    if len(known) < len(told) or not joules.all.known:
+        return f"at least {number(total(known).value)} J ({parts})"
+    far_j = off(joules.all)
+    doubt = "" if isinf(far_j) or isnan(far_j) else f" +-{number(far_j)}"
+    return f"{number(joules.all.value)} J{doubt} ({parts})"
+
+
+def _waited(priced: Priced | None, gpus: float) -> str:
+    gpu_s = float("nan") if priced is None else priced.amount("gpu_s")
+    if isnan(gpu_s) and priced is not None:
+        least = _least(priced, "gpu_s")
+        if least:
+            return f"GPUs waited at least {number(least)} GPU-s"
+    if isnan(gpu_s):
+        return "GPU-s unknown"
+    who = "GPUs" if isnan(gpus) else f"{count(gpus)} GPU{'' if gpus == 1 else 's'}"
+    return f"{who} waited {number(gpu_s)} GPU-s"
+
+
+def _cost(priced: Priced | None) -> str:
+    usd = float("nan") if priced is None else priced.amount("cost_usd")
+    if not isnan(usd):
+        return f"${number(usd)}"
+    least = 0.0 if priced is None else _least(priced, "cost_usd")
+    return f"at least ${number(least)}" if least else "cost unknown"
+
+
+def _least(priced: Priced, quantity: str) -> float:
+    """Of the lines that are known; 0 where none is."""
+    found: Sequence[float] = [float(getattr(line, quantity)) for line in priced.bill.bill.lines]
+    return sum(value for value in found if not isnan(value))

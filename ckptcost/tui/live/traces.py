@@ -4,15 +4,15 @@ right."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import nan
+from math import isfinite, nan
 from typing import cast
 
 import numpy as np
 
+from ckptcost.core.channels import Series
 from ckptcost.jobs.save_book import Entry
 from ckptcost.present.amounts import count, duration, number, rate
 from ckptcost.present.chart import Band, Chart, Curve, Level, Text, Traces
-from ckptcost.tui.live.bins import Floats, Stretch
 from ckptcost.tui.live.board import LiveBoard
 from ckptcost.tui.live.curves import (
     EACH,
@@ -25,7 +25,9 @@ from ckptcost.tui.live.curves import (
     READ,
     WRITE,
     Curves,
+    Floats,
     Probe,
+    Stretch,
     now_of,
 )
 
@@ -249,3 +251,45 @@ def _within(values: Floats, xs: Floats, bands: Sequence[Band]) -> str:
             inside |= (xs >= band.begin + half_s) & (xs <= band.end - half_s)
     known = values[inside & np.isfinite(values)]
     return f"in checkpoints {number(float(known.mean()))}" if len(known) else ""
+
+
+APART_S = 0.25
+"""two readings of a counter are no closer: nearer ones tell of its ticks"""
+
+
+def gpu_trace(board: LiveBoard, domain: str, begin_s: float, end_s: float) -> Chart | None:
+    """One GPU's own power, for machines with more cards than there is room for curves; readings are
+    held for some minutes, so a longer time begins with a gap."""
+    gpus = () if board.curves is None else board.curves.sources.gpus
+    probe = next((p for p in gpus if p.channel.domain == domain), None)
+    series = None if probe is None else board.series(probe.channel)
+    if probe is None or series is None:
+        return None
+    is_counter, now = probe.channel.is_counter, probe.lately(board.last_s)
+    xs, ys = _rates(series) if is_counter else (series.t_s.tolist(), series.value.tolist())
+    inside = [(x - end_s, y) for x, y in zip(xs, ys, strict=True) if begin_s <= x <= end_s]
+    name = f"GPU {domain.partition(':')[2]} alone, W   now {number(now)}"
+    return Chart(
+        name,
+        [Curve("", [x for x, _ in inside], [y for _, y in inside])],
+        y_label="W",
+        y_text=number,
+        y_range=(0.0, nan),
+    )
+
+
+def _rates(series: Series) -> tuple[list[float], list[float]]:
+    """Watts between readings of a counter; a step back is a gap."""
+    xs: list[float] = []
+    ys: list[float] = []
+    before_s = before = nan
+    for t_s, value in zip(series.t_s.tolist(), series.value.tolist(), strict=True):
+        if not isfinite(value):
+            continue
+        if t_s - before_s < APART_S:
+            continue
+        if before_s == before_s:
+            xs.append((t_s + before_s) / 2)
+            ys.append((value - before) / (t_s - before_s) if value >= before else nan)
+        before_s, before = t_s, value
+    return xs, ys

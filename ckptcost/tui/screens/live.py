@@ -16,7 +16,6 @@ from ckptcost.present.amounts import duration, number
 from ckptcost.present.grid import Grid
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.live import start as live_start
-from ckptcost.tui.live.gpu import with_gpu
 from ckptcost.tui.live.source import SPANS_S, LiveView, Source
 from ckptcost.tui.screens.live_actions import Acting, shifted
 from ckptcost.tui.screens.live_keys import ABOUT, BOARD, START, possible
@@ -190,11 +189,9 @@ class LiveScreen(Acting):
             self._ended(source)
 
     def _draw(self, source: Source) -> None:
-        view = source.view(self._span_s, None, self._per_gpu)
+        view = source.view(self._span_s, None, self._per_gpu, self._gpu)
         if self._per_gpu and not view.per_gpu and view.gpu_count:
             view = view._replace(gpus=source.outliers())
-        if self._gpu:
-            view = with_gpu(view, source, self._gpu)
         self.board.show(view, self._frozen)
         self._tell_of_lost(view)
         self._tell_of_unwritten(view, source)

@@ -34,16 +34,12 @@ def test_whoever_evaluates_may_rest_between_the_meters_of_one_checkpoint():
     while at_once.board.work():
         pass
     rests: list[int] = []
-    while piecewise.board.work(lambda: rests.append(len(piecewise.board.tally.seen))):
+    while piecewise.board.work(lambda: rests.append(len(piecewise.board.account.seen))):
         pass
-    seen, again = at_once.board.tally.seen, piecewise.board.tally.seen
+    seen, again = at_once.board.account.seen, piecewise.board.account.seen
     assert list(again) == list(seen) == [1, 2]
     for number, one in seen.items():
-        assert (again[number].window, again[number].absolute, list(again[number].costs)) == (
-            one.window,
-            one.absolute,
-            list(one.costs),
-        )
+        assert again[number] == one
         assert rests.count(number - 1) >= 3 * (
             PLAN.gpus + 2
         )  # of each domain: before it, while training stood still, until it was safe
@@ -115,4 +111,5 @@ def test_channels_are_as_the_newest_header_has_them():
     expected = {key_of(channel): channel for channel in (*first, *later)}
     assert board.newest == expected
     assert list(board.newest) == list(expected)
-    assert board._frame().channels == (first[0], later[0], first[2], later[1])
+    channels = board.run.run().node().channels
+    assert channels == (first[0], later[0], first[2], later[1])

@@ -7,8 +7,8 @@ from math import nan
 import pytest
 
 from ckptcost.core.reconcile import Energy, unknown
-from ckptcost.tui.live import last as live_last
-from ckptcost.tui.live.last import Joules, joules_of
+from ckptcost.jobs.account import Account, Joules
+from ckptcost.tui.live import tables as live_last
 
 KNOWN = Energy(22_300.0, 22_200.0, 22_400.0)
 
@@ -34,4 +34,4 @@ def test_a_part_that_is_missing_is_said(gpus, hosts, told):
 def test_without_a_price_or_a_stall_both_are_unknown_and_never_0():
     assert live_last._cost(None) == "cost unknown"
     assert live_last._waited(None, nan) == "GPU-s unknown"
-    assert not joules_of(None).all.known
+    assert not Account().joules(1).all.known
