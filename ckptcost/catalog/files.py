@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
+import stat
 import sys
 import tomllib
 from pathlib import Path
@@ -68,8 +69,12 @@ def text_of(file: Traversable, shown: str, most_bytes: int = MOST_BYTES, start: 
     try:
         if file.is_dir():
             raise InputError("is a folder", where=shown, remedy="name a file in it")
+        if isinstance(file, Path):
+            _refuse_unread(file, shown, most_bytes)
         with file.open("rb") as stream:
             raw = stream.read(most_bytes + 1)
+    except InputError:
+        raise
     except FileNotFoundError:
         raise InputError("no such file", where=shown) from None
     except (OSError, ValueError) as error:
@@ -78,11 +83,7 @@ def text_of(file: Traversable, shown: str, most_bytes: int = MOST_BYTES, start: 
             f"cannot be read ({reason})", where=shown, remedy="check its name and permissions"
         ) from None
     if len(raw) > most_bytes:
-        raise InputError(
-            f"is larger than {most_bytes // 1_000_000} MB",
-            where=shown,
-            remedy="this is not such a file",
-        )
+        raise _too_large(shown, most_bytes)
     if not raw.strip():
         raise InputError("is empty", where=shown, remedy=start)
     try:
@@ -91,6 +92,23 @@ def text_of(file: Traversable, shown: str, most_bytes: int = MOST_BYTES, start: 
         raise InputError(
             "is not text in UTF-8", where=shown, remedy="is it the right file?"
         ) from None
+
+
+def _refuse_unread(file: Path, shown: str, most_bytes: int) -> None:
+    """What is too large, and what may never end or begin: a pipe that nobody writes to, a device.
+    The shell's own pipes are read: `<(...)` has somebody who writes."""
+    if shown == "/dev/stdin" or shown.startswith("/dev/fd/"):
+        return
+    about = file.stat()
+    if not stat.S_ISREG(about.st_mode):
+        raise InputError("is a pipe or a device", where=shown, remedy="name a file")
+    if about.st_size > most_bytes:
+        raise _too_large(shown, most_bytes)
+
+
+def _too_large(shown: str, most_bytes: int) -> InputError:
+    limit = f"is larger than {most_bytes // 1_000_000} MB"
+    return InputError(limit, where=shown, remedy="this is not such a file")
 
 
 _DEEPEST = 30

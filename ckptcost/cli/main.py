@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import io
 import os
 import signal
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from ckptcost.errors import CkptcostError, InputError, OutputError, UnknownName
+from ckptcost.errors import CkptcostError, InputError, OutputError, UnknownName, brief
 from ckptcost.version import __version__
 
 COMMANDS = {
@@ -62,10 +63,13 @@ MOVED = {
 }
 """flags of old, and where their question went"""
 
+DEFECT = 70
+"""exit code of what is no error of the user's: EX_SOFTWARE of sysexits.h"""
 EPILOG = """\
 exit codes: 0 done, 1 a check found differences, 2 wrong input,
 3 a target is missed, 4 output could not be written,
-5 not measurable here, 130 interrupted
+5 not measurable here, 70 a defect of ckptcost, 130 interrupted
+`ckptcost --debug COMMAND ...`, or CKPTCOST_DEBUG=1, prints its traceback
 start with: ckptcost            the screen; without a terminal: ckptcost model
 """
 
@@ -149,6 +153,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         # data is UTF-8 whatever the locale says, and a message never fails over a letter
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    debug = words[:1] == ["--debug"]
+    words = words[1:] if debug else words
     try:
         return _carried_out(words)
     except CkptcostError as error:
@@ -162,12 +168,36 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _close_stdout()
         return OutputError.exit_code
     except OSError as error:
-        print(
-            f"ckptcost: the output could not be written ({error.strerror or error})",
-            file=sys.stderr,
-        )
-        _close_stdout()
-        return OutputError.exit_code
+        return _refused_by_system(error)
+    except Exception as error:
+        return _told_defect(error, debug)
+
+
+def _refused_by_system(error: OSError) -> int:
+    """An input that could not be read was told where it was read; what is left is output, but for a
+    name that no file can have."""
+    if error.errno == errno.ENAMETOOLONG:
+        print(f"ckptcost: {brief(error.filename)}: {error.strerror}", file=sys.stderr)
+        return InputError.exit_code
+    print(f"ckptcost: the output could not be written ({error.strerror or error})", file=sys.stderr)
+    _close_stdout()
+    return OutputError.exit_code
+
+
+def _told_defect(error: Exception, debug: bool) -> int:
+    """One line on what is our own mistake, and how to report it."""
+    if debug or os.environ.get("CKPTCOST_DEBUG", "") not in ("", "0"):
+        import traceback
+
+        traceback.print_exception(error, file=sys.stderr)
+    what = " ".join(str(error).split())
+    print(
+        f"ckptcost: a defect of ckptcost {__version__}: {type(error).__name__}"
+        + (f": {brief(what, 120)}" if what else "")
+        + ". Please report it, with what `ckptcost --debug` before the same words prints.",
+        file=sys.stderr,
+    )
+    return DEFECT
 
 
 def _carried_out(words: Sequence[str]) -> int:

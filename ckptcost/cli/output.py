@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import sys
 from collections.abc import Iterable
@@ -10,7 +11,7 @@ from pathlib import Path
 from typing import TextIO
 
 from ckptcost.catalog.writing import write_whole
-from ckptcost.errors import CkptcostError, OutputError, brief
+from ckptcost.errors import CkptcostError, InputError, OutputError, brief
 
 
 def write(pieces: Iterable[str], path: str | None) -> None:
@@ -35,6 +36,8 @@ def write(pieces: Iterable[str], path: str | None) -> None:
         raise
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        if getattr(error, "errno", None) == errno.ENAMETOOLONG:
+            raise InputError(str(reason), where=f"-o {brief(path)}") from None
         raise OutputError(f"{brief(path, 200)}: could not be written ({reason})") from None
 
 

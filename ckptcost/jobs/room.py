@@ -180,7 +180,7 @@ def _device_of(directory: Path) -> str | None:
 
 def _project_of(directory: Path) -> int:
     try:
-        opened = os.open(directory, os.O_RDONLY)
+        opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:
         return 0
     try:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ckptcost.errors import Argument, InputError
 from ckptcost.questions.parameters import Changes, PathText, scenario_layers
 from ckptcost.questions.results import StudyResult
 
@@ -30,6 +32,12 @@ def fits(
     from ckptcost.report.studies.room import study_of
 
     catalog = catalog or Catalog()
+    if os.path.exists(directory) and not os.path.isdir(directory):
+        raise InputError(
+            "is no folder",
+            where=Argument("directory", os.fspath(directory)),
+            remedy="name the folder that checkpoints go to",
+        )
     layers = scenario_layers(catalog, scenario, interval, changes)
     study = study_of(look(Path(directory), one_of(catalog, layers, tier)))
     return StudyResult(study, catalog, files_of(layers))

@@ -11,7 +11,7 @@ from ckptcost.report.document import SCHEMA_NAME, SCHEMA_VERSION, Report
 from ckptcost.report.json_text import parsed
 from ckptcost.report.study import Bills, Column, Study, Table
 
-MOST_BYTES = 500_000_000
+MOST_BYTES = 300_000_000
 OF_A_MODEL = ("cases", "one_save", "all_saves", "whole_run", "bill")
 OF_A_CASE = frozenset({"tier", "case", "tier_name"})
 OLDER = ("ckptcost.study", "ckptcost.statement", "ckptcost.diff")

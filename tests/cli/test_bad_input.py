@@ -3,6 +3,7 @@ on stdout, nothing written."""
 
 from __future__ import annotations
 
+import os
 import re
 import resource
 from pathlib import Path
@@ -709,3 +710,48 @@ def test_as_a_real_process(shell, tmp_path):
     done = shell("model", "-s", str(tmp_path / "absent.toml"))
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"ckptcost: {tmp_path}/absent.toml: no such file\n"
+
+
+# ---- what is no file to read: at once, before anything is read
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    """A named pipe that nobody writes to: whoever opens it waits for ever."""
+    file = tmp_path / "pipe"
+    os.mkfifo(file)
+    return str(file)
+
+
+READ_FROM_FILES = {
+    "check": ["check", "{}"],
+    "report": ["report", "{}"],
+    "grid": ["report", "{}", "--grid", "{}"],
+    "export": ["export", "{}", "--to", "openmetrics"],
+    "diff": ["diff", "{}", "{}"],
+    "trace": ["simulate", "--trace", "{}"],
+    "scenario": ["model", "-s", "{}"],
+    "sheet": ["audit", "{}"],
+    "room": ["fits", "{}"],
+    "calibration": ["calibrate", "{}", "--as", "x"],
+    "run": ["runs", "show", "{}"],
+    "served": ["serve-metrics", "{}"],
+    "fleet": ["fleet", "{}"],
+}
+
+
+@pytest.mark.parametrize("name", READ_FROM_FILES)
+def test_a_pipe_that_nobody_writes_to_is_refused_at_once(name, pipe, shell):
+    done = shell(*(word.format(pipe) for word in READ_FROM_FILES[name]), timeout=20)
+    assert done.returncode == 2, done.stderr
+    assert "pipe" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("command", ["check", "report"])
+def test_a_file_that_is_too_large_is_refused_before_it_is_read(command, tmp_path, cli, monkeypatch):
+    file = tmp_path / "huge.json"
+    with file.open("wb") as stream:
+        stream.write(b"{")
+        stream.truncate(40_000_000_000)  # a hole: reading it would take memory for good
+    refused(cli(command, str(file)), says="huge.json: is larger than 300 MB")
