@@ -77,7 +77,7 @@ FILES = {
     ),
     "zero bandwidth": (
         JOB + '[second_tier]\nwrite = "0 GB/s"\n',
-        "job.toml: second_tier.write: '0 GB/s' is out of range.*more than 0",
+        "job.toml: second_tier.write: '0 GB/s' is out of range.*at least 1 bytes_per_s",
     ),
     "zero bandwidth as a low end": (
         JOB + '[second_tier]\nwrite = {value="1 GB/s", low="0 GB/s", high="2 GB/s"}\n',
@@ -463,10 +463,22 @@ FLAGS = {
         "mtbf and rate contradict each other",
     ),
     "--mtbf without a unit": (["model", "--mtbf", "30"], "failures.mtbf.*has no unit.*30 min"),
-    "--mtbf 0 s": (["model", "--mtbf", "0 s"], "failures.mtbf.*more than 0"),
+    "--mtbf 0 s": (["model", "--mtbf", "0 s"], "failures.mtbf.*at least 0.001 s"),
     "--interval without a unit": (["model", "--interval", "30"], "--interval.*has no unit.*30 min"),
     "--interval of bytes": (["model", "--interval", "30 GB"], "--interval.*is bytes"),
-    "--interval 0 s": (["model", "--interval", "0 s"], "--interval.*more than 0"),
+    "a rate of no tier": (
+        ["optimize", "--set", "tier.write=5e-324 GB/s"],
+        "tier.write: .* is out of range. write must be at least 1 bytes_per_s",
+    ),
+    "a save of no bytes": (
+        ["model", "--set", "checkpoint.size=1e-300 B"],
+        "checkpoint.size: .* is out of range. size must be at least 1 bytes",
+    ),
+    "an axis of no rate": (
+        ["sweep", "--over", "tier.write=1e-300 GB/s,1 GB/s"],
+        "tier.write.*must be at least 1 bytes_per_s",
+    ),
+    "--interval 0 s": (["model", "--interval", "0 s"], "--interval.*at least 1e-06 s"),
     "--interval nothing": (["model", "--interval", ""], "--interval"),
     "--set without =": (
         ["model", "--set", "cluster.gpus"],
