@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.errors import InputError, MeterUnavailable, brief, not_there
-from ckptcost.fleet.node_day import COLUMNS, Head, NodeDay, empty_rows
+from ckptcost.fleet.node_day import COLUMNS, LINES, Head, NodeDay, empty_rows
 
 # A Parquet file under a checksum of all its bytes, and a text in it that is found without a
 # Parquet reader. Readers find a Parquet file's footer from its end and the pages by their
@@ -116,6 +116,26 @@ def _unsealed(data: bytes) -> BadNodeFile:
 LATEST_NS: Final = 7_258_118_400_000_000_000
 """the year 2200: a clock that says more is none"""
 NEEDED: Final = ("job", "run", "host", "day")
+LIMITS: Final[Mapping[str, tuple[float, float]]] = {
+    "stall_s": (0.0, 1e9),
+    "drain_s": (0.0, 1e9),
+    "bytes": (0.0, 1e18),
+    "files": (0.0, 1e12),
+    "ranks": (0.0, 1e6),
+    "gpu_s": (0.0, 1e15),
+    **{f"{line}_j": (-1e18, 1e18) for line in LINES},
+}
+"""of columns: what no node does"""
+HEAD_LIMITS: Final[Mapping[str, tuple[float, float]]] = {
+    "gpus": (0.0, 1e6),
+    "nodes": (0.0, 1e9),
+    "covered_s": (0.0, 1e6),
+    "gpu_total_j": (0.0, 1e18),
+    "host_total_j": (0.0, 1e18),
+    "train_gpu_w": (0.0, 1e12),
+    "train_host_w": (0.0, 1e12),
+    "step_s": (0.0, 1e9),
+}
 
 
 def _float_out(value: Any) -> float | str | None:
@@ -189,6 +209,10 @@ def judge(head: Head) -> None:
     for name in ("began_ns", "until_ns", "run_began_ns"):
         if not 0 <= getattr(head, name) < LATEST_NS:
             raise ValueError(f"{name} is no time: {getattr(head, name)}")
+    for name, (least, most) in HEAD_LIMITS.items():
+        value = getattr(head, name)
+        if value < least or value > most:
+            raise ValueError(f"{name} cannot be {value:g}")
 
 
 KEY: Final = "ckptcost"
@@ -342,8 +366,13 @@ def _by_arrow(data: bytes, names: Sequence[str], count: int) -> dict[str, _Array
     try:
         file = arrow.parquet.ParquetFile(arrow.BufferReader(data))
         table = file.read(columns=[_column(name) for name in names], use_threads=False)
+        return _columns_of(arrow, table, names, count)
     except (arrow.ArrowException, OSError) as error:
         raise ValueError(str(error)) from None
+
+
+def _columns_of(arrow: Any, table: Any, names: Sequence[str], count: int) -> dict[str, _Array]:
+    """A text that is no UTF-8 is found here only."""
     found = {}
     for name in names:
         if _column(name) in table.column_names:
@@ -373,11 +402,20 @@ def _check(day: NodeDay) -> None:
 
 
 def _judge(rows: Mapping[str, _Array]) -> None:
+    """A seal says that a file is as it was written, not that a machine wrote it."""
     begin = rows["begin_ns"]
-    if len(begin) and (begin.min() < 0 or begin.max() >= LATEST_NS):
+    if not len(begin):
+        return
+    if begin.min() < 0 or begin.max() >= LATEST_NS:
         raise ValueError("a begin before 1970 or after 2200")
-    if (rows["stall_s"] < 0).any():
-        raise ValueError("a stall below zero")
+    for name, (least, most) in LIMITS.items():
+        values = rows.get(name)
+        if values is None:
+            continue
+        # NaN only where all are
+        low, high = np.fmin.reduce(values), np.fmax.reduce(values)
+        if low < least or high > most:
+            raise ValueError(f"{name} of {low if low < least else high:g}")
 
 
 def _places(pages: bytes, raw: Mapping[str, tuple[bytes, int]]) -> dict[str, tuple[int, int]]:
