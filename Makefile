@@ -11,7 +11,7 @@ READERS := .consumers
 # the validator of FOCUS needs Python 3.12 or newer
 PYTHON312 ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.12.*/bin/python) $(shell command -v python3.12 python3.13 2>/dev/null))
 
-.PHONY: demo test check lint types contracts tests torch consumers fmt golden bench schema screenshots clean
+.PHONY: demo test check lint types contracts tests torch consumers fuzz fmt golden bench schema screenshots clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/ckptcost model
@@ -68,6 +68,11 @@ contracts:
 fmt: $(VENV)/.tested
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# accepted inputs of every reader, changed under right checksums: no defect, no hang, no escape to a terminal
+MINUTES ?= 1
+fuzz: $(VENV)/.tested
+	$(BIN)/python tests/fuzz/fuzz.py --minutes $(MINUTES) --seed $(or $(SEED),0)
 
 golden: $(VENV)/.tested
 	$(BIN)/python -m pytest tests/golden -q --update-golden

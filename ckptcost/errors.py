@@ -24,6 +24,21 @@ def brief(text: object, most: int = 60) -> str:
     return shown if len(shown) <= most else shown[: most - 4] + "..." + shown[:1]
 
 
+_OBEYED = [*range(9), *range(11, 32), *range(127, 160), 0x200E, 0x200F]
+_OBEYED += [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+_SHOWN = {code: ascii(chr(code))[1:-1] for code in _OBEYED}
+
+
+def visible(text: str) -> str:
+    """What a terminal would obey, and marks that turn the direction of writing, as escapes: a name
+    in a message may be anybody's.
+
+    >>> visible("us\x1b[31m")
+    'us\\x1b[31m'
+    """
+    return text.translate(_SHOWN)
+
+
 class CkptcostError(Exception):
     exit_code = 1
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from typing import NoReturn
 
-from ckptcost.errors import CkptcostError, InputError, OutputError, UnknownName, brief
+from ckptcost.errors import CkptcostError, InputError, OutputError, UnknownName, brief, visible
 from ckptcost.version import __version__
 
 COMMANDS = {
@@ -78,7 +78,7 @@ class Parser(argparse.ArgumentParser):
     """argparse, with the house's one-line errors."""
 
     def error(self, message: str) -> NoReturn:
-        print(f"ckptcost: {message}. See `{self.prog} --help`.", file=sys.stderr)
+        print(f"ckptcost: {visible(message)}. See `{self.prog} --help`.", file=sys.stderr)
         raise SystemExit(2)
 
 
@@ -158,7 +158,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _carried_out(words)
     except CkptcostError as error:
-        print(f"ckptcost: {error}", file=sys.stderr)
+        print(f"ckptcost: {visible(str(error))}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("ckptcost: interrupted", file=sys.stderr)
@@ -190,7 +190,7 @@ def _told_defect(error: Exception, debug: bool) -> int:
         import traceback
 
         traceback.print_exception(error, file=sys.stderr)
-    what = " ".join(str(error).split())
+    what = visible(" ".join(str(error).split()))
     print(
         f"ckptcost: a defect of ckptcost {__version__}: {type(error).__name__}"
         + (f": {brief(what, 120)}" if what else "")

@@ -4,18 +4,24 @@ refused: readers differ on which counts."""
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 from ckptcost.catalog.files import text_of
 from ckptcost.errors import InputError, brief
 
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+
 
 def parsed(source: str, most_bytes: int) -> Any:
     """What is in the file."""
     text = text_of(Path(source), source, most_bytes)
     try:
-        return json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+        found = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+        if _HALF.search(text):
+            _refuse_halves(found)
+        return found
     except RecursionError:
         raise InputError("is not valid JSON: nested too deep", where=source) from None
     except InputError as error:
@@ -25,6 +31,14 @@ def parsed(source: str, most_bytes: int) -> Any:
             "a number of thousands of digits" if "digits" in str(error) else brief(str(error), 200)
         )
         raise InputError(f"is not valid JSON: {said}", where=source) from None
+
+
+def _refuse_halves(found: Any) -> None:
+    """Half of a pair of surrogates is a letter to JSON, and to nobody who writes UTF-8."""
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError("is not valid JSON: it holds half of a letter") from None
 
 
 def _no_constant(word: str) -> Any:

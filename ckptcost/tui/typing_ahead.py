@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from textual._ansi_sequences import ANSI_SEQUENCES_KEYS  # Option with a digit on a Mac, see below
 from textual.app import App
-from textual.events import Event, Key
+from textual.events import Event, Key, Paste
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.timer import Timer
@@ -23,6 +23,8 @@ ROUNDS = 2
 that was submitted, a row that was chosen"""
 PATIENCE_S = 2.0
 """no key waits longer for one that somebody swallowed together with the widget it went to"""
+MOST_PASTED = 1_000
+"""characters: no field here takes more, and a field is drawn and read again for every change"""
 
 for _character in "0123456789-=":
     # Textual takes Esc and a digit soon after it for a letter of a Mac's Option key
@@ -48,6 +50,9 @@ class TypingAhead(App[Any]):
         self._patience: Timer | None = None
 
     async def on_event(self, event: Event) -> None:
+        if isinstance(event, Paste) and not event.is_forwarded and len(event.text) > MOST_PASTED:
+            event.text = event.text[:MOST_PASTED]
+            self.notify(f"Of what was pasted, the first {MOST_PASTED:,} characters were taken.")
         if not isinstance(event, Key) or event.is_forwarded:
             await super().on_event(event)
             return

@@ -767,3 +767,22 @@ def test_a_file_that_is_too_large_is_refused_before_it_is_read(command, tmp_path
         stream.write(b"{")
         stream.truncate(40_000_000_000)  # a hole: reading it would take memory for good
     refused(cli(command, str(file)), says="huge.json: is larger than 300 MB")
+
+
+def test_what_a_terminal_would_obey_is_shown_in_a_message(cli, tmp_path):
+    file = tmp_path / "contracts.toml"
+    file.write_text('[[site]]\nid = "us\\u001b]0;x\\u0007\\u202e"\nresidual = "0.4 kg/kWh"\n')
+    report = tmp_path / "report.json"
+    assert cli("model", "-s", "small-8b", "-f", "json", "-o", str(report)).code == 0
+    ran = cli("report", str(report), "--contracts", str(file), "--start", "2026-01-01")
+    assert "us\\x1b]0;x\\x07\\u202e" in refused(ran)
+
+
+def test_half_of_a_letter_in_a_document_is_refused(cli, tmp_path):
+    report = tmp_path / "report.json"
+    assert cli("model", "-s", "small-8b", "-f", "json", "-o", str(report)).code == 0
+    text = report.read_text("utf-8")
+    report.write_text(text.replace('"title": "', '"title": "\\ud83d\\ude00 ', 1), "utf-8")
+    assert cli("report", str(report)).code == 0, "a whole pair is a letter"
+    report.write_text(text.replace('"title": "', '"title": "\\ud800 ', 1), "utf-8")
+    refused(cli("check", str(report)), says="report.json: is not valid JSON: it holds half")
