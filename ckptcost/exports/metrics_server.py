@@ -8,6 +8,7 @@ then name this machine. Connections are few and short: who is slow is cut off, a
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import ipaddress
 import socket
@@ -17,19 +18,27 @@ import threading
 import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
+from typing import Any, NamedTuple
 
 from ckptcost.errors import InputError
 from ckptcost.exports.live_metrics import CONTENT_TYPES, LiveSource, Unreadable, flavour_for, text
 from ckptcost.version import __version__
 
 PORT = 9877
-CONNECTIONS = 16
-"""at a time; who comes then is told to come again"""
-IDLE_S, WHOLE_S = 5.0, 15.0
+CONNECTIONS, OF_ONE = 16, 8
+"""at a time, and of one address; who comes then is told to come again"""
+IDLE_S, WHOLE_S = 2.0, 10.0
 """without a byte, and in all, until a connection is cut off"""
 PLAIN = "text/plain; charset=utf-8"
 _OF_THE_PORT = frozenset({errno.EACCES, errno.EADDRINUSE})
+
+
+class _Open(NamedTuple):
+    """A connection."""
+
+    begun_s: float
+    address: str
+    asked: bool = False
 
 
 class MetricsServer(ThreadingHTTPServer):
@@ -58,8 +67,7 @@ class MetricsServer(ThreadingHTTPServer):
             )
         self.address_family = socket.AF_INET if place.version == 4 else socket.AF_INET6
         self.is_local = place.is_loopback
-        self._room = threading.BoundedSemaphore(CONNECTIONS)
-        self._open: dict[socket.socket, float] = {}
+        self._open: dict[socket.socket, _Open] = {}
         self._open_lock = threading.Lock()
         try:
             super().__init__((bound, port), _Handler)
@@ -86,11 +94,20 @@ class MetricsServer(ThreadingHTTPServer):
         self.server_name, self.server_port = self.server_address[:2]  # type: ignore[assignment]
 
     def process_request(self, request: Any, client_address: Any) -> None:
-        if not self._room.acquire(blocking=False):
+        address = str(client_address[0])
+        with self._open_lock:
+            mine = [each for each, known in self._open.items() if known.address == address]
+            full = len(mine) >= OF_ONE or len(self._open) >= CONNECTIONS
+            silent = next((each for each in mine if not self._open[each].asked), None)
+        if full and silent is not None:
+            # its own oldest connection that asks nothing: who fills all of them with such, holds up
+            # nobody who asks
+            self._cut_off(silent)
+        elif full:
             self._turn_away(request)
             return
         with self._open_lock:
-            self._open[request] = time.monotonic()
+            self._open[request] = _Open(time.monotonic(), address)
         try:
             super().process_request(request, client_address)
         except RuntimeError:  # no thread can be had
@@ -106,7 +123,18 @@ class MetricsServer(ThreadingHTTPServer):
     def _over(self, request: socket.socket) -> None:
         with self._open_lock:
             self._open.pop(request, None)
-        self._room.release()
+
+    def asked(self, request: socket.socket) -> None:
+        """Its request is there whole."""
+        with self._open_lock:
+            if request in self._open:
+                self._open[request] = self._open[request]._replace(asked=True)
+
+    def _cut_off(self, request: socket.socket) -> None:
+        with self._open_lock:
+            self._open.pop(request, None)
+        with contextlib.suppress(OSError):  # gone by itself
+            request.shutdown(socket.SHUT_RDWR)
 
     def _turn_away(self, request: socket.socket) -> None:
         try:
@@ -122,12 +150,9 @@ class MetricsServer(ThreadingHTTPServer):
         """Twice a second: who sends a byte now and then is cut off too."""
         since_s = time.monotonic() - WHOLE_S
         with self._open_lock:
-            for request, begun_s in self._open.items():
-                if begun_s < since_s:
-                    try:
-                        request.shutdown(socket.SHUT_RDWR)
-                    except OSError:
-                        continue  # gone by itself
+            slow = [each for each, known in self._open.items() if known.begun_s < since_s]
+        for request in slow:
+            self._cut_off(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         error = sys.exc_info()[1]
@@ -154,6 +179,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing on stderr: requests are of no interest."""
 
     def do_GET(self) -> None:
+        self.server.asked(self.connection)
         if self.server.is_local and not self._names_us():
             self._answer(
                 HTTPStatus.FORBIDDEN,

@@ -96,6 +96,7 @@ class Folder:
         for tries in range(_TRIES):
             try:
                 self._make(folder)
+                self._refuse_links(folder)
                 self._write(folder, name, data)
             except (
                 FileNotFoundError
@@ -118,6 +119,16 @@ class Folder:
             return error.strerror or str(error)
         return ""
 
+    def _refuse_links(self, folder: str) -> None:
+        """Whoever may write into a store must not be able to send others' files elsewhere."""
+        inside = os.path.realpath(self.root)
+        if os.path.commonpath([os.path.realpath(folder), inside]) != inside:
+            raise OutputError(f"{folder}: a link leads out of the store, nothing was written")
+
+    def _mode(self) -> int:
+        """The store's own: who may read and write in it is decided once, where it is made."""
+        return stat.S_IMODE(os.stat(self.root).st_mode)
+
     def _make(self, folder: str) -> None:
         """New folders last only once the one above is synced."""
         new = []
@@ -128,6 +139,9 @@ class Folder:
         if new:
             os.makedirs(folder, exist_ok=True)
             for made in new:
+                if made != self.root:
+                    with contextlib.suppress(OSError):  # somebody else made it first
+                        os.chmod(made, self._mode())
                 _sync(os.path.dirname(made))
 
     def _write(self, folder: str, name: str, data: bytes) -> None:
@@ -138,6 +152,8 @@ class Folder:
                 OSError
             ):  # a file system without locks: what a kill leaves goes when it is old
                 fcntl.flock(fd, fcntl.LOCK_EX)
+            with contextlib.suppress(OSError):  # a file system without modes
+                os.fchmod(fd, self._mode() & 0o666)
             view = memoryview(data)
             while view:
                 view = view[os.write(fd, view) :]

@@ -3,7 +3,9 @@ programs, so strangers must not reach it.
 
 The server listens on 127.0.0.1 only. A page of another site, opened in the same browser, could
 still speak to it, and so could another user of the machine; so every request must name this host
-and carry the secret of the address that was printed, and the page may load nothing from elsewhere.
+and lie below the secret of the address that was printed, and the page may load nothing from
+elsewhere. The secret is in the path, not in a cookie: a browser sends cookies to every port of a
+host. What remains: the browser's history holds it until the server ends, with which it ends.
 """
 
 from __future__ import annotations
@@ -21,7 +23,6 @@ from ckptcost.errors import InputError
 from ckptcost.interpreter import python
 
 HOST = "127.0.0.1"
-COOKIE = "ckptcost"
 POLICY = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline';"
     " font-src 'self' data:; img-src 'self' data:; connect-src 'self' {socket}; frame-ancestors"
@@ -42,12 +43,13 @@ class Loopback(Server):
 
     @property
     def address(self) -> str:
-        return f"http://{HOST}:{self.port}/?key={self.secret}"
+        return f"http://{HOST}:{self.port}/{self.secret}/"
 
     async def _make_app(self) -> web.Application:
-        app = await super()._make_app()
-        app.middlewares.append(self._door())
-        return app
+        """All of it lies below the secret."""
+        outside = web.Application(middlewares=[self._door()])
+        outside.add_subapp(f"/{self.secret}", await super()._make_app())
+        return outside
 
     def _door(self) -> Any:
         @web.middleware
@@ -60,7 +62,7 @@ class Loopback(Server):
                     socket=f"ws://{request.host}"
                 )
                 response.headers["Referrer-Policy"] = "no-referrer"
-                response.set_cookie(COOKIE, self.secret, httponly=True, samesite="Strict")
+                response.headers["Cache-Control"] = "no-store"
             return response
 
         return door
@@ -72,7 +74,7 @@ class Loopback(Server):
         origin = request.headers.get("Origin")
         if origin is not None and origin.removeprefix("http://") not in self._hosts:
             return "another site's page has no business here"
-        shown = request.query.get("key") or request.cookies.get(COOKIE, "")
+        shown = request.path.split("/")[1]
         return (
             None
             if hmac.compare_digest(shown.encode(), self.secret.encode())

@@ -251,21 +251,48 @@ def test_a_silent_one_is_cut_off(tmp_path, monkeypatch):
         until(lambda: not server._open)
 
 
-def test_connections_are_few(server):
-    """One more is told to come again, and threads are no more than connections."""
+ASK = "GET /metrics HTTP/1.1\nHost: {host}\n\n"
+
+
+def test_who_holds_connections_without_asking_holds_up_nobody_who_asks(server):
+    """However often it comes again: its own oldest one goes, and threads are no more than there may
+    be connections."""
     before = threading.active_count()
     with contextlib.ExitStack() as held:
-        for _ in range(metrics_server.CONNECTIONS):
+        for _ in range(3 * metrics_server.OF_ONE):
             held.enter_context(connected(server))
-        until(lambda: len(server._open) == metrics_server.CONNECTIONS)
+        until(lambda: len(server._open) == metrics_server.OF_ONE)
         for _ in range(3):
-            with connected(server) as late:
-                assert said(late).startswith(
-                    b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 5\r\n"
-                )
-        assert threading.active_count() <= before + metrics_server.CONNECTIONS
+            assert status_of(asked(server, ASK)) == 200
+        until(lambda: threading.active_count() <= before + metrics_server.CONNECTIONS)
     until(lambda: not server._open)
-    assert status_of(asked(server, "GET /metrics HTTP/1.1\nHost: {host}\n\n")) == 200
+    assert status_of(asked(server, ASK)) == 200
+
+
+def test_one_address_has_half_of_the_connections(server, monkeypatch):
+    """Who asks and never takes the answer is told to come again; another address is answered."""
+    waiting = threading.Event()
+    real = metrics_server._Handler._metrics
+
+    def slow(handler):
+        if handler.client_address[0] == "127.0.0.1":
+            waiting.wait(30)
+        real(handler)
+
+    monkeypatch.setattr(metrics_server._Handler, "_metrics", slow)
+    request = ASK.format(host=f"127.0.0.1:{server.server_port}").replace("\n", "\r\n").encode()
+    with contextlib.ExitStack() as held:
+        for _ in range(metrics_server.OF_ONE):
+            one = held.enter_context(connected(server))
+            one.sendall(request)
+        until(lambda: sum(known.asked for known in server._open.values()) == metrics_server.OF_ONE)
+        with connected(server) as late:
+            assert said(late).startswith(b"HTTP/1.0 503 Service Unavailable\r\nRetry-After: 5\r\n")
+        there = ("127.0.0.1", server.server_port)
+        with socket.create_connection(there, 30, source_address=("127.0.0.2", 0)) as other:
+            other.sendall(request)
+            assert said(other).startswith(b"HTTP/1.0 200")
+        waiting.set()
 
 
 def test_many_at_once(server):

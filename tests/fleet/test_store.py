@@ -10,6 +10,7 @@ import os
 import pickle
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -532,13 +533,51 @@ def test_a_disk_that_takes_little_at_a_time(store, monkeypatch):
     assert store.read("job=a/day=2026-11-20/x.parquet") == bytes(range(256))
 
 
-def test_the_umask_is_respected(store):
-    (entry,) = filled(store, ["a"], ["n1"], DAYS[:1]).listing()
-    mask = os.umask(0)
-    os.umask(mask)
-    assert (Path(store.url) / entry.path).stat().st_mode & 0o777 == 0o666 & ~mask, (
-        "others who may write the store may read it"
-    )
+def put_one(root):
+    opened = open_store(str(root), make=True)
+    opened.put(opened.path_of(head()), b"one")
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o700, 0o2770])
+def test_files_and_folders_have_the_modes_of_the_store(mode, tmp_path):
+    """Not of whoever's umask it was: a node that packs must not lock the others out, nor let
+    strangers in."""
+    root = tmp_path / "store"
+    root.mkdir()
+    root.chmod(mode)
+    before = os.umask(0o027)
+    try:
+        put_one(root)
+    finally:
+        os.umask(before)
+    below = [path for path in root.rglob("*") if path.is_dir()]
+    files = [path for path in root.rglob("*") if path.is_file()]
+    assert below
+    assert files
+    assert {stat.S_IMODE(path.stat().st_mode) for path in below} == {mode}
+    assert {stat.S_IMODE(path.stat().st_mode) for path in files} == {mode & 0o666}
+
+
+def test_a_folder_that_is_a_link_out_of_the_store_is_not_written_into(tmp_path):
+    root, elsewhere = tmp_path / "store", tmp_path / "elsewhere"
+    root.mkdir()
+    elsewhere.mkdir()
+    put_one(root)
+    (job,) = root.glob("job=*")
+    for path in sorted(job.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    job.rmdir()
+    job.symlink_to(elsewhere)
+    with pytest.raises(OutputError, match="leads out of the store"):
+        put_one(root)
+    assert list(elsewhere.rglob("*.parquet")) == []
+
+
+def test_a_store_that_is_itself_a_link_is_written_into(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "store").symlink_to(tmp_path / "there")
+    put_one(tmp_path / "store")
+    assert list((tmp_path / "there").rglob("*.parquet"))
 
 
 STUCK = """

@@ -51,7 +51,7 @@ def served(tmp_path: Path) -> Iterator[Served]:
     ) as process:
         assert process.stdout is not None
         line = process.stdout.readline()
-        found = re.search(r"http://127\.0\.0\.1:(\d+)/\?key=(\S+)", line)
+        found = re.search(r"http://127\.0\.0\.1:(\d+)/(\S+)/", line)
         assert found, line
         until_s = time.monotonic() + WAIT_S
         while time.monotonic() < until_s:
@@ -91,16 +91,18 @@ def test_it_listens_to_this_machine_only(served):
 
 def test_only_who_has_the_address_is_answered(served):
     assert ask(served.port, "/")[0] == 403
-    assert ask(served.port, "/?key=wrong")[0] == 403
+    assert ask(served.port, "/wrong/")[0] == 403
+    assert ask(served.port, f"/?key={served.key}")[0] == 403
+    assert ask(served.port, "/", Cookie=f"ckptcost={served.key}")[0] == 403
     assert ask(served.port, "/ws")[0] == 403
     assert ask(served.port, "/static/")[0] == 403
-    status, page, headers = ask(served.port, f"/?key={served.key}")
+    status, page, headers = ask(served.port, f"/{served.key}/")
     assert status == 200
     assert "ckptcost" in page
     assert "default-src 'self'" in headers["Content-Security-Policy"]
-    assert "HttpOnly" in headers["Set-Cookie"]
-    assert "SameSite=Strict" in headers["Set-Cookie"]
-    assert ask(served.port, "/", Cookie=f"ckptcost={served.key}")[0] == 200
+    assert "Set-Cookie" not in headers, "a browser sends it to every port of this host"
+    assert headers["Cache-Control"] == "no-store"
+    assert ask(served.port, f"/{served.key}/static/")[0] == 200
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_only_who_has_the_address_is_answered(served):
     ],
 )
 def test_another_sites_page_is_turned_away_even_with_the_secret(headers, served):
-    assert ask(served.port, f"/ws?key={served.key}", **headers)[0] == 403
+    assert ask(served.port, f"/{served.key}/ws", **headers)[0] == 403
 
 
 def test_a_port_that_is_taken_is_said(tmp_path, shell):
@@ -226,7 +228,7 @@ def test_a_browser_shows_it(served, tmp_path):
         pytest.skip("chromium and chromedriver are not installed")
     driver = Driver(tmp_path / "profile")
     try:
-        driver.of("POST", "/url", {"url": f"http://127.0.0.1:{served.port}/?key={served.key}"})
+        driver.of("POST", "/url", {"url": f"http://127.0.0.1:{served.port}/{served.key}/"})
         until_s = time.monotonic() + WAIT_S
         colours: set[bytes] = set()
         while (
