@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import sys
 
+from ckptcost.errors import visible
+
 EPILOG = """\
 Nothing is looked up. A model carries every input: it is computed again from
 them, and every number, range, sum and hash is compared. Of other reports the
@@ -25,7 +27,8 @@ def run(options: argparse.Namespace) -> int:
     report = read(options.file)
     found = differences(report)
     for d in found:
-        sys.stdout.write(f"{d.where}: reported {d.reported}, recomputed {d.recomputed}\n")
+        said = visible(f"{d.where}: reported {d.reported}, recomputed {d.recomputed}")
+        sys.stdout.write(f"{said}\n")
     print(
         f"ckptcost: {options.file}: "
         + (

@@ -225,6 +225,10 @@ def _added(ends: Sequence[tuple[float, float, float]]) -> tuple[float, float, fl
     return value, low, high
 
 
+MOST_ROWS = 100_000
+"""eleven years of hours, or ten weeks of minutes: a clock of the run jumped"""
+
+
 def _series(
     m: Measured,
     taken: Sequence[Taken],
@@ -235,7 +239,9 @@ def _series(
     width_s: float,
 ) -> Any:
     """Each line where its seconds were; one whose seconds are not known is in the components
-    only."""
+    only. Of more rows than a run has there are none."""
+    if (end_s - begin_s) / width_s > MOST_ROWS:
+        return None
     edges = edges_of(begin_s, end_s, width_s)
     placed = []
 
