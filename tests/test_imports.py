@@ -136,8 +136,6 @@ NOT_SEEN_FIRST = {
     "ckptcost.runs",
     "ckptcost.savers",
     "ckptcost.views.interval",
-    "ckptcost.views.machine",
-    "ckptcost.views.probe",
     "ckptcost.watch",
     "markdown_it",
     "numpy.fft",
@@ -169,7 +167,7 @@ the way to the first frame"""
             {"textual", "rich", "pandas"},
         ),
         (
-            "import ckptcost.views.model, ckptcost.tui.live.sources, ckptcost.views.probe",
+            "import ckptcost.views.model, ckptcost.tui.live.sources",
             {"textual", "rich", "pandas"},
         ),
         ("import ckptcost.tui.draw.picture, ckptcost.tui.draw.stack", {"textual", "rich", "numpy"}),

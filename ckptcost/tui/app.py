@@ -133,7 +133,7 @@ class CkptcostApp(Modes):
     @work(thread=True, exit_on_error=False, name="machine")
     def _look_at_the_machine(self) -> None:
         """Which meters answer takes a second to find out: told when it is known."""
-        from ckptcost.views.machine import seen
+        from ckptcost.tui.screens.meter_lights import seen
 
         found = seen(self.meters, self.plain)
         self.call_later(

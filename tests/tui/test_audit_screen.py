@@ -7,11 +7,11 @@ from screening import SMALL, USUAL, screen_text, settled
 from textual.widgets import Input
 
 from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.screens import claims
 from ckptcost.tui.screens.audit import AuditScreen
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import audit
 
 SIZES = {SMALL: "80x24", USUAL: "120x36"}
 
@@ -60,7 +60,7 @@ def test_another_sheet_is_audited_when_the_cursor_is_on_it(drive):
         assert screen.command_line() == "ckptcost audit micron-2026"
         assert (
             _rows(pilot).grid.rows
-            == audit.opened(pilot.app.desk.catalog, "micron-2026").verdicts.rows
+            == claims.opened(pilot.app.desk.catalog, "micron-2026").verdicts.rows
         )
         assert screen.exported().title == "Micron talk, April 2026"
         await pilot.press("up", "up", "down")  # quickly past others

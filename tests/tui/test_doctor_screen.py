@@ -12,8 +12,8 @@ from screening import SMALL, USUAL, screen_text, settled
 from ckptcost.errors import MeterUnavailable
 from ckptcost.tui import state
 from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.screens import meters
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import doctor
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def looked(monkeypatch):
             raise found["study"]
         return found["study"]
 
-    monkeypatch.setattr(doctor, "look", look)
+    monkeypatch.setattr(meters, "look", look)
     return asked, found
 
 
@@ -70,7 +70,7 @@ def test_looking_is_said_and_does_not_hold_up_the_screen(monkeypatch):
         assert go_on.wait(10.0)
         return common()
 
-    monkeypatch.setattr(doctor, "look", slow)
+    monkeypatch.setattr(meters, "look", slow)
     app = CkptcostApp(start="doctor")
 
     async def script():

@@ -15,11 +15,12 @@ from textual.widgets import Input, Static
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.solve import Solve
+from ckptcost.tui.screens import calibrate_effect
 from ckptcost.tui.screens.interval import IntervalScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import calibrating_effect, interval, interval_shown, solve
+from ckptcost.views import interval, interval_shown, solve
 
 Drive = Callable[..., Any]
 Snapshot = Callable[[CkptcostApp, str], None]
@@ -193,7 +194,7 @@ def test_a_tier_calibrated_again_is_studied_again(
         await press(pilot, "o")
         assert trial_in(app) == "3.53 h"
         write("40 GB/s")
-        screen_of(app).change(calibrating_effect.fresh(app.desk))
+        screen_of(app).change(calibrate_effect.fresh(app.desk))
         await settled(pilot)
         await press(pilot, "o")
         assert trial_in(app) == "3,090 s"

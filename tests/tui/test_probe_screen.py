@@ -21,12 +21,12 @@ from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.modals.picker import Picker
+from ckptcost.tui.screens import meters, probe_run, probe_view
+from ckptcost.tui.screens.probe_form import Draft
+from ckptcost.tui.screens.probe_place import Spot
+from ckptcost.tui.screens.probe_progress import progress
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.form import Form
-from ckptcost.views import doctor, probe, probe_run
-from ckptcost.views.probe_form import Draft
-from ckptcost.views.probe_place import Spot
-from ckptcost.views.probe_progress import progress
 
 SIZES = [(SMALL, "80x24"), (USUAL, "120x36")]
 
@@ -36,7 +36,7 @@ def place(monkeypatch, tmp_path):
     """An empty folder, which the form begins with."""
     found = alone(monkeypatch, tmp_path)
     monkeypatch.setattr(
-        probe, "fresh", lambda: Draft(str(found), "16 MB", "posix", "2", "1", "no", "0", "no")
+        probe_view, "fresh", lambda: Draft(str(found), "16 MB", "posix", "2", "1", "no", "0", "no")
     )
     return found
 
@@ -47,9 +47,9 @@ def simulated(tmp_path_factory):
     draft = Draft("/scratch", "20 GB", rounds="2", quarter="no")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("scratch")))
-        return probe.begin(probe.asking(draft, Desk(), None, "simulated").ready, "simulated").work(
-            lambda: False
-        )
+        return probe_view.begin(
+            probe_view.asking(draft, Desk(), None, "simulated").ready, "simulated"
+        ).work(lambda: False)
 
 
 @pytest.fixture
@@ -57,9 +57,9 @@ def drawn(monkeypatch, tmp_path):
     """The form as anybody sees it: a disk of known size, and a folder whose name is short."""
     alone(monkeypatch, tmp_path)
     found = {"spot": DISK._replace(directory="/scratch")}
-    monkeypatch.setattr(probe, "fresh", lambda: Draft("/scratch", "20 GB"))
+    monkeypatch.setattr(probe_view, "fresh", lambda: Draft("/scratch", "20 GB"))
     monkeypatch.setattr(
-        probe, "look", lambda directory: found["spot"]._replace(directory=directory)
+        probe_view, "look", lambda directory: found["spot"]._replace(directory=directory)
     )
     return found
 
@@ -102,7 +102,7 @@ class TestPictures:
 
         monkeypatch.setattr(probe_run.Running, "work", work)
         monkeypatch.setattr(
-            probe,
+            probe_view,
             "progress",
             lambda running, plan, stopping=False: half_way(running, plan, stopping),
         )
@@ -272,7 +272,7 @@ def test_calibrate_keeps_first(drive, place):
         assert len(asked[0]) == 1
         app.calibrate = None
         await pilot.press("c")
-        assert (state.home() / "clipboard.txt").read_text() == probe.calibrating(
+        assert (state.home() / "clipboard.txt").read_text() == probe_view.calibrating(
             app.screen._ended
         ) + "\n"
 
@@ -372,7 +372,7 @@ def test_the_disk_becomes_full(drive, place, monkeypatch):
 
 
 def test_it_goes_on_while_another_screen_is_seen(drive, place, monkeypatch):
-    monkeypatch.setattr(doctor, "look", lambda meters, every_gpu: common())
+    monkeypatch.setattr(meters, "look", lambda meters, every_gpu: common())
     slow_writes(monkeypatch, 0.3)
     app, told = CkptcostApp(start="probe", meters="block"), []
     app.notify = lambda text, **more: told.append(text)

@@ -15,11 +15,12 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
+from ckptcost.tui.screens import calibrate_effect
 from ckptcost.tui.screens.report import ReportScreen
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.listing import Listing
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import calibrating_effect, files, preview
+from ckptcost.views import files, preview
 
 SIZES = {SMALL: "80x24", USUAL: "120x36"}
 CATALOG = Catalog()
@@ -296,7 +297,7 @@ def test_a_rewritten_scenario_or_tier_is_reported_anew(drive, tmp_path, monkeypa
     async def script(pilot):
         assert "1,000 s" in _text(pilot)
         write("40 GB/s")
-        _screen(pilot).change(calibrating_effect.fresh(pilot.app.desk))
+        _screen(pilot).change(calibrate_effect.fresh(pilot.app.desk))
         await settled(pilot)
         assert "2 GB/s" not in _text(pilot)
         assert "55 s" in _text(pilot)

@@ -21,8 +21,8 @@ from ckptcost.tui.modals.export import Export
 from ckptcost.tui.modals.files import OpenScenario
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.screens.live_keys import possible
+from ckptcost.tui.screens.probe_run import Ended
 from ckptcost.views import files
-from ckptcost.views.probe_run import Ended
 
 
 class Bare(ModeScreen):

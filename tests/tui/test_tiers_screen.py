@@ -16,11 +16,12 @@ from textual.widgets import Input
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.ticks import Ticks
+from ckptcost.tui.screens import calibrate_effect
 from ckptcost.tui.screens.tiers import TiersScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import calibrating_effect, tiers, tiers_table
+from ckptcost.views import tiers, tiers_table
 
 Drive = Callable[..., Any]
 Snapshot = Callable[[CkptcostApp, str], None]
@@ -243,7 +244,7 @@ def test_a_tier_calibrated_again_has_other_figures(
         assert stall() == "1,000 s"
         write("40 GB/s")
         assert isinstance(app.screen, TiersScreen)
-        app.screen.change(calibrating_effect.put_on(app.desk, "mine", {}))
+        app.screen.change(calibrate_effect.put_on(app.desk, "mine", {}))
         await settled(pilot)
         assert stall() == "55 s"
 

@@ -8,7 +8,8 @@ from ckptcost.errors import CkptcostError, InputError
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live import start as live_start
 from ckptcost.tui.paths import path_of
-from ckptcost.views import audit, files, preview_page, runs
+from ckptcost.tui.screens import claims
+from ckptcost.views import files, preview_page, runs
 
 IMPOSSIBLE = ["~nosuchuser/x", "x" * 300, "a\0b", "/dev/null/below"]
 
@@ -35,7 +36,7 @@ def test_nowhere_does_it_crash(text):
         lambda: files.exists(text),
         lambda: files.save_scenario(Desk(Catalog()), text),
         lambda: runs.opened(text),
-        lambda: audit.opened(Catalog(), text if text.startswith("~") else f"{text}.toml"),
+        lambda: claims.opened(Catalog(), text if text.startswith("~") else f"{text}.toml"),
         lambda: live_start.start_of(live_start.Typed(watch=text), "auto"),
         lambda: live_start.start_of(live_start.Typed(record=text), "auto"),
     ):

@@ -46,17 +46,16 @@ from ckptcost.tui.live.figures import stats_of
 from ckptcost.tui.live.picture import Picture, Status
 from ckptcost.tui.live.replay import Tape
 from ckptcost.tui.live.tables import Checkpoints, gpus_grid, last_of, meters_grid, outliers_grid
+from ckptcost.tui.screens import meters, probe_form, probe_progress, probe_result
+from ckptcost.tui.screens.meter_kinds import kinds_of
+from ckptcost.tui.screens.probe_run import Pass, Watch
 from ckptcost.views import (
     checkpoint,
-    doctor,
     interval,
     interval_shown,
     interval_words,
     model,
     preview,
-    probe_form,
-    probe_progress,
-    probe_result,
     run,
     run_traces,
     runs,
@@ -66,8 +65,6 @@ from ckptcost.views import (
     tiers_table,
 )
 from ckptcost.views.about_field import about_field
-from ckptcost.views.doctor_kinds import kinds_of
-from ckptcost.views.probe_run import Pass, Watch
 
 TWO = Desk(base="small-8b", tiers=("nas-hdd", "flash-shared"))
 
@@ -105,7 +102,7 @@ def test_a_tick_that_was_only_published_stands_in_brackets():
     study = checkup_study(
         Checkup("host", [tried], (), (), "", {kind: [] for kind in KINDS}, 1.0, False, 0.03)
     )
-    (row,) = doctor.grid(study).rows
+    (row,) = meters.grid(study).rows
     assert row.cells[5] == "(0.1 s)"
 
 

@@ -14,10 +14,10 @@ from textual.widgets import Input
 
 from ckptcost.present.grid import Grid
 from ckptcost.tui.commands import Command, bindings
+from ckptcost.tui.screens import claims
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import audit
 
 START = "ddn-2025"
 """the sheet that is shown first"""
@@ -64,9 +64,9 @@ class AuditScreen(ModeScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._sheets: audit.Sheets | None = None
-        self._opened: audit.Opened | None = None
-        self._kept: dict[str, audit.Opened] = {}
+        self._sheets: claims.Sheets | None = None
+        self._opened: claims.Opened | None = None
+        self._kept: dict[str, claims.Opened] = {}
         self._own: list[str] = []
         self._wanted = START
 
@@ -102,7 +102,7 @@ class AuditScreen(ModeScreen):
         """Claims are not about the scenario; another catalogue has other sheets."""
 
     def command_line(self) -> str:
-        return audit.command(self._opened.name if self._opened is not None else "")
+        return claims.command(self._opened.name if self._opened is not None else "")
 
     def table(self) -> Grid | None:
         return self._sheet_rows.grid if self._sheet_rows.has_focus else self._rows.grid
@@ -135,9 +135,9 @@ class AuditScreen(ModeScreen):
 
     def _list(self) -> None:
         catalog, own = self.desk.catalog, tuple(self._own)
-        self.background("sheets", lambda stopped: audit.sheets(catalog, own), self._listed)
+        self.background("sheets", lambda stopped: claims.sheets(catalog, own), self._listed)
 
-    def _listed(self, sheets: audit.Sheets) -> None:
+    def _listed(self, sheets: claims.Sheets) -> None:
         self._sheets = sheets
         self._sheet_rows.show(sheets.grid)
         self._sheet_rows.select(self._wanted)
@@ -156,10 +156,10 @@ class AuditScreen(ModeScreen):
         self.say(f"auditing {name} ..", "muted")
         catalog = self.desk.catalog
         self.background(
-            "audit", lambda stopped: audit.opened(catalog, name), self._audited, self._refused
+            "audit", lambda stopped: claims.opened(catalog, name), self._audited, self._refused
         )
 
-    def _audited(self, opened: audit.Opened) -> None:
+    def _audited(self, opened: claims.Opened) -> None:
         if (
             opened.name not in self._own
         ):  # a file of one's own is read anew each time it is asked for
@@ -169,7 +169,7 @@ class AuditScreen(ModeScreen):
     def _refused(self, text: str) -> None:
         self.say(text, "bad")
 
-    def _show(self, opened: audit.Opened) -> None:
+    def _show(self, opened: claims.Opened) -> None:
         self._opened = opened
         self._rows.show(opened.verdicts)
         panel = self.query_one("#audit-verdicts")
@@ -214,10 +214,10 @@ class AuditScreen(ModeScreen):
         catalog = self.desk.catalog
         self.say(f"auditing {path} ..", "muted")
         self.background(
-            "audit", lambda stopped: audit.opened(catalog, path), self._own_opened, self._refused
+            "audit", lambda stopped: claims.opened(catalog, path), self._own_opened, self._refused
         )
 
-    def _own_opened(self, opened: audit.Opened) -> None:
+    def _own_opened(self, opened: claims.Opened) -> None:
         """A file joins the list."""
         if (
             opened.name not in self._own

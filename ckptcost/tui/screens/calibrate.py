@@ -18,12 +18,13 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
+from ckptcost.tui.screens import calibrate_effect, calibrate_fit, calibrate_writing
+from ckptcost.tui.screens.calibrate_fit import Calibrated
+from ckptcost.tui.screens.calibrate_writing import Written
 from ckptcost.tui.screens.tables import TablesScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import against, calibrating, calibrating_effect, calibrating_writing
-from ckptcost.views.calibrating import Calibrated
-from ckptcost.views.calibrating_writing import Written
+from ckptcost.views import against
 from ckptcost.views.runs import Source, reading_text, refusal
 from ckptcost.views.runs_apart import READER
 
@@ -112,7 +113,7 @@ class CalibrateScreen(TablesScreen):
         self.say(reading_text(*sources))
         self.background(
             "fit",
-            lambda stopped: READER.ask(calibrating.fit, sources, weight=weight, stopped=stopped),
+            lambda stopped: READER.ask(calibrate_fit.fit, sources, weight=weight, stopped=stopped),
             self._fit_done,
             self._fit_failed,
         )
@@ -123,7 +124,7 @@ class CalibrateScreen(TablesScreen):
             self._check()
 
     def command_line(self) -> str:
-        return calibrating.command_of(
+        return calibrate_fit.command_of(
             self._sources,
             self._name_field.value.strip(),
             self.query_one("#title", Input).value.strip(),
@@ -136,15 +137,15 @@ class CalibrateScreen(TablesScreen):
     def tables(self) -> Sequence[Grid]:
         if self._fitted is None:
             return ()
-        return calibrating.parameters(self._fitted, self.desk, self._ticked), *calibrating.rounds(
-            self._fitted
-        )
+        return calibrate_fit.parameters(
+            self._fitted, self.desk, self._ticked
+        ), *calibrate_fit.rounds(self._fitted)
 
     def exported(self) -> Any:
         if self._fitted is None:
             return None
         files = [str(path) for path, _ in self._written.texts] if self._written is not None else []
-        return calibrating.study_for(
+        return calibrate_fit.study_for(
             self._fitted,
             self._name_field.value.strip(),
             self.query_one("#title", Input).value.strip(),
@@ -178,12 +179,12 @@ class CalibrateScreen(TablesScreen):
             return
         self._show_table()
         left: list[tuple[str, Tone]] = [
-            (text, "muted") for text in calibrating.not_taken(fitted, self._ticked, self.desk)
+            (text, "muted") for text in calibrate_fit.not_taken(fitted, self._ticked, self.desk)
         ]
-        self.query_one("#said", Note).show([*calibrating.lines(fitted), *left])
+        self.query_one("#said", Note).show([*calibrate_fit.lines(fitted), *left])
         effect = self.query_one("#effect", Rows)
         try:
-            told = calibrating_effect.effect(fitted, self.desk, self._ticked)
+            told = calibrate_effect.effect(fitted, self.desk, self._ticked)
         except (CkptcostError, OSError) as error:
             told = Grid(empty=str(error))
         effect.show(told)
@@ -202,13 +203,13 @@ class CalibrateScreen(TablesScreen):
         self.background(
             "check",
             lambda stopped: READER.ask(
-                calibrating_effect.check, fitted, base, settings, weight=weight, stopped=stopped
+                calibrate_effect.check, fitted, base, settings, weight=weight, stopped=stopped
             ),
             self._checked,
             self._check_failed,
         )
 
-    def _checked(self, checked: calibrating_effect.Checked) -> None:
+    def _checked(self, checked: calibrate_effect.Checked) -> None:
         rows = self.query_one("#check", Rows)
         rows.show(
             checked.grid
@@ -228,12 +229,12 @@ class CalibrateScreen(TablesScreen):
     @on(Rows.Moved, "#table")
     def _moved(self) -> None:
         if self._fitted is not None and self._place == 0:
-            self.say(calibrating.evidence(self._fitted, self._rows.key))
+            self.say(calibrate_fit.evidence(self._fitted, self._rows.key))
 
     @on(Input.Changed, "#id")
     def _named(self) -> None:
         if self._fitted is not None and self._written is None:
-            said = calibrating_writing.refused(self._fitted, self._name_field.value.strip())
+            said = calibrate_writing.refused(self._fitted, self._name_field.value.strip())
             self._name_field.set_class(bool(said), "bad")
             self.say(said, "bad" if said else "")
 
@@ -245,7 +246,7 @@ class CalibrateScreen(TablesScreen):
         fitted, key = self._fitted, self._rows.key
         if fitted is None or self._place != 0:
             return
-        if why := calibrating.why_not(fitted, key):
+        if why := calibrate_fit.why_not(fitted, key):
             self.say(f"{why[0].upper()}{why[1:]}.", "warn")
             return
         self._ticked = (
@@ -272,7 +273,7 @@ class CalibrateScreen(TablesScreen):
             self.say(f"{self._written.id} is written already: u takes it back.", "warn")
             return
         try:
-            self._written = calibrating_writing.write(
+            self._written = calibrate_writing.write(
                 fitted,
                 self._name_field.value.strip(),
                 self.query_one("#title", Input).value.strip(),
@@ -281,7 +282,7 @@ class CalibrateScreen(TablesScreen):
             self.say(str(error), "bad")
             return
         self.say(self._written.text, "good")
-        offer = calibrating_effect.offer(fitted, self._written.id, self._ticked)
+        offer = calibrate_effect.offer(fitted, self._written.id, self._ticked)
         if "tier" in self._written.kinds:
             self.app.push_screen(
                 Confirm("Put it on the desk?", offer, "put it there"), self._put_on
@@ -291,8 +292,8 @@ class CalibrateScreen(TablesScreen):
         if not yes or self._fitted is None or self._written is None:
             return
         try:
-            desk = calibrating_effect.put_on(
-                self.desk, self._written.id, calibrating_effect.edits_of(self._fitted, self._ticked)
+            desk = calibrate_effect.put_on(
+                self.desk, self._written.id, calibrate_effect.edits_of(self._fitted, self._ticked)
             )
             desk.resolved()
         except (CkptcostError, OSError) as error:
@@ -307,7 +308,7 @@ class CalibrateScreen(TablesScreen):
             self.say("Nothing was written here.", "warn")
             return
         try:
-            said = calibrating_writing.undo(self._written)
+            said = calibrate_writing.undo(self._written)
         except (CkptcostError, OSError) as error:
             self.say(str(error), "bad")
             return
@@ -316,8 +317,8 @@ class CalibrateScreen(TablesScreen):
             back = (
                 self._before
                 if self.desk is self._put and self._before is not None
-                else calibrating_effect.without(self.desk, id_)
+                else calibrate_effect.without(self.desk, id_)
             )
-            self.change(calibrating_effect.fresh(back))
+            self.change(calibrate_effect.fresh(back))
         self._before = self._put = None
         self.say(said, "good")

@@ -13,11 +13,11 @@ from textual.widget import Widget
 from ckptcost.present.grid import Grid
 from ckptcost.tui.clipboard import copy
 from ckptcost.tui.commands import Command, bindings
+from ckptcost.tui.screens import meters
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.widgets.mode_bar import ModeBar
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import doctor
 
 
 class DoctorScreen(ModeScreen):
@@ -78,7 +78,7 @@ class DoctorScreen(ModeScreen):
         self._look()
 
     def command_line(self) -> str:
-        return doctor.command(self.host.meters, self._every_gpu)
+        return meters.command(self.host.meters, self._every_gpu)
 
     def table(self) -> Grid | None:
         return self._rows.grid
@@ -92,42 +92,42 @@ class DoctorScreen(ModeScreen):
 
     def _look(self) -> None:
         """The figures of before stay until there are new ones."""
-        meters, every_gpu = self.host.meters, self._every_gpu
+        names, every_gpu = self.host.meters, self._every_gpu
         whose = "every GPU of the node" if every_gpu else "the GPUs that this session may see"
         self.say(f"Looking: every meter is tried for a second, {whose} ...")
         if self._study is None:
             self.query_one("#brief", Note).show(["looking ..."])
             self._rows.show(Grid(empty="looking ..."))
         self.background(
-            "look", lambda stopped: doctor.look(meters, every_gpu), self._seen, self._failed
+            "look", lambda stopped: meters.look(names, every_gpu), self._seen, self._failed
         )
 
     def _seen(self, study: Any) -> None:
         first, self._study = self._study is None, study
         plain = self.host.plain
-        self.host.lights = doctor.lights(study, plain)
+        self.host.lights = meters.lights(study, plain)
         self.query_one(ModeBar).show()
-        grid = doctor.grid(study, plain)
-        self.query_one("#brief", Note).show(doctor.overview(study, plain))
+        grid = meters.grid(study, plain)
+        self.query_one("#brief", Note).show(meters.overview(study, plain))
         self._rows.show(grid)
         self._rows.border_title, self._rows.border_subtitle = (
             Content(grid.title),
             Content(grid.note),
         )
         if first:
-            self._rows.select(doctor.worst(study))
+            self._rows.select(meters.worst(study))
         self._detail()
-        self.say(doctor.seen_text(study))
+        self.say(meters.seen_text(study))
 
     def _failed(self, text: str) -> None:
         self.say(f"{text} (r looks again)", "bad")
         if self._study is None:
-            self.query_one("#brief", Note).show(doctor.failed(text))
+            self.query_one("#brief", Note).show(meters.failed(text))
             self._rows.show(Grid(empty="Nothing was tried."))
 
     def _detail(self) -> None:
         if self._study is not None:
-            self.query_one("#detail", Note).show(doctor.detail(self._study, self._rows.key))
+            self.query_one("#detail", Note).show(meters.detail(self._study, self._rows.key))
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         event.stop()
@@ -144,5 +144,5 @@ class DoctorScreen(ModeScreen):
         self._rows.sort_next()
 
     def action_copy_remedy(self) -> None:
-        remedy = "" if self._study is None else doctor.remedy(self._study, self._rows.key)
+        remedy = "" if self._study is None else meters.remedy(self._study, self._rows.key)
         copy(self.app, remedy or self.command_line(), "the remedy" if remedy else "the command")

@@ -17,11 +17,11 @@ from ckptcost.present.grid import Grid
 from ckptcost.tui.clipboard import copy
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.confirm import Confirm
+from ckptcost.tui.screens import probe_view
 from ckptcost.tui.screens.probe_asking import Asking
 from ckptcost.tui.widgets.form import Form
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.probe_panels import ProbePanels
-from ckptcost.views import probe
 
 DRAWN_S = 0.5
 GIVE_UP_S = 2.0
@@ -134,7 +134,7 @@ class ProbeScreen(Asking):
     def on_desk(self) -> None:
         self._ask()
         if self._result is None:
-            self._panels.compare(probe.known_tiers(self.desk))
+            self._panels.compare(probe_view.known_tiers(self.desk))
         elif self._result.study is not None:
             self._show_result()
 
@@ -167,7 +167,7 @@ class ProbeScreen(Asking):
         if self._under_way is not None:
             self._under_way.stop(GIVE_UP_S)
         if self._unkept:
-            probe.forget(self._ended)
+            probe_view.forget(self._ended)
 
     def on_unmount(self) -> None:
         self.give_up()
@@ -192,7 +192,7 @@ class ProbeScreen(Asking):
             self.say(f"Nothing was written. {self._asking.why_not}", "bad")
             return
         texts = [
-            probe.question(plan),
+            probe_view.question(plan),
             "What the last probe found is not kept (w keeps it)." if self._unkept else "",
         ]
         if text := "\n".join(text for text in texts if text):
@@ -208,9 +208,9 @@ class ProbeScreen(Asking):
 
     def _start(self, plan: Any) -> None:
         if self._unkept:
-            probe.forget(self._ended)
+            probe_view.forget(self._ended)
         self._ended, self._result, self._kept, self._stopping = None, None, "", False
-        self._plan, self._under_way = plan, probe.begin(plan, self.host.meters)
+        self._plan, self._under_way = plan, probe_view.begin(plan, self.host.meters)
         self._turn("running")
         self._panels.rows.focus()
         self._draw()
@@ -270,7 +270,9 @@ class ProbeScreen(Asking):
         if (folder := self._keep()) is None:
             return
         if not self.hand_over("calibrate", [folder]):
-            copy(self.app, probe.calibrating(self._ended), "the command that makes a tier of it")
+            copy(
+                self.app, probe_view.calibrating(self._ended), "the command that makes a tier of it"
+            )
 
     def _keep(self) -> str | None:
         """The run's folder, kept now or before."""
@@ -286,7 +288,7 @@ class ProbeScreen(Asking):
             return None
         if not self._kept:
             try:
-                self._ended, self._kept = probe.keep(self._ended)
+                self._ended, self._kept = probe_view.keep(self._ended)
             except CkptcostError as error:
                 self.say(str(error), "bad")
                 return None
@@ -307,7 +309,7 @@ class ProbeScreen(Asking):
     def _draw(self) -> None:
         if self._under_way is None:
             return
-        now = probe.progress(self._under_way, self._plan, self._stopping)
+        now = probe_view.progress(self._under_way, self._plan, self._stopping)
         self._panels.show(now.stats, now.chart, now.rows)
         self.say(now.line, "warn" if self._stopping else "")
 
@@ -320,7 +322,7 @@ class ProbeScreen(Asking):
         running = self._under_way
         self._rest()
         self._ended, self._was = ended, running
-        if (known := probe.known_rate(ended)) is not None and not ended.cancelled:
+        if (known := probe_view.known_rate(ended)) is not None and not ended.cancelled:
             self._known[(str(running.wish.directory), running.wish.writer)] = known
         self._show_result()
         self._turn("result" if ended.study is not None else "form")
@@ -332,7 +334,7 @@ class ProbeScreen(Asking):
     def _failed(self, text: str) -> None:
         self._rest()
         self._turn("form")
-        said = probe.failed_text(text)
+        said = probe_view.failed_text(text)
         self.say(said, "bad")
         self._tell_elsewhere(said)
         self._look()
@@ -342,7 +344,7 @@ class ProbeScreen(Asking):
             self.app.notify(text, title="Probe", markup=False)
 
     def _show_result(self) -> None:
-        self._result = probe.result(self._ended, self._was, self.desk, self._kept)
+        self._result = probe_view.result(self._ended, self._was, self.desk, self._kept)
         if self._result.study is None:
             return
         self._panels.show(self._result.stats, self._result.chart, self._result.rows)

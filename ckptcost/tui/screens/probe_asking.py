@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from ckptcost.tui.modals.picker import Picker
+from ckptcost.tui.screens import probe_view
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.widgets.form import Form
 from ckptcost.tui.widgets.note import Note
-from ckptcost.views import probe
 
 
 class Asking(ModeScreen):
@@ -17,14 +17,14 @@ class Asking(ModeScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._draft = probe.fresh()
+        self._draft = probe_view.fresh()
         self._spot: Any = None
         self._asking: Any = None
         self._known: dict[tuple[str, str], float] = {}
         """by folder and writer, the rate that was found there"""
 
     def command_line(self) -> str:
-        return probe.command(self._draft, self.desk, self.host.meters)
+        return probe_view.command(self._draft, self.desk, self.host.meters)
 
     @property
     def _form(self) -> Form:
@@ -32,15 +32,17 @@ class Asking(ModeScreen):
 
     def _ask(self) -> None:
         """The form and its plan as the texts stand."""
-        known = self._known.get((probe.directory_of(self._draft), self._draft.writer.strip()))
-        self._asking = probe.asking(self._draft, self.desk, self._spot, self.host.meters, known)
+        known = self._known.get((probe_view.directory_of(self._draft), self._draft.writer.strip()))
+        self._asking = probe_view.asking(
+            self._draft, self.desk, self._spot, self.host.meters, known
+        )
         self._form.show(self._asking.fields)
         self.query_one("#plan", Note).show(self._asking.plan)
 
     def _look(self) -> None:
         """A folder on a server that does not answer may take long to look at."""
-        if directory := probe.directory_of(self._draft):
-            self.background("place", lambda stopped: probe.look(directory), self._looked)
+        if directory := probe_view.directory_of(self._draft):
+            self.background("place", lambda stopped: probe_view.look(directory), self._looked)
 
     def _looked(self, spot: Any) -> None:
         self._spot = spot
@@ -59,7 +61,7 @@ class Asking(ModeScreen):
 
     def on_form_pick(self, event: Form.Pick) -> None:
         event.stop()
-        path, rows = event.path, probe.choices(event.path, self.desk)
+        path, rows = event.path, probe_view.choices(event.path, self.desk)
 
         def chosen(key: str | None) -> None:
             if key is not None:

@@ -12,8 +12,8 @@ import pytest
 
 from ckptcost.jobs import probe
 from ckptcost.savers import buffered
-from ckptcost.views import probe_form
-from ckptcost.views.probe_place import DRIVE, Spot
+from ckptcost.tui.screens import probe_form
+from ckptcost.tui.screens.probe_place import DRIVE, Spot
 
 DISK = Spot(".", "", "xfs", "nvme0n1 (A Drive)", DRIVE, 400e9, 1e12, 64e9)
 

@@ -12,8 +12,8 @@ from ckptcost.present.amounts import count, duration, rate, share, size
 from ckptcost.present.chart import Band, Chart, Curve, Stat
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.savers.base import Io
-from ckptcost.views.probe_form import Wish
-from ckptcost.views.probe_run import Pass, Watch
+from ckptcost.tui.screens.probe_form import Wish
+from ckptcost.tui.screens.probe_run import Pass, Watch
 
 NAN = math.nan
 _POINTS = 300

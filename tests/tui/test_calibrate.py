@@ -13,7 +13,8 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
 from ckptcost.runs import store
 from ckptcost.tui.desk import Desk
-from ckptcost.views import against, calibrating, calibrating_effect, calibrating_writing
+from ckptcost.tui.screens import calibrate_effect, calibrate_fit, calibrate_writing
+from ckptcost.views import against
 from ckptcost.views.runs import Source
 
 
@@ -27,7 +28,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def fitted(made):
-    return calibrating.fit([source_of(made / "small"), source_of(made / "large")])
+    return calibrate_fit.fit([source_of(made / "small"), source_of(made / "large")])
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def test_the_figures_are_the_command_lines(cli, made, fitted):
     )
     document = json.loads(said.out)
     parameters = {row["id"]: row for row in document["tables"]["parameters"]["rows"]}
-    grid = calibrating.parameters(fitted, DESK, fitted.usual)
+    grid = calibrate_fit.parameters(fitted, DESK, fitted.usual)
     ids = {p.path or p.id: p.id for p in fitted.found.parameters}
     assert {ids[row.key] for row in grid.rows} == set(parameters)
     heads = [head.id for head in grid.heads]
@@ -76,7 +77,7 @@ def test_the_figures_are_the_command_lines(cli, made, fitted):
         line = next(line for line in text.splitlines() if line.startswith(told["what"]))
         assert cells["value"] in line
         assert cells["n"] in line.split()
-    assert calibrating.study_for(fitted, "planted").findings == document["findings"]
+    assert calibrate_fit.study_for(fitted, "planted").findings == document["findings"]
     assert [row.key for row in grid.rows if row.cells[heads.index("into")] == "not known"] == [
         row.key for row in grid.rows if row.order[heads.index("value")] is None
     ], "known ones stand first"
@@ -87,7 +88,7 @@ def test_now_is_the_models_own(cli, fitted):
         cli("model", "-s", "small-8b", "--tier", DESK.tier_chosen(), "-f", "json").out
     )
     factors = {factor["id"]: factor["value"] for factor in document["statements"][0]["factors"]}
-    grid = calibrating.parameters(fitted, DESK, [])
+    grid = calibrate_fit.parameters(fitted, DESK, [])
     now = {row.key: row.order[1] for row in grid.rows if row.order[1] is not None}
     assert set(now) >= {"cluster.gpu_train", "tier.node_write"}
     for path in ("cluster.gpu_train", "cluster.gpu_stall", "tier.node_write"):
@@ -100,24 +101,26 @@ def test_ticks_are_for_what_no_tier_file_holds(fitted):
     assert (
         set(fitted.usual) == {path for path in fitted.free if path.startswith("cluster.")} != set()
     )
-    assert calibrating.why_not(fitted, "cluster.gpu_train") == ""
-    assert "written whole" in calibrating.why_not(fitted, "tier.node_write")
-    assert "not known" in calibrating.why_not(fitted, "policy.snapshot")
-    assert "no figure" in calibrating.why_not(fitted, "nothing.at_all")
-    edits = calibrating_effect.edits_of(fitted, ["cluster.gpu_train"])
+    assert calibrate_fit.why_not(fitted, "cluster.gpu_train") == ""
+    assert "written whole" in calibrate_fit.why_not(fitted, "tier.node_write")
+    assert "not known" in calibrate_fit.why_not(fitted, "policy.snapshot")
+    assert "no figure" in calibrate_fit.why_not(fitted, "nothing.at_all")
+    edits = calibrate_effect.edits_of(fitted, ["cluster.gpu_train"])
     assert list(edits) == ["cluster.gpu_train"]
     train = fitted.found.parameter("gpu_train").estimate.value
     resolved = Desk(base="small-8b", edits=edits).resolved()
     assert float(resolved.scenario.cluster.gpu_train_w) == pytest.approx(train, rel=1e-6)
-    assert "several sizes" in calibrating.evidence(fitted, "tier.node_write")
-    assert calibrating.evidence(fitted, "nothing.at_all") == ""
-    left = calibrating.not_taken(fitted, ["cluster.gpu_train"], DESK.edited("tier.write", "5 GB/s"))
+    assert "several sizes" in calibrate_fit.evidence(fitted, "tier.node_write")
+    assert calibrate_fit.evidence(fitted, "nothing.at_all") == ""
+    left = calibrate_fit.not_taken(
+        fitted, ["cluster.gpu_train"], DESK.edited("tier.write", "5 GB/s")
+    )
     assert "one GPU held up" in left[0]
     assert "tier.write = 5 GB/s" in left[1]
-    assert calibrating.not_taken(fitted, fitted.free, DESK) == []
+    assert calibrate_fit.not_taken(fitted, fitted.free, DESK) == []
     rows = {
         row.key: row.cells[0]
-        for row in calibrating.parameters(fitted, DESK, ["cluster.gpu_train"]).rows
+        for row in calibrate_fit.parameters(fitted, DESK, ["cluster.gpu_train"]).rows
     }
     assert rows["cluster.gpu_train"].startswith("[x]")
     assert rows["cluster.gpu_stall"].startswith("[ ]")
@@ -140,7 +143,7 @@ def test_the_same_files_as_the_command_line(cli, made, fitted, tmp_path, monkeyp
             )
             assert cli(*words).code == 0
         else:
-            written = calibrating_writing.write(fitted, "planted", "A planted machine")
+            written = calibrate_writing.write(fitted, "planted", "A planted machine")
             assert written.kinds == ("tier", "cluster")
             assert "planted.toml" in written.text
         files = sorted((tmp_path / user).rglob("*.toml"))
@@ -148,7 +151,7 @@ def test_the_same_files_as_the_command_line(cli, made, fitted, tmp_path, monkeyp
     assert texts[0] == texts[1]
     assert len(texts[0]) == 2
     assert (
-        calibrating.command_of(fitted.sources, "planted", "A b")
+        calibrate_fit.command_of(fitted.sources, "planted", "A b")
         == f"ckptcost calibrate {made / 'small'} {made / 'large'} --as planted --name 'A b'"
     )
 
@@ -159,39 +162,39 @@ def test_the_same_files_as_the_command_line(cli, made, fitted, tmp_path, monkeyp
 def test_refuses_what_the_command_line_refuses(cli, made, fitted, mine, name):
     said = cli("calibrate", str(made / "small"), str(made / "large"), f"--as={name}")
     assert said.code == 2
-    assert calibrating_writing.refused(fitted, name)
+    assert calibrate_writing.refused(fitted, name)
     with pytest.raises(InputError):
-        calibrating_writing.write(fitted, name)
+        calibrate_writing.write(fitted, name)
     assert not list(mine.rglob("*.toml"))
 
 
 def test_taken_names_and_titles_are_refused_and_nothing_is_written(fitted, mine):
-    calibrating_writing.write(fitted, "planted")
-    assert "already there" in calibrating_writing.refused(fitted, "planted")
-    assert "--force" not in calibrating_writing.refused(fitted, "planted")
-    assert calibrating_writing.refused(fitted, "other", "two\nlines")
-    assert calibrating_writing.refused(fitted, "other") == ""
+    calibrate_writing.write(fitted, "planted")
+    assert "already there" in calibrate_writing.refused(fitted, "planted")
+    assert "--force" not in calibrate_writing.refused(fitted, "planted")
+    assert calibrate_writing.refused(fitted, "other", "two\nlines")
+    assert calibrate_writing.refused(fitted, "other") == ""
 
 
 def test_undo_takes_back_only_what_nobody_changed(fitted, mine):
-    written = calibrating_writing.write(fitted, "planted")
+    written = calibrate_writing.write(fitted, "planted")
     (tier, _), (cluster, _) = written.texts
     tier.write_text(tier.read_text() + "# mine\n")
     with pytest.raises(OutputError, match="was changed since"):
-        calibrating_writing.undo(written)
+        calibrate_writing.undo(written)
     assert cluster.exists()
     tier.write_text(tier.read_text().removesuffix("# mine\n"))
-    assert "taken back" in calibrating_writing.undo(written)
+    assert "taken back" in calibrate_writing.undo(written)
     assert not tier.exists()
     assert not cluster.exists()
 
 
 def test_the_check_is_what_compare_says_before_and_after(cli, made, fitted, mine):
     base, settings = against.settings_of(DESK)
-    checked = calibrating_effect.check(fitted, base, settings)
+    checked = calibrate_effect.check(fitted, base, settings)
     assert not list(mine.rglob("*.toml"))
     rows = {row.order[0]: row.order for row in checked.grid.rows if row.order[1] == "save"}
-    written = calibrating_writing.write(fitted, "planted")
+    written = calibrate_writing.write(fitted, "planted")
     for name, run in (("small", SMALL_RUN), ("large", LARGE_RUN)):
         _, _, measured, before, off_before, after, off_after = rows[run[:8]]
         now = lines(cli("compare", f"run:{made / name}", "small-8b", "-f", "json"))
@@ -212,7 +215,7 @@ def test_the_check_is_what_compare_says_before_and_after(cli, made, fitted, mine
         assert off_before == pytest.approx(before / measured - 1)
         assert abs(off_after) < 0.03 < abs(off_before), "the fit predicts what it was made from"
     assert [row.tone for row in checked.grid.rows] == ["good"] * len(checked.grid.rows)
-    calibrating_writing.undo(written)
+    calibrate_writing.undo(written)
 
 
 def lines(said):
@@ -222,10 +225,10 @@ def lines(said):
 
 
 def test_the_effect_is_what_model_and_optimize_print(cli, fitted, mine):
-    grid = calibrating_effect.effect(fitted, DESK, fitted.usual)
+    grid = calibrate_effect.effect(fitted, DESK, fitted.usual)
     rows = {row.key: row.order for row in grid.rows}
-    edits = calibrating_effect.edits_of(fitted, fitted.usual)
-    calibrating_writing.write(fitted, "planted")
+    edits = calibrate_effect.edits_of(fitted, fitted.usual)
+    calibrate_writing.write(fitted, "planted")
     flags = [word for path, text in edits.items() for word in ("--set", f"{path}={text}")]
     now = json.loads(
         cli("model", "-s", "small-8b", "--tier", DESK.tier_chosen(), "-f", "json").out
@@ -244,29 +247,29 @@ def test_the_effect_is_what_model_and_optimize_print(cli, fitted, mine):
 
 
 def test_on_the_desk_and_off_again(fitted, mine):
-    calibrating_writing.write(fitted, "planted")
-    edits = calibrating_effect.edits_of(fitted, ["cluster.gpu_stall"])
-    desk = calibrating_effect.put_on(DESK, "planted", edits)
+    calibrate_writing.write(fitted, "planted")
+    edits = calibrate_effect.edits_of(fitted, ["cluster.gpu_stall"])
+    desk = calibrate_effect.put_on(DESK, "planted", edits)
     assert desk.tiers_shown() == (*DESK.tiers_shown(), "planted")
     assert desk.tier_chosen() == "planted"
     assert "cluster.gpu_stall" in desk.edits
     written = float(desk.resolved().scenario.tier.node_write_bytes_per_s)
     assert written == pytest.approx(fitted.found.parameter("write").estimate.value, rel=1e-6)
-    back = calibrating_effect.without(desk, "planted")
+    back = calibrate_effect.without(desk, "planted")
     assert back.tiers_shown() == DESK.tiers_shown()
     assert back.chosen == ""
-    assert "planted" in calibrating_effect.offer(fitted, "planted", ["cluster.gpu_stall"])
-    assert "cluster.gpu_stall = " in calibrating_effect.offer(
+    assert "planted" in calibrate_effect.offer(fitted, "planted", ["cluster.gpu_stall"])
+    assert "cluster.gpu_stall = " in calibrate_effect.offer(
         fitted, "planted", ["cluster.gpu_stall"]
     )
 
 
 def test_the_users_other_entries_count_in_a_check(fitted, mine):
-    calibrating_writing.write(fitted, "own-tier")
-    desk = calibrating_effect.put_on(DESK, "own-tier", {})
+    calibrate_writing.write(fitted, "own-tier")
+    desk = calibrate_effect.put_on(DESK, "own-tier", {})
     base, settings = against.settings_of(desk)
     assert "tier.id=own-tier" in settings
-    checked = calibrating_effect.check(fitted, base, settings)
+    checked = calibrate_effect.check(fitted, base, settings)
     assert checked.notes == ()
     assert all(abs(row.order[4]) < 0.03 for row in checked.grid.rows)
     assert "own-tier" in Catalog().ids("tier")
@@ -275,11 +278,11 @@ def test_the_users_other_entries_count_in_a_check(fitted, mine):
 def test_nothing_to_fit_says_why(tmp_path):
     recorded(tmp_path / "idle", 20, run_id="a" * 32, saves=())
     with pytest.raises(MeterUnavailable, match="nothing can be calibrated"):
-        calibrating.fit([source_of(tmp_path / "idle")])
+        calibrate_fit.fit([source_of(tmp_path / "idle")])
 
 
 def test_a_scenario_that_cannot_be_computed_leaves_the_figures(fitted):
     desk = DESK.edited("policy.optimal", "nonsense")
-    grid = calibrating.parameters(fitted, desk, [])
+    grid = calibrate_fit.parameters(fitted, desk, [])
     assert all(row.order[1] is None for row in grid.rows)
     assert any(row.order[2] is not None for row in grid.rows)

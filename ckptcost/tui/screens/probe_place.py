@@ -12,7 +12,7 @@ from ckptcost.meters.block import device_of
 from ckptcost.present.amounts import size
 from ckptcost.present.grid import Tone
 from ckptcost.savers.place import margin_bytes
-from ckptcost.views.probe_form import Wish
+from ckptcost.tui.screens.probe_form import Wish
 from ckptcost.watch.filesystems import kind_of
 
 ROTATING, DRIVE, NETWORK, MEMORY = "a rotating disk", "a drive", "a network file system", "memory"

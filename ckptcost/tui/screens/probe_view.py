@@ -14,7 +14,7 @@ from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.study import Study
 from ckptcost.tui.desk import Desk
-from ckptcost.views import (
+from ckptcost.tui.screens import (
     probe_form,
     probe_place,
     probe_plan,
@@ -22,11 +22,11 @@ from ckptcost.views import (
     probe_result,
     probe_run,
 )
-from ckptcost.views.probe_form import Draft, fresh
-from ckptcost.views.probe_place import Spot
-from ckptcost.views.probe_plan import Plan
-from ckptcost.views.probe_progress import Progress
-from ckptcost.views.probe_run import Ended, Running
+from ckptcost.tui.screens.probe_form import Draft, fresh
+from ckptcost.tui.screens.probe_place import Spot
+from ckptcost.tui.screens.probe_plan import Plan
+from ckptcost.tui.screens.probe_progress import Progress
+from ckptcost.tui.screens.probe_run import Ended, Running
 
 __all__ = ["Draft", "Ended", "Progress", "Result", "Running", "Spot", "fresh"]
 

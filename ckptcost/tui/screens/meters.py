@@ -13,7 +13,7 @@ from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.questions.doctor import doctor
 from ckptcost.report.study import Study
 from ckptcost.tui.desk import by_flags
-from ckptcost.views.doctor_kinds import (
+from ckptcost.tui.screens.meter_kinds import (
     ASCII,
     KINDS,
     MARKS,

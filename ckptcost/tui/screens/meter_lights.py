@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ckptcost.errors import CkptcostError
 from ckptcost.questions.doctor import doctor
 from ckptcost.tui.desk import by_flags
-from ckptcost.views.doctor import lights, three_lines
+from ckptcost.tui.screens.meters import lights, three_lines
 
 LOOK = "0.5 s"
 

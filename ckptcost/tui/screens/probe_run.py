@@ -23,7 +23,7 @@ from ckptcost.savers.base import Io
 from ckptcost.savers.control import Control
 from ckptcost.savers.owners import PREFIX
 from ckptcost.tui.desk import by_flags
-from ckptcost.views.probe_form import Wish, asked
+from ckptcost.tui.screens.probe_form import Wish, asked
 
 STEP_NS = 50_000_000
 """between two looks at how far a pass is"""

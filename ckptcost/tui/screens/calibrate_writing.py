@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ckptcost.errors import InputError, OutputError
 from ckptcost.jobs.calibrate_files import checked_id, checked_name, free, install, texts_of
 from ckptcost.report.studies.runs import shown
-from ckptcost.views.calibrating import Calibrated
+from ckptcost.tui.screens.calibrate_fit import Calibrated
 
 
 class Written(NamedTuple):

@@ -8,22 +8,22 @@ from doctor_studies import CLOSED, NO_GPU, RULE, bare, common, disk, gpu, made
 
 from ckptcost.meters.base import Absence
 from ckptcost.report.study_views import text as study_text
-from ckptcost.views import doctor
-from ckptcost.views.doctor_kinds import kinds_of, rows_of, state_of
+from ckptcost.tui.screens import meters
+from ckptcost.tui.screens.meter_kinds import kinds_of, rows_of, state_of
 
 
 def test_lights():
-    assert doctor.lights(common()) == "GPU \u25cf CPU \u2717 DRAM \u2013 IO \u25cf"
-    assert doctor.lights(common(), plain=True) == "GPU * CPU x DRAM - IO *"
-    assert doctor.lights(bare(), plain=True) == "GPU - CPU - DRAM - IO *"
+    assert meters.lights(common()) == "GPU \u25cf CPU \u2717 DRAM \u2013 IO \u25cf"
+    assert meters.lights(common(), plain=True) == "GPU * CPU x DRAM - IO *"
+    assert meters.lights(bare(), plain=True) == "GPU - CPU - DRAM - IO *"
 
 
 def test_three_lines():
-    gpus, cpu, storage = doctor.three_lines(common(), plain=True)
+    gpus, cpu, storage = meters.three_lines(common(), plain=True)
     assert gpus == "GPU      * gpu:0, gpu:1: energy counter, 640-655 W, renewed each 0.1 s"
     assert cpu == f"CPU      x {CLOSED.reason}"
     assert storage == "storage  * disk:nvme0n1: bytes written, 12 MB/s"
-    assert doctor.three_lines(bare())[0] == f"GPU      \u2013 {NO_GPU.reason}"
+    assert meters.three_lines(bare())[0] == f"GPU      \u2013 {NO_GPU.reason}"
 
 
 def test_a_counter_that_never_moves_measures_nothing():
@@ -33,13 +33,13 @@ def test_a_counter_that_never_moves_measures_nothing():
         "not asked for: each reading starts a process",
         "perf power/energy-psys/ answers and never moves",
     )
-    row = next(row for row in doctor.grid(bare()).rows if row.key.startswith("psys"))
+    row = next(row for row in meters.grid(bare()).rows if row.key.startswith("psys"))
     assert (row.cells[0], row.cells[4], row.tone) == ("\u2717", "-", "bad")
 
 
 def test_every_channel_and_every_absence_has_a_row():
     study = common()
-    grid = doctor.grid(study)
+    grid = meters.grid(study)
     assert [row.cells[:6] for row in grid.rows] == [
         ("\u25cf", "GPUs", "gpu:0, gpu:1", "energy counter", "640-655 W", "0.1 s"),
         ("\u25cf", "GPUs", "gpu:0, gpu:1", "power", "641-656 W", "-"),
@@ -55,29 +55,29 @@ def test_every_channel_and_every_absence_has_a_row():
 def test_what_is_shown_is_what_the_command_prints():
     study = common()
     said = " ".join(study_text(study).split())
-    shown = [cell for row in doctor.grid(study).rows for cell in row.cells[4:6] if "-" not in cell]
+    shown = [cell for row in meters.grid(study).rows for cell in row.cells[4:6] if "-" not in cell]
     assert shown == ["0.1 s", "12 MB/s", "0.5 s"]
     for text in (*shown, CLOSED.reason):
         assert text in said
-    assert next(line for line, _ in doctor.overview(study) if line.startswith("Asking")) in said
+    assert next(line for line, _ in meters.overview(study) if line.startswith("Asking")) in said
 
 
 def test_the_remedy_that_lasts():
     study = common()
-    key = doctor.worst(study)
-    assert doctor.remedy(study, key) == RULE
-    lines = [line for line, _ in doctor.detail(study, key)]
+    key = meters.worst(study)
+    assert meters.remedy(study, key) == RULE
+    lines = [line for line, _ in meters.detail(study, key)]
     assert lines == [
         f"rapl cpu: {CLOSED.reason}.",
         "What would help (y copies it):",
         *RULE.split("\n"),
     ]
-    assert doctor.remedy(study, "gpu:* energy_j") == ""
-    assert doctor.remedy(study, "absence 99") == "" == doctor.remedy(study, "")
+    assert meters.remedy(study, "gpu:* energy_j") == ""
+    assert meters.remedy(study, "absence 99") == "" == meters.remedy(study, "")
 
 
 def test_all_that_is_known_of_a_channel():
-    lines = [line for line, _ in doctor.detail(common(), "gpu:* power_w")]
+    lines = [line for line, _ in meters.detail(common(), "gpu:* power_w")]
     assert lines == [
         "gpu:0 and 1 more like it: power, by nvml",
         "from NVML field 186, NVIDIA H200 0",
@@ -85,30 +85,30 @@ def test_all_that_is_known_of_a_channel():
         "a mean over 0.025 s; looks 25 % of the time; published error 5 %; deviation 2 W",
         "answered 198 of 202 times; one reading takes 4e-4 s",
     ]
-    assert doctor.detail(common(), "nothing") == []
+    assert meters.detail(common(), "nothing") == []
 
 
 def test_what_works_without():
-    said = [line for line, _ in doctor.overview(bare())]
+    said = [line for line, _ in meters.overview(bare())]
     assert any(line.startswith("Without the GPUs' power") for line in said)
     assert not any("disk counters" in line for line in said), "storage answers"
     every = made(gpu(0, 1.0), disk("a"))
-    assert not any(line.startswith("Without the GPUs") for line, _ in doctor.overview(every))
+    assert not any(line.startswith("Without the GPUs") for line, _ in meters.overview(every))
 
 
 def test_the_cursor_begins_at_what_refuses_where_something_would_be_measured():
-    assert doctor.worst(bare()) == doctor.grid(bare()).rows[0].key
+    assert meters.worst(bare()) == meters.grid(bare()).rows[0].key
     extra = Absence("cgroup", "permission denied", "", "storage")
-    assert doctor.worst(made(gpu(0, 1.0), disk("a"), absences=(extra,))) == "gpu:* energy_j", (
+    assert meters.worst(made(gpu(0, 1.0), disk("a"), absences=(extra,))) == "gpu:* energy_j", (
         "storage is measured by another"
     )
 
 
 def test_a_simulated_machine():
-    study = doctor.look("simulated")
-    assert doctor.lights(study) == "GPU \u25cf CPU \u25cf DRAM \u25cf IO \u25cf"
-    assert "simulated" in doctor.overview(study)[0][0]
-    gpus = next(row for row in doctor.grid(study).rows if row.key == "gpu:* energy_j")
+    study = meters.look("simulated")
+    assert meters.lights(study) == "GPU \u25cf CPU \u25cf DRAM \u25cf IO \u25cf"
+    assert "simulated" in meters.overview(study)[0][0]
+    gpus = next(row for row in meters.grid(study).rows if row.key == "gpu:* energy_j")
     watts = [
         row["rate"]
         for row in rows_of(study, "channels")
@@ -120,9 +120,9 @@ def test_a_simulated_machine():
 
 
 def test_command():
-    assert doctor.command("auto") == "ckptcost doctor --for '1 s'"
+    assert meters.command("auto") == "ckptcost doctor --for '1 s'"
     assert (
-        doctor.command("simulated", every_gpu=True)
+        meters.command("simulated", every_gpu=True)
         == "ckptcost doctor --for '1 s' --meters simulated --gpus all"
     )
 

@@ -10,8 +10,8 @@ from ckptcost.jobs.recording import MARGIN_S
 from ckptcost.present.amounts import count, duration, rate, share, size
 from ckptcost.present.grid import Tone
 from ckptcost.savers.torch_state import REMEDY
-from ckptcost.views.probe_form import Wish
-from ckptcost.views.probe_place import LIKELY_BYTES_PER_S, Spot, refusal
+from ckptcost.tui.screens.probe_form import Wish
+from ckptcost.tui.screens.probe_place import LIKELY_BYTES_PER_S, Spot, refusal
 
 ASK_FRACTION, ASK_BYTES = 0.10, 50e9
 """of the free room, or in all: more than that is asked about"""

@@ -9,7 +9,7 @@ import pytest
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError
-from ckptcost.views import audit
+from ckptcost.tui.screens import claims
 
 CATALOG = Catalog()
 SHEETS = tuple(CATALOG.ids("claim"))
@@ -24,7 +24,7 @@ def _printed(cli, *words):
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_verdicts_are_those_of_the_command_line(cli, name):
-    seen = audit.opened(CATALOG, name)
+    seen = claims.opened(CATALOG, name)
     printed = _printed(cli, "audit", name, "--table", "verdicts")
     assert [row.cells for row in seen.verdicts.rows[: len(printed)]] == [
         (
@@ -40,12 +40,12 @@ def test_verdicts_are_those_of_the_command_line(cli, name):
     assert [(row.cells[0], row.cells[2]) for row in seen.verdicts.rows[len(printed) :]] == [
         (row["claim"], row["follows"]) for row in also
     ]
-    assert audit.command(name) == f"ckptcost audit {name}"
+    assert claims.command(name) == f"ckptcost audit {name}"
 
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_each_row_has_something_to_say_and_contradictions_say_the_commands_sentence(cli, name):
-    seen = audit.opened(CATALOG, name)
+    seen = claims.opened(CATALOG, name)
     printed = " ".join(cli("audit", name, "--full").out.split())
     assert {row.key for row in seen.verdicts.rows} == set(seen.told)
     assert len(seen.told) == len(seen.verdicts.rows)
@@ -56,7 +56,7 @@ def test_each_row_has_something_to_say_and_contradictions_say_the_commands_sente
 
 
 def test_tones_stand_beside_words():
-    seen = audit.opened(CATALOG, "ddn-2025")
+    seen = claims.opened(CATALOG, "ddn-2025")
     assert {(row.cells[3], row.tone) for row in seen.verdicts.rows} == {
         ("consistent", "good"),
         ("inconsistent", "bad"),
@@ -68,7 +68,7 @@ def test_tones_stand_beside_words():
 
 
 def test_a_claim_is_told_with_its_arithmetic_readings_and_source():
-    told = dict(audit.opened(CATALOG, "ddn-2025").told["nas.total_energy"])
+    told = dict(claims.opened(CATALOG, "ddn-2025").told["nas.total_energy"])
     assert told["saves * energy = 100 * (15 to 20 kWh) = 1.5 to 2 MWh"] == ""
     assert told["total_energy as about that much: gives 1.5 to 2 MWh, which fits"] == "good"
     assert any(text.startswith("energy: stated 15 to 20 kWh; by boundary: drive") for text in told)
@@ -76,31 +76,31 @@ def test_a_claim_is_told_with_its_arithmetic_readings_and_source():
 
 
 def test_a_claim_judged_by_two_laws_keeps_both_rows():
-    keys = [row.key for row in audit.opened(CATALOG, "micron-2026").verdicts.rows]
+    keys = [row.key for row in claims.opened(CATALOG, "micron-2026").verdicts.rows]
     assert len(keys) == len(set(keys))
     assert sum(key.startswith("model.saves_per_day") for key in keys) == 2
 
 
 def test_the_list_counts_as_the_command_does(cli):
-    seen = audit.sheets(CATALOG)
+    seen = claims.sheets(CATALOG)
     printed = _printed(cli, "audit")
     assert [row.cells for row in seen.grid.rows[:-1]] == [
         (row["id"], row["consistent"], row["inconsistent"], row["not_derivable"]) for row in printed
     ]
-    assert seen.grid.rows[-1].key == audit.VOCABULARY
-    assert audit.command("") == "ckptcost audit"
+    assert seen.grid.rows[-1].key == claims.VOCABULARY
+    assert claims.command("") == "ckptcost audit"
 
 
 def test_a_file_of_ones_own(tmp_path, cli, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my sheet.toml").write_text(OWN)
-    seen = audit.opened(CATALOG, "my sheet.toml")
+    seen = claims.opened(CATALOG, "my sheet.toml")
     assert seen.contradictions == ["nas.time"]
-    assert audit.command(seen.name) == "ckptcost audit 'my sheet.toml'"
+    assert claims.command(seen.name) == "ckptcost audit 'my sheet.toml'"
     assert [row.cells[3] for row in seen.verdicts.rows] == [
         row["verdict"] for row in _printed(cli, "audit", "my sheet.toml")
     ]
-    listed = audit.sheets(CATALOG, ["my sheet.toml", "gone.toml"])
+    listed = claims.sheets(CATALOG, ["my sheet.toml", "gone.toml"])
     assert [(row.key, row.cells) for row in listed.grid.rows if row.key.endswith(".toml")] == [
         ("my sheet.toml", ("my sheet.toml", "0", "1", "0"))
     ]
@@ -111,7 +111,7 @@ def test_a_file_of_ones_own(tmp_path, cli, monkeypatch):
 def test_home_is_written_with_a_tilde(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "own.toml").write_text(OWN)
-    assert audit.opened(CATALOG, "~/own.toml").contradictions == ["nas.time"]
+    assert claims.opened(CATALOG, "~/own.toml").contradictions == ["nas.time"]
 
 
 @pytest.mark.parametrize("text", ["", "[[claim]]\nabout = 3\n", "not toml"])
@@ -119,15 +119,15 @@ def test_a_wrong_file_says_where(tmp_path, text):
     path = tmp_path / "bad.toml"
     path.write_text(text)
     with pytest.raises(InputError, match=r"bad\.toml"):
-        audit.opened(CATALOG, str(path))
+        claims.opened(CATALOG, str(path))
 
 
 def test_the_words_and_the_laws_of_each(cli):
-    seen = audit.opened(CATALOG, audit.VOCABULARY)
+    seen = claims.opened(CATALOG, claims.VOCABULARY)
     printed = _printed(cli, "audit", "--vocabulary")
     assert [row.cells for row in seen.verdicts.rows] == [
         (row["key"], row["example"], row["meaning"]) for row in printed
     ]
     assert ("write = size / time", "") in seen.told["write"]
     assert all("write" in text for text, _ in seen.told["write"][1:])
-    assert audit.command(seen.name) == "ckptcost audit --vocabulary"
+    assert claims.command(seen.name) == "ckptcost audit --vocabulary"

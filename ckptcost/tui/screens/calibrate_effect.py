@@ -24,7 +24,7 @@ from ckptcost.present.amounts import duration, number, rate, share
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.report.rows import columns_of
 from ckptcost.tui.desk import Desk
-from ckptcost.views.calibrating import UNNAMED, Calibrated, change_text
+from ckptcost.tui.screens.calibrate_fit import UNNAMED, Calibrated, change_text
 from ckptcost.views.run import seen_of
 
 _FIGURES: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (

@@ -24,16 +24,16 @@ from ckptcost.savers.base import Io
 from ckptcost.savers.latencies import NONE
 from ckptcost.savers.place import Place
 from ckptcost.tui.desk import Desk
-from ckptcost.views import (
-    probe,
+from ckptcost.tui.screens import (
     probe_form,
     probe_place,
     probe_plan,
     probe_progress,
     probe_result,
     probe_run,
+    probe_view,
 )
-from ckptcost.views.probe_form import NODES, WHOLE, Draft
+from ckptcost.tui.screens.probe_form import NODES, WHOLE, Draft
 
 GB = 1e9
 
@@ -161,7 +161,7 @@ class TestForm:
         assert probe_form.command(draft, desk, "auto") == ""
         with pytest.raises(InputError):
             probe_form.wish(draft, desk)
-        asking = probe.asking(draft, desk, None)
+        asking = probe_view.asking(draft, desk, None)
         assert asking.ready is None
         assert asking.why_not
 
@@ -183,7 +183,7 @@ class TestPlace:
         (tmp_path / "file").write_text("x")
         spot = probe_place.look(tmp_path / what)
         assert spot.refusal == {"gone": "no such folder", "file": "is no folder"}[what]
-        asking = probe.asking(Draft(str(tmp_path / what)), desk, spot)
+        asking = probe_view.asking(Draft(str(tmp_path / what)), desk, spot)
         assert asking.ready is None
         assert asking.why_not == f"{tmp_path / what}: {spot.refusal}."
 
@@ -221,7 +221,7 @@ class TestPlace:
             == ".: a checkpoint of 500 GB does not fit: 400 GB are free, of which 1.07 GB are left"
             " alone"
         )
-        assert probe.asking(Draft(".", "500 GB"), desk, DISK).ready is None
+        assert probe_view.asking(Draft(".", "500 GB"), desk, DISK).ready is None
         assert probe_place.refusal(DISK._replace(whole_bytes=0.0), one) == "", (
             "who does not say may have room"
         )
@@ -289,37 +289,40 @@ class TestPlan:
 
     def test_a_library_that_is_missing(self, desk, monkeypatch):
         monkeypatch.setattr(probe_plan, "find_spec", lambda name: None)
-        asking = probe.asking(Draft(".", writer="torch_save"), desk, DISK)
+        asking = probe_view.asking(Draft(".", writer="torch_save"), desk, DISK)
         assert asking.ready is None
         assert (
             asking.why_not
             == "torch_save needs torch, which is not installed: pip install 'ckptcost[torch]'."
         )
-        assert probe.asking(Draft("."), desk, DISK).ready is not None
+        assert probe_view.asking(Draft("."), desk, DISK).ready is not None
 
     def test_nothing_begins_before_the_folder_was_looked_at(self, desk):
-        assert probe.asking(Draft("/other"), desk, DISK).why_not == "the folder is still looked at"
-        assert probe.asking(Draft("."), desk, None).ready is None
+        assert (
+            probe_view.asking(Draft("/other"), desk, DISK).why_not
+            == "the folder is still looked at"
+        )
+        assert probe_view.asking(Draft("."), desk, None).ready is None
 
     def test_a_simulated_machine_writes_nothing(self, desk):
-        asking = probe.asking(Draft("/nowhere", "1 PB"), desk, None, "simulated")
+        asking = probe_view.asking(Draft("/nowhere", "1 PB"), desk, None, "simulated")
         assert asking.ready is not None
-        assert probe.question(asking.ready) == ""
+        assert probe_view.question(asking.ready) == ""
         assert "nothing is written but the run" in asking.plan[0][0]
 
 
 class TestRun:
     def test_all_that_was_planned_and_no_more(self, place, desk):
         draft = small(place, quarter="yes", warm_up="1")
-        asking = probe.asking(draft, desk, probe.look(place))
-        running = probe.begin(asking.ready, "block")
+        asking = probe_view.asking(draft, desk, probe_view.look(place))
+        running = probe_view.begin(asking.ready, "block")
         ended = running.work(lambda: False)
         assert (
             running.watch.all_bytes == asking.ready.moved_bytes == (2 * 1.25 + 1 + 4 * 1.25) * 16e6
         )
         assert not os.listdir(place)
         assert not ended.cancelled
-        found = probe.result(ended, running, desk)
+        found = probe_view.result(ended, running, desk)
         assert found.line == ("Done; everything that was written is removed.", "good")
         assert [row.cells[1] for row in found.rows.rows] == ["16 MB", "4 MB"] * 2
         assert {row.cells[-1] for row in found.rows.rows} == {"done"}
@@ -330,39 +333,43 @@ class TestRun:
             assert row.cells[3] in said
             assert row.cells[6] in said
         assert [band.kind for band in found.chart.bands] == ["save", "load"] * 4
-        assert probe.known_rate(ended) == probe_result.rates_of(ended.study)["save"]["rate"]
+        assert probe_view.known_rate(ended) == probe_result.rates_of(ended.study)["save"]["rate"]
 
     def test_kept_only_when_it_is_said(self, place, desk, tmp_path):
-        running = probe.begin(
-            probe.asking(small(place, quarter="no", read="no"), desk, probe.look(place)).ready,
+        running = probe_view.begin(
+            probe_view.asking(
+                small(place, quarter="no", read="no"), desk, probe_view.look(place)
+            ).ready,
             "block",
         )
         ended = running.work(lambda: False)
         assert not store.folders()
-        assert "Not kept yet" in probe.result(ended, running, desk).words[-1][0]
-        kept, line = probe.keep(ended)
+        assert "Not kept yet" in probe_view.result(ended, running, desk).words[-1][0]
+        kept, line = probe_view.keep(ended)
         assert [kept.folder] == store.folders()
         assert str(kept.folder) in line
         assert not os.listdir(tmp_path / "scratch")
-        again, _ = probe.keep(kept)
+        again, _ = probe_view.keep(kept)
         assert again.folder == kept.folder
-        probe.forget(kept)
+        probe_view.forget(kept)
         assert kept.folder.is_dir(), "what is kept is not dropped"
-        assert store.find(probe.calibrating(kept).split()[2]).is_relative_to(kept.folder)
+        assert store.find(probe_view.calibrating(kept).split()[2]).is_relative_to(kept.folder)
 
     def test_what_is_dropped_is_gone(self, place, desk, tmp_path):
         draft = Draft(str(place), rounds="1", quarter="no")
-        ended = probe.begin(probe.asking(draft, desk, None, "simulated").ready, "simulated").work(
-            lambda: False
-        )
+        ended = probe_view.begin(
+            probe_view.asking(draft, desk, None, "simulated").ready, "simulated"
+        ).work(lambda: False)
         assert os.listdir(tmp_path / "scratch")
-        probe.forget(ended)
+        probe_view.forget(ended)
         assert not os.listdir(tmp_path / "scratch")
 
     def test_stopped_in_the_middle_of_a_pass(self, place, desk, tmp_path, monkeypatch):
         counted = slow_writes(monkeypatch, 0.02)
         draft = Draft(str(place), "200 MB", "posix", "2", "3")
-        running = probe.begin(probe.asking(draft, desk, probe.look(place)).ready, "block")
+        running = probe_view.begin(
+            probe_view.asking(draft, desk, probe_view.look(place)).ready, "block"
+        )
         ended = []
         thread = threading.Thread(target=lambda: ended.append(running.work(lambda: False)))
         thread.start()
@@ -375,7 +382,7 @@ class TestRun:
         assert not os.listdir(place)
         assert not os.listdir(tmp_path / "scratch")
         assert (ended[0].cancelled, ended[0].study) == (True, None)
-        line = probe.result(ended[0], running, desk).line
+        line = probe_view.result(ended[0], running, desk).line
         assert line == (
             "Stopped before a pass was through; everything that was written is removed.",
             "warn",
@@ -383,17 +390,20 @@ class TestRun:
 
     def test_stopped_by_who_runs_it(self, place, desk, monkeypatch):
         counted = slow_writes(monkeypatch, 0.01)
-        running = probe.begin(probe.asking(small(place), desk, probe.look(place)).ready, "block")
+        running = probe_view.begin(
+            probe_view.asking(small(place), desk, probe_view.look(place)).ready, "block"
+        )
         assert running.work(lambda: len(counted) > 2).cancelled
         assert not os.listdir(place)
 
     def test_stopped_after_some_passes(self, place, desk):
-        running = probe.begin(
-            probe.asking(small(place, quarter="no"), desk, probe.look(place)).ready, "block"
+        running = probe_view.begin(
+            probe_view.asking(small(place, quarter="no"), desk, probe_view.look(place)).ready,
+            "block",
         )
         stop_at(running.watch, 2)
         ended = running.work(lambda: False)
-        found = probe.result(ended, running, desk)
+        found = probe_view.result(ended, running, desk)
         assert (ended.cancelled, len(ended.probed.rounds)) == (True, 2)
         assert [row.cells[-1] for row in found.rows.rows] == ["done", "not made"]
         assert found.line[0] == "Stopped after 2 passes; everything that was written is removed."
@@ -401,8 +411,9 @@ class TestRun:
         assert not os.listdir(place)
 
     def test_what_nobody_waits_for_is_dropped(self, place, desk, tmp_path):
-        running = probe.begin(
-            probe.asking(small(place, quarter="no"), desk, probe.look(place)).ready, "block"
+        running = probe_view.begin(
+            probe_view.asking(small(place, quarter="no"), desk, probe_view.look(place)).ready,
+            "block",
         )
         assert running.work(lambda: running.watch.number == 2) == probe_run.Ended(True)
         assert not os.listdir(place)
@@ -410,7 +421,9 @@ class TestRun:
 
     def test_the_disk_becomes_full(self, place, desk, tmp_path, monkeypatch):
         slow_writes(monkeypatch, 0.0, full_after=2)
-        running = probe.begin(probe.asking(small(place), desk, probe.look(place)).ready, "block")
+        running = probe_view.begin(
+            probe_view.asking(small(place), desk, probe_view.look(place)).ready, "block"
+        )
         with pytest.raises(OutputError, match="no space is left on the file system"):
             running.work(lambda: False)
         assert not os.listdir(place)
@@ -485,7 +498,9 @@ def simulated(tmp_path_factory):
     desk, draft = Desk(), Draft("/x", "100 GB", rounds="2", quarter="no")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("scratch")))
-        running = probe.begin(probe.asking(draft, desk, None, "simulated").ready, "simulated")
+        running = probe_view.begin(
+            probe_view.asking(draft, desk, None, "simulated").ready, "simulated"
+        )
         return running.work(lambda: False), running, desk, draft
 
 
@@ -493,8 +508,8 @@ class TestResult:
     def test_numbers_are_those_of_the_command(self, simulated, cli, monkeypatch, tmp_path):
         monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path))
         ended, running, desk, draft = simulated
-        found = probe.result(ended, running, desk)
-        words = shlex.split(probe.command(draft, desk, "simulated"))
+        found = probe_view.result(ended, running, desk)
+        words = shlex.split(probe_view.command(draft, desk, "simulated"))
         printed = cli(*words[1:], "-q", "--full").out
         assert [stat.label for stat in found.stats] == ["WRITE", "SAFE AFTER", "ENERGY", "STEADY"]
         write, safe, energy, steady = found.stats
@@ -547,7 +562,7 @@ class TestResult:
         assert probe_result.steady({"spread": None})[1] == "-"
 
     def test_the_catalogue_to_compare_with(self, desk):
-        bars = probe.known_tiers(desk)
+        bars = probe_view.known_tiers(desk)
         ends = [bar.parts[0].end for bar in bars.rows]
         assert len(ends) > 8
         assert ends == sorted(ends)
