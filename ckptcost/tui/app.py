@@ -133,12 +133,10 @@ class CkptcostApp(Modes):
     @work(thread=True, exit_on_error=False, name="machine")
     def _look_at_the_machine(self) -> None:
         """Which meters answer takes a second to find out: told when it is known."""
-        from ckptcost.tui.screens.meter_lights import seen
+        from ckptcost.tui.screens.meters import glance
 
-        found = seen(self.meters, self.plain)
-        self.call_later(
-            self._seen, found.lights, found.lines
-        )  # nobody waits for it: the application may be ending
+        # nobody waits for it: the application may be ending
+        self.call_later(self._seen, *glance(self.meters, self.plain))
 
     def _seen(self, lights: str, lines: tuple[str, ...]) -> None:
         from ckptcost.tui.modals.welcome import Welcome

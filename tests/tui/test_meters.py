@@ -7,9 +7,10 @@ import pytest
 from doctor_studies import CLOSED, NO_GPU, RULE, bare, common, disk, gpu, made
 
 from ckptcost.meters.base import Absence
+from ckptcost.present.amounts import number
 from ckptcost.report.study_views import text as study_text
 from ckptcost.tui.screens import meters
-from ckptcost.tui.screens.meter_kinds import kinds_of, rows_of, state_of
+from ckptcost.tui.screens.meters import kinds_of, rows_of, state_of
 
 
 def test_lights():
@@ -33,59 +34,61 @@ def test_a_counter_that_never_moves_measures_nothing():
         "not asked for: each reading starts a process",
         "perf power/energy-psys/ answers and never moves",
     )
-    row = next(row for row in meters.grid(bare()).rows if row.key.startswith("psys"))
-    assert (row.cells[0], row.cells[4], row.tone) == ("\u2717", "-", "bad")
+    (row,) = [row for row in meters.tables(bare())[1].rows if row.cells[0].startswith("psys")]
+    assert (row.cells[2], row.tone) == ("-", "bad")
 
 
 def test_every_channel_and_every_absence_has_a_row():
     study = common()
-    grid = meters.grid(study)
-    assert [row.cells[:6] for row in grid.rows] == [
-        ("\u25cf", "GPUs", "gpu:0, gpu:1", "energy counter", "640-655 W", "0.1 s"),
-        ("\u25cf", "GPUs", "gpu:0, gpu:1", "power", "641-656 W", "-"),
-        ("\u2717", "processors", "rapl cpu", "", "-", "-"),
-        ("\u2013", "memory", "rapl dram:0", "", "-", "-"),
-        ("\u25cf", "storage", "disk:nvme0n1", "written", "12 MB/s", "0.5 s"),
-        ("\u25cb", "whole node", "ipmi", "", "-", "-"),
+    missing, channels = meters.tables(study)
+    assert [(row.cells[0], row.tone) for row in missing.rows] == [
+        ("rapl cpu", "bad"),
+        ("rapl dram:0", "muted"),
+        ("ipmi", "muted"),
     ]
-    assert all(len(row.cells) == len(grid.heads) == len(row.order) for row in grid.rows)
-    assert len({row.key for row in grid.rows}) == len(grid.rows)
+    assert [row.cells[:5] for row in channels.rows] == [
+        ("gpu:0", "energy_j", "640", "1.5", "0.1 s"),
+        ("gpu:0", "power_w", "641", "2", "-"),
+        ("gpu:1", "energy_j", "655", "1.5", "0.1 s"),
+        ("gpu:1", "power_w", "656", "2", "-"),
+        ("disk:nvme0n1", "written_bytes", "12 MB/s", "-", "0.5 s"),
+    ]
 
 
 def test_what_is_shown_is_what_the_command_prints():
     study = common()
     said = " ".join(study_text(study).split())
-    shown = [cell for row in meters.grid(study).rows for cell in row.cells[4:6] if "-" not in cell]
-    assert shown == ["0.1 s", "12 MB/s", "0.5 s"]
-    for text in (*shown, CLOSED.reason):
-        assert text in said
+    for row in meters.tables(study)[1].rows:
+        assert " ".join(row.cells) in said
+    for row in meters.tables(study)[0].rows:
+        assert row.cells[1] in said
     assert next(line for line, _ in meters.overview(study) if line.startswith("Asking")) in said
 
 
 def test_the_remedy_that_lasts():
     study = common()
     key = meters.worst(study)
-    assert meters.remedy(study, key) == RULE
-    lines = [line for line, _ in meters.detail(study, key)]
+    assert meters.remedy(study, 0, key) == RULE
+    lines = [line for line, _ in meters.detail(study, 0, key)]
     assert lines == [
         f"rapl cpu: {CLOSED.reason}.",
         "What would help (y copies it):",
         *RULE.split("\n"),
     ]
-    assert meters.remedy(study, "gpu:* energy_j") == ""
-    assert meters.remedy(study, "absence 99") == "" == meters.remedy(study, "")
+    assert meters.remedy(study, 1, "0") == ""
 
 
 def test_all_that_is_known_of_a_channel():
-    lines = [line for line, _ in meters.detail(common(), "gpu:* power_w")]
-    assert lines == [
-        "gpu:0 and 1 more like it: power, by nvml",
-        "from NVML field 186, NVIDIA H200 0",
-        "sees: gpu; a part: its joules are added to the others'",
-        "a mean over 0.025 s; looks 25 % of the time; published error 5 %; deviation 2 W",
-        "answered 198 of 202 times; one reading takes 4e-4 s",
-    ]
-    assert meters.detail(common(), "nothing") == []
+    ((line, tone),) = meters.detail(common(), 1, "1")
+    assert line == (
+        "domain gpu:0; quantity power_w; now 641; +- 2; answers 99; of 101; took 4e-4 s; unit W;"
+        " meter nvml; kind gpu; source NVML field 186; scope gpu; role part; device NVIDIA H200 0;"
+        " averaging 0.025 s; looks 25 %; accuracy 5 %"
+    )
+    assert tone == ""
+    stuck = [line for line, tone in meters.detail(bare(), 1, "1") if tone == "bad"]
+    assert "never moves: no such counter" in stuck[0]
+    assert "published tick 0.001 s" in stuck[0]
 
 
 def test_what_works_without():
@@ -97,26 +100,25 @@ def test_what_works_without():
 
 
 def test_the_cursor_begins_at_what_refuses_where_something_would_be_measured():
-    assert meters.worst(bare()) == meters.grid(bare()).rows[0].key
+    assert meters.worst(bare()) == "0"
     extra = Absence("cgroup", "permission denied", "", "storage")
-    assert meters.worst(made(gpu(0, 1.0), disk("a"), absences=(extra,))) == "gpu:* energy_j", (
-        "storage is measured by another"
-    )
+    measured = made(gpu(0, 1.0), disk("a"), absences=(NO_GPU, extra))
+    assert meters.worst(measured) == "0", "storage is measured by another"
+    assert meters.worst(made(gpu(0, 1.0), absences=(NO_GPU, extra))) == "1"
 
 
 def test_a_simulated_machine():
     study = meters.look("simulated")
     assert meters.lights(study) == "GPU \u25cf CPU \u25cf DRAM \u25cf IO \u25cf"
     assert "simulated" in meters.overview(study)[0][0]
-    gpus = next(row for row in meters.grid(study).rows if row.key == "gpu:* energy_j")
+    assert "gpu:0 and 7 more: energy counter, " in meters.overview(study)[1][0]
     watts = [
         row["rate"]
         for row in rows_of(study, "channels")
         if row["domain"].startswith("gpu:") and row["quantity"] == "energy_j"
     ]
     assert len(watts) == 8
-    assert gpus.cells[2] == "gpu:0-7"
-    assert gpus.order[4] == max(watts)
+    assert number(max(watts)) in meters.overview(study)[1][0]
 
 
 def test_command():

@@ -19,7 +19,7 @@ from small_runs import WALL_NS, Real, recorded
 from ckptcost.core.channels import Channel, Mark
 from ckptcost.core.regret import cost_of
 from ckptcost.errors import CkptcostError
-from ckptcost.jobs.checkup import KINDS, ChannelTrial, Checkup
+from ckptcost.jobs.checkup import KINDS, Checkup
 from ckptcost.jobs.observe import Look
 from ckptcost.jobs.save_book import Book
 from ckptcost.jobs.supervise import Supervisor, What
@@ -46,8 +46,8 @@ from ckptcost.tui.live.figures import stats_of
 from ckptcost.tui.live.picture import Picture, Status
 from ckptcost.tui.live.replay import Tape
 from ckptcost.tui.live.tables import Checkpoints, gpus_grid, last_of, meters_grid, outliers_grid
-from ckptcost.tui.screens import meters, probe_form, probe_progress, probe_result
-from ckptcost.tui.screens.meter_kinds import kinds_of
+from ckptcost.tui.screens import probe_form, probe_progress, probe_result
+from ckptcost.tui.screens.meters import kinds_of
 from ckptcost.tui.screens.probe_run import Pass, Watch
 from ckptcost.views import (
     checkpoint,
@@ -91,19 +91,6 @@ def test_the_chosen_tier_is_the_one_that_is_billed():
 def test_another_tier_is_another_study():
     assert interval.same_study(TWO, TWO)
     assert not interval.same_study(TWO, replace(TWO, chosen="flash-shared"))
-
-
-# meters
-
-
-def test_a_tick_that_was_only_published_stands_in_brackets():
-    channel = Channel("gpu:0", "energy_j", "NVML total energy consumption", "gpu", tick_s=0.1)
-    tried = ChannelTrial("nvml", channel, "gpu", 101, 101, nan, 640.0, 1.5, 0.0004)
-    study = checkup_study(
-        Checkup("host", [tried], (), (), "", {kind: [] for kind in KINDS}, 1.0, False, 0.03)
-    )
-    (row,) = meters.grid(study).rows
-    assert row.cells[5] == "(0.1 s)"
 
 
 # the live screen

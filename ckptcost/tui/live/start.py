@@ -19,8 +19,7 @@ from ckptcost.runs import baselines, store
 from ckptcost.runs.summary import RECORDING, summary_of
 from ckptcost.tui.live.source import Source, Start
 from ckptcost.tui.paths import path_of
-from ckptcost.tui.screens.meter_kinds import KINDS, kinds_of, rows_of
-from ckptcost.tui.screens.meters import look, overview
+from ckptcost.tui.screens.meters import KINDS, kinds_of, look, overview, rows_of
 
 DEMO_COMMAND = "ckptcost measure --meters simulated --for '5 min'"
 _CARD = re.compile(r"/dev/(?:nvidia(\d+)|kfd)$")

@@ -3,24 +3,24 @@ system's words and what would help."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from textual.binding import BindingType
-from textual.content import Content
 from textual.widget import Widget
 
-from ckptcost.present.grid import Grid
+from ckptcost.present.grid import Grid, Tone
+from ckptcost.report.study import Study
 from ckptcost.tui.clipboard import copy
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.screens import meters
-from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.screens.tables import TablesScreen
 from ckptcost.tui.widgets.mode_bar import ModeBar
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 
 
-class DoctorScreen(ModeScreen):
+class DoctorScreen(TablesScreen):
     """Looks when it is first seen, and when it is asked to."""
 
     MODE = "doctor"
@@ -49,13 +49,20 @@ class DoctorScreen(ModeScreen):
             "every_gpu",
             3,
         ),
-        Command("doctor.sort", "s", "sort", "Sort by the next column", "sort", 4),
+        Command(
+            "doctor.table",
+            "t",
+            "next table",
+            "What is missing, every channel that answers, pyRAPL beside it",
+            "table(1)",
+            4,
+        ),
+        Command("doctor.sort", "s", "sort", "Sort by the next column", "sort", 5),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS_HERE)
-    AUTO_FOCUS = "#meters"
     DEFAULT_CSS = """
     DoctorScreen #brief { height: auto; max-height: 45%; }
-    DoctorScreen #meters { height: 1fr; min-height: 5; }
+    DoctorScreen #table { height: 1fr; min-height: 5; }
     DoctorScreen #detail { height: 10; }
     DoctorScreen.-short #brief { max-height: 8; }
     DoctorScreen.-short #detail { height: 7; }
@@ -63,12 +70,12 @@ class DoctorScreen(ModeScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._study: Any = None
+        self._study: Study | None = None
         self._every_gpu = False
 
     def body(self) -> Iterable[Widget]:
         yield Note(id="brief", classes="panel")
-        yield Rows(id="meters", classes="panel")
+        yield Rows(id="table", classes="panel")
         yield Note(id="detail", classes="panel")
 
     def on_mount(self) -> None:
@@ -80,15 +87,11 @@ class DoctorScreen(ModeScreen):
     def command_line(self) -> str:
         return meters.command(self.host.meters, self._every_gpu)
 
-    def table(self) -> Grid | None:
-        return self._rows.grid
+    def tables(self) -> Sequence[Grid]:
+        return () if self._study is None else meters.tables(self._study)
 
     def exported(self) -> Any:
         return self._study
-
-    @property
-    def _rows(self) -> Rows:
-        return self.query_one("#meters", Rows)
 
     def _look(self) -> None:
         """The figures of before stay until there are new ones."""
@@ -102,18 +105,13 @@ class DoctorScreen(ModeScreen):
             "look", lambda stopped: meters.look(names, every_gpu), self._seen, self._failed
         )
 
-    def _seen(self, study: Any) -> None:
+    def _seen(self, study: Study) -> None:
         first, self._study = self._study is None, study
         plain = self.host.plain
         self.host.lights = meters.lights(study, plain)
         self.query_one(ModeBar).show()
-        grid = meters.grid(study, plain)
         self.query_one("#brief", Note).show(meters.overview(study, plain))
-        self._rows.show(grid)
-        self._rows.border_title, self._rows.border_subtitle = (
-            Content(grid.title),
-            Content(grid.note),
-        )
+        self._show_table()
         if first:
             self._rows.select(meters.worst(study))
         self._detail()
@@ -122,15 +120,21 @@ class DoctorScreen(ModeScreen):
     def _failed(self, text: str) -> None:
         self.say(f"{text} (r looks again)", "bad")
         if self._study is None:
-            self.query_one("#brief", Note).show(meters.failed(text))
+            why: list[tuple[str, Tone]] = [(text, "bad")]
+            self.query_one("#brief", Note).show(why)
             self._rows.show(Grid(empty="Nothing was tried."))
 
     def _detail(self) -> None:
-        if self._study is not None:
-            self.query_one("#detail", Note).show(meters.detail(self._study, self._rows.key))
+        if self._study is not None and self._rows.key:
+            told = meters.detail(self._study, self._place, self._rows.key)
+            self.query_one("#detail", Note).show(told)
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         event.stop()
+        self._detail()
+
+    def action_table(self, by: int) -> None:
+        super().action_table(by)
         self._detail()
 
     def action_look_again(self) -> None:
@@ -140,9 +144,7 @@ class DoctorScreen(ModeScreen):
         self._every_gpu = not self._every_gpu
         self._look()
 
-    def action_sort(self) -> None:
-        self._rows.sort_next()
-
     def action_copy_remedy(self) -> None:
-        remedy = "" if self._study is None else meters.remedy(self._study, self._rows.key)
+        study, key = self._study, self._rows.key
+        remedy = meters.remedy(study, self._place, key) if study is not None and key else ""
         copy(self.app, remedy or self.command_line(), "the remedy" if remedy else "the command")

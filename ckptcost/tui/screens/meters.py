@@ -1,67 +1,60 @@
-"""What can be measured here: lights for the bar, three lines for the welcome, and every meter with
-what it says or what would help."""
+"""What can be measured here: of each kind of meter whether it answers, refuses, waits to be asked
+for or is nothing that this machine has; lights for the bar, lines and tables."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-from ckptcost.present.amounts import duration, number, rate, share, size
-from ckptcost.present.grid import Grid, Head, Order, Row, Tone
+from ckptcost.errors import CkptcostError
+from ckptcost.present.amounts import amount, duration, quantities
+from ckptcost.present.grid import Grid, Tone
 from ckptcost.questions.doctor import doctor
-from ckptcost.report.study import Study
+from ckptcost.report.study import ROW_UNIT, Study, Table, cell
 from ckptcost.tui.desk import by_flags
-from ckptcost.tui.screens.meter_kinds import (
-    ASCII,
-    KINDS,
-    MARKS,
-    SHORT,
-    TONES,
-    Kind,
-    State,
-    alive,
-    folded,
-    kinds_of,
-    rows_of,
-    state_of,
-)
+from ckptcost.tui.study_grids import grid_of
 
 SECONDS = 1.0
 """each meter is tried for so long; `ckptcost doctor` alone takes two"""
-QUANTITIES = {
+GLANCE = 0.5
+"""the same for the bar at the top and the first start"""
+
+State = Literal["answers", "refuses", "asleep", "lacks"]
+STATES: dict[State, tuple[str, str, Tone]] = {
+    "answers": ("\u25cf", "*", "good"),
+    "refuses": ("\u2717", "x", "bad"),
+    "asleep": ("\u25cb", "o", "muted"),
+    "lacks": ("\u2013", "-", "muted"),
+}
+"""mark, mark in ASCII, and tone; what comes first is said of a kind of which several hold"""
+_ORDER = tuple(STATES)
+KINDS = {
+    "gpu": "GPUs",
+    "cpu": "processors",
+    "dram": "memory",
+    "storage": "storage",
+    "node": "whole node",
+}
+_SHORT = {"gpu": "GPU", "cpu": "CPU", "dram": "DRAM", "storage": "IO"}
+"""for the bar at the top"""
+_LACKS = re.compile(
+    r"no (NVIDIA|AMD) GPU is in this machine|no NVMe drive|none of the drives|no block device|no"
+    r" /\S*hwmon\b|no node power sensor"
+    r"|there is no dram counter|AMD's RAPL counts packages|RAPL is x86|its hypervisor passes no"
+    r" counters on"
+    r"|no Lustre mount|no path .* NFS|/nvidia-fs/stats: no such file|no /dev/ipmi\S*: the IPMI"
+    r" driver is not loaded, or there is no BMC"
+)
+"""what is said of hardware that is not there; everything else could be made to answer"""
+_QUANTITIES = {
+    "written_bytes": "bytes written",
+    "read_bytes": "bytes read",
     "energy_j": "energy counter",
     "power_w": "power",
-    "utilisation": "utilisation",
-    "memory_used_bytes": "memory in use",
-    "temperature_c": "temperature",
-    "written_bytes": "written",
-    "read_bytes": "read",
-    "cancelled_bytes": "cancelled",
-    "writes": "writes",
-    "reads": "reads",
-    "flushes": "flushes",
-    "busy_s": "busy",
-    "queue_s": "queue",
-    "in_flight": "in flight",
-    "dirty_bytes": "dirty pages",
-    "writeback_bytes": "in writeback",
-    "some_stalled_s": "some stalled",
-    "full_stalled_s": "all stalled",
-    "cpu_s": "processor time",
 }
-_PER_SECOND = frozenset({"writes", "reads", "flushes"})
-_HEADS = (
-    Head("mark", "", left=True),
-    Head("kind", "for", left=True),
-    Head("meter", "meter", left=True),
-    Head("what", "what", left=True),
-    Head("now", "now"),
-    Head("tick", "renewed each", rank=1),
-    Head("sees", "sees", left=True, rank=2),
-    Head("why", "from, or why not", left=True, rank=3),
-)
+"""of a kind, the one that is told first"""
 _WITHOUT = {
     "gpu": (
         "Without the GPUs' power, stalls, bytes and rates are measured as ever; their joules are"
@@ -83,12 +76,35 @@ _WITHOUT = {
         "Without a meter of the node, what no part meters (fans, supplies, boards) is not known."
     ),
 }
+_TABLES = ("absences", "channels", "cross")
+"""those of the study that are shown; of what is missing first"""
 
 
-def look(meters: str, every_gpu: bool = False) -> Study:
+class Kind(NamedTuple):
+    """One of the things that users ask for."""
+
+    id: str
+    state: State
+    by: tuple[str, ...]
+    """domains that answer"""
+    reasons: tuple[str, ...]
+    """in the system's words, the one that decides first"""
+
+
+def look(meters: str, every_gpu: bool = False, seconds: float = SECONDS) -> Study:
     """Try every meter; takes a second or three."""
     with by_flags():
-        return doctor(f"{SECONDS:g} s", meters=meters, gpus="all" if every_gpu else "visible").study
+        return doctor(f"{seconds:g} s", meters=meters, gpus="all" if every_gpu else "visible").study
+
+
+def glance(meters: str, plain: bool = False) -> tuple[str, tuple[str, ...]]:
+    """Lights for the bar, and GPUs, processors and storage in a line each, or why nothing can be
+    looked at."""
+    try:
+        study = look(meters, seconds=GLANCE)
+    except (CkptcostError, OSError) as error:
+        return "", (str(error),)
+    return lights(study, plain), three_lines(study, plain)
 
 
 def command(meters: str, every_gpu: bool = False) -> str:
@@ -98,21 +114,66 @@ def command(meters: str, every_gpu: bool = False) -> str:
     return shlex.join([*words, *(["--gpus", "all"] if every_gpu else [])])
 
 
+def rows_of(study: Study, table_id: str) -> list[dict[str, Any]]:
+    return [row for table in study.tables if table.id == table_id for row in table.rows]
+
+
+def state_of(reason: str) -> State:
+    """Of something that is not measured.
+
+    >>> (
+    ...     state_of("not asked for: it starts a process"),
+    ...     state_of("no NVMe drive in /sys/class/nvme"),
+    ...     state_of("permission denied"),
+    ... )
+    ('asleep', 'lacks', 'refuses')
+    """
+    if reason.startswith("not asked for"):
+        return "asleep"
+    return "lacks" if _LACKS.search(reason) else "refuses"
+
+
+def kinds_of(study: Study) -> list[Kind]:
+    """GPUs, processors, memory, storage, the whole node. A counter that never moves measures
+    nothing."""
+    channels = rows_of(study, "channels")
+    speaking = {channel["domain"] for channel in channels if channel["rate"] is not None}
+    found = []
+    for row in rows_of(study, "kinds"):
+        by = [text.split(" (")[0] for text in row["by"].split("; ") if text]
+        answering = tuple(domain for domain in by if domain in speaking)
+        reasons = sorted(
+            (each["reason"] for each in rows_of(study, "absences") if each["kind"] == row["kind"]),
+            key=lambda reason: _ORDER.index(state_of(reason)),
+        )
+        state: State = "answers" if answering else state_of(reasons[0]) if reasons else "lacks"
+        stuck = [channel["source"] for channel in channels if channel["domain"] in by][:1]
+        if not answering:
+            reasons += [f"{source} answers and never moves" for source in stuck]
+        found.append(Kind(row["kind"], state, answering, tuple(reasons)))
+    return found
+
+
+def _mark(state: State, plain: bool) -> str:
+    return STATES[state][1 if plain else 0]
+
+
 def lights(study: Study, plain: bool = False) -> str:
     """`GPU * CPU x DRAM - IO *` with the marks of the screen; `plain` takes letters only."""
-    marks = ASCII if plain else MARKS
     states = {kind.id: kind.state for kind in kinds_of(study)}
-    return " ".join(f"{name} {marks[states.get(kind, 'lacks')]}" for kind, name in SHORT.items())
+    return " ".join(
+        f"{name} {_mark(states.get(kind, 'lacks'), plain)}" for kind, name in _SHORT.items()
+    )
 
 
-def three_lines(study: Study, plain: bool = False) -> tuple[str, str, str]:
+def three_lines(study: Study, plain: bool = False) -> tuple[str, ...]:
     """GPUs, processors and storage in a line each, for the welcome."""
-    known = {kind.id: kind for kind in kinds_of(study)}
-    said = []
-    for kind, label in (("gpu", "GPU"), ("cpu", "CPU"), ("storage", "storage")):
-        one = known.get(kind, Kind(kind, "lacks", (), ()))
-        said.append(f"{label:<9}{_mark(one.state, plain)} {_brief(study, one)}")
-    return said[0], said[1], said[2]
+    names = {"gpu": "GPU", "cpu": "CPU", "storage": "storage"}
+    return tuple(
+        f"{names[one.id]:<9}{_mark(one.state, plain)} {_brief(study, one)}"
+        for one in kinds_of(study)
+        if one.id in names
+    )
 
 
 def overview(study: Study, plain: bool = False) -> list[tuple[str, Tone]]:
@@ -120,243 +181,111 @@ def overview(study: Study, plain: bool = False) -> list[tuple[str, Tone]]:
     bad gets its mark where it is shown."""
     kinds = kinds_of(study)
     lines: list[tuple[str, Tone]] = []
+    if study.simulated:
+        lines.append(("A simulated or replayed machine: none of this is yours.", "warn"))
     for one in kinds:
         mark = "" if one.state == "refuses" else f"{_mark(one.state, plain)} "
-        lines.append((f"{mark}{KINDS[one.id]:<11} {_brief(study, one)}", TONES[one.state]))
-    if study.simulated:
-        lines.insert(0, ("A simulated or replayed machine: none of this is yours.", "warn"))
-    missing = [one.id for one in kinds if one.state != "answers"]
-    more: list[tuple[str, Tone]] = [(_WITHOUT[kind], "") for kind in missing]
-    more += [(text, "muted") for text in study.findings if text.startswith("Asking every meter")]
-    if more:
-        lines.append(("", ""))
-    return [*lines, *more]
-
-
-def grid(study: Study, plain: bool = False) -> Grid:
-    """Everything that was tried: what answers, then what does not, by kind."""
-    order = {kind: place for place, kind in enumerate(KINDS)}
-    rows: list[tuple[int, Row]] = []
-    for key, alike in _groups(study).items():
-        kind = str(alike[0]["kind"])
-        state: State = "answers" if any(map(alive, alike)) else "refuses"
-        now, told = _now(alike)
-        tick, tick_s = _tick(alike)
-        why = (
-            str(alike[0]["source"])
-            if state == "answers"
-            else f"it never moves: {alike[0]['source']}"
-        )
-        meter = folded([str(one["domain"]) for one in alike])
-        cells = (
-            _mark(state, plain),
-            _for(kind),
-            meter,
-            _quantity(alike[0]),
-            now,
-            tick,
-            str(alike[0]["scope"]) or "-",
-            why,
-        )
-        orders: tuple[Order, ...] = (
-            state,
-            order.get(kind, 9),
-            meter,
-            _quantity(alike[0]),
-            told,
-            tick_s,
-            str(alike[0]["scope"]),
-            why,
-        )
-        rows.append(
-            (order.get(kind, 9) * 2, Row(key, cells, orders, "bad" if state == "refuses" else ""))
-        )
-    for number_, absence in enumerate(rows_of(study, "absences")):
-        kind, reason = str(absence["kind"]), str(absence["reason"])
-        state = state_of(reason)
-        cells = (_mark(state, plain), _for(kind), str(absence["what"]), "", "-", "-", "-", reason)
-        orders = (state, order.get(kind, 9), str(absence["what"]), "", None, None, "-", reason)
-        rows.append(
-            (order.get(kind, 9) * 2 + 1, Row(f"absence {number_}", cells, orders, TONES[state]))
-        )
-    rows.sort(key=lambda each: each[0])
-    note = (
-        "renewed: as seen, (as published); now: a gauge's mean, or a counter's growth each second"
-    )
-    return Grid(_HEADS, [row for _, row in rows], "Every meter", note, "Nothing was tried yet.")
-
-
-def detail(study: Study, key: str) -> list[tuple[str, Tone]]:
-    """All that is known of the row under the cursor."""
-    if (absence := _absence(study, key)) is not None:
-        lines: list[tuple[str, Tone]] = [
-            (f"{absence['what']}: {absence['reason']}.", TONES[state_of(str(absence["reason"]))])
-        ]
-        if absence["remedy"]:
-            lines += [
-                ("What would help (y copies it):", "muted"),
-                *((line, "") for line in str(absence["remedy"]).split("\n")),
-            ]
-        return lines
-    alike = _groups(study).get(key)
-    if not alike:
-        return []
-    first = alike[0]
-    several = f" and {len(alike) - 1} more like it" if len(alike) > 1 else ""
-    lines = [(f"{first['domain']}{several}: {_quantity(first)}, by {first['meter']}", "")]
-    lines.append(
-        (f"from {first['source']}" + (f", {first['device']}" if first["device"] else ""), "")
-    )
-    lines.append(
-        (f"sees: {first['scope'] or '-'}; {_ROLES.get(str(first['role']), str(first['role']))}", "")
-    )
-    facts = [
-        f"renewed each {duration(first['tick'])} as seen" if first["tick"] is not None else "",
-        (
-            f"each {duration(first['published_tick'])} as published"
-            if first["published_tick"] is not None
-            else ""
-        ),
-        f"a mean over {duration(first['averaging'])}" if first["averaging"] is not None else "",
-        f"looks {share(first['looks'])} of the time" if first["looks"] is not None else "",
-        f"published error {share(first['accuracy'])}" if first["accuracy"] is not None else "",
-        f"deviation {_amount(first, first['noise'])}" if first["noise"] is not None else "",
+        lines.append((f"{mark}{KINDS[one.id]:<11} {_brief(study, one)}", STATES[one.state][2]))
+    more: list[tuple[str, Tone]] = [
+        (_WITHOUT[one.id], "") for one in kinds if one.state != "answers"
     ]
-    if any(facts):
-        lines.append(("; ".join(fact for fact in facts if fact), ""))
-    answered = sum(one["answers"] for one in alike), sum(one["asked"] for one in alike)
-    lines.append(
-        (
-            (
-                f"answered {number(answered[0])} of {number(answered[1])} times; one reading takes"
-                f" {duration(first['took'])}"
-            ),
-            "muted",
-        )
-    )
-    if first["note"]:
-        lines.append((str(first["note"]), "" if any(map(alive, alike)) else "warn"))
-    return lines
-
-
-_ROLES = {
-    "part": "a part: its joules are added to the others'",
-    "detail": "a detail inside of a part: shown, never added",
-    "whole": "a whole: the parts are held against it",
-}
-
-
-def remedy(study: Study, key: str) -> str:
-    """What would make the row under the cursor answer; empty where nothing is to be done."""
-    absence = _absence(study, key)
-    return "" if absence is None else str(absence["remedy"])
-
-
-def worst(study: Study) -> str:
-    """The row to begin with: where a kind could be measured and is not, what refuses; else the
-    first of all."""
-    refused = {KINDS[one.id] for one in kinds_of(study) if one.state == "refuses"}
-    rows = grid(study).rows
-    return next(
-        (row.key for row in rows if row.tone == "bad" and row.cells[1] in refused),
-        rows[0].key if rows else "",
-    )
-
-
-def _groups(study: Study) -> dict[str, list[dict[str, Any]]]:
-    """Channels of a kind together: eight cards are one row."""
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for row in rows_of(study, "channels"):
-        pattern = re.sub(r"(?<=:)[a-z]*\d\w*", "*", str(row["domain"]))
-        groups.setdefault(f"{pattern} {row['quantity']}", []).append(row)
-    return groups
-
-
-def _absence(study: Study, key: str) -> dict[str, Any] | None:
-    name, _, place = key.partition(" ")
-    absences = rows_of(study, "absences")
-    return (
-        absences[int(place)]
-        if name == "absence" and place.isdigit() and int(place) < len(absences)
-        else None
-    )
-
-
-def _mark(state: State, plain: bool) -> str:
-    return (ASCII if plain else MARKS)[state]
-
-
-def _for(kind: str) -> str:
-    return KINDS.get(kind, "this program" if kind == "self" else "-")
-
-
-def _quantity(row: dict[str, Any]) -> str:
-    return QUANTITIES.get(str(row["quantity"]), str(row["quantity"]))
+    more += [(text, "muted") for text in study.findings if text.startswith("Asking every meter")]
+    return [*lines, ("", ""), *more] if more else lines
 
 
 def _brief(study: Study, one: Kind) -> str:
     """What it shows now, or why it does not."""
     if one.state != "answers":
         return one.reasons[0] if one.reasons else "nothing here meters it"
-    channels = [row for row in rows_of(study, "channels") if row["domain"] in one.by and alive(row)]
-    wanted = (
-        ("written_bytes", "read_bytes", "energy_j", "power_w")
-        if one.id == "storage"
-        else ("energy_j", "power_w")
-    )
-    quantity = next((q for q in wanted if any(row["quantity"] == q for row in channels)), "")
-    shown = [row for row in channels if row["quantity"] == quantity] or channels[:1]
-    ticks = [
-        row["tick"] or row["published_tick"]
-        for row in shown
-        if row["tick"] or row["published_tick"]
+    more = f" and {len(one.by) - 1} more" if len(one.by) > 2 else ""
+    by = f"{one.by[0]}{more}" if more else ", ".join(one.by)
+    speaking = [
+        row
+        for row in rows_of(study, "channels")
+        if row["domain"] in one.by and row["rate"] is not None
     ]
-    renewed = f", renewed each {duration(max(ticks))}" if ticks else ""
-    what = {"energy_j": "energy counter", "power_w": "power", "written_bytes": "bytes written"}.get(
-        quantity, _quantity(shown[0])
-    )
-    return f"{folded(one.by)}: {what}, {_now(shown)[0]}{'' if one.id == 'storage' else renewed}"
+    told = next((q for q in _QUANTITIES if any(row["quantity"] == q for row in speaking)), None)
+    if told is None:
+        return by
+    shown = [row for row in speaking if row["quantity"] == told]
+    ticks = [tick for row in shown if (tick := row["tick"] or row["published_tick"])]
+    renewed = f", renewed each {duration(max(ticks))}" if ticks and one.id != "storage" else ""
+    return f"{by}: {_QUANTITIES[told]}, {_now(shown)}{renewed}"
 
 
-def _now(rows: Sequence[dict[str, Any]]) -> tuple[str, float | None]:
+def _now(rows: Sequence[dict[str, Any]]) -> str:
     """What alike channels show, as a range where they differ."""
-    known = sorted(float(row["rate"]) for row in rows if row["rate"] is not None)
-    if not known:
-        return "-", None
-    low, high = _amount(rows[0], known[0]), _amount(rows[0], known[-1])
-    if low == high:
-        return high, known[-1]
-    (number_low, _, unit_low), (_, _, unit_high) = low.partition(" "), high.partition(" ")
-    return (f"{number_low}-{high}" if unit_low == unit_high else f"{low}-{high}"), known[-1]
+    rates = [row["rate"] for row in rows]
+    unit = {"W": "w"}.get(rows[0]["unit"], rows[0]["unit"])
+    same = amount(min(rates), unit) == amount(max(rates), unit)
+    return amount(max(rates), unit) if same else quantities(min(rates), max(rates), unit)
 
 
-def _amount(row: dict[str, Any], value: float) -> str:
-    match row["unit"]:
-        case "W":
-            return f"{number(value)} W"
-        case "share":
-            return share(value)
-        case "bytes":
-            return size(value)
-        case "bytes_per_s":
-            return rate(value)
-    return f"{number(value)} /s" if row["quantity"] in _PER_SECOND else number(value)
+def tables(study: Study) -> list[Grid]:
+    """What is missing, every channel, and pyRAPL beside them. A row's key is its place in the
+    study."""
+    grids = []
+    for table in _tables(study):
+        grid = grid_of(table, [str(place) for place in range(len(table.rows))])
+        tones = [_tone(row) for row in table.rows]
+        grids.append(
+            grid._replace(
+                rows=[row._replace(tone=tone) for row, tone in zip(grid.rows, tones, strict=True)]
+            )
+        )
+    return grids
 
 
-def _tick(rows: Sequence[dict[str, Any]]) -> tuple[str, float | None]:
-    seen = [float(row["tick"]) for row in rows if row["tick"] is not None]
-    if seen:
-        return duration(max(seen)), max(seen)
-    published = rows[0]["published_tick"]
-    return (f"({duration(published)})", float(published)) if published is not None else ("-", None)
+def _tables(study: Study) -> list[Table]:
+    found = {table.id: table for table in study.tables if table.rows}
+    return [found[name] for name in _TABLES if name in found]
+
+
+def _tone(row: dict[str, Any]) -> Tone:
+    if "reason" in row:
+        return STATES[state_of(row["reason"])][2]
+    return "bad" if row.get("rate", 0.0) is None else ""
+
+
+def detail(study: Study, place: int, key: str) -> list[tuple[str, Tone]]:
+    """All that is known of a row of a table."""
+    table = _tables(study)[place]
+    row = table.rows[int(key)]
+    if "reason" in row:
+        lines: list[tuple[str, Tone]] = [(f"{row['what']}: {row['reason']}.", _tone(row))]
+        if row["remedy"]:
+            lines.append(("What would help (y copies it):", "muted"))
+            lines += [(line, "") for line in row["remedy"].split("\n")]
+        return lines
+    units = [row["unit"] if each.unit == ROW_UNIT else each.unit for each in table.columns]
+    facts = [
+        f"{column.label} {cell(row[column.id], unit)}"
+        for column, unit in zip(table.columns, units, strict=True)
+        if row[column.id] not in (None, "")
+    ]
+    return [("; ".join(facts), _tone(row))]
+
+
+def remedy(study: Study, place: int, key: str) -> str:
+    """What would make a row answer; empty where nothing is to be done."""
+    return str(_tables(study)[place].rows[int(key)].get("remedy", ""))
+
+
+def worst(study: Study) -> str:
+    """The absence to begin with: where a kind could be measured and is not, what refuses; else the
+    first of all."""
+    refusing = {one.id for one in kinds_of(study) if one.state == "refuses"}
+    return next(
+        (
+            str(place)
+            for place, row in enumerate(rows_of(study, "absences"))
+            if row["kind"] in refusing and state_of(row["reason"]) == "refuses"
+        ),
+        "0",
+    )
 
 
 def seen_text(study: Study) -> str:
     """One line for when it is done."""
     states = [one.state for one in kinds_of(study)]
     return f"{states.count('answers')} of {len(states)} kinds are measured. {study.about[0]}"
-
-
-def failed(text: str) -> list[tuple[str, Tone]]:
-    """Of a look that did not come about."""
-    return [(text, "bad")]

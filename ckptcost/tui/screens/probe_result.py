@@ -17,7 +17,7 @@ from ckptcost.present.grid import Tone
 from ckptcost.report.studies.probe import HERE, LATER, SPREAD_OF_NOTE, node_rates
 from ckptcost.report.study import Study
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens.meter_kinds import rows_of
+from ckptcost.tui.screens.meters import rows_of
 from ckptcost.tui.screens.probe_progress import ranged
 
 Line = tuple[str, Tone]
