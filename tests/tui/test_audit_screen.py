@@ -17,7 +17,7 @@ SIZES = {SMALL: "80x24", USUAL: "120x36"}
 
 
 def _rows(pilot) -> Rows:
-    return pilot.app.screen.query_one("#audit-rows", Rows)
+    return pilot.app.screen.query_one("#table", Rows)
 
 
 def _sheets(pilot) -> Rows:
@@ -60,7 +60,7 @@ def test_another_sheet_is_audited_when_the_cursor_is_on_it(drive):
         assert screen.command_line() == "ckptcost audit micron-2026"
         assert (
             _rows(pilot).grid.rows
-            == claims.opened(pilot.app.desk.catalog, "micron-2026").verdicts.rows
+            == claims.opened(pilot.app.desk.catalog, "micron-2026").grids[0].rows
         )
         assert screen.exported().title == "Micron talk, April 2026"
         await pilot.press("up", "up", "down")  # quickly past others
@@ -80,8 +80,8 @@ def test_the_next_contradiction_goes_round(drive):
         for _ in range(3):
             await pilot.press("n")
             await settled(pilot)
-            seen.append(_rows(pilot).key)
-        note = pilot.app.screen.query_one("#audit-note", Note)
+            seen.append(_rows(pilot).grid.rows[int(_rows(pilot).key)].cells[0])
+        note = pilot.app.screen.query_one("#said", Note)
         assert note.lines[0] == "Traditional NAS, total_energy"
         _sheets(pilot).focus()
         _sheets(pilot).select("ddn-2024")
@@ -99,18 +99,19 @@ def test_the_next_contradiction_goes_round(drive):
 
 def test_the_claim_is_told_while_its_table_has_the_focus_else_the_sheet(drive):
     async def script(pilot):
-        note = pilot.app.screen.query_one("#audit-note", Note)
+        note = pilot.app.screen.query_one("#said", Note)
         assert note.lines[0].startswith("- 9 consistent, 2 inconsistent")
         await pilot.press("enter", "down")
         await settled(pilot)
         assert note.lines[0] == "Traditional NAS, total_energy"
         _rows(pilot).sort("claim", down=True)
         await pilot.press(
-            "s", "s", "s", "s", "s"
-        )  # says and implies, both ways, then the verdict: contradictions first
+            "s", "s", "s", "s", "s", "s"
+        )  # says and implies, both ways, then the verdict, both ways
         await settled(pilot)
-        assert _rows(pilot).sorting == ("verdict", False)
-        assert [row.cells[3] for row in _rows(pilot).grid.rows[:3]] == [
+        assert _rows(pilot).sorting == ("verdict", True)
+        assert [row.cells[3] for row in _rows(pilot).grid.rows[:4]] == [
+            "not derivable",
             "inconsistent",
             "inconsistent",
             "consistent",

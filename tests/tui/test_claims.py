@@ -25,60 +25,62 @@ def _printed(cli, *words):
 @pytest.mark.parametrize("name", SHEETS)
 def test_verdicts_are_those_of_the_command_line(cli, name):
     seen = claims.opened(CATALOG, name)
-    printed = _printed(cli, "audit", name, "--table", "verdicts")
-    assert [row.cells for row in seen.verdicts.rows[: len(printed)]] == [
-        (
-            row["claim"],
-            row["stated"],
-            row["follows"].lstrip("'") or "-",
-            row["verdict"],
-            row["apart"] or "-",
-        )
-        for row in printed
-    ]
-    also = _printed(cli, "audit", name, "--table", "follows")
-    assert [(row.cells[0], row.cells[2]) for row in seen.verdicts.rows[len(printed) :]] == [
-        (row["claim"], row["follows"]) for row in also
-    ]
+    assert len(seen.tables) == len(seen.grids)
+    for table, grid in zip(seen.tables, seen.grids, strict=True):
+        columns = [column for column in table.columns if column.shown]
+        assert [
+            tuple(row[column.id].lstrip("'") or "-" for column in columns)
+            for row in _printed(cli, "audit", name, "--table", table.id)
+        ] == [tuple(_as_csv(cell) for cell in row.cells) for row in grid.rows]
+    assert {table.id for table in seen.tables} <= {"verdicts", "follows", "readings"}
     assert claims.command(name) == f"ckptcost audit {name}"
+
+
+def _as_csv(cell):
+    return {"yes": "true", "no": "false"}.get(cell, cell)
 
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_each_row_has_something_to_say_and_contradictions_say_the_commands_sentence(cli, name):
     seen = claims.opened(CATALOG, name)
     printed = " ".join(cli("audit", name, "--full").out.split())
-    assert {row.key for row in seen.verdicts.rows} == set(seen.told)
-    assert len(seen.told) == len(seen.verdicts.rows)
+    for place, grid in enumerate(seen.grids):
+        assert all(seen.detail(place, row.key) for row in grid.rows)
     for key in seen.contradictions:
-        heading, *lines = seen.told[key]
-        sentence = next(text for text, tone in lines if tone == "bad")
-        assert f"{heading[0]}: {sentence}" in printed
+        assert next(text for text, tone in seen.detail(0, key) if tone == "bad") in printed
 
 
 def test_tones_stand_beside_words():
     seen = claims.opened(CATALOG, "ddn-2025")
-    assert {(row.cells[3], row.tone) for row in seen.verdicts.rows} == {
+    assert {(row.cells[3], row.tone) for row in seen.grids[0].rows} == {
         ("consistent", "good"),
         ("inconsistent", "bad"),
         ("not derivable", "muted"),
-        ("not stated", "muted"),
     }
-    assert seen.contradictions == ["nas.total_energy", "nas.stall_share"]
+    assert {(row.cells[3], row.tone) for row in seen.grids[2].rows} == {
+        ("yes", "good"),
+        ("no", "muted"),
+    }
+    rows = {row.key: row.cells[0] for row in seen.grids[0].rows}
+    assert [rows[key] for key in seen.contradictions] == ["nas.total_energy", "nas.stall_share"]
     assert seen.summary == "9 consistent, 2 inconsistent, 1 not derivable"
 
 
-def test_a_claim_is_told_with_its_arithmetic_readings_and_source():
-    told = dict(claims.opened(CATALOG, "ddn-2025").told["nas.total_energy"])
+def test_a_claim_is_told_with_its_arithmetic_and_what_else_is_said_of_it():
+    seen = claims.opened(CATALOG, "ddn-2025")
+    heading, *lines = seen.detail(0, seen.contradictions[0])
+    assert heading == ("Traditional NAS, total_energy", "base")
+    told = dict(lines)
     assert told["saves * energy = 100 * (15 to 20 kWh) = 1.5 to 2 MWh"] == ""
-    assert told["total_energy as about that much: gives 1.5 to 2 MWh, which fits"] == "good"
-    assert any(text.startswith("energy: stated 15 to 20 kWh; by boundary: drive") for text in told)
-    assert any(text.startswith("Source: DDN: ") for text in told)
+    beside = [text for text, tone in lines if tone == "muted"]
+    assert any(text.startswith("Traditional NAS, energy: stated 15 to 20 kWh;") for text in beside)
+    assert any(text.startswith("Source: DDN: ") for text, _ in seen.about)
 
 
 def test_a_claim_judged_by_two_laws_keeps_both_rows():
-    keys = [row.key for row in claims.opened(CATALOG, "micron-2026").verdicts.rows]
-    assert len(keys) == len(set(keys))
-    assert sum(key.startswith("model.saves_per_day") for key in keys) == 2
+    rows = claims.opened(CATALOG, "micron-2026").grids[0].rows
+    assert len(rows) == len({row.key for row in rows})
+    assert sum(row.cells[0] == "model.saves_per_day" for row in rows) == 2
 
 
 def test_the_list_counts_as_the_command_does(cli):
@@ -95,9 +97,9 @@ def test_a_file_of_ones_own(tmp_path, cli, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my sheet.toml").write_text(OWN)
     seen = claims.opened(CATALOG, "my sheet.toml")
-    assert seen.contradictions == ["nas.time"]
+    assert [seen.grids[0].rows[int(key)].cells[0] for key in seen.contradictions] == ["nas.time"]
     assert claims.command(seen.name) == "ckptcost audit 'my sheet.toml'"
-    assert [row.cells[3] for row in seen.verdicts.rows] == [
+    assert [row.cells[3] for row in seen.grids[0].rows] == [
         row["verdict"] for row in _printed(cli, "audit", "my sheet.toml")
     ]
     listed = claims.sheets(CATALOG, ["my sheet.toml", "gone.toml"])
@@ -111,7 +113,7 @@ def test_a_file_of_ones_own(tmp_path, cli, monkeypatch):
 def test_home_is_written_with_a_tilde(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "own.toml").write_text(OWN)
-    assert claims.opened(CATALOG, "~/own.toml").contradictions == ["nas.time"]
+    assert len(claims.opened(CATALOG, "~/own.toml").contradictions) == 1
 
 
 @pytest.mark.parametrize("text", ["", "[[claim]]\nabout = 3\n", "not toml"])
@@ -125,9 +127,12 @@ def test_a_wrong_file_says_where(tmp_path, text):
 def test_the_words_and_the_laws_of_each(cli):
     seen = claims.opened(CATALOG, claims.VOCABULARY)
     printed = _printed(cli, "audit", "--vocabulary")
-    assert [row.cells for row in seen.verdicts.rows] == [
+    assert [row.cells for row in seen.grids[0].rows] == [
         (row["key"], row["example"], row["meaning"]) for row in printed
     ]
-    assert ("write = size / time", "") in seen.told["write"]
-    assert all("write" in text for text, _ in seen.told["write"][1:])
+    keys = {row.cells[0]: row.key for row in seen.grids[0].rows}
+    heading, *laws = seen.detail(0, keys["write"])
+    assert heading == ("Laws with write", "base")
+    assert ("write = size / time", "") in laws
+    assert all("write" in text for text, _ in laws)
     assert claims.command(seen.name) == "ckptcost audit --vocabulary"

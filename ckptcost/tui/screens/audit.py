@@ -3,19 +3,18 @@ said on the chosen claim."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input
 
-from ckptcost.present.grid import Grid
+from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.screens import claims
-from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.screens.tables import TablesScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 
@@ -23,7 +22,7 @@ START = "ddn-2025"
 """the sheet that is shown first"""
 
 
-class AuditScreen(ModeScreen):
+class AuditScreen(TablesScreen):
     """Mode 7."""
 
     MODE = "audit"
@@ -31,8 +30,8 @@ class AuditScreen(ModeScreen):
         "A sheet holds what somebody published: sizes, rates, times, energies. Each stated value is"
         " held against what the other stated values give for it: consistent, inconsistent, or not"
         " derivable where nothing else constrains it. Values that follow and are nowhere stated are"
-        " listed below them. A reading that would make a claim hold need not be the one that was"
-        " meant."
+        " in the next table, and other readings in the one after it. A reading that would make a"
+        " claim hold need not be the one that was meant."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command(
@@ -44,56 +43,55 @@ class AuditScreen(ModeScreen):
             1,
         ),
         Command("audit.own", "o", "own file", "Open a TOML file of claims of your own", "own", 2),
-        Command("audit.sort", "s", "sort", "Sort the table by the next column", "sort", 3),
+        Command(
+            "audit.table",
+            "t",
+            "next table",
+            "Verdicts, what follows and is not stated, other readings",
+            "table(1)",
+            3,
+        ),
+        Command("audit.sort", "s", "sort", "Sort the table by the next column", "sort", 4),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS_HERE)
     DEFAULT_CSS = """
     AuditScreen #audit-all { layout: horizontal; }
     AuditScreen #audit-left { width: 38; }
-    AuditScreen #audit-verdicts { height: 3fr; }
-    AuditScreen #audit-told { height: 2fr; min-height: 7; }
+    AuditScreen #table { height: 3fr; }
+    AuditScreen #said { height: 2fr; min-height: 7; }
     AuditScreen #audit-own { margin-top: 1; background: $boost; scrollbar-size: 0 0; }
     AuditScreen.-narrow #audit-all { layout: vertical; }
     AuditScreen.-narrow #audit-left { width: 1fr; height: 8; }
     AuditScreen.-narrow #audit-right { height: 1fr; }
     AuditScreen.-narrow #audit-own { margin-top: 0; }
     AuditScreen.-narrow.-tall #audit-left { height: 12; }
-    AuditScreen.-short #audit-verdicts { height: 2fr; }
-    AuditScreen.-short #audit-told { height: 1fr; min-height: 5; }
+    AuditScreen.-short #table { height: 2fr; }
+    AuditScreen.-short #said { height: 1fr; min-height: 5; }
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._sheets: claims.Sheets | None = None
         self._opened: claims.Opened | None = None
-        self._kept: dict[str, claims.Opened] = {}
         self._own: list[str] = []
         self._wanted = START
 
     def body(self) -> Iterable[Widget]:
-        sheets, verdicts, told = (
-            Rows(id="audit-sheets"),
-            Rows(id="audit-rows"),
-            Note(id="audit-note"),
-        )
-        own = Input(
-            placeholder="o: a TOML file of your own",
-            id="audit-own",
-            compact=True,
-            select_on_focus=False,
-        )
-        left = Vertical(sheets, own, id="audit-left", classes="panel")
-        upper = Vertical(verdicts, id="audit-verdicts", classes="panel")
-        lower = Vertical(told, id="audit-told", classes="panel")
-        left.border_title, upper.border_title, lower.border_title = (
-            "Claims",
-            "Verdicts",
-            "What is to be said",
-        )
-        yield Horizontal(left, Vertical(upper, lower, id="audit-right"), id="audit-all")
+        with Horizontal(id="audit-all"):
+            with Vertical(id="audit-left", classes="panel"):
+                yield Rows(id="audit-sheets")
+                yield Input(
+                    placeholder="o: a TOML file of your own",
+                    id="audit-own",
+                    compact=True,
+                    select_on_focus=False,
+                )
+            with Vertical(id="audit-right"):
+                yield Rows(id="table", classes="panel")
+                yield Note(id="said", classes="panel")
 
     def on_mount(self) -> None:
         super().on_mount()
+        self.query_one("#audit-left").border_title = "Claims"
         self._list()
         self._open(START)
         self._sheet_rows.focus()
@@ -107,21 +105,15 @@ class AuditScreen(ModeScreen):
     def table(self) -> Grid | None:
         return self._sheet_rows.grid if self._sheet_rows.has_focus else self._rows.grid
 
+    def tables(self) -> Sequence[Grid]:
+        return () if self._opened is None else self._opened.grids
+
     def exported(self) -> Any:
-        return (
-            self._opened.study
-            if self._opened is not None
-            else self._sheets.study
-            if self._sheets is not None
-            else None
-        )
+        return None if self._opened is None else self._opened.study
 
     def read(self) -> tuple[str, ...]:
-        return (
-            (self._opened.name,)
-            if self._opened is not None and self._opened.name in self._own
-            else ()
-        )
+        opened = self._opened
+        return (opened.name,) if opened is not None and opened.name in self._own else ()
 
     # the list
 
@@ -129,16 +121,11 @@ class AuditScreen(ModeScreen):
     def _sheet_rows(self) -> Rows:
         return self.query_one("#audit-sheets", Rows)
 
-    @property
-    def _rows(self) -> Rows:
-        return self.query_one("#audit-rows", Rows)
-
     def _list(self) -> None:
         catalog, own = self.desk.catalog, tuple(self._own)
         self.background("sheets", lambda stopped: claims.sheets(catalog, own), self._listed)
 
     def _listed(self, sheets: claims.Sheets) -> None:
-        self._sheets = sheets
         self._sheet_rows.show(sheets.grid)
         self._sheet_rows.select(self._wanted)
         for text, tone in sheets.refused:
@@ -147,50 +134,30 @@ class AuditScreen(ModeScreen):
     # one sheet
 
     def _open(self, name: str) -> None:
-        """At once where its audit is known, else when the background has it."""
         self._wanted = name
-        if name in self._kept:
-            self.stop_background("audit")
-            self._show(self._kept[name])
-            return
+        self._audit(name, self._show)
+
+    def _audit(self, name: str, done: Callable[[claims.Opened], None]) -> None:
+        """A file of one's own is read anew each time it is asked for."""
         self.say(f"auditing {name} ..", "muted")
         catalog = self.desk.catalog
-        self.background(
-            "audit", lambda stopped: claims.opened(catalog, name), self._audited, self._refused
-        )
-
-    def _audited(self, opened: claims.Opened) -> None:
-        if (
-            opened.name not in self._own
-        ):  # a file of one's own is read anew each time it is asked for
-            self._kept[opened.name] = opened
-        self._show(opened)
-
-    def _refused(self, text: str) -> None:
-        self.say(text, "bad")
+        self.background("audit", lambda stopped: claims.opened(catalog, name), done)
 
     def _show(self, opened: claims.Opened) -> None:
-        self._opened = opened
-        self._rows.show(opened.verdicts)
-        panel = self.query_one("#audit-verdicts")
-        panel.border_title, panel.border_subtitle = Content(opened.title), Content(opened.summary)
+        self._opened, self._place = opened, 0
+        self._show_table()
         self._tell()
-        bad = len(opened.contradictions)
-        self.say(f"{opened.title}: {opened.summary}", "warn" if bad else "")
+        tone: Tone = "warn" if opened.contradictions else ""
+        self.say(f"{opened.study.title}: {opened.summary}", tone)
 
     def _tell(self) -> None:
-        """On the claim under the cursor; on the whole sheet while the list of sheets has the
+        """On the row under the cursor; on the whole sheet while the list of sheets has the
         focus."""
-        opened = self._opened
-        if opened is None:
+        if self._opened is None:
             return
-        whole = not self._rows.has_focus or self._rows.key not in opened.told
-        self.query_one("#audit-told").border_title = (
-            "What follows from the sheet" if whole else "The claim"
-        )
-        self.query_one("#audit-note", Note).show(
-            opened.about if whole else opened.told[self._rows.key]
-        )
+        note, whole = self.query_one("#said", Note), not (self._rows.has_focus and self._rows.key)
+        note.border_title = "What follows from the sheet" if whole else "The claim"
+        note.show(self._opened.about if whole else self._opened.detail(self._place, self._rows.key))
 
     # events
 
@@ -209,21 +176,12 @@ class AuditScreen(ModeScreen):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        if not (path := event.value.strip()):
-            return
-        catalog = self.desk.catalog
-        self.say(f"auditing {path} ..", "muted")
-        self.background(
-            "audit", lambda stopped: claims.opened(catalog, path), self._own_opened, self._refused
-        )
+        if path := event.value.strip():
+            self._audit(path, self._own_opened)
 
     def _own_opened(self, opened: claims.Opened) -> None:
         """A file joins the list."""
-        if (
-            opened.name not in self._own
-            and self._sheets is not None
-            and opened.name not in {row.key for row in self._sheets.grid.rows}
-        ):
+        if opened.name not in {row.key for row in self._sheet_rows.grid.rows}:
             self._own.append(opened.name)
         self._wanted = opened.name
         self._list()
@@ -233,15 +191,21 @@ class AuditScreen(ModeScreen):
     def action_own(self) -> None:
         self.query_one("#audit-own", Input).focus()
 
+    def action_table(self, by: int) -> None:
+        super().action_table(by)
+        self._tell()
+
     def action_sort(self) -> None:
         (self._sheet_rows if self._sheet_rows.has_focus else self._rows).sort_next()
 
     def action_next_contradiction(self) -> None:
         if self._opened is None:
             return
+        if self._place:
+            self.action_table(-self._place)
         bad = set(self._opened.contradictions)
         keys = [row.key for row in self._rows.grid.rows]
-        at = keys.index(self._rows.key) if self._rows.has_focus and self._rows.key in keys else -1
+        at = keys.index(self._rows.key) if self._rows.has_focus and self._rows.key else -1
         found = next((key for key in (*keys[at + 1 :], *keys[: at + 1]) if key in bad), None)
         if found is None:
             self.say("nothing in this sheet contradicts anything else in it", "good")
