@@ -18,9 +18,8 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
-from ckptcost.tui.screens import calibrate_effect, calibrate_fit, calibrate_writing
-from ckptcost.tui.screens.calibrate_fit import Calibrated
-from ckptcost.tui.screens.calibrate_writing import Written
+from ckptcost.tui.screens import calibrate_effect, calibrate_fit
+from ckptcost.tui.screens.calibrate_fit import Calibrated, Written
 from ckptcost.tui.screens.tables import TablesScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
@@ -234,7 +233,7 @@ class CalibrateScreen(TablesScreen):
     @on(Input.Changed, "#id")
     def _named(self) -> None:
         if self._fitted is not None and self._written is None:
-            said = calibrate_writing.refused(self._fitted, self._name_field.value.strip())
+            said = calibrate_fit.refused(self._fitted, self._name_field.value.strip())
             self._name_field.set_class(bool(said), "bad")
             self.say(said, "bad" if said else "")
 
@@ -247,7 +246,7 @@ class CalibrateScreen(TablesScreen):
         if fitted is None or self._place != 0:
             return
         if why := calibrate_fit.why_not(fitted, key):
-            self.say(f"{why[0].upper()}{why[1:]}.", "warn")
+            self.say(why, "warn")
             return
         self._ticked = (
             [path for path in self._ticked if path != key]
@@ -273,7 +272,7 @@ class CalibrateScreen(TablesScreen):
             self.say(f"{self._written.id} is written already: u takes it back.", "warn")
             return
         try:
-            self._written = calibrate_writing.write(
+            self._written = calibrate_fit.write(
                 fitted,
                 self._name_field.value.strip(),
                 self.query_one("#title", Input).value.strip(),
@@ -308,7 +307,7 @@ class CalibrateScreen(TablesScreen):
             self.say("Nothing was written here.", "warn")
             return
         try:
-            said = calibrate_writing.undo(self._written)
+            said = calibrate_fit.undo(self._written)
         except (CkptcostError, OSError) as error:
             self.say(str(error), "bad")
             return

@@ -5,46 +5,53 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from math import isfinite, nan
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ckptcost.catalog import files
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import CkptcostError, OutputError
-from ckptcost.jobs.calibrate_files import target_of, texts_of
+from ckptcost.jobs.calibrate_files import install
 from ckptcost.jobs.gap import gap
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.model import model
 from ckptcost.layers import layers_for
-from ckptcost.present.amounts import duration, number, rate, share
-from ckptcost.present.grid import Grid, Head, Row, Tone
+from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.rows import columns_of
+from ckptcost.report.studies.run_columns import plain
+from ckptcost.report.study import ROW_UNIT, Column, Table
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens.calibrate_fit import UNNAMED, Calibrated, change_text
+from ckptcost.tui.screens.calibrate_fit import UNNAMED, Calibrated, change
+from ckptcost.tui.study_grids import grid_of
 from ckptcost.views.run import seen_of
 
-_FIGURES: tuple[tuple[str, str, Callable[[float | None], str]], ...] = (
-    ("rate_bytes_per_s", "rate of a save", rate),
-    ("stall_s", "stall of a save", duration),
-    ("save_energy_kwh", "one save, kWh", number),
-    ("save_cost_usd", "one save, USD", number),
-    ("run_energy_kwh", "the run, kWh", number),
-    ("run_cost_usd", "the run, USD", number),
-    ("goodput", "goodput", share),
-    ("best", "best interval", duration),
+_FIGURES = {
+    "rate_bytes_per_s": ("rate of a save", "bytes_per_s"),
+    "stall_s": ("stall of a save", "s"),
+    "save_energy_kwh": ("one save, kWh", "kWh"),
+    "save_cost_usd": ("one save, USD", "USD"),
+    "run_energy_kwh": ("the run, kWh", "kWh"),
+    "run_cost_usd": ("the run, USD", "USD"),
+    "goodput": ("goodput", "share"),
+    "best": ("best interval", "s"),
+}
+_EFFECT = (
+    Column("what", "figure"),
+    Column("now", "now", ROW_UNIT),
+    Column("then", "then", ROW_UNIT),
+    Column("change", "change", "share"),
 )
-CHECK_HEADS = (
-    Head("run", "run", left=True),
-    Head("of", "of", left=True, rank=1),
-    Head("measured", "measured"),
-    Head("before", "now"),
-    Head("off_before", "off"),
-    Head("after", "then"),
-    Head("off_after", "off"),
+_CHECK = (
+    Column("run", "run"),
+    Column("of", "of"),
+    Column("measured", "measured", "s"),
+    Column("before", "now", "s"),
+    Column("off_before", "off", "share"),
+    Column("after", "then", "s"),
+    Column("off_after", "off", "share"),
 )
 _GOOD = 0.1
 """of what was measured: closer is a prediction"""
@@ -61,7 +68,7 @@ class Checked(NamedTuple):
 def check(fitted: Calibrated, base: str, settings: Sequence[str]) -> Checked:
     """The model against the runs, before and after. It reads the runs once more, so it is work for
     the background."""
-    rows: list[Row] = []
+    rows: list[dict[str, Any]] = []
     notes: list[str] = []
     after = [*(each for each in settings if not each.startswith("tier.id=")), f"tier.id={UNNAMED}"]
     with _with_entries(fitted) as calibrated:
@@ -70,55 +77,51 @@ def check(fitted: Calibrated, base: str, settings: Sequence[str]) -> Checked:
             for host in first.run.hosts:
                 seen = first if host == first.energies.node.host else seen_of(source, host)
                 try:
-                    before_s = _times(Catalog(), seen, base, settings)
-                    after_s = (
-                        _times(calibrated, seen, base, after) if "tier" in fitted.kinds else {}
-                    )
+                    now = _times(Catalog(), seen, base, settings)
+                    then = _times(calibrated, seen, base, after) if "tier" in fitted.kinds else {}
                 except CkptcostError as error:
                     notes.append(f"{source.short}: {error}")
                     continue
                 name = source.short if len(first.run.hosts) == 1 else f"{source.short} {host}"
                 rows += [
-                    _checked(name, of, *times, after_s.get(of, (nan, nan))[1])
-                    for of, times in before_s.items()
+                    _check_row(name, of, measured, before, then.get(of, (None, None))[1])
+                    for of, (measured, before) in now.items()
                 ]
-    title = "Does the model predict the runs? Until safe"
-    return Checked(
-        Grid(
-            CHECK_HEADS,
-            rows,
-            title,
-            empty="Nothing was measured that the model could be held against.",
-        ),
-        tuple(notes),
-    )
+    table = Table("check", "Does the model predict the runs? Until safe", _CHECK, rows)
+    grid = grid_of(table)
+    toned = [
+        row._replace(tone=_tone(told["off_after"]))
+        for row, told in zip(grid.rows, rows, strict=True)
+    ]
+    empty = "Nothing was measured that the model could be held against."
+    return Checked(grid._replace(rows=toned, empty=empty), tuple(notes))
+
+
+def _check_row(
+    run: str, of: str, measured: float | None, before: float | None, after: float | None
+) -> dict[str, Any]:
+    return {
+        "run": run,
+        "of": of,
+        "measured": measured,
+        "before": before,
+        "off_before": change(measured, before),
+        "after": after,
+        "off_after": change(measured, after),
+    }
+
+
+def _tone(off: float | None) -> Tone:
+    return "" if off is None else "good" if abs(off) <= _GOOD else "warn"
 
 
 def _times(
     catalog: Catalog, seen: Measured, base: str, settings: Sequence[str]
-) -> dict[str, tuple[float, float]]:
+) -> dict[str, tuple[float | None, float | None]]:
     """By save and load: seconds measured, and modelled at the measured size."""
     found = gap(catalog, seen, layers_for(catalog, base, None, list(settings)))
     rows = {held.of: held.row("time") for held in (found.saves, found.loads) if held is not None}
-    return {of: (row.measured.value, row.at_size) for of, row in rows.items()}
-
-
-def _checked(name: str, of: str, measured_s: float, before_s: float, after_s: float) -> Row:
-    offs = [each / measured_s - 1.0 if measured_s > 0 else nan for each in (before_s, after_s)]
-    texts = [change_text(off) for off in offs]
-    cells = (
-        name,
-        of,
-        duration(measured_s),
-        duration(before_s),
-        texts[0],
-        duration(after_s),
-        texts[1],
-    )
-    tone: Tone = "good" if abs(offs[1]) <= _GOOD else "warn" if isfinite(offs[1]) else ""
-    return Row(
-        f"{name} {of}", cells, (name, of, measured_s, before_s, offs[0], after_s, offs[1]), tone
-    )
+    return {of: (plain(row.measured.value), plain(row.at_size)) for of, row in rows.items()}
 
 
 @contextmanager
@@ -129,10 +132,7 @@ def _with_entries(fitted: Calibrated) -> Iterator[Catalog]:
             root, mine = Path(scratch) / "user", files.overlay()
             if mine.is_dir() and (mine / "models").is_dir():
                 shutil.copytree(mine / "models", root / "models")
-            for kind, text in texts_of(fitted.named(UNNAMED)).items():
-                file = target_of(kind, UNNAMED, root)
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text, "utf-8")
+            install(fitted.named(UNNAMED), force=True, overlay=root)
             yield Catalog(overlay=root)
     except OSError as error:
         raise OutputError(f"no scratch file could be written ({error.strerror or error})") from None
@@ -190,27 +190,26 @@ def effect(fitted: Calibrated, desk: Desk, ticked: Sequence[str]) -> Grid:
     scenario cannot be computed."""
     tier = desk.tier_chosen()
     before = _figures(desk, tier)
-    after: dict[str, float] = {}
+    after: dict[str, float | None] = {}
     if "tier" in fitted.kinds:
         with _with_entries(fitted) as calibrated:
             then = replace(put_on(desk, UNNAMED, edits_of(fitted, ticked)), catalog=calibrated)
             after = _figures(then, UNNAMED)
-    rows = []
-    for key, label, text in _FIGURES:
-        now, new = before.get(key, nan), after.get(key, nan)
-        change = new / now - 1.0 if now else nan
-        cells = (label, text(now), text(new), change_text(change))
-        rows.append(Row(key, cells, (label, now, new, change)))
-    heads = (
-        Head("what", "figure", left=True),
-        Head("now", "now"),
-        Head("then", "then"),
-        Head("change", "change", rank=1),
-    )
-    return Grid(heads, rows, f"What changes: {desk.title}{f' on {tier}' if tier else ''}")
+    rows = [
+        {
+            "what": label,
+            "unit": unit,
+            "now": before[key],
+            "then": after.get(key),
+            "change": change(before[key], after.get(key)),
+        }
+        for key, (label, unit) in _FIGURES.items()
+    ]
+    title = f"What changes: {desk.title}{f' on {tier}' if tier else ''}"
+    return grid_of(Table("effect", title, _EFFECT, rows), list(_FIGURES))
 
 
-def _figures(desk: Desk, tier: str) -> dict[str, float]:
+def _figures(desk: Desk, tier: str) -> dict[str, float | None]:
     case = model(desk.catalog, desk.layers(), (tier,) if tier else ()).cases[0]
     found: dict[str, Any] = {**columns_of(case.outcome), "best": case.best["time"]}
-    return {key: float(found[key]) for key, _, _ in _FIGURES}
+    return {key: plain(float(found[key])) for key in _FIGURES}

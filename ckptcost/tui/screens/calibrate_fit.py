@@ -1,19 +1,20 @@
 """What recorded runs say of the model's figures: now and measured, how they differ, and what would
-be taken."""
+be taken; and writing it into the user's catalogue, exactly as `ckptcost calibrate --as` does."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from ckptcost.errors import CkptcostError
-from ckptcost.jobs.calibrate import Calibration, Parameter, calibrate
-from ckptcost.jobs.calibrate_files import texts_of
-from ckptcost.present.amounts import count, share
-from ckptcost.present.grid import Grid, Head, Row, Tone
-from ckptcost.report.studies.calibrate import LABELS, study_of
-from ckptcost.report.study import Study, cell
+from ckptcost.errors import CkptcostError, InputError, OutputError
+from ckptcost.jobs.calibrate import Calibration, calibrate
+from ckptcost.jobs.calibrate_files import checked_id, checked_name, free, install, texts_of
+from ckptcost.present.grid import Grid, Tone
+from ckptcost.report.studies.calibrate import study_of
+from ckptcost.report.studies.runs import shown
+from ckptcost.report.study import ROW_UNIT, Column, Study
 from ckptcost.runs.header import base_name
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.study_grids import grid_of, paragraphs
@@ -22,23 +23,13 @@ from ckptcost.views.runs import Source
 
 UNNAMED = "calibrated"
 """what it is called until it has a name"""
-HEADS = (
-    Head("what", "figure", left=True),
-    Head("now", "model now"),
-    Head("value", "measured"),
-    Head("change", "change", rank=2),
-    Head("spread", "95 %", rank=3),
-    Head("n", "of", rank=4),
-    Head("into", "goes to", left=True, rank=1),
-)
-_TIMES = {"j_per_byte": 1e9}
+_TIMES = {"J/GB": 1e9}
 """how a row of the study shows a base unit, where it is not as it is"""
-_NONE = 5e-5
 _FREE = ("cluster.", "policy.")
 """paths that a tier's file does not hold: a tick decides whether they go onto the desk"""
-_FLAGGED = ("policy.snapshot", "policy.slowdown")
-"""as the next command of `ckptcost calibrate` has them; they mean something for asynchronous saves
-only"""
+_FLAGGED = ("cluster.", "policy.snapshot", "policy.slowdown")
+"""as the next command of `ckptcost calibrate` has them; those of the policy mean something for
+asynchronous saves only"""
 
 
 class Calibrated(NamedTuple):
@@ -62,20 +53,27 @@ class Calibrated(NamedTuple):
     @property
     def free(self) -> list[str]:
         """Paths that a tick decides on."""
-        mine = [
-            p
-            for p in self.found.parameters
-            if p.path.startswith(_FREE) and p.estimate.known and p.estimate.value >= 0
-        ]
+        takes = _FREE if self.found.mode == "async" else _FREE[:1]
         return [
-            p.path for p in mine if not p.path.startswith("policy.") or self.found.mode == "async"
+            each.path
+            for each in self.found.parameters
+            if each.path.startswith(takes) and each.estimate.known and each.estimate.value >= 0
         ]
 
     @property
     def usual(self) -> list[str]:
         """Those that are ticked to begin with: the ones that the next command of `ckptcost
         calibrate` takes."""
-        return [path for path in self.free if path.startswith("cluster.") or path in _FLAGGED]
+        return [path for path in self.free if path.startswith(_FLAGGED)]
+
+    @property
+    def rows(self) -> Sequence[dict[str, Any]]:
+        """Its figures, known ones first."""
+        rows = study_for(self).tables[0].rows
+        return sorted(rows, key=lambda row: row["value"] is None)
+
+    def row(self, key: str) -> dict[str, Any] | None:
+        return next((row for row in self.rows if key in (row["path"], row["id"])), None)
 
     def named(self, id_: str, title: str = "") -> Calibration:
         return self.found._replace(id=id_ or UNNAMED, name=title)
@@ -99,55 +97,35 @@ def study_for(
 
 
 def parameters(fitted: Calibrated, desk: Desk, ticked: Sequence[str]) -> Grid:
-    """Each figure beside the one that the model has now. A row's key is its path, or its id where
-    the model has no place for it."""
+    """The study's figures, each with the one that the model has now beside it. A row's key is its
+    path, or its id where the model has no place for it."""
     now = _now(desk)
-    told = study_for(fitted).tables[0].rows
-    both = sorted(
-        zip(fitted.found.parameters, told, strict=True), key=lambda each: not each[0].estimate.known
+    rows = []
+    for row in fitted.rows:
+        before = now.get(row["path"])
+        before = None if before is None else before * _TIMES.get(row["unit"], 1.0)
+        rows.append(row | {"now": before, "change": change(before, row["value"])})
+    table = study_for(fitted).tables[0]
+    what, value, *others = table.columns
+    columns = (
+        what,
+        Column("now", "model now", ROW_UNIT),
+        value._replace(label="measured"),
+        Column("change", "change", "share"),
+        *others,
     )
-    rows = [_row(fitted, parameter, row, now, ticked) for parameter, row in both]
-    return Grid(
-        HEADS, rows, "What the runs give", "x: is taken; Space ticks what goes onto the desk"
-    )
-
-
-def _row(
-    fitted: Calibrated,
-    parameter: Parameter,
-    row: dict[str, Any],
-    now: dict[str, float],
-    ticked: Sequence[str],
-) -> Row:
-    path, unit, known = parameter.path, row["unit"], row["value"] is not None
-    before = now.get(path)
-    before = None if before is None else before * _TIMES.get(parameter.unit, 1.0)
-    tick = (
-        ("[x]" if path in ticked else "[ ]")
-        if path in fitted.free
-        else " x "
-        if known and path.startswith("tier.")
-        else " - "
-    )
-    change = _change(before, row["value"])
-    spread = (
-        f"{cell(row['low'], unit)} to {cell(row['high'], unit)}"
-        if row["low"] is not None and row["high"] is not None
-        else "-"
-    )
-    if row["low"] is not None and row["high"] is None:
-        spread = f"from {cell(row['low'], unit)}"
-    cells = (
-        f"{tick} {row['what']}",
-        cell(before, unit),
-        cell(row["value"], unit),
-        change[0],
-        spread,
-        count(row["n"]),
-        _into(fitted, path, known),
-    )
-    order = (row["what"], before, row["value"], change[1], row["low"], row["n"], cells[6])
-    return Row(path or parameter.id, cells, order, "" if "x" in tick else "muted")
+    note = "x: is taken; Space ticks what goes onto the desk"
+    table = table._replace(title="What the runs give", columns=columns, rows=rows, note=note)
+    grid = grid_of(table, [row["path"] or row["id"] for row in rows])
+    known = [row["path"] for row in rows if row["value"] is not None]
+    ticks = {path: " x " for path in known if path.startswith("tier.")}
+    ticks |= {path: "[x]" if path in ticked else "[ ]" for path in fitted.free}
+    toned = []
+    for each in grid.rows:
+        tick = ticks.get(each.key, " - ")
+        cells = (f"{tick} {each.cells[0]}", *each.cells[1:])
+        toned.append(each._replace(cells=cells, tone="" if "x" in tick else "muted"))
+    return grid._replace(rows=toned)
 
 
 def _now(desk: Desk) -> dict[str, float]:
@@ -158,32 +136,11 @@ def _now(desk: Desk) -> dict[str, float]:
         return {}
 
 
-def _change(before: float | None, after: float | None) -> tuple[str, float | None]:
-    if after is None:
-        return "-", None
-    if before is None:
-        return "new", None
-    if before == 0:
-        return ("none", 0.0) if after == 0 else ("new", None)
-    return change_text(after / before - 1.0), after / before - 1.0
-
-
-def change_text(change: float) -> str:
-    """With its sign; what no digit would show is none."""
-    if abs(change) < _NONE:
-        return "none"
-    return f"{'+' if change > 0 else ''}{share(change)}"
-
-
-def _into(fitted: Calibrated, path: str, known: bool) -> str:
-    """Where a figure goes, or why nowhere."""
-    if not known:
-        return "not known"
-    if path.startswith("tier."):
-        return "the tier"
-    if path in fitted.free:
-        return "the desk"
-    return "the model has no place for it" if not path else "not taken"
+def change(before: float | None, after: float | None) -> float | None:
+    """As a share of what was before; what no digit would show is none."""
+    if before is None or after is None or before == 0:
+        return None
+    return round(after / before - 1.0, 4)
 
 
 def lines(fitted: Calibrated) -> list[tuple[str, Tone]]:
@@ -199,9 +156,8 @@ def rounds(fitted: Calibrated) -> list[Grid]:
 
 def evidence(fitted: Calibrated, key: str) -> str:
     """What a figure rests on, or why it is not known."""
-    found = zip(fitted.found.parameters, study_for(fitted).tables[0].rows, strict=True)
-    row = next((row for parameter, row in found if key in (parameter.path, parameter.id)), None)
-    said = "" if row is None else str(row["reason"] or row["note"])
+    row = fitted.row(key) or {"reason": "", "note": ""}
+    said = str(row["reason"] or row["note"])
     return f"{said[0].upper()}{said[1:]}." if said else ""
 
 
@@ -209,50 +165,102 @@ def why_not(fitted: Calibrated, key: str) -> str:
     """Why a tick on a row does nothing; empty where it does."""
     if key in fitted.free:
         return ""
-    parameter = next((p for p in fitted.found.parameters if key in (p.path, p.id)), None)
-    if parameter is None:
-        return "no figure is under the cursor"
-    if not parameter.estimate.known:
-        return "it is not known, so there is nothing to take"
-    if parameter.path.startswith("tier."):
+    row = fitted.row(key)
+    if row is None:
+        return "No figure is under the cursor."
+    if row["value"] is None:
+        return "It is not known, so there is nothing to take."
+    if key.startswith("tier."):
         return (
-            "it is in the tier's file, which is written whole: change it there afterwards, or with"
-            " an edit of its own"
+            "It is in the tier's file, which is written whole: change it there afterwards, or with"
+            " an edit of its own."
         )
-    return (
-        "the model has no place for it"
-        if not parameter.path
-        else "it means something for asynchronous saves only, and these were not"
-    )
+    if not row["path"]:
+        return "The model has no place for it."
+    return "It means something for asynchronous saves only, and these were not."
 
 
 def not_taken(fitted: Calibrated, ticked: Sequence[str], desk: Desk) -> list[str]:
     """What is measured and still not used, and which of the desk's own changes stand before the
     tier's figures."""
-    left = [_label(fitted, path) for path in fitted.free if path not in ticked]
-    said = [f"Not ticked, so the model keeps its own: {', '.join(left)}."] if left else []
+    free_ = fitted.free
+    left = [
+        row["what"] for row in fitted.rows if row["path"] in free_ and row["path"] not in ticked
+    ]
     over = [
         f"{path} = {text}"
         for path, text in desk.edits.items()
         if path.startswith("tier.") and path != "tier.id"
     ]
-    return said + (
-        [f"Your own changes hold for the new tier too: {', '.join(over)}."] if over else []
-    )
-
-
-def _label(fitted: Calibrated, path: str) -> str:
-    return LABELS[
-        next(parameter.id for parameter in fitted.found.parameters if parameter.path == path)
-    ].removesuffix(", W")
+    said = [f"Not ticked, so the model keeps its own: {', '.join(left)}."] if left else []
+    if over:
+        said.append(f"Your own changes hold for the new tier too: {', '.join(over)}.")
+    return said
 
 
 def command_of(sources: Sequence[Source], id_: str, title: str = "") -> str:
-    words: list[Any] = [
-        "ckptcost",
-        "calibrate",
-        *(source.word for source in sources),
-        "--as",
-        id_ or UNNAMED,
-    ]
-    return shlex.join([*words, *(["--name", title] if title else [])])
+    words = [*(source.word for source in sources), "--as", id_ or UNNAMED]
+    return shlex.join(["ckptcost", "calibrate", *words, *(["--name", title] if title else [])])
+
+
+class Written(NamedTuple):
+    """What was written, so that it can be taken back as long as nobody changed it."""
+
+    id: str
+    kinds: tuple[str, ...]
+    texts: tuple[tuple[Path, str], ...]
+
+    @property
+    def text(self) -> str:
+        return f"Written: {', '.join(shown(path) for path, _ in self.texts)}."
+
+
+def refused(fitted: Calibrated, id_: str, title: str = "") -> str:
+    """Why it cannot be written under this name; empty where it can."""
+    try:
+        checked_name(title)
+        checked_id(id_)
+        if not fitted.kinds:
+            return (
+                "these runs give neither a write rate nor the watts of a GPU: there is nothing to"
+                " write"
+            )
+        free(id_, fitted.kinds)
+    except InputError as error:
+        return (
+            str(error.spelled(lambda name: "" if name == "entry" else f"--{name}"))
+            .replace("replace it with --force", "delete the file")
+            .replace(", or hide it with --force", "")
+        )
+    except OSError as error:
+        return f"the catalogue cannot be looked into: {error.strerror or error}"
+    return ""
+
+
+def write(fitted: Calibrated, id_: str, title: str = "") -> Written:
+    """The same files with the same content as the command line's. Raises InputError and
+    OutputError, and then nothing is there."""
+    if said := refused(fitted, id_, title):
+        raise InputError(said)
+    named = fitted.named(checked_id(id_), checked_name(title))
+    texts = texts_of(named)
+    paths = install(named)
+    return Written(id_, tuple(texts), tuple(zip(paths, texts.values(), strict=True)))
+
+
+def undo(written: Written) -> str:
+    """Remove what was written; what was done, in a sentence. Raises OutputError where somebody
+    changed it meanwhile."""
+    try:
+        for path, text in written.texts:
+            if path.exists() and path.read_text("utf-8") != text:
+                raise OutputError(
+                    f"{shown(path)}: was changed since; remove it by hand if you mean it"
+                )
+        for path, _ in written.texts:
+            path.unlink(missing_ok=True)
+    except OSError as error:
+        where = shown(Path(error.filename))
+        raise OutputError(f"{where}: could not be removed ({error.strerror or error})") from None
+    are = "s are" if len(written.kinds) > 1 else " is"
+    return f"{written.id} is taken back: its {' and '.join(written.kinds)} file{are} removed."
