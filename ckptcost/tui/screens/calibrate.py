@@ -123,11 +123,7 @@ class CalibrateScreen(TablesScreen):
             self._check()
 
     def command_line(self) -> str:
-        return calibrate_fit.command_of(
-            self._sources,
-            self._name_field.value.strip(),
-            self.query_one("#title", Input).value.strip(),
-        )
+        return calibrate_fit.command_of(self._sources, *self._names)
 
     def table(self) -> Grid | None:
         focused = self.focused
@@ -144,12 +140,7 @@ class CalibrateScreen(TablesScreen):
         if self._fitted is None:
             return None
         files = [str(path) for path, _ in self._written.texts] if self._written is not None else []
-        return calibrate_fit.study_for(
-            self._fitted,
-            self._name_field.value.strip(),
-            self.query_one("#title", Input).value.strip(),
-            files,
-        )
+        return calibrate_fit.study_for(self._fitted, *self._names, files)
 
     def give_up(self) -> None:
         for name in ("fit", "check"):
@@ -158,6 +149,11 @@ class CalibrateScreen(TablesScreen):
     @property
     def _name_field(self) -> Input:
         return self.query_one("#id", Input)
+
+    @property
+    def _names(self) -> tuple[str, str]:
+        """What it is to be called, and in words."""
+        return self._name_field.value.strip(), self.query_one("#title", Input).value.strip()
 
     def _fit_failed(self, text: str) -> None:
         self.say(text, "bad")
@@ -181,49 +177,35 @@ class CalibrateScreen(TablesScreen):
             (text, "muted") for text in calibrate_fit.not_taken(fitted, self._ticked, self.desk)
         ]
         self.query_one("#said", Note).show([*calibrate_fit.lines(fitted), *left])
-        effect = self.query_one("#effect", Rows)
         try:
-            told = calibrate_effect.effect(fitted, self.desk, self._ticked)
+            self._fill("#effect", calibrate_effect.effect(fitted, self.desk, self._ticked))
         except (CkptcostError, OSError) as error:
-            told = Grid(empty=str(error))
-        effect.show(told)
-        effect.border_title = Content(told.title or "What changes")
+            self._fill("#effect", Grid(title="What changes", empty=str(error)))
+
+    def _fill(self, name: str, grid: Grid) -> None:
+        rows = self.query_one(name, Rows)
+        rows.show(grid)
+        rows.border_title, rows.border_subtitle = Content(grid.title), Content(grid.note)
 
     def _check(self) -> None:
         """The model against the runs needs their readings again."""
-        fitted = self._fitted
-        assert fitted is not None
         try:
             base, settings = against.settings_of(self.desk)
         except (CkptcostError, OSError) as error:
             self._check_failed(str(error))
             return
-        weight = sum(source.weight for source in self._sources)
+        fitted, weight = self._fitted, sum(source.weight for source in self._sources)
         self.background(
             "check",
             lambda stopped: READER.ask(
                 calibrate_effect.check, fitted, base, settings, weight=weight, stopped=stopped
             ),
-            self._checked,
+            lambda grid: self._fill("#check", grid),
             self._check_failed,
         )
 
-    def _checked(self, checked: calibrate_effect.Checked) -> None:
-        rows = self.query_one("#check", Rows)
-        rows.show(
-            checked.grid
-            if checked.grid.rows
-            else Grid(empty="; ".join(checked.notes) or checked.grid.empty)
-        )
-        rows.border_title, rows.border_subtitle = (
-            Content(checked.grid.title),
-            Content("; ".join(checked.notes)),
-        )
-
     def _check_failed(self, text: str) -> None:
-        rows = self.query_one("#check", Rows)
-        rows.show(Grid(empty=text))
-        rows.border_title = "Does the model predict it?"
+        self._fill("#check", Grid(title="Does the model predict it?", empty=text))
 
     @on(Rows.Moved, "#table")
     def _moved(self) -> None:
@@ -248,11 +230,7 @@ class CalibrateScreen(TablesScreen):
         if why := calibrate_fit.why_not(fitted, key):
             self.say(why, "warn")
             return
-        self._ticked = (
-            [path for path in self._ticked if path != key]
-            if key in self._ticked
-            else [*self._ticked, key]
-        )
+        self._ticked = list({*self._ticked} ^ {key})
         self._show()
         self.say("")
 
@@ -272,11 +250,7 @@ class CalibrateScreen(TablesScreen):
             self.say(f"{self._written.id} is written already: u takes it back.", "warn")
             return
         try:
-            self._written = calibrate_fit.write(
-                fitted,
-                self._name_field.value.strip(),
-                self.query_one("#title", Input).value.strip(),
-            )
+            self._written = calibrate_fit.write(fitted, *self._names)
         except (CkptcostError, OSError) as error:
             self.say(str(error), "bad")
             return

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ckptcost.catalog import files
 from ckptcost.catalog.store import Catalog
@@ -57,16 +57,9 @@ _GOOD = 0.1
 """of what was measured: closer is a prediction"""
 
 
-class Checked(NamedTuple):
-    """Whole saves and loads of each run and host, in the mean: measured, and modelled at their
-    size."""
-
-    grid: Grid
-    notes: tuple[str, ...]
-
-
-def check(fitted: Calibrated, base: str, settings: Sequence[str]) -> Checked:
-    """The model against the runs, before and after. It reads the runs once more, so it is work for
+def check(fitted: Calibrated, base: str, settings: Sequence[str]) -> Grid:
+    """The model against the runs, before and after: whole saves and loads of each run and host, in
+    the mean, measured and modelled at their size. It reads the runs once more, so it is work for
     the background."""
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
@@ -87,14 +80,16 @@ def check(fitted: Calibrated, base: str, settings: Sequence[str]) -> Checked:
                     _check_row(name, of, measured, before, then.get(of, (None, None))[1])
                     for of, (measured, before) in now.items()
                 ]
-    table = Table("check", "Does the model predict the runs? Until safe", _CHECK, rows)
-    grid = grid_of(table)
+    said = "; ".join(notes)
+    grid = grid_of(
+        Table("check", "Does the model predict the runs? Until safe", _CHECK, rows, said)
+    )
     toned = [
         row._replace(tone=_tone(told["off_after"]))
         for row, told in zip(grid.rows, rows, strict=True)
     ]
-    empty = "Nothing was measured that the model could be held against."
-    return Checked(grid._replace(rows=toned, empty=empty), tuple(notes))
+    empty = said or "Nothing was measured that the model could be held against."
+    return grid._replace(rows=toned, empty=empty)
 
 
 def _check_row(

@@ -25,6 +25,7 @@ UNNAMED = "calibrated"
 """what it is called until it has a name"""
 _TIMES = {"J/GB": 1e9}
 """how a row of the study shows a base unit, where it is not as it is"""
+_NONE = 5e-5
 _FREE = ("cluster.", "policy.")
 """paths that a tier's file does not hold: a tick decides whether they go onto the desk"""
 _FLAGGED = ("cluster.", "policy.snapshot", "policy.slowdown")
@@ -140,7 +141,8 @@ def change(before: float | None, after: float | None) -> float | None:
     """As a share of what was before; what no digit would show is none."""
     if before is None or after is None or before == 0:
         return None
-    return round(after / before - 1.0, 4)
+    found = after / before - 1.0
+    return found if abs(found) >= _NONE else 0.0
 
 
 def lines(fitted: Calibrated) -> list[tuple[str, Tone]]:
