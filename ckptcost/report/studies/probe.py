@@ -122,6 +122,34 @@ def _sums(found: Sequence[Sum]) -> Table:
     return Table("rates", "Rates", columns, rows)
 
 
+PASSES = (
+    Column("round", "round", "count"),
+    Column("of", "pass"),
+    Column("bytes", "bytes", "bytes"),
+    Column("seconds", "time", "s"),
+    Column("rate", "rate", "bytes_per_s"),
+    Column("returned", "returned", "s", "until the last write returned"),
+    Column("depth", "depth", "1", "requests in flight, as this program knows it"),
+    Column("p50", "p50", "s", "of single requests"),
+    Column("p99", "p99", "s"),
+    Column("p95", "p95", "s", shown=False),
+    Column("latest", "slowest", "s", shown=False),
+    Column("requests", "requests", "count", shown=False),
+    Column("fsync", "fsync", "s", "at least one fsync was under way", shown=False),
+    Column("device", "device", "bytes", "what the disk took or gave meanwhile", shown=False),
+    Column("device_depth", "at the disk", "1", "mean queue of the disk", shown=False),
+    Column("straggler", "straggler", "1", "time of the slowest writer over the mean", shown=False),
+    Column("cached", "cached", "bytes", "of a load: what was still in the page cache", shown=False),
+    Column("joules", "J", "J", "all metered parts of the node", shown=False),
+    Column("joules_low", "low", "J", shown=False),
+    Column("joules_high", "high", "J", shown=False),
+    Column("joules_error", "+-", "J", shown=False),
+    Column("files", "files", "count", shown=False),
+    Column("window", "window", shown=False),
+    Column("why", "why", meaning="code, where joules are unknown", shown=False),
+)
+
+
 def _rounds(p: Probed) -> Table:
     disks = {stored.disk for stored in p.measured.stored}
     queues = (
@@ -129,63 +157,42 @@ def _rounds(p: Probed) -> Table:
     )
     rows = []
     for one in p.rounds:
-        energy, seconds = joules_of(p, one), plain(seconds_of(one))
-        row: dict[str, Any] = {
-            "round": float(one.number),
-            "of": one.of,
-            "bytes": float(one.size_bytes),
-            "files": one.files,
-            **three(energy, "joules"),
-            "why": energy.why,
-            "window": "",
-            "seconds": seconds,
-            "rate": plain(one.size_bytes / seconds) if seconds else None,
-        }
+        energy = joules_of(p, one)
+        row = pass_row(one) | {**three(energy, "joules"), "why": energy.why, "window": ""}
         if one.window is not None:
             queue = queues.get(one.window.name)
             row |= {"window": one.window.name}
             if queue is not None:
                 moved = queue.written_bytes if one.of == "save" else queue.read_bytes
                 row |= {"device": plain(moved), "device_depth": plain(queue.mean_depth)}
-        rows.append(row | _engine(one))
-    columns = (
-        Column("round", "round", "count"),
-        Column("of", "pass"),
-        Column("bytes", "bytes", "bytes"),
-        Column("seconds", "time", "s"),
-        Column("rate", "rate", "bytes_per_s"),
-        Column("returned", "returned", "s", "until the last write returned"),
-        Column("depth", "depth", "1", "requests in flight, as this program knows it"),
-        Column("p50", "p50", "s", "of single requests"),
-        Column("p99", "p99", "s"),
-        Column("p95", "p95", "s", shown=False),
-        Column("latest", "slowest", "s", shown=False),
-        Column("requests", "requests", "count", shown=False),
-        Column("fsync", "fsync", "s", "at least one fsync was under way", shown=False),
-        Column("device", "device", "bytes", "what the disk took or gave meanwhile", shown=False),
-        Column("device_depth", "at the disk", "1", "mean queue of the disk", shown=False),
-        Column(
-            "straggler", "straggler", "1", "time of the slowest writer over the mean", shown=False
-        ),
-        Column(
-            "cached", "cached", "bytes", "of a load: what was still in the page cache", shown=False
-        ),
-        Column("joules", "J", "J", "all metered parts of the node", shown=False),
-        Column("joules_low", "low", "J", shown=False),
-        Column("joules_high", "high", "J", shown=False),
-        Column("joules_error", "+-", "J", shown=False),
-        Column("files", "files", "count", shown=False),
-        Column("window", "window", shown=False),
-        Column("why", "why", meaning="code, where joules are unknown", shown=False),
-    )
+        rows.append(row)
+    return passes(rows)
+
+
+def passes(rows: list[dict[str, Any]]) -> Table:
+    """Of passes that are over."""
     return Table(
         "rounds",
         "Every pass",
-        columns,
+        PASSES,
         rows,
         "Latencies are of single requests: one write or read call.",
         shown=len(rows) <= 12,
     )
+
+
+def pass_row(one: ProbePass) -> dict[str, Any]:
+    """A pass without what meters say of it."""
+    seconds = plain(seconds_of(one))
+    row: dict[str, Any] = {
+        "round": float(one.number),
+        "of": one.of,
+        "bytes": float(one.size_bytes),
+        "files": one.files,
+        "seconds": seconds,
+        "rate": plain(one.size_bytes / seconds) if seconds else None,
+    }
+    return row | _engine(one)
 
 
 def _engine(one: ProbePass) -> dict[str, Any]:
