@@ -21,10 +21,9 @@ from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.modals.picker import Picker
-from ckptcost.tui.screens import meters, probe_run, probe_view
-from ckptcost.tui.screens.probe_form import Draft
-from ckptcost.tui.screens.probe_place import Spot
-from ckptcost.tui.screens.probe_progress import progress
+from ckptcost.tui.screens import meters, probe_plan, probe_run
+from ckptcost.tui.screens.probe_plan import Draft, Spot
+from ckptcost.tui.screens.probe_run import progress
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.form import Form
 
@@ -36,7 +35,7 @@ def place(monkeypatch, tmp_path):
     """An empty folder, which the form begins with."""
     found = alone(monkeypatch, tmp_path)
     monkeypatch.setattr(
-        probe_view, "fresh", lambda: Draft(str(found), "16 MB", "posix", "2", "1", "no", "0", "no")
+        probe_plan, "fresh", lambda: Draft(str(found), "16 MB", "posix", "2", "1", "no", "0", "no")
     )
     return found
 
@@ -47,8 +46,8 @@ def simulated(tmp_path_factory):
     draft = Draft("/scratch", "20 GB", rounds="2", quarter="no")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tempfile.tempdir", str(tmp_path_factory.mktemp("scratch")))
-        return probe_view.begin(
-            probe_view.asking(draft, Desk(), None, "simulated").ready, "simulated"
+        return probe_run.Running(
+            probe_plan.asking(draft, Desk(), None, "simulated").ready, "simulated"
         ).work(lambda: False)
 
 
@@ -57,9 +56,9 @@ def drawn(monkeypatch, tmp_path):
     """The form as anybody sees it: a disk of known size, and a folder whose name is short."""
     alone(monkeypatch, tmp_path)
     found = {"spot": DISK._replace(directory="/scratch")}
-    monkeypatch.setattr(probe_view, "fresh", lambda: Draft("/scratch", "20 GB"))
+    monkeypatch.setattr(probe_plan, "fresh", lambda: Draft("/scratch", "20 GB"))
     monkeypatch.setattr(
-        probe_view, "look", lambda directory: found["spot"]._replace(directory=directory)
+        probe_plan, "look", lambda directory: found["spot"]._replace(directory=directory)
     )
     return found
 
@@ -101,11 +100,7 @@ class TestPictures:
             return probe_run.Ended(True)
 
         monkeypatch.setattr(probe_run.Running, "work", work)
-        monkeypatch.setattr(
-            probe_view,
-            "progress",
-            lambda running, plan, stopping=False: half_way(running, plan, stopping),
-        )
+        monkeypatch.setattr(probe_run, "progress", half_way)
         app = CkptcostApp(start="probe")
 
         async def script():
@@ -137,7 +132,7 @@ class TestPictures:
         drive(app, script, size)
 
 
-def half_way(running, plan, stopping):
+def half_way(running, stopping=False):
     """Round 1 of 6 is written and read, round 2 is half written; the clock says so."""
     watch = probe_run.Watch()
     watch.begin_ns = 0
@@ -166,7 +161,9 @@ def half_way(running, plan, stopping):
     watch.passes[-1].begin_ns = 19 * s
     watch.passes[-1].moves = [(19 * s + k * s // 4, k * gb // 2) for k in range(1, 6)]
     watch.moved_bytes, watch.all_bytes = 25 * 10**8, 625 * 10**8
-    return progress(running.wish, watch, 20 * s + s // 4, plan.moved_bytes, stopping)
+    made = probe_run.Running(running.plan, running.meters)
+    made.watch = watch
+    return progress(made, stopping, 20 * s + s // 4)
 
 
 def test_typing_changes_the_plan_at_once(drive, drawn):
@@ -242,7 +239,7 @@ def test_from_the_form_to_a_kept_run(drive, place):
         assert "Done; everything that was written is removed." in screen_text(app)
         assert not os.listdir(place)
         assert app.screen.exported().kind == "probe"
-        assert app.screen.table().rows[0].cells[-1] == "done"
+        assert [row.cells[1] for row in app.screen.table().rows] == ["save"]
         assert leaving.busy(app) == ["What the last probe found is not kept (w keeps it)."]
         assert not store.folders()
         await pilot.press("w")
@@ -272,9 +269,7 @@ def test_calibrate_keeps_first(drive, place):
         assert len(asked[0]) == 1
         app.calibrate = None
         await pilot.press("c")
-        assert (state.home() / "clipboard.txt").read_text() == probe_view.calibrating(
-            app.screen._ended
-        ) + "\n"
+        assert (state.home() / "clipboard.txt").read_text() == app.screen._ended.calibrating + "\n"
 
     drive(app, script)
 

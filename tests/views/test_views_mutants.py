@@ -46,7 +46,7 @@ from ckptcost.tui.live.figures import stats_of
 from ckptcost.tui.live.picture import Picture, Status
 from ckptcost.tui.live.replay import Tape
 from ckptcost.tui.live.tables import Checkpoints, gpus_grid, last_of, meters_grid, outliers_grid
-from ckptcost.tui.screens import probe_form, probe_progress, probe_result
+from ckptcost.tui.screens import probe_plan, probe_result, probe_run
 from ckptcost.tui.screens.meters import kinds_of
 from ckptcost.tui.screens.probe_run import Pass, Watch
 from ckptcost.views import (
@@ -619,13 +619,15 @@ def test_a_link_that_was_put_in_a_file_s_place_is_left(tmp_path):
 
 
 def test_the_rate_of_a_probe_is_that_of_the_last_second(tmp_path):
-    wish = probe_form.wish(probe_form.Draft(str(tmp_path), "20 GB"), Desk())
+    asked = probe_plan.request(probe_plan.Draft(str(tmp_path), "20 GB"), Desk())
+    running = probe_run.Running(probe_plan.plan_of(asked, probe_plan.Spot("")), "auto")
     watch = Watch()
     watch.begin_ns = 0
     one = Pass("save", 1, 20_000_000_000, 0)
     one.moves += [(S, 9_000_000_000), (2 * S, 10_000_000_000), (3 * S, 12_000_000_000)]
     watch.passes, watch.moved_bytes = [one], 12_000_000_000
-    assert ", 2 GB/s" in probe_progress.progress(wish, watch, 3 * S, 60e9).line
+    running.watch = watch
+    assert ", 2 GB/s" in probe_run.progress(running, now_ns=3 * S).line
 
 
 def test_the_worst_round_is_the_one_whose_requests_took_longest():

@@ -13,12 +13,15 @@ from textual.widget import Widget
 from textual.widgets import Input
 
 from ckptcost.errors import CkptcostError
-from ckptcost.present.grid import Grid
+from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.clipboard import copy
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.confirm import Confirm
-from ckptcost.tui.screens import probe_view
-from ckptcost.tui.screens.probe_asking import Asking
+from ckptcost.tui.modals.picker import Picker
+from ckptcost.tui.screens import probe_plan, probe_result, probe_run
+from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.screens.probe_plan import Plan, Spot
+from ckptcost.tui.screens.probe_run import Ended, Running
 from ckptcost.tui.widgets.form import Form
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.probe_panels import ProbePanels
@@ -28,7 +31,7 @@ GIVE_UP_S = 2.0
 State = Literal["form", "running", "result"]
 
 
-class ProbeScreen(Asking):
+class ProbeScreen(ModeScreen):
     """One probe at a time. It goes on while another screen is looked at."""
 
     MODE = "probe"
@@ -102,14 +105,14 @@ class ProbeScreen(Asking):
 
     def __init__(self) -> None:
         super().__init__()
-        self._under_way: Any = None
-        self._plan: Any = None
-        """of the probe under way"""
+        self._draft = probe_plan.fresh()
+        self._spot: Spot | None = None
+        self._asking = probe_plan.Asking([])
+        self._known: dict[tuple[str, str], float] = {}
+        """by folder and writer, the rate that was found there"""
+        self._under_way: Running | None = None
         self._stopping = False
-        self._ended: Any = None
-        self._was: Any = None
-        """the one that ended so"""
-        self._result: Any = None
+        self._ended: Ended | None = None
         self._kept = ""
         """where the run is kept, as a line; empty while it is not"""
         self._state: State = "form"
@@ -133,10 +136,10 @@ class ProbeScreen(Asking):
 
     def on_desk(self) -> None:
         self._ask()
-        if self._result is None:
-            self._panels.compare(probe_view.known_tiers(self.desk))
-        elif self._result.study is not None:
-            self._show_result()
+        if self.exported() is None:
+            self._panels.compare(probe_result.known_tiers(self.desk))
+        else:
+            self._follow()
 
     def shown(self) -> None:
         if self._under_way is not None and self._timer is not None:
@@ -147,34 +150,44 @@ class ProbeScreen(Asking):
         if self._timer is not None:
             self._timer.pause()
 
+    def command_line(self) -> str:
+        return probe_plan.command(self._draft, self.desk, self.host.meters)
+
     def table(self) -> Grid | None:
         return self._panels.rows.grid
 
     def exported(self) -> Any:
-        return self._result.study if self._result is not None else None
+        return None if self._ended is None else self._ended.study
 
     def busy(self) -> str:
         if self._under_way is not None:
             return (
-                f"A probe is writing into {self._under_way.wish.directory}: it is stopped and its"
-                " files are removed."
+                f"A probe is writing into {self._under_way.plan.asked.directory}: it is stopped and"
+                " its files are removed."
             )
-        if self._unkept:
-            return "What the last probe found is not kept (w keeps it)."
-        return ""
+        return self._unkept
 
     def give_up(self) -> None:
         if self._under_way is not None:
             self._under_way.stop(GIVE_UP_S)
-        if self._unkept:
-            probe_view.forget(self._ended)
+        self._forget()
 
     def on_unmount(self) -> None:
         self.give_up()
 
     @property
-    def _unkept(self) -> bool:
-        return self._ended is not None and self._ended.study is not None and not self._kept
+    def _unkept(self) -> str:
+        """What would be lost; empty where nothing would."""
+        lost = self.exported() is not None and not self._kept
+        return "What the last probe found is not kept (w keeps it)." if lost else ""
+
+    def _forget(self) -> None:
+        if self._ended is not None and self._unkept:
+            probe_run.forget(self._ended)
+
+    @property
+    def _form(self) -> Form:
+        return self.query_one("#form", Form)
 
     @property
     def _panels(self) -> ProbePanels:
@@ -182,21 +195,62 @@ class ProbeScreen(Asking):
 
     # what is asked for
 
+    def _ask(self) -> None:
+        """The form and its plan as the texts stand."""
+        known = self._known.get((self._directory, self._draft.writer.strip()))
+        self._asking = probe_plan.asking(
+            self._draft, self.desk, self._spot, self.host.meters, known
+        )
+        self._form.show(probe_plan.fields(self._draft, self.desk))
+        self.query_one("#plan", Note).show(self._asking.lines)
+
+    @property
+    def _directory(self) -> str:
+        """Empty where none is named."""
+        try:
+            return probe_plan.directory_of(self._draft)
+        except CkptcostError:
+            return ""
+
+    def _look(self) -> None:
+        """A folder on a server that does not answer may take long to look at."""
+        if directory := self._directory:
+            self.background("place", lambda stopped: probe_plan.look(directory), self._looked)
+
+    def _looked(self, spot: Spot) -> None:
+        self._spot = spot
+        self._ask()
+
+    def on_form_edited(self, event: Form.Edited) -> None:
+        event.stop()
+        if getattr(self._draft, event.path) != event.text:
+            self._edited(event.path, event.text)
+
+    def _edited(self, path: str, text: str) -> None:
+        self._draft = self._draft.edited(path, text)
+        self._ask()
+        if path == "directory":
+            self._look()
+
+    def on_form_pick(self, event: Form.Pick) -> None:
+        event.stop()
+        path, rows = event.path, probe_plan.choices(event.path, self.desk)
+
+        def chosen(key: str | None) -> None:
+            if key is not None:
+                self._form.forget(path)
+                self._edited(path, key)
+
+        self.app.push_screen(Picker(rows.title, rows, getattr(self._draft, path)), chosen)
+
     def action_start(self) -> None:
-        if self._under_way is not None:
-            self.say("A probe is under way: x stops it and removes its files.", "warn")
-            return
         plan = self._asking.ready
         if plan is None:
             self._turn("form")
             self.say(f"Nothing was written. {self._asking.why_not}", "bad")
             return
-        texts = [
-            probe_view.question(plan),
-            "What the last probe found is not kept (w keeps it)." if self._unkept else "",
-        ]
-        if text := "\n".join(text for text in texts if text):
-            title = "Write that much?" if texts[0] else "Start another?"
+        title = "Write that much?" if plan.question else "Start another?"
+        if text := "\n".join(text for text in (plan.question, self._unkept) if text):
             self.app.push_screen(
                 Confirm(title, text, "start"), lambda yes: self._start(plan) if yes else None
             )
@@ -206,11 +260,10 @@ class ProbeScreen(Asking):
     def action_begin(self) -> None:
         self.action_start()
 
-    def _start(self, plan: Any) -> None:
-        if self._unkept:
-            probe_view.forget(self._ended)
-        self._ended, self._result, self._kept, self._stopping = None, None, "", False
-        self._plan, self._under_way = plan, probe_view.begin(plan, self.host.meters)
+    def _start(self, plan: Plan) -> None:
+        self._forget()
+        self._ended, self._kept, self._stopping = None, "", False
+        self._under_way = Running(plan, self.host.meters)
         self._turn("running")
         self._panels.rows.focus()
         self._draw()
@@ -237,28 +290,20 @@ class ProbeScreen(Asking):
         """Escape leaves a field first."""
         if isinstance(self.focused, Input):
             self.set_focus(None)
-            return
-        self._stopping = True
-        self._under_way.stop()
-        self._draw()
+        elif self._under_way is not None:
+            self._stopping = True
+            self._under_way.stop()
+            self._draw()
 
     def action_plan(self) -> None:
-        if self._under_way is None:
-            self._turn("form")
-            self.say(
-                "Nothing is written by this: it is the plan."
-                if self._asking.ready
-                else self._asking.why_not
-            )
+        self._turn("form")
+        self.say(self._asking.why_not or "Nothing is written by this: it is the plan.")
 
     def action_edit(self) -> None:
-        if self._under_way is not None:
-            return
-        if self._state == "form" and self._result is not None and self.has_class("-narrow"):
-            self._turn("result")
-        else:
-            self._turn("form" if self.has_class("-narrow") or self._result is None else "result")
-            self._form.enter()
+        narrow, found = self.has_class("-narrow"), self.exported() is not None
+        back = found and (self._state == "form" if narrow else True)
+        self._turn("result" if back else "form")
+        self._form.enter()
 
     def action_picture(self) -> None:
         self._turn(self._state, 1)
@@ -267,34 +312,25 @@ class ProbeScreen(Asking):
         self._keep()
 
     def action_calibrate(self) -> None:
-        if (folder := self._keep()) is None:
-            return
-        if not self.hand_over("calibrate", [folder]):
-            copy(
-                self.app, probe_view.calibrating(self._ended), "the command that makes a tier of it"
-            )
+        ended = self._keep()
+        if ended is not None and not self.hand_over("calibrate", [str(ended.folder)]):
+            copy(self.app, ended.calibrating, "the command that makes a tier of it")
 
-    def _keep(self) -> str | None:
-        """The run's folder, kept now or before."""
-        if self._ended is None or self._ended.study is None:
-            self.say(
-                (
-                    "There is nothing to keep yet."
-                    if self._under_way is None
-                    else "It is not over yet."
-                ),
-                "warn",
-            )
+    def _keep(self) -> Ended | None:
+        """With its run's folder, kept now or before; None where that cannot be done."""
+        if self._ended is None:
             return None
         if not self._kept:
             try:
-                self._ended, self._kept = probe_view.keep(self._ended)
+                self._ended = self._ended._replace(folder=probe_run.keep(self._ended))
             except CkptcostError as error:
                 self.say(str(error), "bad")
                 return None
-            self._show_result()
+            where = f"{self._ended.run}, {self._ended.folder}"
+            self._kept = f"Kept as run {where}; the screen Runs lists it."
+            self._follow()
         self.say(self._kept, "good")
-        return str(self._ended.folder)
+        return self._ended
 
     # what comes of it
 
@@ -307,46 +343,47 @@ class ProbeScreen(Asking):
         self.refresh_bindings()
 
     def _draw(self) -> None:
-        if self._under_way is None:
-            return
-        now = probe_view.progress(self._under_way, self._plan, self._stopping)
-        self._panels.show(now.stats, now.chart, now.rows)
-        self.say(now.line, "warn" if self._stopping else "")
+        if self._under_way is not None:
+            now = probe_run.progress(self._under_way, self._stopping)
+            self._panels.show(now.stats, now.chart, now.rows)
+            self.say(now.line, "warn" if self._stopping else "")
 
-    def _rest(self) -> None:
+    def _rest(self, state: State) -> None:
+        """It is over."""
         self._under_way, self._stopping = None, False
         if self._timer is not None:
             self._timer.pause()
+        self._turn(state)
 
-    def _over(self, ended: Any) -> None:
-        running = self._under_way
-        self._rest()
-        self._ended, self._was = ended, running
-        if (known := probe_view.known_rate(ended)) is not None and not ended.cancelled:
-            self._known[(str(running.wish.directory), running.wish.writer)] = known
-        self._show_result()
-        self._turn("result" if ended.study is not None else "form")
+    def _over(self, ended: Ended) -> None:
+        running, self._ended = self._under_way, ended
+        self._rest("form" if ended.study is None else "result")
+        if running is not None and ended.study is not None:
+            asked, found = running.plan.asked, probe_result.rates_of(ended.study).get("save")
+            if found is not None and found["rate"] and not ended.cancelled:
+                self._known[(str(asked.directory), asked.saver)] = found["rate"]
+            self._panels.show(
+                probe_result.stats(ended.study),
+                probe_run.curve(running.watch),
+                probe_result.passes(ended.study),
+            )
+            self._panels.compare(probe_result.tiers(ended.study))
+            self._follow()
         self._ask()
-        self.say(*self._result.line)
-        self._tell_elsewhere(self._result.line[0])
-        self._look()
+        self._tell(*probe_result.ended_text(ended))
 
     def _failed(self, text: str) -> None:
-        self._rest()
-        self._turn("form")
-        said = probe_view.failed_text(text)
-        self.say(said, "bad")
-        self._tell_elsewhere(said)
-        self._look()
+        self._rest("form")
+        end = "" if text.endswith(".") else "."
+        self._tell(f"{text}{end} Everything that was written is removed.", "bad")
 
-    def _tell_elsewhere(self, text: str) -> None:
+    def _tell(self, text: str, tone: Tone) -> None:
+        """What came of it, wherever one is."""
+        self.say(text, tone)
         if not self.is_current:
             self.app.notify(text, title="Probe", markup=False)
+        self._look()
 
-    def _show_result(self) -> None:
-        self._result = probe_view.result(self._ended, self._was, self.desk, self._kept)
-        if self._result.study is None:
-            return
-        self._panels.show(self._result.stats, self._result.chart, self._result.rows)
-        self._panels.compare(self._result.tiers)
-        self._panels.follow(self._result.words)
+    def _follow(self) -> None:
+        """What follows for the scenario on the desk."""
+        self._panels.follow(probe_result.words(self.exported(), self.desk, self._kept))

@@ -13,12 +13,14 @@ from ckptcost.errors import CkptcostError
 from ckptcost.jobs.model import case_of
 from ckptcost.present.amounts import count, duration, number, quantity, rate, share, size
 from ckptcost.present.chart import Bar, Bars, Part, Stat
-from ckptcost.present.grid import Tone
+from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.studies.probe import HERE, LATER, SPREAD_OF_NOTE, node_rates
 from ckptcost.report.study import Study
+from ckptcost.report.study_views import SIMULATED
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens.meters import rows_of
-from ckptcost.tui.screens.probe_progress import ranged
+from ckptcost.tui.screens.probe_run import Ended, rounds_text
+from ckptcost.tui.study_grids import grid_of
 
 Line = tuple[str, Tone]
 
@@ -33,25 +35,17 @@ def rates_of(study: Study) -> dict[str, dict[str, Any]]:
 
 def stats(study: Study) -> tuple[Stat, ...]:
     rates = rates_of(study)
-    found = []
-    for of, label in (("save", "WRITE"), ("load", "READ")):
-        if (row := rates.get(of)) is not None:
-            found.append(
-                Stat(
-                    label,
-                    rate(row["rate"]),
-                    ranged(row["rate_low"], row["rate_high"], row["rounds"]),
-                )
-            )
+    found = [
+        Stat(label, rate(rates[of]["rate"]), rounds_text(rates[of]["rounds"]))
+        for of, label in (("save", "WRITE"), ("load", "READ"))
+        if of in rates
+    ]
     if (row := rates.get("save")) is None:
         return tuple(found)
     returned = row["returned"]
-    waited = (
-        f"written after {duration(returned)}"
-        if returned is not None and row["seconds"] > LATER * returned
-        else ""
-    )
-    found.append(Stat("SAFE AFTER", duration(row["seconds"]), waited or f"{size(row['bytes'])}"))
+    waited = returned is not None and row["seconds"] > LATER * returned
+    note = f"written after {duration(returned)}" if waited else size(row["bytes"])
+    found.append(Stat("SAFE AFTER", duration(row["seconds"]), note))
     late = [
         each["p99"]
         for each in rows_of(study, "rounds")
@@ -59,15 +53,8 @@ def stats(study: Study) -> tuple[Stat, ...]:
     ]
     if late:
         found.append(Stat("P99", duration(max(late)), "of single writes, the worst round"))
-    found.append(
-        Stat(
-            "ENERGY",
-            "-" if row["j_per_gb"] is None else f"{number(row['j_per_gb'])} J/GB",
-            "metered parts of this node",
-        )
-    )
-    found.append(steady(row))
-    return tuple(found)
+    joules = "-" if row["j_per_gb"] is None else f"{number(row['j_per_gb'])} J/GB"
+    return (*found, Stat("ENERGY", joules, "metered parts of this node"), steady(row))
 
 
 def steady(row: dict[str, Any]) -> Stat:
@@ -75,9 +62,14 @@ def steady(row: dict[str, Any]) -> Stat:
     spread = row["spread"]
     if spread is None:
         return Stat("STEADY", "-", "one round tells nothing")
+    note = f"rounds differ by {share(spread)}"
     if spread > SPREAD_OF_NOTE:
-        return Stat("STEADY", "no", f"rounds differ by {share(spread)}", "warn")
-    return Stat("STEADY", "yes", f"rounds differ by {share(spread)}", "good")
+        return Stat("STEADY", "no", note, "warn")
+    return Stat("STEADY", "yes", note, "good")
+
+
+def passes(study: Study) -> Grid:
+    return next(grid_of(table) for table in study.tables if table.id == "rounds")
 
 
 def tiers(study: Study) -> Bars:
@@ -111,21 +103,12 @@ def _bars(rows: Sequence[dict[str, Any]], title: str) -> Bars:
 
 def words(study: Study, desk: Desk, kept: str = "") -> list[Line]:
     """What follows, what to take care of, and the scenario's checkpoint here."""
-    said: list[Line] = (
-        [("Simulated: nothing here was measured on this machine.", "warn")]
-        if study.simulated
-        else []
-    )
+    said: list[Line] = [(SIMULATED, "warn")] if study.simulated else []
     said += [(text, "warn") for _, text in study.warnings]
     said += on_the_desk(study, desk)
     said += [(text, "") for text in study.findings if not text.startswith("`ckptcost calibrate")]
-    said.append(
-        (
-            kept or "Not kept yet: w keeps the run, c keeps it and calibrates a tier from it.",
-            "muted",
-        )
-    )
-    return said
+    more = kept or "Not kept yet: w keeps the run, c keeps it and calibrates a tier from it."
+    return [*said, (more, "muted")]
 
 
 def on_the_desk(study: Study, desk: Desk) -> list[Line]:
@@ -145,27 +128,20 @@ def on_the_desk(study: Study, desk: Desk) -> list[Line]:
     whole, nodes = float(full_bytes(s.checkpoint)), float(nodes_of(s.cluster))
     each = f", {size(whole / nodes)} on each of {count(nodes)} nodes" if nodes > 1 else ""
     saved, bill = then.outcome.plan.saved, then.outcome.one_save
-    taken = float(saved.write_s)
-    was = float(now.outcome.plan.saved.write_s)
     kwh, gpu_h, usd = (
         f"{number(float(q.people(bill.total(q.field))))} {q.unit}"
         for q in pick("energy", "gpu_time_lost", "cost")
     )
-    cost = f"{kwh}, {gpu_h} and {usd}"
-    held_up, name = duration(float(saved.stall_s)), now.tier_id
+    was = duration(float(now.outcome.plan.saved.write_s))
     return [
         (
-            (
-                f"A checkpoint of {desk.title} is {size(whole)}{each}: {duration(taken)} to write"
-                " if every node has a place like this."
-            ),
+            f"A checkpoint of {desk.title} is {size(whole)}{each}: {duration(float(saved.write_s))}"
+            " to write if every node has a place like this.",
             "base",
         ),
         (
-            (
-                f"It holds training up for {held_up} and costs {cost} a save; on tier {name} it"
-                f" takes {duration(was)}."
-            ),
+            f"It holds training up for {duration(float(saved.stall_s))} and costs {kwh}, {gpu_h}"
+            f" and {usd} a save; on tier {now.tier_id} it takes {was}.",
             "base",
         ),
     ]
@@ -175,38 +151,26 @@ def like_this(desk: Desk, write: float, read: float | None) -> Desk:
     """The scenario on nodes that each have such a place. A storage that they share gives each of
     them less."""
     nodes = float(nodes_of(desk.resolved().scenario.cluster))
-    edits = {
-        "node_write": quantity(write, "bytes_per_s"),
-        "write": quantity(write * nodes, "bytes_per_s"),
-    }
-    if read is not None:
-        edits |= {
-            "node_read": quantity(read, "bytes_per_s"),
-            "read": quantity(read * nodes, "bytes_per_s"),
-        }
-    for key, text in edits.items():
-        desk = desk.edited(f"tier.{key}", text)
+    for name, found in (("write", write), ("read", read)):
+        if found is not None:
+            desk = desk.edited(f"tier.node_{name}", quantity(found, "bytes_per_s"))
+            desk = desk.edited(f"tier.{name}", quantity(found * nodes, "bytes_per_s"))
     return desk
 
 
-def ended_text(cancelled: bool, passes: int, left: Sequence[str], simulated: bool = False) -> Line:
+def ended_text(ended: Ended) -> Line:
     """One line for when it is over."""
-    if simulated:
+    if ended.study is not None and ended.study.simulated:
         return "Done; a simulated machine, so nothing was written but the run.", "good"
-    if left:
+    if ended.left:
+        left = ", ".join(ended.left)
         return (
-            (
-                f"Ended, but these are still there: {', '.join(left)}; another probe's, or remove"
-                " them by hand."
-            ),
+            f"Ended, but these are still there: {left}; another probe's, or remove them by hand.",
             "warn",
         )
     removed = "everything that was written is removed"
-    if cancelled:
-        through = (
-            f"after {count(passes)} pass{'' if passes == 1 else 'es'}"
-            if passes
-            else "before a pass was through"
-        )
-        return f"Stopped {through}; {removed}.", "warn"
-    return f"Done; {removed}.", "good"
+    if not ended.cancelled:
+        return f"Done; {removed}.", "good"
+    passes = len(ended.probed.rounds) if ended.probed is not None else 0
+    through = f"after {count(passes)} pass{'' if passes == 1 else 'es'}"
+    return f"Stopped {through if passes else 'before a pass was through'}; {removed}.", "warn"

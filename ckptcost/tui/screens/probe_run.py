@@ -8,25 +8,35 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import nan
 from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import OutputError
-from ckptcost.jobs.probe import Probed, ProbeProgress, probe
+from ckptcost.jobs.probe import Probed, ProbePass, ProbeProgress, ProbeRequest, probe
 from ckptcost.meters.found import Wanted
-from ckptcost.report.studies.probe import study_of
+from ckptcost.present.amounts import count, duration, rate, size
+from ckptcost.present.chart import Band, Chart, Curve, Stat
+from ckptcost.present.grid import Grid
+from ckptcost.report.studies.probe import pass_row, passes, study_of
 from ckptcost.report.study import Study
 from ckptcost.runs import store
 from ckptcost.savers.base import Io
 from ckptcost.savers.control import Control
 from ckptcost.savers.owners import PREFIX
 from ckptcost.tui.desk import by_flags
-from ckptcost.tui.screens.probe_form import Wish, asked
+from ckptcost.tui.screens.probe_plan import Plan
+from ckptcost.tui.study_grids import grid_of
 
 STEP_NS = 50_000_000
 """between two looks at how far a pass is"""
+_POINTS = 300
+"""of a curve: no screen is wider"""
+_DOING = {"save": "Writing", "verify": "Comparing", "load": "Reading", "warm-up": "Warming up"}
+_TIMED = ("save", "load")
 
 
 class Pass:
@@ -69,17 +79,9 @@ class Watch(Control):
 
     def tell(self, told: ProbeProgress) -> None:
         """The job says what the pass before was."""
-        if told.io is not None:
-            last = next(
-                (
-                    one
-                    for one in reversed(self.passes)
-                    if one.what in ("save", "load") and one.io is None
-                ),
-                None,
-            )
-            if last is not None:
-                last.io = told.io
+        mine = [one for one in self.passes if one.what in _TIMED and one.io is None]
+        if told.io is not None and mine:
+            mine[-1].io = told.io
 
     def stopped_by(self, also: Callable[[], bool]) -> None:
         self._also = also
@@ -96,12 +98,21 @@ class Ended(NamedTuple):
     left: tuple[str, ...] = ()
     """what could not be removed, or is another probe's"""
 
+    @property
+    def run(self) -> str:
+        return "" if self.probed is None else self.probed.measured.kept[:8]
+
+    @property
+    def calibrating(self) -> str:
+        """The command that makes a tier of its run, once it is kept."""
+        return f"ckptcost calibrate {self.run} --as NAME"
+
 
 class Running:
     """One probe."""
 
-    def __init__(self, wish: Wish, meters: str) -> None:
-        self.wish, self.meters, self.watch = wish, meters, Watch()
+    def __init__(self, plan: Plan, meters: str) -> None:
+        self.plan, self.meters, self.watch = plan, meters, Watch()
         self._over = threading.Event()
 
     def stop(self, wait_s: float = 0.0) -> bool:
@@ -129,28 +140,23 @@ class Running:
             raise OutputError(
                 f"{tempfile.gettempdir()}: no folder for the run: {error.strerror or error}"
             ) from error
+        asked = self.plan.asked
+        asked = asked._replace(settings=replace(asked.settings, control=self.watch))
         probed: Probed | None = None
         try:
             with by_flags():
-                probed = probe(
-                    asked(self.wish, self.watch),
-                    self.meters,
-                    Wanted(),
-                    scratch / "run",
-                    self.watch.tell,
-                )
+                probed = probe(asked, self.meters, Wanted(), scratch / "run", self.watch.tell)
         except KeyboardInterrupt:
-            return Ended(True, left=left_in(self.wish.directory))
+            return Ended(True, left=left_in(asked.directory))
         finally:
             if probed is None:
                 shutil.rmtree(scratch, ignore_errors=True)
-        return Ended(
-            probed.interrupted,
-            probed,
-            study_of(probed, Catalog()),
-            scratch / "run",
-            left_in(self.wish.directory),
-        )
+        last = probed.rounds[-1]
+        for one in self.watch.passes:
+            if (one.what, one.number) == (last.of, last.number):
+                one.io = last.io
+        study, left = study_of(probed, Catalog()), left_in(asked.directory)
+        return Ended(probed.interrupted, probed, study, scratch / "run", left)
 
 
 def left_in(directory: Path) -> tuple[str, ...]:
@@ -183,3 +189,127 @@ def forget(ended: Ended) -> None:
     """Drop a run that was not kept. Only what this module made."""
     if ended.folder is not None and ended.folder.parent.name.startswith("ckptcost-run-"):
         shutil.rmtree(ended.folder.parent, ignore_errors=True)
+
+
+# how far it is
+
+
+class Progress(NamedTuple):
+    """All that the screen shows while it runs."""
+
+    line: str
+    rows: Grid
+    chart: Chart
+    stats: tuple[Stat, ...]
+
+
+def progress(running: Running, stopping: bool = False, now_ns: int | None = None) -> Progress:
+    watch = running.watch
+    done = [
+        ProbePass(one.number, one.what, float(one.whole_bytes), nan, one.io, None)
+        for one in list(watch.passes)
+        if one.io is not None
+    ]
+    line = "Stopping, and removing what was written ..."
+    if not stopping:
+        line = _line(running.plan, watch, time.monotonic_ns() if now_ns is None else now_ns)
+    table = passes([pass_row(one) for one in done])._replace(title="Every pass that is over")
+    stats = tuple(
+        _rate_stat(label, [one for one in done if one.of == of], running.plan.asked)
+        for of, label in (("save", "WRITE"), ("load", "READ"))
+        if of == "save" or running.plan.asked.read
+    )
+    return Progress(line, grid_of(table), curve(watch), stats)
+
+
+def _rate_stat(label: str, done: Sequence[ProbePass], asked: ProbeRequest) -> Stat:
+    """What is known so far, of the whole size."""
+    mine = [one.io for one in done if one.io is not None and one.size_bytes == asked.size_bytes]
+    seconds = sum(io.duration_s for io in mine)
+    if not seconds > 0:
+        return Stat(label, "-")
+    return Stat(label, rate(asked.size_bytes * len(mine) / seconds), rounds_text(len(mine)))
+
+
+def rounds_text(rounds: float) -> str:
+    return f"{count(rounds)} round{'' if rounds == 1 else 's'}"
+
+
+def _line(plan: Plan, watch: Watch, now_ns: int) -> str:
+    now = watch.passes[-1] if watch.passes and watch.passes[-1].io is None else None
+    if now is None:
+        return "Looking at the meters before the first save. Esc stops."
+    lately = _lately(now, now_ns)
+    at = f", {rate(lately)}" if lately == lately else ""
+    done = watch.all_bytes / plan.moved_bytes if plan.moved_bytes > 0 else 0.0
+    left = ""
+    if 0.05 < done < 1.0:
+        left_s = (now_ns - watch.begin_ns) * 1e-9 * (1.0 - done) / done
+        left = f"; about {duration(float(round(left_s)))} left"
+    of = f" round {count(now.number)} of {count(len(plan.asked.sizes))}"
+    moved = size(min(watch.moved_bytes, now.whole_bytes))
+    what = f"{_DOING[now.what]}{of if now.number else ''}"
+    return f"{what}: {moved} of {size(now.whole_bytes)}{at}{left}. Esc stops."
+
+
+def _lately(now: Pass, now_ns: int) -> float:
+    """Bytes a second over the last second or so."""
+    moves = now.moves
+    if len(moves) < 2:
+        return nan
+    first = next((move for move in moves if now_ns - move[0] <= 1_000_000_000), moves[-2])
+    last = moves[-1]
+    return (last[1] - first[1]) / ((last[0] - first[0]) * 1e-9) if last[0] > first[0] else nan
+
+
+def curve(watch: Watch) -> Chart:
+    """Bytes a second as they went, passes shaded; between two there is a gap."""
+    of, begin_ns = list(watch.passes), watch.begin_ns
+    span_ns = (of[-1].moves[-1][0] if of and of[-1].moves else begin_ns) - begin_ns
+    step_ns = max(span_ns // _POINTS, 1)
+    xs: list[float] = []
+    ys: list[float] = []
+    bands = []
+    for one in of:
+        points = _points(one, step_ns)
+        if len(points) < 2:
+            continue
+        at = [(t_ns - begin_ns) * 1e-9 for t_ns, _ in points]
+        xs += [*at, at[-1]]
+        ys += [*(y for _, y in points), nan]
+        if one.what in _TIMED:
+            bands.append(Band(at[0], at[-1], kind="save" if one.what == "save" else "load"))
+    return Chart(
+        "Bytes a second",
+        [Curve("", xs, ys)],
+        bands=bands,
+        x_text=duration,
+        y_text=rate,
+        y_range=(0.0, nan),
+        note="shaded: writing until safe, and reading; bare: comparing",
+        empty="Nothing was written yet.",
+    )
+
+
+def _points(one: Pass, step_ns: int) -> list[tuple[int, float]]:
+    """Time and rate; where it was too quick to be looked at, its mean."""
+    io = one.io
+    begin_ns = io.begin_ns if io is not None else one.begin_ns
+    points: list[tuple[int, float]] = []
+    last = (begin_ns, 0)
+    for move in one.moves:
+        if move[0] - last[0] >= step_ns and move[1] >= last[1] and move[0] > begin_ns:
+            y = (move[1] - last[1]) / ((move[0] - last[0]) * 1e-9)
+            points += [(last[0], y), (move[0], y)] if not points else [(move[0], y)]
+            last = move
+    if io is None:
+        return points
+    if len(points) < 4:
+        mean = one.whole_bytes / max((io.returned_ns - begin_ns) * 1e-9, 1e-9)
+        points = [(begin_ns, mean), (io.returned_ns, mean)]
+    safe_ns = io.returned_ns if io.durable_ns is None else io.durable_ns
+    if (
+        safe_ns - points[-1][0] > 2 * step_ns
+    ):  # fsync: nothing is handed over any more, and it is not safe yet
+        points += [(points[-1][0], 0.0), (safe_ns, 0.0)]
+    return points

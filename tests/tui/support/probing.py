@@ -12,8 +12,8 @@ import pytest
 
 from ckptcost.jobs import probe
 from ckptcost.savers import buffered
-from ckptcost.tui.screens import probe_form
-from ckptcost.tui.screens.probe_place import DRIVE, Spot
+from ckptcost.tui.screens import probe_plan
+from ckptcost.tui.screens.probe_plan import DRIVE, Spot
 
 DISK = Spot(".", "", "xfs", "nvme0n1 (A Drive)", DRIVE, 400e9, 1e12, 64e9)
 
@@ -26,7 +26,7 @@ def alone(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     scratch.mkdir()
     monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "runs"))
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
-    monkeypatch.setattr(probe_form, "PAUSE_S", 0.0)
+    monkeypatch.setattr(probe_plan, "PAUSE_S", 0.0)
     monkeypatch.setattr(probe, "MARGIN_S", 0.05)
     return place
 
