@@ -26,7 +26,7 @@ from ckptcost.jobs.supervise import Supervisor, What
 from ckptcost.jobs.wrap import tools_of
 from ckptcost.meters.base import Absence
 from ckptcost.meters.found import Wanted
-from ckptcost.present.amounts import duration, number, share
+from ckptcost.present.amounts import number, share
 from ckptcost.present.chart import Traces
 from ckptcost.present.grid import Grid, Head, Row, sorted_by
 from ckptcost.report.studies.checkup import study_of as checkup_study
@@ -46,7 +46,7 @@ from ckptcost.tui.live.figures import stats_of
 from ckptcost.tui.live.picture import Picture, Status
 from ckptcost.tui.live.replay import Tape
 from ckptcost.tui.live.tables import Checkpoints, gpus_grid, last_of, meters_grid, outliers_grid
-from ckptcost.tui.screens import probe_plan, probe_result, probe_run
+from ckptcost.tui.screens import probe_plan, probe_run
 from ckptcost.tui.screens.meters import kinds_of
 from ckptcost.tui.screens.probe_run import Pass, Watch
 from ckptcost.views import (
@@ -628,28 +628,6 @@ def test_the_rate_of_a_probe_is_that_of_the_last_second(tmp_path):
     watch.passes, watch.moved_bytes = [one], 12_000_000_000
     running.watch = watch
     assert ", 2 GB/s" in probe_run.progress(running, now_ns=3 * S).line
-
-
-def test_the_worst_round_is_the_one_whose_requests_took_longest():
-    row = {
-        "of": "save",
-        "rate": 1e9,
-        "rate_low": 1e9,
-        "rate_high": 1e9,
-        "rounds": 2,
-        "returned": None,
-        "seconds": 1.0,
-        "bytes": 1e9,
-        "j_per_gb": None,
-        "spread": None,
-    }
-    rounds = [{"of": "save", "bytes": 1e9, "p99": p99} for p99 in (0.2, 0.5, 0.1)]
-    study = SimpleNamespace(
-        tables=[SimpleNamespace(id="rates", rows=[row]), SimpleNamespace(id="rounds", rows=rounds)]
-    )
-    assert next(
-        stat.value for stat in probe_result.stats(study) if stat.label == "P99"
-    ) == duration(0.5)
 
 
 def test_a_command_has_nothing_to_read(tools):

@@ -85,7 +85,7 @@ class ProbeScreen(ModeScreen):
             "probe.picture",
             "g",
             "next picture",
-            "The tiers beside it, the curve of rates, the rounds",
+            "The tiers beside it, the curve of rates, every pass",
             "picture",
             7,
         ),
@@ -345,7 +345,7 @@ class ProbeScreen(ModeScreen):
     def _draw(self) -> None:
         if self._under_way is not None:
             now = probe_run.progress(self._under_way, self._stopping)
-            self._panels.show(now.stats, now.chart, now.rows)
+            self._panels.show(now.chart, now.rows)
             self.say(now.line, "warn" if self._stopping else "")
 
     def _rest(self, state: State) -> None:
@@ -362,11 +362,9 @@ class ProbeScreen(ModeScreen):
             asked, found = running.plan.asked, probe_result.rates_of(ended.study).get("save")
             if found is not None and found["rate"] and not ended.cancelled:
                 self._known[(str(asked.directory), asked.saver)] = found["rate"]
-            self._panels.show(
-                probe_result.stats(ended.study),
-                probe_run.curve(running.watch),
-                probe_result.passes(ended.study),
-            )
+            rates, passes = probe_result.grids(ended.study)
+            self._panels.sum_up(rates)
+            self._panels.show(probe_run.curve(running.watch), passes)
             self._panels.compare(probe_result.tiers(ended.study))
             self._follow()
         self._ask()

@@ -1,4 +1,4 @@
-"""What a probe found: its numbers, its verdict, the catalogue's tiers beside it, and a checkpoint
+"""What a probe found: its tables, what follows, the catalogue's tiers beside it, and a checkpoint
 of the scenario at this rate."""
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import nodes_of
 from ckptcost.errors import CkptcostError
 from ckptcost.jobs.model import case_of
-from ckptcost.present.amounts import count, duration, number, quantity, rate, share, size
-from ckptcost.present.chart import Bar, Bars, Part, Stat
+from ckptcost.present.amounts import count, duration, number, quantity, rate, size
+from ckptcost.present.chart import Bar, Bars, Part
 from ckptcost.present.grid import Grid, Tone
-from ckptcost.report.studies.probe import HERE, LATER, SPREAD_OF_NOTE, node_rates
+from ckptcost.report.studies.probe import HERE, node_rates
 from ckptcost.report.study import Study
 from ckptcost.report.study_views import SIMULATED
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens.meters import rows_of
-from ckptcost.tui.screens.probe_run import Ended, rounds_text
+from ckptcost.tui.screens.probe_run import Ended
 from ckptcost.tui.study_grids import grid_of
 
 Line = tuple[str, Tone]
@@ -33,43 +33,10 @@ def rates_of(study: Study) -> dict[str, dict[str, Any]]:
     return found
 
 
-def stats(study: Study) -> tuple[Stat, ...]:
-    rates = rates_of(study)
-    found = [
-        Stat(label, rate(rates[of]["rate"]), rounds_text(rates[of]["rounds"]))
-        for of, label in (("save", "WRITE"), ("load", "READ"))
-        if of in rates
-    ]
-    if (row := rates.get("save")) is None:
-        return tuple(found)
-    returned = row["returned"]
-    waited = returned is not None and row["seconds"] > LATER * returned
-    note = f"written after {duration(returned)}" if waited else size(row["bytes"])
-    found.append(Stat("SAFE AFTER", duration(row["seconds"]), note))
-    late = [
-        each["p99"]
-        for each in rows_of(study, "rounds")
-        if each["of"] == "save" and each["bytes"] == row["bytes"] and each.get("p99")
-    ]
-    if late:
-        found.append(Stat("P99", duration(max(late)), "of single writes, the worst round"))
-    joules = "-" if row["j_per_gb"] is None else f"{number(row['j_per_gb'])} J/GB"
-    return (*found, Stat("ENERGY", joules, "metered parts of this node"), steady(row))
-
-
-def steady(row: dict[str, Any]) -> Stat:
-    """Whether another probe would find the same."""
-    spread = row["spread"]
-    if spread is None:
-        return Stat("STEADY", "-", "one round tells nothing")
-    note = f"rounds differ by {share(spread)}"
-    if spread > SPREAD_OF_NOTE:
-        return Stat("STEADY", "no", note, "warn")
-    return Stat("STEADY", "yes", note, "good")
-
-
-def passes(study: Study) -> Grid:
-    return next(grid_of(table) for table in study.tables if table.id == "rounds")
+def grids(study: Study) -> tuple[Grid, Grid]:
+    """The rates, and every pass."""
+    found = {table.id: table for table in study.tables}
+    return grid_of(found["rates"]), grid_of(found["rounds"])
 
 
 def tiers(study: Study) -> Bars:

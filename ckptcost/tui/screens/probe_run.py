@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from math import nan
 from pathlib import Path
@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import OutputError
-from ckptcost.jobs.probe import Probed, ProbePass, ProbeProgress, ProbeRequest, probe
+from ckptcost.jobs.probe import Probed, ProbePass, ProbeProgress, probe
 from ckptcost.meters.found import Wanted
 from ckptcost.present.amounts import count, duration, rate, size
-from ckptcost.present.chart import Band, Chart, Curve, Stat
+from ckptcost.present.chart import Band, Chart, Curve
 from ckptcost.present.grid import Grid
 from ckptcost.report.studies.probe import pass_row, passes, study_of
 from ckptcost.report.study import Study
@@ -200,39 +200,20 @@ class Progress(NamedTuple):
     line: str
     rows: Grid
     chart: Chart
-    stats: tuple[Stat, ...]
 
 
 def progress(running: Running, stopping: bool = False, now_ns: int | None = None) -> Progress:
     watch = running.watch
-    done = [
-        ProbePass(one.number, one.what, float(one.whole_bytes), nan, one.io, None)
+    rows = [
+        pass_row(ProbePass(one.number, one.what, float(one.whole_bytes), nan, one.io, None))
         for one in list(watch.passes)
         if one.io is not None
     ]
     line = "Stopping, and removing what was written ..."
     if not stopping:
         line = _line(running.plan, watch, time.monotonic_ns() if now_ns is None else now_ns)
-    table = passes([pass_row(one) for one in done])._replace(title="Every pass that is over")
-    stats = tuple(
-        _rate_stat(label, [one for one in done if one.of == of], running.plan.asked)
-        for of, label in (("save", "WRITE"), ("load", "READ"))
-        if of == "save" or running.plan.asked.read
-    )
-    return Progress(line, grid_of(table), curve(watch), stats)
-
-
-def _rate_stat(label: str, done: Sequence[ProbePass], asked: ProbeRequest) -> Stat:
-    """What is known so far, of the whole size."""
-    mine = [one.io for one in done if one.io is not None and one.size_bytes == asked.size_bytes]
-    seconds = sum(io.duration_s for io in mine)
-    if not seconds > 0:
-        return Stat(label, "-")
-    return Stat(label, rate(asked.size_bytes * len(mine) / seconds), rounds_text(len(mine)))
-
-
-def rounds_text(rounds: float) -> str:
-    return f"{count(rounds)} round{'' if rounds == 1 else 's'}"
+    grid = grid_of(passes(rows)._replace(title="Every pass that is over"))
+    return Progress(line, grid, curve(watch))
 
 
 def _line(plan: Plan, watch: Watch, now_ns: int) -> str:
@@ -287,7 +268,7 @@ def curve(watch: Watch) -> Chart:
         y_text=rate,
         y_range=(0.0, nan),
         note="shaded: writing until safe, and reading; bare: comparing",
-        empty="Nothing was written yet.",
+        empty="Nothing was written.",
     )
 
 

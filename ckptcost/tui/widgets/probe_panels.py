@@ -1,5 +1,5 @@
-"""What a probe shows beside its form: numbers, the curve of rates, the rounds, the tiers to compare
-with, and what follows."""
+"""What a probe shows beside its form: the rates, the curve of them, every pass, the tiers to
+compare with, and what follows."""
 
 from __future__ import annotations
 
@@ -10,29 +10,26 @@ from textual.containers import Vertical
 from textual.content import Content
 from textual.widget import Widget
 
-from ckptcost.present.chart import Bars, Chart, Stat
+from ckptcost.present.chart import Bars, Chart
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.tui.widgets.stats import Stats
 
 STATES = ("form", "running", "result")
 PICTURES = ("passes", "tiers", "chart")
 
 
 class ProbePanels(Vertical):
-    """A tall screen has room for the rounds and one picture, a short one for one of the three."""
+    """A tall screen has room for the passes and one picture, a short one for one of the three."""
 
     SCOPED_CSS: ClassVar[bool] = False  # how tall the screen is decides
     DEFAULT_CSS = """
     ProbePanels { width: 1fr; height: 1fr; }
     ProbePanels > * { display: none; height: 1fr; }
     ProbePanels.-form #tiers { display: block; }
-    ProbePanels.-running #stats, ProbePanels.-result #stats {
-        display: block; height: auto; padding: 0 1;
-    }
+    ProbePanels.-result #rates { display: block; height: auto; max-height: 7; }
     ProbePanels.-running #chart, ProbePanels.-running #passes, ProbePanels.-result #words {
         display: block;
     }
@@ -52,7 +49,7 @@ class ProbePanels(Vertical):
         self._turned = 0
 
     def compose(self) -> Iterable[Widget]:
-        yield Stats(id="stats")
+        yield Rows(id="rates", classes="panel")
         yield Plot(id="chart", classes="panel")
         yield Rows(id="passes", classes="panel")
         yield BarRows(id="tiers", classes="panel")
@@ -77,13 +74,19 @@ class ProbePanels(Vertical):
         for name in PICTURES:
             self.set_class(name == now, f"-{name}")
 
-    def show(self, stats: Sequence[Stat], chart: Chart, rows: Grid) -> None:
-        self.query_one("#stats", Stats).show(stats)
+    def show(self, chart: Chart, passes: Grid) -> None:
         plot = self.query_one("#chart", Plot)
         plot.border_title, plot.border_subtitle = Content(chart.title), Content(chart.note)
         plot.show(chart._replace(title="", note=""))
-        self.rows.border_title, self.rows.border_subtitle = Content(rows.title), Content(rows.note)
-        self.rows.show(rows)
+        self._fill("#passes", passes)
+
+    def sum_up(self, rates: Grid) -> None:
+        self._fill("#rates", rates)
+
+    def _fill(self, name: str, grid: Grid) -> None:
+        rows = self.query_one(name, Rows)
+        rows.border_title, rows.border_subtitle = Content(grid.title), Content(grid.note)
+        rows.show(grid)
 
     def compare(self, bars: Bars) -> None:
         tiers = self.query_one("#tiers", BarRows)
