@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ckptcost.present.amounts import DASH
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
@@ -32,6 +33,13 @@ def grid_of(table: Table, keys: Sequence[str] = ()) -> Grid:
         for name, shown, order in zip(names, cells, orders, strict=True)
     ]
     return Grid(heads, rows, table.title, table.note, "Nothing to list here.")
+
+
+def toned_grid(table: Table, tone: Callable[[dict[str, Any]], Tone]) -> Grid:
+    """The same with a tone for each row, whose key is its place."""
+    grid = grid_of(table, [str(place) for place in range(len(table.rows))])
+    rows = zip(grid.rows, table.rows, strict=True)
+    return grid._replace(rows=[row._replace(tone=tone(of)) for row, of in rows])
 
 
 _RANGE = re.compile(r">?(\d[\d,]*\.?\d*(?:e[+-]?\d+)?)(?:-\d[\d,.e+]*)?")

@@ -203,10 +203,10 @@ class AuditScreen(TablesScreen):
             return
         if self._place:
             self.action_table(-self._place)
-        bad = set(self._opened.contradictions)
-        keys = [row.key for row in self._rows.grid.rows]
-        at = keys.index(self._rows.key) if self._rows.has_focus and self._rows.key else -1
-        found = next((key for key in (*keys[at + 1 :], *keys[: at + 1]) if key in bad), None)
+        rows, key = list(self._rows.grid.rows), self._rows.key
+        here = key if self._rows.has_focus else ""
+        at = [row.key for row in rows].index(here) + 1 if here else 0
+        found = next((row.key for row in rows[at:] + rows[:at] if row.tone == "bad"), None)
         if found is None:
             self.say("nothing in this sheet contradicts anything else in it", "good")
             return

@@ -24,9 +24,8 @@ from ckptcost.report.rows import columns_of
 from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import ROW_UNIT, Column, Table
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens.calibrate_fit import UNNAMED, Calibrated, change
-from ckptcost.tui.study_grids import grid_of
-from ckptcost.views.run import seen_of
+from ckptcost.tui.screens.calibrate_fit import UNNAMED, Calibrated, change, seen_hosts
+from ckptcost.tui.study_grids import grid_of, toned_grid
 
 _FIGURES = {
     "rate_bytes_per_s": ("rate of a save", "bytes_per_s"),
@@ -53,6 +52,7 @@ _CHECK = (
     Column("after", "then", "s"),
     Column("off_after", "off", "share"),
 )
+_Times = tuple[float | None, float | None]
 _GOOD = 0.1
 """of what was measured: closer is a prediction"""
 
@@ -66,35 +66,28 @@ def check(fitted: Calibrated, base: str, settings: Sequence[str]) -> Grid:
     after = [*(each for each in settings if not each.startswith("tier.id=")), f"tier.id={UNNAMED}"]
     with _with_entries(fitted) as calibrated:
         for source in fitted.sources:
-            first = seen_of(source)
-            for host in first.run.hosts:
-                seen = first if host == first.energies.node.host else seen_of(source, host)
+            for seen in seen_hosts(source):
                 try:
                     now = _times(Catalog(), seen, base, settings)
                     then = _times(calibrated, seen, base, after) if "tier" in fitted.kinds else {}
                 except CkptcostError as error:
                     notes.append(f"{source.short}: {error}")
                     continue
-                name = source.short if len(first.run.hosts) == 1 else f"{source.short} {host}"
+                host = f" {seen.energies.node.host}" if len(seen.run.hosts) > 1 else ""
                 rows += [
-                    _check_row(name, of, measured, before, then.get(of, (None, None))[1])
+                    _check_row(f"{source.short}{host}", of, measured, before, then.get(of))
                     for of, (measured, before) in now.items()
                 ]
     said = "; ".join(notes)
-    grid = grid_of(
-        Table("check", "Does the model predict the runs? Until safe", _CHECK, rows, said)
-    )
-    toned = [
-        row._replace(tone=_tone(told["off_after"]))
-        for row, told in zip(grid.rows, rows, strict=True)
-    ]
+    table = Table("check", "Does the model predict the runs? Until safe", _CHECK, rows, said)
     empty = said or "Nothing was measured that the model could be held against."
-    return grid._replace(rows=toned, empty=empty)
+    return toned_grid(table, _tone)._replace(empty=empty)
 
 
 def _check_row(
-    run: str, of: str, measured: float | None, before: float | None, after: float | None
+    run: str, of: str, measured: float | None, before: float | None, then: _Times | None
 ) -> dict[str, Any]:
+    after = None if then is None else then[1]
     return {
         "run": run,
         "of": of,
@@ -106,13 +99,14 @@ def _check_row(
     }
 
 
-def _tone(off: float | None) -> Tone:
+def _tone(row: dict[str, Any]) -> Tone:
+    off = row["off_after"]
     return "" if off is None else "good" if abs(off) <= _GOOD else "warn"
 
 
 def _times(
     catalog: Catalog, seen: Measured, base: str, settings: Sequence[str]
-) -> dict[str, tuple[float | None, float | None]]:
+) -> dict[str, _Times]:
     """By save and load: seconds measured, and modelled at the measured size."""
     found = gap(catalog, seen, layers_for(catalog, base, None, list(settings)))
     rows = {held.of: held.row("time") for held in (found.saves, found.loads) if held is not None}

@@ -4,13 +4,14 @@ be taken; and writing it into the user's catalogue, exactly as `ckptcost calibra
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ckptcost.errors import CkptcostError, InputError, OutputError
 from ckptcost.jobs.calibrate import Calibration, calibrate
 from ckptcost.jobs.calibrate_files import checked_id, checked_name, free, install, texts_of
+from ckptcost.jobs.measured import Measured
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.studies.calibrate import study_of
 from ckptcost.report.studies.runs import shown
@@ -82,12 +83,17 @@ class Calibrated(NamedTuple):
 
 def fit(sources: Sequence[Source]) -> Calibrated:
     """All runs together, each as all of its hosts saw it. Raises CkptcostError."""
-    seen = []
-    for source in sources:
-        first = seen_of(source)
-        others = [host for host in first.run.hosts if host != first.energies.node.host]
-        seen += [first, *(seen_of(source, host) for host in others)]
+    seen = [each for source in sources for each in seen_hosts(source)]
     return Calibrated(tuple(sources), calibrate(seen, UNNAMED))
+
+
+def seen_hosts(source: Source) -> Iterator[Measured]:
+    """A run as each of its hosts saw it."""
+    first = seen_of(source)
+    yield first
+    for host in first.run.hosts:
+        if host != first.energies.node.host:
+            yield seen_of(source, host)
 
 
 def study_for(

@@ -18,7 +18,7 @@ from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.questions.audit import audit
 from ckptcost.report.study import Study, Table
 from ckptcost.tui.paths import path_of
-from ckptcost.tui.study_grids import grid_of
+from ckptcost.tui.study_grids import toned_grid
 
 VOCABULARY = "--vocabulary"
 """the row below the sheets: what a claim can speak of"""
@@ -96,7 +96,7 @@ class Opened(NamedTuple):
     @property
     def grids(self) -> list[Grid]:
         """Its tables. A row's key is its place."""
-        return [_grid(table) for table in self.tables] or [
+        return [toned_grid(table, _tone) for table in self.tables] or [
             Grid(empty="This sheet claims nothing that can be held against anything.")
         ]
 
@@ -128,6 +128,10 @@ class Opened(NamedTuple):
         return lines
 
 
+def _tone(row: dict[str, Any]) -> Tone:
+    return _TONES.get(row.get("verdict", row.get("fits")), "")
+
+
 def _words(law: dict[str, Any]) -> list[str]:
     return [law["law"], *re.findall(r"\w+", law["formula"])]
 
@@ -139,10 +143,3 @@ def opened(catalog: Catalog, name: str) -> Opened:
         return Opened(name, audit(vocabulary=True, catalog=catalog).study)
     path = str(path_of(name)) if name.startswith("~") else name
     return Opened(path, audit(path, catalog=catalog).study)
-
-
-def _grid(table: Table) -> Grid:
-    grid = grid_of(table, [str(place) for place in range(len(table.rows))])
-    tones = [_TONES.get(row.get("verdict", row.get("fits")), "") for row in table.rows]
-    toned = zip(grid.rows, tones, strict=True)
-    return grid._replace(rows=[row._replace(tone=tone) for row, tone in toned])

@@ -14,7 +14,7 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.questions.doctor import doctor
 from ckptcost.report.study import ROW_UNIT, Study, Table, cell
 from ckptcost.tui.desk import by_flags
-from ckptcost.tui.study_grids import grid_of
+from ckptcost.tui.study_grids import toned_grid
 
 SECONDS = 1.0
 """each meter is tried for so long; `ckptcost doctor` alone takes two"""
@@ -224,16 +224,7 @@ def _now(rows: Sequence[dict[str, Any]]) -> str:
 def tables(study: Study) -> list[Grid]:
     """What is missing, every channel, and pyRAPL beside them. A row's key is its place in the
     study."""
-    grids = []
-    for table in _tables(study):
-        grid = grid_of(table, [str(place) for place in range(len(table.rows))])
-        tones = [_tone(row) for row in table.rows]
-        grids.append(
-            grid._replace(
-                rows=[row._replace(tone=tone) for row, tone in zip(grid.rows, tones, strict=True)]
-            )
-        )
-    return grids
+    return [toned_grid(table, _tone) for table in _tables(study)]
 
 
 def _tables(study: Study) -> list[Table]:

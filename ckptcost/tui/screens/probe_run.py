@@ -275,22 +275,21 @@ def curve(watch: Watch) -> Chart:
 def _points(one: Pass, step_ns: int) -> list[tuple[int, float]]:
     """Time and rate; where it was too quick to be looked at, its mean."""
     io = one.io
-    begin_ns = io.begin_ns if io is not None else one.begin_ns
+    begin_ns = one.begin_ns if io is None else io.begin_ns
     points: list[tuple[int, float]] = []
     last = (begin_ns, 0)
     for move in one.moves:
-        if move[0] - last[0] >= step_ns and move[1] >= last[1] and move[0] > begin_ns:
-            y = (move[1] - last[1]) / ((move[0] - last[0]) * 1e-9)
-            points += [(last[0], y), (move[0], y)] if not points else [(move[0], y)]
+        if move[0] - last[0] >= step_ns and move[1] >= last[1]:
+            points.append((move[0], (move[1] - last[1]) / ((move[0] - last[0]) * 1e-9)))
             last = move
-    if io is None:
-        return points
-    if len(points) < 4:
+    if io is not None and len(points) < 3:
         mean = one.whole_bytes / max((io.returned_ns - begin_ns) * 1e-9, 1e-9)
-        points = [(begin_ns, mean), (io.returned_ns, mean)]
-    safe_ns = io.returned_ns if io.durable_ns is None else io.durable_ns
-    if (
-        safe_ns - points[-1][0] > 2 * step_ns
-    ):  # fsync: nothing is handed over any more, and it is not safe yet
-        points += [(points[-1][0], 0.0), (safe_ns, 0.0)]
+        points = [(io.returned_ns, mean)]
+    if points:
+        points.insert(0, (begin_ns, points[0][1]))
+    if io is not None:
+        safe_ns = io.returned_ns if io.durable_ns is None else io.durable_ns
+        # fsync: nothing is handed over any more, and it is not safe yet
+        if safe_ns - points[-1][0] > 2 * step_ns:
+            points += [(points[-1][0], 0.0), (safe_ns, 0.0)]
     return points
