@@ -413,6 +413,47 @@ def test_escape_leaves_a_field_before_it_stops(place, monkeypatch):
     asyncio.run(script())
 
 
+def test_a_narrow_screen_goes_to_the_fields_and_back(drive, drawn, simulated, monkeypatch):
+    monkeypatch.setattr(probe_run.Running, "work", lambda self, stopped: simulated)
+    app = CkptcostApp(start="probe", meters="simulated")
+
+    async def script(pilot):
+        await pilot.press("ctrl+r")
+        await settled(pilot)
+        await pilot.press("e")
+        await settled(pilot)
+        assert isinstance(app.focused, Input)
+        assert "How often" in screen_text(app)
+        await pilot.press("escape", "e")
+        await settled(pilot)
+        assert "What follows" in screen_text(app)
+        assert not isinstance(app.focused, Input)
+
+    drive(app, script, SMALL)
+
+
+def test_what_an_earlier_probe_found_is_not_there_once_another_begins(
+    drive, drawn, simulated, monkeypatch
+):
+    monkeypatch.setattr(probe_run.Running, "work", lambda self, stopped: simulated)
+    app = CkptcostApp(start="probe", meters="simulated")
+
+    async def script(pilot):
+        await pilot.press("ctrl+r")
+        await settled(pilot)
+        assert "measured here" in screen_text(app)
+        stopped = probe_run.Ended(True)
+        monkeypatch.setattr(probe_run.Running, "work", lambda self, still: stopped)
+        await pilot.press("ctrl+r")
+        await pilot.pause()
+        await pilot.press("y")
+        await settled(pilot)
+        assert "Stopped before a pass was through" in screen_text(app)
+        assert "measured here" not in screen_text(app)
+
+    drive(app, script)
+
+
 @pytest.mark.parametrize("plain", [False, True])
 def test_without_colours(drive, drawn, simulated, monkeypatch, plain):
     monkeypatch.setenv("NO_COLOR", "1")

@@ -264,6 +264,7 @@ class ProbeScreen(ModeScreen):
         self._forget()
         self._ended, self._kept, self._stopping = None, "", False
         self._under_way = Running(plan, self.host.meters)
+        self._panels.compare(probe_result.known_tiers(self.desk))
         self._turn("running")
         self._panels.rows.focus()
         self._draw()
@@ -301,9 +302,11 @@ class ProbeScreen(ModeScreen):
 
     def action_edit(self) -> None:
         narrow, found = self.has_class("-narrow"), self.exported() is not None
-        back = found and (self._state == "form" if narrow else True)
-        self._turn("result" if back else "form")
-        self._form.enter()
+        if narrow and found and self._state == "form":
+            self._turn("result")
+        else:
+            self._turn("result" if found and not narrow else "form")
+            self._form.enter()
 
     def action_picture(self) -> None:
         self._turn(self._state, 1)
