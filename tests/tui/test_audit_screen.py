@@ -60,7 +60,7 @@ def test_another_sheet_is_audited_when_the_cursor_is_on_it(drive):
         assert screen.command_line() == "ckptcost audit micron-2026"
         assert (
             _rows(pilot).grid.rows
-            == claims.opened(pilot.app.desk.catalog, "micron-2026").grids[0].rows
+            == claims.open_sheet(pilot.app.desk.catalog, "micron-2026").grids[0].rows
         )
         assert screen.exported().title == "Micron talk, April 2026"
         await pilot.press("up", "up", "down")  # quickly past others

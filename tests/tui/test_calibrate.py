@@ -168,7 +168,7 @@ def test_the_same_files_as_the_command_line(cli, made, fitted, tmp_path, monkeyp
 def test_refuses_what_the_command_line_refuses(cli, made, fitted, mine, name):
     said = cli("calibrate", str(made / "small"), str(made / "large"), f"--as={name}")
     assert said.code == 2
-    assert calibrate_fit.refused(fitted, name)
+    assert calibrate_fit.refusal_of(fitted, name)
     with pytest.raises(InputError):
         calibrate_fit.write(fitted, name)
     assert not list(mine.rglob("*.toml"))
@@ -176,10 +176,10 @@ def test_refuses_what_the_command_line_refuses(cli, made, fitted, mine, name):
 
 def test_taken_names_and_titles_are_refused_and_nothing_is_written(fitted, mine):
     calibrate_fit.write(fitted, "planted")
-    assert "already there" in calibrate_fit.refused(fitted, "planted")
-    assert "--force" not in calibrate_fit.refused(fitted, "planted")
-    assert calibrate_fit.refused(fitted, "other", "two\nlines")
-    assert calibrate_fit.refused(fitted, "other") == ""
+    assert "already there" in calibrate_fit.refusal_of(fitted, "planted")
+    assert "--force" not in calibrate_fit.refusal_of(fitted, "planted")
+    assert calibrate_fit.refusal_of(fitted, "other", "two\nlines")
+    assert calibrate_fit.refusal_of(fitted, "other") == ""
 
 
 def test_undo_takes_back_only_what_nobody_changed(fitted, mine):

@@ -24,7 +24,7 @@ def _printed(cli, *words):
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_verdicts_are_those_of_the_command_line(cli, name):
-    seen = claims.opened(CATALOG, name)
+    seen = claims.open_sheet(CATALOG, name)
     assert len(seen.tables) == len(seen.grids)
     for table, grid in zip(seen.tables, seen.grids, strict=True):
         columns = [column for column in table.columns if column.shown]
@@ -42,7 +42,7 @@ def _as_csv(cell):
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_each_row_has_something_to_say_and_contradictions_say_the_commands_sentence(cli, name):
-    seen = claims.opened(CATALOG, name)
+    seen = claims.open_sheet(CATALOG, name)
     printed = " ".join(cli("audit", name, "--full").out.split())
     for place, grid in enumerate(seen.grids):
         assert all(seen.detail(place, row.key) for row in grid.rows)
@@ -51,7 +51,7 @@ def test_each_row_has_something_to_say_and_contradictions_say_the_commands_sente
 
 
 def test_tones_stand_beside_words():
-    seen = claims.opened(CATALOG, "ddn-2025")
+    seen = claims.open_sheet(CATALOG, "ddn-2025")
     assert {(row.cells[3], row.tone) for row in seen.grids[0].rows} == {
         ("consistent", "good"),
         ("inconsistent", "bad"),
@@ -67,7 +67,7 @@ def test_tones_stand_beside_words():
 
 
 def test_a_claim_is_told_with_its_arithmetic_and_what_else_is_said_of_it():
-    seen = claims.opened(CATALOG, "ddn-2025")
+    seen = claims.open_sheet(CATALOG, "ddn-2025")
     heading, *lines = seen.detail(0, seen.contradictions[0])
     assert heading == ("Traditional NAS, total_energy", "base")
     told = dict(lines)
@@ -78,7 +78,7 @@ def test_a_claim_is_told_with_its_arithmetic_and_what_else_is_said_of_it():
 
 
 def test_a_claim_judged_by_two_laws_keeps_both_rows():
-    rows = claims.opened(CATALOG, "micron-2026").grids[0].rows
+    rows = claims.open_sheet(CATALOG, "micron-2026").grids[0].rows
     assert len(rows) == len({row.key for row in rows})
     assert sum(row.cells[0] == "model.saves_per_day" for row in rows) == 2
 
@@ -96,7 +96,7 @@ def test_the_list_counts_as_the_command_does(cli):
 def test_a_file_of_ones_own(tmp_path, cli, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my sheet.toml").write_text(OWN)
-    seen = claims.opened(CATALOG, "my sheet.toml")
+    seen = claims.open_sheet(CATALOG, "my sheet.toml")
     assert [seen.grids[0].rows[int(key)].cells[0] for key in seen.contradictions] == ["nas.time"]
     assert claims.command(seen.name) == "ckptcost audit 'my sheet.toml'"
     assert [row.cells[3] for row in seen.grids[0].rows] == [
@@ -113,7 +113,7 @@ def test_a_file_of_ones_own(tmp_path, cli, monkeypatch):
 def test_home_is_written_with_a_tilde(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "own.toml").write_text(OWN)
-    assert len(claims.opened(CATALOG, "~/own.toml").contradictions) == 1
+    assert len(claims.open_sheet(CATALOG, "~/own.toml").contradictions) == 1
 
 
 @pytest.mark.parametrize("text", ["", "[[claim]]\nabout = 3\n", "not toml"])
@@ -121,11 +121,11 @@ def test_a_wrong_file_says_where(tmp_path, text):
     path = tmp_path / "bad.toml"
     path.write_text(text)
     with pytest.raises(InputError, match=r"bad\.toml"):
-        claims.opened(CATALOG, str(path))
+        claims.open_sheet(CATALOG, str(path))
 
 
 def test_the_words_and_the_laws_of_each(cli):
-    seen = claims.opened(CATALOG, claims.VOCABULARY)
+    seen = claims.open_sheet(CATALOG, claims.VOCABULARY)
     printed = _printed(cli, "audit", "--vocabulary")
     assert [row.cells for row in seen.grids[0].rows] == [
         (row["key"], row["example"], row["meaning"]) for row in printed
@@ -134,5 +134,7 @@ def test_the_words_and_the_laws_of_each(cli):
     heading, *laws = seen.detail(0, keys["write"])
     assert heading == ("Laws with write", "base")
     assert ("write = size / time", "") in laws
+    stalled = [text for text, _ in seen.detail(0, keys["stall_share"])]
+    assert any("  (assumes training waits" in text for text in stalled)
     assert all("write" in text for text, _ in laws)
     assert claims.command(seen.name) == "ckptcost audit --vocabulary"

@@ -36,7 +36,7 @@ def test_nowhere_does_it_crash(text):
         lambda: files.exists(text),
         lambda: files.save_scenario(Desk(Catalog()), text),
         lambda: runs.opened(text),
-        lambda: claims.opened(Catalog(), text if text.startswith("~") else f"{text}.toml"),
+        lambda: claims.open_sheet(Catalog(), text if text.startswith("~") else f"{text}.toml"),
         lambda: live_start.start_of(live_start.Typed(watch=text), "auto"),
         lambda: live_start.start_of(live_start.Typed(record=text), "auto"),
     ):

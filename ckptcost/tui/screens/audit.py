@@ -71,7 +71,7 @@ class AuditScreen(TablesScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._opened: claims.Opened | None = None
+        self._opened: claims.OpenSheet | None = None
         self._own: list[str] = []
         self._wanted = START
 
@@ -137,13 +137,13 @@ class AuditScreen(TablesScreen):
         self._wanted = name
         self._audit(name, self._show)
 
-    def _audit(self, name: str, done: Callable[[claims.Opened], None]) -> None:
+    def _audit(self, name: str, done: Callable[[claims.OpenSheet], None]) -> None:
         """A file of one's own is read anew each time it is asked for."""
         self.say(f"auditing {name} ..", "muted")
         catalog = self.desk.catalog
-        self.background("audit", lambda stopped: claims.opened(catalog, name), done)
+        self.background("audit", lambda stopped: claims.open_sheet(catalog, name), done)
 
-    def _show(self, opened: claims.Opened) -> None:
+    def _show(self, opened: claims.OpenSheet) -> None:
         self._opened, self._place = opened, 0
         self._show_table()
         self._tell()
@@ -179,7 +179,7 @@ class AuditScreen(TablesScreen):
         if path := event.value.strip():
             self._audit(path, self._own_opened)
 
-    def _own_opened(self, opened: claims.Opened) -> None:
+    def _own_opened(self, opened: claims.OpenSheet) -> None:
         """A file joins the list."""
         if opened.name not in {row.key for row in self._sheet_rows.grid.rows}:
             self._own.append(opened.name)

@@ -132,9 +132,8 @@ class CalibrateScreen(TablesScreen):
     def tables(self) -> Sequence[Grid]:
         if self._fitted is None:
             return ()
-        return calibrate_fit.parameters(
-            self._fitted, self.desk, self._ticked
-        ), *calibrate_fit.rounds(self._fitted)
+        figures = calibrate_fit.parameters(self._fitted, self.desk, self._ticked)
+        return [figures, *calibrate_fit.rounds(self._fitted)]
 
     def exported(self) -> Any:
         if self._fitted is None:
@@ -215,9 +214,9 @@ class CalibrateScreen(TablesScreen):
     @on(Input.Changed, "#id")
     def _named(self) -> None:
         if self._fitted is not None and self._written is None:
-            said = calibrate_fit.refused(self._fitted, self._name_field.value.strip())
-            self._name_field.set_class(bool(said), "bad")
-            self.say(said, "bad" if said else "")
+            why = calibrate_fit.refusal_of(self._fitted, self._name_field.value.strip())
+            self._name_field.set_class(bool(why), "bad")
+            self.say(why, "bad" if why else "")
 
     @on(Input.Submitted)
     def _entered(self) -> None:
@@ -281,17 +280,14 @@ class CalibrateScreen(TablesScreen):
             self.say("Nothing was written here.", "warn")
             return
         try:
-            said = calibrate_fit.undo(self._written)
+            done = calibrate_fit.undo(self._written)
         except (CkptcostError, OSError) as error:
             self.say(str(error), "bad")
             return
         id_, self._written = self._written.id, None
-        if self._put is not None:
-            back = (
-                self._before
-                if self.desk is self._put and self._before is not None
-                else calibrate_effect.without(self.desk, id_)
-            )
-            self.change(calibrate_effect.fresh(back))
+        if self._before is not None and self.desk is self._put:
+            self.change(calibrate_effect.fresh(self._before))
+        elif self._put is not None:
+            self.change(calibrate_effect.fresh(calibrate_effect.without(self.desk, id_)))
         self._before = self._put = None
-        self.say(said, "good")
+        self.say(done, "good")

@@ -78,9 +78,9 @@ def check(fitted: Calibrated, base: str, settings: Sequence[str]) -> Grid:
                     _check_row(f"{source.short}{host}", of, measured, before, then.get(of))
                     for of, (measured, before) in now.items()
                 ]
-    said = "; ".join(notes)
-    table = Table("check", "Does the model predict the runs? Until safe", _CHECK, rows, said)
-    empty = said or "Nothing was measured that the model could be held against."
+    problems = "; ".join(notes)
+    table = Table("check", "Does the model predict the runs? Until safe", _CHECK, rows, problems)
+    empty = problems or "Nothing was measured that the model could be held against."
     return toned_grid(table, _tone)._replace(empty=empty)
 
 

@@ -27,6 +27,7 @@ UNNAMED = "calibrated"
 _TIMES = {"J/GB": 1e9}
 """how a row of the study shows a base unit, where it is not as it is"""
 _NONE = 5e-5
+"""a smaller change shows no digit"""
 _FREE = ("cluster.", "policy.")
 """paths that a tier's file does not hold: a tick decides whether they go onto the desk"""
 _FLAGGED = ("cluster.", "policy.snapshot", "policy.slowdown")
@@ -165,8 +166,8 @@ def rounds(fitted: Calibrated) -> list[Grid]:
 def evidence(fitted: Calibrated, key: str) -> str:
     """What a figure rests on, or why it is not known."""
     row = fitted.row(key) or {"reason": "", "note": ""}
-    said = str(row["reason"] or row["note"])
-    return f"{said[0].upper()}{said[1:]}." if said else ""
+    text = str(row["reason"] or row["note"])
+    return f"{text[0].upper()}{text[1:]}." if text else ""
 
 
 def why_not(fitted: Calibrated, key: str) -> str:
@@ -200,10 +201,10 @@ def not_taken(fitted: Calibrated, ticked: Sequence[str], desk: Desk) -> list[str
         for path, text in desk.edits.items()
         if path.startswith("tier.") and path != "tier.id"
     ]
-    said = [f"Not ticked, so the model keeps its own: {', '.join(left)}."] if left else []
+    lines = [f"Not ticked, so the model keeps its own: {', '.join(left)}."] if left else []
     if over:
-        said.append(f"Your own changes hold for the new tier too: {', '.join(over)}.")
-    return said
+        lines.append(f"Your own changes hold for the new tier too: {', '.join(over)}.")
+    return lines
 
 
 def command_of(sources: Sequence[Source], id_: str, title: str = "") -> str:
@@ -223,7 +224,7 @@ class Written(NamedTuple):
         return f"Written: {', '.join(shown(path) for path, _ in self.texts)}."
 
 
-def refused(fitted: Calibrated, id_: str, title: str = "") -> str:
+def refusal_of(fitted: Calibrated, id_: str, title: str = "") -> str:
     """Why it cannot be written under this name; empty where it can."""
     try:
         checked_name(title)
@@ -248,8 +249,8 @@ def refused(fitted: Calibrated, id_: str, title: str = "") -> str:
 def write(fitted: Calibrated, id_: str, title: str = "") -> Written:
     """The same files with the same content as the command line's. Raises InputError and
     OutputError, and then nothing is there."""
-    if said := refused(fitted, id_, title):
-        raise InputError(said)
+    if why := refusal_of(fitted, id_, title):
+        raise InputError(why)
     named = fitted.named(checked_id(id_), checked_name(title))
     texts = texts_of(named)
     paths = install(named)

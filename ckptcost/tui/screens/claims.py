@@ -70,7 +70,7 @@ def command(name: str) -> str:
     return shlex.join(["ckptcost", "audit", *([name] if name else [])])
 
 
-class Opened(NamedTuple):
+class OpenSheet(NamedTuple):
     """One sheet after its audit, or the vocabulary."""
 
     name: str
@@ -110,8 +110,8 @@ class Opened(NamedTuple):
         row = self.tables[place].rows[int(key)]
         if self.name == VOCABULARY:
             word = row.get("key") or row["law"]
-            laws = [law for law in self.tables[1].rows if word in _words(law)]
-            return [(f"Laws with {word}", "base"), *((law["formula"], "") for law in laws)]
+            laws = [_law_text(law) for law in self.tables[1].rows if word in _words(law)]
+            return [(f"Laws with {word}", "base"), *((text, "") for text in laws)]
         claim, _, what = row["claim"].partition(".")
         about = self.study.question["claims"].get(claim, {}).get("about", "")
         heading = f"{about}, {what}" if about else row["claim"]
@@ -136,10 +136,15 @@ def _words(law: dict[str, Any]) -> list[str]:
     return [law["law"], *re.findall(r"\w+", law["formula"])]
 
 
-def opened(catalog: Catalog, name: str) -> Opened:
+def _law_text(law: dict[str, Any]) -> str:
+    assumes = f"  (assumes {law['assumes']})" if law["assumes"] else ""
+    return f"{law['formula']}{assumes}"
+
+
+def open_sheet(catalog: Catalog, name: str) -> OpenSheet:
     """The audit of a shipped sheet or of a file, or the vocabulary. Raises InputError where the
     file is wrong."""
     if name == VOCABULARY:
-        return Opened(name, audit(vocabulary=True, catalog=catalog).study)
+        return OpenSheet(name, audit(vocabulary=True, catalog=catalog).study)
     path = str(path_of(name)) if name.startswith("~") else name
-    return Opened(path, audit(path, catalog=catalog).study)
+    return OpenSheet(path, audit(path, catalog=catalog).study)

@@ -204,13 +204,13 @@ def _brief(study: Study, one: Kind) -> str:
         for row in rows_of(study, "channels")
         if row["domain"] in one.by and row["rate"] is not None
     ]
-    told = next((q for q in _QUANTITIES if any(row["quantity"] == q for row in speaking)), None)
-    if told is None:
+    quantity = next((q for q in _QUANTITIES if any(row["quantity"] == q for row in speaking)), None)
+    if quantity is None:
         return by
-    shown = [row for row in speaking if row["quantity"] == told]
+    shown = [row for row in speaking if row["quantity"] == quantity]
     ticks = [tick for row in shown if (tick := row["tick"] or row["published_tick"])]
     renewed = f", renewed each {duration(max(ticks))}" if ticks and one.id != "storage" else ""
-    return f"{by}: {_QUANTITIES[told]}, {_now(shown)}{renewed}"
+    return f"{by}: {_QUANTITIES[quantity]}, {_now(shown)}{renewed}"
 
 
 def _now(rows: Sequence[dict[str, Any]]) -> str:

@@ -330,19 +330,19 @@ def place_lines(spot: Spot, one: ProbeRequest | None = None) -> list[Line]:
         else "it does not say how much is free"
     )
     where = f"{spot.fs_type or 'unknown file system'}{f' on {spot.device}' if spot.device else ''}"
-    said: list[Line] = [(f"{where}, {room}", "")]
+    lines: list[Line] = [(f"{where}, {room}", "")]
     if spot.kind == MEMORY:
-        said.append((f"{spot.fs_type} is memory: this measures memory and no storage", "warn"))
+        lines.append((f"{spot.fs_type} is memory: this measures memory and no storage", "warn"))
     elif spot.kind == NETWORK:
-        said.append((f"{NETWORK}: {_REMOTE_WHY}", "muted"))
+        lines.append((f"{NETWORK}: {_REMOTE_WHY}", "muted"))
     cached = one is not None and one.saver != "direct" and one.size_bytes < spot.memory_bytes
     if one is not None and cached and spot.kind != MEMORY:
         text = (
             f"{size(one.size_bytes)} fit into the page cache of {size(spot.memory_bytes)}: what"
             " counts is until fsync is through"
         )
-        said.append((text, "muted"))
-    return said
+        lines.append((text, "muted"))
+    return lines
 
 
 # the plan
@@ -409,7 +409,7 @@ def plan_lines(plan: Plan) -> list[Line]:
     warm = {0: "", 1: "; the first does not count"}.get(
         one.warm_up, f"; the first {count(one.warm_up)} do not count"
     )
-    said: list[Line] = [
+    lines: list[Line] = [
         (f"Will write {size(plan.written_bytes)} into {one.directory}/.ckptcost-probe-...", "base"),
         (f"{saves}, {of}{warm}; at most {size(one.size_bytes)} at a time.", ""),
         (
@@ -421,8 +421,8 @@ def plan_lines(plan: Plan) -> list[Line]:
         ("Removed at the end, after Esc, and even when this program is killed.", "muted"),
     ]
     if plan.much:
-        said.append((f"It asks first: {plan.much}.", "warn"))
-    return said
+        lines.append((f"It asks first: {plan.much}.", "warn"))
+    return lines
 
 
 def _rounded(seconds: float) -> float:

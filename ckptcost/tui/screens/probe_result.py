@@ -70,12 +70,12 @@ def _bars(rows: Sequence[dict[str, Any]], title: str) -> Bars:
 
 def words(study: Study, desk: Desk, kept: str = "") -> list[Line]:
     """What follows, what to take care of, and the scenario's checkpoint here."""
-    said: list[Line] = [(SIMULATED, "warn")] if study.simulated else []
-    said += [(text, "warn") for _, text in study.warnings]
-    said += on_the_desk(study, desk)
-    said += [(text, "") for text in study.findings if not text.startswith("`ckptcost calibrate")]
+    lines: list[Line] = [(SIMULATED, "warn")] if study.simulated else []
+    lines += [(text, "warn") for _, text in study.warnings]
+    lines += on_the_desk(study, desk)
+    lines += [(text, "") for text in study.findings if not text.startswith("`ckptcost calibrate")]
     more = kept or "Not kept yet: w keeps the run, c keeps it and calibrates a tier from it."
-    return [*said, (more, "muted")]
+    return [*lines, (more, "muted")]
 
 
 def on_the_desk(study: Study, desk: Desk) -> list[Line]:

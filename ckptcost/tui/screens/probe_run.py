@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from math import nan
 from pathlib import Path
 from typing import NamedTuple
@@ -39,20 +39,18 @@ _DOING = {"save": "Writing", "verify": "Comparing", "load": "Reading", "warm-up"
 _TIMED = ("save", "load")
 
 
+@dataclass
 class Pass:
     """A save, a load or a comparison, as far as it is."""
 
-    def __init__(self, what: str, number: int, whole_bytes: int, begin_ns: int) -> None:
-        self.what, self.number, self.whole_bytes, self.begin_ns = (
-            what,
-            number,
-            whole_bytes,
-            begin_ns,
-        )
-        self.moves: list[tuple[int, int]] = []
-        """when how many bytes were through"""
-        self.io: Io | None = None
-        """what the engine says of it when it is over"""
+    what: str
+    number: int
+    whole_bytes: int
+    begin_ns: int
+    moves: list[tuple[int, int]] = field(default_factory=list)
+    """when how many bytes were through"""
+    io: Io | None = None
+    """what the engine says of it when it is over"""
 
 
 class Watch(Control):
