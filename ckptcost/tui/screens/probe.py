@@ -342,7 +342,7 @@ class ProbeScreen(ModeScreen):
         self._state = state
         for name in ("form", "running", "result"):
             self.set_class(name == state, f"-{name}")
-        self._panels.turn(state, by)
+        self._panels.turn(by)
         self.refresh_bindings()
 
     def _draw(self) -> None:

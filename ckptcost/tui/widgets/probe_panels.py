@@ -17,7 +17,6 @@ from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
 
-STATES = ("form", "running", "result")
 PICTURES = ("passes", "tiers", "chart")
 
 
@@ -28,20 +27,20 @@ class ProbePanels(Vertical):
     DEFAULT_CSS = """
     ProbePanels { width: 1fr; height: 1fr; }
     ProbePanels > * { display: none; height: 1fr; }
-    ProbePanels.-form #tiers { display: block; }
-    ProbePanels.-result #rates { display: block; height: auto; max-height: 7; }
-    ProbePanels.-running #chart, ProbePanels.-running #passes, ProbePanels.-result #words {
+    .-form ProbePanels #tiers { display: block; }
+    .-result ProbePanels #rates { display: block; height: auto; max-height: 7; }
+    .-running ProbePanels #chart, .-running ProbePanels #passes, .-result ProbePanels #words {
         display: block;
     }
-    ProbePanels.-result.-passes #passes, ProbePanels.-result.-tiers #tiers,
-    ProbePanels.-result.-chart #chart {
+    .-result ProbePanels.-passes #passes, .-result ProbePanels.-tiers #tiers,
+    .-result ProbePanels.-chart #chart {
         display: block;
     }
-    ProbePanels.-result #passes, ProbePanels.-result #tiers { height: auto; max-height: 12; }
-    ProbePanels.-result #chart { height: 12; }
-    .-short ProbePanels.-result #chart { height: 9; }
-    .-short ProbePanels.-result #passes, .-short ProbePanels.-result #tiers { max-height: 10; }
-    .-tall ProbePanels.-result #passes { display: block; }
+    .-result ProbePanels #passes, .-result ProbePanels #tiers { height: auto; max-height: 12; }
+    .-result ProbePanels #chart { height: 12; }
+    .-short.-result ProbePanels #chart { height: 9; }
+    .-short.-result ProbePanels #passes, .-short.-result ProbePanels #tiers { max-height: 10; }
+    .-tall.-result ProbePanels #passes { display: block; }
     """
 
     def __init__(self) -> None:
@@ -62,15 +61,13 @@ class ProbePanels(Vertical):
     def rows(self) -> Rows:
         return self.query_one("#passes", Rows)
 
-    def turn(self, state: str, by: int = 0) -> None:
-        """Which panels are seen, and the next picture."""
+    def turn(self, by: int = 0) -> None:
+        """The next picture; which panels are seen is the screen's own class."""
         self._turned += by
         pictures = [
             name for name in PICTURES if name != "passes" or not self.screen.has_class("-tall")
         ]
         now = pictures[self._turned % len(pictures)]
-        for name in STATES:
-            self.set_class(name == state, f"-{name}")
         for name in PICTURES:
             self.set_class(name == now, f"-{name}")
 
