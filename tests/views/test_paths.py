@@ -6,9 +6,8 @@ from nobody import as_nobody
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import CkptcostError, InputError
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.live import start as live_start
 from ckptcost.tui.paths import path_of
-from ckptcost.tui.screens import claims
+from ckptcost.tui.screens import claims, live_setup
 from ckptcost.views import files, preview_page, runs
 
 IMPOSSIBLE = ["~nosuchuser/x", "x" * 300, "a\0b", "/dev/null/below"]
@@ -37,8 +36,8 @@ def test_nowhere_does_it_crash(text):
         lambda: files.save_scenario(Desk(Catalog()), text),
         lambda: runs.opened(text),
         lambda: claims.open_sheet(Catalog(), text if text.startswith("~") else f"{text}.toml"),
-        lambda: live_start.start_of(live_start.Typed(watch=text), "auto"),
-        lambda: live_start.start_of(live_start.Typed(record=text), "auto"),
+        lambda: live_setup.start_of(live_setup.Typed(watch=text), "auto"),
+        lambda: live_setup.start_of(live_setup.Typed(record=text), "auto"),
     ):
         with pytest.raises((CkptcostError, OSError)):
             call()

@@ -15,8 +15,8 @@ from textual.widget import Widget
 from ckptcost.present.amounts import duration, number
 from ckptcost.present.grid import Grid
 from ckptcost.tui.commands import Command, bindings
-from ckptcost.tui.live import start as live_start
 from ckptcost.tui.live.source import SPANS_S, LiveView, Source
+from ckptcost.tui.screens import live_setup
 from ckptcost.tui.screens.live_actions import Acting, shifted
 from ckptcost.tui.screens.live_keys import ABOUT, BOARD, START, possible
 from ckptcost.tui.widgets.live_board import Board
@@ -87,7 +87,7 @@ class LiveScreen(Acting):
 
     def command_line(self) -> str:
         """What records the same; where nothing does, what reports the run."""
-        return self._command or ("" if self._source is None else live_start.report_of(self._source))
+        return self._command or ("" if self._source is None else live_setup.report_of(self._source))
 
     def table(self) -> Grid | None:
         if self._source is None:
@@ -99,7 +99,7 @@ class LiveScreen(Acting):
         )
 
     def exported(self) -> Any:
-        return None if self._source is None else live_start.study_of(self._source)
+        return None if self._source is None else live_setup.study_of(self._source)
 
     def shown(self) -> None:
         if self._unseen is not None:

@@ -9,9 +9,9 @@ from textual.events import Key
 from textual.widgets import Input
 
 from ckptcost.present.grid import Grid
-from ckptcost.tui.live import start as live_start
 from ckptcost.tui.live.source import SPAN_S, SPEEDS, Source
 from ckptcost.tui.modals.confirm import Confirm
+from ckptcost.tui.screens import live_setup
 from ckptcost.tui.screens.live_start import Opening
 from ckptcost.tui.widgets.rows import Rows
 
@@ -137,7 +137,7 @@ class Acting(Opening):
         from ckptcost.tui.screens.checkpoint import CheckpointOverLive
 
         self.app.push_screen(
-            CheckpointOverLive(str(self._source.folder), live_start.checkpoint_named(grid, key))
+            CheckpointOverLive(str(self._source.folder), live_setup.checkpoint_named(grid, key))
         )
 
 

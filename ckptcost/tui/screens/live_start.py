@@ -8,10 +8,10 @@ from typing import ClassVar
 from ckptcost.errors import InputError
 from ckptcost.present.grid import Grid
 from ckptcost.tui.live import sources as live_sources
-from ckptcost.tui.live import start as live_start
 from ckptcost.tui.live.source import Source
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.modals.picker import Picker
+from ckptcost.tui.screens import live_setup
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.widgets.live_start import StartPage
 
@@ -59,11 +59,11 @@ class Opening(ModeScreen):
             self._open(*handed)
         elif self._source is None and not self._opening:
             page, meters, plain = self.query_one(StartPage), self.host.meters, self.host.plain
-            page.keep_in(live_start.home())
+            page.keep_in(live_setup.home())
             if not page.lit:
                 page.show([("Looking for meters ...", "muted")])
             self.background(
-                "lights", lambda stopped: live_start.lights_of(meters, plain), page.show
+                "lights", lambda stopped: live_setup.lights_of(meters, plain), page.show
             )
 
     def _handed_over(self) -> tuple[Opener, str] | None:
@@ -83,7 +83,7 @@ class Opening(ModeScreen):
             ), ""
         if getattr(self.app, "demo", False):
             self.app.demo = False  # type: ignore[attr-defined]
-            return (lambda: live_sources.demo(desk)), live_start.DEMO_COMMAND
+            return (lambda: live_sources.demo(desk)), live_setup.DEMO_COMMAND
         return None
 
     def _open(self, opener: Opener, command: str = "", says: str = "Starting ...") -> None:
@@ -115,7 +115,7 @@ class Opening(ModeScreen):
         opens = "Enter: the last checkpoint; g: each GPU; v: another list."
         if source.folder is None:
             self.say("Nothing is written.")
-        elif self._command == live_start.DEMO_COMMAND:
+        elif self._command == live_setup.DEMO_COMMAND:
             self.say(f"A demonstration. {opens}")
         else:
             self.say(f"Recorded to {source.folder}. {opens}")
@@ -136,15 +136,15 @@ class Opening(ModeScreen):
 
     def _begin(self, page: StartPage) -> None:
         try:
-            start = live_start.start_of(live_start.Typed(**page.typed()), self.host.meters)
+            start = live_setup.start_of(live_setup.Typed(**page.typed()), self.host.meters)
         except InputError as error:
             page.refuse(error.where, str(error))
             return
         opens = (
             "Starting; the run is written to"
-            f" {start.record or f'{live_start.home()}, a folder of its own'} ..."
+            f" {start.record or f'{live_setup.home()}, a folder of its own'} ..."
         )
-        self._open(lambda: live_sources.own(start, self.desk), live_start.command_of(start), opens)
+        self._open(lambda: live_sources.own(start, self.desk), live_setup.command_of(start), opens)
 
     def action_measure(self) -> None:
         """With what was typed, if anything was; of a made-up machine there is the demo."""
@@ -154,7 +154,7 @@ class Opening(ModeScreen):
             self._begin(self.query_one(StartPage))
 
     def action_demo(self) -> None:
-        self._open(lambda: live_sources.demo(self.desk), live_start.DEMO_COMMAND)
+        self._open(lambda: live_sources.demo(self.desk), live_setup.DEMO_COMMAND)
 
     def action_field(self, name: str) -> None:
         self.query_one(StartPage).go_to(name)
@@ -167,7 +167,7 @@ class Opening(ModeScreen):
 
         self.background(
             "processes",
-            lambda stopped: live_start.gpu_processes(),
+            lambda stopped: live_setup.gpu_processes(),
             lambda grid: self._pick(grid, chosen),
         )
 
@@ -178,7 +178,7 @@ class Opening(ModeScreen):
 
         self.background(
             "runs",
-            lambda stopped: live_start.being_recorded(),
+            lambda stopped: live_setup.being_recorded(),
             lambda grid: self._pick(grid, chosen),
         )
 
@@ -200,7 +200,7 @@ class Opening(ModeScreen):
 
         text = (
             "The machine is watched for 30 s, and nothing else may run on it.\nThe baseline goes"
-            f" to {live_start.baseline_file()}"
+            f" to {live_setup.baseline_file()}"
         )
         self.app.push_screen(Confirm("Learn the idle power?", text, "learn"), answered)
 
