@@ -9,16 +9,12 @@ import fcntl
 import os
 import secrets
 import stat
-import time
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
+from ckptcost.catalog.writing import PART, swept
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
 
-PART: Final = ".part"
-"""ending of what is being written; such names begin with a dot"""
-OLD_S: Final = 86_400.0
-"""where locks cannot be asked, a file that nobody touched for so long has no writer"""
 _TRIES: Final = 5
 
 
@@ -177,7 +173,7 @@ class Folder:
                         and entry.name.endswith(PART)
                         and entry.is_file(follow_symlinks=False)
                     ):
-                        gone += _swept(entry.path)
+                        gone += swept(entry.path)
         return gone
 
 
@@ -198,31 +194,6 @@ def _thing(entry: os.DirEntry[str]) -> Thing:
         if stat.S_ISREG(found.st_mode)
         else Thing(entry.name, "other", 0)
     )
-
-
-def _swept(path: str) -> bool:
-    """Whether it was left behind, and is gone now."""
-    try:
-        fd = os.open(
-            path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        )  # NFS locks only what may be written
-    except OSError:
-        return False
-    try:
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        except OSError:
-            if time.time() - os.fstat(fd).st_mtime < OLD_S:
-                return False
-        os.unlink(path)
-    except OSError:
-        return False
-    else:
-        return True
-    finally:
-        os.close(fd)
 
 
 def _sync(folder: str) -> None:

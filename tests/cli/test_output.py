@@ -320,3 +320,23 @@ def test_speech_is_on_stderr_and_data_on_stdout(cli, tmp_path):
     done = cli("init", str(file))
     assert (done.code, done.out) == (0, "")
     assert "new.toml" in done.err
+
+
+def test_what_a_killed_writer_left_is_swept_by_the_next_of_the_same_file(cli, tmp_path):
+    left = tmp_path / ".out.txt.abcd1234.part"
+    others = tmp_path / ".other.txt.abcd1234.part"
+    for file in (left, others):
+        file.write_text("half")
+    assert cli("model", "-o", str(tmp_path / "out.txt")).code == 0
+    assert not left.exists()
+    assert others.exists()
+
+
+def test_what_another_is_writing_just_now_is_left_alone(cli, tmp_path):
+    import fcntl
+
+    busy = tmp_path / ".out.txt.abcd1234.part"
+    with busy.open("w") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        assert cli("model", "-o", str(tmp_path / "out.txt")).code == 0
+        assert busy.exists()

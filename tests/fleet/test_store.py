@@ -21,6 +21,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ckptcost.catalog import writing
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
 from ckptcost.fleet import places
 from ckptcost.fleet.node_day import Head
@@ -636,7 +637,7 @@ def test_swept_where_locks_cannot_be_asked(store, monkeypatch):
     left = Path(store.url) / "job=a" / f"day={DAYS[0]}" / ".x.parquet.0.part"
     left.write_bytes(b"x")
     assert store.sweep() == 0, "it may be at work"
-    long_ago = time.time() - 2 * places.OLD_S
+    long_ago = time.time() - 2 * writing.OLD_S
     os.utime(left, (long_ago, long_ago))
     assert store.sweep() == 1
     store.put("job=a/day=2026-11-20/x.parquet", b"written all the same")

@@ -9,6 +9,7 @@ from screening import SMALL, screen_text, settled
 
 from ckptcost.tui.live import sources as live_sources
 from ckptcost.tui.live.source import Start
+from ckptcost.tui.screens import live_setup
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.live_board import Board, Traced
 from ckptcost.tui.widgets.live_start import StartPage
