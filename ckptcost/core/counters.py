@@ -31,13 +31,14 @@ from ckptcost.core.edges import (
     Edge,
     Edges,
     Readings,
+    around,
     edges,
 )
 
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
-MOST_AROUND: Final = 32
+MOST_AROUND: Final = 64
 """stretches whose ticks are kept"""
 AT_ONCE: Final = 1024
 """windows judged in one pass: more take more memory and are no quicker"""
@@ -224,7 +225,7 @@ class Counter:
             own_s = np.array([[t_s, t_s]])
             at = self._edges_of(own_s[:, :, None], own_s, np.array([False]))
         else:
-            at = edges([Around(points)], np.zeros(1, np.intp), np.array([t_s]), self._readings)
+            at = edges(around([points]), np.zeros(1, np.intp), np.array([t_s]), self._readings)
         value, low, high, resolved_s, code = (part[0].item() for part in at)
         return Edge(value, low, high, resolved_s, REASONS[code])
 
@@ -255,8 +256,7 @@ class Counter:
                 since_s, until_s = np.where(apart, t_s, since_s), np.where(apart, t_s, until_s)
         spans = np.stack([since_s.ravel(), until_s.ravel()], axis=1)
         both, which = np.unique(spans, axis=0, return_inverse=True)
-        around = [self.around(*span) for span in both.tolist()]
-        found = edges(around, which.ravel(), flat, self._readings)
+        found = edges(self.around(both), which.ravel(), flat, self._readings)
         if self.gaps:
             after = self._gap_begins.searchsorted(flat, side="right") - 1
             inside = np.flatnonzero((after >= 0) & (flat < self._gap_ends[np.maximum(after, 0)]))
@@ -284,14 +284,18 @@ class Counter:
     def _readings(self) -> Readings:
         return Readings(self.t_s, self.took_s, self.most_per_s)
 
-    def around(self, begin_s: float, end_s: float) -> Around:
-        """The ticks around both, which several instants are judged by."""
-        key = begin_s, end_s
-        if key not in self._around:
-            if len(self._around) >= MOST_AROUND:
-                del self._around[next(iter(self._around))]
-            self._around[key] = Around(self._near(begin_s, end_s))
-        return self._around[key]
+    def around(self, spans: Floats) -> list[Around]:
+        """The ticks around the begin and the end of each span, which several instants are judged
+        by."""
+        keys = [(begin_s, end_s) for begin_s, end_s in spans.tolist()]
+        found = {key: self._around[key] for key in keys if key in self._around}
+        new = [key for key in keys if key not in found]
+        if new:
+            found |= zip(new, around(self._near(np.array(new))), strict=True)
+            self._around.update((key, found[key]) for key in new[-MOST_AROUND:])
+            for key in list(self._around)[:-MOST_AROUND]:
+                del self._around[key]
+        return [found[key] for key in keys]
 
     def curve(self, t_s: Floats) -> Floats:
         """The total at many instants, straight between ticks: a rough answer at once. NaN outside
@@ -299,33 +303,32 @@ class Counter:
         if len(self.t_s) == 0 or len(t_s) == 0:
             return np.full(len(t_s), np.nan)
         begin_s, end_s = float(t_s[0]), float(t_s[-1])
-        points = self._near(begin_s, end_s)
+        points = self.around(np.array([[begin_s, end_s]]))[0].points
         if len(points.t_s) < 2:
             return np.full(len(t_s), np.nan)
         return np.interp(t_s, points.t_s, points.total, left=np.nan, right=np.nan)
 
-    def _near(self, begin_s: float, end_s: float) -> ticks.Ticks:
-        """The ticks around both, without those beyond a gap."""
-        first, last, low, high = self.t_s.searchsorted(
-            (begin_s, end_s, begin_s - NEAR_S, end_s + NEAR_S)
-        ).tolist()
-        start, stop = min(low, first - NEAR), max(high, last + NEAR)
+    def _near(self, spans: Floats) -> list[ticks.Ticks]:
+        """The ticks around both ends of each span, without those beyond a gap."""
+        begin_s, end_s = spans.T
+        first, last = self.t_s.searchsorted(begin_s), self.t_s.searchsorted(end_s)
+        start = np.minimum(self.t_s.searchsorted(begin_s - NEAR_S), first - NEAR)
+        stop = np.maximum(self.t_s.searchsorted(end_s + NEAR_S), last + NEAR)
         if len(self.moves):
             # a counter that moves once in minutes: as many moves as an edge is judged by
-            at, until = self.moves.searchsorted((first, last)).tolist()
-            start = min(start, int(self.moves[max(at - BESIDE, 0)]) - 1)
-            stop = max(stop, int(self.moves[min(until + BESIDE, len(self.moves) - 1)]) + 1)
-        piece = int(self._gap_begins.searchsorted(begin_s, side="right"))
-        start = max(start, self.breaks[piece - 1] if piece else 0)
-        stop = min(stop, self.breaks[piece]) if piece < len(self.breaks) else stop
-        stop = min(stop, len(self.t_s))
-        return ticks.found_in(
+            at, until = self.moves.searchsorted(first), self.moves.searchsorted(last)
+            start = np.minimum(start, self.moves[np.maximum(at - BESIDE, 0)] - 1)
+            until = np.minimum(until + BESIDE, len(self.moves) - 1)
+            stop = np.maximum(stop, self.moves[until] + 1)
+        piece = self._gap_begins.searchsorted(begin_s, side="right")
+        bounds = np.array([0, *self.breaks, len(self.t_s)], dtype=np.intp)
+        return ticks.found_each(
             self._polls,
             self.took_s,
-            start,
-            stop,
+            np.maximum(start, bounds[piece]),
+            np.minimum(stop, bounds[piece + 1]),
+            (begin_s + end_s) / 2.0,
             tick_s=self.tick_s,
-            near_s=(begin_s + end_s) / 2.0,
         )
 
     @cached_property

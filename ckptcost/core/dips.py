@@ -163,6 +163,7 @@ def _level(mean: Mean, quiet: Stretch, stall_s: float, rough: Rough | None) -> E
     each_s = min(stall_s, (end_s - begin_s) / count)
     begins_s: Floats = np.linspace(begin_s, end_s - each_s, count, dtype=np.float64)
     ends_s: Floats = begins_s + each_s
+    ends_s[-1] = end_s
     pieces = (rough or _one_by_one(mean))(begins_s, ends_s).tolist()
     values = [piece for piece in pieces if piece == piece]
     return whole._replace(low=min([whole.low, *values]), high=max([whole.high, *values]))

@@ -77,15 +77,14 @@ class Edges(NamedTuple):
 class Around:
     """The ticks around some instants, with what is worked out once for all of them."""
 
-    def __init__(self, points: ticks.Ticks) -> None:
-        self.points = points
+    def __init__(self, points: ticks.Ticks, rough_w: float) -> None:
+        self.points, self.rough_w = points, rough_w
         self.count = len(points.t_s)
         self.spacing_s = (
             points.period_s
             if points.kind == "lattice" or self.count < 2
             else ticks.median(points.t_s[1:] - points.t_s[:-1])
         )
-        self.rough_w = _roughness(points)
 
     @cached_property
     def beyond(self) -> tuple[Floats, Floats, Floats, Floats]:
@@ -102,6 +101,19 @@ class Around:
             np.minimum.accumulate(back)[::-1],
             np.maximum.accumulate(back)[::-1],
         )
+
+
+def around(stretches: Sequence[ticks.Ticks]) -> list[Around]:
+    """The same of many stretches."""
+    return [
+        Around(points, rough_w)
+        for first in range(0, len(stretches), ticks.ROWS)
+        for points, rough_w in zip(
+            stretches[first : first + ticks.ROWS],
+            _roughness(stretches[first : first + ticks.ROWS]),
+            strict=True,
+        )
+    ]
 
 
 class Readings(NamedTuple):
@@ -333,20 +345,26 @@ def _from(span_s: Floats, power: Floats, back: Floats) -> Floats:
     return np.where(span_s >= 0, power, back) * span_s
 
 
-def _roughness(points: ticks.Ticks) -> float:
+def _roughness(stretches: Sequence[ticks.Ticks]) -> list[float]:
     """How much power scatters from tick to tick: where the means of ticks do, power within a tick
     does so too, and a walk with independent steps strays from the line by this times the square
-    root of f*(1-f). What the ticks' own times add is taken off.
+    root of f*(1-f). What the ticks' own times add is taken off. Of each stretch.
     """
-    span_s = np.maximum(points.t_s[1:] - points.t_s[:-1], TINY)
-    power = (points.total[1:] - points.total[:-1]) / span_s
-    if len(power) < FEW:
-        return 0.0
-    seen = ticks.median(np.abs(power[2:] - 2.0 * power[1:-1] + power[:-2])) / ticks.MEDIAN_OF_SECOND
+    count = np.array([len(points.t_s) for points in stretches])
+    there = np.arange(max(int(count.max()), FEW + 1)) < count[:, None]
+    t_s, low_s, high_s, total = np.zeros((4, *there.shape))
+    for part, to in enumerate((t_s, low_s, high_s, total)):
+        to[there] = np.concatenate([points[part] for points in stretches])
+    apart = there[:, 1:]
+    span_s = np.maximum(t_s[:, 1:] - t_s[:, :-1], TINY)
+    power = (total[:, 1:] - total[:, :-1]) / span_s
+    bent = np.abs(power[:, 2:] - 2.0 * power[:, 1:-1] + power[:, :-2])
+    seen = ticks.medians(bent, apart[:, 2:]) / ticks.MEDIAN_OF_SECOND
     timing = (
-        ticks.median(power)
-        / ticks.median(span_s)
-        * ticks.median(points.high_s - points.low_s)
+        ticks.medians(power, apart)
+        / ticks.medians(span_s, apart)
+        * ticks.medians(high_s - low_s, there)
         / math.sqrt(12.0)
     )
-    return math.sqrt(max(seen * seen - 10.0 / 3.0 * timing * timing, 0.0))
+    rough = np.sqrt(np.maximum(seen * seen - 10.0 / 3.0 * timing * timing, 0.0))
+    return [float(one) for one in np.where(count > FEW, rough, 0.0)]

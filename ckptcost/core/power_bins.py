@@ -107,27 +107,26 @@ def _ticks(
     low, high, counted = _recent(all_, tick_s), all_.high_s, total[all_.at]
     if len(low) == 0 or float(np.quantile(high - low, MOST)) <= SHARP * shortest_s:
         return _in_order((low + high) / 2.0, low, high, counted)
+    first = np.arange(0, len(low), EACH)
+    last = np.minimum(first + EACH, len(low))
+    begin, end = np.maximum(first - BESIDE, 0), np.minimum(last + BESIDE, len(low))
+    stretches = ticks.found_each(
+        all_,
+        took_s,
+        all_.at[begin] - 1,
+        np.append(all_.at, len(t_s))[end],
+        (low[first] + high[last - 1]) / 2.0,
+        tick_s=tick_s,
+    )
     parts: list[Piece] = []
-    for first in range(0, len(low), EACH):
-        last = min(first + EACH, len(low))
-        begin, end = max(first - BESIDE, 0), min(last + BESIDE, len(low))
-        start = int(all_.at[begin]) - 1
-        stop = int(all_.at[end]) if end < len(low) else len(t_s)
-        near = ticks.found_in(
-            all_,
-            took_s,
-            start,
-            stop,
-            tick_s=tick_s,
-            near_s=float(low[first] + high[last - 1]) / 2.0,
-        )
+    for near, cut, skipped in zip(
+        stretches, map(slice, first.tolist(), last.tolist()), (first - begin).tolist(), strict=True
+    ):
         # the first of these is the tick before them, of which no poll tells when it was
-        mine = slice(1 + first - begin, 1 + last - begin)
+        mine = slice(1 + skipped, 1 + skipped + cut.stop - cut.start)
         part = Piece(*(each[mine] for each in near[:4]))
         if near.kind == "every-poll":  # then polls alone tell
-            part = part._replace(
-                t_s=(low + high)[first:last] / 2.0, low_s=low[first:last], high_s=high[first:last]
-            )
+            part = part._replace(t_s=(low + high)[cut] / 2.0, low_s=low[cut], high_s=high[cut])
         parts.append(part)
     best, early, late, counted = (np.concatenate(part) for part in zip(*parts, strict=True))
     return _in_order(best, np.maximum(early, low), late, counted)

@@ -23,13 +23,15 @@ from numpy.typing import NDArray
 from ckptcost.core.channels import Series
 
 Floats = NDArray[np.float64]
+Places = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 Kind = Literal["live", "lattice", "every-poll", "irregular"]
 
 _LEAST = 6
 """ticks that a lattice is believed from; three where the period is known"""
 _PAUSE = 3.5
 """periods without a tick that is known well, after which counting goes wrong first"""
-_BESIDE = np.array([[-1.0], [0.0], [1.0], [2.0]])
+_BESIDE = np.array([-1.0, 0.0, 1.0, 2.0])[:, None, None]
 """a tick's number and those next to it"""
 _NOT_NEXT = 1e-9 * np.abs(_BESIDE[:3])
 """where several fit alike, the nearest number"""
@@ -37,6 +39,9 @@ _GRID = np.arange(33.0)
 """places of the periods that are tried"""
 _MOST = 96
 """ticks that one lattice is fitted to; more would cost time and see more drift"""
+ROWS, _READINGS = 48, 2**17
+"""stretches and readings worked out together: enough to forget numpy's calls, few enough to stay in
+the processor's caches"""
 _FEW = 2048
 """numbers that are quicker sorted than parted"""
 _SHARP = 0.8
@@ -85,11 +90,6 @@ def median(values: Floats) -> float:
     return float(in_order[half] if count % 2 else (in_order[half - 1] + in_order[half]) / 2.0)
 
 
-def _mean(values: Floats) -> float:
-    """The same number as `values.mean()`, in a quarter of its time."""
-    return float(np.add.reduce(values)) / len(values)
-
-
 class Ticks(NamedTuple):
     """Known points of a counter: at some instant from `low_s` to `high_s`, best `t_s`, the total
     was `total`."""
@@ -106,54 +106,69 @@ class Ticks(NamedTuple):
     """how far ticks lie from the lattice at most; NaN without one"""
 
 
-class Lattice(NamedTuple):
-    """Ticks at phi + n*T: for each period that is possible, the phi that are. Times are relative to
-    `origin_s`."""
+class Lattices(NamedTuple):
+    """A row a stretch: ticks at phi + n*T, for each period that is possible the phi that are. Times
+    are relative to `origin_s`."""
 
-    origin_s: float
+    origin_s: Floats
     periods_s: Floats
     first_s: Floats
     last_s: Floats
-    jitter_s: float
-    period_s: float
+    """infinite the wrong way round beside a period that is not possible"""
+    jitter_s: Floats
+    period_s: Floats
+    phase_s: Floats
+    """of the lattice in the middle of those that are possible"""
 
     def at(self, n: Floats) -> tuple[Floats, Floats, Floats]:
         """Earliest, middle and latest instant of the ticks with these numbers."""
-        moved = (
-            self.periods_s[:, None] * n
-        )  # a row a period: numpy goes along rows several times as fast as across them
-        low = np.minimum.reduce(self.first_s[:, None] + moved) - self.jitter_s
-        moved += self.last_s[:, None]
-        high = np.maximum.reduce(moved) + self.jitter_s
-        return self.origin_s + low, self.origin_s + (low + high) / 2.0, self.origin_s + high
+        moved = self.periods_s[:, :, None] * n[:, None, :]
+        low = np.minimum.reduce(self.first_s[:, :, None] + moved, axis=1)
+        moved += self.last_s[:, :, None]
+        return self._instants(low, np.maximum.reduce(moved, axis=1))
+
+    def from_number(self, least: Floats, count: int) -> tuple[Floats, Floats, Floats]:
+        """The same of `count` numbers one after the other, in a fraction of the time: the phases
+        that are possible bend one way from period to period, so that the period which tells goes
+        one way from number to number."""
+        n = least[:, None] + np.arange(count)
+        low = _lowest(self.first_s, self.periods_s, least, count, n)
+        high = -_lowest(-self.last_s, -self.periods_s, least, count, n)
+        return self._instants(low, high)
+
+    def _instants(self, low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
+        jitter_s, origin_s = self.jitter_s[:, None], self.origin_s[:, None]
+        low, high = low - jitter_s, high + jitter_s
+        return origin_s + low, origin_s + (low + high) / 2.0, origin_s + high
 
     def before(
-        self, t_s: Floats, took_s: Floats, low_s: Floats, high_s: Floats
+        self, t_s: Floats, took_s: Floats, low_s: Floats, high_s: Floats, there: Mask
     ) -> tuple[Floats, Floats, Floats]:
-        """The last tick before each reading, which is also known to lie between `low_s` and
-        `high_s`."""
-        phase = float(self.first_s.mean() + self.last_s.mean()) / 2.0 + self.origin_s
-        about = np.floor((t_s + took_s / 2.0 - phase) / self.period_s)
+        """The last tick before each reading that is `there`, as the first of a row always is; it is
+        also known to lie between `low_s` and `high_s`."""
+        about = np.floor((t_s + took_s / 2.0 - self.phase_s[:, None]) / self.period_s[:, None])
+        about = np.where(there, about, about[:, :1])
         # a reading so close to a tick that either may be the last one: the numbers next to the
         # likely one are asked too
         numbers = about + _BESIDE
-        least = float(about.min()) - 1.0
-        if (
-            span := int(float(about.max()) + 3.0 - least)
-        ) <= numbers.size:  # most are asked for again and again
-            places = (numbers - least).astype(np.intp)
-            low, best, high = (
-                part[places] for part in self.at(np.arange(span, dtype=np.float64) + least)
-            )
+        least = np.minimum.reduce(about, axis=1) - 1.0
+        span = int((np.maximum.reduce(about, axis=1) - least).max()) + 3
+        if span <= 4 * about.shape[1]:  # most are asked for again and again
+            places = (numbers - least[:, None]).astype(np.intp)
+            rows = np.arange(len(about))[:, None]
+            low, best, high = (part[rows, places] for part in self.from_number(least, span))
         else:
-            low, best, high = (part.reshape(4, -1) for part in self.at(numbers.ravel()))
+            low, best, high = (
+                np.stack(part) for part in zip(*(self.at(each) for each in numbers), strict=True)
+            )
         fits = (
             (low[:3] <= np.minimum(high_s, t_s + took_s)) & (high[:3] >= low_s) & (high[1:] >= t_s)
         )
         early = np.maximum(np.minimum.reduce(np.where(fits, low[:3], np.inf)), low_s)
         late = np.minimum(np.maximum.reduce(np.where(fits, high[:3], -np.inf)), high_s)
         far = np.maximum(low_s - best[:3], 0.0) + np.maximum(best[:3] - high_s, 0.0) + _NOT_NEXT
-        middle = best[np.where(fits, far, np.inf).argmin(axis=0), np.arange(len(about))]
+        nearest = np.where(fits, far, np.inf).argmin(axis=0)
+        middle = np.take_along_axis(best, nearest[None], axis=0)[0]
         alone = ~np.logical_or.reduce(
             fits
         )  # a tick that is off the lattice: its poll is all there is
@@ -165,123 +180,218 @@ class Lattice(NamedTuple):
         )
 
 
-def lattice(
-    low_s: Floats, high_s: Floats, near_s: float, period_s: float | None = None
-) -> Lattice | None:
-    """The lattice that ticks between `low_s` and `high_s` lie on, as seen from `near_s`; None where
-    none fits.
+def _lowest(base: Floats, slope: Floats, least: Floats, count: int, n: Floats) -> Floats:
+    """The least of base + slope*n over the columns of each row, for `count` numbers from `least`
+    on; base bends up along a row, slope rises or falls, and an infinite base is none."""
+    order = 1 if slope[0, -1] > slope[0, 0] else -1
+    base, slope = base[:, ::order], slope[:, ::order]
+    there = base < np.inf
+    first = there.argmax(axis=1)
+    # up to which number each column is no better than the next one
+    both = there[:, 1:] & there[:, :-1]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        until = (base[:, :-1] - base[:, 1:]) / (slope[:, 1:] - slope[:, :-1])
+    place = np.clip(
+        np.ceil(np.fmax(np.where(both, until, -np.inf), -np.inf) - least[:, None]), 0, count
+    )
+    rows = np.arange(len(base))[:, None] * (count + 1)
+    beyond = np.bincount((rows + place.astype(np.intp)).ravel(), minlength=len(base) * (count + 1))
+    passed = np.add.accumulate(beyond.reshape(len(base), -1)[:, ::-1], axis=1)[:, ::-1]
+    column = first[:, None] + passed[:, 1:]
+    return np.take_along_axis(base, column, axis=1) + np.take_along_axis(slope, column, axis=1) * n
+
+
+_NONE = Lattices(np.zeros(0), *[np.zeros((0, len(_GRID)))] * 3, *[np.zeros(0)] * 3)
+
+
+def lattices(
+    low_s: Floats, high_s: Floats, there: Mask, near_s: Floats, period_s: float | None = None
+) -> tuple[Places, Lattices]:
+    """The lattices that ticks between `low_s` and `high_s` lie on, as seen from `near_s`: a row a
+    stretch, whose ticks are those that are `there`. Which rows have one, and theirs.
 
     `period_s` is believed only where the ticks themselves are too few to tell.
 
     >>> import numpy as np
     >>> at = 0.1 * np.arange(20) + 0.003  # ticks every 100 ms, polled every 20 ms
-    >>> low = np.floor(at / 0.02) * 0.02
-    >>> found = lattice(low, low + 0.02, near_s=1.0)
-    >>> round(found.period_s, 3), found.jitter_s < 0.001
-    (0.1, True)
+    >>> low = np.floor(at / 0.02)[None] * 0.02
+    >>> rows, found = lattices(low, low + 0.02, low < np.inf, near_s=np.array([1.0]))
+    >>> rows.tolist(), round(found.period_s[0], 3), found.jitter_s[0] < 0.001
+    ([0], np.float64(0.1), np.True_)
     """
-    width, middle = high_s - low_s, (low_s + high_s) / 2.0
-    if len(width) < 2:
-        return None
-    sharpest = min(_LEAST, len(width)) - 1
-    quick = width <= 2.5 * float(np.partition(width, sharpest)[sharpest])
-    steps = (middle[1:] - middle[:-1])[quick[1:] & quick[:-1]]
-    guess = math.nan
-    if len(steps) >= _LEAST - 2:
-        usual = median(steps)
-        usual_steps = steps[np.abs(steps - usual) <= 1.2 * median(width[quick]) + 0.1 * usual]
-        guess = _mean(usual_steps) if len(usual_steps) else usual
-    elif period_s:
-        guess = period_s
-        quick = width <= _SHARP * guess
-    quick &= width <= _SHARP * guess
-    if np.count_nonzero(quick) < (3 if period_s else _LEAST):
-        return None
-    low, high, middle = low_s[quick], high_s[quick], middle[quick]
-    pivot = int(np.abs(middle - near_s).argmin())
-    if len(low) > _MOST:
-        first = min(max(pivot - _MOST // 2, 0), len(low) - _MOST)
-        cut = slice(first, first + _MOST)
-        low, high, middle, pivot = low[cut], high[cut], middle[cut], pivot - first
-    fit = _numbered(low, high, guess, float(middle[pivot]))
-    if (
-        fit is None and len(low) > _LEAST
-    ):  # ticks beyond a long pause may have the wrong number: those on this side of it alone
-        breaks = np.flatnonzero(middle[1:] - middle[:-1] > _PAUSE * guess) + 1
-        first, stop = int(np.searchsorted(breaks, pivot, side="right")), len(low)
-        run = slice(
-            int(breaks[first - 1]) if first else 0,
-            int(breaks[first]) if first < len(breaks) else stop,
-        )
-        if len(breaks) and run.stop - run.start >= _LEAST:
-            fit = _numbered(low[run], high[run], guess, float(middle[pivot]))
-    return fit
+    most = low_s.shape[1]
+    width, middle = np.where(there, high_s - low_s, np.inf), (low_s + high_s) / 2.0
+    guess = np.full(len(low_s), period_s or np.nan)
+    quick = there.copy()
+    if most > 1:
+        sharp = 2.5 * _smallest(width, np.minimum(_LEAST, _counts(there)) - 1)
+        sharpest = there & (width <= sharp[:, None])
+        steps, of_sharp = middle[:, 1:] - middle[:, :-1], sharpest[:, 1:] & sharpest[:, :-1]
+        tells = _counts(of_sharp) >= _LEAST - 2
+        quick[tells] = sharpest[tells]
+        guess[tells] = _usual(steps[tells], of_sharp[tells], width[tells], sharpest[tells])
+    quick &= width <= _SHARP * guess[:, None]
+    rows = np.flatnonzero((_counts(quick) >= (3 if period_s else _LEAST)) & (_counts(there) > 1))
+    guess, near_s = guess[rows], near_s[rows]
+    there, (low, high, middle) = _leftmost(quick[rows], low_s[rows], high_s[rows], middle[rows])
+    if not len(rows):
+        return rows, _NONE
+    far_s = np.where(there, np.abs(middle - near_s[:, None]), np.inf)
+    pivot = far_s.argmin(axis=1)[:, None]
+    if low.shape[1] > _MOST:
+        spare = np.maximum(_counts(there)[:, None] - _MOST, 0)
+        cut = np.minimum(np.maximum(pivot - _MOST // 2, 0), spare) + np.arange(_MOST)
+        pivot -= cut[:, :1]
+        there = np.take_along_axis(there, cut, axis=1)
+        low, high, middle = (np.take_along_axis(part, cut, axis=1) for part in (low, high, middle))
+    origin_s = np.take_along_axis(middle, pivot, axis=1)[:, 0]
+    fitted, fits = _numbered(low, high, there, guess, origin_s)
+    # ticks beyond a long pause may have the wrong number: those on this side of it alone
+    rest = np.delete(np.arange(len(rows)), fitted)
+    paused = there[rest, 1:] & (middle[rest, 1:] - middle[rest, :-1] > _PAUSE * guess[rest, None])
+    run = np.zeros((len(rest), low.shape[1]), np.intp)
+    np.add.accumulate(paused, axis=1, out=run[:, 1:])
+    side = there[rest] & (run == np.take_along_axis(run, pivot[rest], axis=1))
+    enough = (_counts(side) >= _LEAST) & paused.any(axis=1)
+    if enough.any():
+        rest, side = rest[enough], side[enough]
+        side, (low, high) = _leftmost(side, low[rest], high[rest])
+        again, more = _numbered(low, high, side, guess[rest], origin_s[rest])
+        fitted = np.concatenate([fitted, rest[again]])
+        fits = Lattices(*(np.concatenate(parts) for parts in zip(fits, more, strict=True)))
+    return rows[fitted], fits
 
 
-def _numbered(low_s: Floats, high_s: Floats, guess_s: float, origin_s: float) -> Lattice | None:
-    """Which tick is which, by the distance to the one before; then the lattice. Half a period more
-    is still the next one: where polls and ticks keep step, intervals half a period wide jump by one
-    and a half, and never is a tick there that no poll saw.
+def _usual(steps: Floats, of_sharp: Mask, width: Floats, sharpest: Mask) -> Floats:
+    """The usual distance of ticks."""
+    usual = medians(steps, of_sharp)
+    loose = 1.2 * medians(width, sharpest) + 0.1 * usual
+    alike = of_sharp & (np.abs(steps - usual[:, None]) <= loose[:, None])
+    count = _counts(alike)
+    return np.where(count, _sums(np.where(alike, steps, 0.0)) / np.maximum(count, 1), usual)
+
+
+def _counts(of: Mask) -> Places:
+    return np.count_nonzero(of, axis=1)
+
+
+def _sums(values: Floats) -> Floats:
+    """One value after the other: what zeros a row is filled up with changes no bit."""
+    return np.add.accumulate(values, axis=1)[:, -1]
+
+
+def _smallest(values: Floats, places: Places) -> Floats:
+    """Of each row the value that would be at its place, were they in order."""
+    places = np.maximum(places, 0)
+    in_order = np.partition(values, np.unique(places), axis=1)
+    return in_order[np.arange(len(values)), places]
+
+
+def medians(values: Floats, of: Mask) -> Floats:
+    """The median of each row, of what the mask holds."""
+    count = _counts(of)
+    in_order = np.sort(np.where(of, values, np.inf), axis=1)
+    rows, half = np.arange(len(values)), count // 2
+    below = in_order[rows, np.maximum(half - 1, 0)]
+    at = in_order[rows, np.minimum(half, values.shape[1] - 1)]
+    return np.where(count == 0, np.nan, np.where(count % 2, at, (below + at) / 2.0))
+
+
+def _leftmost(of: Mask, *parts: Floats) -> tuple[Mask, list[Floats]]:
+    """What the mask holds, at the left of each row; the mask of it, and each of the parts."""
+    count = _counts(of)
+    there = np.arange(int(count.max(initial=0))) < count[:, None]
+    moved = [np.zeros(there.shape) for _ in parts]
+    for part, to in zip(parts, moved, strict=True):
+        to[there] = part[of]
+    return there, moved
+
+
+def _numbered(
+    low_s: Floats, high_s: Floats, there: Mask, guess_s: Floats, origin_s: Floats
+) -> tuple[Places, Lattices]:
+    """Which tick is which, by the distance to the one before; then the lattices of those rows that
+    have one. Half a period more is still the next one: where polls and ticks keep step, intervals
+    half a period wide jump by one and a half, and never is a tick there that no poll saw.
     """
-    low, high = low_s - origin_s, high_s - origin_s
+    low, high = low_s - origin_s[:, None], high_s - origin_s[:, None]
     middle = (low + high) / 2.0
-    n = np.zeros(len(middle))
-    np.add.accumulate(
-        np.maximum(np.rint((middle[1:] - middle[:-1]) / guess_s - 0.1), 1.0), out=n[1:]
+    n = np.zeros(low.shape)
+    steps = np.rint((middle[:, 1:] - middle[:, :-1]) / guess_s[:, None] - 0.1)
+    np.add.accumulate(np.where(there[:, 1:], np.maximum(steps, 1.0), 0.0), axis=1, out=n[:, 1:])
+    rows = np.flatnonzero(n[:, -1] >= 2)
+    low, high, middle, n = (part[rows] for part in (low, high, middle, n))
+    there = there[rows]
+    count = _counts(there)[:, None]
+    n -= np.rint(_sums(np.where(there, n, 0.0))[:, None] / count)
+    from_mean = np.where(there, n - _sums(np.where(there, n, 0.0))[:, None] / count, 0.0)
+    period = _sums(from_mean * middle) / _sums(from_mean * from_mean)
+    rest = middle - n * period[:, None]
+    off = np.abs(rest - medians(rest, there)[:, None]) - (high - low) / 2.0
+    on = there & (off <= _OFF * period[:, None])
+    few = _counts(there & ~on) / count[:, 0] <= _MANY
+    good = np.flatnonzero(few & (_counts(on) >= 3))
+    if not len(good):
+        return good, _NONE
+    return rows[good], _fitted(
+        low[good], high[good], n[good], on[good], period[good], origin_s[rows[good]]
     )
-    if n[-1] < 2:
-        return None
-    n -= round(_mean(n))
-    from_mean = n - _mean(n)
-    period = float(from_mean @ middle / (from_mean @ from_mean))
-    rest = middle - n * period
-    off = np.abs(rest - median(rest)) - (high - low) / 2.0
-    kept = off <= _OFF * period
-    count = int(np.count_nonzero(kept))
-    if (len(kept) - count) / len(kept) > _MANY or count < 3:
-        return None
-    return _fitted(low[kept], high[kept], n[kept], period, origin_s)
 
 
-def _fitted(low: Floats, high: Floats, n: Floats, period: float, origin: float) -> Lattice:
+def _fitted(
+    low: Floats, high: Floats, n: Floats, on: Mask, period: Floats, origin: Floats
+) -> Lattices:
     """All lattices that go through all intervals, each as much widened as at least one lattice
     needs, and what jitter hides."""
-    width, span = median(high - low), max(float(n[-1] - n[0]), 1.0)
-    reach = 4.0 * width / span
-    jitter = 0.0
+    rows, count = np.arange(len(low)), _counts(on)
+    width = medians(high - low, on)
+    least_n = np.minimum.reduce(np.where(on, n, np.inf), axis=1, initial=np.inf)
+    span = np.maximum.reduce(np.where(on, n, -np.inf), axis=1, initial=-np.inf) - least_n
+    reach = 4.0 * width / np.maximum(span, 1.0)
+    low, high = np.where(on, low, -np.inf)[:, None, :], np.where(on, high, np.inf)[:, None, :]
     for _ in range(3):  # each grid covers what was possible on the one before, and one step more
         begin, end = period - reach, period + reach
-        periods = _GRID * ((end - begin) / _GRID[-1]) + begin
-        periods[-1] = end
-        moved = n * periods[:, None]
-        first = np.maximum.reduce(low - moved, axis=1)
-        last = np.minimum.reduce(np.subtract(high, moved, out=moved), axis=1)
+        periods = _GRID * ((end - begin) / _GRID[-1])[:, None] + begin[:, None]
+        periods[:, -1] = end
+        moved = n[:, None, :] * periods[:, :, None]
+        first = np.maximum.reduce(low - moved, axis=2)
+        last = np.minimum.reduce(np.subtract(high, moved, out=moved), axis=2)
         lacks = np.maximum(first - last, 0.0) / 2.0
-        jitter = max(
-            _with_hidden(float(lacks.min()), width, len(n)), min(_STILL * period, width / 10.0)
+        jitter = np.maximum(
+            _with_hidden(lacks.min(axis=1), width, count),
+            np.minimum(_STILL * period, width / 10.0),
         )
-        possible = (lacks <= jitter).nonzero()[0]
-        least, most = float(periods[possible[0]]), float(periods[possible[-1]])
+        possible = lacks <= jitter[:, None]
+        from_ = possible.argmax(axis=1)
+        until = len(_GRID) - 1 - possible[:, ::-1].argmax(axis=1)
+        least, most = periods[rows, from_], periods[rows, until]
         period, reach = (least + most) / 2.0, (most - least) / 2.0 + reach / 16.0
-    kept = slice(possible[0], possible[-1] + 1)
-    return Lattice(
+    tried = np.arange(len(_GRID))
+    kept = (tried >= from_[:, None]) & (tried <= until[:, None])
+    first, last = first - jitter[:, None], last + jitter[:, None]
+    among = until - from_ + 1
+    phase = (
+        _sums(np.where(kept, first, 0.0)) / among + _sums(np.where(kept, last, 0.0)) / among
+    ) / 2.0
+    return Lattices(
         origin,
-        periods[kept],
-        first[kept] - jitter,
-        last[kept] + jitter,
+        periods,
+        np.where(kept, first, np.inf),
+        np.where(kept, last, -np.inf),
         jitter,
         (least + most) / 2.0,
+        phase + origin,
     )
 
 
-def _with_hidden(least_s: float, width_s: float, count: int) -> float:
+def _with_hidden(least_s: Floats, width_s: Floats, count: Places) -> Floats:
     """The jitter that shows as `least_s` in so many intervals. Its largest values show only where
     an interval begins or ends close to them: of `count` deviations spread to +-J, with intervals w
     wide, the extreme one that shows is about sqrt(4*J*w/count) short of J.
     """
     jitter = least_s
     for _ in range(2):
-        jitter = least_s + _SPARE * math.sqrt(4.0 * jitter * width_s / count)
+        jitter = least_s + _SPARE * np.sqrt(4.0 * jitter * width_s / count)
     return jitter
 
 
@@ -333,42 +443,119 @@ def found_in(
     near_s: float | None = None,
 ) -> Ticks:
     """The same of a stretch of them: from reading `start` to the one before `stop`."""
-    t_s, took_s, total = all_.t_s[start:stop], took_s[start:stop], all_.total[start:stop]
-    over_s = t_s + took_s
-    if tick_s == 0 or len(t_s) < 2:
-        return Ticks(t_s + took_s / 2.0, t_s, over_s, total, "live", 0.0, math.nan)
-    moved, spacing = all_.moved[start : stop - 1], t_s[1:] - t_s[:-1]
-    here = slice(*all_.at.searchsorted((start + 1, stop)).tolist())
-    low, high = all_.low_s[here], all_.high_s[here]
-    quickest = min(_QUICK, len(spacing) - 1)
-    within = _EVERY_SPARE * float(np.partition(spacing, quickest)[quickest])
-    quick = spacing <= within
-    every_poll = np.count_nonzero(moved & quick) / max(int(np.count_nonzero(quick)), 1) >= _EVERY
-    fit = (
-        None
-        if every_poll
-        else lattice(low, high, float(t_s[len(t_s) // 2]) if near_s is None else near_s, tick_s)
+    if near_s is None:
+        near_s = float(all_.t_s[(start + stop) // 2]) if stop > start else 0.0
+    return found_each(
+        all_, took_s, np.array([start]), np.array([stop]), np.array([near_s]), tick_s=tick_s
+    )[0]
+
+
+def found_each(
+    all_: Polls,
+    took_s: Floats,
+    starts: Places,
+    stops: Places,
+    near_s: Floats,
+    *,
+    tick_s: float | None = None,
+) -> list[Ticks]:
+    """The same of many stretches, which take a part of the time together; what a stretch says does
+    not depend on the others."""
+    lengths = stops - starts
+    tell = [] if tick_s == 0 else np.flatnonzero(lengths > 1).tolist()
+    found: dict[int, Ticks] = {}
+    block: list[int] = []
+    longest = 0
+    for row in tell:
+        longest = max(longest, int(lengths[row]))
+        if block and (len(block) >= ROWS or (len(block) + 1) * longest > _READINGS):
+            found |= zip(
+                block,
+                _block(all_, took_s, starts[block], stops[block], near_s[block], tick_s),
+                strict=True,
+            )
+            block, longest = [], int(lengths[row])
+        block.append(row)
+    if block:
+        found |= zip(
+            block,
+            _block(all_, took_s, starts[block], stops[block], near_s[block], tick_s),
+            strict=True,
+        )
+    return [
+        found[row] if row in found else _live(all_, took_s, slice(start, stop))
+        for row, (start, stop) in enumerate(zip(starts.tolist(), stops.tolist(), strict=True))
+    ]
+
+
+def _live(all_: Polls, took_s: Floats, cut: slice) -> Ticks:
+    t_s, took_s = all_.t_s[cut], took_s[cut]
+    return Ticks(t_s + took_s / 2.0, t_s, t_s + took_s, all_.total[cut], "live", 0.0, math.nan)
+
+
+def _block(
+    all_: Polls,
+    took_s: Floats,
+    start: Places,
+    stop: Places,
+    near_s: Floats,
+    tick_s: float | None,
+) -> list[Ticks]:
+    """A row a stretch, filled up to the longest."""
+    within, every_poll = _quickest(all_, start, stop)
+    first, last = all_.at.searchsorted(start + 1), all_.at.searchsorted(stop)
+    count = last - first
+    there = np.arange(int(count.max()) + 1) <= count[:, None]
+    # the first reading, then those that saw a tick; instead of one that is not there any other
+    tick = np.where(there[:, 1:], first[:, None] + np.arange(there.shape[1] - 1), first[:, None])
+    tick = np.minimum(tick, max(len(all_.at) - 1, 0))
+    at = np.concatenate([start[:, None], all_.at[tick]], axis=1)
+    low, high = all_.low_s[tick], all_.high_s[tick]
+    asked_s, took = all_.t_s[at], took_s[at]
+    seen_s, counted = asked_s + took, all_.total[at]
+    since_s = np.concatenate([np.full((len(low), 1), -np.inf), low], axis=1)
+    others = np.flatnonzero(~every_poll)
+    which, fits = lattices(low[others], high[others], there[others, 1:], near_s[others], tick_s)
+    which = others[which]
+    on = (
+        fits.before(asked_s[which], took[which], since_s[which], seen_s[which], there[which])
+        if len(which)
+        else ()
     )
-    at = np.empty(len(low) + 1, np.intp)
-    at[0] = 0
-    np.subtract(all_.at[here], start, out=at[1:])
-    asked_s, seen_s, counted = t_s[at], over_s[at], total[at]
-    if every_poll:
-        within = min(within, _EVERY_SPARE * tick_s) if tick_s else within
-        low = np.maximum(_behind(-np.inf, low), asked_s - within)
-        return Ticks((low + seen_s) / 2.0, low, seen_s, counted, "every-poll", within, math.nan)
-    if fit is None:
-        between = median(high[1:] - high[:-1]) if len(high) > 1 else math.nan
-        low = _behind(float(t_s[0]) - (between if between == between else 0.0), low)
-        return Ticks((low + seen_s) / 2.0, low, seen_s, counted, "irregular", between, math.nan)
-    low, best, high = fit.before(asked_s, took_s[at], _behind(-np.inf, low), seen_s)
-    return Ticks(best, low, high, counted, "lattice", fit.period_s, fit.jitter_s)
+    place = dict(zip(which.tolist(), range(len(which)), strict=True))
+    found = []
+    for row, stop_at in enumerate((count + 1).tolist()):
+        if row in place:
+            fit = place[row]
+            early, best, late = (part[fit, :stop_at] for part in on)
+            period_s, jitter_s = fits.period_s[fit].item(), fits.jitter_s[fit].item()
+            kind: Kind = "lattice"
+        else:
+            early, late, jitter_s = since_s[row, :stop_at], seen_s[row, :stop_at], math.nan
+            if every_poll[row]:
+                kind, period_s = "every-poll", within[row].item()
+                period_s = min(period_s, _EVERY_SPARE * tick_s) if tick_s else period_s
+                early = np.maximum(early, asked_s[row, :stop_at] - period_s)
+            else:
+                kind = "irregular"
+                period_s = median(late[2:] - late[1:-1]) if stop_at > 2 else math.nan
+                early[0] = asked_s[row, 0] - (period_s if period_s == period_s else 0.0)
+            best = (early + late) / 2.0
+        found.append(Ticks(best, early, late, counted[row, :stop_at], kind, period_s, jitter_s))
+    return found
 
 
-def _behind(first: float, others: Floats) -> Floats:
-    together = np.empty(len(others) + 1)
-    together[0], together[1:] = first, others
-    return together
+def _quickest(all_: Polls, start: Places, stop: Places) -> tuple[Floats, Mask]:
+    """How far apart the quickest polls of each stretch are at most, and whether every one of them
+    saw a tick."""
+    count = stop - start - 1
+    there = np.arange(int(count.max())) < count[:, None]
+    poll = np.where(there, start[:, None] + np.arange(there.shape[1]), start[:, None])
+    spacing = np.where(there, all_.t_s[poll + 1] - all_.t_s[poll], np.inf)
+    within = _EVERY_SPARE * _smallest(spacing, np.minimum(_QUICK, count - 1))
+    quick = spacing <= within[:, None]
+    moved = _counts(all_.moved[poll] & quick)
+    return within, moved / np.maximum(_counts(quick), 1) >= _EVERY
 
 
 class Tick(NamedTuple):

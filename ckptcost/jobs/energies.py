@@ -205,6 +205,17 @@ class Energies:
                 (domain, *span): amount for span, amount in zip(new, amounts, strict=True)
             }
 
+    def curves_ahead(self, domains: Sequence[str], spans: Sequence[Stretch]) -> None:
+        """Find the ticks of curves that will be asked for next, a few at once."""
+        if not spans:
+            return
+        since_s, until_s = spans[0][0], max(end_s for _, end_s in spans)
+        for domain in domains:
+            place = self.sources[domain].place
+            if self.channels[place].is_counter:
+                self._breathe()
+                self._counter(self._stretch(since_s, until_s), place).around(np.array(spans))
+
     def of(self, place: int, begin_s: float, end_s: float) -> Amount:
         channel, stretch = self.channels[place], self._stretch(begin_s, end_s)
         if not channel.is_counter:

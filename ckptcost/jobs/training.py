@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ckptcost.core.attribution import Joules
+from ckptcost.core.attribution import AT_ONCE, Joules
 from ckptcost.core.channels import Mark
 from ckptcost.core.dips import Dip, dip, of_curves, of_joules
 from ckptcost.core.estimates import Estimate, Floats
 from ckptcost.core.steps import STEPS, Pace, Split, ends_of, longer, pace, split, stalls
-from ckptcost.core.windows import Window, extent, quiet_before, union
+from ckptcost.core.windows import Stretch, Window, extent, quiet_before, union
 from ckptcost.jobs.energies import Energies
 from ckptcost.runs.run import Node
 
@@ -62,14 +62,16 @@ def dips_of(
         for channel in channels
     )
     busy = union(extent(window) for window in windows)
-    for window in windows:
-        if (
-            window.begin_s is None
-            or window.returned_s is None
-            or window.returned_s <= window.begin_s
-        ):
-            yield None
-            continue
-        quiet = quiet_before(busy, window.begin_s, since_s)
-        stall = window.begin_s, window.returned_s
-        yield dip(mean, stall, quiet, resolved_s=resolved_s, rough=rough)
+    for first in range(0, len(windows), AT_ONCE):
+        near = windows[first : first + AT_ONCE]
+        stalls = [_stall(window) for window in near]
+        quiet = [stall and quiet_before(busy, stall[0], since_s) for stall in stalls]
+        energies.curves_ahead(gpus, [span for span in quiet if span])
+        for stall, before in zip(stalls, quiet, strict=True):
+            yield stall and dip(mean, stall, before, resolved_s=resolved_s, rough=rough)
+
+
+def _stall(window: Window) -> Stretch | None:
+    """None where it did not stall, or not for a time that is known."""
+    begin_s, end_s = window.begin_s, window.returned_s
+    return None if begin_s is None or end_s is None or end_s <= begin_s else (begin_s, end_s)

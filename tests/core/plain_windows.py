@@ -38,7 +38,7 @@ def plain_energy(counter: Counter, begin_s: float, end_s: float) -> Amount:
             _inside(gap, of_s, until_s + edges.TINY) for gap in counter.gaps
         ):
             of_s = until_s = t_s
-        return plain_edge(counter.around(of_s, until_s).points, t_s, counter)
+        return plain_edge(counter.around(np.array([[of_s, until_s]]))[0].points, t_s, counter)
 
     begin, end = edge(begin_s, begin_s, begin_s), edge(end_s, end_s, end_s)
     value, low, high = end.value - begin.value, end.low - begin.high, end.high - begin.low
@@ -115,7 +115,7 @@ def plain_edge(points: ticks.Ticks, t_s: float, counter: Counter) -> edges.Edge:
     near = _Near(*(part[cut].tolist() for part in points[:4]))
     here = min(max(after - 1 - cut.start, 0), len(near.at) - 2)
     value, low, high = _curves(
-        near, here, t_s, points, spacing_s, cut.start + here, edges._roughness(points)
+        near, here, t_s, points, spacing_s, cut.start + here, edges._roughness([points])[0]
     )
     # no instant is known better than by the call that told it
     asked = int(counter.t_s.searchsorted(t_s))

@@ -93,9 +93,10 @@ def test_the_lattice_is_that_of_a_linear_programme():
         seen = np.searchsorted(at, t_s)
         moved = np.flatnonzero(np.diff(seen)) + 1
         low, high, number = t_s[moved - 1], t_s[moved], seen[moved] - seen[moved[0]]
-        fit = ticks.lattice(low, high, near_s=2.0)
-        assert fit.jitter_s == pytest.approx(
-            0.002 * fit.period_s, rel=0.01
+        _, fit = ticks.lattices(low[None], high[None], low[None] < math.inf, np.array([2.0]))
+        jitter_s = fit.jitter_s.item()
+        assert jitter_s == pytest.approx(
+            0.002 * fit.period_s.item(), rel=0.01
         )  # what is allowed in any case
         rows = np.concatenate(
             [
@@ -109,13 +110,12 @@ def test_the_lattice_is_that_of_a_linear_programme():
                 for s in (1.0, -1.0)
             ]
             exact = ends[0].fun, -ends[1].fun
-            shift = round(
-                ((low[0] + high[0]) / 2.0 - float(fit.at(np.zeros(1))[1][0])) / fit.period_s
-            )
-            first, _, last = (float(part[0]) for part in fit.at(np.array([float(n + shift)])))
+            origin_s = fit.at(np.zeros((1, 1)))[1].item()
+            shift = round(((low[0] + high[0]) / 2.0 - origin_s) / fit.period_s.item())
+            first, _, last = (part.item() for part in fit.at(np.array([[float(n + shift)]])))
             assert first <= exact[0] + 1e-9
             assert last >= exact[1] - 1e-9
-            assert last - first < 1.15 * (exact[1] - exact[0]) + 8.0 * fit.jitter_s
+            assert last - first < 1.15 * (exact[1] - exact[0]) + 8.0 * jitter_s
 
 
 @pytest.mark.parametrize("every_s", [0.01, 0.02])
@@ -225,7 +225,8 @@ def test_too_little_to_say_anything():
     still = ticks.found(np.arange(5.0), np.zeros(5), np.full(5, 7.0))
     assert (still.kind, len(still.t_s)) == ("irregular", 1)
     assert math.isnan(still.period_s)
-    assert ticks.lattice(none, none, 0.0) is None
+    rows, _ = ticks.lattices(none[None], none[None], none[None] < 0.0, np.zeros(1))
+    assert len(rows) == 0
 
 
 @settings(max_examples=60, deadline=None)
