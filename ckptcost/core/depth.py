@@ -158,8 +158,9 @@ def _grown(
     readings: Mapping[Quantity, Series], wraps_at: Mapping[Quantity, float]
 ) -> dict[Quantity, Growth]:
     found: dict[Quantity, Growth] = {}
-    for name, of in readings.items():
-        if name in COUNTERS and len(of.t_s):
+    for name in readings:
+        # asked for one at a time: each may be as long as the run
+        if name in COUNTERS and len((of := readings[name]).t_s):
             grown = growth(of, wraps_at.get(name), MOST_PER_S.get(name, inf))
             for other in found.values():  # a long run's times are kept once, not once a counter
                 if np.array_equal(other.t_s, grown.t_s):

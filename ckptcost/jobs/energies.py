@@ -3,7 +3,7 @@ one instant to another."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import NamedTuple
 
@@ -341,10 +341,10 @@ class Energies:
         )
         return Doubts(looks, accuracy, channel.is_counter)
 
-    def readings(self, domain: str) -> dict[Quantity, Series]:
+    def readings(self, domain: str) -> Mapping[Quantity, Series]:
         """Every quantity of a domain that is no energy: bytes, requests, queue. They are asked for
-        once, so they are not kept."""
-        return {c.quantity: self.node.series(c) for c in self.channels if c.domain == domain}
+        once, so none is kept: each is read as it is asked for."""
+        return _Each(self.node, {c.quantity: c for c in self.channels if c.domain == domain})
 
     def domains(self, kind: str, quantity: Quantity) -> list[str]:
         """The domains of a kind that have such a channel."""
@@ -355,6 +355,22 @@ class Energies:
                 if c.kind_of_domain == kind and c.quantity == quantity
             )
         )
+
+
+class _Each(Mapping[Quantity, Series]):
+    """Series that are read one after the other: ten of a long run are a hundred megabytes."""
+
+    def __init__(self, node: Node, channels: Mapping[Quantity, Channel]) -> None:
+        self._node, self._channels = node, channels
+
+    def __getitem__(self, quantity: Quantity) -> Series:
+        return self._node.series(self._channels[quantity])
+
+    def __iter__(self) -> Iterator[Quantity]:
+        return iter(self._channels)
+
+    def __len__(self) -> int:
+        return len(self._channels)
 
 
 def drivers_of(node: Node) -> dict[str, str]:
