@@ -146,6 +146,40 @@ def test_ticks_of_a_stretch_are_those_of_its_readings_alone(every_s, jitter_s):
     assert len(kinds) > 1
 
 
+@pytest.mark.parametrize(
+    ("every_s", "tick_s"), [(0.01, None), (0.02, 0.1), (0.09, 0.1), (0.3, 0.1)]
+)
+def test_stretches_worked_out_together_are_those_worked_out_alone(every_s, tick_s):
+    """Of any length, in any order, and more than are worked out at once."""
+    seen = polled(5, every_s, jitter_s=0.004)
+    all_ = ticks.polls(*(np.asarray(part) for part in (seen.t_s, seen.took_s, seen.value)))
+    rng = np.random.default_rng(1)
+    starts = rng.integers(0, len(seen.t_s), 3 * ticks.ROWS)
+    stops = np.minimum(starts + rng.integers(0, 500, len(starts)), len(seen.t_s))
+    near_s = seen.t_s[starts] + 1.0
+    together = ticks.found_each(all_, seen.took_s, starts, stops, near_s, tick_s=tick_s)
+    assert len({found.kind for found in together}) > 1
+    for found, start, stop, at_s in zip(
+        together, starts.tolist(), stops.tolist(), near_s.tolist(), strict=True
+    ):
+        alone = ticks.found_in(all_, seen.took_s, start, stop, tick_s=tick_s, near_s=at_s)
+        for a, b in zip(found, alone, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_numbers_one_after_the_other_are_those_asked_for_one_by_one(seed):
+    """The period that tells is looked for once, not among all of them for each number."""
+    seen = polled(seed, 0.02, 12.0, jitter_s=0.002 * seed)
+    moved = np.flatnonzero(np.diff(seen.value) > 0) + 1
+    low, high = seen.t_s[moved - 1][None], (seen.t_s[moved] + seen.took_s[moved])[None]
+    rows, fit = ticks.lattices(low, high, low < inf, near_s=np.array([6.0]))
+    assert rows.tolist() == [0]
+    n = np.arange(-300.0, 300.0)[None]
+    for quick, plain in zip(fit.from_number(n[:, 0], n.shape[1]), fit.at(n), strict=True):
+        np.testing.assert_allclose(quick, plain, rtol=0.0, atol=1e-13)
+
+
 def test_a_counter_asked_in_any_order_says_the_same():
     """What it keeps from one question to the next changes no answer."""
     seen = polled(8, 0.02)
