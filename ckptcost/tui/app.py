@@ -107,8 +107,8 @@ class CkptcostApp(Modes):
             self.stylesheet.set_variables(self.get_css_variables())
 
     def _greet(self) -> None:
+        from ckptcost.tui.files import runs_home
         from ckptcost.tui.modals.welcome import Welcome
-        from ckptcost.views.files import runs_home
 
         self.remembered = self.remembered._replace(welcomed=True)
         self.push_screen(
@@ -237,7 +237,7 @@ class CkptcostApp(Modes):
 
     def action_page(self) -> None:
         """Beside the others, never over one."""
-        from ckptcost.views import files
+        from ckptcost.tui import files
 
         if (screen := self.mode_screen) is None:
             return

@@ -63,7 +63,8 @@ class Things(Provider):
 
 
 def _things(app: App[Any], below: ModeScreen) -> Iterable[tuple[str, str, Callable[[], Any]]]:
-    from ckptcost.views import files, model, tiers
+    from ckptcost.tui import files
+    from ckptcost.views import model, tiers
     from ckptcost.views.tiers_pictures import choices
 
     desk = below.desk
@@ -78,7 +79,7 @@ def _things(app: App[Any], below: ModeScreen) -> Iterable[tuple[str, str, Callab
 
 
 def _open(below: ModeScreen, preset: str) -> None:
-    from ckptcost.views import files
+    from ckptcost.tui import files
 
     below.change(files.opened(below.desk, preset))
 

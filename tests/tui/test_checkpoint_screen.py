@@ -19,10 +19,10 @@ from ckptcost.runs import recorder
 from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.screens.checkpoint import CheckpointOverLive, CheckpointScreen
+from ckptcost.tui.screens.checkpoint_view import Recording
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views.checkpoint import Recording
 
 
 @pytest.fixture(scope="module")

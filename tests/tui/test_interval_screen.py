@@ -292,7 +292,7 @@ def test_without_a_price_the_other_measures_go_on(drive: Drive, unpriced_gpus: N
 
 
 def test_what_is_shown_can_be_written(drive: Drive, tmp_path: Path) -> None:
-    from ckptcost.views import files
+    from ckptcost.tui import files
 
     app = app_on(PFS)
 

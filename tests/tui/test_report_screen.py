@@ -12,15 +12,16 @@ from small_runs import recorded
 from textual.widgets import Input, Static
 
 from ckptcost.catalog.store import Catalog
+from ckptcost.tui import files
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.screens import calibrate_effect
+from ckptcost.tui.screens import report_answers as preview
 from ckptcost.tui.screens.report import ReportScreen
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.listing import Listing
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import files, preview
 
 SIZES = {SMALL: "80x24", USUAL: "120x36"}
 CATALOG = Catalog()

@@ -9,16 +9,16 @@ from small_runs import recorded
 from textual.widgets import Input
 
 from ckptcost.runs import store
+from ckptcost.tui import run_reader
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens.against import AgainstScreen
 from ckptcost.tui.screens.calibrate import CalibrateScreen
 from ckptcost.tui.screens.checkpoint import CheckpointScreen
 from ckptcost.tui.screens.run import RunScreen
+from ckptcost.tui.screens.runs_entries import Source
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.traces import TraceStack
-from ckptcost.views import runs_apart
-from ckptcost.views.runs import Source
 
 
 @pytest.fixture(scope="module")
@@ -178,15 +178,15 @@ def test_one_host_has_no_next(made, drive):
 def test_leaving_a_heavy_run_ends_its_reading(made, drive, monkeypatch):
     stops = []
 
-    class Endless(runs_apart.Apart):
+    class Endless(run_reader.Apart):
         def ask(self, task, *words, weight, stopped=lambda: False):
-            assert weight > runs_apart.SMALL
+            assert weight > run_reader.SMALL
             import time
 
             while not stopped():
                 time.sleep(0.005)
             stops.append(task)
-            raise runs_apart.GivenUp("given up")
+            raise run_reader.GivenUp("given up")
 
     monkeypatch.setattr("ckptcost.tui.screens.run.READER", Endless())
     heavy = source_of(made / "large")._replace(bytes=10_000_000)

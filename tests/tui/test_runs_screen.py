@@ -17,12 +17,12 @@ from ckptcost.runs import store, summary
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
+from ckptcost.tui.screens import runs_reading
 from ckptcost.tui.screens.calibrate import CalibrateScreen
 from ckptcost.tui.screens.run import RunScreen
 from ckptcost.tui.screens.runs import RunsScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import runs_reading
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,7 @@ from doctor_studies import common
 from screening import screen_text, settled
 from textual.widgets import Input, Static
 
-from ckptcost.tui import leaving
+from ckptcost.tui import files, leaving
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.commands import MODES
 from ckptcost.tui.desk import Desk
@@ -22,7 +22,6 @@ from ckptcost.tui.modals.files import OpenScenario
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.screens.live_keys import possible
 from ckptcost.tui.screens.probe_run import Ended
-from ckptcost.views import files
 
 
 class Bare(ModeScreen):

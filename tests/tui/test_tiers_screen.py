@@ -288,7 +288,7 @@ def test_a_wrong_scenario_comes_right_again(drive: Drive) -> None:
 
 
 def test_what_is_shown_can_be_written(drive: Drive, tmp_path: Path) -> None:
-    from ckptcost.views import files
+    from ckptcost.tui import files
 
     app = app_on(Desk())
 

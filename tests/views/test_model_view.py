@@ -20,8 +20,9 @@ from ckptcost.present.amounts import duration, number, rate, share
 from ckptcost.report.rows import COLUMNS
 from ckptcost.report.studies.model import study_of
 from ckptcost.report.study import shown_cells
+from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
-from ckptcost.views import files, model, model_words
+from ckptcost.views import model, model_words
 from ckptcost.views.model_runs import METRICS, TierRuns, best_of, undecided_of
 from ckptcost.views.model_tables import tiers_grid
 from ckptcost.views.model_words import headline_of

@@ -5,10 +5,12 @@ from nobody import as_nobody
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import CkptcostError, InputError
+from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.paths import path_of
 from ckptcost.tui.screens import claims, live_setup
-from ckptcost.views import files, preview_page, runs
+from ckptcost.tui.screens import report_page as preview_page
+from ckptcost.tui.screens import runs_entries as runs
 
 IMPOSSIBLE = ["~nosuchuser/x", "x" * 300, "a\0b", "/dev/null/below"]
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from ckptcost.catalog.store import Catalog
 from ckptcost.catalog.template import template
 from ckptcost.errors import CkptcostError, InputError
+from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.scenario_file import changed, quoted
-from ckptcost.views import files
 
 MINE = """\
 # our job

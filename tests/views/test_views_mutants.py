@@ -46,24 +46,14 @@ from ckptcost.tui.live.figures import stats_of
 from ckptcost.tui.live.picture import Picture, Status
 from ckptcost.tui.live.replay import Tape
 from ckptcost.tui.live.tables import Checkpoints, gpus_grid, last_of, meters_grid, outliers_grid
-from ckptcost.tui.screens import probe_plan, probe_run
+from ckptcost.tui.screens import checkpoint_view as checkpoint
+from ckptcost.tui.screens import probe_plan, probe_run, run_traces, runs_reading, runs_removal
+from ckptcost.tui.screens import report_answers as preview
+from ckptcost.tui.screens import run_view as run
+from ckptcost.tui.screens import runs_entries as runs
 from ckptcost.tui.screens.meters import kinds_of
 from ckptcost.tui.screens.probe_run import Pass, Watch
-from ckptcost.views import (
-    checkpoint,
-    interval,
-    interval_shown,
-    interval_words,
-    model,
-    preview,
-    run,
-    run_traces,
-    runs,
-    runs_reading,
-    runs_removal,
-    tiers,
-    tiers_table,
-)
+from ckptcost.views import interval, interval_shown, interval_words, model, tiers, tiers_table
 from ckptcost.views.about_field import about_field
 
 TWO = Desk(base="small-8b", tiers=("nas-hdd", "flash-shared"))

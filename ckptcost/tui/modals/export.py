@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.files import Save
-from ckptcost.views import files
 
 
 class Export(Save):

@@ -13,9 +13,9 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ckptcost.errors import CkptcostError
+from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.filtered import Filtered
-from ckptcost.views import files
 
 
 class OpenScenario(Filtered[Desk | None]):

@@ -16,14 +16,14 @@ from ckptcost.errors import CkptcostError
 from ckptcost.present.chart import Bars
 from ckptcost.present.grid import Grid
 from ckptcost.tui.commands import Command, bindings
+from ckptcost.tui.run_reader import READER
+from ckptcost.tui.screens import against_view
+from ckptcost.tui.screens.against_view import AgainstView
+from ckptcost.tui.screens.runs_entries import Source, place_text, refusal
 from ckptcost.tui.screens.tables import HostScreen
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import against
-from ckptcost.views.against import AgainstView
-from ckptcost.views.runs import Source, place_text, refusal
-from ckptcost.views.runs_apart import READER
 
 
 class AgainstScreen(HostScreen):
@@ -93,7 +93,7 @@ class AgainstScreen(HostScreen):
 
     def command_line(self) -> str:
         try:
-            return against.command_of(self._source, self.desk)
+            return against_view.command_of(self._source, self.desk)
         except CkptcostError:
             return ""
 
@@ -103,7 +103,7 @@ class AgainstScreen(HostScreen):
     def _read(self, host: str) -> None:
         source, self._host = self._source, host
         try:
-            base, settings = against.settings_of(self.desk)
+            base, settings = against_view.settings_of(self.desk)
         except (CkptcostError, OSError) as error:
             self._failed(str(error))
             return
@@ -111,7 +111,13 @@ class AgainstScreen(HostScreen):
         self.background(
             "hold",
             lambda stopped: READER.ask(
-                against.held, source, host, base, settings, weight=source.weight, stopped=stopped
+                against_view.held,
+                source,
+                host,
+                base,
+                settings,
+                weight=source.weight,
+                stopped=stopped,
             ),
             self._show,
             self._failed,

@@ -18,14 +18,14 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
+from ckptcost.tui.run_reader import READER
+from ckptcost.tui.screens import against_view as against
 from ckptcost.tui.screens import calibrate_effect, calibrate_fit
 from ckptcost.tui.screens.calibrate_fit import Calibrated, Written
+from ckptcost.tui.screens.runs_entries import Source, reading_text, refusal
 from ckptcost.tui.screens.tables import TablesScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import against
-from ckptcost.views.runs import Source, reading_text, refusal
-from ckptcost.views.runs_apart import READER
 
 
 class CalibrateScreen(TablesScreen):

@@ -18,9 +18,9 @@ from ckptcost.report.studies.runs import shown
 from ckptcost.report.study import ROW_UNIT, Column, Study
 from ckptcost.runs.header import base_name
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.screens.run_view import seen_of
+from ckptcost.tui.screens.runs_entries import Source
 from ckptcost.tui.study_grids import grid_of, paragraphs
-from ckptcost.views.run import seen_of
-from ckptcost.views.runs import Source
 
 UNNAMED = "calibrated"
 """what it is called until it has a name"""

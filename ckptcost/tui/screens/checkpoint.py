@@ -16,12 +16,12 @@ from textual.widgets import Static
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.screens.checkpoint_view import Checkpoint, Recording, detail, neighbour
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.stats import Stats
 from ckptcost.tui.widgets.traces import TraceStack
-from ckptcost.views.checkpoint import Checkpoint, Recording, detail, neighbour
 
 
 class CheckpointScreen(ModeScreen):

@@ -16,12 +16,12 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.clipboard import copy
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.confirm import Confirm
+from ckptcost.tui.screens import report_answers, report_page
 from ckptcost.tui.screens.base import ModeScreen, Stopped
+from ckptcost.tui.screens.report_answers import Answered
+from ckptcost.tui.screens.report_page import FORMATS, Page
 from ckptcost.tui.widgets.listing import Listing
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import preview, preview_page
-from ckptcost.views.preview import Answered
-from ckptcost.views.preview_page import FORMATS, Page
 
 MOST_KEPT = 12
 """answers; each format of one is kept with it"""
@@ -74,7 +74,7 @@ class ReportScreen(ModeScreen):
         self._kept: dict[tuple[Any, ...], Kept] = {}
         self._now: Kept | None = None
         self._page: Page | None = None
-        self._subject, self._form, self._table = preview.MODEL, "text", ""
+        self._subject, self._form, self._table = report_answers.MODEL, "text", ""
         self._runs: Grid | None = None
         self._suggested = ""
         self._awaited = self._write_awaited = False
@@ -98,7 +98,7 @@ class ReportScreen(ModeScreen):
         self._what.focus()
 
     def shown(self) -> None:
-        self.background("runs", lambda stopped: preview.with_runs(Grid()), self._runs_found)
+        self.background("runs", lambda stopped: report_answers.with_runs(Grid()), self._runs_found)
 
     def on_desk(self) -> None:
         self._list()
@@ -108,7 +108,7 @@ class ReportScreen(ModeScreen):
         return self._page.command if self._page is not None else ""
 
     def table(self) -> Grid | None:
-        return preview_page.first_table(self._now.found) if self._now is not None else None
+        return report_page.first_table(self._now.found) if self._now is not None else None
 
     def exported(self) -> Any:
         return self._now.found.found if self._now is not None else None
@@ -124,7 +124,7 @@ class ReportScreen(ModeScreen):
         return self.query_one("#report-name", Input)
 
     def _list(self) -> None:
-        grid = preview.subjects(self.desk)
+        grid = report_answers.subjects(self.desk)
         self._what.show(
             grid._replace(rows=[*grid.rows, *(self._runs.rows if self._runs is not None else ())])
         )
@@ -156,8 +156,8 @@ class ReportScreen(ModeScreen):
             self._table,
             self._kept,
         )
-        if not subject.startswith(preview.RUN):  # looking a run up is for the background
-            one = kept.get(state := preview.state_of(desk, subject))
+        if not subject.startswith(report_answers.RUN):  # looking a run up is for the background
+            one = kept.get(state := report_answers.state_of(desk, subject))
             if one is not None and (form, table if table in one.found.tables else "") in one.pages:
                 self.stop_background("report")
                 self._found((state, one))
@@ -166,11 +166,11 @@ class ReportScreen(ModeScreen):
         self._awaited = True
 
         def work(stopped: Stopped) -> tuple[tuple[Any, ...], Kept]:
-            state = preview.state_of(desk, subject)
-            one = kept.get(state) or Kept(preview.answered(desk, subject), {})
+            state = report_answers.state_of(desk, subject)
+            one = kept.get(state) or Kept(report_answers.answered(desk, subject), {})
             chosen = table if table in one.found.tables else ""
             if (form, chosen) not in one.pages and not stopped():
-                one.pages[form, chosen] = preview_page.page(one.found, form, chosen)
+                one.pages[form, chosen] = report_page.page(one.found, form, chosen)
             return state, one
 
         self.background("report", work, self._found, self._failed)
@@ -247,14 +247,14 @@ class ReportScreen(ModeScreen):
         """A name that nobody chose follows what is shown; a chosen one keeps all but its ending."""
         name = self._file
         if name.value in ("", self._suggested):
-            self._suggested = preview_page.file_name(self.desk, self._subject, self._form)
+            self._suggested = report_page.file_name(self.desk, self._subject, self._form)
             name.value = self._suggested
         else:
-            name.value = preview_page.renamed(name.value, self._form)
+            name.value = report_page.renamed(name.value, self._form)
         self._standing_shown()
 
     def _standing_shown(self) -> None:
-        text, tone = preview_page.standing(self._file.value)
+        text, tone = report_page.standing(self._file.value)
         standing = self.query_one("#report-standing", Static)
         standing.set_classes(tone)
         standing.update(text)
@@ -277,7 +277,7 @@ class ReportScreen(ModeScreen):
         if self._page is None:
             self.say("there is nothing to write yet", "warn")
             return
-        text, _ = preview_page.standing(self._file.value)
+        text, _ = report_page.standing(self._file.value)
         if not text.startswith("exists"):
             self._write(over=False)
             return
@@ -295,7 +295,7 @@ class ReportScreen(ModeScreen):
             return
         tone: Tone = "good"
         try:
-            said = preview_page.write(self._page.text, self._file.value, over)
+            said = report_page.write(self._page.text, self._file.value, over)
         except (CkptcostError, OSError) as error:
             said, tone = str(error), "bad"
         self.say(said, tone)

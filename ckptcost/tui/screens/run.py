@@ -16,14 +16,14 @@ from textual.widgets import Static
 from ckptcost.present.chart import Traces
 from ckptcost.present.grid import Grid
 from ckptcost.tui.commands import Command, bindings
+from ckptcost.tui.run_reader import READER
+from ckptcost.tui.screens import run_traces, run_view
+from ckptcost.tui.screens.run_view import CHECKPOINTS, RunView
+from ckptcost.tui.screens.runs_entries import Learned, Source, place_text, refusal
 from ckptcost.tui.screens.tables import HostScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.traces import TraceStack
-from ckptcost.views import run, run_traces
-from ckptcost.views.run import CHECKPOINTS, RunView
-from ckptcost.views.runs import Learned, Source, place_text, refusal
-from ckptcost.views.runs_apart import READER
 
 
 class RunScreen(HostScreen):
@@ -129,7 +129,7 @@ class RunScreen(HostScreen):
 
     def command_line(self) -> str:
         view = self._view
-        return run.command_of(
+        return run_view.command_of(
             self._source,
             view.host if view is not None else "",
             len(view.hosts) if view is not None else 1,
@@ -145,7 +145,7 @@ class RunScreen(HostScreen):
         self.background(
             "read",
             lambda stopped: READER.ask(
-                run.read, source, host, goes_on, weight=source.weight, stopped=stopped
+                run_view.read, source, host, goes_on, weight=source.weight, stopped=stopped
             ),
             self._show,
             self._failed,
@@ -247,7 +247,7 @@ class RunScreen(HostScreen):
         source, host = self._source, view.host
         self.background(
             "recording",
-            lambda stopped: run.recording_of(source, host, stopped),
+            lambda stopped: run_view.recording_of(source, host, stopped),
             lambda recording: self._open(which, recording),
         )
 

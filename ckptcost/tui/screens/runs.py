@@ -13,10 +13,10 @@ from textual.widgets import Input
 from ckptcost.errors import CkptcostError
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.confirm import Confirm
+from ckptcost.tui.screens import runs_entries, runs_reading, runs_removal
+from ckptcost.tui.screens.runs_entries import Entry, Learned, Source
 from ckptcost.tui.screens.runs_list import RunsList
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import runs, runs_reading, runs_removal
-from ckptcost.views.runs import Entry, Learned, Source
 
 
 class RunsScreen(RunsList):
@@ -93,7 +93,7 @@ class RunsScreen(RunsList):
         if self._reading:
             self._reading = False
             self._learn()
-            self.say(runs.unread_text(self._unread, whole=False), "warn")
+            self.say(runs_entries.unread_text(self._unread, whole=False), "warn")
             self._show()
 
     def action_sort(self) -> None:
@@ -238,7 +238,9 @@ class RunsScreen(RunsList):
     def _deleted(self, key: str, said: str) -> None:
         self._entries.pop(key, None)
         self._marked.pop(key, None)
-        self._study = runs.study_of_runs(list(self._entries.values()), self._unread, self._within)
+        self._study = runs_entries.study_of_runs(
+            list(self._entries.values()), self._unread, self._within
+        )
         self._show()
         self.say(said, "good")
         self._read(quiet=True)  # what is being read may still have it

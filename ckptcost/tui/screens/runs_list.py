@@ -15,12 +15,12 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ckptcost.present.grid import Grid
+from ckptcost.tui.run_reader import READER
+from ckptcost.tui.screens import runs_entries, runs_reading
 from ckptcost.tui.screens.base import ModeScreen, Stopped
+from ckptcost.tui.screens.runs_entries import Entry
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import runs, runs_reading
-from ckptcost.views.runs import Entry
-from ckptcost.views.runs_apart import READER
 
 LOOK_S = 0.3
 """the cursor rests so long on a run before its readings are looked at"""
@@ -104,14 +104,14 @@ class RunsList(ModeScreen):
     # what the other modules ask of a screen
 
     def command_line(self) -> str:
-        return runs.command_of(self._within)
+        return runs_entries.command_of(self._within)
 
     def table(self) -> Grid | None:
         return self._rows.grid
 
     def exported(self) -> Any:
         return (
-            runs.study_of_runs(list(self._entries.values()), self._unread, self._within)
+            runs_entries.study_of_runs(list(self._entries.values()), self._unread, self._within)
             if self._entries
             else None
         )
@@ -157,7 +157,7 @@ class RunsList(ModeScreen):
                 self.post_message(self.Found(entries, done, of))
 
             reading = runs_reading.read(within, stopped, told)
-            return reading, runs.study_of_runs(found, reading.unread, within)
+            return reading, runs_entries.study_of_runs(found, reading.unread, within)
 
         self.background("read", work, self._read_done, self._read_failed)
         self.refresh_bindings()
@@ -167,10 +167,10 @@ class RunsList(ModeScreen):
     def _found(self, event: Found) -> None:
         for entry in event.entries:
             before = self._entries.get(entry.key)
-            self._entries[entry.key] = runs.kept_facts(entry, before)
+            self._entries[entry.key] = runs_entries.kept_facts(entry, before)
             self._fresh.add(entry.key)
         if self._reading and not self._quiet:
-            self.say(runs.progress(event.done, event.of, len(self._fresh)))
+            self.say(runs_entries.progress(event.done, event.of, len(self._fresh)))
         self._show()
 
     def _read_done(self, found: tuple[runs_reading.Reading, Any]) -> None:
@@ -182,7 +182,10 @@ class RunsList(ModeScreen):
             }
             self._marked = {key: None for key in self._marked if key in self._entries}
         if self._unread or not self._quiet:
-            self.say(runs.unread_text(self._unread, reading.whole), "warn" if self._unread else "")
+            self.say(
+                runs_entries.unread_text(self._unread, reading.whole),
+                "warn" if self._unread else "",
+            )
         self._show()
         self.refresh_bindings()
         self._learn()
@@ -247,14 +250,14 @@ class RunsList(ModeScreen):
             self._draw.stop()
             self._draw = None
         began_s = time.monotonic()
-        entries = runs.latest_first(self._entries.values())
+        entries = runs_entries.latest_first(self._entries.values())
         words = self.query_one("#filter", Input).value
-        empty = self._problem or (runs.READING if self._reading else runs.EMPTY)
-        grid = runs.grid_of_runs(entries, self._marked, words, empty)
+        empty = self._problem or (runs_entries.READING if self._reading else runs_entries.EMPTY)
+        grid = runs_entries.grid_of_runs(entries, self._marked, words, empty)
         self._rows.show(grid)
         self.query_one("#head", Static).update(
             self._problem
-            or runs.heading(
+            or runs_entries.heading(
                 self._study, self._within, len(grid.rows), len(entries), len(self._marked)
             )
         )
@@ -263,7 +266,9 @@ class RunsList(ModeScreen):
 
     def _details(self) -> None:
         entry = self._entry
-        self.query_one("#details", Note).show(runs.details(entry) if entry is not None else [])
+        self.query_one("#details", Note).show(
+            runs_entries.details(entry) if entry is not None else []
+        )
 
     @on(Rows.Moved)
     def _moved(self) -> None:

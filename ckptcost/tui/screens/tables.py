@@ -11,10 +11,10 @@ from textual.widgets import Static
 
 from ckptcost.present.grid import Grid
 from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.screens.run_view import HostView, next_host
+from ckptcost.tui.screens.runs_entries import Source, reading_text
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views.run import HostView, next_host
-from ckptcost.views.runs import Source, reading_text
 
 
 class TablesScreen(ModeScreen):

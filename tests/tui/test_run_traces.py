@@ -6,7 +6,7 @@ from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.measured import evaluate
 from ckptcost.jobs.recording import record
 from ckptcost.runs.clocks import VirtualClock
-from ckptcost.views.run_traces import traces_of
+from ckptcost.tui.screens.run_traces import traces_of
 
 
 def titles(says):

@@ -26,10 +26,10 @@ from ckptcost.report.studies.measure_saves import rate_of
 from ckptcost.report.studies.measured_parts import some
 from ckptcost.report.study import Study
 from ckptcost.tui.desk import Desk
-from ckptcost.views.checkpoint_model import Modelled, compared_by, modelled
-from ckptcost.views.checkpoint_parts import clock, energy_of, instants_of, phases_of
-from ckptcost.views.checkpoint_trace import around
-from ckptcost.views.checkpoint_words import Said, finders, notes, safe_text
+from ckptcost.tui.screens.checkpoint_model import Modelled, compared_by, modelled
+from ckptcost.tui.screens.checkpoint_parts import clock, energy_of, instants_of, phases_of
+from ckptcost.tui.screens.checkpoint_trace import around
+from ckptcost.tui.screens.checkpoint_words import Said, finders, notes, safe_text
 
 
 class Recording:

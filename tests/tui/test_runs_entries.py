@@ -23,8 +23,9 @@ from ckptcost.errors import CkptcostError, InputError, MeterUnavailable, OutputE
 from ckptcost.jobs import power_trace
 from ckptcost.runs import store, summary
 from ckptcost.runs.clocks import S
-from ckptcost.views import run, run_traces, runs, runs_apart, runs_reading, runs_removal
-from ckptcost.views.runs import Source
+from ckptcost.tui import run_reader
+from ckptcost.tui.screens import run_traces, run_view, runs_entries, runs_reading, runs_removal
+from ckptcost.tui.screens.runs_entries import Source
 
 
 def never():
@@ -54,7 +55,7 @@ def listed(within=None, learn=True):
         runs_reading.learn(
             list(found.values()), never, lambda entry: found.update({entry.key: entry})
         )
-    return runs.latest_first(found.values()), reading
+    return runs_entries.latest_first(found.values()), reading
 
 
 def at(entries, run_id):
@@ -70,7 +71,7 @@ def test_every_cell_is_the_command_lines(cli, home):
         )
     }
     text = cli("runs").out
-    grid = runs.grid_of_runs(entries)
+    grid = runs_entries.grid_of_runs(entries)
     assert [row.order[1] for row in grid.rows] == [row["run"] for row in table.values()]
     ids = [head.id for head in grid.heads]
     for row, entry in zip(grid.rows, entries, strict=True):
@@ -85,9 +86,9 @@ def test_every_cell_is_the_command_lines(cli, home):
         assert all(cells[name] in line for name in ("started", "host", "state", "length", "size"))
         shown = json.loads(cli("runs", "show", entry.source.run, "-f", "json").out)
         assert f"{cells['saves']} checkpoint" in shown["findings"][0]
-    assert runs.study_of_runs(entries, [], None) == _study_of_list()
-    assert "3 complete, 1 cut short" in runs.heading(
-        runs.study_of_runs(entries, [], None), None, 4, 4, 0
+    assert runs_entries.study_of_runs(entries, [], None) == _study_of_list()
+    assert "3 complete, 1 cut short" in runs_entries.heading(
+        runs_entries.study_of_runs(entries, [], None), None, 4, 4, 0
     )
 
 
@@ -116,24 +117,30 @@ def test_what_readings_tell_is_the_reports(cli, home):
 def test_details_are_those_of_show_and_report(cli, home):
     entries, _ = listed()
     entry = at(entries, "c0ffee")
-    said = [text for text, _ in runs.details(entry)]
+    said = [text for text, _ in runs_entries.details(entry)]
     show = json.loads(cli("runs", "show", "c0ffee", "-f", "json").out)
     assert [*show["about"], *show["findings"], *entry.learned.findings] == said
     assert any(
         "python train.py --steps 100 --config configs/llama-8b.yaml" in text for text in said
     )
-    unread = runs.details(entry._replace(told=None, learned=None))
+    unread = runs_entries.details(entry._replace(told=None, learned=None))
     assert not any("0 checkpoint" in text for text, _ in unread), "not counted is not none"
 
 
 def test_words_marks_and_empty_lists(home):
     entries, _ = listed(learn=False)
-    assert [entry.source.short for entry in runs.matching(entries, "GPU-07 train")] == ["c0ffee00"]
-    assert [entry.source.short for entry in runs.matching(entries, "cut short")] == ["dead0000"]
-    assert runs.grid_of_runs(entries, words="gpu-09").rows == []
-    assert "No run has all of these words" in runs.grid_of_runs(entries, words="gpu-09").empty
-    assert "ckptcost run -- python train.py" in runs.grid_of_runs([]).empty
-    marked = runs.grid_of_runs(entries, [entries[1].key])
+    assert [entry.source.short for entry in runs_entries.matching(entries, "GPU-07 train")] == [
+        "c0ffee00"
+    ]
+    assert [entry.source.short for entry in runs_entries.matching(entries, "cut short")] == [
+        "dead0000"
+    ]
+    assert runs_entries.grid_of_runs(entries, words="gpu-09").rows == []
+    assert (
+        "No run has all of these words" in runs_entries.grid_of_runs(entries, words="gpu-09").empty
+    )
+    assert "ckptcost run -- python train.py" in runs_entries.grid_of_runs([]).empty
+    marked = runs_entries.grid_of_runs(entries, [entries[1].key])
     assert [row.marked for row in marked.rows] == [False, True, False, False]
     row = dict(zip([head.id for head in marked.heads], marked.rows[0].cells, strict=True))
     assert (row["saves"], row["stall"], row["written"], row["joules"]) == ("-", "-", "-", "-")
@@ -143,12 +150,12 @@ def test_the_column_of_commands_gives_way_where_there_is_none(home):
     entries, _ = listed(learn=False)
     ranks = {
         head.id: head.rank
-        for head in runs.grid_of_runs(
+        for head in runs_entries.grid_of_runs(
             [entry for entry in entries if not entry.cells["command"]]
         ).heads
     }
     assert max(ranks, key=ranks.get) == "command"
-    ranks = {head.id: head.rank for head in runs.grid_of_runs(entries).heads}
+    ranks = {head.id: head.rank for head in runs_entries.grid_of_runs(entries).heads}
     assert max(ranks, key=ranks.get) != "command"
 
 
@@ -160,9 +167,10 @@ def test_damaged_folders_are_named_and_cost_nobody_else(home):
     entries, reading = listed()
     assert len(entries) == 4
     assert len(reading.unread) == 1
-    assert "foreign" in runs.unread_text(reading.unread)
+    assert "foreign" in runs_entries.unread_text(reading.unread)
     assert any(
-        tone == "warn" and "cut off" in text for text, tone in runs.details(at(entries, "dead"))
+        tone == "warn" and "cut off" in text
+        for text, tone in runs_entries.details(at(entries, "dead"))
     )
 
 
@@ -199,19 +207,19 @@ def test_hundreds_come_piece_by_piece_and_can_be_stopped(tmp_path, monkeypatch, 
     )
     assert not reading.whole
     assert len(seen) == 3
-    assert "R reads on" in runs.unread_text([], whole=False)
+    assert "R reads on" in runs_entries.unread_text([], whole=False)
 
 
 def test_a_word_opens_what_it_stands_for(home, tmp_path):
     for text in ("c0ffee", str(home / "20260102T000000Z-gpu-07-c0ffee00"), "20260102T"):
-        kept, folder = runs.opened(text)
+        kept, folder = runs_entries.opened(text)
         assert ([each.run[:6] for each in kept], folder) == (["c0ffee"], None)
-    assert runs.opened("last")[0][0].run.startswith("dead")
-    assert runs.opened(str(home)) == ([], home)
+    assert runs_entries.opened("last")[0][0].run.startswith("dead")
+    assert runs_entries.opened(str(home)) == ([], home)
     (tmp_path / "nothing").mkdir()
     for text in ("nowhere", str(tmp_path / "nothing"), "", "no/such/path"):
         with pytest.raises(InputError):
-            runs.opened(text)
+            runs_entries.opened(text)
 
 
 def test_two_runs_of_one_folder_are_two_rows(home, tmp_path):
@@ -221,7 +229,7 @@ def test_two_runs_of_one_folder_are_two_rows(home, tmp_path):
     entries, _ = listed(both)
     assert [entry.source.run[0] for entry in entries] == ["b", "a"]
     assert [entry.source.word for entry in entries] == ["b" * 32, "a" * 32]
-    assert run.read(entries[0].source).study.question["run"] == "b" * 32
+    assert run_view.read(entries[0].source).study.question["run"] == "b" * 32
 
 
 # deleting
@@ -291,7 +299,7 @@ def source_of(path, saves=3):
 
 def test_a_run_is_what_report_prints(cli, made):
     source = source_of(made / "small")
-    view = run.read(source)
+    view = run_view.read(source)
     document = json.loads(cli("report", str(made / "small"), "-f", "json").out)
     assert view.study.findings == document["findings"]
     assert [text for text, _ in view.lines if text in document["findings"]] == document["findings"]
@@ -300,11 +308,11 @@ def test_a_run_is_what_report_prints(cli, made):
         for row, said in zip(table.rows, document["tables"][table.id]["rows"], strict=True):
             for column in table.columns:
                 assert said[column.id] == pytest.approx(row.get(column.id)), (table.id, column.id)
-    assert view.table_ids[0] == run.CHECKPOINTS
+    assert view.table_ids[0] == run_view.CHECKPOINTS
     assert [row.key for row in view.tables[0].rows] == [
         row["window"] for row in document["tables"]["windows"]["rows"]
     ]
-    assert run.command_of(source) == f"ckptcost report {made / 'small'}"
+    assert run_view.command_of(source) == f"ckptcost report {made / 'small'}"
     assert "3 checkpoints" in view.head
 
 
@@ -313,19 +321,19 @@ def test_hosts_one_after_another(cli, tmp_path):
     recorded(folder, 30, run_id="e" * 32, host="node1")
     recorded(folder, 30, run_id="e" * 32, host="node2", count=2)
     source = source_of(folder)
-    first = run.read(source)
-    second = run.read(source, run.next_host(first))
-    assert (first.host, second.host, run.next_host(second)) == ("node1", "node2", "node1")
+    first = run_view.read(source)
+    second = run_view.read(source, run_view.next_host(first))
+    assert (first.host, second.host, run_view.next_host(second)) == ("node1", "node2", "node1")
     assert "(2 of 2)" in second.head
     assert (
         json.loads(cli("report", str(folder), "--host", "node2", "-f", "json").out)["findings"]
         == second.study.findings
     )
-    assert run.command_of(source, "node2", 2).endswith("--host node2")
+    assert run_view.command_of(source, "node2", 2).endswith("--host node2")
 
 
 def test_traces_hold_the_joules(made):
-    view = run.read(source_of(made / "large"))
+    view = run_view.read(source_of(made / "large"))
     titles = [chart.title for chart in view.traces.charts]
     assert titles[0].startswith("GPU power, W, 2 meters")
     assert any(title.startswith("storage, bytes written") for title in titles)
@@ -346,7 +354,7 @@ def test_traces_hold_the_joules(made):
 
 
 def test_traces_are_thin_and_gaps_are_gaps(made):
-    seen = run.seen_of(source_of(made / "small"))
+    seen = run_view.seen_of(source_of(made / "small"))
     edges = np.linspace(0.0, 100.0, 11)
     lost = seen.energies.series(seen.energies.sources["gpu:0"].place)
     lost = lost._replace(
@@ -362,7 +370,7 @@ def test_traces_are_thin_and_gaps_are_gaps(made):
 
 
 def test_zooming_stays_within_the_run(made):
-    whole = run.read(source_of(made / "small")).traces
+    whole = run_view.read(source_of(made / "small")).traces
     first_s, last_s = whole.x_range
     closer = whole
     for _ in range(30):
@@ -385,11 +393,11 @@ def test_zooming_stays_within_the_run(made):
 def test_what_changed_on_the_disk_is_read_anew(tmp_path):
     recorded(tmp_path / "job", 12, run_id="a" * 32, saves=(5,))
     source = source_of(tmp_path / "job")
-    assert len(run.seen_of(source).windows) == 1
-    assert run.seen_of(source) is run.seen_of(source), "the same files cost nothing again"
+    assert len(run_view.seen_of(source).windows) == 1
+    assert run_view.seen_of(source) is run_view.seen_of(source), "the same files cost nothing again"
     shutil.rmtree(tmp_path / "job")
     recorded(tmp_path / "job", 30, run_id="a" * 32, saves=(5, 15))
-    assert len(run.seen_of(source).windows) == 2
+    assert len(run_view.seen_of(source).windows) == 2
 
 
 def test_a_run_without_a_reading_says_so(tmp_path):
@@ -397,7 +405,7 @@ def test_a_run_without_a_reading_says_so(tmp_path):
     file = tmp_path / "job" / "node1.000.jsonl"
     file.write_bytes(file.read_bytes().split(b"\n")[0] + b"\n")
     with pytest.raises(MeterUnavailable, match="holds no readings"):
-        run.read(source_of(tmp_path / "job"))
+        run_view.read(source_of(tmp_path / "job"))
 
 
 # in a process of its own
@@ -405,22 +413,25 @@ def test_a_run_without_a_reading_says_so(tmp_path):
 
 @pytest.fixture
 def apart():
-    reader = runs_apart.Apart()
+    reader = run_reader.Apart()
     yield reader
     reader.close()
 
 
 def test_a_heavy_run_is_read_elsewhere_with_the_same_result(made, apart):
     source = source_of(made / "small")
-    here, there = run.read(source), apart.ask(run.read, source, weight=runs_apart.SMALL + 1)
+    here, there = (
+        run_view.read(source),
+        apart.ask(run_view.read, source, weight=run_reader.SMALL + 1),
+    )
     assert apart._process is not None
     assert there.study == here.study
     assert there.traces.charts[0].curves[0].ys == pytest.approx(here.traces.charts[0].curves[0].ys)
     process = apart._process
     with pytest.raises(CkptcostError, match="No such file"):
-        apart.ask(run.read, source._replace(path="/nowhere"), weight=runs_apart.SMALL + 1)
+        apart.ask(run_view.read, source._replace(path="/nowhere"), weight=run_reader.SMALL + 1)
     with pytest.raises(RuntimeError, match="TypeError"):
-        apart.ask(run.read, 3, 4, 5, 6, weight=runs_apart.SMALL + 1)
+        apart.ask(run_view.read, 3, 4, 5, 6, weight=run_reader.SMALL + 1)
     assert apart._process is process, "an error ends nothing"
 
 
@@ -432,20 +443,20 @@ def test_giving_up_ends_the_process_at_once(apart):
         return apart._process is not None and time.monotonic() - since_s > 0.3
 
     since_s = time.monotonic()
-    with pytest.raises(runs_apart.GivenUp):
-        apart.ask(time.sleep, 60.0, weight=runs_apart.SMALL + 1, stopped=stopped)
+    with pytest.raises(run_reader.GivenUp):
+        apart.ask(time.sleep, 60.0, weight=run_reader.SMALL + 1, stopped=stopped)
     assert time.monotonic() - since_s < 10
     assert apart._process is None
     assert begun.is_set()
 
 
 def test_a_process_that_was_killed_is_an_error_and_a_new_one_is_started(apart):
-    assert apart.ask(os.getpid, weight=runs_apart.SMALL + 1) != os.getpid()
+    assert apart.ask(os.getpid, weight=run_reader.SMALL + 1) != os.getpid()
     apart._process.kill()
     apart._process.wait()
-    assert apart.ask(os.getpid, weight=runs_apart.SMALL + 1) != os.getpid()
+    assert apart.ask(os.getpid, weight=run_reader.SMALL + 1) != os.getpid()
     with pytest.raises(CkptcostError, match="has ended"):
-        apart.ask(os._exit, 3, weight=runs_apart.SMALL + 1)
+        apart.ask(os._exit, 3, weight=run_reader.SMALL + 1)
 
 
 def test_readings_of_large_runs_are_left_until_asked_for(home, monkeypatch):

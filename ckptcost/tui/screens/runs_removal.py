@@ -12,7 +12,7 @@ from ckptcost.errors import InputError, OutputError
 from ckptcost.present.amounts import count, size
 from ckptcost.report.studies.runs import shown
 from ckptcost.runs import store
-from ckptcost.views.runs import Entry
+from ckptcost.tui.screens.runs_entries import Entry
 
 
 class Removal(NamedTuple):

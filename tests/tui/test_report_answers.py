@@ -14,8 +14,9 @@ from small_runs import recorded
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import CkptcostError, OutputError
 from ckptcost.present.grid import Grid, sorted_by
+from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
-from ckptcost.views import files, preview, preview_page
+from ckptcost.tui.screens import report_answers, report_page
 
 DESK = Desk(Catalog())
 EDITED = DESK.edited("cluster.gpus", "512").edited("policy.interval", "30 min")
@@ -40,7 +41,7 @@ def runs(tmp_path, monkeypatch):
 
 
 def _offered(desk):
-    return [row.key for row in preview.subjects(desk).rows]
+    return [row.key for row in report_answers.subjects(desk).rows]
 
 
 def _printed(cli, command):
@@ -65,17 +66,17 @@ def _printed(cli, command):
 def test_the_command_prints_the_very_same_text(cli, which, form):
     desk = DESKS[which]
     for subject in _offered(desk):
-        found = preview.answered(desk, subject)
-        seen = preview_page.page(found, form)
+        found = report_answers.answered(desk, subject)
+        seen = report_page.page(found, form)
         assert seen.text == _printed(cli, seen.command), subject
         assert "".join(f"{line}\n" for line in seen.lines) == seen.text.replace("\r\n", "\n")
 
 
 def test_each_table_of_a_csv(cli):
-    found = preview.answered(EDITED, preview.CHANGES)
+    found = report_answers.answered(EDITED, report_answers.CHANGES)
     assert len(found.tables) > 2
     for table in found.tables:
-        seen = preview_page.page(found, "csv", table)
+        seen = report_page.page(found, "csv", table)
         assert seen.command.endswith(f"-f csv --table {table}")
         assert seen.text == _printed(cli, seen.command)
 
@@ -85,37 +86,37 @@ def test_a_scenario_file_is_named_without_its_folder_in_a_document(cli, tmp_path
         'extends = "gpt4-scale-2tb"\nname = "job"\n[cluster]\ngpus = 256\n'
     )
     desk = Desk(DESK.catalog, base=str(tmp_path / "job.toml"))
-    for subject in (preview.MODEL, preview.RANKING):
-        seen = preview_page.page(preview.answered(desk, subject), "json")
+    for subject in (report_answers.MODEL, report_answers.RANKING):
+        seen = report_page.page(report_answers.answered(desk, subject), "json")
         assert seen.text == _printed(cli, seen.command)
         assert str(tmp_path) in seen.command
         assert str(tmp_path) not in seen.text
-    assert preview_page.file_name(desk, preview.MODEL, "json") == "job-model.json"
+    assert report_page.file_name(desk, report_answers.MODEL, "json") == "job-model.json"
 
 
 @pytest.mark.parametrize("form", ["text", "md", "csv", "json"])
 def test_a_recorded_run(cli, runs, form):
     recorded(runs / "one", seconds=20)
-    grid = preview.with_runs(Grid())
+    grid = report_answers.with_runs(Grid())
     assert [row.key for row in grid.rows] == ["run:one"]
-    seen = preview_page.page(preview.answered(DESK, "run:one"), form)
+    seen = report_page.page(report_answers.answered(DESK, "run:one"), form)
     assert shlex.split(seen.command)[:3] == ["ckptcost", "report", "one"]
     assert seen.text == _printed(cli, seen.command)
-    assert preview_page.file_name(DESK, "run:one", "md") == "run-one.md"
+    assert report_page.file_name(DESK, "run:one", "md") == "run-one.md"
 
 
 def test_runs_are_listed_latest_first_and_two_of_one_name_by_their_id(runs):
     recorded(runs / "one", seconds=20)
-    assert preview.with_runs(preview.subjects(DESK)).rows[-1].key == "run:one"
-    assert preview.with_runs(Grid(), runs / "none").rows == []
+    assert report_answers.with_runs(report_answers.subjects(DESK)).rows[-1].key == "run:one"
+    assert report_answers.with_runs(Grid(), runs / "none").rows == []
 
 
 def test_what_is_offered_depends_on_the_desk():
-    usual = [preview.MODEL, preview.OPTIMUM, preview.RANKING]
-    assert _offered(DESK) == [*usual, preview.TIERS]
-    assert _offered(EDITED) == [*usual, preview.TIERS, preview.CHANGES]
+    usual = [report_answers.MODEL, report_answers.OPTIMUM, report_answers.RANKING]
+    assert _offered(DESK) == [*usual, report_answers.TIERS]
+    assert _offered(EDITED) == [*usual, report_answers.TIERS, report_answers.CHANGES]
     assert _offered(Desk(DESK.catalog, base="small-8b")) == usual
-    assert _offered(DESK.edited("cluster.gpus", "many")) == [*usual, preview.CHANGES]
+    assert _offered(DESK.edited("cluster.gpus", "many")) == [*usual, report_answers.CHANGES]
 
 
 def _tiers_of(words):
@@ -136,10 +137,10 @@ def test_the_tiers_are_held_against_the_baseline_or_the_first_and_never_one_that
     desk = replace(
         DESK, tiers=("ddn-exascaler-20", "generic-pfs", "ddn-exascaler-40"), baseline=baseline
     )
-    found = preview.answered(desk, preview.TIERS)
+    found = report_answers.answered(desk, report_answers.TIERS)
     assert _tiers_of(found.words) == order
     assert found.note == ""
-    seen = preview_page.page(found, "text")
+    seen = report_page.page(found, "text")
     assert seen.text == _printed(cli, seen.command)
     assert "nas-hdd" not in seen.text
 
@@ -155,10 +156,10 @@ def test_a_comparison_of_some_of_the_tiers_says_which_it_leaves_out():
         "local-nvme",
         "node-ram",
     )
-    found = preview.answered(replace(DESK, tiers=many), preview.TIERS)
+    found = report_answers.answered(replace(DESK, tiers=many), report_answers.TIERS)
     assert found.note == "6 of 8 tiers: `compare` takes 6; left out: local-nvme, node-ram"
     assert len(found.found.about) > 0
-    assert preview.answered(replace(DESK, tiers=many[:6]), preview.TIERS).note == ""
+    assert report_answers.answered(replace(DESK, tiers=many[:6]), report_answers.TIERS).note == ""
 
 
 def test_a_tier_without_a_name_is_left_out_unless_it_is_the_reference(tmp_path):
@@ -168,20 +169,20 @@ def test_a_tier_without_a_name_is_left_out_unless_it_is_the_reference(tmp_path):
         ' days"\n[tier]\nwrite = "20 GB/s"\nsurvives = "site"\n[policy]\ninterval = "1 h"\n'
     )
     desk = Desk(DESK.catalog, base=str(file), tiers=("", "nas-hdd", "generic-pfs"))
-    assert preview.answered(desk, preview.TIERS).note == ""
-    held = preview.answered(replace(desk, baseline="nas-hdd"), preview.TIERS)
+    assert report_answers.answered(desk, report_answers.TIERS).note == ""
+    held = report_answers.answered(replace(desk, baseline="nas-hdd"), report_answers.TIERS)
     assert held.note == "2 of 3 tiers: `compare` takes 6 that have a name; left out: tier"
 
 
 def test_a_change_of_the_tier_alone_is_a_change():
-    assert preview.CHANGES in _offered(DESK.edited("tier.id", "flash-shared"))
-    assert preview.CHANGES not in _offered(
+    assert report_answers.CHANGES in _offered(DESK.edited("tier.id", "flash-shared"))
+    assert report_answers.CHANGES not in _offered(
         replace(DESK.edited("tier.id", "flash-shared"), tiers=("nas-hdd", "generic-pfs"))
     )
 
 
 def test_the_first_table_is_sorted_by_its_numbers():
-    grid = preview_page.first_table(preview.answered(DESK, preview.MODEL))
+    grid = report_page.first_table(report_answers.answered(DESK, report_answers.MODEL))
     assert grid is not None
     labels = [head.label for head in grid.heads]
     for label in ("rate", "stall", "kWh", "USD", "claimed"):
@@ -199,58 +200,63 @@ def test_the_first_table_is_sorted_by_its_numbers():
 
 
 def test_a_wrong_scenario_is_one_sentence():
-    for subject in (preview.MODEL, preview.OPTIMUM, preview.RANKING, preview.CHANGES):
+    for subject in (
+        report_answers.MODEL,
+        report_answers.OPTIMUM,
+        report_answers.RANKING,
+        report_answers.CHANGES,
+    ):
         with pytest.raises(CkptcostError, match=r"cluster\.gpus"):
-            preview.answered(DESK.edited("cluster.gpus", "many"), subject)
+            report_answers.answered(DESK.edited("cluster.gpus", "many"), subject)
 
 
 def test_the_state_changes_with_what_the_answer_depends_on(tmp_path, runs):
     job = tmp_path / "job.toml"
     job.write_text('extends = "gpt4-scale-2tb"\n')
     desk = Desk(DESK.catalog, base=str(job))
-    first = preview.state_of(desk, preview.MODEL)
-    assert preview.state_of(desk, preview.MODEL) == first
-    assert hash(first) == hash(preview.state_of(desk, preview.MODEL))
-    assert preview.state_of(replace(desk, catalog=Catalog()), preview.MODEL) != first
+    first = report_answers.state_of(desk, report_answers.MODEL)
+    assert report_answers.state_of(desk, report_answers.MODEL) == first
+    assert hash(first) == hash(report_answers.state_of(desk, report_answers.MODEL))
+    assert report_answers.state_of(replace(desk, catalog=Catalog()), report_answers.MODEL) != first
     os.utime(job, ns=(1, 1))
     others = {
-        preview.state_of(desk, preview.MODEL),
-        preview.state_of(desk, preview.OPTIMUM),
-        preview.state_of(EDITED, preview.MODEL),
+        report_answers.state_of(desk, report_answers.MODEL),
+        report_answers.state_of(desk, report_answers.OPTIMUM),
+        report_answers.state_of(EDITED, report_answers.MODEL),
     }
     assert len({first, *others}) == 4
     recorded(runs / "one", seconds=20)
-    before = preview.state_of(DESK, "run:one")
+    before = report_answers.state_of(DESK, "run:one")
     with next((runs / "one").glob("*.jsonl")).open("a") as more:
         more.write("\n")
-    assert preview.state_of(DESK, "run:one") != before
+    assert report_answers.state_of(DESK, "run:one") != before
 
 
 def test_names_follow_the_format():
-    assert preview_page.file_name(DESK, preview.MODEL, "text") == "gpt4-scale-2tb-model.txt"
-    assert preview_page.renamed("mine.md", "json") == "mine.json"
-    assert preview_page.renamed("mine.report", "json") == "mine.report"
-    assert preview_page.renamed("mine", "json") == "mine"
+    assert report_page.file_name(DESK, report_answers.MODEL, "text") == "gpt4-scale-2tb-model.txt"
+    assert report_page.renamed("mine.md", "json") == "mine.json"
+    assert report_page.renamed("mine.report", "json") == "mine.report"
+    assert report_page.renamed("mine", "json") == "mine"
 
 
 def test_what_will_happen_to_the_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.md").write_text("x")
-    assert preview_page.standing("there.md") == ("exists: will ask", "warn")
-    assert preview_page.standing("new.md") == ("new file", "muted")
-    assert preview_page.standing(str(tmp_path))[1] == "bad"
-    assert preview_page.standing("gone/new.md") == ("no folder gone", "bad")
-    assert preview_page.standing("  ")[1] == "bad"
+    assert report_page.standing("there.md") == ("exists: will ask", "warn")
+    assert report_page.standing("new.md") == ("new file", "muted")
+    assert report_page.standing(str(tmp_path))[1] == "bad"
+    assert report_page.standing("gone/new.md") == ("no folder gone", "bad")
+    assert report_page.standing("  ")[1] == "bad"
 
 
 def test_it_is_written_whole_and_over_only_when_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = preview_page.page(preview.answered(DESK, preview.MODEL), "md").text
-    assert preview_page.write(text, "out.md", over=False).startswith("wrote out.md, ")
+    text = report_page.page(report_answers.answered(DESK, report_answers.MODEL), "md").text
+    assert report_page.write(text, "out.md", over=False).startswith("wrote out.md, ")
     assert (tmp_path / "out.md").read_text("utf-8") == text
     with pytest.raises(OutputError, match="there already"):
-        preview_page.write("other", "out.md", over=False)
-    preview_page.write("other", "out.md", over=True)
+        report_page.write("other", "out.md", over=False)
+    report_page.write("other", "out.md", over=True)
     assert (tmp_path / "out.md").read_text() == "other"
 
 
@@ -261,20 +267,20 @@ def test_why_it_could_not_be_written_is_one_line(tmp_path, monkeypatch, number):
 
     monkeypatch.setattr(files, "write_whole", refuse)
     with pytest.raises(OutputError) as told:
-        preview_page.write("text", str(tmp_path / "out.md"), over=False)
+        report_page.write("text", str(tmp_path / "out.md"), over=False)
     assert os.strerror(number) in str(told.value)
     assert "\n" not in str(told.value)
 
 
 def test_the_first_table_and_the_document_are_those_of_the_answer():
-    of_model = preview.answered(DESK, preview.MODEL)
-    grid = preview_page.first_table(of_model)
+    of_model = report_answers.answered(DESK, report_answers.MODEL)
+    grid = report_page.first_table(of_model)
     assert grid is not None
     assert [row.key for row in grid.rows] == list(DESK.tiers_shown())
     assert grid.title == "What one save costs"
-    document = json.loads(preview_page.page(of_model, "json").text)
+    document = json.loads(report_page.page(of_model, "json").text)
     assert (document["schema_name"], document["kind"]) == ("ckptcost.report", "model")
     told = document["tables"]["one_save"]["rows"]
     assert [row["tier"] for row in told] == [row.key for row in grid.rows]
-    of_study = preview.answered(DESK, preview.OPTIMUM)
-    assert preview_page.first_table(of_study) is not None
+    of_study = report_answers.answered(DESK, report_answers.OPTIMUM)
+    assert report_page.first_table(of_study) is not None

@@ -18,11 +18,11 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.studies.measure import study_of
 from ckptcost.report.study import Study
 from ckptcost.runs.header import stamp
+from ckptcost.tui.run_reader import READER
+from ckptcost.tui.screens.checkpoint_view import Recording
+from ckptcost.tui.screens.run_traces import traces_of
+from ckptcost.tui.screens.runs_entries import Learned, Source
 from ckptcost.tui.study_grids import grid_of, paragraphs
-from ckptcost.views.checkpoint import Recording
-from ckptcost.views.run_traces import traces_of
-from ckptcost.views.runs import Learned, Source
-from ckptcost.views.runs_apart import READER
 
 CHECKPOINTS = "windows"
 """the table whose rows can be opened"""

@@ -13,9 +13,16 @@ from ckptcost.present.amounts import size
 from ckptcost.runs import store
 from ckptcost.runs.store import Kept
 from ckptcost.runs.summary import counted, summary_of
-from ckptcost.views.run import learned_of
-from ckptcost.views.runs import Entry, Source, entries_of, kept_facts, latest_first, opened
-from ckptcost.views.runs_apart import READER, GivenUp
+from ckptcost.tui.run_reader import READER, GivenUp
+from ckptcost.tui.screens.run_view import learned_of
+from ckptcost.tui.screens.runs_entries import (
+    Entry,
+    Source,
+    entries_of,
+    kept_facts,
+    latest_first,
+    opened,
+)
 
 FIRST_S, LONGEST_S = 0.15, 1.5
 """between two pieces that are told; longer ones later on, for each draws the whole list"""

@@ -19,7 +19,7 @@ from ckptcost.present.chart import Bar, Bars, Part
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.present.measured import reason_text, stall_reason_text
 from ckptcost.report.studies.measured_parts import off, some
-from ckptcost.views.checkpoint_words import finders, safe_text, why_text
+from ckptcost.tui.screens.checkpoint_words import finders, safe_text, why_text
 
 KINDS: Final = (
     ("GPU", ("gpu", "module")),

@@ -12,9 +12,9 @@ from small_runs import recorded
 from ckptcost.errors import CkptcostError, InputError
 from ckptcost.runs import store
 from ckptcost.tui.desk import Desk
-from ckptcost.views import against
-from ckptcost.views.run import next_host
-from ckptcost.views.runs import Source
+from ckptcost.tui.screens import against_view
+from ckptcost.tui.screens.run_view import next_host
+from ckptcost.tui.screens.runs_entries import Source
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +28,7 @@ def source_of(path):
 
 
 def view_of(source, desk, host=""):
-    return against.held(source, host, *against.settings_of(desk))
+    return against_view.held(source, host, *against_view.settings_of(desk))
 
 
 DESKS = [
@@ -43,7 +43,7 @@ DESKS = [
 def test_the_command_prints_the_same(cli, large, desk):
     source = source_of(large)
     view = view_of(source, desk)
-    words = shlex.split(against.command_of(source, desk))
+    words = shlex.split(against_view.command_of(source, desk))
     assert words[:2] == ["ckptcost", "compare"]
     said = cli(*words[1:], "-f", "json")
     assert said.code == 0, said
@@ -60,7 +60,7 @@ def test_the_explanation_comes_first(large):
     view = view_of(source_of(large), DESKS[0])
     said = [text for text, _ in view.lines]
     assert said.index(view.study.findings[0]) < said.index(view.study.about[0])
-    assert view.table_ids[0] == against.LINES
+    assert view.table_ids[0] == against_view.LINES
     assert set(view.table_ids) == {table.id for table in view.study.tables if table.rows}
     assert len(view.tables) == len(view.table_ids)
     assert "Llama" in view.head
@@ -103,7 +103,7 @@ def test_without_a_checkpoint_or_with_a_wrong_scenario(tmp_path, large):
     with pytest.raises(InputError, match="holds no checkpoint"):
         view_of(source_of(tmp_path / "idle"), DESKS[0])
     with pytest.raises(CkptcostError):
-        against.settings_of(Desk(base="no-such-scenario"))
+        against_view.settings_of(Desk(base="no-such-scenario"))
 
 
 def test_causes_that_are_not_known_are_said(tmp_path):

@@ -17,9 +17,9 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.studies.gap import study_of
 from ckptcost.report.study import Study, Table
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.screens.run_view import seen_of
+from ckptcost.tui.screens.runs_entries import Source
 from ckptcost.tui.study_grids import grid_of, paragraphs
-from ckptcost.views.run import seen_of
-from ckptcost.views.runs import Source
 
 LINES = "lines"
 PARTS = ("parts_save", "parts_load")

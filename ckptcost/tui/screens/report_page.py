@@ -12,11 +12,11 @@ from typing import NamedTuple
 from ckptcost.errors import InputError
 from ckptcost.present.amounts import count, size
 from ckptcost.present.grid import Grid, Tone
+from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.paths import path_of
+from ckptcost.tui.screens.report_answers import RUN, Answered
 from ckptcost.tui.study_grids import grid_of
-from ckptcost.views import files
-from ckptcost.views.preview import RUN, Answered
 
 FORMATS = (
     ("text", "text", "txt"),

@@ -10,8 +10,8 @@ import pytest
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError, OutputError
 from ckptcost.questions.model import model
+from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
-from ckptcost.views import files
 
 CATALOG = Catalog()
 DESK = Desk(CATALOG)

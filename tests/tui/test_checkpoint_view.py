@@ -20,8 +20,8 @@ from ckptcost.meters.simulated_plan import Plan, marks
 from ckptcost.present.amounts import duration, number
 from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui.desk import Desk
-from ckptcost.views.checkpoint import Checkpoint, Recording, detail, neighbour
-from ckptcost.views.checkpoint_words import finders
+from ckptcost.tui.screens.checkpoint_view import Checkpoint, Recording, detail, neighbour
+from ckptcost.tui.screens.checkpoint_words import finders
 
 DESK = Desk(base="small-8b")
 

@@ -50,7 +50,7 @@ class Modelled(NamedTuple):
 def modelled(m: Measured, place: int, desk: Desk) -> Modelled:
     """This one alone against the scenario; `ckptcost compare run:RUN SCENARIO` says the same of the
     mean of all."""
-    from ckptcost.views.against import (
+    from ckptcost.tui.screens.against_view import (
         settings_of,
     )  # which itself shows a run, whose checkpoints are shown here
 
