@@ -219,7 +219,7 @@ class CkptcostApp(Modes):
             copy_grid(self, screen.table())
 
     def action_export(self) -> None:
-        from ckptcost.tui.modals.export import Export
+        from ckptcost.tui.modals.files import Export
 
         if (screen := self.mode_screen) is not None:
             picture = self.export_screenshot()

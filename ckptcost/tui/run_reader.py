@@ -21,6 +21,9 @@ from ckptcost.errors import CkptcostError, MeterUnavailable
 from ckptcost.interpreter import python
 
 T = TypeVar("T")
+Tell = Callable[[str, float], None]
+"""hears what is done, and what share of it"""
+TOLD = "told"
 SMALL = 1_500_000
 """a source's weight; what is lighter is worked on here: a process takes longer to start"""
 LOOK_S = 0.05
@@ -36,8 +39,7 @@ class GivenUp(CkptcostError):
 
 
 class Apart:
-    """One process, started when it is first needed; one question at a time. What it read it keeps
-    for the next question."""
+    """One process, started when it is first needed; one question at a time."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -50,30 +52,50 @@ class Apart:
         *words: Any,
         weight: int,
         stopped: Callable[[], bool] = lambda: False,
+        tell: Tell | None = None,
     ) -> T:
-        """`task(*words)`, a function of a module. Raises GivenUp where `stopped` says so, and what
-        the task raised."""
+        """`task(*words)`, a function of a module; where somebody is to be told how far it is, the
+        task gets a `tell` of its own. Raises GivenUp where `stopped` says so, and what the task
+        raised."""
         if weight <= SMALL:
-            return task(*words)
+            if tell is None:
+                return task(*words)
+
+            def tell_or_stop(what: str, share: float) -> None:
+                if stopped():
+                    raise GivenUp("given up")
+                tell(what, share)
+
+            return task(*words, tell=tell_or_stop)
         while not self._lock.acquire(timeout=LOOK_S):
             if stopped():
                 raise GivenUp("given up")
         try:
-            return self._asked(task, words, stopped)
+            return self._asked(task, words, stopped, tell)
         finally:
             self._lock.release()
 
     def _asked(
-        self, task: Callable[..., T], words: Sequence[Any], stopped: Callable[[], bool]
+        self,
+        task: Callable[..., T],
+        words: Sequence[Any],
+        stopped: Callable[[], bool],
+        tell: Tell | None,
     ) -> T:
         pipe = self._started()
+        what = TOLD
+        value: Any = None
         try:
-            pipe.send((task, tuple(words)))
-            while not pipe.poll(LOOK_S):
-                if stopped():
+            pipe.send((task, tuple(words), tell is not None))
+            while what == TOLD:
+                while not (stops := stopped()) and not pipe.poll(LOOK_S):
+                    pass
+                if stops:
                     self._end()
                     raise GivenUp("given up")
-            what, value = pipe.recv()
+                what, value = pipe.recv()
+                if what == TOLD and tell is not None:
+                    tell(*value)
         except (EOFError, OSError):
             self._end()
             raise CkptcostError(
@@ -135,12 +157,13 @@ def serve(fileno: int, parent: int) -> None:
     pipe = Connection(fileno)
     while True:
         try:
-            task, words = pipe.recv()
+            task, words, wants_to_hear = pipe.recv()
         except (EOFError, OSError):
             return
         answer: tuple[str, Any]
         try:
-            answer = ("value", task(*words))
+            more = {"tell": lambda *said: pipe.send((TOLD, said))} if wants_to_hear else {}
+            answer = ("value", task(*words, **more))
         except MeterUnavailable as error:
             answer = ("unavailable", str(error))
         except (CkptcostError, OSError) as error:

@@ -13,8 +13,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
 from ckptcost.runs import store
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens import against_view as against
-from ckptcost.tui.screens import calibrate_effect, calibrate_fit
+from ckptcost.tui.screens import against, calibrate_effect, calibrate_fit
 from ckptcost.tui.screens.runs_entries import Source
 
 

@@ -19,7 +19,8 @@ from ckptcost.runs import recorder
 from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.screens.checkpoint import CheckpointOverLive, CheckpointScreen
-from ckptcost.tui.screens.checkpoint_view import Recording
+from ckptcost.tui.screens.recorded_run import read_run
+from ckptcost.tui.screens.runs_reading import source_at
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
@@ -136,13 +137,11 @@ def test_what_is_small_scrolls(drive, run):
 
 
 def test_a_run_that_was_read_is_not_read_again(drive, run, monkeypatch):
-    app, recording = app_on(), Recording(run)
-    monkeypatch.setattr(
-        "ckptcost.tui.screens.checkpoint.Recording", lambda *_: pytest.fail("it was read already")
-    )
+    app, read = app_on(), read_run(source_at(run))
+    monkeypatch.setattr("ckptcost.runs.reader.load", lambda *_: pytest.fail("it was read already"))
 
     async def script(pilot):
-        app.push_screen(CheckpointScreen(run, "save-2", recording))
+        app.push_screen(CheckpointScreen(read, "save-2"))
         await settled(pilot)
         assert "save-2, save 2 of 2" in screen_text(app)
 

@@ -20,8 +20,10 @@ from ckptcost.meters.simulated_plan import Plan, marks
 from ckptcost.present.amounts import duration, number
 from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens.checkpoint_view import Checkpoint, Recording, detail, neighbour
+from ckptcost.tui.screens.checkpoint_view import Checkpoint, detail, neighbour
 from ckptcost.tui.screens.checkpoint_words import finders
+from ckptcost.tui.screens.recorded_run import RecordedRun, read_run
+from ckptcost.tui.screens.runs_reading import source_at
 
 DESK = Desk(base="small-8b")
 
@@ -34,6 +36,10 @@ def kept(folder: Path, plan: Plan, for_s: float) -> Path:
         folder,
     )
     return folder
+
+
+def read_at(path) -> RecordedRun:
+    return read_run(source_at(str(path)))
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +60,8 @@ def one(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def recording(two) -> Recording:
-    return Recording(str(two))
+def recording(two) -> RecordedRun:
+    return read_at(two)
 
 
 def told(folder: Path, text: str, **more) -> Checkpoint:
@@ -65,7 +71,7 @@ def told(folder: Path, text: str, **more) -> Checkpoint:
         marks=said(text, **more),
         directory=folder,
     )
-    return detail(Recording(str(folder)), "1", DESK)
+    return detail(read_at(folder), "1", DESK)
 
 
 def stat(shown: Checkpoint, label: str):
@@ -120,7 +126,7 @@ def test_domains_add_up_to_what_the_report_says_of_each(cli, two, recording):
 
 def test_of_a_run_with_one_save_the_comparison_is_the_command_s(cli, one):
     compared = document(cli, "compare", str(one), "-s", "small-8b")
-    shown = detail(Recording(str(one)), "1", DESK)
+    shown = detail(read_at(one), "1", DESK)
     lines = rows(compared, "lines")
     assert [row.key for row in shown.modelled.rows] == [row["quantity"] for row in lines]
     for row, line in zip(shown.modelled.rows, lines, strict=True):
@@ -143,7 +149,7 @@ def test_the_bill_is_the_command_s_or_unknown_as_there(cli, tmp_path):
             for row in rows(document(cli, "compare", str(run), "-s", "small-8b"), "bill")
             if row["line"] == "total"
         )
-        shown = detail(Recording(str(run)), "1", DESK)
+        shown = detail(read_at(run), "1", DESK)
         for label, column, unit in (
             ("cost", "measured_cost", "USD"),
             ("CO2e", "measured_location", "kg"),
@@ -159,8 +165,8 @@ def test_the_chosen_tier_is_held_against_and_the_command_says_so(cli, one):
     """The scenario's own tier is the first of two; the other one is chosen."""
     desk = Desk(base="gpt4-scale-2tb", chosen="ddn-exascaler-40")
     assert desk.tiers_shown()[0] != desk.tier_chosen() == "ddn-exascaler-40"
-    shown = detail(Recording(str(one)), "1", desk)
-    own = detail(Recording(str(one)), "1", Desk(base="gpt4-scale-2tb"))
+    shown = detail(read_at(one), "1", desk)
+    own = detail(read_at(one), "1", Desk(base="gpt4-scale-2tb"))
     assert cells(shown.modelled, "time")[2] != cells(own.modelled, "time")[2]
     assert shown.modelled.note == "gpt4-scale-2tb on ddn-exascaler-40, at the facility"
     for each in (shown, own):
@@ -177,7 +183,7 @@ def test_the_chosen_tier_is_held_against_and_the_command_says_so(cli, one):
 def test_each_tile_says_what_it_covers(cli, one, two):
     """Of a save that drains more joules are metered than its stall costs: the tiles are of
     different things, and say of which."""
-    shown = detail(Recording(str(one)), "1", DESK)
+    shown = detail(read_at(one), "1", DESK)
     together = next(
         row
         for row in rows(document(cli, *shlex.split(shown.command.split(" && ")[1])[1:]), "bill")
@@ -192,7 +198,7 @@ def test_each_tile_says_what_it_covers(cli, one, two):
     assert stat(shown, "energy at node").value in told[0]
     assert told[0].endswith(f"at the facility, PUE 1.15: {number(joules)} J.")
     assert "training slowed by a drain" in told[0]
-    assert stat(detail(Recording(str(two)), "1", DESK), "cost").note == "stall, facility"
+    assert stat(detail(read_at(two), "1", DESK), "cost").note == "stall, facility"
 
 
 def test_without_a_model_only_the_report_is_copied(recording):
@@ -214,7 +220,7 @@ def test_prices_are_said_and_another_scenario_has_others(recording):
 
 
 def test_a_save_that_drains_has_both_bars_one_after_the_other(one):
-    shown = detail(Recording(str(one)), "save-1", DESK)
+    shown = detail(read_at(one), "save-1", DESK)
     stall, drain = shown.phases.rows[:2]
     assert (stall.label, drain.label) == ("stall", "drain")
     assert stall.parts[0].begin == 0.0
@@ -293,7 +299,7 @@ def test_a_meter_that_stands_still_has_no_trace_and_says_why(tmp_path):
         marks=said("begin 5, returned 7, durable 8"),
         directory=folder,
     )
-    shown = detail(Recording(str(folder)), "w", DESK)
+    shown = detail(read_at(folder), "w", DESK)
     assert cells(shown.energy, "CPU")[1:] == ("-", "-", "-", "-", "the counter does not move")
     assert "CPU and memory power, W" not in [chart.title for chart in shown.traces.charts]
     assert ("Its joules are not known: the counter does not move.", "warn") in shown.notes
@@ -305,7 +311,7 @@ def test_a_save_that_failed_says_so_first(tmp_path):
     recorded(
         Told("told", {energy("gpu:0", tick_s=0.1): at(300.0, 0.1)}), marks=told_, directory=folder
     )
-    shown = detail(Recording(str(folder)), "w", DESK)
+    shown = detail(read_at(folder), "w", DESK)
     assert shown.notes[0] == ("It failed: no space left.", "bad")
     assert stat(shown, "safe after") == ("safe after", "-", "failed", "bad")
     assert shown.modelled.rows == ()
@@ -322,7 +328,7 @@ def test_a_load_is_read_not_written(tmp_path):
     recorded(
         Told("told", {energy("gpu:0", tick_s=0.1): at(300.0, 0.1)}), marks=load, directory=folder
     )
-    shown = detail(Recording(str(folder)), "resume", DESK)
+    shown = detail(read_at(folder), "resume", DESK)
     assert shown.title == "resume, load 1 of 1"
     assert "durable" not in [row.key for row in shown.instants.rows]
     assert not any("safe is not known" in text for text, _ in shown.notes)
@@ -338,7 +344,7 @@ def test_a_wrong_scenario_costs_the_comparison_alone(recording):
 
 def test_no_such_run_is_said(tmp_path):
     with pytest.raises(CkptcostError):
-        Recording(str(tmp_path / "none"))
+        read_at(tmp_path / "none")
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ckptcost.errors import CkptcostError, OutputError
 from ckptcost.present.grid import Grid, sorted_by
 from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens import report_answers, report_page
+from ckptcost.tui.screens import report_answers
 
 DESK = Desk(Catalog())
 EDITED = DESK.edited("cluster.gpus", "512").edited("policy.interval", "30 min")
@@ -67,7 +67,7 @@ def test_the_command_prints_the_very_same_text(cli, which, form):
     desk = DESKS[which]
     for subject in _offered(desk):
         found = report_answers.answered(desk, subject)
-        seen = report_page.page(found, form)
+        seen = report_answers.page(found, form)
         assert seen.text == _printed(cli, seen.command), subject
         assert "".join(f"{line}\n" for line in seen.lines) == seen.text.replace("\r\n", "\n")
 
@@ -76,7 +76,7 @@ def test_each_table_of_a_csv(cli):
     found = report_answers.answered(EDITED, report_answers.CHANGES)
     assert len(found.tables) > 2
     for table in found.tables:
-        seen = report_page.page(found, "csv", table)
+        seen = report_answers.page(found, "csv", table)
         assert seen.command.endswith(f"-f csv --table {table}")
         assert seen.text == _printed(cli, seen.command)
 
@@ -87,11 +87,11 @@ def test_a_scenario_file_is_named_without_its_folder_in_a_document(cli, tmp_path
     )
     desk = Desk(DESK.catalog, base=str(tmp_path / "job.toml"))
     for subject in (report_answers.MODEL, report_answers.RANKING):
-        seen = report_page.page(report_answers.answered(desk, subject), "json")
+        seen = report_answers.page(report_answers.answered(desk, subject), "json")
         assert seen.text == _printed(cli, seen.command)
         assert str(tmp_path) in seen.command
         assert str(tmp_path) not in seen.text
-    assert report_page.file_name(desk, report_answers.MODEL, "json") == "job-model.json"
+    assert report_answers.file_name(desk, report_answers.MODEL, "json") == "job-model.json"
 
 
 @pytest.mark.parametrize("form", ["text", "md", "csv", "json"])
@@ -99,10 +99,10 @@ def test_a_recorded_run(cli, runs, form):
     recorded(runs / "one", seconds=20)
     grid = report_answers.with_runs(Grid())
     assert [row.key for row in grid.rows] == ["run:one"]
-    seen = report_page.page(report_answers.answered(DESK, "run:one"), form)
+    seen = report_answers.page(report_answers.answered(DESK, "run:one"), form)
     assert shlex.split(seen.command)[:3] == ["ckptcost", "report", "one"]
     assert seen.text == _printed(cli, seen.command)
-    assert report_page.file_name(DESK, "run:one", "md") == "run-one.md"
+    assert report_answers.file_name(DESK, "run:one", "md") == "run-one.md"
 
 
 def test_runs_are_listed_latest_first_and_two_of_one_name_by_their_id(runs):
@@ -140,7 +140,7 @@ def test_the_tiers_are_held_against_the_baseline_or_the_first_and_never_one_that
     found = report_answers.answered(desk, report_answers.TIERS)
     assert _tiers_of(found.words) == order
     assert found.note == ""
-    seen = report_page.page(found, "text")
+    seen = report_answers.page(found, "text")
     assert seen.text == _printed(cli, seen.command)
     assert "nas-hdd" not in seen.text
 
@@ -182,7 +182,7 @@ def test_a_change_of_the_tier_alone_is_a_change():
 
 
 def test_the_first_table_is_sorted_by_its_numbers():
-    grid = report_page.first_table(report_answers.answered(DESK, report_answers.MODEL))
+    grid = report_answers.first_table(report_answers.answered(DESK, report_answers.MODEL))
     assert grid is not None
     labels = [head.label for head in grid.heads]
     for label in ("rate", "stall", "kWh", "USD", "claimed"):
@@ -233,30 +233,32 @@ def test_the_state_changes_with_what_the_answer_depends_on(tmp_path, runs):
 
 
 def test_names_follow_the_format():
-    assert report_page.file_name(DESK, report_answers.MODEL, "text") == "gpt4-scale-2tb-model.txt"
-    assert report_page.renamed("mine.md", "json") == "mine.json"
-    assert report_page.renamed("mine.report", "json") == "mine.report"
-    assert report_page.renamed("mine", "json") == "mine"
+    assert (
+        report_answers.file_name(DESK, report_answers.MODEL, "text") == "gpt4-scale-2tb-model.txt"
+    )
+    assert report_answers.renamed("mine.md", "json") == "mine.json"
+    assert report_answers.renamed("mine.report", "json") == "mine.report"
+    assert report_answers.renamed("mine", "json") == "mine"
 
 
 def test_what_will_happen_to_the_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.md").write_text("x")
-    assert report_page.standing("there.md") == ("exists: will ask", "warn")
-    assert report_page.standing("new.md") == ("new file", "muted")
-    assert report_page.standing(str(tmp_path))[1] == "bad"
-    assert report_page.standing("gone/new.md") == ("no folder gone", "bad")
-    assert report_page.standing("  ")[1] == "bad"
+    assert report_answers.standing("there.md") == ("exists: will ask", "warn")
+    assert report_answers.standing("new.md") == ("new file", "muted")
+    assert report_answers.standing(str(tmp_path))[1] == "bad"
+    assert report_answers.standing("gone/new.md") == ("no folder gone", "bad")
+    assert report_answers.standing("  ")[1] == "bad"
 
 
 def test_it_is_written_whole_and_over_only_when_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    text = report_page.page(report_answers.answered(DESK, report_answers.MODEL), "md").text
-    assert report_page.write(text, "out.md", over=False).startswith("wrote out.md, ")
+    text = report_answers.page(report_answers.answered(DESK, report_answers.MODEL), "md").text
+    assert report_answers.write(text, "out.md", over=False).startswith("wrote out.md, ")
     assert (tmp_path / "out.md").read_text("utf-8") == text
     with pytest.raises(OutputError, match="there already"):
-        report_page.write("other", "out.md", over=False)
-    report_page.write("other", "out.md", over=True)
+        report_answers.write("other", "out.md", over=False)
+    report_answers.write("other", "out.md", over=True)
     assert (tmp_path / "out.md").read_text() == "other"
 
 
@@ -267,20 +269,20 @@ def test_why_it_could_not_be_written_is_one_line(tmp_path, monkeypatch, number):
 
     monkeypatch.setattr(files, "write_whole", refuse)
     with pytest.raises(OutputError) as told:
-        report_page.write("text", str(tmp_path / "out.md"), over=False)
+        report_answers.write("text", str(tmp_path / "out.md"), over=False)
     assert os.strerror(number) in str(told.value)
     assert "\n" not in str(told.value)
 
 
 def test_the_first_table_and_the_document_are_those_of_the_answer():
     of_model = report_answers.answered(DESK, report_answers.MODEL)
-    grid = report_page.first_table(of_model)
+    grid = report_answers.first_table(of_model)
     assert grid is not None
     assert [row.key for row in grid.rows] == list(DESK.tiers_shown())
     assert grid.title == "What one save costs"
-    document = json.loads(report_page.page(of_model, "json").text)
+    document = json.loads(report_answers.page(of_model, "json").text)
     assert (document["schema_name"], document["kind"]) == ("ckptcost.report", "model")
     told = document["tables"]["one_save"]["rows"]
     assert [row["tier"] for row in told] == [row.key for row in grid.rows]
     of_study = report_answers.answered(DESK, report_answers.OPTIMUM)
-    assert report_page.first_table(of_study) is not None
+    assert report_answers.first_table(of_study) is not None

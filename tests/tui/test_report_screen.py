@@ -16,7 +16,7 @@ from ckptcost.tui import files
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
-from ckptcost.tui.screens import calibrate_effect
+from ckptcost.tui.screens import calibrate_effect, report_answers
 from ckptcost.tui.screens import report_answers as preview
 from ckptcost.tui.screens.report import ReportScreen
 from ckptcost.tui.widgets.bottom import Status
@@ -100,7 +100,9 @@ def test_another_scenario_is_reported_at_once_and_the_place_is_kept(drive):
         await settled(pilot)
         assert listing.scroll_offset.y == 20
         assert "--set cluster.gpus=512" in _screen(pilot).command_line()
-        assert [row.key for row in _screen(pilot).query_one(Rows).grid.rows][-1] == preview.CHANGES
+        assert [row.key for row in _screen(pilot).query_one(Rows).grid.rows][
+            -1
+        ] == report_answers.CHANGES
         await pilot.press("f")
         await settled(pilot)
         assert listing.scroll_offset.y == 0
@@ -110,9 +112,9 @@ def test_another_scenario_is_reported_at_once_and_the_place_is_kept(drive):
 
 def test_an_answer_is_found_once_for_all_its_formats(drive, monkeypatch):
     asked = []
-    found = preview.answered
+    found = report_answers.answered
 
-    def answered(desk, subject):
+    def answered(desk, subject, stopped):
         asked.append((subject, tuple(desk.edits)))
         return found(desk, subject)
 
@@ -128,14 +130,18 @@ def test_an_answer_is_found_once_for_all_its_formats(drive, monkeypatch):
         await settled(pilot)
 
     drive(_app(), script)
-    assert asked == [(preview.MODEL, ()), (preview.OPTIMUM, ()), (preview.MODEL, ("cluster.gpus",))]
+    assert asked == [
+        (report_answers.MODEL, ()),
+        (report_answers.OPTIMUM, ()),
+        (report_answers.MODEL, ("cluster.gpus",)),
+    ]
 
 
 def test_a_slow_answer_leaves_the_screen_alive_and_a_newer_one_wins(drive, monkeypatch):
-    gate, found = threading.Event(), preview.answered
+    gate, found = threading.Event(), report_answers.answered
 
-    def answered(desk, subject):
-        if subject == preview.OPTIMUM:
+    def answered(desk, subject, stopped):
+        if subject == report_answers.OPTIMUM:
             assert gate.wait(20)
         return found(desk, subject)
 
@@ -266,7 +272,7 @@ def test_a_comparison_of_some_tiers_says_so(drive):
     )
 
     async def script(pilot):
-        _screen(pilot).query_one("#report-what", Rows).select(preview.TIERS)
+        _screen(pilot).query_one("#report-what", Rows).select(report_answers.TIERS)
         await settled(pilot)
         assert "Preview: 6 of 8 tiers" in screen_text(pilot.app)
         assert "left out: local-nvme, node-ram" in _status(pilot)

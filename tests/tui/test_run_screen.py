@@ -8,10 +8,11 @@ from screening import SMALL, USUAL, screen_text, settled
 from small_runs import recorded
 from textual.widgets import Input
 
-from ckptcost.runs import store
+from ckptcost.runs import reader, store
 from ckptcost.tui import run_reader
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.screens import report_answers
 from ckptcost.tui.screens.against import AgainstScreen
 from ckptcost.tui.screens.calibrate import CalibrateScreen
 from ckptcost.tui.screens.checkpoint import CheckpointScreen
@@ -35,6 +36,7 @@ def made(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def at_home(monkeypatch, made):
     monkeypatch.setenv("HOME", str(made))
+    monkeypatch.setattr("ckptcost.tui.screens.recorded_run.RUNS._runs", [])
 
 
 def source_of(path):
@@ -179,8 +181,9 @@ def test_leaving_a_heavy_run_ends_its_reading(made, drive, monkeypatch):
     stops = []
 
     class Endless(run_reader.Apart):
-        def ask(self, task, *words, weight, stopped=lambda: False):
+        def ask(self, task, *words, weight, stopped=lambda: False, tell=None):
             assert weight > run_reader.SMALL
+            tell("reading the run", 0.42)
             import time
 
             while not stopped():
@@ -188,19 +191,55 @@ def test_leaving_a_heavy_run_ends_its_reading(made, drive, monkeypatch):
             stops.append(task)
             raise run_reader.GivenUp("given up")
 
-    monkeypatch.setattr("ckptcost.tui.screens.run.READER", Endless())
+    monkeypatch.setattr("ckptcost.tui.screens.recorded_run.READER", Endless())
     heavy = source_of(made / "large")._replace(bytes=10_000_000)
 
     async def script(pilot):
         pilot.app.push_screen(RunScreen(heavy))
         await pilot.pause(0.05)
-        assert "Reading run 1a49e000, 10 MB" in screen_text(pilot.app)
+        assert (
+            "Reading run 1a49e000, 10 MB: reading the run, 42 % ... Escape gives up."
+            in screen_text(pilot.app)
+        )
         await pilot.press("escape")
         await settled(pilot)
         assert len(stops) == 1
         assert "given up" not in screen_text(pilot.app)
 
     drive(CkptcostApp(Desk(base="small-8b"), start="runs"), script)
+
+
+def test_a_run_is_read_once_for_all_that_shows_it(drive, monkeypatch, tmp_path):
+    recorded(tmp_path / "job", 30, run_id="a" * 32, saves=(5, 15))
+    read, load = [], reader.load
+
+    def counted(path, *words):
+        read.append(str(path))
+        return load(path, *words)
+
+    monkeypatch.setattr(reader, "load", counted)
+
+    async def script(pilot):
+        await pilot.press("enter")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, CheckpointScreen)
+        await pilot.press("right", "escape", "m")
+        await settled(pilot)
+        assert isinstance(pilot.app.screen, AgainstScreen)
+        assert rows_of(pilot).grid.rows
+        await pilot.press("escape", "R")
+        await settled(pilot)
+        found = report_answers.answered(pilot.app.desk, f"run:{tmp_path / 'job'}").found
+        assert found.kind == "measurement"
+        assert read == [str(tmp_path / "job")]
+        (file,) = (tmp_path / "job").glob("*.jsonl")
+        lines = file.read_bytes()
+        file.write_bytes(lines + lines.splitlines(keepends=True)[-1])
+        await pilot.press("R")
+        await settled(pilot)
+        assert read == [str(tmp_path / "job")] * 2, "it grew"
+
+    opened(drive, RunScreen(source_of(tmp_path / "job")), script)
 
 
 # beside the model

@@ -24,8 +24,11 @@ from ckptcost.jobs import power_trace
 from ckptcost.runs import store, summary
 from ckptcost.runs.clocks import S
 from ckptcost.tui import run_reader
-from ckptcost.tui.screens import run_traces, run_view, runs_entries, runs_reading, runs_removal
+from ckptcost.tui.screens import run_traces, runs_entries, runs_reading, runs_removal
+from ckptcost.tui.screens.recorded_run import RUNS, KeptRuns, read_run
+from ckptcost.tui.screens.run import CHECKPOINTS, RunScreen
 from ckptcost.tui.screens.runs_entries import Source
+from ckptcost.tui.study_grids import grid_of
 
 
 def never():
@@ -229,7 +232,7 @@ def test_two_runs_of_one_folder_are_two_rows(home, tmp_path):
     entries, _ = listed(both)
     assert [entry.source.run[0] for entry in entries] == ["b", "a"]
     assert [entry.source.word for entry in entries] == ["b" * 32, "a" * 32]
-    assert run_view.read(entries[0].source).study.question["run"] == "b" * 32
+    assert read_run(entries[0].source).study.question["run"] == "b" * 32
 
 
 # deleting
@@ -299,21 +302,24 @@ def source_of(path, saves=3):
 
 def test_a_run_is_what_report_prints(cli, made):
     source = source_of(made / "small")
-    view = run_view.read(source)
+    view, screen = read_run(source), RunScreen(source)
     document = json.loads(cli("report", str(made / "small"), "-f", "json").out)
     assert view.study.findings == document["findings"]
-    assert [text for text, _ in view.lines if text in document["findings"]] == document["findings"]
+    assert [
+        text for text, _ in screen.lines(view, view.study) if text in document["findings"]
+    ] == document["findings"]
     for table in view.study.tables:
         assert len(table.rows) == len(document["tables"][table.id]["rows"])
         for row, said in zip(table.rows, document["tables"][table.id]["rows"], strict=True):
             for column in table.columns:
                 assert said[column.id] == pytest.approx(row.get(column.id)), (table.id, column.id)
-    assert view.table_ids[0] == run_view.CHECKPOINTS
-    assert [row.key for row in view.tables[0].rows] == [
+    first = min((table for table in view.study.tables if table.rows), key=screen.order)
+    assert first.id == CHECKPOINTS
+    assert [row.key for row in grid_of(first).rows] == [
         row["window"] for row in document["tables"]["windows"]["rows"]
     ]
-    assert run_view.command_of(source) == f"ckptcost report {made / 'small'}"
-    assert "3 checkpoints" in view.head
+    assert view.command == screen.command_line() == f"ckptcost report {made / 'small'}"
+    assert "3 checkpoints" in screen.head(view, view.study)
 
 
 def test_hosts_one_after_another(cli, tmp_path):
@@ -321,19 +327,19 @@ def test_hosts_one_after_another(cli, tmp_path):
     recorded(folder, 30, run_id="e" * 32, host="node1")
     recorded(folder, 30, run_id="e" * 32, host="node2", count=2)
     source = source_of(folder)
-    first = run_view.read(source)
-    second = run_view.read(source, run_view.next_host(first))
-    assert (first.host, second.host, run_view.next_host(second)) == ("node1", "node2", "node1")
-    assert "(2 of 2)" in second.head
+    first = read_run(source)
+    second = read_run(source, first.next_host)
+    assert (first.host, second.host, second.next_host) == ("node1", "node2", "node1")
+    assert "(2 of 2)" in RunScreen(source).head(second, second.study)
     assert (
         json.loads(cli("report", str(folder), "--host", "node2", "-f", "json").out)["findings"]
         == second.study.findings
     )
-    assert run_view.command_of(source, "node2", 2).endswith("--host node2")
+    assert second.command.endswith("--host node2")
 
 
 def test_traces_hold_the_joules(made):
-    view = run_view.read(source_of(made / "large"))
+    view = read_run(source_of(made / "large"))
     titles = [chart.title for chart in view.traces.charts]
     assert titles[0].startswith("GPU power, W, 2 meters")
     assert any(title.startswith("storage, bytes written") for title in titles)
@@ -350,11 +356,11 @@ def test_traces_hold_the_joules(made):
     assert all(low <= mean <= high for low, mean, high in inside), "every point has its range"
     written = next(chart for chart in view.traces.charts if "written" in chart.title).curves[0]
     assert sum(written.ys) * (written.xs[1] - written.xs[0]) == pytest.approx(300e9, rel=0.01)
-    assert [band.label for band in view.traces.bands] == [row.key for row in view.tables[0].rows]
+    assert [band.label for band in view.traces.bands] == view.names
 
 
 def test_traces_are_thin_and_gaps_are_gaps(made):
-    seen = run_view.seen_of(source_of(made / "small"))
+    seen = read_run(source_of(made / "small")).seen
     edges = np.linspace(0.0, 100.0, 11)
     lost = seen.energies.series(seen.energies.sources["gpu:0"].place)
     lost = lost._replace(
@@ -370,7 +376,7 @@ def test_traces_are_thin_and_gaps_are_gaps(made):
 
 
 def test_zooming_stays_within_the_run(made):
-    whole = run_view.read(source_of(made / "small")).traces
+    whole = read_run(source_of(made / "small")).traces
     first_s, last_s = whole.x_range
     closer = whole
     for _ in range(30):
@@ -393,11 +399,28 @@ def test_zooming_stays_within_the_run(made):
 def test_what_changed_on_the_disk_is_read_anew(tmp_path):
     recorded(tmp_path / "job", 12, run_id="a" * 32, saves=(5,))
     source = source_of(tmp_path / "job")
-    assert len(run_view.seen_of(source).windows) == 1
-    assert run_view.seen_of(source) is run_view.seen_of(source), "the same files cost nothing again"
+    first = RUNS.load(source)
+    assert len(first.names) == 1
+    assert RUNS.load(source) is first, "the same files cost nothing again"
     shutil.rmtree(tmp_path / "job")
     recorded(tmp_path / "job", 30, run_id="a" * 32, saves=(5, 15))
-    assert len(run_view.seen_of(source).windows) == 2
+    assert len(RUNS.load(source).names) == 2
+
+
+def test_the_runs_that_were_looked_at_last_stay(tmp_path):
+    runs = KeptRuns()
+    sources = []
+    for letter in "abcd":
+        recorded(tmp_path / letter, 12, run_id=letter * 32, saves=(5,))
+        sources.append(source_of(tmp_path / letter))
+    first, second, third, fourth = sources
+    kept = [runs.load(source) for source in (first, second, third)]
+    assert runs.load(first) is kept[0]
+    runs.load(fourth)
+    assert runs.find(second) is None, "it was looked at longest ago"
+    assert (runs.find(first), runs.find(third)) == (kept[0], kept[2])
+    with pytest.raises(run_reader.GivenUp), runs._reading:
+        runs.load(second, stopped=lambda: True)
 
 
 def test_a_run_without_a_reading_says_so(tmp_path):
@@ -405,7 +428,7 @@ def test_a_run_without_a_reading_says_so(tmp_path):
     file = tmp_path / "job" / "node1.000.jsonl"
     file.write_bytes(file.read_bytes().split(b"\n")[0] + b"\n")
     with pytest.raises(MeterUnavailable, match="holds no readings"):
-        run_view.read(source_of(tmp_path / "job"))
+        read_run(source_of(tmp_path / "job"))
 
 
 # in a process of its own
@@ -421,18 +444,31 @@ def apart():
 def test_a_heavy_run_is_read_elsewhere_with_the_same_result(made, apart):
     source = source_of(made / "small")
     here, there = (
-        run_view.read(source),
-        apart.ask(run_view.read, source, weight=run_reader.SMALL + 1),
+        read_run(source),
+        apart.ask(read_run, source, weight=run_reader.SMALL + 1),
     )
     assert apart._process is not None
     assert there.study == here.study
     assert there.traces.charts[0].curves[0].ys == pytest.approx(here.traces.charts[0].curves[0].ys)
     process = apart._process
     with pytest.raises(CkptcostError, match="No such file"):
-        apart.ask(run_view.read, source._replace(path="/nowhere"), weight=run_reader.SMALL + 1)
+        apart.ask(read_run, source._replace(path="/nowhere"), weight=run_reader.SMALL + 1)
     with pytest.raises(RuntimeError, match="TypeError"):
-        apart.ask(run_view.read, 3, 4, 5, 6, weight=run_reader.SMALL + 1)
+        apart.ask(read_run, 3, 4, 5, 6, weight=run_reader.SMALL + 1)
     assert apart._process is process, "an error ends nothing"
+
+
+def test_a_heavy_run_tells_how_far_it_is(made, apart):
+    heard = []
+    source = source_of(made / "small")._replace(bytes=run_reader.SMALL + 1)
+    apart.ask(
+        read_run, source, weight=source.weight, tell=lambda what, share: heard.append((what, share))
+    )
+    assert apart._process is not None
+    shares = [share for what, share in heard if what == "working out what its saves took"]
+    assert len(shares) == 3
+    assert shares == sorted(shares)
+    assert shares[-1] == 1.0
 
 
 def test_giving_up_ends_the_process_at_once(apart):

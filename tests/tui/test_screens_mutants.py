@@ -17,8 +17,7 @@ from ckptcost.tui.commands import MODES
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.source import Actions
 from ckptcost.tui.modals.confirm import Confirm
-from ckptcost.tui.modals.export import Export
-from ckptcost.tui.modals.files import OpenScenario
+from ckptcost.tui.modals.files import Export, OpenScenario
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.screens.live_keys import possible
 from ckptcost.tui.screens.probe_run import Ended

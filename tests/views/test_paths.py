@@ -8,9 +8,7 @@ from ckptcost.errors import CkptcostError, InputError
 from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.paths import path_of
-from ckptcost.tui.screens import claims, live_setup
-from ckptcost.tui.screens import report_page as preview_page
-from ckptcost.tui.screens import runs_entries as runs
+from ckptcost.tui.screens import claims, live_setup, report_answers, runs_entries
 
 IMPOSSIBLE = ["~nosuchuser/x", "x" * 300, "a\0b", "/dev/null/below"]
 
@@ -31,12 +29,12 @@ def test_what_can_be_no_path_is_one_line(text):
 
 @pytest.mark.parametrize("text", IMPOSSIBLE, ids=repr)
 def test_nowhere_does_it_crash(text):
-    assert preview_page.standing(text)[1] == "bad"
+    assert report_answers.standing(text)[1] == "bad"
     for call in (
         lambda: files.write_text("a", text),
         lambda: files.exists(text),
         lambda: files.save_scenario(Desk(Catalog()), text),
-        lambda: runs.opened(text),
+        lambda: runs_entries.opened(text),
         lambda: claims.open_sheet(Catalog(), text if text.startswith("~") else f"{text}.toml"),
         lambda: live_setup.start_of(live_setup.Typed(watch=text), "auto"),
         lambda: live_setup.start_of(live_setup.Typed(record=text), "auto"),
@@ -49,6 +47,6 @@ def test_a_folder_that_may_not_be_looked_into(tmp_path):
     closed = tmp_path / "closed"
     (closed / "in").mkdir(parents=True)
     closed.chmod(0)
-    assert as_nobody(lambda: preview_page.standing(str(closed / "in" / "x"))[0]).endswith(
+    assert as_nobody(lambda: report_answers.standing(str(closed / "in" / "x"))[0]).endswith(
         'permission denied"'
     )

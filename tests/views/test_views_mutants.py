@@ -46,13 +46,19 @@ from ckptcost.tui.live.figures import stats_of
 from ckptcost.tui.live.picture import Picture, Status
 from ckptcost.tui.live.replay import Tape
 from ckptcost.tui.live.tables import Checkpoints, gpus_grid, last_of, meters_grid, outliers_grid
-from ckptcost.tui.screens import checkpoint_view as checkpoint
-from ckptcost.tui.screens import probe_plan, probe_run, run_traces, runs_reading, runs_removal
-from ckptcost.tui.screens import report_answers as preview
-from ckptcost.tui.screens import run_view as run
-from ckptcost.tui.screens import runs_entries as runs
+from ckptcost.tui.screens import (
+    checkpoint_view,
+    probe_plan,
+    probe_run,
+    report_answers,
+    run_traces,
+    runs_entries,
+    runs_reading,
+    runs_removal,
+)
 from ckptcost.tui.screens.meters import kinds_of
 from ckptcost.tui.screens.probe_run import Pass, Watch
+from ckptcost.tui.screens.recorded_run import RUNS, RecordedRun, read_run
 from ckptcost.views import interval, interval_shown, interval_words, model, tiers, tiers_table
 from ckptcost.views.about_field import about_field
 
@@ -338,7 +344,7 @@ def test_two_runs_of_one_folder_are_two_reports(tmp_path):
     for run_id in ("a" * 32, "b" * 32):
         recorded(tmp_path / "both", 6, run_id=run_id, saves=(2,))
     recorded(tmp_path / "alone", 6, run_id="c" * 32, saves=(2,))
-    keys = {row.key for row in preview.with_runs(Grid(), tmp_path).rows}
+    keys = {row.key for row in report_answers.with_runs(Grid(), tmp_path).rows}
     assert keys == {f"run:{'a' * 32}", f"run:{'b' * 32}", "run:alone"}
 
 
@@ -540,20 +546,20 @@ def test_of_several_disks_the_quickest_is_told():
         energies=SimpleNamespace(node=SimpleNamespace(headers=())),
     )
     assert (
-        checkpoint._peak(seen, "step 1")
+        checkpoint_view._peak(seen, "step 1")
         == "At its peak, the quickest of 3 disks took 3 GB/s, over 1 s."
     )
-    assert checkpoint._peak(seen, "step 2") == ""
+    assert checkpoint_view._peak(seen, "step 2") == ""
 
 
 def test_a_run_that_was_touched_is_read_again(tmp_path):
     recorded(tmp_path / "run", 6, saves=(2,))
     source = runs_reading.source_at(str(tmp_path / "run"))
-    first = run.seen_of(source)
-    assert run.seen_of(source) is first
+    first = RUNS.load(source)
+    assert RUNS.load(source) is first
     (file,) = (tmp_path / "run").glob("*.jsonl")
     os.utime(file, ns=(1, 1))
-    assert run.seen_of(source) is not first
+    assert RUNS.load(source) is not first
 
 
 def test_what_is_read_back_is_not_written():
@@ -565,7 +571,9 @@ def test_what_is_read_back_is_not_written():
     seen = SimpleNamespace(
         contents=contents, mean_save=None, node=SimpleNamespace(parts=SimpleNamespace(known=False))
     )
-    assert run._learned(seen, SimpleNamespace(findings=[])).bytes == 10.0
+    run = RecordedRun(None, seen)
+    run.study = SimpleNamespace(findings=[])
+    assert run.learned.bytes == 10.0
 
 
 def test_a_picture_of_a_run_ends_where_the_run_ends():
@@ -579,10 +587,10 @@ def test_a_picture_of_a_run_ends_where_the_run_ends():
 def test_what_was_learned_of_other_files_is_forgotten(tmp_path):
     recorded(tmp_path / "run", 6, saves=(2,))
     (entry,), _ = runs_reading.named(str(tmp_path / "run"))
-    knew = entry.knowing(learned=runs.Learned(1.0, 2.0, 3.0, ()))
-    assert runs.kept_facts(entry, knew).learned == knew.learned
+    knew = entry.knowing(learned=runs_entries.Learned(1.0, 2.0, 3.0, ()))
+    assert runs_entries.kept_facts(entry, knew).learned == knew.learned
     assert (
-        runs.kept_facts(
+        runs_entries.kept_facts(
             entry, knew._replace(summary=knew.summary._replace(sizes={"other.jsonl": 1}))
         ).learned
         is None
@@ -593,7 +601,7 @@ def test_a_run_has_all_of_the_words_that_are_asked_for():
     entries = [
         SimpleNamespace(words=words) for words in ("node1 torch", "node2 torch", "node1 jax")
     ]
-    assert runs.matching(entries, "Torch node1") == entries[:1]
+    assert runs_entries.matching(entries, "Torch node1") == entries[:1]
 
 
 def test_a_link_that_was_put_in_a_file_s_place_is_left(tmp_path):
@@ -637,7 +645,7 @@ def test_a_command_has_nothing_to_read(tools):
 
 
 @pytest.fixture(scope="module")
-def drained(tmp_path_factory) -> checkpoint.Checkpoint:
+def drained(tmp_path_factory) -> checkpoint_view.Checkpoint:
     """Two ranks that begin at 5 and 6 s, go on at 7 and 8 s and are safe at 10 and 11 s; one card
     that takes 100 W."""
     folder = tmp_path_factory.mktemp("drained") / "run"
@@ -659,7 +667,7 @@ def drained(tmp_path_factory) -> checkpoint.Checkpoint:
             name, rank = told[second]
             recorder.mark(name, "step 1", by="api", rank=rank)
     recorder.stop()
-    return checkpoint.detail(checkpoint.Recording(str(folder)), "1", Desk())
+    return checkpoint_view.detail(read_run(runs_reading.source_at(str(folder))), "1", Desk())
 
 
 def test_joules_watts_and_joules_of_the_stall_have_a_column_each(drained):

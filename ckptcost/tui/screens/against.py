@@ -1,8 +1,10 @@
-"""Measured beside modelled: which line explains the difference, in words, as a waterfall, and line
-by line."""
+"""Measured beside modelled: a recorded run against the desk's scenario, as `ckptcost compare
+run:PATH SCENARIO` has it. Which line explains the difference, in words, as a waterfall, and line by
+line."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -13,17 +15,25 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ckptcost.errors import CkptcostError
-from ckptcost.present.chart import Bars
-from ckptcost.present.grid import Grid
+from ckptcost.jobs.gap import FORCED, gap
+from ckptcost.jobs.model import one_of
+from ckptcost.layers import layers_for
+from ckptcost.present.amounts import duration
+from ckptcost.present.chart import Bar, Bars, Part
+from ckptcost.present.grid import Tone
+from ckptcost.report.studies import gap as gap_study
+from ckptcost.report.study import Study, Table
 from ckptcost.tui.commands import Command, bindings
-from ckptcost.tui.run_reader import READER
-from ckptcost.tui.screens import against_view
-from ckptcost.tui.screens.against_view import AgainstView
-from ckptcost.tui.screens.runs_entries import Source, place_text, refusal
+from ckptcost.tui.desk import Desk
+from ckptcost.tui.screens.recorded_run import RecordedRun
+from ckptcost.tui.screens.runs_entries import Source, place_text
 from ckptcost.tui.screens.tables import HostScreen
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
+
+LINES = "lines"
+PARTS = ("parts_save", "parts_load")
 
 
 class AgainstScreen(HostScreen):
@@ -72,10 +82,7 @@ class AgainstScreen(HostScreen):
     AgainstScreen.-narrow #top { layout: vertical; }
     """
 
-    def __init__(self, source: Source, host: str = "") -> None:
-        super().__init__(source)
-        self._host = host
-        self._view: AgainstView | None = None
+    NOTHING = "Nothing is held against each other."
 
     def body(self) -> Iterable[Widget]:
         yield Static(place_text(self._source), id="head", markup=False)
@@ -91,53 +98,101 @@ class AgainstScreen(HostScreen):
     def on_desk(self) -> None:
         self._read(self._host)
 
+    def study_of(self, run: RecordedRun, desk: Desk) -> Study:
+        return study_against(run, desk)
+
+    def head(self, run: RecordedRun, study: Study) -> str:
+        scenario = study.question.get("scenario") or "the scenario"
+        return f"Run {run.source.short}{run.host_place} against {scenario}"
+
+    def order(self, table: Table) -> tuple[bool, bool]:
+        """Line by line first; what the text report leaves out for its length comes last."""
+        return table.id != LINES, not table.shown
+
     def command_line(self) -> str:
         try:
-            return against_view.command_of(self._source, self.desk)
+            return command_of(self._source, self.desk)
         except CkptcostError:
             return ""
 
-    def give_up(self) -> None:
-        self.stop_background("hold")
-
-    def _read(self, host: str) -> None:
-        source, self._host = self._source, host
-        try:
-            base, settings = against_view.settings_of(self.desk)
-        except (CkptcostError, OSError) as error:
-            self._failed(str(error))
-            return
-        self._begins()
-        self.background(
-            "hold",
-            lambda stopped: READER.ask(
-                against_view.held,
-                source,
-                host,
-                base,
-                settings,
-                weight=source.weight,
-                stopped=stopped,
-            ),
-            self._show,
-            self._failed,
-        )
+    def _show(self, run: RecordedRun, study: Study) -> None:
+        super()._show(run, study)
+        shown, bars = bars_of(study), self.query_one(BarRows)
+        bars.border_title, bars.border_subtitle = Content(shown.title), Content(shown.note)
+        bars.show(shown._replace(title="", note=""))
 
     def _failed(self, text: str) -> None:
         """What was shown before is of another scenario, so it goes."""
-        self._view = None
-        self.say(text, "bad")
-        self.query_one("#said", Note).show(refusal(text))
+        self._run = self._study = None
+        self._tables, self._grids = [], []
         self.query_one(BarRows).show(Bars(empty="Nothing to draw."))
-        self._rows.show(Grid(empty="Nothing is held against each other."))
+        super()._failed(text)
 
-    def _show(self, view: AgainstView) -> None:
-        self._take(view)
-        bars = self.query_one(BarRows)
-        bars.border_title, bars.border_subtitle = Content(view.bars.title), Content(view.bars.note)
-        bars.show(view.bars._replace(title="", note=""))
-        self._show_table()
-        self.say("")
 
-    def action_again(self) -> None:
-        self._read(self._host)
+def settings_of(desk: Desk) -> tuple[str, tuple[str, ...]]:
+    """The scenario's name and the flags over it, the chosen tier among them where it is not the
+    scenario's own."""
+    layers = desk.layers()
+    own = str(one_of(desk.catalog, layers).words.get("tier.id", ""))
+    tier = desk.tier_chosen()
+    return desk.base, (*desk.settings(), *([f"tier.id={tier}"] if tier and tier != own else []))
+
+
+def study_against(run: RecordedRun, desk: Desk) -> Study:
+    """Raises CkptcostError where there is nothing to hold against each other."""
+    base, settings = settings_of(desk)
+    layers = layers_for(desk.catalog, base, None, list(settings))
+    return gap_study.study_of(gap(desk.catalog, run.seen, layers))
+
+
+def bars_of(study: Study) -> Bars:
+    """From what is modelled, cause by cause, to what was measured."""
+    tables = {table.id: table for table in study.tables}
+    table = next((tables[id_] for id_ in PARTS if id_ in tables), None)
+    if table is None:
+        return Bars(
+            title="From modelled to measured",
+            empty="Size and time are not both known, so no cause can be told apart.",
+        )
+    lines = tables[LINES]
+    of = table.id.removeprefix("parts_")
+    time = next(row for row in lines.rows if row["of"] == of and row["quantity"] == "time")
+    rows: list[Bar] = []
+    whole = next(row for row in table.rows if row["id"] == "whole")
+    at_s = float(time["modelled"])
+    rows.append(
+        Bar("modelled", [Part("modelled", 0.0, at_s)], whole["modelled"], "modelled", "base")
+    )
+    for row in table.rows:
+        if row["id"] == "whole" or row["seconds"] is None:
+            continue
+        more_s = float(row["seconds"])
+        tone: Tone = "bad" if more_s > 0 else "good" if more_s < 0 else "muted"
+        low_s, high_s = sorted((at_s, at_s + more_s))
+        text = f"{'+' if more_s > 0 else ''}{duration(more_s)}"
+        rows.append(
+            Bar(row["cause"], [Part(row["cause"], low_s, high_s, tone)], text, row["id"], tone)
+        )
+        at_s += more_s
+    rows.append(
+        Bar("measured", [Part("measured", 0.0, at_s)], whole["measured"], "measured", "base")
+    )
+    return Bars(
+        rows,
+        title=f"From modelled to measured: one {of}, mean",
+        note="each cause changed in this order; it adds up",
+    )
+
+
+def command_of(source: Source, desk: Desk) -> str:
+    """The command that prints the study; it takes the first host of several."""
+    base, settings = settings_of(desk)
+    return shlex.join(
+        [
+            "ckptcost",
+            "compare",
+            f"{FORCED}{source.word}",
+            base,
+            *(word for each in settings for word in ("--set", each)),
+        ]
+    )

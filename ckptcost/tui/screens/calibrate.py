@@ -19,8 +19,7 @@ from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.run_reader import READER
-from ckptcost.tui.screens import against_view as against
-from ckptcost.tui.screens import calibrate_effect, calibrate_fit
+from ckptcost.tui.screens import against, calibrate_effect, calibrate_fit
 from ckptcost.tui.screens.calibrate_fit import Calibrated, Written
 from ckptcost.tui.screens.runs_entries import Source, reading_text, refusal
 from ckptcost.tui.screens.tables import TablesScreen

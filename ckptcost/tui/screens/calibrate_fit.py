@@ -18,7 +18,7 @@ from ckptcost.report.studies.runs import shown
 from ckptcost.report.study import ROW_UNIT, Column, Study
 from ckptcost.runs.header import base_name
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens.run_view import seen_of
+from ckptcost.tui.screens.recorded_run import RUNS
 from ckptcost.tui.screens.runs_entries import Source
 from ckptcost.tui.study_grids import grid_of, paragraphs
 
@@ -90,11 +90,11 @@ def fit(sources: Sequence[Source]) -> Calibrated:
 
 def seen_hosts(source: Source) -> Iterator[Measured]:
     """A run as each of its hosts saw it."""
-    first = seen_of(source)
+    first = RUNS.load_here(source).seen
     yield first
     for host in first.run.hosts:
         if host != first.energies.node.host:
-            yield seen_of(source, host)
+            yield RUNS.load_here(source, host).seen
 
 
 def study_for(

@@ -13,10 +13,13 @@ from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Static
 
+from ckptcost.errors import CkptcostError
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.commands import Command, bindings
-from ckptcost.tui.screens.base import ModeScreen
-from ckptcost.tui.screens.checkpoint_view import Checkpoint, Recording, detail, neighbour
+from ckptcost.tui.screens.checkpoint_view import Checkpoint, detail, neighbour
+from ckptcost.tui.screens.recorded_run import RecordedRun
+from ckptcost.tui.screens.runs_reading import source_at
+from ckptcost.tui.screens.tables import RunReading
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
@@ -24,7 +27,7 @@ from ckptcost.tui.widgets.stats import Stats
 from ckptcost.tui.widgets.traces import TraceStack
 
 
-class CheckpointScreen(ModeScreen):
+class CheckpointScreen(RunReading):
     """`which` is a checkpoint's name or its number in the run. Where a run was read already, it is
     given and not read again."""
 
@@ -79,9 +82,10 @@ class CheckpointScreen(ModeScreen):
     CheckpointScreen.-narrow #trace { height: 16; }
     """
 
-    def __init__(self, run: str, which: str, recording: Recording | None = None) -> None:
+    def __init__(self, run: RecordedRun | str, which: str) -> None:
         super().__init__()
-        self._run, self._which, self._recording = run, which, recording
+        self._run = run if isinstance(run, RecordedRun) else None
+        self._path, self._which = run if isinstance(run, str) else run.source.path, which
         self._shown: Checkpoint | None = None
         self._every_domain = False
 
@@ -99,39 +103,39 @@ class CheckpointScreen(ModeScreen):
                 yield Rows(id="instants", classes="panel")
 
     def on_desk(self) -> None:
-        if self._recording is not None:
+        if self._run is not None:
             self._look()
             return
-        self.say(f"Reading {self._run} ...")
-        run = self._run
-        self.background("read", lambda stopped: Recording(run), self._read, self._refused)
+        try:
+            source = source_at(self._path)
+        except (CkptcostError, OSError) as error:
+            self._refused(str(error))
+            return
+        self.read_run(source, "", lambda run: run, self._read, self._refused)
 
     def command_line(self) -> str:
         """What prints its readings, and then prices and the model beside them."""
         if self._shown is not None:
             return self._shown.command
-        return self._recording.command if self._recording is not None else ""
+        return self._run.command if self._run is not None else ""
 
     def table(self) -> Grid | None:
         focused = self.focused
         return focused.grid if isinstance(focused, Rows) else self.query_one("#modelled", Rows).grid
 
     def exported(self) -> Any:
-        return self._recording.study if self._recording is not None else None
+        return self._run.study if self._run is not None else None
 
-    def _read(self, recording: Recording) -> None:
-        self._recording = recording
+    def _read(self, run: RecordedRun) -> None:
+        self._run = run
         self._look()
 
     def _look(self) -> None:
         """Some milliseconds, and more where a scenario has ranges: not in the loop."""
-        recording, which, desk, every = self._recording, self._which, self.desk, self._every_domain
-        assert recording is not None
+        run, which, desk, every = self._run, self._which, self.desk, self._every_domain
+        assert run is not None
         self.background(
-            "detail",
-            lambda stopped: detail(recording, which, desk, every),
-            self._show,
-            self._refused,
+            "detail", lambda stopped: detail(run, which, desk, every), self._show, self._refused
         )
 
     def _refused(self, text: str) -> None:
@@ -183,9 +187,9 @@ class CheckpointScreen(ModeScreen):
             rows.styles.height = max(len(rows.grid.rows) + 1, 2) + frame
 
     def action_step(self, by: int) -> None:
-        if self._recording is None or self._shown is None:
+        if self._run is None or self._shown is None:
             return
-        name = neighbour(self._recording, self._which, by)
+        name = neighbour(self._run, self._which, by)
         if name:
             self._which = name
             self._look()
@@ -195,7 +199,7 @@ class CheckpointScreen(ModeScreen):
             )
 
     def action_domains(self) -> None:
-        if self._recording is not None:
+        if self._run is not None:
             self._every_domain = not self._every_domain
             self._look()
 

@@ -20,6 +20,8 @@ from ckptcost.report.studies import gap as gap_study
 from ckptcost.report.studies.measured_parts import some
 from ckptcost.report.study import Table
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.screens.against import settings_of
+from ckptcost.tui.screens.recorded_run import RecordedRun
 from ckptcost.tui.study_grids import grid_of
 
 
@@ -50,10 +52,6 @@ class Modelled(NamedTuple):
 def modelled(m: Measured, place: int, desk: Desk) -> Modelled:
     """This one alone against the scenario; `ckptcost compare run:RUN SCENARIO` says the same of the
     mean of all."""
-    from ckptcost.tui.screens.against_view import (
-        settings_of,
-    )  # which itself shows a run, whose checkpoints are shown here
-
     try:
         base, settings = settings_of(desk)
         layers = layers_for(desk.catalog, base, None, list(settings))
@@ -108,13 +106,12 @@ def modelled(m: Measured, place: int, desk: Desk) -> Modelled:
     )
 
 
-def compared_by(report: str, beside: Modelled) -> str:
-    """The command that prints prices and the modelled side, of the run that another command
-    reports; empty where there is no model."""
-    if beside.problem:
+def compared_by(run: RecordedRun, beside: Modelled) -> str:
+    """The command that prints prices and the modelled side, which takes the first host of several;
+    empty where it would be of another, or there is no model."""
+    if beside.problem or run.host != run.hosts[0]:
         return ""
-    run = shlex.split(report)[-1]
-    return shlex.join(["ckptcost", "compare", f"{FORCED}{run}", *beside.scenario])
+    return shlex.join(["ckptcost", "compare", f"{FORCED}{run.source.word}", *beside.scenario])
 
 
 def _covers(held: Held, told: Sequence[str]) -> str:

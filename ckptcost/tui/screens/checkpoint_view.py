@@ -3,70 +3,25 @@ how all of that is known."""
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
-from functools import cached_property
 from math import isnan
-from pathlib import Path
 from typing import NamedTuple
 
-from ckptcost.core.channels import Mark
-from ckptcost.core.contents import Contents, by_window
-from ckptcost.core.joining import joined
+from ckptcost.core.contents import Contents
 from ckptcost.core.windows import Window
-from ckptcost.errors import UnknownName
 from ckptcost.jobs.disks import of_saves
-from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import DASH, count, duration, number, rate, size
 from ckptcost.present.chart import Bars, Stat, Traces
 from ckptcost.present.grid import Grid
-from ckptcost.report.studies.measure import study_of
 from ckptcost.report.studies.measure_saves import rate_of
 from ckptcost.report.studies.measured_parts import some
-from ckptcost.report.study import Study
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens.checkpoint_model import Modelled, compared_by, modelled
 from ckptcost.tui.screens.checkpoint_parts import clock, energy_of, instants_of, phases_of
-from ckptcost.tui.screens.checkpoint_trace import around
 from ckptcost.tui.screens.checkpoint_words import Said, finders, notes, safe_text
-
-
-class Recording:
-    """A run that was read from its files, and its checkpoints. Reading takes a while, all else some
-    milliseconds."""
-
-    def __init__(self, run: str, host: str = "", run_id: str = "") -> None:
-        """Raises CkptcostError where there is no such run, or no readings in it."""
-        self.run = run
-        self.seen: Measured = reviewed(run, host=host, run_id=run_id)
-
-    @property
-    def names(self) -> list[str]:
-        return [window.name for window in self.seen.windows]
-
-    def place(self, which: str) -> int:
-        """By its name, or by its number, from 1. Raises UnknownName."""
-        names = self.names
-        if which in names:
-            return names.index(which)
-        if which.isdigit() and 0 < int(which) <= len(names):
-            return int(which) - 1
-        raise UnknownName("checkpoint", which, names, where=Path(self.run).name)
-
-    @cached_property
-    def marks(self) -> list[list[Mark]]:
-        """Beside the windows, of each all that was said."""
-        return by_window(joined(self.seen.run.marks), self.seen.windows)
-
-    @cached_property
-    def study(self) -> Study:
-        """As `ckptcost report RUN` prints it."""
-        return study_of(self.seen)
-
-    @property
-    def command(self) -> str:
-        return shlex.join(["ckptcost", "report", self.run])
+from ckptcost.tui.screens.recorded_run import RecordedRun
+from ckptcost.tui.screens.run_traces import around
 
 
 class Checkpoint(NamedTuple):
@@ -88,11 +43,11 @@ class Checkpoint(NamedTuple):
     """the commands that print its numbers"""
 
 
-def detail(recording: Recording, which: str, desk: Desk, every_domain: bool = False) -> Checkpoint:
-    """Everything about one checkpoint. Raises UnknownName where the run has none of that name or
-    number."""
-    m, place = recording.seen, recording.place(which)
-    window, what, marks = m.windows[place], m.contents[place], recording.marks[place]
+def detail(run: RecordedRun, which: str, desk: Desk, every_domain: bool = False) -> Checkpoint:
+    """Everything about one checkpoint. Raises UnknownName where the run has none of that
+    name or number."""
+    m, place = run.seen, run.place(which)
+    window, what, marks = m.windows[place], m.contents[place], run.marks[place]
     beside = modelled(m, place, desk)
     absolute = m.of_window(window.name).absolute
     said: list[Said] = (
@@ -126,16 +81,14 @@ def detail(recording: Recording, which: str, desk: Desk, every_domain: bool = Fa
         said,
         place,
         len(m.windows),
-        " && ".join(
-            each for each in (recording.command, compared_by(recording.command, beside)) if each
-        ),
+        " && ".join(each for each in (run.command, compared_by(run, beside)) if each),
     )
 
 
-def neighbour(recording: Recording, which: str, step: int) -> str:
+def neighbour(run: RecordedRun, which: str, step: int) -> str:
     """The name of the one so many further; empty before the first and after the last."""
-    names = recording.names
-    place = recording.place(which) + step
+    names = run.names
+    place = run.place(which) + step
     return names[place] if 0 <= place < len(names) else ""
 
 

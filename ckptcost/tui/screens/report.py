@@ -16,10 +16,9 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.clipboard import copy
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.confirm import Confirm
-from ckptcost.tui.screens import report_answers, report_page
+from ckptcost.tui.screens import report_answers
 from ckptcost.tui.screens.base import ModeScreen, Stopped
-from ckptcost.tui.screens.report_answers import Answered
-from ckptcost.tui.screens.report_page import FORMATS, Page
+from ckptcost.tui.screens.report_answers import FORMATS, Answered, Page
 from ckptcost.tui.widgets.listing import Listing
 from ckptcost.tui.widgets.rows import Rows
 
@@ -108,7 +107,7 @@ class ReportScreen(ModeScreen):
         return self._page.command if self._page is not None else ""
 
     def table(self) -> Grid | None:
-        return report_page.first_table(self._now.found) if self._now is not None else None
+        return report_answers.first_table(self._now.found) if self._now is not None else None
 
     def exported(self) -> Any:
         return self._now.found.found if self._now is not None else None
@@ -167,10 +166,10 @@ class ReportScreen(ModeScreen):
 
         def work(stopped: Stopped) -> tuple[tuple[Any, ...], Kept]:
             state = report_answers.state_of(desk, subject)
-            one = kept.get(state) or Kept(report_answers.answered(desk, subject), {})
+            one = kept.get(state) or Kept(report_answers.answered(desk, subject, stopped), {})
             chosen = table if table in one.found.tables else ""
             if (form, chosen) not in one.pages and not stopped():
-                one.pages[form, chosen] = report_page.page(one.found, form, chosen)
+                one.pages[form, chosen] = report_answers.page(one.found, form, chosen)
             return state, one
 
         self.background("report", work, self._found, self._failed)
@@ -247,14 +246,14 @@ class ReportScreen(ModeScreen):
         """A name that nobody chose follows what is shown; a chosen one keeps all but its ending."""
         name = self._file
         if name.value in ("", self._suggested):
-            self._suggested = report_page.file_name(self.desk, self._subject, self._form)
+            self._suggested = report_answers.file_name(self.desk, self._subject, self._form)
             name.value = self._suggested
         else:
-            name.value = report_page.renamed(name.value, self._form)
+            name.value = report_answers.renamed(name.value, self._form)
         self._standing_shown()
 
     def _standing_shown(self) -> None:
-        text, tone = report_page.standing(self._file.value)
+        text, tone = report_answers.standing(self._file.value)
         standing = self.query_one("#report-standing", Static)
         standing.set_classes(tone)
         standing.update(text)
@@ -277,7 +276,7 @@ class ReportScreen(ModeScreen):
         if self._page is None:
             self.say("there is nothing to write yet", "warn")
             return
-        text, _ = report_page.standing(self._file.value)
+        text, _ = report_answers.standing(self._file.value)
         if not text.startswith("exists"):
             self._write(over=False)
             return
@@ -295,7 +294,7 @@ class ReportScreen(ModeScreen):
             return
         tone: Tone = "good"
         try:
-            said = report_page.write(self._page.text, self._file.value, over)
+            said = report_answers.write(self._page.text, self._file.value, over)
         except (CkptcostError, OSError) as error:
             said, tone = str(error), "bad"
         self.say(said, tone)

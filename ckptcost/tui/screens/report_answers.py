@@ -1,8 +1,11 @@
-"""What can be reported of the desk, and the answers; preview_page puts one into a format."""
+"""A report before it is written: what can be reported of the desk, the answers, and one of them
+in a format, with the name of its file and the command that prints the very same text."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+import shlex
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,17 +15,22 @@ from ckptcost.jobs.compare import MOST
 from ckptcost.jobs.model import model as model_job
 from ckptcost.jobs.model import one_of
 from ckptcost.layers import files_of
-from ckptcost.present.grid import Grid, Head, Row
+from ckptcost.present.amounts import count, size
+from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.questions.compare import compare
 from ckptcost.questions.optimize import optimize
-from ckptcost.questions.review import of_path
 from ckptcost.questions.sensitivity import sensitivity
 from ckptcost.report.studies.model import study_of
 from ckptcost.report.studies.runs import SHORT, list_of
 from ckptcost.report.study import Study
 from ckptcost.runs import store
 from ckptcost.runs.summary import summary_of
+from ckptcost.tui import files
 from ckptcost.tui.desk import Desk, by_flags
+from ckptcost.tui.paths import path_of
+from ckptcost.tui.screens.recorded_run import RUNS
+from ckptcost.tui.screens.runs_reading import source_at
+from ckptcost.tui.study_grids import grid_of
 from ckptcost.views import model as model_view
 from ckptcost.views.model_runs import METRICS
 from ckptcost.views.tiers import OWN, scenario_of
@@ -117,10 +125,10 @@ def state_of(desk: Desk, subject: str) -> tuple[Any, ...]:
     )
 
 
-def answered(desk: Desk, subject: str) -> Answered:
+def answered(desk: Desk, subject: str, stopped: Callable[[], bool] = lambda: False) -> Answered:
     """The answer, however long it takes. Raises CkptcostError where there is none."""
     if subject.startswith(RUN):
-        return _of_run(desk, subject)
+        return _of_run(desk, subject, stopped)
     with by_flags():
         words, found, layers = _OF[subject](desk)
     note = _left_out(desk) if subject == TIERS else ""
@@ -183,10 +191,9 @@ def _of_changes(desk: Desk) -> tuple[list[str], Study, Any]:
     return ["ckptcost", "compare", *plain.words(), "--with", variant], study, plain.layers()
 
 
-def _of_run(desk: Desk, subject: str) -> Answered:
+def _of_run(desk: Desk, subject: str, stopped: Callable[[], bool]) -> Answered:
     word = subject.removeprefix(RUN)
-    found = store.found(word)
-    study = of_path(found.path, run_id=found.run).study
+    study = RUNS.load(source_at(word), stopped=stopped).study
     return Answered(subject, ("ckptcost", "report", word), study, desk.catalog, (), (word,))
 
 
@@ -244,3 +251,110 @@ def _left_out(desk: Desk) -> str:
         else f"`compare` takes {MOST} that have a name"
     )
     return f"{len(shown) - len(rest)} of {len(shown)} tiers: {why}; left out: {', '.join(rest)}"
+
+
+FORMATS = (
+    ("text", "text", "txt"),
+    ("md", "Markdown", "md"),
+    ("json", "JSON", "json"),
+    ("csv", "CSV", "csv"),
+)
+"""as the command line calls it, as people do, and how a file's name ends"""
+
+
+class Page(NamedTuple):
+    """One text, exactly as the command prints it."""
+
+    lines: tuple[str, ...]
+    text: str
+    command: str
+    about: str
+    """format and length"""
+    form: str
+
+
+def page(found: Answered, form: str, table: str = "") -> Page:
+    """The text in one format; `table` is which of them a CSV holds, else the first."""
+    words = [
+        *found.words,
+        *(["-f", form] if form != "text" else ["--full"]),
+        *(["--table", table] if form == "csv" and table else []),
+    ]
+    if form == "json":
+        from ckptcost.report.build import build
+
+        words_told = _without_folders(words, found.paths)
+        text = build(found.found, found.catalog, words_told, found.files).to_json()
+    else:
+        from ckptcost.report.study_views import view
+
+        text = view(found.found, form, table or None, full=True)
+    lines = text.splitlines()
+    name = next(name for each, name, _ in FORMATS if each == form)
+    which = f" of {table}" if form == "csv" and table else ""
+    return Page(
+        tuple(lines),
+        text,
+        shlex.join(words),
+        f"{name}{which}, {count(len(lines))} lines, {size(len(text.encode()))}",
+        form,
+    )
+
+
+def _without_folders(words: Sequence[str], paths: Sequence[str]) -> list[str]:
+    """As the command line writes its own words into a document."""
+    out = list(words)
+    for path in filter(None, paths):
+        out = [
+            (
+                word[: -len(path)] + os.path.basename(os.path.normpath(path))
+                if word.endswith(path)
+                else word
+            )
+            for word in out
+        ]
+    return out
+
+
+def first_table(found: Answered) -> Grid | None:
+    """The first table that people are shown."""
+    return next(
+        (grid_of(table) for table in found.found.tables if table.shown and table.rows), None
+    )
+
+
+def file_name(desk: Desk, subject: str, form: str) -> str:
+    """What the file is called where nobody says otherwise."""
+    ending = next(end for each, _, end in FORMATS if each == form)
+    if subject.startswith(RUN):
+        return f"run-{subject.removeprefix(RUN)}.{ending}"
+    return f"{Path(desk.base).stem}-{subject}.{ending}"
+
+
+def renamed(name: str, form: str) -> str:
+    """The same name with the ending of another format, where it has one of these endings."""
+    endings = {f".{end}" for _, _, end in FORMATS}
+    stem, dot, last = name.rpartition(".")
+    ending = next(end for each, _, end in FORMATS if each == form)
+    return f"{stem}.{ending}" if dot and f".{last}" in endings else name
+
+
+def standing(name: str) -> tuple[str, Tone]:
+    """What will happen to the file that is named."""
+    if not name.strip():
+        return "no file is named", "bad"
+    try:
+        target = path_of(name)
+        if target.is_dir():
+            return "is a folder", "bad"
+        if not target.parent.is_dir():
+            return f"no folder {target.parent}", "bad"
+        return ("exists: will ask", "warn") if target.exists() else ("new file", "muted")
+    except (InputError, OSError) as error:
+        return str(error), "bad"
+
+
+def write(text: str, name: str, over: bool) -> str:
+    """Whole or not at all, and what was done. Raises OutputError, one line."""
+    where = files.write_text(text, name, over)
+    return f"wrote {where}, {size(len(text.encode()))}"

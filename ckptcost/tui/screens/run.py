@@ -3,8 +3,9 @@ all of it."""
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.binding import BindingType
@@ -13,17 +14,23 @@ from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Static
 
+from ckptcost.present.amounts import count, duration, size
 from ckptcost.present.chart import Traces
-from ckptcost.present.grid import Grid
+from ckptcost.present.grid import Grid, Tone
+from ckptcost.report.study import Study, Table
+from ckptcost.runs.header import stamp
 from ckptcost.tui.commands import Command, bindings
-from ckptcost.tui.run_reader import READER
-from ckptcost.tui.screens import run_traces, run_view
-from ckptcost.tui.screens.run_view import CHECKPOINTS, RunView
-from ckptcost.tui.screens.runs_entries import Learned, Source, place_text, refusal
+from ckptcost.tui.screens import run_traces
+from ckptcost.tui.screens.recorded_run import RecordedRun, findings_first
+from ckptcost.tui.screens.runs_entries import Learned, Source, place_text
 from ckptcost.tui.screens.tables import HostScreen
+from ckptcost.tui.study_grids import paragraphs
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.traces import TraceStack
+
+CHECKPOINTS = "windows"
+"""the table whose rows can be opened"""
 
 
 class RunScreen(HostScreen):
@@ -102,17 +109,10 @@ class RunScreen(HostScreen):
     RunScreen.-narrow #traces, RunScreen.-narrow #said { width: 1fr; }
     """
 
-    def __init__(
-        self,
-        source: Source,
-        goes_on: bool = False,
-        learned: Callable[[Learned], None] | None = None,
-    ) -> None:
+    def __init__(self, source: Source, learned: Callable[[Learned], None] | None = None) -> None:
         super().__init__(source)
-        self._goes_on, self._learned = goes_on, learned
-        self._view: RunView | None = None
+        self._learned = learned
         self._traces = Traces((), (0.0, 1.0))
-        self._recording: Any = None
 
     def body(self) -> Iterable[Widget]:
         yield Static(place_text(self._source), id="head", markup=False)
@@ -128,63 +128,53 @@ class RunScreen(HostScreen):
         self._read("")
 
     def command_line(self) -> str:
-        view = self._view
-        return run_view.command_of(
-            self._source,
-            view.host if view is not None else "",
-            len(view.hosts) if view is not None else 1,
+        if self._run is not None:
+            return self._run.command
+        return shlex.join(["ckptcost", "report", self._source.word])
+
+    def head(self, run: RecordedRun, study: Study) -> str:
+        seen, began = run.seen, stamp(run.seen.energies.node.headers[0].wall_ns)
+        saves = sum(what.of == "save" for what in seen.contents)
+        where = run.host_place or f" on {run.host}"
+        if seen.simulated and not run.host_place:
+            where = ", simulated"
+        return (
+            f"Run {run.source.short}{where}, {began[:10]} {began[11:16]} UTC:"
+            f" {duration(seen.length_s)}, {count(saves)} checkpoint{'' if saves == 1 else 's'},"
+            f" {size(self._source.bytes)} on disk"
         )
 
-    def give_up(self) -> None:
-        self.stop_background("read")
-        self.stop_background("recording")
-
-    def _read(self, host: str) -> None:
-        source, goes_on = self._source, self._goes_on
-        self._begins()
-        self.background(
-            "read",
-            lambda stopped: READER.ask(
-                run_view.read, source, host, goes_on, weight=source.weight, stopped=stopped
-            ),
-            self._show,
-            self._failed,
+    def lines(self, run: RecordedRun, study: Study) -> list[tuple[str, Tone]]:
+        """With all that is wrong with its files; the study names the first."""
+        named = "\n".join(text for text, _ in paragraphs(study))
+        problems = [str(problem) for problem in run.seen.run.problems]
+        return findings_first(
+            study, *((f"{problem}.", "warn") for problem in problems if problem not in named)
         )
 
-    def _failed(self, text: str) -> None:
-        self.say(text, "bad")
-        if self._view is None:
-            self.query_one("#said", Note).show(refusal(text))
-            self._rows.show(Grid(empty="Nothing can be shown of this run."))
+    def order(self, table: Table) -> bool:
+        return table.id != CHECKPOINTS
 
-    def _show(self, view: RunView) -> None:
-        fresh = self._view is None or self._view.host != view.host
-        self._recording = None
-        self._take(view)
-        if fresh:
-            self._traces = view.traces
+    def _show(self, run: RecordedRun, study: Study) -> None:
+        if self._run is None or self._run.host != run.host:
+            self._traces = run.traces
         else:
-            self._traces = view.traces._replace(x_range=self._traces.x_range)
-        self._show_table()
-        if self._learned is not None and view.host == view.hosts[0]:
-            self._learned(view.learned)
-        self.say("")
+            self._traces = run.traces._replace(x_range=self._traces.x_range)
+        super()._show(run, study)
+        if self._learned is not None and run.host == run.hosts[0]:
+            self._learned(run.learned)
 
     def _show_table(self) -> None:
-        if self._view is None:
+        if self._run is None:
             return
         super()._show_table()
-        if not self._view.tables:
+        if not self._grids:
             self._rows.show(Grid(empty="No table has a row."))
         self._draw()
 
     @property
     def _on_checkpoints(self) -> bool:
-        return (
-            self._view is not None
-            and bool(self._view.table_ids)
-            and self._view.table_ids[self._place] == CHECKPOINTS
-        )
+        return bool(self._tables) and self._tables[self._place].id == CHECKPOINTS
 
     def _draw(self) -> None:
         stack = self.query_one(TraceStack)
@@ -214,56 +204,35 @@ class RunScreen(HostScreen):
         self.action_zoom(event.steps)
 
     def action_zoom(self, steps: int) -> None:
-        if self._view is not None:
-            self._traces = run_traces.zoomed(self._traces, self._view.traces, steps)
-            self._draw()
+        self._move(lambda whole: run_traces.zoomed(self._traces, whole, steps))
 
     def action_pan(self, steps: int) -> None:
-        if self._view is not None:
-            self._traces = run_traces.panned(self._traces, self._view.traces, steps)
-            self._draw()
+        self._move(lambda whole: run_traces.panned(self._traces, whole, steps))
 
     def action_whole(self) -> None:
-        if self._view is not None:
-            self._traces = self._view.traces
+        self._move(lambda whole: whole)
+
+    def _move(self, to: Callable[[Traces], Traces]) -> None:
+        if self._run is not None:
+            self._traces = to(self._run.traces)
             self._draw()
 
-    def action_again(self) -> None:
-        self._read(self._view.host if self._view is not None else "")
-
     def action_open_checkpoint(self) -> None:
-        """Its own screen works on the evaluated run, which is fetched once."""
-        view = self._view
-        if view is None or not self._on_checkpoints or not (which := self._rows.key):
+        from ckptcost.tui.screens.checkpoint import CheckpointScreen
+
+        if self._run is None or not self._on_checkpoints or not (which := self._rows.key):
             self.say(
-                "Checkpoints can be opened: t shows their table." if view is not None else "",
+                "Checkpoints can be opened: t shows their table." if self._run is not None else "",
                 "warn",
             )
             return
-        if self._recording is not None:
-            self._open(which, self._recording)
-            return
-        self.say("Reading ...")
-        source, host = self._source, view.host
-        self.background(
-            "recording",
-            lambda stopped: run_view.recording_of(source, host, stopped),
-            lambda recording: self._open(which, recording),
-        )
-
-    def _open(self, which: str, recording: Any) -> None:
-        from ckptcost.tui.screens.checkpoint import CheckpointScreen
-
-        self._recording = recording
-        self.say("")
-        self.app.push_screen(CheckpointScreen(self._source.path, which, recording))
+        self.app.push_screen(CheckpointScreen(self._run, which))
 
     def action_against(self) -> None:
         from ckptcost.tui.screens.against import AgainstScreen
 
-        self.app.push_screen(
-            AgainstScreen(self._source, self._view.host if self._view is not None else "")
-        )
+        host = self._run.host if self._run is not None else ""
+        self.app.push_screen(AgainstScreen(self._source, host))
 
     def action_replay(self) -> None:
         if not self.hand_over("replay", self._source.word):

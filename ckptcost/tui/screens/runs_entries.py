@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ckptcost.errors import InputError
-from ckptcost.present.amounts import count, size
-from ckptcost.present.grid import Grid, Head, Order, Row, Tone
+from ckptcost.present.amounts import count, share, size
+from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.report.studies.runs import SHORT, list_of, show_of, shown
 from ckptcost.report.study import Study, cell
 from ckptcost.runs import store
@@ -39,6 +39,14 @@ HEADS: tuple[Head, ...] = (
     Head("size", "on disk", rank=2),
     Head("folder", "name", left=True, rank=9),
 )
+UNITS = {
+    "length": "s",
+    "saves": "count",
+    "stall": "s",
+    "written": "bytes",
+    "joules": "J",
+    "size": "bytes",
+}
 COMMAND_CELL = 48
 """letters of a command; the details have all of it"""
 SAVE_BYTES = 150_000
@@ -182,43 +190,23 @@ def grid_of_runs(
 
 def _row(entry: Entry) -> Row:
     row, learned, told = entry.cells, entry.learned, entry.told
-    command = (
-        row["command"]
-        if len(row["command"]) <= COMMAND_CELL
-        else row["command"][: COMMAND_CELL - 3] + "..."
-    )
-    bytes_, stall_s, joules = (None, None, None) if learned is None else learned[:3]
-    saves = None if told is None else float(told.saves)
-    cells = (
-        row["started"],
-        row["id"],
-        row["state"],
-        row["on"],
-        command,
-        cell(row["length"], "s"),
-        cell(saves, "count"),
-        cell(stall_s, "s"),
-        cell(bytes_, "bytes"),
-        cell(joules, "J"),
-        cell(row["size"], "bytes"),
-        row["folder"],
-    )
-    order: tuple[Order, ...] = (
-        float(entry.summary.began_ns),
-        row["run"],
-        row["state"],
-        row["on"],
-        row["command"],
-        row["length"],
-        saves,
-        stall_s,
-        bytes_,
-        joules,
-        row["size"],
-        row["folder"],
-    )
+    values = row | {
+        "saves": None if told is None else float(told.saves),
+        "stall": None if learned is None else learned.stall_s,
+        "written": None if learned is None else learned.bytes,
+        "joules": None if learned is None else learned.joules,
+        "host": row["on"],
+    }
+    command = row["command"]
+    if len(command) > COMMAND_CELL:
+        command = command[: COMMAND_CELL - 3] + "..."
+    shown = values | {"run": row["id"], "command": command}
+    order = values | {"started": float(entry.summary.began_ns)}
     return Row(
-        entry.key, cells, order, _TONES.get(row["state"], "bad" if entry.summary.problems else "")
+        entry.key,
+        tuple(cell(shown[h.id], UNITS[h.id]) if h.id in UNITS else shown[h.id] for h in HEADS),
+        tuple(order[head.id] for head in HEADS),
+        _TONES.get(row["state"], "bad" if entry.summary.problems else ""),
     )
 
 
@@ -284,10 +272,12 @@ def kept_facts(entry: Entry, before: Entry | None) -> Entry:
     return entry.knowing(told=before.told, learned=before.learned, why=before.why)
 
 
-def reading_text(*sources: Source) -> str:
-    """While one or more are read."""
+def reading_text(*sources: Source, what: str = "", part: float = 0.0) -> str:
+    """While one or more are read; `what` is done just now, and what part of it."""
     which = f"run {sources[0].short}" if len(sources) == 1 else f"{count(len(sources))} runs"
-    return f"Reading {which}, {size(sum(source.bytes for source in sources))} ... Escape gives up."
+    so_far = f": {what}, {share(part)}" if what else ""
+    bytes_ = size(sum(source.bytes for source in sources))
+    return f"Reading {which}, {bytes_}{so_far} ... Escape gives up."
 
 
 def refusal(text: str) -> list[tuple[str, Tone]]:

@@ -13,8 +13,8 @@ from ckptcost.present.amounts import size
 from ckptcost.runs import store
 from ckptcost.runs.store import Kept
 from ckptcost.runs.summary import counted, summary_of
-from ckptcost.tui.run_reader import READER, GivenUp
-from ckptcost.tui.screens.run_view import learned_of
+from ckptcost.tui.run_reader import READER, SMALL, GivenUp
+from ckptcost.tui.screens.recorded_run import RUNS, learn_run
 from ckptcost.tui.screens.runs_entries import (
     Entry,
     Source,
@@ -83,7 +83,10 @@ def named(text: str, within: Path | None = None) -> tuple[list[Entry], Path | No
 
 def source_at(text: str) -> Source:
     """The run of a folder, the latest where there are several. Raises CkptcostError."""
-    return named(text)[0][0].source
+    entry = named(text)[0][0]
+    if entry.summary.bytes <= SMALL:  # at once; without them it counts as a heavy one
+        entry = entry.knowing(told=counted(entry.kept))
+    return entry.source
 
 
 def again(entry: Entry) -> Entry:
@@ -126,12 +129,11 @@ def _learned(entry: Entry, readings: bool, asked: bool, stopped: Stopped) -> Ent
                     " known here too."
                 )
             )
-        return entry.knowing(
-            learned=READER.ask(
-                learned_of, entry.source, weight=entry.source.weight, stopped=stopped
-            ),
-            why="",
-        )
+        source = entry.source
+        if (kept := RUNS.find(source)) is not None:
+            return entry.knowing(learned=kept.learned, why="")
+        found = READER.ask(learn_run, source, weight=source.weight, stopped=stopped)
+        return entry.knowing(learned=found, why="")
     except GivenUp:
         raise
     except (CkptcostError, OSError) as error:

@@ -3,18 +3,25 @@ host by host."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
+from textual import on
 from textual.content import Content
+from textual.message import Message
 from textual.widgets import Static
 
-from ckptcost.present.grid import Grid
-from ckptcost.tui.screens.base import ModeScreen
-from ckptcost.tui.screens.run_view import HostView, next_host
-from ckptcost.tui.screens.runs_entries import Source, reading_text
+from ckptcost.present.grid import Grid, Tone
+from ckptcost.report.study import Study, Table
+from ckptcost.tui.desk import Desk
+from ckptcost.tui.screens.base import ModeScreen, Stopped
+from ckptcost.tui.screens.recorded_run import RUNS, RecordedRun, findings_first
+from ckptcost.tui.screens.runs_entries import Source, place_text, reading_text, refusal
+from ckptcost.tui.study_grids import grid_of
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
+
+T = TypeVar("T")
 
 
 class TablesScreen(ModeScreen):
@@ -59,53 +66,126 @@ class TablesScreen(ModeScreen):
             self._rows.sort_next()
 
 
-class HostScreen(TablesScreen):
-    """One recorded run, of which one host is seen: a line above, sentences, tables. Subclasses give
-    `_read`."""
+class RunReading(ModeScreen):
+    """Reads a recorded run in the background and says how far it is; leaving the screen gives it
+    up."""
+
+    class Progress(Message):
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    def read_run(
+        self,
+        source: Source,
+        host: str,
+        then: Callable[[RecordedRun], T],
+        done: Callable[[T], None],
+        failed: Callable[[str], None],
+    ) -> None:
+        """`then` is done in the background too."""
+        self.say(reading_text(source))
+
+        def work(stopped: Stopped) -> T:
+            def tell(what: str, share: float) -> None:
+                if not stopped():
+                    self.post_message(self.Progress(reading_text(source, what=what, part=share)))
+
+            return then(RUNS.load(source, host, stopped, tell))
+
+        self.background("read", work, done, failed)
+
+    @on(Progress)
+    def _progress(self, event: Progress) -> None:
+        self.say(event.text)
+
+    def give_up(self) -> None:
+        self.stop_background("read")
+
+
+class HostScreen(TablesScreen, RunReading):
+    """One recorded run, of which one host is seen: a line above, sentences, the tables of a study.
+    Subclasses give `study_of`, `head`, `lines` and `order`."""
 
     DEFAULT_CSS = """
     HostScreen #head {
         height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; text-style: bold;
     }
     """
+    NOTHING = "Nothing can be shown of this run."
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, host: str = "") -> None:
         super().__init__()
-        self._source = source
-        self._view: HostView | None = None
+        self._source, self._host = source, host
+        self._run: RecordedRun | None = None
+        self._study: Study | None = None
+        self._tables: list[Table] = []
+        self._grids: list[Grid] = []
+
+    def study_of(self, run: RecordedRun, desk: Desk) -> Study:
+        """In the background: what is shown of the run."""
+        return run.study
+
+    def head(self, run: RecordedRun, study: Study) -> str:
+        """The line above."""
+        return place_text(self._source)
+
+    def lines(self, run: RecordedRun, study: Study) -> list[tuple[str, Tone]]:
+        """The sentences."""
+        return findings_first(study)
+
+    def order(self, table: Table) -> Any:
+        """Which tables come first."""
+        return not table.shown
 
     def _read(self, host: str) -> None:
         """Read the run for this host; empty: the first."""
-
-    def _begins(self) -> None:
-        """Reading may take a while."""
-        self.say(reading_text(self._source))
-        if self._view is None:
+        self._host, desk = host, self.desk
+        if self._run is None:
             self._rows.show(Grid(empty="Reading the run ..."))
+        self.read_run(
+            self._source,
+            host,
+            lambda run: (run, self.study_of(run, desk)),
+            lambda found: self._show(*found),
+            self._failed,
+        )
 
-    def _take(self, view: HostView) -> None:
-        """What was read, without its tables."""
-        self._view = view
+    def _show(self, run: RecordedRun, study: Study) -> None:
+        self._run, self._study = run, study
+        self._tables = sorted((table for table in study.tables if table.rows), key=self.order)
+        self._grids = [grid_of(table) for table in self._tables]
         self.refresh_bindings()
-        self.query_one("#head", Static).update(view.head)
-        self.query_one("#said", Note).show(view.lines)
+        self.query_one("#head", Static).update(self.head(run, study))
+        self.query_one("#said", Note).show(self.lines(run, study))
+        self._show_table()
+        self.say("")
+
+    def _failed(self, text: str) -> None:
+        """What was shown before stays; where there was nothing, the reason is the page."""
+        self.say(text, "bad")
+        if self._run is None:
+            self.query_one("#said", Note).show(refusal(text))
+            self._rows.show(Grid(empty=self.NOTHING))
 
     def tables(self) -> Sequence[Grid]:
-        return self._view.tables if self._view is not None else ()
+        return self._grids
 
     def exported(self) -> Any:
-        return self._view.study if self._view is not None else None
+        return self._study
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only where there is another host."""
-        return action != "next_host" or (self._view is not None and len(self._view.hosts) > 1)
+        return action != "next_host" or (self._run is not None and self._run.next_host != "")
 
     def action_next_host(self) -> None:
-        host = next_host(self._view) if self._view is not None else ""
-        if host:
-            self._read(host)
+        if self._run is not None and self._run.next_host:
+            self._read(self._run.next_host)
         else:
             self.say("This run has one host.", "warn")
+
+    def action_again(self) -> None:
+        self._read(self._host)
 
     def action_calibrate(self) -> None:
         from ckptcost.tui.screens.calibrate import CalibrateScreen
