@@ -81,6 +81,11 @@ class CkptcostApp(Modes):
             self.register_theme(theme)
         self.theme = theme_for(self.remembered.theme, self.no_color)
 
+    def on_ready(self) -> None:
+        """From here on what is drawn is seen."""
+        self.started = True
+        self.screen.check_idle()
+
     async def on_mount(self) -> None:
         leaving.end_with_the_terminal(self)
         if self.remembered.problem:
@@ -99,12 +104,17 @@ class CkptcostApp(Modes):
             self._look_at_the_machine()
 
     def refresh_css(self, animate: bool = True) -> None:
-        """Before there is a screen, a theme is colours and nothing else: the first widgets bring
-        the style sheets to be read with them, and now they would be read twice."""
-        if self.screen_stack:
-            super().refresh_css(animate)
-        else:
+        """Style sheets are read again for another theme only, not for a new screen: its widgets
+        bring what is not read yet. Before there is a screen, a theme is colours and nothing
+        else."""
+        stack = self.screen_stack
+        if not stack:
             self.stylesheet.set_variables(self.get_css_variables())
+        elif any(getattr(screen, "coloured_by", "") != self.theme for screen in stack):
+            super().refresh_css(animate)
+            for screen in stack:
+                if isinstance(screen, ModeScreen):
+                    screen.coloured_by = self.theme
 
     def _greet(self) -> None:
         from ckptcost.tui.files import runs_home

@@ -27,16 +27,12 @@ letters"""
 
 def busy(app: App[Any]) -> list[str]:
     """What would be cut off, a sentence for each."""
-    return [text for screen in _all(app) if (text := screen.busy())]
+    return [text for screen in opened(app) if (text := screen.busy())]
 
 
-def _all(app: App[Any]) -> list[ModeScreen]:
-    return [
-        screen
-        for stack in app._screen_stacks.values()
-        for screen in stack
-        if isinstance(screen, ModeScreen)
-    ]
+def opened(app: App[Any]) -> list[ModeScreen]:
+    """All screens, whether they are seen or not."""
+    return list(app.opened)  # type: ignore[attr-defined]
 
 
 async def leave(app: App[Any]) -> None:
@@ -51,7 +47,7 @@ async def leave(app: App[Any]) -> None:
 
 def go(app: App[Any]) -> None:
     """At once. What goes on without the screen is said on the terminal that it leaves."""
-    screens = _all(app)
+    screens = opened(app)
     for screen in screens:
         screen.give_up()
     said = [words for screen in screens if (words := screen.last_words)]

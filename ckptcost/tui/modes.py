@@ -30,10 +30,8 @@ that the start is quick"""
 
 
 def built(module: str, name: str) -> Screen[Any]:
-    screen: Screen[Any] = getattr(import_module(f"ckptcost.tui.screens.{module}"), name)()
-    # its style sheets are still to be read, with the colours of now; or else everybody's would be
-    # read anew, as after a change of theme
-    screen._css_update_count = screen.app._css_update_count
+    screen: ModeScreen = getattr(import_module(f"ckptcost.tui.screens.{module}"), name)()
+    screen.coloured_by = screen.app.theme  # its style sheets are still to be read
     return screen
 
 
@@ -45,6 +43,12 @@ class Modes(TypingAhead):
     }
     to_live: tuple[str, str] | None = None
     """a run that another screen hands to the live one: "replay" or "follow", and its folder"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.opened: list[ModeScreen] = []
+        """every screen that stands somewhere, whether it is seen or not"""
+        self.started = False
 
     def action_go(self, mode: str) -> None:
         if mode != self.current_mode and not isinstance(self.screen, ModeScreen):

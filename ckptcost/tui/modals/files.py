@@ -56,7 +56,7 @@ class Save(ModalScreen[str | None]):
 
     def __init__(self, title: str, name: str, hint: str) -> None:
         super().__init__()
-        self._title, self._name, self._hint = title, name, hint
+        self._title, self._default_name, self._hint = title, name, hint
         self._asked = ""
 
     def named(self, typed: str) -> str:
@@ -71,7 +71,7 @@ class Save(ModalScreen[str | None]):
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content(self._title)
             dialog.border_subtitle = "Enter writes, Esc closes"
-            yield Input(value=self._name, compact=True)
+            yield Input(value=self._default_name, compact=True)
             yield Static(self._hint, classes="muted", markup=False)
             yield Static("", classes="warn", id="told", markup=False)
 

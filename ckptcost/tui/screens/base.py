@@ -36,6 +36,8 @@ class Host(Protocol):
     meters: str
     plain: bool
     lights: str
+    opened: list[ModeScreen]
+    started: bool
 
     def defect(self, error: BaseException | None) -> None: ...
 
@@ -50,6 +52,8 @@ class ModeScreen(Screen[Any]):
     """a paragraph for the help: what is seen here and what the numbers mean"""
     KEYS_HERE: ClassVar[tuple[Command, ...]] = ()
     BINDINGS: ClassVar[list[BindingType]] = []
+    coloured_by = ""
+    """the theme that its style sheets were last read with"""
     last_words = ""
     """what is to be said on the terminal after `give_up`"""
     AUTO_FOCUS = "Rows"
@@ -178,15 +182,18 @@ class ModeScreen(Screen[Any]):
             classes.update({name: least == reached for least, name in breakpoints or ()})
         self.update_classes(classes, animate=False)
 
-    def _compositor_refresh(self) -> None:
-        """Not while the application holds all updates back, as it does until it has started: what
-        is drawn then is thrown away, and everything is drawn again afterwards. What is dirty stays
-        so."""
-        if not self.app._batch_count:
-            super()._compositor_refresh()
+    @property
+    def is_current(self) -> bool:
+        """Not until the application has started: it throws away what is drawn before, and then
+        everything is drawn again."""
+        return self.host.started and super().is_current
 
     def on_mount(self) -> None:
+        self.host.opened.append(self)
         self.refresh_desk()
+
+    def on_unmount(self) -> None:
+        self.host.opened.remove(self)
 
     def on_resize(self, event: Resize) -> None:
         """Below the least size there is one sentence, and what goes on is still told in the line at

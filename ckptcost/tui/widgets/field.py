@@ -107,6 +107,7 @@ class FieldInput(Input):
         super().__init__(compact=True)
         self._changed = changed
         self._untold = False
+        self._choices: tuple[str, ...] = ()
 
     def watch_value(self, value: str) -> None:
         self._untold = True
@@ -146,11 +147,14 @@ class FieldInput(Input):
     @property
     def suggested(self) -> str:
         """What the right arrow would complete the text to."""
-        return self._suggestion if self._suggestion != self.value else ""
+        typed = self.value.casefold()
+        found = next((each for each in self._choices if each.casefold().startswith(typed)), "")
+        return found if typed and found != self.value else ""
 
     def stand_in(self, state: FieldState) -> None:
         """Take the text of a field."""
         spec = state.spec
+        self._choices = spec.choices
         self.suggester = (
             SuggestFromList(spec.choices, case_sensitive=False) if spec.choices else None
         )
