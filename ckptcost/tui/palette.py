@@ -1,5 +1,5 @@
 """The palette's entries: what can be done on this screen first, then everywhere, each with its key
-at the end; and, once something is typed, tiers, presets and fields by name."""
+at the end; and, once something is typed, tiers, presets, runs and fields by name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _entry(command: Command, call: Callable[[], Any]) -> SystemCommand:
 
 
 class Things(Provider):
-    """What has a name: a tier to look at, a preset to open, a field to go to."""
+    """What has a name: a tier to look at, a preset or a run to open, a field to go to."""
 
     async def startup(self) -> None:
         self._things: list[tuple[str, str, Callable[[], Any]]] = []
@@ -63,8 +63,9 @@ class Things(Provider):
 
 
 def _things(app: App[Any], below: ModeScreen) -> Iterable[tuple[str, str, Callable[[], Any]]]:
+    from ckptcost.runs import store
     from ckptcost.tui import files
-    from ckptcost.views import model, tiers
+    from ckptcost.views import files, model, tiers
     from ckptcost.views.tiers_pictures import choices
 
     desk = below.desk
@@ -76,12 +77,18 @@ def _things(app: App[Any], below: ModeScreen) -> Iterable[tuple[str, str, Callab
         yield f"Tier: {row.key}", row.cells[1], look
     for field in model.form(model.evaluate(desk), everything=True):
         yield f"Field: {field.label} {field.path}", field.text, partial(_enter, app, field.path)
+    for folder in store.folders():
+        yield f"Run: {folder.name}", str(folder), partial(_open_run, app, str(folder))
 
 
 def _open(below: ModeScreen, preset: str) -> None:
     from ckptcost.tui import files
 
     below.change(files.opened(below.desk, preset))
+
+
+def _open_run(app: App[Any], run: str) -> None:
+    app.open_run(run)  # type: ignore[attr-defined]
 
 
 async def _enter(app: App[Any], path: str) -> None:

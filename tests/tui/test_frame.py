@@ -6,6 +6,7 @@ import re
 from typing import ClassVar
 
 import pytest
+from recorded_runs import SMALL_RUN, simulated_run
 from screening import screen_text, settled, shown
 from textual.widgets import Input, Static
 
@@ -16,6 +17,7 @@ from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.help import Help
 from ckptcost.tui.palette import entries
 from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.screens.run import RunScreen
 from ckptcost.tui.themes import THEMES, theme_for
 from ckptcost.tui.widgets.bottom import Keys, Status, key_name
 from ckptcost.tui.widgets.mode_bar import ModeBar
@@ -189,6 +191,43 @@ def test_what_is_long_in_help_goes_on_below_itself(drive):
         begin = text[at].index("Next view")
         assert text[at + 1][begin - 3 : begin].strip() == ""
         assert text[at + 1][begin : begin + 40].split()[0] == "goes,"
+
+    drive(app, script)
+
+
+def test_help_is_narrowed_by_words(drive):
+    async def script(pilot):
+        await pilot.press("f1")
+        await settled(pilot)
+        await pilot.press("slash", *"sort next")
+        await settled(pilot)
+        assert told(pilot.app.screen) == ["Sort by the next column"]
+        assert "A screen for tests" not in screen_text(pilot.app)
+        await pilot.press(*["backspace"] * 9, *"stall")
+        await settled(pilot)
+        assert told(pilot.app.screen) == []
+        assert "training stands still" in screen_text(pilot.app)
+        assert "is refused" not in screen_text(pilot.app)
+        await pilot.press("escape")
+        assert isinstance(pilot.app.screen, Plain)
+
+    drive(Plains(), script, (80, 24))
+
+
+def test_the_palette_opens_a_run(drive, tmp_path, monkeypatch):
+    monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "runs"))
+    (tmp_path / "runs").mkdir()
+    simulated_run(tmp_path / "runs" / "nightly-7", 1e9, SMALL_RUN)
+    app = CkptcostApp()
+
+    async def script(pilot):
+        await pilot.press("ctrl+p", *"nightly-7")
+        await shown(pilot, "nightly-7")
+        await settled(pilot)
+        await pilot.press("enter")
+        await settled(pilot)
+        assert app.current_mode == "runs"
+        assert isinstance(app.screen, RunScreen)
 
     drive(app, script)
 

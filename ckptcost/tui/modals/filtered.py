@@ -126,5 +126,10 @@ def matches(row: Row, text: str) -> bool:
     ... )
     (True, False)
     """
-    whole = " ".join((row.key, *row.cells)).casefold()
-    return all(word in whole for word in text.casefold().split())
+    return has_words(" ".join((row.key, *row.cells)), text)
+
+
+def has_words(whole: str, text: str) -> bool:
+    """All words of the text somewhere in the whole, in any case."""
+    folded = whole.casefold()
+    return all(word in folded for word in text.casefold().split())

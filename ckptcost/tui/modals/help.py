@@ -13,12 +13,22 @@ from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Static
+from textual.widgets import Input, Static
 
 from ckptcost.tui.commands import EVERYWHERE, Command
+from ckptcost.tui.modals.filtered import has_words
 from ckptcost.tui.widgets.bottom import key_name
 
-_PLAIN = str.maketrans("\u25b8\u25cf\u25cb\u2717", ">*ox")
+_PLAIN = str.maketrans(
+    {
+        "\u25b8": ">",
+        "\u25cf": "*",
+        "\u25cb": "o",
+        "\u2717": "x",
+        "\u2192": "Right",
+        "\u2190": "Left",
+    }
+)
 SIGNS = """\
 u yours   m measured   s sourced   d assumed   = derived: who says a figure
 -         not known; never a zero, and named below the totals
@@ -26,14 +36,18 @@ p5-p95    range from drawing every uncertain input at once
 ▸         the best of a table, or the row that is chosen
 ● ○ ✗     answers, is there, is refused
 stall     training stands still;  safe: the bytes are on the storage
++3        so many columns do not fit: → and ← go through them
+Mouse     with Shift held the terminal selects text as it does elsewhere
 """
 
 
 class Help(ModalScreen[None]):
-    """Scrolls where it does not fit."""
+    """Scrolls where it does not fit; `/` leaves only what has the words that are typed."""
 
+    AUTO_FOCUS = "VerticalScroll"
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("escape,q,question_mark,f1", "dismiss", "close")
+        Binding("escape,q,question_mark,f1", "dismiss", "close"),
+        Binding("slash", "search", "search"),
     ]
     DEFAULT_CSS = """
     Help .dialog { width: 96%; max-width: 120; height: 94%; max-height: 94%; padding: 0 1; }
@@ -41,6 +55,9 @@ class Help(ModalScreen[None]):
     Help .column { width: 1fr; height: auto; padding-right: 2; }
     .-narrow Help .columns, Help.-narrow .columns { layout: vertical; }
     Help .about { margin-bottom: 1; }
+    Help Input { display: none; }
+    Help.-search Input { display: block; }
+    Help.-search .about { display: none; }
     """
 
     def __init__(self, title: str, about: str, here: Sequence[Command]) -> None:
@@ -50,23 +67,44 @@ class Help(ModalScreen[None]):
     def compose(self) -> ComposeResult:
         with Vertical(classes="dialog") as dialog:
             dialog.border_title = Content(f"Help: {self._title}")
-            dialog.border_subtitle = "Esc or ? closes"
+            dialog.border_subtitle = "/ searches, Esc or ? closes"
+            yield Input(placeholder="words of a key's help, or of a sign", compact=True)
             with VerticalScroll():
                 if self._about:
                     yield Static(self._about, markup=False, classes="about")
                 with Horizontal(classes="columns"):
-                    yield Static(_keys("On this screen", self._here), id="here", classes="column")
-                    yield Static(_keys("Everywhere", EVERYWHERE), id="everywhere", classes="column")
-                plain = getattr(self.app, "plain", False)
-                signs = SIGNS.translate(_PLAIN) if plain else SIGNS
-                yield Static(Content.assemble(("Signs\n", "bold"), signs))
+                    yield Static(id="here", classes="column")
+                    yield Static(id="everywhere", classes="column")
+                yield Static(id="signs")
+
+    def on_mount(self) -> None:
+        self._show("")
+
+    def action_search(self) -> None:
+        self.add_class("-search")
+        self.query_one(Input).focus()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._show(event.value)
+
+    def _show(self, words: str) -> None:
+        here = _keys("On this screen", self._here, words)
+        self.query_one("#here", Static).update(here)
+        self.query_one("#everywhere", Static).update(_keys("Everywhere", EVERYWHERE, words))
+        signs = SIGNS.translate(_PLAIN) if getattr(self.app, "plain", False) else SIGNS
+        lines = [line for line in signs.splitlines() if has_words(line, words)]
+        self.query_one("#signs", Static).update(
+            Content.assemble(("Signs\n", "bold"), "\n".join(lines))
+        )
 
 
-def _keys(title: str, commands: Sequence[Command]) -> Table:
+def _keys(title: str, commands: Sequence[Command], words: str) -> Table:
     """What is long goes on below itself, not below the keys."""
     table = Table.grid(Column(justify="right", no_wrap=True), Column(), padding=(0, 2, 0, 0))
     table.add_row("", Text(title, "bold"))
     for command in commands:
         names = " ".join(key_name(key.strip()) for key in command.key.split(",")[:2])
-        table.add_row(Text(names, "bold"), Text(command.help))
+        if has_words(f"{names} {command.help}", words):
+            table.add_row(Text(names, "bold"), Text(command.help))
     return table

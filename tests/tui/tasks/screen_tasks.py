@@ -109,7 +109,7 @@ TASKS = (
             "d",
             Shows(r"#\d+: .* J "),
             "Enter",
-            Shows(r"(?s)save-\d.*energy at node [\d,]+ J"),
+            Shows(r"(?s)save \d+ of \d+.*energy at node.*\d,\d+ J"),
         ),
     ),
     Task(
