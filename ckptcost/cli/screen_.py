@@ -118,6 +118,8 @@ def _run(options: argparse.Namespace) -> int:
             "a terminal that calls itself dumb (TERM) shows no screen; the commands do not need"
             " one: ckptcost --help"
         )
+    from ckptcost.catalog.files import overlay
+    from ckptcost.tui import preferences
     from ckptcost.tui.app import CkptcostApp
 
     start = options.go or ("live" if options.demo else remembered.mode)
@@ -130,6 +132,7 @@ def _run(options: argparse.Namespace) -> int:
         welcome=not remembered.welcomed and not options.demo,
         demo=options.demo,
         look=True,
+        preferences=preferences.load(overlay()),
     )
     app.run()
     return app.return_code or 0

@@ -19,6 +19,7 @@ from ckptcost.tui import leaving, state
 from ckptcost.tui.commands import EVERYWHERE, bindings
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modes import Modes
+from ckptcost.tui.preferences import Preferences
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.state import Remembered
 from ckptcost.tui.themes import THEMES, theme_for
@@ -60,6 +61,7 @@ class CkptcostApp(Modes):
         welcome: bool = False,
         demo: bool = False,
         look: bool = False,
+        preferences: Preferences | None = None,
     ) -> None:
         if start in self.MODES:
             self.DEFAULT_MODE = start
@@ -77,9 +79,11 @@ class CkptcostApp(Modes):
         """the live screen begins at once with the made-up machine"""
         self._welcome, self._look = welcome, look
         self.animation_level = "none"
-        for theme in THEMES:
+        self.preferences = preferences or Preferences()
+        self.themes = (*THEMES, *self.preferences.themes)
+        for theme in self.themes:
             self.register_theme(theme)
-        self.theme = theme_for(self.remembered.theme, self.no_color)
+        self.theme = theme_for(self.remembered.theme, self.no_color, self.themes)
 
     def on_ready(self) -> None:
         """From here on what is drawn is seen."""
@@ -88,8 +92,10 @@ class CkptcostApp(Modes):
 
     async def on_mount(self) -> None:
         leaving.end_with_the_terminal(self)
-        if self.remembered.problem:
-            self.notify(self.remembered.problem, severity="warning", markup=False)
+        if self.preferences.keys:
+            self.set_keymap(self.preferences.keys)
+        for problem in filter(None, (self.remembered.problem, *self.preferences.problems)):
+            self.notify(problem, severity="warning", markup=False)
         if self._welcome:
             self._greet()
         self.call_after_refresh(self._painted)
@@ -195,7 +201,7 @@ class CkptcostApp(Modes):
             )
 
     def action_next_theme(self) -> None:
-        names = [theme.name for theme in THEMES]
+        names = [theme.name for theme in self.themes]
         at = names.index(self.theme) if self.theme in names else -1
         self.theme = names[(at + 1) % len(names)]
         self.notify(f"Theme: {self.theme}", timeout=2)

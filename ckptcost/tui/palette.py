@@ -16,7 +16,7 @@ from ckptcost.errors import CkptcostError
 from ckptcost.tui.commands import EVERYWHERE, Command
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.themes import THEMES
-from ckptcost.tui.widgets.bottom import key_name
+from ckptcost.tui.widgets.bottom import keys_of
 
 
 def entries(app: App[Any], screen: Screen[Any]) -> Iterable[SystemCommand]:
@@ -27,11 +27,11 @@ def entries(app: App[Any], screen: Screen[Any]) -> Iterable[SystemCommand]:
     if below is not None:
         for command in below.KEYS_HERE:
             if below.check_action(command.action.partition("(")[0], ()) is True:
-                yield _entry(command, partial(below.run_action, command.action))
+                yield _entry(app, command, partial(below.run_action, command.action))
     for command in EVERYWHERE:
         if command.id not in ("view.leave",):
-            yield _entry(command, partial(app.run_action, command.action))
-    for theme in THEMES:
+            yield _entry(app, command, partial(app.run_action, command.action))
+    for theme in getattr(app, "themes", THEMES):
         yield SystemCommand(
             f"View: theme {theme.name.removeprefix('ckptcost-')}",
             theme.name,
@@ -39,8 +39,8 @@ def entries(app: App[Any], screen: Screen[Any]) -> Iterable[SystemCommand]:
         )
 
 
-def _entry(command: Command, call: Callable[[], Any]) -> SystemCommand:
-    return SystemCommand(command.title, f"key {key_name(command.key.split(',')[0])}", call)
+def _entry(app: App[Any], command: Command, call: Callable[[], Any]) -> SystemCommand:
+    return SystemCommand(command.title, f"key {keys_of(app, command)[0]}", call)
 
 
 class Things(Provider):

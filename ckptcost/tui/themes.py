@@ -3,6 +3,8 @@ apart for colour-blind eyes."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual.theme import Theme
 
 OKABE_ITO = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#0072B2", "#D55E00", "#999999")
@@ -133,7 +135,7 @@ THEMES = (
 DEFAULT = THEMES[0].name
 
 
-def theme_for(name: str, no_color: bool) -> str:
+def theme_for(name: str, no_color: bool, themes: Sequence[Theme] = THEMES) -> str:
     """The theme to begin with; without colours one that survives without them, whatever was
     remembered."""
-    return name if name in {theme.name for theme in THEMES} and not no_color else DEFAULT
+    return name if name in {theme.name for theme in themes} and not no_color else DEFAULT

@@ -4,11 +4,11 @@ and what the signs mean."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.table import Column, Table
 from rich.text import Text
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
@@ -17,7 +17,7 @@ from textual.widgets import Input, Static
 
 from ckptcost.tui.commands import EVERYWHERE, Command
 from ckptcost.tui.modals.filtered import has_words
-from ckptcost.tui.widgets.bottom import key_name
+from ckptcost.tui.widgets.bottom import keys_of
 
 _PLAIN = str.maketrans(
     {
@@ -89,9 +89,11 @@ class Help(ModalScreen[None]):
         self._show(event.value)
 
     def _show(self, words: str) -> None:
-        here = _keys("On this screen", self._here, words)
+        here = _keys(self.app, "On this screen", self._here, words)
         self.query_one("#here", Static).update(here)
-        self.query_one("#everywhere", Static).update(_keys("Everywhere", EVERYWHERE, words))
+        self.query_one("#everywhere", Static).update(
+            _keys(self.app, "Everywhere", EVERYWHERE, words)
+        )
         signs = SIGNS.translate(_PLAIN) if getattr(self.app, "plain", False) else SIGNS
         lines = [line for line in signs.splitlines() if has_words(line, words)]
         self.query_one("#signs", Static).update(
@@ -99,12 +101,12 @@ class Help(ModalScreen[None]):
         )
 
 
-def _keys(title: str, commands: Sequence[Command], words: str) -> Table:
+def _keys(app: App[Any], title: str, commands: Sequence[Command], words: str) -> Table:
     """What is long goes on below itself, not below the keys."""
     table = Table.grid(Column(justify="right", no_wrap=True), Column(), padding=(0, 2, 0, 0))
     table.add_row("", Text(title, "bold"))
     for command in commands:
-        names = " ".join(key_name(key.strip()) for key in command.key.split(",")[:2])
+        names = " ".join(keys_of(app, command)[:2])
         if has_words(f"{names} {command.help}", words):
             table.add_row(Text(names, "bold"), Text(command.help))
     return table

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from textual.app import App
 from textual.content import Content
 from textual.events import Resize
 from textual.widgets import Static
 
 from ckptcost.present.fit import fit
 from ckptcost.present.grid import Tone
-from ckptcost.tui.commands import EVERYWHERE
+from ckptcost.tui.commands import EVERYWHERE, Command
 
 LAST = (("help", "?", "app.help"), ("palette", "^p", "app.command_palette"))
 _NAMES = {
@@ -58,6 +61,13 @@ def key_name(key: str) -> str:
     if key.startswith("shift+"):
         return "\u21e7" + key_name(key.removeprefix("shift+"))
     return _NAMES.get(key, key.upper() if key[0] == "f" and key[1:].isdigit() else key)
+
+
+def keys_of(app: App[Any], command: Command) -> list[str]:
+    """A command's keys as people write them; the user's own where there are such."""
+    preferences = getattr(app, "preferences", None)
+    keys = (preferences.keys if preferences else {}).get(command.id, command.key)
+    return [key_name(key.strip()) for key in keys.split(",")]
 
 
 class Status(Static):
@@ -123,7 +133,7 @@ class Keys(Static):
                 continue
             seen.add(command.id)
             found.append(
-                (command.footer, command.label, key_name(command.key.split(",")[0]), binding.action)
+                (command.footer, command.label, keys_of(self.app, command)[0], binding.action)
             )
         return [
             (label, key, action)
