@@ -123,7 +123,7 @@ TASKS = (
             Text("16 MB"),
             Shows("Will write"),
             "C-r",
-            Shows(r"WRITE +[\d.]+"),
+            Shows(r"(?s)WRITE.*\d [GM]B/s"),
         ),
     ),
     Task(
