@@ -123,7 +123,7 @@ TASKS = (
             Text("16 MB"),
             Shows("Will write"),
             "C-r",
-            Shows(r"(?s)WRITE.*\d [GM]B/s"),
+            Shows(r"16 MB +[\d.]+ s +[\d.]+ [GM]B/s|[GM]B/s in \d+ rou"),
         ),
     ),
     Task(
