@@ -121,7 +121,7 @@ TASKS = (
             Text("scratch"),
             "Tab",
             Text("16 MB"),
-            Shows("Will write"),
+            Shows("Will write 60 MB"),
             "C-r",
             Shows(r"16 MB +[\d.]+ s +[\d.]+ [GM]B/s|[GM]B/s in \d+ rou"),
         ),
