@@ -9,7 +9,7 @@ from functools import cached_property
 from math import isnan, nan
 from typing import NamedTuple
 
-from ckptcost.core.attribution import Cost, Place, attributed
+from ckptcost.core.attribution import Cost, Place, attributed_in_turn
 from ckptcost.core.contents import Contents, first_s
 from ckptcost.core.domain import Scenario
 from ckptcost.core.gauges import UNSEEN_AFTER
@@ -104,7 +104,7 @@ class Evaluation:
             for domain, source in energies.sources.items()
         }
         wholes = [domain for domain in energies.wholes if domain.split(":")[0] == "node"][:1]
-        costs = attributed(
+        (costs,) = attributed_in_turn(
             self._saves.windows,
             [*energies.parts, *wholes],
             energies.joules,
@@ -113,6 +113,7 @@ class Evaluation:
             places,
             energies.curve,
             place,
+            energies.ahead,
         )
         spent = Spent(energies, {cost.domain: cost for cost in costs}, idle)
         billed: SaveJoules | Energy = (

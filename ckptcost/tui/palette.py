@@ -65,7 +65,7 @@ class Things(Provider):
 def _things(app: App[Any], below: ModeScreen) -> Iterable[tuple[str, str, Callable[[], Any]]]:
     from ckptcost.runs import store
     from ckptcost.tui import files
-    from ckptcost.views import files, model, tiers
+    from ckptcost.views import model, tiers
     from ckptcost.views.tiers_pictures import choices
 
     desk = below.desk

@@ -336,7 +336,7 @@ def steady(text: str, most_text: float = math.inf) -> str:
     text = re.sub(r"\b[0-9a-f]{64}\b", "<sha256>", text)
     # a file's size, and its hash, depend on the last digit of its numbers
     text = re.sub(r'("bytes": )\d+(,\s+"hash": "sha256:)', r"\g<1>0\2", text)
-    text = re.sub(r"-?\d+\.\d{9,}(?:e[+-]?\d+)?", lambda m: f"{float(m[0]):.12g}", text)
+    text = re.sub(r"-?\d+\.\d{9,}(?:e[+-]?\d+)?", lambda m: f"{float(m[0]):.10g}", text)
     if text.startswith("{"):
         document, end = json.JSONDecoder().raw_decode(text)
         return _printed(_folded(document)) + text[end:]

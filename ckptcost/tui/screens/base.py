@@ -189,11 +189,13 @@ class ModeScreen(Screen[Any]):
         return self.host.started and super().is_current
 
     def on_mount(self) -> None:
-        self.host.opened.append(self)
+        if self not in self.host.opened:  # a screen that adds to this calls it a second time
+            self.host.opened.append(self)
         self.refresh_desk()
 
     def on_unmount(self) -> None:
-        self.host.opened.remove(self)
+        if self in self.host.opened:
+            self.host.opened.remove(self)
 
     def on_resize(self, event: Resize) -> None:
         """Below the least size there is one sentence, and what goes on is still told in the line at
