@@ -6,11 +6,11 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import stat
 from pathlib import Path
 
 import pytest
+from nobody import may_write_everywhere
 from whole_json import whole
 
 from ckptcost.exports.formats import FORMATS
@@ -214,7 +214,7 @@ def test_a_folder_is_replaced_only_when_told_and_only_one_of_ours(cli, report, t
     ]  # nothing half-written beside it
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.skipif(may_write_everywhere(), reason="root may write everywhere")
 def test_a_folder_that_may_not_be_written(cli, report, tmp_path):
     (tmp_path / "locked").mkdir()
     (tmp_path / "locked").chmod(stat.S_IRUSR | stat.S_IXUSR)
