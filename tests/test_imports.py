@@ -135,7 +135,7 @@ NOT_SEEN_FIRST = {
     "ckptcost.report.study",
     "ckptcost.runs",
     "ckptcost.savers",
-    "ckptcost.views.interval",
+    "ckptcost.tui.screens.interval_view",
     "ckptcost.watch",
     "markdown_it",
     "numpy.fft",
@@ -167,7 +167,7 @@ the way to the first frame"""
             {"textual", "rich", "pandas"},
         ),
         (
-            "import ckptcost.views.model, ckptcost.tui.live.sources",
+            "import ckptcost.tui.screens.model_view, ckptcost.tui.live.sources",
             {"textual", "rich", "pandas"},
         ),
         ("import ckptcost.tui.draw.picture, ckptcost.tui.draw.stack", {"textual", "rich", "numpy"}),

@@ -65,8 +65,9 @@ class Things(Provider):
 def _things(app: App[Any], below: ModeScreen) -> Iterable[tuple[str, str, Callable[[], Any]]]:
     from ckptcost.runs import store
     from ckptcost.tui import files
-    from ckptcost.views import model, tiers
-    from ckptcost.views.tiers_pictures import choices
+    from ckptcost.tui.screens import model_view as model
+    from ckptcost.tui.screens import tiers_view as tiers
+    from ckptcost.tui.screens.tiers_pictures import choices
 
     desk = below.desk
     for row in files.presets(desk.catalog).rows:

@@ -10,7 +10,7 @@ from textual.screen import ModalScreen
 
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.modals.confirm import Confirm
-from ckptcost.tui.modals.solve import Solve
+from ckptcost.tui.screens.solve import Solve
 from ckptcost.tui.state import Remembered
 from ckptcost.tui.themes import THEMES
 

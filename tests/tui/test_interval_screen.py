@@ -14,13 +14,13 @@ from textual.widgets import Input, Static
 
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.modals.solve import Solve
-from ckptcost.tui.screens import calibrate_effect
+from ckptcost.tui.screens import calibrate_effect, interval_shown, solve
+from ckptcost.tui.screens import interval_view as interval
 from ckptcost.tui.screens.interval import IntervalScreen
+from ckptcost.tui.screens.solve import Solve
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import interval, interval_shown, solve
 
 Drive = Callable[..., Any]
 Snapshot = Callable[[CkptcostApp, str], None]

@@ -10,13 +10,13 @@ import pytest
 from screening import SMALL, USUAL, WIDE, screen_text, settled, styles_of
 
 from ckptcost.present.amounts import number
-from ckptcost.tui import files
+from ckptcost.tui import fields, files
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.picker import Picker
 from ckptcost.tui.modals.ticks import Ticks
 from ckptcost.tui.screens import model as screen_module
-from ckptcost.views import fields, model
+from ckptcost.tui.screens import model_view as model
 
 KEYS = {" ": "space", "/": "slash", "-": "minus", ".": "full_stop", "_": "underscore"}
 

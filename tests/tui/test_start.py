@@ -20,8 +20,8 @@ from textual.css.stylesheet import Stylesheet
 from ckptcost.cli import screen_
 from ckptcost.cli.main import parser_for
 from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.screens import model_view as model
 from ckptcost.tui.screens.model import ModelScreen
-from ckptcost.views import model
 
 
 @pytest.fixture

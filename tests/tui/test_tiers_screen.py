@@ -16,12 +16,12 @@ from textual.widgets import Input
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.ticks import Ticks
-from ckptcost.tui.screens import calibrate_effect
+from ckptcost.tui.screens import calibrate_effect, tiers_table
+from ckptcost.tui.screens import tiers_view as tiers
 from ckptcost.tui.screens.tiers import TiersScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import tiers, tiers_table
 
 Drive = Callable[..., Any]
 Snapshot = Callable[[CkptcostApp, str], None]

@@ -17,9 +17,12 @@ from ckptcost.core.outcome import evaluate
 from ckptcost.jobs.model import at_saves, compared
 from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Head, Row
+from ckptcost.tui import fields
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens import model as screen_module
+from ckptcost.tui.screens import model_view as model
+from ckptcost.tui.screens.model_runs import METRICS, one_of, values_of
 from ckptcost.tui.state import Remembered
 from ckptcost.tui.themes import THEMES
 from ckptcost.tui.widgets.drawn import Drawn
@@ -27,8 +30,6 @@ from ckptcost.tui.widgets.field import FieldInput
 from ckptcost.tui.widgets.field_lines import FieldLines
 from ckptcost.tui.widgets.form import Form
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import fields, model
-from ckptcost.views.model_runs import METRICS, one_of, values_of
 
 
 @pytest.fixture

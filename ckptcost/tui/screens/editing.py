@@ -6,13 +6,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
+from ckptcost.tui import fields
+from ckptcost.tui.about_field import entries
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.picker import Picker
+from ckptcost.tui.screens import model_view as model
 from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.screens.tiers_pictures import choices
 from ckptcost.tui.widgets.form import Form
-from ckptcost.views import fields, model
-from ckptcost.views.about_field import entries
-from ckptcost.views.tiers_pictures import choices
 
 T = TypeVar("T")
 

@@ -16,13 +16,14 @@ from ckptcost.present.chart import Chart
 from ckptcost.present.grid import Grid
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk, Stamp
-from ckptcost.tui.modals.solve import Solve
+from ckptcost.tui.screens import interval_shown
+from ckptcost.tui.screens import interval_view as interval
 from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.screens.solve import Solve
+from ckptcost.tui.screens.tiers_view import objective_of
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import interval, interval_shown
-from ckptcost.views.tiers import objective_of
 
 
 class IntervalScreen(ModeScreen):

@@ -13,16 +13,18 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from ckptcost.present.grid import Grid
+from ckptcost.tui import fields
+from ckptcost.tui.about_field import about_field
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.ticks import Ticks
+from ckptcost.tui.screens import model_view as model
+from ckptcost.tui.screens import tiers_view as tiers
 from ckptcost.tui.screens.editing import EditingScreen
+from ckptcost.tui.screens.model_results import PAGES, ModelResults, titled
+from ckptcost.tui.screens.tiers_pictures import choices
 from ckptcost.tui.widgets.form import Form
-from ckptcost.tui.widgets.model_results import PAGES, ModelResults, titled
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import fields, model, tiers
-from ckptcost.views.about_field import about_field
-from ckptcost.views.tiers_pictures import choices
 
 IDLE_S = 0.15
 """nobody has typed for so long: what is not needed at every keystroke follows"""

@@ -28,12 +28,12 @@ from ckptcost.runs.summary import summary_of
 from ckptcost.tui import files
 from ckptcost.tui.desk import Desk, by_flags
 from ckptcost.tui.paths import path_of
+from ckptcost.tui.screens import model_view
+from ckptcost.tui.screens.model_runs import METRICS
 from ckptcost.tui.screens.recorded_run import RUNS
 from ckptcost.tui.screens.runs_reading import source_at
+from ckptcost.tui.screens.tiers_view import OWN, scenario_of
 from ckptcost.tui.study_grids import grid_of
-from ckptcost.views import model as model_view
-from ckptcost.views.model_runs import METRICS
-from ckptcost.views.tiers import OWN, scenario_of
 
 MODEL, OPTIMUM, TIERS, CHANGES, RANKING, RUN = (
     "model",

@@ -17,13 +17,14 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk, Stamp
 from ckptcost.tui.modals.ticks import Ticks
+from ckptcost.tui.screens import tiers_pictures, tiers_table
+from ckptcost.tui.screens import tiers_view as tiers
 from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.screens.interval_view import next_objective
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import tiers, tiers_pictures, tiers_table
-from ckptcost.views.interval import next_objective
 
 
 class TiersScreen(ModeScreen):

@@ -15,7 +15,7 @@ from ckptcost.present.amounts import (
 )
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.present.words import line_label
-from ckptcost.views.model_runs import (
+from ckptcost.tui.screens.model_runs import (
     Metric,
     TierRuns,
     one_of,
@@ -23,7 +23,7 @@ from ckptcost.views.model_runs import (
     undecided_of,
     unknown_of,
 )
-from ckptcost.views.tiers import never_ends
+from ckptcost.tui.screens.tiers_view import never_ends
 
 RUN = {"time": "whole run", "gpuh": "run loses"}
 """what the last column is called; amounts other than time are what checkpoints and failures add"""

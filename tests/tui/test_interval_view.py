@@ -19,7 +19,8 @@ from ckptcost.errors import InputError
 from ckptcost.present.amounts import duration, number, share
 from ckptcost.present.grid import Grid
 from ckptcost.tui.desk import Desk
-from ckptcost.views import interval, interval_shown, solve
+from ckptcost.tui.screens import interval_shown, solve
+from ckptcost.tui.screens import interval_view as interval
 
 DESKS = {
     "one of four": replace(Desk(), chosen="generic-pfs"),

@@ -22,12 +22,13 @@ from ckptcost.report.studies.model import study_of
 from ckptcost.report.study import shown_cells
 from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
-from ckptcost.views import model, model_words
-from ckptcost.views.model_runs import METRICS, TierRuns, best_of, undecided_of
-from ckptcost.views.model_tables import tiers_grid
-from ckptcost.views.model_words import headline_of
-from ckptcost.views.tiers import weighed
-from ckptcost.views.waterfall import amount_of
+from ckptcost.tui.screens import model_view as model
+from ckptcost.tui.screens import model_words
+from ckptcost.tui.screens.model_runs import METRICS, TierRuns, best_of, undecided_of
+from ckptcost.tui.screens.model_tables import tiers_grid
+from ckptcost.tui.screens.model_words import headline_of
+from ckptcost.tui.screens.tiers_view import weighed
+from ckptcost.tui.screens.waterfall import amount_of
 
 DESKS = {
     "as it is": Desk(),

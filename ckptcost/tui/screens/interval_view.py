@@ -15,7 +15,7 @@ from ckptcost.jobs.optimize import Optimum, Point, optimize, point_of
 from ckptcost.present.amounts import duration, quantity
 from ckptcost.report.study import Study
 from ckptcost.tui.desk import Desk, Stamp
-from ckptcost.views.tiers import same_figures, with_interval
+from ckptcost.tui.screens.tiers_view import same_figures, with_interval
 
 if TYPE_CHECKING:
     from ckptcost.questions.optimize import Objective

@@ -13,10 +13,10 @@ from textual.widgets import Static
 
 from ckptcost.present.chart import Bars
 from ckptcost.present.grid import Grid, Tone
+from ckptcost.tui.screens.model_view import ModelView
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views.model import ModelView
 
 PAGES = ("bill", "notes", "course", "save")
 """one at a time; a broad screen shows them all"""

@@ -21,9 +21,9 @@ from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.report.studies.optimize import NAMES
 from ckptcost.report.studies.run_columns import regret_value, row_of
 from ckptcost.report.studies.solve import PARTS
-from ckptcost.views.interval import UNITS, Studied, hopeless, seconds_of, text_of
-from ckptcost.views.interval_words import LIGHTS, RULED, RULES, Line, notes, trial_line
-from ckptcost.views.tiers_table import short
+from ckptcost.tui.screens.interval_view import UNITS, Studied, hopeless, seconds_of, text_of
+from ckptcost.tui.screens.interval_words import LIGHTS, RULED, RULES, Line, notes, trial_line
+from ckptcost.tui.screens.tiers_table import short
 
 TITLES = {"time": "Goodput", "energy": "kWh added", "usd": "USD added"}
 TOGETHER = 1.06

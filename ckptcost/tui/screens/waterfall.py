@@ -11,8 +11,8 @@ from ckptcost.jobs.model import Case
 from ckptcost.present.amounts import duration, number
 from ckptcost.present.chart import Bar, Bars, Part
 from ckptcost.present.words import line_label
-from ckptcost.views.model_runs import Metric, TierRuns, lost_s, one_of
-from ckptcost.views.tiers import never_ends
+from ckptcost.tui.screens.model_runs import Metric, TierRuns, lost_s, one_of
+from ckptcost.tui.screens.tiers_view import never_ends
 
 
 def amount_of(metric: Metric, case: Case, line: Line) -> float:

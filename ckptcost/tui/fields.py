@@ -19,7 +19,7 @@ from ckptcost.present.amounts import count, quantity
 from ckptcost.present.form import Field
 from ckptcost.scenario import Input, Resolved
 from ckptcost.tui.desk import Desk
-from ckptcost.views.field_text import text_of, with_unit
+from ckptcost.tui.field_text import text_of, with_unit
 
 TIER = "tier.id"
 """not an input like others: it says which of the tiers side by side is looked at"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import isfinite
 from typing import NamedTuple
 
+from ckptcost.core.quantities import BY_OBJECTIVE, EVERYDAY
 from ckptcost.core.regret import cost_of
 from ckptcost.jobs.compare import missing_keys
 from ckptcost.present.amounts import DASH, count, duration, number, rate, share
@@ -12,12 +13,7 @@ from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.report.factors import sources_of
 from ckptcost.scenario import Input
 from ckptcost.tui.desk import Desk
-from ckptcost.views.tiers import Entry, Shown, Weighed, never_ends, no_headway
-from ckptcost.views.tiers_amounts import (
-    AMOUNTS,
-    COUNTED,
-    RANKS,
-)
+from ckptcost.tui.screens.tiers_view import Entry, Shown, Weighed, never_ends, no_headway
 
 ALIKE = 1e-9
 """of the larger: two amounts this close differ by rounding only"""
@@ -347,3 +343,12 @@ def rates_said(evidence: Evidence) -> str:
         else ""
     )
     return f"{value}{where}{span}"
+
+
+AMOUNTS = {q.column: q for q in EVERYDAY}
+"""by column"""
+COUNTED = {"time": "gpu_hours", **{name: q.column for name, q in BY_OBJECTIVE.items()}}
+"""what the ratio to the baseline is of, by objective; lost GPU-hours stand for time, which is
+nearly the same for every tier"""
+RANKS = {"gpu_hours": 4, "energy_kwh": 3, "cost_usd": 2, "location_kgco2e": 5}
+"""which columns give way first, but for the one that is asked about"""

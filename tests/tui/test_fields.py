@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 from ckptcost.catalog.keys import KEYS, LIMITS, SECTIONS, WORDS, unit_of
 from ckptcost.core.units import UNITS, parse
 from ckptcost.errors import InputError, UnknownName
+from ckptcost.tui import fields
+from ckptcost.tui.about_field import about_field, entries
 from ckptcost.tui.desk import Desk
-from ckptcost.views import fields, model
-from ckptcost.views.about_field import about_field, entries
-from ckptcost.views.field_text import exact_text, with_unit
+from ckptcost.tui.field_text import exact_text, with_unit
+from ckptcost.tui.screens import model_view as model
 
 PRESETS = [
     "bloom-176b",

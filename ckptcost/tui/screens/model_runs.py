@@ -18,7 +18,7 @@ from ckptcost.layers import Layer
 from ckptcost.present.amounts import duration, number
 from ckptcost.report.rows import columns_of
 from ckptcost.tui.desk import Desk
-from ckptcost.views.tiers import OWN, never_ends
+from ckptcost.tui.screens.tiers_view import OWN, never_ends
 
 
 class Metric(NamedTuple):

@@ -37,6 +37,7 @@ from ckptcost.runs.reader import load
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
 from ckptcost.savers.control import Control
+from ckptcost.tui.about_field import about_field
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live import board as live_board
 from ckptcost.tui.live import sources as live_sources
@@ -48,6 +49,8 @@ from ckptcost.tui.live.replay import Tape
 from ckptcost.tui.live.tables import Checkpoints, gpus_grid, last_of, meters_grid, outliers_grid
 from ckptcost.tui.screens import (
     checkpoint_view,
+    interval_shown,
+    interval_words,
     probe_plan,
     probe_run,
     report_answers,
@@ -55,12 +58,14 @@ from ckptcost.tui.screens import (
     runs_entries,
     runs_reading,
     runs_removal,
+    tiers_table,
 )
+from ckptcost.tui.screens import interval_view as interval
+from ckptcost.tui.screens import model_view as model
+from ckptcost.tui.screens import tiers_view as tiers
 from ckptcost.tui.screens.meters import kinds_of
 from ckptcost.tui.screens.probe_run import Pass, Watch
 from ckptcost.tui.screens.recorded_run import RUNS, RecordedRun, read_run
-from ckptcost.views import interval, interval_shown, interval_words, model, tiers, tiers_table
-from ckptcost.views.about_field import about_field
 
 TWO = Desk(base="small-8b", tiers=("nas-hdd", "flash-shared"))
 

@@ -22,8 +22,9 @@ from ckptcost.present.amounts import duration, number, share
 from ckptcost.present.grid import Grid, sorted_by
 from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.screens import tiers_pictures, tiers_table
+from ckptcost.tui.screens import tiers_view as tiers
 from ckptcost.tui.widgets.columns import fit, natural_widths
-from ckptcost.views import tiers, tiers_pictures, tiers_table
 
 NO_FAILURES = "0 /1000 node-days"
 SOME = ("nas-hdd", "flash-shared", "micron-9550", "aws-s3-standard", "node-ram")

@@ -3,7 +3,7 @@ while one types."""
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -14,11 +14,15 @@ from textual.widgets import Input, Static
 from textual.worker import Worker, WorkerState
 
 from ckptcost.errors import CkptcostError
-from ckptcost.present.grid import Grid, Tone
-from ckptcost.tui.desk import Desk
+from ckptcost.jobs.solve import KNOBS
+from ckptcost.present.grid import Grid, Head, Row, Tone
+from ckptcost.questions.solve import solve
+from ckptcost.tui.desk import Desk, by_flags
+from ckptcost.tui.screens.interval_view import alone
+from ckptcost.tui.screens.tiers_view import with_interval
+from ckptcost.tui.study_grids import paragraphs, tables_of
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-from ckptcost.views import solve
 
 
 class Solve(ModalScreen[None]):
@@ -59,16 +63,14 @@ class Solve(ModalScreen[None]):
                 yield Rows(id="what")
                 with Vertical(id="right"):
                     yield Static("target", markup=False)
-                    yield Input(
-                        solve.FIRST_TARGET, id="target", compact=True, select_on_focus=False
-                    )
-                    yield Static(solve.targets(), id="hint", markup=False)
+                    yield Input(FIRST_TARGET, id="target", compact=True, select_on_focus=False)
+                    yield Static(targets(), id="hint", markup=False)
             yield Note(id="answer")
             yield Rows(id="table")
             yield Static(id="command", markup=False)
 
     def on_mount(self) -> None:
-        self.query_one("#what", Rows).show(solve.quantities())
+        self.query_one("#what", Rows).show(quantities())
         self.query_one("#target", Input).focus()
         self._ask()
 
@@ -81,7 +83,7 @@ class Solve(ModalScreen[None]):
         )
         if what:
             self.run_worker(
-                lambda: solve.solved(desk, what, target),
+                lambda: solved(desk, what, target),
                 name="solve",
                 group="solve",
                 thread=True,
@@ -94,7 +96,7 @@ class Solve(ModalScreen[None]):
         if worker.name != "solve":
             return
         event.stop()
-        if event.state is WorkerState.SUCCESS and isinstance(worker.result, solve.Solved):
+        if event.state is WorkerState.SUCCESS and isinstance(worker.result, Solved):
             self._show(worker.result)
         elif event.state is WorkerState.ERROR:
             if not isinstance(worker.error, CkptcostError | OSError):
@@ -105,7 +107,7 @@ class Solve(ModalScreen[None]):
             self.query_one("#table", Rows).show(Grid())
             self.query_one("#command", Static).update("")
 
-    def _show(self, found: solve.Solved) -> None:
+    def _show(self, found: Solved) -> None:
         self.query_one("#answer", Note).show(found.lines)
         self.query_one("#table", Rows).show(found.tables[0] if found.tables else Grid())
         self.query_one("#command", Static).update(Content(found.command))
@@ -128,3 +130,64 @@ class Solve(ModalScreen[None]):
 
     def action_move(self, by: int) -> None:
         self.query_one("#what", Rows).action_move(by)
+
+
+_RANGES = {"interval": "training time between saves", "saves-per-day": "saves a day"}
+QUANTITIES = {**{knob.id: knob.label for knob in KNOBS.values()}, **_RANGES}
+"""what can be asked for"""
+_EXAMPLES = {
+    "goodput": ">=0.95",
+    "wall": "<=60 days",
+    "usd": "<=10000",
+    "kwh": "<=2 MWh",
+    "gpu_hours": "<=5000",
+    "kgco2e": "<=900",
+}
+FIRST_TARGET = "goodput>=0.95"
+
+
+class Solved(NamedTuple):
+    """An answer, or why there is none."""
+
+    command: str
+    lines: tuple[tuple[str, Tone], ...]
+    tables: tuple[Grid, ...]
+    reached: bool
+    """whether anything reaches the target"""
+
+
+def solved(desk: Desk, what: str, target: str) -> Solved:
+    """Raises InputError where the target cannot be read, or is none."""
+    bare = _bare(desk)
+    with by_flags():
+        study = solve(
+            what, target.strip() or None, bare.base, changes=bare.settings(), catalog=bare.catalog
+        ).study
+    reached = all(verdict.met for verdict in study.gates)
+    lines = [
+        (text, "bad" if text.startswith("INFEASIBLE") else tone)
+        for text, tone in paragraphs(study._replace(gates=[], about=[]))
+    ]
+    return Solved(command(desk, what, target), tuple(lines), tuple(tables_of(study)), reached)
+
+
+def _bare(desk: Desk) -> Desk:
+    return alone(with_interval(desk)[0])[0]
+
+
+def command(desk: Desk, what: str, target: str) -> str:
+    """What prints the same answer."""
+    return _bare(desk).command("solve", what, "--for", target.strip())
+
+
+def quantities() -> Grid:
+    """What can be asked for, as a list."""
+    rows = [Row(key, (key, label)) for key, label in QUANTITIES.items()]
+    return Grid(
+        (Head("what", "what", left=True), Head("label", "quantity", left=True)), rows, "Solve for"
+    )
+
+
+def targets() -> str:
+    """What a target may look like, one of each kind."""
+    return f"e.g. {', '.join(f'{name}{limit}' for name, limit in _EXAMPLES.items())}"

@@ -32,9 +32,8 @@ from ckptcost.report.factors import sources_of
 from ckptcost.report.rows import columns_of
 from ckptcost.scenario import Input
 from ckptcost.tui.desk import Desk
-from ckptcost.views.tiers import OWN, Entry, Shown, Weighed, with_interval
-from ckptcost.views.tiers_amounts import AMOUNTS, COUNTED
-from ckptcost.views.tiers_table import evidence_of, rates_said, short
+from ckptcost.tui.screens.tiers_table import AMOUNTS, COUNTED, evidence_of, rates_said, short
+from ckptcost.tui.screens.tiers_view import OWN, Entry, Shown, Weighed, with_interval
 
 Line = tuple[str, Tone]
 AGAINST = COUNTED | {"time": "cost_usd"}

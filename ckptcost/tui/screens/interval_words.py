@@ -13,8 +13,8 @@ from ckptcost.present.words import caution_text
 from ckptcost.report.studies.optimize import WORTH_SAYING, advice, rules_line
 from ckptcost.report.studies.optimize_levels import two_tiers
 from ckptcost.report.studies.run_columns import COSTS, regret_value, row_of, stay
-from ckptcost.views.interval import Studied
-from ckptcost.views.tiers import no_headway
+from ckptcost.tui.screens.interval_view import Studied
+from ckptcost.tui.screens.tiers_view import no_headway
 
 Line = tuple[str, Tone]
 LIGHTS: dict[float, Tone] = {2: "good", 1: "warn", 0: "bad"}

@@ -27,9 +27,9 @@ from ckptcost.present.grid import Tone
 from ckptcost.present.words import caution_text, line_label, unknown_text
 from ckptcost.scenario import Resolved
 from ckptcost.tui.desk import Desk
-from ckptcost.views.fields import TIER
-from ckptcost.views.model_runs import METRICS, Metric, TierRuns
-from ckptcost.views.tiers import OWN, never_ends, no_headway
+from ckptcost.tui.fields import TIER
+from ckptcost.tui.screens.model_runs import METRICS, Metric, TierRuns
+from ckptcost.tui.screens.tiers_view import OWN, never_ends, no_headway
 
 Lines = tuple[tuple[str, Tone], ...]
 

@@ -18,8 +18,8 @@ from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.scenario import Resolved
 from ckptcost.tui.desk import Desk
-from ckptcost.views.fields import form as fields_of
-from ckptcost.views.model_runs import (
+from ckptcost.tui.fields import form as fields_of
+from ckptcost.tui.screens.model_runs import (
     Metric,
     TierRuns,
     base_of,
@@ -28,8 +28,8 @@ from ckptcost.views.model_runs import (
     runs_of,
     undecided_of,
 )
-from ckptcost.views.model_tables import tiers_grid
-from ckptcost.views.model_words import (
+from ckptcost.tui.screens.model_tables import tiers_grid
+from ckptcost.tui.screens.model_words import (
     Advice,
     Lines,
     advice_of,
@@ -38,8 +38,8 @@ from ckptcost.views.model_words import (
     headline_of,
     subject_of,
 )
-from ckptcost.views.tiers import OWN, scenario_of
-from ckptcost.views.waterfall import course_of, one_save_bars
+from ckptcost.tui.screens.tiers_view import OWN, scenario_of
+from ckptcost.tui.screens.waterfall import course_of, one_save_bars
 
 if TYPE_CHECKING:
     from ckptcost.report.study import Study

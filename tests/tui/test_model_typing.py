@@ -7,10 +7,11 @@ import itertools
 import pytest
 
 from ckptcost.errors import CkptcostError
+from ckptcost.tui import fields
+from ckptcost.tui.about_field import about_field
 from ckptcost.tui.desk import Desk
-from ckptcost.views import fields, model
-from ckptcost.views.about_field import about_field
-from ckptcost.views.model_runs import METRICS
+from ckptcost.tui.screens import model_view as model
+from ckptcost.tui.screens.model_runs import METRICS
 
 NASTY = (
     "0",
