@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from nobody import may_become_others
 from small_runs import WALL_NS, recorded
 
 from ckptcost.errors import InputError, OutputError, RunFileError, UnknownName
@@ -198,7 +199,9 @@ def test_a_broken_file_beside_good_ones_is_named(three):
     )
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not read")
+@pytest.mark.skipif(
+    not may_become_others(), reason="only root can become somebody who may not read"
+)
 def test_no_permission(three, monkeypatch):
     monkeypatch.chdir(
         three
@@ -219,7 +222,9 @@ def test_no_permission(three, monkeypatch):
     assert len([text for text in listing.unread if "Permission denied" in text]) == 2
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody who may not read")
+@pytest.mark.skipif(
+    not may_become_others(), reason="only root can become somebody who may not read"
+)
 def test_the_place_itself_is_closed(three):
     os.seteuid(65534)
     try:
