@@ -119,10 +119,26 @@ async def shown(app):
         assert app.screen.view is not None
 asyncio.run(shown(CkptcostApp()))
 """
+OF_THE_MODEL = {
+    "__init__",
+    "base",
+    "editing",
+    "model",
+    "model_results",
+    "model_runs",
+    "model_tables",
+    "model_view",
+    "model_words",
+    "tiers_pictures",
+    "tiers_table",
+    "tiers_view",
+    "waterfall",
+}
+"""the model's screen, which comes first, and its words: it has the table of tiers"""
 OTHER_SCREENS = {
     f"ckptcost.tui.screens.{path.stem}"
     for path in (ROOT / "ckptcost" / "tui" / "screens").glob("*.py")
-    if path.stem not in ("__init__", "base", "editing", "model")
+    if path.stem not in OF_THE_MODEL
 }
 NOT_SEEN_FIRST = {
     "ckptcost.questions.optimize",
