@@ -157,7 +157,7 @@ def sheets(folder: Path) -> Iterator[tuple[str, Make]]:
     def simulated(random: Random, folder: Path) -> Case:
         tree = mutated(random, random.choice(scenarios), 2)
         words = ["simulate", "-s", "in.toml", "--tier", "nas-hdd", "--runs", "2"]
-        return Case({"in.toml": toml_bytes(tree)}, [*words, "--seconds-at-most", "2"])
+        return Case({"in.toml": toml_bytes(tree)}, [*words, "--seconds-at-most", "0.3"])
 
     yield "scenario", scenario
     yield "claims", claim
@@ -191,7 +191,7 @@ def tables(folder: Path) -> Iterator[tuple[str, Make]]:
     def failures(random: Random, folder: Path) -> Case:
         words = ["simulate", "-s", "small-8b", "--tier", "nas-hdd", "--runs", "2"]
         files = {"in.csv": csv_bytes(random, trace)}
-        return Case(files, [*words, "--trace", "in.csv", "--seconds-at-most", "2"])
+        return Case(files, [*words, "--trace", "in.csv", "--seconds-at-most", "0.3"])
 
     def contract(random: Random, folder: Path) -> Case:
         files = {"in.toml": toml_bytes(mutated(random, contracts)), "report.json": report}
