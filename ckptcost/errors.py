@@ -30,11 +30,11 @@ _SHOWN = {code: ascii(chr(code))[1:-1] for code in _OBEYED}
 
 
 def visible(text: str) -> str:
-    """What a terminal would obey, and marks that turn the direction of writing, as escapes: a name
+    r"""What a terminal would obey, and marks that turn the direction of writing, as escapes: a name
     in a message may be anybody's.
 
-    >>> visible("us\x1b[31m")
-    'us\\x1b[31m'
+    >>> print(visible("us\x1b[31m"))
+    us\x1b[31m
     """
     return text.translate(_SHOWN)
 

@@ -214,7 +214,8 @@ def test_a_run_is_read_once_for_all_that_shows_it(drive, monkeypatch, tmp_path):
     read, load = [], reader.load
 
     def counted(path, *words):
-        read.append(str(path))
+        if str(path) == str(tmp_path / "job"):  # the list behind it reads others
+            read.append(str(path))
         return load(path, *words)
 
     monkeypatch.setattr(reader, "load", counted)
