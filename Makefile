@@ -77,7 +77,7 @@ fuzz: $(VENV)/.tested
 # as somebody whom permissions hold back: root without its rights, since a checkout may lie where nobody else may look
 RIGHTLESS := setpriv --bounding-set=-all --inh-caps=-all
 PLAIN := tests/runs tests/fleet/test_store.py tests/cli/test_output.py tests/cli/test_export_cli.py tests/cli/test_report_run.py \
-	tests/cli/test_measure_cli.py tests/exports/test_metrics_server.py tests/catalog tests/faults
+	tests/cli/test_measure_cli.py tests/exports/test_metrics_server.py tests/faults
 unprivileged: $(VENV)/.tested
 	$$(test "$$(id -u)" = 0 && echo $(RIGHTLESS)) $(BIN)/python -m pytest -n 2 -q -p no:cacheprovider $(PLAIN)
 
