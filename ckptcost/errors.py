@@ -26,6 +26,8 @@ def brief(text: object, most: int = 60) -> str:
 
 _OBEYED = [*range(9), *range(11, 32), *range(127, 160), 0x200E, 0x200F]
 _OBEYED += [*range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+IN_JSON = {code: f"\\u{code:04x}" for code in _OBEYED if code > 126}
+"""the same within a text of JSON, which has escapes for the others anyway: for `str.translate`"""
 _SHOWN = {code: ascii(chr(code))[1:-1] for code in _OBEYED}
 
 

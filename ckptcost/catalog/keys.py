@@ -256,6 +256,10 @@ LIMITS: Final[dict[str, tuple[float, bool, float]]] = {
     "rate_factor": (0, True, 1e6),
     "nodes_per_rack": (1, True, 1e6),
     "mtbf": (1e-3, True, 1e15),
+    "rate": (0, True, 1),
+    "gpu_rate": (0, True, 1),
+    "shared_rate": (0, True, 1e3),
+    "rack_rate": (0, True, 1),
 }
 """a figure outside them is a slip of the pen: the message names the allowed range"""
 

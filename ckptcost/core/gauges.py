@@ -205,6 +205,7 @@ def _without(begin_s: float, end_s: float, gaps: list[Gap]) -> list[tuple[float,
     ]
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def _area(line: _Line, begin_s: float, end_s: float) -> tuple[float, float, float]:
     """Joules under the line; how far they may be off if between samples power lies between them;
     and the sum of the squares of what each span differs by."""

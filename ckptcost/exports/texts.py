@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from ckptcost.errors import IN_JSON
 from ckptcost.report.parts import Factor
 
 
@@ -40,7 +41,8 @@ def _escape(character: str) -> str:
 
 def json_file(value: Any, indent: int) -> list[str]:
     """Strictly: no NaN, which JSON does not have."""
-    return [json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False), "\n"]
+    text = json.dumps(value, indent=indent, ensure_ascii=False, allow_nan=False)
+    return [text.translate(IN_JSON), "\n"]
 
 
 def without_unknown(fields: dict[str, Any]) -> dict[str, Any]:

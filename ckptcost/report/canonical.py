@@ -13,6 +13,8 @@ import math
 from json.encoder import encode_basestring as _quoted
 from typing import Any
 
+from ckptcost.errors import IN_JSON
+
 
 def tidy(value: float) -> float | None:
     """12 significant digits; NaN and infinity become null."""
@@ -103,7 +105,7 @@ def pretty(value: Any) -> str:
      ]
     }
     """
-    return _laid_out(value, "\n") + "\n"
+    return _laid_out(value, "\n").translate(IN_JSON) + "\n"
 
 
 def _laid_out(value: Any, end: str) -> str:

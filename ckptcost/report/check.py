@@ -119,6 +119,8 @@ def case_from(
     inputs = []
     for f in factors:
         section, _, key = f["id"].partition(".")
+        if key not in KEYS.get(section, {}):
+            raise InputError("is not an input this version knows", key=f["id"])
         field = f"{section}.{KEYS[section][key]}" if section != "run" else KEYS[section][key]
         value = float("inf") if f["value"] is None else f["value"]
         basis = "assumed" if f["origin"] == "default" else f["origin"]

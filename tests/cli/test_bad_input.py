@@ -786,3 +786,34 @@ def test_half_of_a_letter_in_a_document_is_refused(cli, tmp_path):
     assert cli("report", str(report)).code == 0, "a whole pair is a letter"
     report.write_text(text.replace('"title": "', '"title": "\\ud800 ', 1), "utf-8")
     refused(cli("check", str(report)), says="report.json: is not valid JSON: it holds half")
+
+
+def test_marks_that_turn_the_direction_of_writing_are_escapes_in_json_too(cli, tmp_path):
+    file = tmp_path / "job.toml"
+    file.write_text('name = "a\u202eb"\n' + JOB, "utf-8")
+    ran = cli("model", "-s", str(file), "-f", "json")
+    assert ran.code == 0, ran.err
+    assert "\u202e" not in ran.out
+    assert "a\\u202eb" in ran.out
+
+
+def test_a_factor_of_no_input_is_named(cli, tmp_path):
+    report = tmp_path / "report.json"
+    assert cli("model", "-s", "small-8b", "-f", "json", "-o", str(report)).code == 0
+    text = report.read_text("utf-8").replace('"id": "tier.write_energy"', '"id": "po.write_energy"')
+    report.write_text(text, "utf-8")
+    refused(cli("check", str(report)), says="po.write_energy: is not an input this version knows")
+
+
+@pytest.mark.parametrize(
+    ("key", "unit"),
+    [
+        ("rate", "/node-day"),
+        ("gpu_rate", "/GPU-day"),
+        ("shared_rate", "/day"),
+        ("rack_rate", "/day"),
+    ],
+)
+def test_more_failures_than_anything_has(key, unit, cli):
+    ran = cli("optimize", "-s", "small-8b", "--set", f"failures.{key}=9.2e18 {unit}")
+    refused(ran, says=f"failures.{key}: .* is out of range. {key} must be at least 0 and at most 1")
