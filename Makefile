@@ -11,7 +11,7 @@ READERS := .consumers
 # the validator of FOCUS needs Python 3.12 or newer
 PYTHON312 ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.12.*/bin/python) $(shell command -v python3.12 python3.13 2>/dev/null))
 
-.PHONY: demo test check lint types contracts tests torch consumers fuzz unprivileged fmt golden bench schema screenshots clean
+.PHONY: demo test check lint types contracts tests torch consumers fuzz unprivileged fmt golden bench schema screenshots site clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/ckptcost model
@@ -91,6 +91,19 @@ schema: $(VENV)/.tested
 screenshots: $(VENV)/.tested
 	$(BIN)/python docs/screenshots/take.py
 
+# the documentation as a folder of pages that need no server and no network: open site/index.html
+SITE := .site
+site: $(VENV)/.installed $(SITE)/.installed
+	PYTHONPATH=$(CURDIR):$$($(BIN)/python -c 'import site; print(site.getsitepackages()[0])') \
+		NO_MKDOCS_2_WARNING=1 $(SITE)/bin/python -m mkdocs build --strict --quiet
+	@! grep -rlE '<(script|img|link)[^>]* (src|href)="https?:' site --include='*.html'
+	@echo site/index.html
+
+$(SITE)/.installed: docs/site/requirements.txt
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --retries 1 -r $<
+	@touch $@
+
 # other energy meters are measured beside this one where they can be installed; without them the tables say why
 bench: $(VENV)/.tested
 	-@$(MAKE) --no-print-directory $(PEERS)/.installed
@@ -119,4 +132,4 @@ $(VENV)/.torch: $(VENV)/.installed
 	@touch $@
 
 clean:
-	rm -rf $(VENV) $(PEERS) $(READERS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(PEERS) $(READERS) $(SITE) site build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
