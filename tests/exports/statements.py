@@ -3,6 +3,8 @@ any length; and random ones."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Sequence
 from itertools import pairwise
@@ -11,6 +13,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ckptcost.catalog.store import Catalog
+from ckptcost.exports.formats import exported
 from ckptcost.report.build import build, statements_study
 from ckptcost.report.document import Report
 from ckptcost.report.parts import (
@@ -349,6 +352,25 @@ def document_of(
 def document(*statements: Statement) -> Report:
     made = build(statements_study(list(statements) or [statement()]), Catalog())
     return made.model_copy(update={"generated_at": "2029-12-31T00:00:00Z", "tool": TOOL})
+
+
+def with_fields(statement: Statement, **fields: Any) -> Statement:
+    return statement.model_copy(update=fields)
+
+
+def with_subject(statement: Statement, **fields: Any) -> Statement:
+    return with_fields(statement, subject=statement.subject.model_copy(update=fields))
+
+
+def export_text(found: Statement | Report, name: str, file: str | None = None) -> str:
+    """One file of an export, the first where none is named."""
+    files = exported(found if isinstance(found, Report) else document(found), name)
+    content = files[file] if file else next(iter(files.values()))
+    return content.decode() if isinstance(content, bytes) else "".join(content)
+
+
+def csv_rows(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
 
 
 def big(rows: int = 100_000) -> Report:

@@ -8,16 +8,21 @@ import math
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import pytest
 import statements as made
 from hypothesis import given
 from hypothesis import settings as runs
+from statements import export_text, quantity, statement, with_fields, with_subject
 
+from ckptcost.core.reconcile import Energy
 from ckptcost.errors import InputError
+from ckptcost.exports import boamps
 from ckptcost.exports.boamps import export, quality
 from ckptcost.exports.formats import exported
+from ckptcost.jobs import live_counters
 from ckptcost.report.document import Report
 from ckptcost.report.statement import Statement, utc
 
@@ -359,3 +364,107 @@ def test_codecarbon_refuses_a_field_that_is_not_of_the_model(python: Path, tmp_p
     ran = read_by_codecarbon(python, tmp_path, json.dumps(report))
     assert ran.returncode != 0
     assert "energy_kwh" in ran.stderr
+
+
+ZERO = (0.0,) * 5
+
+
+def with_priced_standing(s):
+    """With a cost and emissions in the ledger that stands apart."""
+    update = {
+        "cost": quantity("cost", 99.0),
+        "emissions_location": quantity("emissions_location", 77.0),
+    }
+    return with_fields(
+        s,
+        components=[c.model_copy(update=update) if c.id == "standing" else c for c in s.components],
+    )
+
+
+def boamps_of(s):
+    return json.loads(export_text(s, "boamps"))
+
+
+def test_boamps_says_simulated_memo_and_method():
+    s = with_fields(statement(), simulated=True)
+    told = boamps_of(s)
+    words = told["task"]["taskDescription"]
+    assert words.startswith("SIMULATED: nothing here was measured. ")
+    assert "inventory_treatment: memo_item;" in words
+    assert "Method 2026.1." in words
+    assert told["quality"] == "low"
+    assert "SIMULATED" not in boamps_of(statement())["task"]["taskDescription"]
+
+
+def test_boamps_intensity_is_of_lines_of_which_both_are_known():
+    s = statement((100.0, 300.0, None, 0.0, 0.0), grid=0.4, dated=False)
+    lines = [
+        c.model_copy(update={"energy": quantity("energy", None)}) if c.id == "host_wait" else c
+        for c in s.components
+    ]
+    assert boamps._intensity_g_per_kwh(with_fields(s, components=lines)) == pytest.approx(400.0)
+    assert boamps._intensity_g_per_kwh(with_priced_standing(s)) == pytest.approx(400.0)
+    assert boamps._intensity_g_per_kwh(statement(ZERO)) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "word"),
+    [
+        (0.9, 1.1, "high"),
+        (1.0, 1.1, "high"),
+        (0.89, 1.0, "medium"),
+        (1.0, 1.25, "medium"),
+        (1.0, 1.26, "low"),
+        (1.0, None, "low"),
+        (None, None, None),
+    ],
+)
+def test_boamps_quality_goes_by_the_farther_end(low, high, word):
+    s = statement((1.0, 0.0, 0.0, 0.0, 0.0))
+    s = with_fields(
+        s,
+        totals=s.totals.model_copy(
+            update={"energy": s.totals.energy.model_copy(update={"low": low, "high": high})}
+        ),
+    )
+    assert boamps.quality(s) == word
+
+
+def test_boamps_zero_is_a_report_and_unknown_is_none():
+    assert boamps_of(statement(ZERO))["measures"][0]["powerConsumption"] == 0.0
+    with pytest.raises(InputError, match=r"the energy of .* is unknown"):
+        boamps_of(statement((None,) * 5))
+
+
+def test_boamps_places_and_instruments():
+    s = with_subject(statement(kind="measured"), latitude=1.0, longitude=2.0, parameters=2e9)
+    told = boamps_of(s)
+    assert (told["environment"]["latitude"], told["environment"]["longitude"]) == (1.0, 2.0)
+    assert told["task"]["algorithms"][0]["parametersNumber"] == 2.0
+    assert told["measures"][0]["gpuTrackingMode"] == "NVML total energy consumption"
+    assert "cpuTrackingMode" not in told["measures"][0]
+
+
+class Half:
+    """Of everything asked for, a half is covered."""
+
+    parts: ClassVar = {"module:0": 0, "module:1": 0, "cpu:0": 0}
+    sources: ClassVar = {"module:0": SimpleNamespace(channel=SimpleNamespace(basis="measured"))}
+
+    def __init__(self):
+        self.asked = []
+
+    def joules(self, domain, begin_s, end_s):
+        self.asked.append((domain, begin_s, end_s))
+        return Energy((end_s - begin_s) * 50.0, 0.0, 9e9, coverage=0.5)
+
+
+def test_modules_are_accelerators_too():
+    assert live_counters._gpus(Half()) == 2.0
+
+
+def test_boamps_counts_no_half_processors():
+    who = with_subject(statement(), accelerator_count=2.5, cpu_model="c", cpu_count=4.0).subject
+    assert [(p["componentType"], p["nbComponent"]) for p in boamps._hardware(who)] == [("cpu", 4)]
+    with pytest.raises(InputError, match="needs a count"):
+        boamps._hardware(with_subject(statement(), accelerator_count=2.5, nodes=0.5).subject)

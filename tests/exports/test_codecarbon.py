@@ -23,6 +23,7 @@ import pytest
 import statements as made
 from hypothesis import given
 from hypothesis import settings as runs
+from statements import csv_rows, export_text, quantity, with_fields, with_subject
 
 from ckptcost.errors import InputError
 from ckptcost.exports.codecarbon import export
@@ -589,3 +590,86 @@ def test_why_a_country_is_never_empty_and_emissions_are_required(
         "regional_emissions_comparison_component",
         "cloud_recommendation",
     } <= set(failed)
+
+
+def with_priced_standing(s):
+    """With a cost and emissions in the ledger that stands apart."""
+    update = {
+        "cost": quantity("cost", 99.0),
+        "emissions_location": quantity("emissions_location", 77.0),
+    }
+    return with_fields(
+        s,
+        components=[c.model_copy(update=update) if c.id == "standing" else c for c in s.components],
+    )
+
+
+def test_codecarbon_has_a_row_for_a_known_zero_without_a_grid_and_refuses_energy_without_one():
+    s = made.statement((0.0, 0.0, 0.0, 0.0, 0.0), grid=None)
+    for gridless in (s, made.statement(grid=None)):
+        with pytest.raises(InputError, match=r"location-based emissions of .* are unknown"):
+            export_text(gridless, "codecarbon")
+    mixed = with_fields(
+        s,
+        totals=s.totals.model_copy(
+            update={"emissions_location": quantity("emissions_location", 0.0)}
+        ),
+        components=[
+            c.model_copy(update={"emissions_location": quantity("emissions_location", 0.0)})
+            if c.id == "gpu_wait"
+            else c
+            for c in s.components
+        ],
+    )
+    assert [
+        row["project_name"].rpartition("/")[2] for row in csv_rows(export_text(mixed, "codecarbon"))
+    ] == ["gpu_wait"]
+
+
+def test_codecarbon_leaves_the_other_ledger_out():
+    rows = csv_rows(export_text(with_priced_standing(made.statement()), "codecarbon"))
+    assert "standing" not in {row["project_name"].rpartition("/")[2] for row in rows}
+    gpu = rows[0]
+    assert float(gpu["emissions_rate"]) * float(gpu["duration"]) == pytest.approx(
+        float(gpu["emissions"])
+    )
+    assert gpu["tracking_mode"] == "modelled, memo_item, grid unknown"
+    assert gpu["codecarbon_version"].endswith("method 2026.1")
+
+
+def test_codecarbon_knows_a_cloud_by_its_region():
+    (row, *_) = csv_rows(
+        export_text(with_subject(made.statement(), cloud_provider="aws"), "codecarbon")
+    )
+    assert (row["on_cloud"], row["cloud_provider"], row["cloud_region"]) == ("N", "", "")
+    (row, *_) = csv_rows(
+        export_text(
+            with_subject(made.statement(), cloud_provider="aws", cloud_region="us-east-1"),
+            "codecarbon",
+        )
+    )
+    assert (row["on_cloud"], row["cloud_provider"], row["cloud_region"]) == (
+        "Y",
+        "aws",
+        "us-east-1",
+    )
+
+
+def test_codecarbon_cells_are_no_formulas_and_places_are_not_each_other():
+    s = with_subject(
+        made.statement(),
+        country="=1+1",
+        country_iso3="@x",
+        longitude=1.0,
+        latitude=2.0,
+        os="+o",
+        region="-r",
+    )
+    row, *_ = csv_rows(export_text(s, "codecarbon"))
+    assert (row["country_name"], row["country_iso_code"], row["os"], row["region"]) == (
+        "'=1+1",
+        "'@x",
+        "'+o",
+        "'-r",
+    )
+    assert (float(row["longitude"]), float(row["latitude"])) == (1.0, 2.0)

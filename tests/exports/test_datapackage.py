@@ -17,10 +17,12 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from statements import LINES, document, documents, statement
+from statements import LINES, document, documents, export_text, factor, statement, with_fields
 
+from ckptcost.exports import datapackage, tables
 from ckptcost.exports.formats import exported
 from ckptcost.report.document import Report
+from ckptcost.report.parts import Source
 from ckptcost.report.statement import QUANTITIES
 
 FRICTIONLESS = Path(__file__).parents[2] / ".consumers" / "py" / "bin" / "frictionless"
@@ -144,11 +146,11 @@ def check(what: Report, files: Texts) -> None:
                 assert row[f"{name}_basis"] == meant.basis
                 assert row[f"{name}_interval"] == meant.interval
         _check_intervals(s, mine)
-        assert [row["factor_id"] for row in mine["factors"]] == [factor.id for factor in s.factors]
-        for row, factor in zip(mine["factors"], s.factors, strict=True):
-            assert same(row["value"], factor.value), factor.id
+        assert [row["factor_id"] for row in mine["factors"]] == [each.id for each in s.factors]
+        for row, of in zip(mine["factors"], s.factors, strict=True):
+            assert same(row["value"], of.value), of.id
             assert row["source_licences"] == " | ".join(
-                source.licence or "" for source in factor.sources
+                source.licence or "" for source in of.sources
             )
 
 
@@ -175,12 +177,12 @@ def _check_intervals(s: Any, mine: dict[str, list[Row]]) -> None:
         assert abs((row["end"] - row["start"]) - timedelta(seconds=length)) < timedelta(
             milliseconds=1
         )
-        for factor, kg in (
+        for per_kwh, kg in (
             ("grid_kgco2e_per_kwh", "emissions_location_kgco2e"),
             ("market_kgco2e_per_kwh", "emissions_market_kgco2e"),
         ):
-            if row["energy_kwh"] is not None and row[factor] is not None:
-                assert same(row["energy_kwh"] * row[factor], row[kg]), f"{kg} at {row['start']}"
+            if row["energy_kwh"] is not None and row[per_kwh] is not None:
+                assert same(row["energy_kwh"] * row[per_kwh], row[kg]), f"{kg} at {row['start']}"
     for component in mine["components"]:
         dated = [row for row in rows if row["component"] == component["component"]]
         for name in COLUMN.values() if dated else ():
@@ -479,3 +481,157 @@ def test_what_frictionless_cannot_know_reading_back_does(frictionless: Any) -> N
     assert frictionless(files) == (True, set())
     with pytest.raises(AssertionError, match="energy_kwh"):
         check(document(), files)
+
+
+def package(s):
+    return json.loads(export_text(s, "datapackage", "datapackage.json"))
+
+
+def test_a_data_package_says_what_is_required_and_what_is_missing():
+    told = package(statement())
+    assert told["ckptcost"]["inventory_treatment"] == "memo_item"
+    for resource, table in zip(told["resources"], tables.TABLES, strict=True):
+        assert resource["schema"]["missingValues"] == [""]
+        assert resource["schema"]["primaryKey"] == list(table.key)
+        required = [
+            f["name"]
+            for f in resource["schema"]["fields"]
+            if f.get("constraints", {}).get("required")
+        ]
+        assert required == [c.name for c in table.columns if c.required]
+        assert [f.get("unit", "") for f in resource["schema"]["fields"]] == [
+            c.unit for c in table.columns
+        ]
+        assert {"run_id", "method_version", "inventory_treatment"} <= set(required)
+
+
+def test_a_data_package_carries_what_fits_no_table():
+    s = statement(kind="measured")
+    (told,) = package(s)["ckptcost"]["statements"]
+    assert told["measurements"] == [m.model_dump(mode="json") for m in s.measurements]
+    assert {
+        "warnings",
+        "contracts",
+        "assumptions",
+        "allocated",
+        "functional_units",
+        "boundary",
+    } <= set(told)
+
+
+def test_an_address_of_a_source_is_a_path_whether_secure_or_not():
+    s = statement()
+    sources = [
+        Source(id=n, title=n, url=url)
+        for n, url in (("a", "http://x.org"), ("b", "https://x.org"), ("c", "file:///etc/passwd"))
+    ]
+    told = package(with_fields(s, factors=[s.factors[0].model_copy(update={"sources": sources})]))[
+        "sources"
+    ]
+    assert [each.get("path") for each in told] == ["http://x.org", "https://x.org", None]
+
+
+def test_tables_hold_each_cell_in_its_column():
+    s = with_fields(statement(), simulated=True)
+    doc = document(s)
+    totals, wide, lines, rows, factors = (table.cells(doc) for table in tables.TABLES)
+    gpu = s.components[0]
+    assert (lines["price_quantity"][0], lines["price_unit"][0], lines["unit_price_usd"][0]) == (
+        gpu.price_qty,
+        "GPU-h",
+        gpu.unit_price,
+    )
+    assert (lines["energy_kwh"][0], lines["energy_kwh_low"][0], lines["energy_kwh_high"][0]) == (
+        gpu.energy.value,
+        gpu.energy.low,
+        gpu.energy.high,
+    )
+    assert (lines["basis"][0], lines["rests_on"][0], lines["ledger"][-1]) == (
+        "modelled",
+        "published",
+        "allocated",
+    )
+    assert set(totals["simulated"]) | set(lines["simulated"]) | set(rows["simulated"]) | set(
+        factors["simulated"]
+    ) == {True}
+    assert (totals["period_start"], totals["period_end"], totals["length_s"]) == (
+        [s.period_start],
+        [s.period_end],
+        [s.length_s],
+    )
+    assert totals["at_least"] == [
+        "energy_kwh emissions_location_kgco2e emissions_market_kgco2e cost_usd water_l"
+    ]
+    assert wide["energy_kwh_excludes"] == ["storage_write"]
+    assert (rows["start"][0], rows["end"][0], rows["end"][1]) == (
+        "2026-10-01T00:30:00Z",
+        "2026-10-01T01:00:00Z",
+        "2026-10-01T02:00:00Z",
+    )
+    f = s.factors[0]
+    assert (
+        factors["value"][0],
+        factors["low"][0],
+        factors["high"][0],
+        factors["source_licences"][0],
+    ) == (
+        f.value,
+        f.low,
+        f.high,
+        "CC BY 4.0",
+    )
+
+
+def test_a_source_of_which_something_is_not_said_leaves_its_place_empty():
+    f = factor("a.b", 1.0, "", "1").model_copy(
+        update={
+            "sources": [
+                Source(id="a", title="A", licence="X"),
+                Source(id="b", title="B"),
+                Source(id="c", title="C", licence="Y"),
+            ]
+        }
+    )
+    assert tables._sources(f, "licence") == "X |  | Y"
+
+
+def test_two_sources_of_one_id_are_both_told():
+    s = statement()
+    sources = [
+        Source(id="a", title="one"),
+        Source(id="a", title="two"),
+        Source(id="a", title="one"),
+    ]
+    told = package(with_fields(s, factors=[s.factors[0].model_copy(update={"sources": sources})]))[
+        "sources"
+    ]
+    assert [each["title"] for each in told] == ["one", "two"]
+
+
+def test_columns_have_their_words_and_keys_that_other_tables_hold():
+    told = {
+        r["name"]: r
+        for r in json.loads(export_text(statement(), "datapackage", "datapackage.json"))[
+            "resources"
+        ]
+    }
+    for table in tables.TABLES:
+        enums = {
+            f["name"]: f.get("constraints", {}).get("enum")
+            for f in told[table.name]["schema"]["fields"]
+        }
+        assert enums == {c.name: list(c.choices) or None for c in table.columns}
+        keys = told[table.name]["schema"].get("foreignKeys", [])
+        assert (
+            [k["reference"]["resource"] for k in keys] == [datapackage.KEYS[table.name][0]]
+            if table.name in datapackage.KEYS
+            else keys == []
+        )
+    assert set(datapackage.KEYS) == {"totals_wide", "components", "intervals", "factors"}
+
+
+def test_rows_of_time_say_ledger_and_basis_of_their_component():
+    s = statement(kind="measured")
+    rows = tables.TABLES[3].cells(document(s))
+    assert set(rows["ledger"]) == {"marginal"}
+    assert set(rows["basis"]) == {"measured"}

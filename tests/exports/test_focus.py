@@ -14,7 +14,17 @@ from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings
-from statements import START, big, document, documents, seconds, statement
+from statements import (
+    START,
+    big,
+    csv_rows,
+    document,
+    documents,
+    export_text,
+    seconds,
+    statement,
+    with_fields,
+)
 
 from ckptcost.errors import InputError
 from ckptcost.exports.focus import MANDATORY
@@ -714,3 +724,122 @@ def test_the_validator_takes_unicode_for_an_error_which_the_specification_does_n
         "ChargeDescription-C-000-M",
         "ResourceName-C-000-C",
     }
+
+
+def test_focus_sku_is_the_price_lists_where_there_is_one():
+    s = statement()
+    s = with_fields(
+        s,
+        components=[
+            c.model_copy(update={"sku": "P5-ONDEMAND"}) if c.id == "gpu_wait" else c
+            for c in s.components
+        ],
+    )
+    rows = {row["x_Component"]: row for row in csv_rows(export_text(s, "focus"))}
+    assert rows["gpu_wait"]["SkuId"] == "P5-ONDEMAND"
+    assert rows["gpu_wait"]["SkuPriceId"].startswith("P5-ONDEMAND/")
+    assert rows["host_wait"]["SkuId"] == "checkpoint/host_wait"
+
+
+def test_focus_names_no_unpriced_components_where_all_have_a_price_and_tags_are_ascii():
+    s = statement(costs=(16305.0, 217.4, 1.0, 905.75, 12.5), tags={"équipe": "é"})
+    rows = csv_rows(export_text(s, "focus"))
+    assert {row["x_CostOfRun"] for row in rows} == {row["x_CostOfRow"] for row in rows} == {"known"}
+    assert {row["x_UnpricedComponents"] for row in rows} == {""}
+    assert all(row["Tags"].isascii() for row in rows)
+    assert json.loads(rows[0]["Tags"])["équipe"] == "é"
+    assert {row["x_InventoryTreatment"] for row in rows} == {"memo_item"}
+    assert {row["x_MethodVersion"] for row in rows} == {"2026.1"}
+    assert "standing" not in {row["x_Component"] for row in rows}
+
+
+ZERO = (0.0,) * 5
+
+
+def focus(s):
+    return csv_rows(export_text(s, "focus"))
+
+
+def test_focus_ranges_by_hand_and_a_zero_has_a_share_by_time():
+    s = statement(
+        (1000.0, 0.0, 0.0, 0.0, 0.0),
+        gpu_hours=ZERO,
+        costs=(10.0, 0.0, 0.0, 0.0, 0.0),
+        rows=26,
+        begin=START,
+    )
+    wide = s.components[0].embodied.model_copy(
+        update={"low": 0.0, "high": 26.0, "interval": "p5-p95"}
+    )
+    s = with_fields(
+        s,
+        components=[
+            c.model_copy(update={"embodied": wide}) if c.id == "gpu_wait" else c
+            for c in s.components
+        ],
+    )
+    rows = [row for row in focus(s) if row["x_Component"] == "gpu_wait"]
+    assert [float(row["x_EmbodiedKgCO2eHigh"]) for row in rows] == pytest.approx([24.0, 2.0])
+    for row in rows:
+        energy = float(row["x_EnergyKwh"])
+        assert (float(row["x_EnergyKwhLow"]), float(row["x_EnergyKwhHigh"])) == (
+            pytest.approx(0.9 * energy),
+            pytest.approx(1.1 * energy),
+        )
+        assert (float(row["x_BilledCostLow"]), float(row["x_BilledCostHigh"])) == (
+            pytest.approx(0.9 * float(row["BilledCost"])),
+            pytest.approx(1.1 * float(row["BilledCost"])),
+        )
+
+
+def test_focus_charges_are_whole_seconds_and_never_empty():
+    s = statement(
+        (1.0, 0.0, 0.0, 0.0, 0.0),
+        gpu_hours=ZERO,
+        costs=(1.0, 0.0, 0.0, 0.0, 0.0),
+        rows=1,
+        begin=START + 10.4,
+    )
+    rows = s.series.model_copy(update={"duration_s": [0.0]})
+    (row,) = [row for row in focus(with_fields(s, series=rows)) if row["x_Component"] == "gpu_wait"]
+    assert (row["ChargePeriodStart"], row["ChargePeriodEnd"]) == (
+        "2026-10-01T00:00:10Z",
+        "2026-10-01T00:00:11Z",
+    )
+    (row,) = [
+        row
+        for row in focus(with_fields(s, series=rows.model_copy(update={"duration_s": [2.2]})))
+        if row["x_Component"] == "gpu_wait"
+    ]
+    assert (row["ChargePeriodStart"], row["ChargePeriodEnd"]) == (
+        "2026-10-01T00:00:10Z",
+        "2026-10-01T00:00:13Z",
+    )
+
+
+def test_focus_services_and_what_they_rest_on():
+    s = statement(costs=(1.0, 1.0, 1.0, 1.0, 1.0))
+    lines = [
+        c.model_copy(
+            update={
+                "energy": c.energy.model_copy(update={"factors": ["site.pue"]}),
+                "cost": c.cost.model_copy(update={"factors": ["site.pue", "site.tariff"]}),
+            }
+        )
+        for c in s.components
+    ]
+    rows = {row["x_Component"]: row for row in focus(with_fields(s, components=lines))}
+    assert (rows["gpu_wait"]["ServiceName"], rows["gpu_wait"]["ServiceCategory"]) == (
+        "Checkpoint compute",
+        "Compute",
+    )
+    assert (rows["storage_write"]["ServiceName"], rows["storage_write"]["ServiceCategory"]) == (
+        "Checkpoint storage",
+        "Storage",
+    )
+    assert set(json.loads(rows["gpu_wait"]["x_Factors"])) == {
+        "site.grid_location",
+        "site.grid_market",
+        "site.tariff",
+    }
+    assert rows["gpu_wait"]["x_UnpricedComponents"] == ""

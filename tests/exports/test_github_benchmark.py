@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import statements
 from hypothesis import given, settings
+from statements import export_text, statement
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
@@ -225,3 +226,20 @@ def test_simulated_meters_are_told_and_the_standing_share_is_not_added() -> None
     told = read(text_of(statements.document(s)))
     assert all(each["extra"].startswith("METERS WERE SIMULATED\n") for each in told)
     assert told[0]["value"] == s.totals.energy.value
+
+
+def test_a_grid_zone_is_told_with_emissions_only():
+    entries = {
+        each["name"].rpartition(": ")[2]: each
+        for each in json.loads(export_text(statement(), "github-benchmark"))
+    }
+    assert "grid zone USA" in entries["emissions, location-based"]["extra"]
+    assert "grid zone" not in entries["energy"]["extra"]
+    assert "grid zone" not in entries["cost"]["extra"]
+    assert "memo_item" in entries["cost"]["extra"]
+    assert "CC BY 4.0" in entries["emissions, location-based"]["extra"]
+    per = entries["energy per checkpoint"]
+    assert (per["value"] * 8, per["unit"]) == (
+        pytest.approx(entries["energy"]["value"]),
+        "kWh/checkpoint",
+    )

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 from prometheus_tools import Prometheus, consumer, program, prometheus_with, samples
-from statements import START, document, seconds, statement
+from statements import START, document, export_text, seconds, statement
 
+from ckptcost.exports import grafana
 from ckptcost.exports.formats import exported
+from ckptcost.exports.grafana import SHOWN
 from ckptcost.report.document import Report
 
 WHOLE = {
@@ -450,3 +452,66 @@ def test_no_panel_has_a_figure_of_what_nobody_knows(tmp_path):
     about = ("ckptcost_statement_info", "ckptcost_component_unknown", "ckptcost_factor{")
     assert [expr for expr in counted if not any(name in expr for name in about)] == []
     assert len(counted) == len(about)
+
+
+def test_queries_spelled_out():
+    gpu = grafana.total(SHOWN["gpu_hours_lost"], "run, run_id")
+    assert gpu.endswith(" / 3600")
+    assert " / 3600" not in grafana.share()  # GPU-seconds over the run's seconds
+    assert grafana.per_save(SHOWN["cost_usd"]).endswith(" > 0)")
+    assert grafana.bound(SHOWN["energy_kwh"], "low").endswith(" / 3600000")
+    assert "ckptcost_run_energy_low_joules{" in grafana.bound(SHOWN["energy_kwh"], "low")
+    assert "/" not in grafana.bound(SHOWN["cost_usd"], "high")
+    assert re.match(r"sum by \(run\) \(max by ", grafana.factor(SHOWN["emissions_market_kg"]))
+    assert "ckptcost_emissions_market_grams_total" in grafana.factor(SHOWN["emissions_market_kg"])
+    assert grafana.factor(SHOWN["emissions_market_kg"]).endswith(" * 3600000")
+
+
+def test_the_alert_is_a_share_of_a_days_gpu_hours():
+    rules = export_text(statement(), "grafana", "rules.yaml")
+    assert "[1d])) * 24) > 0.1" in rules
+    assert "/ 3600 / (max by" in rules
+
+
+def test_columns_that_are_only_ones_are_hidden():
+    board = json.loads(export_text(statement(), "grafana", "dashboard.json"))
+    runs = next(p for p in board["panels"] if p["title"] == "Runs")
+    organize = runs["transformations"][-1]["options"]
+    assert organize["excludeByName"] == {"Time": True, "Value #A": True}
+    assert organize["renameByName"]["Value #B"] == "Energy"
+
+
+def test_rules_of_runs_have_no_component():
+    rules = export_text(statement(), "grafana", "rules.yaml")
+    for name, expr in re.findall(r'record: "(run(?:_component)?):[^"]*"\n +expr: "([^"]*)"', rules):
+        assert expr.startswith(
+            "sum by (run, run_id, component) "
+            if name == "run_component"
+            else "sum by (run, run_id) "
+        ), expr
+
+
+def test_the_dashboards_words_for_what_is_not_known_and_its_units():
+    board = json.loads(export_text(statement(), "grafana", "dashboard.json"))
+    assert {p["fieldConfig"]["defaults"]["noValue"] for p in board["panels"]} == {"not known"}
+    runs = next(p for p in board["panels"] if p["title"] == "Runs")
+    units = {
+        o["matcher"]["options"]: o["properties"][0]["value"]
+        for o in runs["fieldConfig"]["overrides"]
+    }
+    assert units["Share of GPU time lost"] == "percentunit"
+    assert units["Emissions, market-based"] == "suffix: kgCO2e"
+
+
+def test_a_mean_factor_is_over_energy_whose_carbon_is_known():
+    assert re.search(
+        r"/ \(sum by \(run\) \(.* and .*ckptcost_emissions_location_grams_total.*\) > 0\)",
+        grafana.factor(SHOWN["emissions_location_kg"]),
+    )
+
+
+def test_rules_are_evaluated_within_the_look_back_of_prometheus():
+    rules = export_text(statement(), "grafana", "rules.yaml")
+    for minutes in re.findall(r"interval: (\d+)m", rules):
+        assert int(minutes) < 5
+    assert re.findall(r"interval: (\d+)m", rules)

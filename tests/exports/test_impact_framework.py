@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 import statements
 from hypothesis import given, settings
+from statements import START, document, export_text, statement, with_fields
 
 from ckptcost.errors import InputError
+from ckptcost.exports import impact_framework
 from ckptcost.exports.formats import exported
 from ckptcost.report.document import Report
 from ckptcost.report.statement import Series, Statement
@@ -562,3 +564,105 @@ def test_thousands_of_rows_are_aligned() -> None:
     )
     assert len(re.findall(r"^            - \{", text, flags=re.MULTILINE)) == 10_000
     assert text.count('timestamp: "2026-10-01T00:30:00Z"') == 4
+
+
+ZERO = (0.0,) * 5
+
+
+def test_there_is_no_score_where_a_row_is_below_zero():
+    s = statement((100.0, 50.0, 0.0, 0.0, 0.0), gpu_hours=(1.0, 1.0, 0.0, 0.0, 0.0), costs=ZERO)
+    assert "sci-per-checkpoint" in export_text(s, "impact-framework")
+    energies = [-1.0 if n == 0 else e for n, e in enumerate(s.series.energy_kwh)]
+    told = export_text(
+        with_fields(s, series=s.series.model_copy(update={"energy_kwh": energies})),
+        "impact-framework",
+    )
+    assert "sci-per-checkpoint" not in told
+
+
+def test_a_rows_intensity_is_weighted_with_energy_where_rows_are_merged():
+    s = statement(
+        (10.0, 0.0, 0.0, 0.0, 0.0),
+        gpu_hours=(1.0, 0.0, 0.0, 0.0, 0.0),
+        costs=ZERO,
+        rows=2,
+        begin=START + 3599.5,
+    )
+    rows = s.series.model_copy(
+        update={
+            "energy_kwh": [1.0, 3.0],
+            "grid_kgco2e_per_kwh": [0.8, 0.4],
+            "emissions_location_kgco2e": [0.8, 1.2],
+        }
+    )
+    s = with_fields(s, series=rows)
+    group = impact_framework._group(s, *impact_framework._computable(s), None)
+    (child,) = group.children
+    assert (child.energy_kwh, child.grid_g_per_kwh) == ([4.0], [pytest.approx(500.0)])
+    assert group.duration_s == [3600.5]
+
+
+def test_the_manifest_says_method_and_memo_item_of_every_statement():
+    told = export_text(document(statement(), statement(run_id="b")), "impact-framework")
+    assert told.count('method-version: "2026.1"') == 2
+    assert told.count('inventory-treatment: "memo_item"') == 2
+
+
+def manifest(s):
+    return export_text(s, "impact-framework")
+
+
+def test_the_manifest_leaves_out_the_other_ledger_and_rows_that_are_not_known():
+    s = statement((100.0, 50.0, 0.0, 0.0, 0.0), gpu_hours=(1.0, 1.0, 0.0, 0.0, 0.0))
+    assert '"standing"' not in manifest(s)
+    assert "standing" not in manifest(s)
+    energies = [None if n == 0 else e for n, e in enumerate(s.series.energy_kwh)]
+    told = manifest(with_fields(s, series=s.series.model_copy(update={"energy_kwh": energies})))
+    assert "gpu_wait (energy of some rows unknown)" in told
+    assert '        "gpu_wait":' not in told
+    grids = [None if n == 0 else g for n, g in enumerate(s.series.grid_kgco2e_per_kwh)]
+    assert "gpu_wait (100.0 kWh, grid factor unknown)" in manifest(
+        with_fields(s, series=s.series.model_copy(update={"grid_kgco2e_per_kwh": grids}))
+    )
+
+
+def test_the_manifest_has_our_ends_and_licences():
+    told = manifest(statement((100.0, 0.0, 0.0, 0.0, 0.0), gpu_hours=(1.0, 0.0, 0.0, 0.0, 0.0)))
+    assert "energy: 100.0, energy-low: 90.0, energy-high: 110.0" in " ".join(
+        re.sub(r"(\d)0{6,}\d\b", r"\1", told).split()
+    )
+    assert 'licence: "CC BY 4.0"' in told
+
+
+def test_hours_in_which_a_component_has_no_row_have_the_grid_of_that_hour():
+    s = statement(
+        (100.0, 50.0, 0.0, 0.0, 0.0),
+        gpu_hours=(1.0, 1.0, 0.0, 0.0, 0.0),
+        costs=ZERO,
+        rows=3,
+        begin=START,
+    )
+    keep = [
+        n
+        for n, (c, start) in enumerate(zip(s.series.component, s.series.start, strict=True))
+        if c == "gpu_wait" or start.endswith("T01:00:00Z")
+    ]
+    names = [name for name in type(s.series).model_fields if name != "width_s"]
+    back = keep[::-1]  # rows in any order
+    rows = s.series.model_copy(
+        update={name: [getattr(s.series, name)[n] for n in back] for name in names}
+    )
+    host = manifest(with_fields(s, series=rows)).split('"host_wait":\n', 1)[1]
+    found = re.findall(
+        r'timestamp: "([^"]*)", duration: [\d.]+, energy: ([\d.]+), grid/carbon-intensity:'
+        r" ([\d.]+)",
+        host,
+    )
+    assert [start for start, _, _ in found] == [
+        "2026-10-01T00:00:00Z",
+        "2026-10-01T01:00:00Z",
+        "2026-10-01T02:00:00Z",
+    ]
+    assert [float(kwh) > 0 for _, kwh, _ in found] == [False, True, False]
+    grid = [383.5 * (1.0 + 0.1 * math.sin(n)) for n in range(3)]
+    assert [float(g) for _, _, g in found] == pytest.approx(grid)

@@ -9,22 +9,38 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 from prometheus_tools import consumer, program, samples
 from small_runs import Real, recorded
+from statements import START, csv_rows, export_text, statement, with_fields
+from told_meters import Told, at, energy, evaluated, said
 
+from ckptcost.core.reconcile import Energy
 from ckptcost.exports import live_metrics, metric_names
-from ckptcost.exports.live_metrics import Highest, LiveSample, flavour_for, samples_of, text
+from ckptcost.exports.live_metrics import (
+    Highest,
+    LiveSample,
+    _freshness,
+    _of_saves,
+    flavour_for,
+    samples_of,
+    text,
+)
 from ckptcost.jobs import live_counters, live_lines
 from ckptcost.jobs.instruments import instruments
 from ckptcost.jobs.live_counters import LiveCounters
+from ckptcost.jobs.live_figures import Freshness, Joules, LastSave, Saves
+from ckptcost.jobs.live_lines import Lines, Newest
 from ckptcost.jobs.recording import record
 from ckptcost.meters.found import Wanted
 from ckptcost.questions.review import of_path
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.follow import Line, follow
+from ckptcost.runs.header import Header
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
 from ckptcost.runs.summary import one_of
@@ -493,3 +509,253 @@ def test_a_folder_that_is_gone_is_not_asked_for(simulated, tmp_path):
     counters = counters_of(tmp_path / "copy")
     shutil.rmtree(tmp_path / "copy")
     check(told(counters), report_of(simulated), one_of(simulated).heads[0].header.host)
+
+
+def value_of(found, family):
+    return next(each.value for each in found if each.family.name.endswith(family))
+
+
+def test_an_age_is_never_below_zero_and_an_ended_run_does_not_record():
+    ahead = list(_freshness(Freshness(5.0, -3.0, False), "{}"))
+    assert (
+        value_of(ahead, "age_seconds"),
+        value_of(ahead, "_recording"),
+        value_of(ahead, "_ended"),
+    ) == (0.0, 1.0, 0.0)
+    over = list(_freshness(Freshness(5.0, 1.0, True), "{}"))
+    assert (value_of(over, "_recording"), value_of(over, "_ended")) == (0.0, 1.0)
+    assert Freshness(5.0, 10.0, False).recording is True
+    assert Freshness(5.0, 10.1, False).recording is False
+    assert Freshness(5.0, None, False).recording is None
+    assert Freshness(5.0, None, True).recording is False
+
+
+def test_saves_of_which_nothing_is_said_cost_no_zero():
+    last = LastSave(9.0, 0.0, None, math.nan)
+    found = list(
+        _of_saves(
+            Saves(started=3, finished=2, safe=1, failed=0, stalls=0, sizes=0, last=last), "{}", 8.0
+        )
+    )
+    assert math.isnan(value_of(found, "_stall_seconds"))
+    assert math.isnan(value_of(found, "_gpu_lost_seconds"))
+    assert math.isnan(value_of(found, "live_checkpoint_bytes"))
+    assert (
+        value_of(found, "_of_unknown_stall"),
+        value_of(found, "_safe"),
+        value_of(found, "_failed"),
+    ) == (3.0, 1.0, 0.0)
+    stalls = [
+        each.value for each in found if each.family.name.endswith("last_checkpoint_stall_seconds")
+    ]
+    assert stalls == [0.0]
+    assert math.isnan(value_of(found, "last_checkpoint_length_seconds"))
+    none = list(_of_saves(Saves(), "{}", math.nan))
+    assert (value_of(none, "_stall_seconds"), value_of(none, "live_checkpoint_bytes")) == (0.0, 0.0)
+    assert math.isnan(value_of(none, "_gpu_lost_seconds"))
+    assert isinstance(none[0], LiveSample)
+
+
+def joules(value, covered_s, of_s):
+    return Joules("gpu:0", "part", "measured", value, covered_s, of_s)
+
+
+def test_joules_of_stretches_add_up_and_power_is_of_the_covered_time():
+    one, other, none = (
+        joules(100.0, 5.0, 10.0),
+        joules(50.0, 5.0, 10.0),
+        joules(math.nan, 0.0, 10.0),
+    )
+    assert (one.mean_w, math.isnan(none.mean_w)) == (20.0, True)
+    assert one.plus(other)[3:6] == (150.0, 10.0, 20.0)
+    assert one.plus(other, -1.0).of_s == 0.0
+    assert one.plus(none)[3:6] == (100.0, 5.0, 20.0)
+    assert math.isnan(none.plus(none).joules)
+    assert one.plus(None) is one
+
+
+def test_saves_of_two_generations_add_up_each_for_itself():
+    last, before = LastSave(2.0, 1.0, 1.0, 1.0), LastSave(1.0, 1.0, 1.0, 1.0)
+    new, old = Saves(*range(1, 10), last=last), Saves(*range(10, 100, 10), last=before)
+    assert new.after(old)[:9] == tuple(n + 10 * n for n in range(1, 10))
+    assert new.after(old).last is last
+    assert Saves().after(old).last is before
+
+
+def header(**more):
+    return Header(
+        **{
+            "run": "r",
+            "host": "h",
+            "wall_ns": 1_000_000_000_000,
+            "monotonic_ns": 400_000_000_000,
+            "boot": "b",
+            **more,
+        }
+    )
+
+
+def test_ages_by_this_machines_clock_only_where_it_is_its_own():
+    newest = Newest(header(), 410_000_000_000)
+    assert newest.wall_ns == 1_010_000_000_000
+    assert newest.age_s(5_000_000_000_000, 412_000_000_000, "b") == 2.0
+    assert newest.age_s(1_013_000_000_000, 999_000_000_000, "another") == 3.0
+    assert (
+        Newest(header(boot=""), 410_000_000_000).age_s(1_013_000_000_000, 999_000_000_000, "")
+        == 3.0
+    )
+    assert Newest(header(simulated=True), 410_000_000_000).age_s(1, 1, "b") is None
+
+
+def save_and_failure():
+    marks = [
+        *said("begin 5, returned 7, durable 10"),
+        *said("begin 12, returned 13", "bad"),
+        *said("durable 13.5", "bad", detail={"error": "disk full"}),
+    ]
+    return evaluated(
+        Told("told", {energy("gpu:0", tick_s=0.001): at(300.0)}), for_s=40.0, marks=marks
+    )
+
+
+def test_a_save_that_failed_is_not_safe_and_the_last_is_the_latest():
+    seen = save_and_failure()
+    found = live_counters._summed(
+        seen.run, list(zip(seen.windows, seen.contents, strict=True)), 8.0
+    )
+    assert (found.started, found.finished, found.safe, found.failed, found.stalls) == (
+        2,
+        2,
+        1,
+        1,
+        2,
+    )
+    assert (found.stall_s, found.gpu_s) == (pytest.approx(3.0), pytest.approx(24.0))
+    assert found.last.over_s == pytest.approx(seen.run.wall_s(13.5))
+    assert found.last.stall_s == pytest.approx(1.0)
+
+
+class Half:
+    """Of everything asked for, a half is covered."""
+
+    parts: ClassVar = {"module:0": 0, "module:1": 0, "cpu:0": 0}
+    sources: ClassVar = {"module:0": SimpleNamespace(channel=SimpleNamespace(basis="measured"))}
+
+    def __init__(self):
+        self.asked = []
+
+    def joules(self, domain, begin_s, end_s):
+        self.asked.append((domain, begin_s, end_s))
+        return Energy((end_s - begin_s) * 50.0, 0.0, 9e9, coverage=0.5)
+
+
+def test_joules_of_half_of_the_time_and_the_power_of_now():
+    half = Half()
+    found = live_counters._joules(half, "module:0", 100.0, 200.0)
+    assert (found.joules, found.covered_s, found.of_s, found.mean_w) == (5000.0, 50.0, 100.0, 100.0)
+    assert live_counters._lately_w(half, "module:0", 100.0, 200.0) == pytest.approx(100.0)
+    assert half.asked[-1] == ("module:0", 190.0, 200.0)
+    assert live_counters._lately_w(half, "module:0", 195.0, 200.0) == pytest.approx(100.0)
+    assert half.asked[-1] == ("module:0", 195.0, 200.0)
+
+
+def test_lines_that_come_late_are_not_the_newest_and_an_old_recorders_end_is_not_the_hosts():
+    lines = Lines("r")
+    lines.now = SimpleNamespace(feed=lambda *_: None, add=lambda *_: None, fullness=0.0)
+    meters = (SimpleNamespace(name="nvml"),)
+    old, new = (
+        Header("r", "h", part=n, wall_ns=n * 10**12, monotonic_ns=n * 10**12, meters=meters)
+        for n in (1, 2)
+    )
+    bare = Header("r", "h", part=3, wall_ns=3 * 10**12, monotonic_ns=3 * 10**12)
+    for n, header_ in enumerate((old, new, bare)):
+        lines._header(f"part{n}", header_)
+    lines._line("part1", {"k": "raw", "t": 2 * 10**12 + 5})
+    lines._line("part0", {"k": "raw", "t": 10**12 + 7})
+    assert lines.newest["h"] == (new, 2 * 10**12 + 5)
+    lines._line("part0", {"k": "end"})
+    assert lines.ended["h"] is False
+    lines._line("part1", {"k": "end"})
+    assert lines.ended["h"] is True
+
+
+ZERO = (0.0,) * 5
+
+
+def focus(s):
+    return csv_rows(export_text(s, "focus"))
+
+
+@pytest.mark.parametrize(
+    ("accept", "flavour"),
+    [
+        ("application/openmetrics-text;q=0.5, text/plain;q=0.5", "openmetrics"),
+        ("application/openmetrics-text;q=0", "prometheus"),
+        ("application/openmetrics-text;q=0.2, text/plain;q=0.5", "prometheus"),
+        ("text/html", "prometheus"),
+        ("application/openmetrics-text;q=x", "prometheus"),
+    ],
+)
+def test_who_likes_both_as_well_gets_openmetrics(accept, flavour):
+    assert flavour_for(accept) == flavour
+
+
+def counters_in(folder, run="a" * 32):
+    counters = LiveCounters(run)
+    for line in follow(folder, stop=lambda: True):
+        counters.take(line)
+    return counters.counters()
+
+
+def test_lines_that_are_there_twice_count_once(tmp_path):
+    recorded(tmp_path / "run", seconds=20)
+    (one,) = counters_in(tmp_path / "run").hosts
+    (file,) = (tmp_path / "run").glob("*.jsonl")
+    (tmp_path / "run" / "copy.000.jsonl").write_bytes(file.read_bytes())
+    (other,) = counters_in(tmp_path / "run").hosts
+    assert other.saves == one.saves
+    assert [each[:6] for each in other.domains] == [each[:6] for each in one.domains]
+
+
+def test_a_charge_of_no_length_has_a_second():
+    s = statement(
+        (1.0, 0.0, 0.0, 0.0, 0.0),
+        gpu_hours=ZERO,
+        costs=(1.0, 0.0, 0.0, 0.0, 0.0),
+        rows=1,
+        begin=START,
+    )
+    (row,) = [
+        row
+        for row in focus(with_fields(s, series=s.series.model_copy(update={"duration_s": [0.0]})))
+        if row["x_Component"] == "gpu_wait"
+    ]
+    assert (row["ChargePeriodStart"], row["ChargePeriodEnd"]) == (
+        "2026-10-01T00:00:00Z",
+        "2026-10-01T00:00:01Z",
+    )
+
+
+def test_the_recorders_own_time_is_what_it_said_last():
+    def cost(cpu_s, host="h", name="cost"):
+        return SimpleNamespace(name=name, host=host, detail={"cpu_s": cpu_s})
+
+    run = SimpleNamespace(
+        events=[cost(1.0), cost(2.0), cost(9.0, "other"), cost(8.0, name="x"), cost(None)]
+    )
+    assert live_counters._own_cpu_s(run, "h") == 2.0
+    assert math.isnan(live_counters._own_cpu_s(run, "nobody"))
+
+
+def test_what_is_told_of_a_host_is_from_what_was_asked_and_from_where_the_last_generation_ended():
+    node = SimpleNamespace(ticked_s=lambda: np.array([[0.0, 1.0], [99.0, 100.0]]))
+    none = SimpleNamespace(ticked_s=lambda: np.empty((0, 2)))
+    margin_s = live_counters.MARGIN_S
+    assert live_counters._span(node, [], None) == (margin_s, margin_s, 100.0 - margin_s)
+    assert live_counters._span(node, [10.0], None) == (10.0, 10.0, 100.0 - margin_s)
+    assert live_counters._span(node, [10.0, 90.0], None) == (10.0, 10.0, 90.0)
+    seen = live_counters._Settled(5.0, 95.0, {}, Saves(), 0.0)
+    assert live_counters._span(node, [], seen) == (5.0, 95.0, 100.0 - margin_s)
+    assert live_counters._span(node, [10.0, 90.0], seen) == (5.0, 95.0, 95.0)
+    assert live_counters._span(none, [], seen) == (5.0, 95.0, 95.0)
+    assert live_counters._span(none, [], None) is None

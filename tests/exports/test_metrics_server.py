@@ -473,3 +473,36 @@ def test_a_real_prometheus_scrapes_a_recording(recording, tmp_path):
             assert asked_of('sum(ckptcost_live_power_watts{role="part"})') == pytest.approx(
                 201.0, rel=0.05
             )
+
+
+@pytest.fixture
+def a_server(tmp_path):
+    recorded(tmp_path / "run")
+    with MetricsServer(LiveSource(tmp_path / "run", "a" * 32).read(), port=0) as found:
+        thread = threading.Thread(
+            target=found.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True
+        )
+        thread.start()
+        yield found
+        found.shutdown()
+        thread.join()
+
+
+def test_who_sends_a_byte_now_and_then_is_cut_off(a_server, monkeypatch):
+    """The time without a byte is not what ends it here."""
+    monkeypatch.setattr(metrics_server._Handler, "timeout", 60.0)
+    monkeypatch.setattr(metrics_server, "WHOLE_S", 0.3)
+    with socket.create_connection(a_server.server_address[:2], timeout=10) as slow:
+        slow.sendall(b"GET /metrics HTTP/1.1\r\nHo")
+        assert slow.recv(100) == b""
+
+
+def test_the_server_says_nothing_of_its_python(a_server):
+    with socket.create_connection(a_server.server_address[:2], timeout=10) as connection:
+        connection.sendall(
+            f"GET /healthz HTTP/1.0\r\nHost: 127.0.0.1:{a_server.server_port}\r\n\r\n".encode()
+        )
+        answer = b"".join(iter(lambda: connection.recv(65536), b"")).decode()
+    assert answer.startswith("HTTP/1.0 200 ")
+    assert "\r\nServer: ckptcost\r\n" in answer
+    assert "Python" not in answer

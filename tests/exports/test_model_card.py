@@ -15,8 +15,10 @@ import pytest
 import statements
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from statements import export_text, statement, with_fields, with_subject
 
 from ckptcost.errors import InputError
+from ckptcost.exports import model_card
 from ckptcost.exports.formats import exported
 from ckptcost.present.amounts import number
 from ckptcost.report.document import Report
@@ -425,3 +427,84 @@ def test_the_hub_refuses_a_broken_card(
     (tmp_path / "README.md").write_text(broken(text), encoding="utf-8")
     with pytest.raises(AssertionError, match=r"[Ee]rror"):
         hub(tmp_path / "README.md")
+
+
+def card_meter(name, kwh=1.0, **more):
+    return Measurement(
+        **{
+            "id": name,
+            "instrument": "i",
+            "scope": "s",
+            "boundary": "node",
+            "basis": "measured",
+            "tick_s": 0.1,
+            "coverage": 1.0,
+            "energy_kwh": kwh,
+            **more,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("meters", "chosen"),
+    [
+        ([card_meter("gpu:0"), card_meter("cpu:0"), card_meter("node")], ["node"]),
+        (
+            [card_meter("gpu:0"), card_meter("cpu:0"), card_meter("node", coverage=0.5)],
+            ["gpu:0", "cpu:0"],
+        ),
+        (
+            [
+                card_meter("gpu:0"),
+                card_meter("gpu:0.memory"),
+                card_meter("module:0"),
+                card_meter("dram:0"),
+            ],
+            ["gpu:0", "dram:0"],
+        ),
+        ([card_meter("module:0"), card_meter("cpu:0")], ["module:0"]),
+        (
+            [card_meter("gpu:0"), card_meter("disk:0", boundary="drive"), card_meter("psys:0")],
+            ["gpu:0"],
+        ),
+        ([card_meter("psys:0")], []),
+    ],
+)
+def test_meters_that_add_up(meters, chosen):
+    assert [m.id for m in model_card._parts(meters)] == chosen
+    assert model_card._is_whole(card_meter("x", coverage=0.99))
+    assert not model_card._is_whole(card_meter("x", coverage=0.98))
+
+
+ZERO = (0.0,) * 5
+
+
+def test_a_meter_of_another_boundary_is_not_the_nodes():
+    assert (
+        model_card._parts([card_meter("node", boundary="cluster"), card_meter("gpu:0")])[0].id
+        == "gpu:0"
+    )
+    assert [
+        m.id
+        for m in model_card._parts([card_meter("cpu:0", boundary="cluster"), card_meter("gpu:0")])
+    ] == ["gpu:0"]
+
+
+@pytest.mark.parametrize(
+    ("included", "added"), [(True, "100 kWh (8.7 %)"), (False, "115 kWh (10 %)")]
+)
+def test_what_checkpoints_add_is_at_the_nodes_and_times_pue_once(included, added):
+    s = statement((60.0, 40.0, 7.0, 0.0, 0.0), gpu_hours=ZERO, costs=ZERO)
+    s = with_fields(
+        s,
+        measurements=[card_meter("node", 1000.0)],
+        boundary=s.boundary.model_copy(update={"pue_included_in_energy": included}),
+    )
+    s = with_subject(s, nodes=1.0, accelerator_count=1.0)
+    told = export_text(s, "model-card")
+    assert f"Of these, checkpoints and failures: {added} at the nodes" in told
+    assert "Outside the metered nodes: 7 kWh more" in told
+    assert (
+        "Energy of the whole run: 1,150 kWh (1,000 kWh metered by node, times a PUE of 1.15)"
+        in told
+    )

@@ -13,7 +13,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from prometheus_tools import backfill, consumer, prometheus_with, samples
-from statements import START, document, documents, quantity, seconds, statement
+from statements import (
+    START,
+    document,
+    documents,
+    export_text,
+    quantity,
+    seconds,
+    statement,
+    with_fields,
+)
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
@@ -372,3 +381,104 @@ def test_prometheus_answers_with_our_figures(sample, tmp_path):
             assert [(at, float(value)) for at, value in range_of_hours["values"]] == history[1:]
             (about,) = prometheus.query(f'ckptcost_statement_info{{run_id="{run_id}"}}', end)
             assert about["metric"]["run"] == run.subject.name
+
+
+def sample_lines(text):
+    found = {}
+    for line in text.splitlines():
+        if not line.startswith("#"):
+            head, value, stamp = line.rsplit(" ", 2)
+            found.setdefault(head, []).append((float(stamp), float(value)))
+    return found
+
+
+def of(found, name, *words):
+    return next(
+        values
+        for head, values in found.items()
+        if head.startswith(name + "{") and all(word in head for word in words)
+    )
+
+
+def test_gauges_of_the_end_are_told_at_the_end_and_the_others_twice():
+    found = sample_lines(export_text(statement(), "openmetrics"))
+    end = START + 5 * 3600
+    assert [at for at, _ in of(found, "ckptcost_run_energy_low_joules")] == [end]
+    assert [at for at, _ in of(found, "ckptcost_energy_high_joules", "gpu_wait")] == [end]
+    assert [at for at, _ in of(found, "ckptcost_run_accelerators")] == [START + 1800.0, end]
+
+
+def test_each_counter_grows_by_its_own_column():
+    s = statement(
+        costs=(1.0, 0.0, None, 0.0, 0.0), gpu_hours=(10.0, 0.0, 0.0, 0.0, 0.0), rows=2, begin=START
+    )
+    series = s.series.model_copy(
+        update={
+            "cost_usd": [0.25, 0.75, *s.series.cost_usd[2:]],
+            "gpu_hours": [9.0, 1.0, *s.series.gpu_hours[2:]],
+        }
+    )
+    found = sample_lines(export_text(with_fields(s, series=series), "openmetrics"))
+    assert [v for _, v in of(found, "ckptcost_cost_usd_total", "gpu_wait")] == [0.0, 0.25, 1.0]
+    assert [v for _, v in of(found, "ckptcost_gpu_lost_seconds_total", "gpu_wait")] == [
+        0.0,
+        32400.0,
+        36000.0,
+    ]
+
+
+def test_rows_in_any_order_are_told_in_the_order_of_time():
+    s = statement(rows=4, begin=START)
+    names = [name for name in type(s.series).model_fields if name != "width_s"]
+    back = with_fields(
+        s,
+        series=s.series.model_copy(update={name: getattr(s.series, name)[::-1] for name in names}),
+    )
+    one, other = (sample_lines(export_text(each, "openmetrics")) for each in (s, back))
+    for head in one:
+        if "_total{" in head:
+            assert [at for at, _ in other[head]] == [at for at, _ in one[head]], head
+            assert [v for _, v in other[head]] == pytest.approx([v for _, v in one[head]]), head
+            assert [at for at, _ in one[head]] == sorted({at for at, _ in one[head]})
+
+
+def test_rows_that_do_not_add_up_to_the_sum_are_not_followed():
+    s = statement(rows=2, begin=START)
+    energies = [e if e is None else e * 1.01 for e in s.series.energy_kwh]
+    found = sample_lines(
+        export_text(
+            with_fields(s, series=s.series.model_copy(update={"energy_kwh": energies})),
+            "openmetrics",
+        )
+    )
+    gpu = of(found, "ckptcost_energy_joules_total", "gpu_wait")
+    assert gpu == [(START, 0.0), (START + 7200, pytest.approx(1200.5 * 3.6e6))]
+
+
+def test_stamps_to_the_millisecond():
+    told = export_text(statement(begin=START + 1800.007), "openmetrics")
+    assert f" {int(START) + 1800}.007\n" in told
+
+
+ZERO = (0.0,) * 5
+
+
+def test_openmetrics_bridges_an_unknown_row_and_forgets_nothing_after_it():
+    s = statement((100.0, 0.0, 0.0, 0.0, 0.0), gpu_hours=ZERO, costs=ZERO, rows=3, begin=START)
+    rows = s.series.model_copy(update={"energy_kwh": [40.0, None, 60.0]})
+    told = export_text(with_fields(s, series=rows), "openmetrics")
+    found = [
+        (float(line.split()[-1]), float(line.split()[-2]))
+        for line in told.splitlines()
+        if line.startswith("ckptcost_energy_joules_total") and "gpu_wait" in line
+    ]
+    assert found == [
+        (START, 0.0),
+        (START + 3600, 40 * 3.6e6),
+        (START + 10800, 100 * 3.6e6),
+    ] or found == [
+        (START, 0.0),
+        (START + 3600, 40 * 3.6e6),
+        (START + 7200, 40 * 3.6e6),
+        (START + 10800, 100 * 3.6e6),
+    ]

@@ -17,9 +17,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from statements import document, documents, seconds, statement
+from statements import START, document, documents, export_text, seconds, statement, with_fields
 
 from ckptcost.errors import InputError
+from ckptcost.exports import otlp
 from ckptcost.exports.formats import exported
 from ckptcost.report.document import Report
 
@@ -445,3 +446,43 @@ def test_days_to_come_are_refused(name) -> None:
     ):
         exported(early, name)
     assert exported(early, "datapackage")
+
+
+def test_otlp_attributes_that_are_false_or_zero_are_told():
+    (line,) = export_text(statement(), "otlp").splitlines()
+    attributes = {
+        each["key"]: each["value"]
+        for each in json.loads(line)["resourceMetrics"][0]["resource"]["attributes"]
+    }
+    assert attributes["ckptcost.simulated"] == {"boolValue": False}
+    assert attributes["ckptcost.inventory_treatment"] == {"stringValue": "memo_item"}
+    assert attributes["ckptcost.method_version"] == {"stringValue": "2026.1"}
+    assert otlp._attributes({"a": 0.0, "b": "", "c": None}) == [
+        {"key": "a", "value": {"doubleValue": 0.0}},
+        {"key": "b", "value": {"stringValue": ""}},
+    ]
+
+
+def points(s, name):
+    found = {}
+    for line in export_text(s, "otlp").splitlines():
+        for resource in json.loads(line)["resourceMetrics"]:
+            for metric in resource["scopeMetrics"][0]["metrics"]:
+                if metric["name"] == name:
+                    for p in metric["sum"]["dataPoints"]:
+                        who = {a["key"]: a["value"].get("stringValue") for a in p["attributes"]}
+                        found.setdefault(who.get("component"), []).append(
+                            (int(p["timeUnixNano"]) / 1e9, p["asDouble"])
+                        )
+    return found
+
+
+def test_otlp_has_all_saves_of_an_instant_in_one_point():
+    s = statement(rows=2, begin=START)
+    shared = [1.0] * len(s.series.start)
+    found = points(
+        with_fields(s, series=s.series.model_copy(update={"checkpoints": shared})),
+        "ckptcost.checkpoints",
+    )[None]
+    half = len(shared) / 2
+    assert found == [(START + 3600, half), (START + 7200, 2 * half)]

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
-from statements import document, documents, seconds, statement
+from statements import document, documents, seconds, statement, with_fields
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
@@ -286,3 +286,17 @@ def test_duckdb_sees_a_slip_and_refuses_a_cut_file(duckdb: Any) -> None:
     told = duckdb(edited(files, "components.parquet", slip))
     assert same(told["sums"][0][1], 1000 * (document().statements[0].totals.energy.value or 0.0))
     assert duckdb({**files, "components.parquet": files["components.parquet"][:-20]}) is None
+
+
+def test_parquet_has_null_for_no_words_and_says_where_null_is_forbidden():
+    parquet = pytest.importorskip("pyarrow.parquet")
+    files = exported(
+        document(statement(), with_fields(statement(run_id="b"), simulated=True)), "parquet"
+    )
+    found = parquet.read_table(io.BytesIO(files["components.parquet"]))
+    assert found.column("energy_kwh_excludes").to_pylist() == [None] * 12
+    assert not found.schema.field("run_id").nullable
+    assert found.schema.field("label").nullable
+    assert found.schema.metadata[b"ckptcost.simulated"] == b"true"
+    assert found.schema.metadata[b"ckptcost.inventory_treatment"] == b"memo_item"
+    assert found.schema.field("energy_kwh").metadata[b"unit"] == b"kWh"

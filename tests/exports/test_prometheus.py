@@ -11,9 +11,19 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from prometheus_tools import get, program, samples, serving
-from statements import document, documents, quantity, statement
+from statements import (
+    START,
+    document,
+    documents,
+    export_text,
+    factor,
+    quantity,
+    statement,
+    with_fields,
+)
 
 from ckptcost.errors import InputError
+from ckptcost.exports import metric_names
 from ckptcost.exports.formats import exported
 from ckptcost.report.document import Report
 from ckptcost.report.parts import Component
@@ -364,3 +374,70 @@ def test_node_exporter_refuses(sample, tmp_path, slip):
     (tmp_path / "ckptcost.prom").write_text(slip(text_of(sample)))
     answer = scraped(tmp_path)
     assert "\nnode_textfile_scrape_error 1\n" in answer
+
+
+ZERO = (0.0,) * 5
+
+
+def with_priced_standing(s):
+    """With a cost and emissions in the ledger that stands apart."""
+    update = {
+        "cost": quantity("cost", 99.0),
+        "emissions_location": quantity("emissions_location", 77.0),
+    }
+    return with_fields(
+        s,
+        components=[c.model_copy(update=update) if c.id == "standing" else c for c in s.components],
+    )
+
+
+def test_prometheus_zero_is_told_and_unknown_has_a_series_of_its_own():
+    told = export_text(
+        with_priced_standing(statement(ZERO, costs=(0.0, 0.0, None, 0.0, 0.0), checkpoints=0.0)),
+        "prometheus",
+    )
+    lines = dict(line.rsplit(" ", 1) for line in told.splitlines() if not line.startswith("#"))
+    assert [
+        v
+        for k, v in lines.items()
+        if k.startswith("ckptcost_energy_joules_total") and "gpu_wait" in k
+    ] == ["0"]
+    assert [v for k, v in lines.items() if k.startswith("ckptcost_checkpoints_total")] == ["0"]
+    assert [
+        k
+        for k in lines
+        if k.startswith("ckptcost_component_unknown")
+        and "storage_write" in k
+        and 'quantity="cost"' in k
+    ]
+    assert not [k for k in lines if "standing" in k and not k.startswith("ckptcost_standing_")]
+    assert not [
+        k for k in lines if k.startswith("ckptcost_component_unknown") and '"standing"' in k
+    ]
+
+
+def test_labels_escape_what_ends_them():
+    assert (
+        metric_names.labels({"a": 'x"\\\n\r\x7f', "b": "", "c": None})
+        == '{a="x\\"\\\\\\n\ufffd\ufffd"}'
+    )
+    assert (metric_names.number(-0.0), metric_names.number(123456789.125)) == ("0", "123456789.125")
+
+
+def test_prometheus_begins_and_ends_where_the_period_does():
+    s = statement(rows=2, begin=START)
+    zero = factor("site.tariff", 0.0, "usd_per_j", "0")
+    lines = dict(
+        line.rsplit(" ", 1)
+        for line in export_text(with_fields(s, factors=[zero]), "prometheus").splitlines()
+        if not line.startswith("#")
+    )
+    values = {head.partition("{")[0]: value for head, value in lines.items()}
+    assert (
+        float(values["ckptcost_run_start_timestamp_seconds"]),
+        float(values["ckptcost_run_end_timestamp_seconds"]),
+    ) == (
+        START,
+        START + 7200,
+    )
+    assert values["ckptcost_factor"] == "0"

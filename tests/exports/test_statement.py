@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from statements import document, statement
+from statements import document, export_text, statement, with_fields
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import exported
@@ -70,3 +70,25 @@ def test_what_was_changed_by_hand_is_refused_with_its_place_and_what_to_do(slip,
     with pytest.raises(InputError, match="write it again, or take the original") as refused:
         read(str(file))
     assert place in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "statement",
+        "datapackage",
+        "prometheus",
+        "focus",
+        "github-benchmark",
+        "model-card",
+        "grafana",
+    ],
+)
+def test_no_statement_no_export(name):
+    with pytest.raises(InputError, match="holds no statement"):
+        exported(document().model_copy(update={"statements": []}), name)
+
+
+def test_half_a_period_is_none():
+    with pytest.raises(InputError, match="needs to know when the run is"):
+        export_text(with_fields(statement(), period_end=None, series=None), "codecarbon")
