@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import time
+from datetime import UTC, datetime
 
 import pytest
 
@@ -90,3 +92,69 @@ def test_shares_of_one_time_are_at_most_all(file):
 def test_nothing_in_it(file):
     with pytest.raises(InputError, match=r"no \[\[site\]\] tables"):
         read_contracts(file("# nothing"))
+
+
+def site_of(file, text):
+    return read_contracts(file(f'[[site]]\nid = "usa"\n{text}'))["usa"]
+
+
+CONTRACT = '[[site.contract]]\nname = "a"\ninstrument = "PPA"\nshare = "{}"\nfactor = "{}"\n'
+
+
+def test_a_residual_that_is_not_said_is_not_zero(file):
+    assert math.isnan(site_of(file, CONTRACT.format("60 %", "35 g/kWh")).residual_kg_per_kwh)
+
+
+def test_a_contract_without_dates_has_no_ends_and_its_unit_counts(file):
+    (one,) = site_of(file, CONTRACT.format("60 %", "35 g/kWh")).bought
+    assert (one.begin_s, one.end_s, one.share) == (-math.inf, math.inf, 0.6)
+    assert one.kg_per_kwh == pytest.approx(0.035)
+
+
+def test_midnight_of_a_contract_is_utc(file):
+    (one,) = site_of(
+        file,
+        CONTRACT.format("100 %", "0 g/kWh") + 'from = 2026-01-01\nuntil = "2027-01-01T00:00"\n',
+    ).bought
+    assert one.begin_s == datetime(2026, 1, 1, tzinfo=UTC).timestamp()
+    assert one.end_s == datetime(2027, 1, 1, tzinfo=UTC).timestamp()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        CONTRACT.format("101 %", "0 g/kWh"),
+        CONTRACT.format("60 %", "0 g/kWh") * 2,
+        CONTRACT.format("60 %", "6000 g/kWh"),
+        CONTRACT.format("60 %", "0 g/kWh") + "from = 2026-01-01\nuntil = 2026-01-01\n",
+    ],
+)
+def test_contracts_that_are_none(file, text):
+    with pytest.raises(InputError):
+        site_of(file, text)
+
+
+def test_one_contract_after_the_other_may_have_all_each(file):
+    one = CONTRACT.format("100 %", "0 g/kWh")
+    found = site_of(file, one + "until = 2026-06-01\n" + one + "from = 2026-06-01\n")
+    assert [each.share for each in found.bought] == [1.0, 1.0]
+
+
+def test_names_of_contracts_hold_no_escape_sequences(file):
+    with pytest.raises(InputError, match="control character"):
+        site_of(file, CONTRACT.format("60 %", "0 g/kWh").replace('"a"', '"a\\u001b[31m"'))
+
+
+def test_midnight_of_a_contract_is_utc_wherever_this_runs(file, monkeypatch):
+    text = (
+        '[[site]]\nid = "usa"\n[[site.contract]]\nname = "a"\ninstrument = "PPA"\nshare = "60'
+        ' %"\nfactor = "0 g/kWh"\nfrom = 2026-01-01\n'
+    )
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        (one,) = read_contracts(file(text))["usa"].bought
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert one.begin_s == datetime(2026, 1, 1, tzinfo=UTC).timestamp()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -210,3 +210,83 @@ def test_offsets_that_change_are_instants_in_order(file):
     )
     assert np.diff(grid.steps.start_s).tolist() == [1800.0] * 2
     assert grid.steps.value.tolist() == pytest.approx([0.001, 0.002, 0.003])
+
+
+@pytest.mark.parametrize(
+    "mass",
+    [
+        ("mg", 1e-6),
+        ("g", 1e-3),
+        ("kg", 1.0),
+        ("t", 1000.0),
+        ("tonne", 1000.0),
+        ("lb", 0.45359237),
+        ("lbs", 0.45359237),
+    ],
+)
+@pytest.mark.parametrize("energy", [("Wh", 1e-3), ("kWh", 1.0), ("MWh", 1000.0), ("GWh", 1e6)])
+def test_every_mass_per_every_energy(mass, energy):
+    assert unit_of(f"{mass[0]}CO2eq/{energy[0]}") == pytest.approx(mass[1] / energy[1])
+
+
+def test_a_header_that_says_utc_is_not_overruled_by_a_flag(file):
+    path = file("Datetime (UTC),gCO2eq/kWh\n2026-10-01 00:00,300\n2026-10-01 01:00,310\n")
+    at = datetime(2026, 10, 1, tzinfo=UTC).timestamp()
+    assert read_grid(path, zone="America/New_York").steps.start_s.tolist() == [at, at + 3600]
+
+
+def test_an_offset_in_a_cell_is_the_cells_own(file):
+    path = file("time,gCO2eq/kWh\n2026-10-01T02:00+02:00,300\n2026-10-01T03:00+02:00,310\n")
+    at = datetime(2026, 10, 1, tzinfo=UTC).timestamp()
+    assert read_grid(path, zone="America/New_York").steps.start_s.tolist() == [at, at + 3600]
+
+
+@pytest.mark.parametrize(
+    ("step_s", "good"), [(59, False), (60, True), (86400, True), (86401, False)]
+)
+def test_steps_from_a_minute_to_a_day(file, step_s, good):
+    times = [
+        (datetime(2026, 10, 1, tzinfo=UTC) + timedelta(seconds=n * step_s)).isoformat()
+        for n in range(3)
+    ]
+    path = file("time,gCO2eq/kWh\n" + "".join(f"{each},300\n" for each in times))
+    if good:
+        assert read_grid(path).step_s == step_s
+    else:
+        with pytest.raises(InputError, match="one factor each"):
+            read_grid(path)
+
+
+def test_the_line_that_is_wrong_is_named_with_comments_counted(file):
+    path = file(
+        "# from us\n# again\ntime,gCO2eq/kWh\n2026-10-01T00:00Z,300\n2026-10-01T01:00Z,many\n"
+    )
+    with pytest.raises(InputError, match="line 5"):
+        read_grid(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "good"), [("5000", True), ("5001", False), ("-1", False), ("nan", False), ("0", True)]
+)
+def test_what_is_no_factor_of_a_grid(file, value, good):
+    path = file(f"time,gCO2eq/kWh\n2026-10-01T00:00Z,{value}\n2026-10-01T01:00Z,300\n")
+    if good:
+        assert read_grid(path).steps.value[0] == pytest.approx(float(value) / 1000)
+    else:
+        with pytest.raises(InputError, match="no factor of a grid"):
+            read_grid(path)
+
+
+def test_newest_first_keeps_each_value_with_its_hour(file):
+    grid = read_grid(
+        file("time,gCO2eq/kWh\n2026-10-01T02:00Z,30\n2026-10-01T01:00Z,20\n2026-10-01T00:00Z,10\n")
+    )
+    assert grid.steps.value.tolist() == pytest.approx([0.01, 0.02, 0.03])
+    assert np.all(np.diff(grid.steps.start_s) == 3600)
+
+
+def test_a_byte_order_mark_before_a_comment(file):
+    grid = read_grid(
+        file("\ufeff# from us\ntime,gCO2eq/kWh\n2026-10-01T00:00Z,300\n2026-10-01T01:00Z,310\n")
+    )
+    assert grid.steps.value.tolist() == pytest.approx([0.3, 0.31])

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+import statements
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -96,3 +97,28 @@ def test_contracts_and_the_rest():
     assert contracted([], [], 0.4) == 0.4
     assert contracted([1.0], [0.02], math.nan) == 0.02
     assert math.isnan(contracted([0.5], [0.0], math.nan))
+
+
+START = statements.START
+
+
+def test_the_quicker_of_two_factors_says_how_wide_rows_are():
+    hourly, quick = (
+        Steps(np.array([0.0, w]), np.array([w, 2 * w]), np.array([0.1, 0.2]))
+        for w in (3600.0, 300.0)
+    )
+    assert width_for(hourly, quick) == width_for(quick, hourly) == 300.0
+
+
+def test_before_the_first_step_and_in_a_gap_nothing_is_known():
+    steps = Steps(np.array([3600.0, 10800.0]), np.array([7200.0, 14400.0]), np.array([0.1, 0.2]))
+    found = mean_over(steps, np.array([0.0, 3600.0, 7200.0, 10800.0, 14400.0, 18000.0])).tolist()
+    assert [math.isnan(each) for each in found] == [True, False, True, False, True]
+    assert (found[1], found[3]) == (0.1, 0.2)
+
+
+def test_a_row_in_which_nothing_changes_has_the_factor_to_the_last_digit():
+    rng = np.random.default_rng(1)
+    edges = START + np.cumsum(rng.uniform(1.0, 3600.0, 500))
+    values = rng.uniform(0.0, 1.0, 499)
+    assert mean_over(Steps(edges[:-1], edges[1:], values), edges).tolist() == values.tolist()

@@ -27,7 +27,7 @@ from ckptcost.fleet.engine import RAW, collected, grouped, windows_frame
 from ckptcost.fleet.node_day import COLUMNS, LINES, Head, NodeDay, empty_rows, key_of
 from ckptcost.fleet.node_file import decode, encode
 from ckptcost.fleet.part import Part
-from ckptcost.fleet.store import Store, open_store
+from ckptcost.fleet.store import ABOUT, Store, open_store
 from ckptcost.fleet.validate import day_of
 
 S = 10**9
@@ -428,3 +428,21 @@ def test_what_is_grouped(store):
         (job, day, n) for job, n in (("a", 5), ("b/c", 3)) for day in DAYS
     ]
     assert [entry for group in groups for entry in group] == store.listing()
+
+
+def test_a_folder_of_an_url_has_one_name() -> None:
+    fsspec = pytest.importorskip("fsspec")
+    try:
+        assert open_store("memory://survivors/fleet//", make=True).url == "memory://survivors/fleet"
+        assert open_store("memory://", make=True).url == "memory://"
+    finally:
+        for path in ("/survivors", f"/{ABOUT}"):
+            fsspec.filesystem("memory").rm(path, recursive=True)
+
+
+def test_what_is_not_installed_is_told_apart_from_what_is_broken(monkeypatch) -> None:
+    for module, asked in (("dask", engine.dask_of), ("distributed", engine._distributed)):
+        with monkeypatch.context() as patched:
+            patched.setitem(sys.modules, module, None)
+            with pytest.raises(MeterUnavailable, match=f"{module} is not installed"):
+                asked()

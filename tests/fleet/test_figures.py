@@ -644,3 +644,36 @@ def test_the_whole_against_a_loop_over_windows(written: Callable[[], Any], rows:
         if stalls
         else isnan(whole.stalls.max_s)
     )
+
+
+def test_days_have_no_goodput_whatever_was_asked_for(written: Callable[[], Any]) -> None:
+    made = written().head().node().window().head(day=NEXT).node(day=NEXT).window(day=NEXT)
+    for by in ("day", "job", "team"):
+        fleet = fleet_of(made.part(), by, None)
+        assert all(isnan(group.goodput) and isnan(group.useful_gpu_s) for group in fleet.trend)
+        assert not isnan(fleet.whole.goodput)
+        assert [group.name for group in fleet.trend] == [DAY, NEXT]
+
+
+def test_the_cause_that_cost_most_is_first_and_one_of_unknown_cost_last(
+    written: Callable[[], Any],
+) -> None:
+    """One long loss by exit 3, two short ones by exit 1, and one on GPUs that nobody counted."""
+    made = written()
+    for job, code, lasts_s, gpus in (
+        ("a", 3.0, 900.0, 8.0),
+        ("b", 1.0, 100.0, 8.0),
+        ("c", 1.0, 100.0, 8.0),
+        ("d", 7.0, 5000.0, nan),
+    ):
+        made.head(job, until_ns=made.instant(lasts_s), exit_code=code, gpus=gpus).node(job).window(
+            job, stall_s=1.0
+        )
+    causes = fleet_of(made.part(), "job", None).failures.causes
+    assert [(each.cause, each.failures) for each in causes] == [
+        ("EXIT_3", 1),
+        ("EXIT_1", 2),
+        ("EXIT_7", 1),
+    ]
+    assert [each.lost_gpu_s for each in causes[:2]] == pytest.approx([899.0 * 8, 2 * 99.0 * 8])
+    assert isnan(causes[2].lost_gpu_s)

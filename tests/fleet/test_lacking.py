@@ -13,9 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from ckptcost.catalog.store import Catalog
 from ckptcost.fleet.figures import fleet_of
 from ckptcost.fleet.grouping import cells_of
+from ckptcost.fleet.lines import Amount, Line
 from ckptcost.fleet.missing_nodes import MOST_NAMES, NO_FILE, SILENT, Absent, lacking_of, names_of
+from ckptcost.fleet.node_day import LINES
+from ckptcost.questions.statements import standing
 
 DAY, NEXT = "2026-11-02", "2026-11-03"
 
@@ -293,3 +297,72 @@ def test_bytes_that_nobody_knows_are_not_missing_none(written: Callable[[], Any]
         written().head(nodes=2).window(bytes=3e9)
     )  # a head, and no row of it: nothing says how nodes differ
     assert fleet_of(made.part(), "job", None).whole.bytes_missing == pytest.approx((3e9, 0.0, inf))
+
+
+def missing_of(made: Any, *settings: str) -> Line:
+    s = standing(Catalog(), None, settings, "").scenario if settings else None
+    return next(
+        line for line in fleet_of(made.part(), "job", s).whole.lines if line.id == "missing_nodes"
+    )
+
+
+@pytest.mark.parametrize(
+    ("windows", "saves", "joules"), [(4, 2, 600.0), (1, 1, 300.0), (4, 4, 1200.0)]
+)
+def test_storage_of_missing_nodes_is_of_their_saves_only(
+    written: Callable[[], Any], windows: int, saves: int, joules: float
+) -> None:
+    """Per window: what storage takes in a save, times the share of windows that are saves; a load
+    stores nothing."""
+    made = written()
+    for host in ("n1", "n2"):
+        made.head(host=host, nodes=3)
+        made.node(
+            host=host, windows=windows, saves=saves, storage_j=300.0 * saves, storage_windows=saves
+        )
+    for at in range(windows):
+        made.window(at_s=60 * at, nodes=2, load=at >= saves)
+    assert missing_of(made).energy_j.value == pytest.approx(joules)
+
+
+def test_joules_that_cost_nothing_need_not_be_known_to_price_missing_nodes(
+    written: Callable[[], Any],
+) -> None:
+    made = written()
+    dark = {f"{line}_j": nan for line in (*LINES, "wait")} | {
+        f"{line}_windows": 0 for line in LINES
+    }
+    for host in ("n1", "n2"):
+        made.head(host=host, nodes=3).node(host=host, own_gpu_s=3600.0, **dark)
+    made.window(nodes=2, gpu=nan, host=nan, slow=nan, storage=nan, wait=nan)
+    price = "cluster.gpu_price=2 USD/GPU-h"
+    included = missing_of(
+        made,
+        price,
+        "cluster.price_includes_electricity=true",
+        "tier.boundary=node",
+        "site.tariff=1 USD/kWh",
+    )
+    assert isnan(included.energy_j.value)
+    assert included.cost_usd.value == pytest.approx(2.0)
+    apart = missing_of(
+        made, price, "cluster.price_includes_electricity=false", "site.tariff=1 USD/kWh"
+    )
+    assert isnan(apart.cost_usd.value)
+
+
+def test_one_node_alone_has_a_low_end_and_no_high_one(written: Callable[[], Any]) -> None:
+    made = written().head(nodes=2).node(own_gpu_s=3600.0, gpu_j=7.2e6).window()
+    assert missing_of(made).energy_j == Amount(7.2e6, 0.0, inf)
+
+
+def test_a_day_with_a_file_and_no_save_misses_who_has_none(written: Callable[[], Any]) -> None:
+    """And on a day without any file a node lacks what it did not have of its windows."""
+    made = written().head(host="n1").head(host="n2").node(host="n1").node(host="n2").window(nodes=2)
+    made.head(host="n1", day=NEXT)
+    (run,) = lacking_of(made.part(), cells_of(made.part()))
+    assert run.missing == (Absent("n2", NO_FILE, 0, (NEXT,)),)
+    made = written().head(host="n1").head(host="n2").node(host="n1").node(host="n2").window(nodes=2)
+    made.window(day=NEXT).node(host="n1", day=NEXT)
+    (run,) = lacking_of(made.part(), cells_of(made.part()))
+    assert run.missing == (Absent("n2", NO_FILE, 1, (NEXT,)),)

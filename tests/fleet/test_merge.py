@@ -15,6 +15,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from ckptcost.fleet import frames, job_day
+from ckptcost.fleet.engine import collected, grouped
 from ckptcost.fleet.job_day import finished, part_of, pieces_of
 from ckptcost.fleet.node_day import COLUMNS, LINES, Head, NodeDay, empty_rows, key_of
 from ckptcost.fleet.node_file import encode
@@ -22,8 +23,8 @@ from ckptcost.fleet.part import FILES, HEADS, NODES, WINDOWS, Part
 from ckptcost.fleet.same_save import places_of
 from ckptcost.fleet.store import open_store
 from ckptcost.fleet.validate import date_of, day_of
+from ckptcost.runs.clocks import S
 
-S = 10**9
 MINUTE = 60 * S
 DAYS = ("2026-11-20", "2026-11-21", "2026-11-22")
 NAN = math.nan
@@ -639,3 +640,104 @@ def test_two_quick_saves_of_a_label_are_two() -> None:
     window, windows = places_of([one, {**one, "begin_ns": begin_ns + S // 2}])
     assert windows == 6
     assert window[:6].tolist() == window[6:].tolist()
+
+
+DAY, NEXT = "2026-11-20", "2026-11-21"
+
+
+MIDDAY = day_of(DAY)[0] + 12 * 3600 * S
+
+
+def day_file(host: str, day: str, begins: list[int], **head) -> NodeDay:
+    rows = empty_rows(len(begins))
+    rows["label"] = np.array([f"step {k} {day}" for k in range(len(begins))], dtype=object)
+    rows["key"] = np.array([key_of(label) for label in rows["label"]], dtype=np.int64)
+    rows["begin_ns"] = np.array(begins, dtype=np.int64)
+    rows["stall_s"][:] = 2.0
+    rows["gpu_s"], rows["gpu_j"] = rows["stall_s"] * 8, rows["stall_s"] * 3000
+    usual = {"gpus": 8.0, "covered_s": 80_000.0, "meter": host}
+    return NodeDay(Head("job", "run", host, day, **{**usual, **head}), rows)
+
+
+def merged_days(folder, days: list[NodeDay]):
+    store = open_store(str(folder), make=True)
+    for day in days:
+        store.put(store.path_of(day.head), encode(day))
+    return collected(store, grouped(store.listing()))
+
+
+def test_a_day_on_which_a_node_saved_nothing_stays_beside_one_on_which_it_did(tmp_path) -> None:
+    midnight = day_of(NEXT)[0]
+    steps = [
+        MIDDAY,
+        MIDDAY + 600 * S,
+        midnight - 60 * S,
+    ]  # the last is near midnight, so that days are put together
+    days = [day_file(host, DAY, steps) for host in ("a", "b")] + [
+        day_file(host, NEXT, []) for host in ("a", "b")
+    ]
+    nodes = merged_days(tmp_path / "s", days).nodes
+    assert [(row.host, row.day, row.windows) for row in nodes.itertuples()] == [
+        ("a", DAY, 3),
+        ("a", NEXT, 0),
+        ("b", DAY, 3),
+        ("b", NEXT, 0),
+    ]
+    assert nodes["gpu_j"].tolist() == [18_000.0, 0.0, 18_000.0, 0.0]
+
+
+def test_counts_are_whole_numbers(tmp_path) -> None:
+    part = merged_days(
+        tmp_path / "s",
+        [day_file(host, DAY, [MIDDAY, MIDDAY + 600 * S]) for host in ("a", "b")],
+    )
+    for frame, names in (
+        (part.windows, ("key", "begin_ns", "nodes", "gpu_nodes", "wait_nodes")),
+        (part.nodes, ("windows", "saves", "slowest", "gpu_windows")),
+        (part.heads, ("nodes", "began_ns", "last_kept_ns", "offset_windows")),
+    ):
+        assert {name: str(frame[name].dtype) for name in names} == dict.fromkeys(names, "int64")
+
+
+def test_only_of_two_nodes_it_is_said_that_nobody_knows(tmp_path) -> None:
+    steps = [MIDDAY + k * 600 * S for k in range(6)]
+    strays = [at + stray * S for at, stray in zip(steps, (0, 40, -30, 80, 10, -60), strict=True)]
+    for others, doubt in ((1, True), (4, False)):
+        days = [*(day_file(f"n{k}", DAY, steps) for k in range(others)), day_file("x", DAY, strays)]
+        files = merged_days(tmp_path / str(others), days).files
+        (text,) = files.text[files.code == "UNSTEADY"]
+        assert text.endswith(
+            "against the other nodes' of its run."
+            + (" With two nodes nobody can tell whose clock is being set." * doubt)
+        )
+
+
+def test_what_is_not_known_is_nan(tmp_path) -> None:
+    day = day_file("a", DAY, [MIDDAY])
+    day.rows["drain_s"][:] = math.nan
+    assert math.isnan(merged_days(tmp_path / "s", [day]).windows.drain_s[0])
+
+
+def a_label(*at_s: float) -> dict[str, np.ndarray]:
+    """Saves of one label by one node."""
+    return {
+        "key": np.full(len(at_s), 7),
+        "load": np.zeros(len(at_s), bool),
+        "begin_ns": np.round(np.array(at_s) * S).astype(np.int64),
+    }
+
+
+def test_rows_ten_minutes_apart_are_never_one_save() -> None:
+    window, windows = places_of([a_label(0, 2000), a_label(600)])
+    assert (windows, len(set(window.tolist()))) == (3, 3)
+    assert places_of([a_label(0, 2000), a_label(250)])[1] == 2
+
+
+def test_a_quarter_of_short_gaps_is_enough_to_tell_quick_saves_apart() -> None:
+    """Of eight gaps two are 3 s: a row a moment before the second save is the second's."""
+    quick = (0, 3, 600, 1200, 1800)
+    window, windows = places_of(
+        [a_label(*quick), a_label(*(at_s + 0.5 for at_s in quick)), a_label(2.9)]
+    )
+    assert windows == 5
+    assert window[10] == window[1] == window[6] != window[0]

@@ -18,14 +18,16 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.channels import Mark
 from ckptcost.core.domain import UNKNOWN
 from ckptcost.core.units import HOUR_S, KWH_J
+from ckptcost.errors import InputError
 from ckptcost.fleet.node_day import COLUMNS, LINES, key_of
 from ckptcost.fleet.node_file import decode
-from ckptcost.fleet.packing import NEWER, THERE, WRITTEN, Asked, packed
+from ckptcost.fleet.packing import NEWER, THERE, WRITTEN, Asked, Failed, Packing, packed, study_of
 from ckptcost.fleet.recorded_day import CLOCK_SET_S, DAY_NS, Clock, days_of
 from ckptcost.fleet.recorded_day import Told as Said
 from ckptcost.fleet.store import open_store
 from ckptcost.jobs.measure import reviewed
 from ckptcost.report.statements.measured import statement_of
+from ckptcost.report.studies.runs import MOST_WARNED
 from ckptcost.runs import job_facts
 from ckptcost.runs.clocks import S
 from ckptcost.runs.store import kept_at
@@ -610,3 +612,68 @@ def test_a_note_that_is_said_again_counts_when_the_first_part_is_gone(tmp_path):
     assert one_of(folder).run == "ab" * 16
     (put,) = pack(store_at(tmp_path), folder).puts
     assert put.job == "17"
+
+
+W = NEW_YEAR_NS / S
+
+
+def test_before_the_first_pair_and_after_the_last_the_clock_goes_on() -> None:
+    clock = Clock([(10.0, W), (70.0, W + 90.0)])
+    assert [clock.ns(t_s) - NEW_YEAR_NS for t_s in (4.0, 10.0, 40.0, 70.0, 76.0)] == [
+        -6 * S,
+        0,
+        45 * S,
+        90 * S,
+        96 * S,
+    ]
+
+
+@pytest.mark.parametrize("set_s", [7200.0, -7200.0])
+def test_until_a_clock_is_set_it_goes_on_as_before(set_s: float) -> None:
+    """Not slowly over the time between two pairs, and the jump is at the second."""
+    clock = Clock(
+        [(0.0, W), (60.0, W + 60.0), (120.0, W + 120.0 + set_s), (180.0, W + 180.0 + set_s)]
+    )
+    assert [(clock.ns(t_s) - NEW_YEAR_NS) / S for t_s in (30.0, 90.0, 119.0)] == [30.0, 90.0, 119.0]
+    assert [(clock.ns(t_s) - NEW_YEAR_NS) / S for t_s in (121.0, 150.0, 190.0)] == [
+        set_s + t_s for t_s in (121.0, 150.0, 190.0)
+    ]
+
+
+def test_a_load_drains_nothing(tmp_path) -> None:
+    (day,) = days_of(
+        reviewed(
+            packable(tmp_path / "run", save("a", 20, 22, 30, of="load"), save("b", 60, 62, 70))
+        ),
+        Said("j"),
+    )
+    assert list(day.rows["load"]) == [True, False]
+    assert day.rows["drain_s"] == pytest.approx([0.0, 8.0])
+
+
+@pytest.mark.parametrize("name", ["exit_status", "exit_code"])
+def test_how_a_command_ended_by_either_name(tmp_path, name) -> None:
+    m = reviewed(packable(tmp_path / "run", seconds=60.0))
+    m.run.marks += (
+        Mark(55.0, "note", "", 0, "wrap", {name: 7}),
+        Mark(56.0, "note", "", 0, "api", {name: 9}),
+    )
+    (day,) = days_of(m, Said("j"))
+    assert day.head.exit_code == 7
+
+
+def test_of_many_runs_that_could_not_be_packed_the_first_are_named() -> None:
+    for many, more in ((MOST_WARNED, False), (MOST_WARNED + 1, True)):
+        failed = [Failed(f"run {n}", InputError("is broken")) for n in range(many)]
+        notes = [f"note {n}." for n in range(many)]
+        study = study_of(Packing("/shared/fleet", [], failed, notes, 0))
+        told = [text for code, text in study.warnings if code == "UNREADABLE"]
+        assert told[0].startswith("run 0: ")
+        assert told[0].endswith("is broken.")
+        assert told[MOST_WARNED:] == (["And 1 more."] if more else [])
+        assert [text for code, text in study.warnings if code == "JOB"][MOST_WARNED:] == (
+            ["And 1 more."] if more else []
+        )
+    shown = [column.id for column in study.tables[0].columns if column.shown]
+    assert shown == ["run", "host", "day", "rows", "size", "outcome"]
+    assert (study.title, study.findings, study.simulated) == ("Nothing was packed", [], False)

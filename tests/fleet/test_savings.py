@@ -4,12 +4,14 @@ job that was walked step by step."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from math import inf, isnan, nan, sqrt
 from typing import Any
 
 import numpy as np
 import pytest
 
+from ckptcost.catalog.store import Catalog
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.failures import Recovery, segment
 from ckptcost.core.mtbf import mtbf_of
@@ -24,7 +26,9 @@ from ckptcost.fleet.savings import (
     JobSavings,
     Savings,
     savings_of,
+    usual_of,
 )
+from ckptcost.questions.statements import standing
 
 WORK_S, STALL_S, DOWN_S, LOAD_S = 900.0, 30.0, 200.0, 40.0
 NODES = 2
@@ -342,3 +346,59 @@ def test_the_model_is_near_a_job_that_was_walked_step_by_step(
     assert job.mtbf_s.value == pytest.approx(mtbf_s, rel=0.1)
     assert job.ratio == pytest.approx(1.0, abs=0.05)
     assert job.modelled_overhead.low < job.measured_overhead < job.modelled_overhead.high
+
+
+@pytest.mark.parametrize("fails", [True, False])
+def test_a_job_of_which_no_running_time_is_known_has_no_savings(
+    written: Callable[[], Any], fails: bool
+) -> None:
+    made = (
+        written()
+        .head("b", exit_code=1.0 if fails else nan)
+        .node("b")
+        .window("b")
+        .window("b", at_s=600)
+    )
+    made.head(until_ns=made.instant(0)).node().window().window(at_s=600)
+    nothing, some = savings_of(made.part(), fleet_of(made.part(), "job", None), None).jobs
+    assert (nothing.job, nothing.why, nothing.options) == ("a", "NO_EXPOSURE", ())
+    assert (some.job, some.why) == ("b", "" if fails else "NO_FAILURES")
+
+
+def test_beside_training_a_save_is_safe_after_what_it_took_before_and_its_drain(
+    written: Callable[[], Any],
+) -> None:
+    """As much as 2 s of copying hold training up, and then the 20 s of the save and the 5 s of its
+    drain pass."""
+    made = written().head(exit_code=1.0, gpus=1.0).node()
+    for at in range(5):
+        made.window(at_s=700 * at, stall_s=20.0, drain_s=5.0, bytes=2e9)
+    fleet = fleet_of(made.part(), "job", None)
+    (usual,) = usual_of(made.part(), fleet)
+    assert (usual.stall_s, usual.lag_s, usual.asynchronous, usual.interval_s) == (
+        20.0,
+        5.0,
+        False,
+        680.0,
+    )
+    s = standing(Catalog(), None, (), "").scenario
+    s = replace(s, cluster=replace(s.cluster, gpu_d2h_bytes_per_s=1e9))
+    (job,) = savings_of(made.part(), fleet, s).jobs
+    option = next(each for each in job.options if each.id == ASYNC)
+    rate = 1.0 / job.mtbf_s.value
+    recovery = Recovery(usual.down_s, 0.0, 0.0, usual.load_s, 0.0)
+    interval_s = max(float(best_interval_s(2.0, recovery, rate)), 25.0)
+    assert option.interval_s.value == pytest.approx(interval_s)
+    assert option.overhead.value == pytest.approx(
+        1.0 - interval_s / segment(interval_s, 2.0, 25.0, recovery, rate).total_s
+    )
+
+
+def test_a_usual_save_is_the_mean_one_and_not_the_middle_one(written: Callable[[], Any]) -> None:
+    made = written().head().node()
+    for at, stall_s in enumerate((10.0, 10.0, 40.0)):
+        made.window(
+            at_s=600 * at, stall_s=stall_s, drain_s=(0.0, 0.0, 9.0)[at], bytes=(1e9, 1e9, 4e9)[at]
+        )
+    (usual,) = usual_of(made.part(), fleet_of(made.part(), "job", None))
+    assert (usual.stall_s, usual.lag_s, usual.bytes, usual.interval_s) == (20.0, 3.0, 2e9, 590.0)

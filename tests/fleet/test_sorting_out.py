@@ -22,6 +22,7 @@ from ckptcost.fleet.node_file import encode
 from ckptcost.fleet.part import Part
 from ckptcost.fleet.store import Store, open_store
 from ckptcost.fleet.validate import Seen, day_of, one_of_each, plain
+from ckptcost.runs import job_facts
 
 S = 10**9
 DAY = "2026-11-20"
@@ -429,3 +430,14 @@ def test_sorting_out_nothing():
     assert (timed.files, timed.windows, len(timed.window), aside) == ([], 0, 0, [])
     alone, aside = on_one_clock([Seen("p", node("a", []).head, dict(node("a", []).rows))])
     assert (len(alone.files), alone.windows, alone.told.tolist(), aside) == (1, 0, [0], [])
+
+
+def test_what_cannot_be_understood_is_noted_though_nothing_else_is_said() -> None:
+    said = []
+
+    class Noting:
+        def note(self, domain, text, **detail):
+            said.append((domain, text, detail))
+
+    job_facts.told(Noting(), {"CKPTCOST_LABELS": "nonsense"})
+    assert said == [("job", "CKPTCOST_LABELS: 'nonsense' is left out, as it is no NAME=TEXT", {})]

@@ -4,6 +4,7 @@ unknown."""
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pytest
@@ -13,10 +14,11 @@ from hypothesis import strategies as st
 
 from ckptcost.catalog.contracts import Bought, SiteContracts
 from ckptcost.catalog.grid_hours import GridHours
-from ckptcost.core.hourly import Steps
+from ckptcost.core.hourly import Steps, spread, width_for
 from ckptcost.core.units import KWH_J
 from ckptcost.errors import InputError
 from ckptcost.report.dating import dated, start_of
+from ckptcost.report.parts import FunctionalUnit
 from ckptcost.report.statement import COLUMNS, QUANTITIES, utc
 
 START = statements.START
@@ -344,3 +346,337 @@ def test_what_stands_there_anyway_is_under_the_same_factors():
     assert plain.allocated.emissions_market.value == pytest.approx(4.0 * 0.2)
     dark = dated(s, sites=contracts(ppa(0.5, 0.0), residual=math.nan))
     assert dark.allocated.emissions_market.value is None
+
+
+NOTHING = (0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def of(s, name, component="gpu_wait"):
+    return [
+        v
+        for v, c in zip(getattr(s.series, name), s.series.component, strict=True)
+        if c == component
+    ]
+
+
+def test_a_contract_without_dates_asks_for_no_narrower_rows():
+    found = dated(
+        statements.statement(dated=False).model_copy(update={"length_s": 5000.0}),
+        START,
+        sites=contracts(ppa(0.5, 0.1)),
+    )
+    assert found.series.width_s == 3600.0
+
+
+def test_a_contract_that_ends_after_the_run_asks_for_no_narrower_rows():
+    s = statements.statement(rows=2, begin=START)
+    assert dated(s, sites=contracts(ppa(0.5, 0.1, end=START + 1e6 + 7.0))).series.width_s == 3600.0
+
+
+def test_a_contract_ends_where_it_says_and_not_a_row_later():
+    s = statements.statement(rows=4, begin=START)
+    found = dated(s, sites=contracts(ppa(0.5, 0.0, end=START + 7200.0)))
+    assert of(found, "market_kgco2e_per_kwh") == pytest.approx([0.2, 0.2, 0.4, 0.4])
+    (told,) = found.contracts
+    assert (told.valid_from, told.valid_until) == (None, "2026-10-01T02:00:00Z")
+
+
+def test_grid_and_contracts_at_once_stay_apart():
+    found = dated(
+        statements.statement(rows=2, begin=START),
+        grid=grid_of([0.1, 0.3]),
+        sites=contracts(ppa(0.5, 0.0)),
+    )
+    assert of(found, "grid_kgco2e_per_kwh") == pytest.approx([0.1, 0.3])
+    assert of(found, "market_kgco2e_per_kwh") == pytest.approx([0.2, 0.2])
+    values = {f.id: f.value * 3.6e6 for f in found.factors if f.id.startswith("site.grid")}
+    assert values == {
+        "site.grid_location": pytest.approx(0.2),
+        "site.grid_market": pytest.approx(0.2),
+    }
+
+
+def test_the_file_of_a_factor_is_named_with_its_hash_and_once():
+    found = dated(statements.statement(rows=2, begin=START), grid=grid_of([0.1, 0.3]))
+    (one,) = [f for f in found.factors if f.id == "site.grid_location"]
+    assert (one.sources[0].title, one.sources[0].version, one.set_by) == (
+        "hours.csv",
+        "sha256 " + "ab" * 32,
+        "--grid",
+    )
+
+
+def test_what_has_no_range_of_energy_gets_none_of_emissions():
+    s = statements.statement(rows=2, begin=START)
+    bare = {"low": None, "high": None, "interval": None}
+    lines = [
+        c.model_copy(update={"energy": c.energy.model_copy(update=bare)}) for c in s.components
+    ]
+    total = s.totals.model_copy(update={"energy": s.totals.energy.model_copy(update=bare)})
+    found = dated(
+        s.model_copy(update={"components": lines, "totals": total}), grid=grid_of([0.1, 0.3])
+    )
+    for q in (found.totals.emissions_location, found.components[0].emissions_location):
+        assert (q.low, q.high, q.interval) == (None, None, None)
+        assert q.value is not None
+
+
+def test_ranges_lie_around_their_figures_the_right_way_round():
+    found = dated(
+        statements.statement(rows=2, begin=START),
+        grid=grid_of([0.1, 0.3]),
+        sites=contracts(ppa(0.5, 0.1)),
+    )
+    for q in (
+        getattr(each, what)
+        for each in (found.totals, *found.marginal())
+        for what in ("emissions_location", "emissions_market")
+    ):
+        if q.value:
+            assert (q.low, q.high) == (pytest.approx(0.9 * q.value), pytest.approx(1.1 * q.value))
+
+
+def test_energy_that_has_no_rows_has_no_emissions_that_are_known():
+    s = statements.statement(rows=2, begin=START)
+    rows = [n for n, c in enumerate(s.series.component) if c != "host_wait"]
+    names = [name for name in type(s.series).model_fields if name != "width_s"]
+    series = s.series.model_copy(
+        update={name: [getattr(s.series, name)[n] for n in rows] for name in names}
+    )
+    found = dated(s.model_copy(update={"series": series}), grid=grid_of([0.1, 0.3]))
+    lines = {c.id: c.emissions_location.value for c in found.components}
+    assert lines["host_wait"] is None
+    assert lines["retention"] == 0.0  # it used none
+    assert "host_wait" in found.totals.emissions_location.excludes
+    assert "retention" not in found.totals.emissions_location.excludes
+
+
+def test_without_a_sum_of_energy_there_is_none_of_emissions():
+    s = statements.statement(rows=2, begin=START)
+    total = s.totals.model_copy(
+        update={
+            "energy": s.totals.energy.model_copy(update={"value": None, "low": None, "high": None})
+        }
+    )
+    found = dated(s.model_copy(update={"totals": total}), grid=grid_of([0.1, 0.3]))
+    assert found.totals.emissions_location.value is None
+
+
+def test_a_plan_is_as_long_as_it_said_and_its_last_row_may_be_short():
+    s = statements.statement(dated=False).model_copy(update={"length_s": 5000.0})
+    found = dated(s, START)
+    assert (found.period_end, found.length_s) == ("2026-10-01T01:23:20Z", 5000.0)
+    assert of(found, "duration_s") == [3600.0, 1400.0]
+    assert of(found, "energy_kwh") == pytest.approx([1200.5 * 0.72, 1200.5 * 0.28])
+
+
+def test_rows_to_the_millisecond():
+    found = dated(
+        statements.statement(dated=False).model_copy(update={"length_s": 3600.25}), START + 0.5
+    )
+    assert of(found, "duration_s") == [3599.5, 0.75]
+    assert found.series.start[0] == "2026-10-01T00:00:00.500Z"
+
+
+def test_an_allocated_share_has_no_rows_and_the_mean_of_the_hours():
+    s = statements.statement(dated=False).model_copy(update={"length_s": 7200.0})
+    found = dated(s, START, grid=grid_of([0.1, 0.3]))
+    assert "standing" not in found.series.component
+    mean = next(f.value for f in found.factors if f.id == "site.grid_location") * 3.6e6
+    assert mean == pytest.approx(found.totals.emissions_location.value / found.totals.energy.value)
+    standing = next(c for c in found.components if c.id == "standing")
+    assert standing.emissions_location.value == pytest.approx(4.0 * 0.2)
+    assert "standing" not in found.totals.emissions_location.excludes
+
+
+def test_an_hour_in_which_nothing_is_known_to_happen_has_no_row():
+    s = statements.statement(
+        (1200.0, 100.0, 0.0, 0.0, 0.0),
+        gpu_hours=NOTHING,
+        costs=(None, None, 0.0, 0.0, 0.0),
+        rows=2,
+        begin=START,
+    )
+    energies = [
+        0.0 if c == "host_wait" and n == 1 else e
+        for n, c, e in zip([0, 1] * 2, s.series.component, s.series.energy_kwh, strict=True)
+    ]
+    litres = [None if e is None else e * statements.WATER for e in energies]
+    series = s.series.model_copy(update={"energy_kwh": energies, "water_l": litres})
+    found = dated(s.model_copy(update={"series": series}))
+    assert of(found, "start", "host_wait") == ["2026-10-01T00:00:00Z"]
+    assert of(found, "cost_usd", "host_wait") == [None]
+    assert len(of(found, "start")) == 2  # the first carries the checkpoints
+
+
+def test_saves_are_on_the_rows_of_one_component():
+    found = dated(statements.statement(dated=False).model_copy(update={"length_s": 7200.0}), START)
+    assert of(found, "checkpoints") == [4.0, 4.0]
+    assert math.fsum(found.series.checkpoints) == 8.0
+
+
+def test_each_amount_is_in_its_own_column():
+    s = statements.statement(dated=False).model_copy(update={"length_s": 3600.0})
+    found, gpu = dated(s, START), s.components[0]
+    wanted = {
+        "energy_kwh": gpu.energy,
+        "gpu_hours": gpu.gpu_time_lost,
+        "cost_usd": gpu.cost,
+        "embodied_kgco2e": gpu.embodied,
+        "emissions_location_kgco2e": gpu.emissions_location,
+        "emissions_market_kgco2e": gpu.emissions_market,
+    }
+    for name, q in wanted.items():
+        assert of(found, name) == pytest.approx([q.value]), name
+    assert of(found, "grid_kgco2e_per_kwh") == pytest.approx([statements.GRID])
+    assert of(found, "market_kgco2e_per_kwh") == pytest.approx([statements.MARKET])
+
+
+def test_dates_that_are_told_have_the_zone_that_they_name():
+    assert (
+        start_of("2026-11-01T02:00+02:00")
+        == datetime(2026, 11, 1, 2, tzinfo=timezone(timedelta(hours=2))).timestamp()
+    )
+    assert start_of("2026-11-01") == datetime(2026, 11, 1, tzinfo=UTC).timestamp()
+    with pytest.raises(InputError, match="names no time zone"):
+        start_of("2026-11-01T00:00:01")
+
+
+def test_the_functional_units_stay():
+    s = statements.statement(dated=False).model_copy(
+        update={"length_s": 3600.0, "functional_units": [FunctionalUnit(name="x", count=3.0)]}
+    )
+    assert dated(s, START, grid=grid_of([0.1])).functional_units == s.functional_units
+
+
+def test_an_end_inside_an_hour_asks_for_narrower_rows_as_a_beginning_does():
+    assert width_for(Steps(np.array([0.0]), np.array([5400.0]), np.array([0.1]))) == 1800.0
+    assert width_for(None, Steps(np.array([0.0]), np.array([300.0]), np.array([0.1]))) == 300.0
+    assert width_for(Steps(np.array([0.0]), np.array([7.0]), np.array([0.1]))) == 60.0
+
+
+def test_what_is_not_known_of_an_hour_says_nothing_of_the_next():
+    found = spread(
+        [(0.0, 3600.0), (3600.0, 7200.0)], [math.nan, 1.0], np.array([0.0, 3600.0, 7200.0])
+    ).tolist()
+    assert math.isnan(found[0])
+    assert found[1] == 1.0
+    twice = spread([(0.0, 3600.0)] * 2, [1.0, 2.0], np.array([0.0, 3600.0, 7200.0])).tolist()
+    assert twice == [3.0, 0.0]
+
+
+def test_a_row_without_energy_has_no_emissions_and_hides_none():
+    s = statements.statement(rows=2, begin=START)
+    energies = [
+        None if c == "gpu_wait" and n == 1 else e
+        for n, c, e in zip([0, 1] * 4, s.series.component, s.series.energy_kwh, strict=False)
+    ]
+    rows = s.series.model_copy(
+        update={"energy_kwh": [*energies, *s.series.energy_kwh[len(energies) :]]}
+    )
+    found = dated(s.model_copy(update={"series": rows}), grid=grid_of([0.1, 0.3]))
+    assert of(found, "emissions_location_kgco2e") == [pytest.approx(0.1 * 1200.5 / 2), None]
+    assert found.components[0].emissions_location.value == pytest.approx(0.1 * 1200.5 / 2)
+
+
+def test_rows_are_counted_for_every_component(monkeypatch):
+    from ckptcost.report import dating
+
+    monkeypatch.setattr(dating, "MOST_ROWS", 15)
+    with pytest.raises(InputError, match="is 5 rows of time long, too many for 5 components"):
+        dated(statements.statement((1.0,) * 5, rows=5, begin=START))
+
+
+def test_a_component_of_nothing_has_no_rows_and_carries_no_checkpoints():
+    s = statements.statement(
+        (0.0, 10.0, 0.0, 0.0, 0.0), gpu_hours=NOTHING, costs=NOTHING, dated=False
+    )
+    found = dated(s.model_copy(update={"length_s": 7200.0}), START)
+    assert set(found.series.component) == {"host_wait"}
+    assert of(found, "checkpoints", "host_wait") == [4.0, 4.0]
+
+
+def test_no_checkpoint_is_none():
+    s = statements.statement(dated=False, checkpoints=0.0).model_copy(update={"length_s": 7200.0})
+    assert math.fsum(dated(s, START).series.checkpoints) == 0.0
+
+
+def test_a_contract_that_changes_at_half_past_cuts_rows_there():
+    found = dated(
+        statements.statement(rows=2, begin=START),
+        sites=contracts(ppa(1.0, 0.0, begin=START + 1800.0)),
+    )
+    assert found.series.width_s == 1800.0
+    assert of(found, "market_kgco2e_per_kwh") == pytest.approx([0.4, 0.0, 0.0, 0.0])
+    assert found.contracts[0].valid_from == "2026-10-01T00:30:00Z"
+
+
+def test_a_factor_in_another_unit_is_no_factor_of_the_rows():
+    s = statements.statement(dated=False)
+    odd = [
+        f.model_copy(update={"unit": "kgco2e_per_kwh"}) if f.id == "site.grid_location" else f
+        for f in s.factors
+    ]
+    found = dated(s.model_copy(update={"factors": odd, "length_s": 3600.0}), START)
+    assert of(found, "grid_kgco2e_per_kwh") == [None]
+    assert of(found, "emissions_location_kgco2e") == [None]
+
+
+def test_emissions_under_a_factor_that_was_given_are_modelled_and_say_what_they_rest_on():
+    s = statements.statement(rows=2, begin=START)
+    energy = {"rests": 3, "excludes": ["window 3"]}
+    before = {"basis": "measured", "rests": 4, "excludes": []}
+    lines = [
+        c.model_copy(
+            update={
+                "energy": c.energy.model_copy(update=energy),
+                "emissions_location": c.emissions_location.model_copy(update=before),
+            }
+        )
+        for c in s.components
+    ]
+    lists = {"components": lines, "rests": [*s.rests, ["site.pue"], ["old"]]}
+    found = dated(s.model_copy(update=lists), grid=grid_of([0.1, 0.3]))
+    q = found.components[0].emissions_location
+    assert (q.basis, found.rests_of(q), q.excludes) == (
+        "modelled",
+        ["site.grid_location", "site.pue"],
+        ["window 3"],
+    )
+
+
+def test_a_run_with_dates_has_the_length_of_its_period():
+    s = statements.statement(rows=2, begin=START).model_copy(update={"length_s": None})
+    assert dated(s, grid=grid_of([0.1, 0.3])).length_s == 7200.0
+
+
+def test_the_first_component_has_all_rows_and_what_is_not_known_of_it_is_null():
+    s = statements.statement(
+        (100.0, 0.0, 0.0, 0.0, 0.0),
+        gpu_hours=(None, 0.0, 0.0, 0.0, 0.0),
+        costs=(None, 0.0, 0.0, 0.0, 0.0),
+        rows=3,
+        begin=START,
+    )
+    energies = [0.0, 100.0, 0.0]
+    found = dated(
+        s.model_copy(update={"series": s.series.model_copy(update={"energy_kwh": energies})})
+    )
+    assert of(found, "energy_kwh") == energies
+    assert of(found, "gpu_hours") == of(found, "cost_usd") == [None] * 3
+    assert math.fsum(found.series.checkpoints) == pytest.approx(8.0)
+
+
+def test_what_is_not_known_of_a_component_is_not_zero_in_hours_in_which_it_did_nothing():
+    s = statements.statement(
+        (100.0, 0.0, 0.0, 0.0, 0.0),
+        gpu_hours=(None, 0.0, 0.0, 0.0, 0.0),
+        costs=(None, 0.0, 0.0, 0.0, 0.0),
+        rows=3,
+        begin=START,
+    )
+    names = [name for name in type(s.series).model_fields if name != "width_s"]
+    one = s.series.model_copy(update={name: getattr(s.series, name)[1:2] for name in names})
+    found = dated(s.model_copy(update={"series": one}))
+    assert of(found, "energy_kwh") == [0.0, pytest.approx(100.0 / 3), 0.0]
+    assert of(found, "gpu_hours") == of(found, "cost_usd") == [None] * 3

@@ -8,13 +8,15 @@ import math
 import pytest
 from differences import difference_of, report_of
 from hypothesis import given, settings
-from statements import LINES, document, factor, statement, statements
+from statements import LINES, document, factor, quantity, statement, statements
 
-from ckptcost.report.diff import change_of, converts, delta_of, overlap
+from ckptcost.report import diff_views
+from ckptcost.report.canonical import sha256
+from ckptcost.report.diff import change_of, converts, delta_of, factors_changed, overlap
 from ckptcost.report.diff_reasons import notes_of, reasons_of
-from ckptcost.report.difference import Amount, Changes, Difference
+from ckptcost.report.difference import Amount, Budget, Change, Changes, Difference
 from ckptcost.report.document import Report
-from ckptcost.report.parts import FunctionalUnit
+from ckptcost.report.parts import FunctionalUnit, Totals, Warned
 from ckptcost.report.statement import QUANTITIES, Contract
 
 
@@ -561,3 +563,333 @@ def test_a_price_that_holds_electricity_is_another_price():
     assert (
         reasons_of(one, statement(), delta_of(one, statement()).factors) == []
     )  # an older document does not say
+
+
+def report(past, current, budgets=(), **more) -> Report:
+    return report_of(difference_of(past, current, budgets, **more))
+
+
+def of_factor(s, name, **fields):
+    return changed(
+        s, factors=[f.model_copy(update=fields) if f.id == name else f for f in s.factors]
+    )
+
+
+def test_relative_is_of_before_whatever_its_sign():
+    assert change_of("USD", Amount(value=-10.0), Amount(value=-5.0)).relative == 0.5
+    assert change_of("USD", Amount(value=4.0), Amount(value=5.0)).relative == 0.25
+    assert change_of("USD", Amount(value=0.0), Amount(value=0.0)).reason is None
+    assert change_of("USD", Amount(value=0.0), Amount(value=1.0)).reason == "it was 0 before"
+
+
+def test_ranges_that_touch_overlap_and_an_open_end_reaches_everywhere():
+    assert overlap(Amount(value=1.0, low=0.0, high=2.0), Amount(value=3.0, low=2.0, high=4.0))
+    assert overlap(Amount(value=1.0, low=0.5), Amount(value=99.0)) is True
+    assert overlap(Amount(value=99.0), Amount(value=1.0, low=0.5, high=2.0)) is False
+    assert overlap(Amount(value=1.0), Amount(value=1.0)) is None
+
+
+def test_the_length_is_after_less_before():
+    past, current = statement(dated=False), statement(dated=False)
+    found = delta_of(changed(past, length_s=100.0), changed(current, length_s=150.0)).totals.length
+    assert (found.before.value, found.after.value, found.change, found.direction) == (
+        100.0,
+        150.0,
+        50.0,
+        "more",
+    )
+
+
+def test_an_hour_has_3600_seconds():
+    past, current = (changed(statement(dated=False), length_s=n * 3600.0) for n in (2, 4))
+    (hour,) = [u for u in delta_of(past, current).per if u.name == "hour of the run"]
+    assert (hour.before_count, hour.after_count) == (2.0, 4.0)
+    assert hour.energy.before.value == pytest.approx(past.totals.energy.value / 2)
+
+
+def test_prices_come_before_other_factors():
+    a, b = factor("checkpoint.params", 1.0, "", "1"), factor("site.pue", 1.1, "", "1.1")
+    found = factors_changed(
+        [a, b], [a.model_copy(update={"value": 2.0}), b.model_copy(update={"value": 1.2})]
+    )
+    assert [(f.id, f.converts) for f in found] == [("site.pue", True), ("checkpoint.params", False)]
+
+
+def test_a_range_alone_is_a_change_of_a_factor_and_no_other_price():
+    past = statement()
+    current = of_factor(past, "site.tariff", high=1.0)
+    assert [f.id for f in delta_of(past, current).factors] == ["site.tariff"]
+    assert "FACTORS" not in codes(past, current)
+    assert "FACTORS" in codes(past, of_factor(past, "site.tariff", value=1.0))
+
+
+def test_each_carbon_is_split_by_its_own_factor():
+    past, current = statement(), statement(market=0.24, grid=0.5)
+    found = {s.quantity: s for s in delta_of(past, current).splits}
+    assert [p.cause for p in found["emissions_market"].parts] == ["energy", "site.grid_market"]
+    assert [p.cause for p in found["emissions_location"].parts] == ["energy", "site.grid_location"]
+    assert found["emissions_market"].parts[1].change == pytest.approx(
+        past.totals.energy.value * 0.12
+    )
+
+
+def test_a_split_needs_the_same_lines_on_both_sides():
+    s = statement()
+    other = changed(
+        s,
+        totals=s.totals.model_copy(
+            update={"emissions_location": quantity("emissions_location", 1.0, excludes=["x"])}
+        ),
+    )
+    assert "emissions_location" not in {each.quantity for each in delta_of(other, other).splits}
+
+
+def test_its_id_is_of_the_statements_not_the_documents():
+    s, other = statement(), statement(run_id="b", name="b")
+
+    def told(doc):
+        return report_of(difference_of(s, s, documents=(doc, doc)))
+
+    one, two = told(document(s)), told(document(s, other))
+    assert one.difference.past.result_sha256 != two.difference.past.result_sha256
+    assert one.difference.past.statement_sha256 == two.difference.past.statement_sha256
+    assert one.report_id == two.report_id
+    assert one.report_id != report_of(difference_of(s, other)).report_id
+
+
+def test_every_part_of_the_document_is_in_its_hash():
+    past, current = statement(), statement(grid=0.5)
+    plain_one = report(past, current)
+    budget = Budget(
+        text="energy <= 1 %",
+        quantity="energy",
+        per=None,
+        operator="<=",
+        limit=0.01,
+        relative=True,
+        value=0.0,
+        met=True,
+    )
+    others = [
+        report(past, current, [budget]),
+        report(past, current, notes=[Warned(code="X", message="y")]),
+        report(past, current, reasons=[]),
+        report(current, past),
+    ]
+    assert len({each.reproducibility.result_sha256 for each in (plain_one, *others)}) == 5
+    assert plain_one.difference.comparable is False
+    assert others[2].difference.comparable is True
+    assert plain_one.difference.past.statement.series is None
+
+
+def test_a_contract_of_the_same_name_and_another_share_is_another():
+    past = statement()
+    less = [each.model_copy(update={"share": each.share / 2}) for each in past.contracts]
+    assert past.contracts
+    found = reasons_of(past, changed(past, contracts=less), [])
+    assert [(reason.code, reason.refuses) for reason in found] == [("CONTRACTS", False)]
+    assert reasons_of(past, past, []) == []
+
+
+def test_a_line_that_only_one_knows_does_not_refuse_by_itself():
+    past = statement()
+    label = past.components[0].label
+    lines = [
+        c.model_copy(update={"energy": quantity("energy", None)}) if c.id == "gpu_wait" else c
+        for c in past.components
+    ]
+    boundary = past.boundary.model_copy(
+        update={"included": [each for each in past.boundary.included if each != label]}
+    )
+    found = codes(past, changed(past, components=lines, boundary=boundary))
+    assert "UNKNOWN_LINE" in found
+    assert "INCLUDED" not in found
+    assert "UNKNOWN_LINE" in codes(changed(past, components=lines, boundary=boundary), past)
+    assert "INCLUDED" in codes(past, changed(past, boundary=boundary))
+
+
+def notes(past, current):
+    return {w.code: w.message for w in notes_of(past, current, delta_of(past, current))}
+
+
+def test_another_pue_is_no_other_hour():
+    past = statement()
+    current = of_factor(past, "site.pue", value=1.3)
+    current = changed(current, boundary=past.boundary.model_copy(update={"pue": 1.3}))
+    assert {s.quantity for s in delta_of(past, current).splits} >= {"emissions_location"}
+    assert "HOURS" not in notes(past, current)
+    total = past.totals.model_copy(
+        update={
+            "emissions_location": quantity(
+                "emissions_location",
+                past.totals.emissions_location.value * 2,
+                excludes=["storage_write"],
+            )
+        }
+    )
+    assert "HOURS" in notes(past, changed(past, totals=total))
+
+
+def test_a_pue_that_is_not_in_the_energies_is_no_part_of_their_change():
+    past, current = statement(), of_boundary(statement(), pue=1.3)
+    assert "energy" in {s.quantity for s in delta_of(past, current).splits}
+    for one, other in (
+        (of_boundary(past, pue_included_in_energy=False), current),
+        (past, of_boundary(current, pue_included_in_energy=False)),
+    ):
+        assert "energy" not in {s.quantity for s in delta_of(one, other).splits}
+
+
+def dearer(s, price):
+    lines = [c.model_copy(update={"unit_price": price}) if c.price_qty else c for c in s.components]
+    return changed(
+        s,
+        components=lines,
+        factors=[
+            f.model_copy(update={"value": price / 3600}) if f.id == "cluster.gpu_price" else f
+            for f in s.factors
+        ],
+    )
+
+
+def test_a_dearer_gpu_hour_is_split_from_the_rest():
+    past = statement()
+    (split,) = [s for s in delta_of(past, dearer(past, 6.435)).splits if s.quantity == "cost"]
+    assert [p.change for p in split.parts] == [pytest.approx(-3160.5), pytest.approx(3160.5)]
+
+
+def test_gpu_time_without_a_price_of_its_own_cannot_be_split():
+    past, current = statement(), dearer(statement(), 6.435)
+    lines = [
+        c.model_copy(update={"gpu_time_lost": quantity("gpu_time_lost", 5.0)})
+        if c.id == "host_wait"
+        else c
+        for c in current.components
+    ]
+    assert "cost" not in {
+        s.quantity for s in delta_of(past, changed(current, components=lines)).splits
+    }
+
+
+def test_a_line_that_is_in_no_sum_of_cost_pays_nothing_of_its_change():
+    def without(s):
+        lines = [
+            c.model_copy(update={"cost": quantity("cost", None)}) if c.id == "redone_work" else c
+            for c in s.components
+        ]
+        cost = s.totals.cost.model_copy(
+            update={
+                "value": s.totals.cost.value - 905.75,
+                "excludes": ["storage_write", "redone_work"],
+            }
+        )
+        return changed(s, components=lines, totals=s.totals.model_copy(update={"cost": cost}))
+
+    past, current = without(statement()), without(dearer(statement(), 6.435))
+    (split,) = [s for s in delta_of(past, current).splits if s.quantity == "cost"]
+    assert split.parts[1].change == pytest.approx(3000.0)  # GPU-hours of the lines in the sum
+
+
+def test_emissions_over_other_lines_than_the_energy_are_not_split():
+    past, current = statement(), statement(grid=0.5)
+    assert "emissions_location" in {s.quantity for s in delta_of(past, current).splits}
+    sums = [
+        s.totals.emissions_location.model_copy(update={"excludes": ["a"]}) for s in (past, current)
+    ]
+    less = [
+        changed(s, totals=s.totals.model_copy(update={"emissions_location": q}))
+        for s, q in zip((past, current), sums, strict=True)
+    ]
+    assert "emissions_location" not in {s.quantity for s in delta_of(*less).splits}
+
+
+def test_what_stands_there_is_compared_where_both_have_it():
+    past = statement()
+    assert delta_of(past, past).allocated is not None
+    for one, other in (
+        (past, changed(past, allocated=None)),
+        (changed(past, allocated=None), past),
+    ):
+        assert delta_of(one, other).allocated is None
+    assert isinstance(past.allocated, Totals)
+
+
+@pytest.mark.parametrize(("length_s", "said"), [(1005.0, False), (1030.0, True)])
+def test_a_hundredth_of_the_length_is_the_same_length(length_s, said):
+    past = changed(statement(dated=False), length_s=1000.0)
+    assert ("LENGTH" in codes(past, changed(past, length_s=length_s))) is said
+
+
+def test_another_boundary_of_a_line_without_energy_is_no_reason():
+    past = statement((1.0, 0.0, 0.0, 0.0, 0.0))
+
+    def moved(name):
+        return changed(
+            past,
+            components=[
+                c.model_copy(update={"boundary": "cluster"}) if c.id == name else c
+                for c in past.components
+            ],
+        )
+
+    assert "BOUNDARY_LEVEL" in codes(past, moved("gpu_wait"))
+    assert "BOUNDARY_LEVEL" not in codes(past, moved("host_wait"))
+
+
+def test_with_and_without_pue_are_different_things():
+    past = statement()
+    for fields in (
+        {"pue_included_in_energy": False},
+        {"pue_included_in_energy": False, "pue": None},
+        {"pue": None},
+    ):
+        found = reasons_of(past, of_boundary(past, **fields), [])
+        assert [(r.code, r.refuses) for r in found] == [("PUE_INCLUDED", True)]
+
+
+def test_the_hash_is_over_what_the_document_says_it_is():
+    found = report_of(difference_of(statement(), statement(grid=0.5)))
+    plain = found.plain()
+    apart = ("schema_name", "schema_version", "report_id", "generated_at", "tool")
+    for name in (*apart, "reproducibility"):
+        del plain[name]
+    for side in ("past", "current"):
+        for name in ("source", "generated_at", "tool_version", "result_sha256"):
+            del plain["difference"][side][name]
+    assert plain["difference"]["delta"]["totals"]["emissions_location"]["change"]
+    assert found.reproducibility.result_sha256 == sha256(plain)
+
+
+def test_changes_have_their_sign():
+    def change(by):
+        return Change(
+            unit="kWh",
+            before=Amount(value=2.0),
+            after=Amount(value=2.0 + by),
+            change=by,
+            relative=by / 2,
+            direction="more" if by > 0 else "less",
+            ranges_overlap=None,
+        )
+
+    assert [diff_views.change_text(change(by)) for by in (1.0, -1.0)] == ["+1 kWh", "-1 kWh"]
+    assert [diff_views.relative_text(change(by)) for by in (1.0, -1.0)] == ["+50 %", "-50 %"]
+
+
+def test_one_reason_that_refuses_is_enough():
+    past = statement()
+    both = difference_of(past, of_boundary(changed(past, contracts=[]), counterfactual="x"))
+    assert {r.refuses for r in both.incomparable_reasons} == {True, False}
+    assert diff_views.verdict(both).startswith("NOT COMPARABLE.")
+    assert diff_views.verdict(difference_of(past, changed(past, contracts=[]))).startswith(
+        "Not like for like"
+    )
+    assert diff_views.verdict(difference_of(past, past)) == ""
+
+
+def test_from_nothing_to_some_is_the_largest_change():
+    past, current = (
+        statement((0.0, 0.0, None, 0.0, 0.0), costs=(1.0, 0.0, None, 0.0, 0.0)),
+        statement(costs=(100.0, 0.0, None, 0.0, 0.0)),
+    )
+    assert diff_views.headline(difference_of(past, current)).startswith("from nothing to some ")

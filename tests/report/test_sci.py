@@ -4,8 +4,9 @@ declared."""
 from __future__ import annotations
 
 import pytest
+import statements
 from hypothesis import given, settings
-from statements import factor, statement, statements
+from statements import factor, statement
 
 from ckptcost.report import sci
 from ckptcost.report.parts import FunctionalUnit
@@ -73,7 +74,7 @@ def check(s, found) -> None:
 
 
 @settings(max_examples=60)
-@given(statements())
+@given(statements.statements())
 def test_of_any(s):
     check(s, sci.scores(s))
     assert all(row.label for row in sci.rows(s))
@@ -188,3 +189,54 @@ def test_coefficients_in_the_templates_words():
     assert found["M"].source == "sourced: Yearly electricity data"
     assert found["R"].value == 8.0
     assert set(sci.WORDS.values()) == {"sourced", "measured", "modeled", "assumed"}
+
+
+def test_a_score_names_lines_that_only_its_embodied_carbon_lacks():
+    s = statement((1.0, 1.0, 1.0, 1.0, 1.0), gpu_hours=(1.0, None, 0.0, 0.0, 0.0))
+    assert s.totals.emissions_location.excludes == []
+    assert s.totals.embodied.excludes == ["host_wait"]
+    (score,) = sci.scores(s)
+    assert score.status == "without hosts waiting for saves: not known"
+
+
+def test_tokens_are_tokens_and_parameters_parameters():
+    s = statement()
+    s = s.model_copy(
+        update={"subject": s.subject.model_copy(update={"tokens": 2.0, "parameters": 3.0})}
+    )
+    assert sci.units(s) == [
+        ("checkpoint", 8.0, ""),
+        ("token", 2.0, sci.GROSS["token"]),
+        ("parameter", 3.0, sci.GROSS["parameter"]),
+    ]
+    told = s.model_copy(
+        update={"functional_units": [FunctionalUnit(name="training_token", count=5.0)]}
+    )
+    assert [name for name, _, _ in sci.units(told)] == ["training_token", "parameter"]
+
+
+@pytest.mark.parametrize(
+    ("origin", "sourced", "method"),
+    [
+        ("published", True, "sourced"),
+        ("vendor", True, "sourced"),
+        ("default", True, "assumed"),
+        ("user", True, "assumed"),
+        ("derived", True, "sourced"),
+        ("derived", False, "assumed"),
+        ("measured", False, "measured"),
+    ],
+)
+def test_methods_of_factors(origin, sourced, method):
+    one = statements.factor("site.pue", 1.15, "", "1.15", origin)
+    assert sci._method(one if sourced else one.model_copy(update={"sources": []})) == method
+    assert (sci._method(None), sci._source(None)) == ("assumed", "not given")
+
+
+def test_coefficients_in_the_units_of_people():
+    one = statements.factor("cluster.gpu_embodied", 1e-6, "kgco2e_per_gpu_s", "3.6 g")
+    assert sci._people(one) == (pytest.approx(3.6), "gCO2e/GPU-h")
+    assert sci._people(statements.factor("site.grid_location", 1e-7, "kgco2e_per_j", "x")) == (
+        pytest.approx(360.0),
+        "gCO2e/kWh",
+    )

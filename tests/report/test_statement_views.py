@@ -15,8 +15,10 @@ from hypothesis import given, settings
 from statements import LINES, big, document, documents, statement
 
 from ckptcost.present.amounts import number
+from ckptcost.report import statement_views
 from ckptcost.report.statement import QUANTITIES
 from ckptcost.report.statement_views import SIMULATED, text, to_csv, to_markdown
+from ckptcost.report.study import shown_cells
 
 COLUMN = {
     "energy": "energy_kwh",
@@ -296,3 +298,84 @@ def test_a_statement_of_many_hours_is_told_at_once():
     assert len(to_markdown(doc)) < 8000
     assert to_csv(doc).count("\n") == 7
     assert set(COLUMN) == set(QUANTITIES)
+
+
+def test_markdown_says_memo_item_and_escapes_warnings():
+    s = statement()
+    s = s.model_copy(
+        update={"warnings": [s.warnings[0].model_copy(update={"message": "see <b> | *x* @me"})]}
+    )
+    told = statement_views.to_markdown(document(s))
+    assert f"_{statement_views.MEMO}_" in told.split("## Totals", maxsplit=1)[0]
+    assert "- see &#60;b&#62; &#124; &#42;x* @&#8203;me (UNKNOWN_INPUT)" in told
+
+
+def test_csv_has_both_ledgers_and_the_treatment_on_every_row():
+    rows = list(
+        csv.DictReader(
+            io.StringIO(
+                statement_views.to_csv(document(statement(), statement(run_id="b", name="=x")))
+            )
+        )
+    )
+    assert [row["ledger"] for row in rows] == (["marginal"] * 5 + ["allocated"]) * 2
+    assert {row["inventory_treatment"] for row in rows} == {"memo_item"}
+    assert {row["method_version"] for row in rows} == {"2026.1"}
+    assert rows[-1]["name"] == "'=x"
+    energy = float(rows[0]["energy_kwh"])
+    assert (float(rows[0]["energy_kwh_low"]), float(rows[0]["energy_kwh_high"])) == (
+        pytest.approx(energy * 0.9),
+        pytest.approx(energy * 1.1),
+    )
+    assert (rows[0]["cause"], rows[0]["component"], rows[0]["period_start"]) == (
+        "save",
+        "gpu_wait",
+        statement().period_start,
+    )
+
+
+def test_tables_hold_each_figure_in_its_place():
+    s = statement(
+        (1000.0, 0.0, 0.0, 0.0, 0.0),
+        gpu_hours=(7.0, 0.0, 0.0, 0.0, 0.0),
+        costs=(5.0, 0.0, 0.0, 0.0, 0.0),
+        grid=0.4,
+        market=0.1,
+        dated=False,
+    )
+    _, esrs, _ = shown_cells(statement_views.esrs(s))
+    assert [row[1] for row in esrs] == ["1", "0.4", "0.1"]
+    _, scope_two, _ = shown_cells(statement_views.scope_two(s))
+    assert [row[2] for row in scope_two] == ["400", "100"]
+    _, bill, _ = shown_cells(statement_views.bill(s))
+    assert [bill[0][n] for n in (1, 3, 4, 5)] == ["1,000", "7", "5", "400"]
+    assert [row[0] for row in bill[-2:]] == ["total", "apart: idle storage, its share"]
+    assert "60 % at 0 g/kWh" in statement_views.scope_two(s).note
+
+
+def test_what_is_simulated_says_so_in_text_and_markdown():
+    s = statement().model_copy(update={"simulated": True})
+    for view in (statement_views.text, statement_views.to_markdown):
+        assert statement_views.SIMULATED in view(document(s))
+        assert statement_views.SIMULATED not in view(document(statement()))
+
+
+@pytest.mark.parametrize(
+    ("pue", "included", "said"),
+    [
+        (1.15, True, "PUE 1.15, included in the energies"),
+        (1.15, False, "PUE 1.15, not included in the energies"),
+        (None, False, "no PUE: energies as metered, not included in the energies"),
+    ],
+)
+def test_the_boundary_in_words(pue, included, said):
+    s = statement()
+    s = s.model_copy(
+        update={
+            "boundary": s.boundary.model_copy(
+                update={"pue": pue, "pue_included_in_energy": included}
+            )
+        }
+    )
+    assert statement_views.boundary_lines(s)[-1].endswith(said)
+    assert said in " ".join(statement_views.text(document(s)).split())
