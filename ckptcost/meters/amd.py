@@ -19,9 +19,7 @@ from typing import Any
 from ckptcost.errors import MeterLost
 from ckptcost.meters import amd_probe
 from ckptcost.meters.amd_probe import Ask, Gpu, text_of
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
-
-RETRY_NS = 1_000_000_000
+from ckptcost.meters.base import A_HICCUP, NOTHING, RETRY_NS, Absence, Channelwise, Found
 
 
 def find(
@@ -84,27 +82,23 @@ def find(
     return Found((Amd(opened, wanted, _facts(opened, wanted), grace_s),), tuple(absences))
 
 
-class Amd(Basic):
+class Amd(Channelwise):
     def __init__(
         self, library: Any, gpus: list[Gpu], facts: dict[str, str], grace_s: float
     ) -> None:
         super().__init__(
             "amd", tuple(channel for gpu in gpus for channel in gpu.channels), facts=facts
         )
-        self._library, self._error, self._grace_ns = (
-            library,
-            library.AmdSmiException,
-            round(grace_s * 1e9),
-        )
+        self._library, self._error = library, library.AmdSmiException
+        self.grace_ns = round(grace_s * 1e9)
         self._asks: list[Ask] = []
         for gpu in gpus:
             start = len(self._asks)
             self._asks += [replace(ask, slot=ask.slot + start) for ask in gpu.asks]
-        self._silent_since_ns: int | None = None
 
     def read(self, t_ns: int) -> list[float]:
         for ask in self._asks:
-            if t_ns < ask.next_ns:
+            if t_ns < ask.next_ns or not self.is_due(ask.slot, t_ns):
                 continue
             why = "no value"
             try:
@@ -116,22 +110,13 @@ class Amd(Basic):
             ask.next_ns = t_ns + ask.every_ns
             channel = self.channels[ask.slot]
             if ask.held == ask.held:
-                if ask.misses >= 2:
-                    self.events.append(
-                        Event("found", channel.domain, f"{channel.source} answers again")
-                    )
-                ask.misses = 0
+                self.answers(ask.slot, f"{channel.source} answers again", channel.domain)
                 continue
-            ask.misses += 1
-            if ask.misses == 2:  # a single hiccup is a NaN and no news
-                self.events.append(Event("lost", channel.domain, f"{channel.source}: {why}"))
-            if ask.misses >= 2:
-                ask.next_ns = t_ns + RETRY_NS
-        if any(ask.misses < 2 for ask in self._asks):
-            self._silent_since_ns = None
-        elif self._silent_since_ns is None:
-            self._silent_since_ns = t_ns
-        elif t_ns - self._silent_since_ns >= self._grace_ns:
+            said = f"{channel.source}: {why}"
+            self.missing(
+                ask.slot, said, channel.domain, t_ns=t_ns, wait_ns=RETRY_NS, news_at=A_HICCUP + 1
+            )
+        if self.all_silent(t_ns, (ask.slot for ask in self._asks)):
             raise MeterLost("no AMD GPU answers any more", "amd-smi list; dmesg | grep -i amdgpu")
         return [ask.held for ask in self._asks]
 

@@ -26,7 +26,6 @@ class Ask:
     call: Callable[[], float]
     every_ns: int = 0
     next_ns: int = 0
-    misses: int = 0
     held: float = NOTHING
 
 

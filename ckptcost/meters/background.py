@@ -17,7 +17,7 @@ from contextlib import suppress
 from typing import NamedTuple
 
 from ckptcost.errors import MeterUnavailable
-from ckptcost.meters.base import NOTHING, Basic, Event, Meter
+from ckptcost.meters.base import NOTHING, Channelwise, Event, Meter
 
 
 class _Answer(NamedTuple):
@@ -34,7 +34,7 @@ def _reason(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
-class Background(Basic):
+class Background(Channelwise):
     """`meter`, asked by a thread of its own. A meter with a `stop()` is told to give up its call
     when this one is closed."""
 
@@ -66,7 +66,7 @@ class Background(Basic):
         self._domain = self.channels[0].domain if self.channels else meter.name
         self._thread: threading.Thread | None = None
         self._wake = threading.Event()
-        self._closed = self._lost = False
+        self._closed = False
         # _busy hands _answer over: the thread writes while it is true, `read` while it is false,
         # and each flips it last
         self._busy = False
@@ -90,29 +90,23 @@ class Background(Basic):
                 values = self._taken(answer)
             if self._due_ns is None or t_ns >= self._due_ns:
                 self._send(t_ns)
-        elif not self._lost and t_ns - self._asked_ns > self._late_ns:
-            self._lose(f"no answer for {(t_ns - self._asked_ns) / 1e9:.0f} s")
+        elif not self.silent and t_ns - self._asked_ns > self._late_ns:
+            late_s = (t_ns - self._asked_ns) / 1e9
+            self.missing(self._domain, f"no answer for {late_s:.0f} s")
         while self._news:
             self.events.append(self._news.popleft())
         return values
 
     def _taken(self, answer: _Answer) -> tuple[float, ...]:
         if answer.trouble:
-            self._lose(answer.trouble)
+            self.missing(self._domain, answer.trouble)
             return self._none
-        if self._lost:
-            self._lost = False
-            self.events.append(Event("found", self._domain, "answers again"))
+        self.answers(self._domain)
         age_s = (self._clock() - answer.at_ns) / 1e9
         if age_s > self.oldest_s:
             return self._none
         self.age_s = age_s
         return answer.values
-
-    def _lose(self, text: str) -> None:
-        if not self._lost:
-            self._lost = True
-            self.events.append(Event("lost", self._domain, text))
 
     def _send(self, t_ns: int) -> None:
         self._asked_ns, self._due_ns = t_ns, t_ns + round(self.pace_s * 1e9)
@@ -121,7 +115,7 @@ class Background(Basic):
             try:
                 thread.start()
             except RuntimeError as error:  # the process has as many threads as it may
-                self._lose(_reason(error))
+                self.missing(self._domain, _reason(error))
                 return
             self._thread = thread
         self._busy = True
@@ -168,10 +162,5 @@ class Background(Basic):
                 stop()
         self._thread.join(self.stop_s)
         if self._thread.is_alive():
-            self.events.append(
-                Event(
-                    "note",
-                    self._domain,
-                    f"still waits for an answer {self.stop_s:g} s after it was closed",
-                )
-            )
+            waits = f"still waits for an answer {self.stop_s:g} s after it was closed"
+            self.tell("note", self._domain, waits)

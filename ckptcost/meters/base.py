@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol, runtime_checkable
 
@@ -10,6 +10,10 @@ from ckptcost.core.channels import Channel
 
 NOTHING = float("nan")
 """a channel that did not answer this time"""
+RETRY_NS = 1_000_000_000
+"""a device that fell silent is looked for again at most so often, where looking costs"""
+A_HICCUP = 1
+"""a driver's single answer that is missing is a NaN and no news"""
 
 
 class Absence(NamedTuple):
@@ -84,5 +88,84 @@ class Basic:
     simulated: bool = False
     facts: dict[str, str] = field(default_factory=dict)
 
+    def tell(self, name: str, domain: str, text: str) -> None:
+        self.events.append(Event(name, domain, text))
+
     def close(self) -> None:
         """Nothing to give back."""
+
+
+@dataclass(slots=True)
+class Silence:
+    """A source that does not answer."""
+
+    misses: int = 0
+    """answers missing in a row"""
+    is_lost: bool = False
+    """it was told"""
+    again_ns: int = 0
+    """no use in asking before"""
+
+
+@dataclass
+class Channelwise(Basic):
+    """A meter of several sources, which fall silent one by one while the others answer on.
+
+    A source is whatever is asked at once: a device, a file, a call. While it gives no answer its
+    channels are NaN; it is told once as lost and once as found, under its own name or the domains
+    given.
+    """
+
+    silent: dict[Hashable, Silence] = field(default_factory=dict)
+    """the sources that gave no answer when they were last asked"""
+    grace_ns: int = 0
+    """how long all may be silent before the meter is gone"""
+    silent_since_ns: int | None = None
+    """from when on all were"""
+
+    def is_due(self, source: Hashable, t_ns: int) -> bool:
+        """Whether a source is worth asking: it answers, or was left alone for as long as was
+        said."""
+        silence = self.silent.get(source)
+        return silence is None or t_ns >= silence.again_ns
+
+    def is_lost(self, source: Hashable) -> bool:
+        return source in self.silent and self.silent[source].is_lost
+
+    def missing(
+        self,
+        source: Hashable,
+        why: str,
+        *domains: str,
+        t_ns: int = 0,
+        wait_ns: int = 0,
+        news_at: int = 1,
+    ) -> float:
+        """NaN, for a source that gave no answer. It is lost from the miss `news_at` in a row on,
+        and then not due for `wait_ns`."""
+        silence = self.silent.setdefault(source, Silence())
+        silence.misses += 1
+        if silence.misses < news_at:
+            return NOTHING
+        if t_ns >= silence.again_ns:
+            silence.again_ns = t_ns + wait_ns
+        if not silence.is_lost:
+            silence.is_lost = True
+            for domain in domains or (str(source),):
+                self.tell("lost", domain, why)
+        return NOTHING
+
+    def all_silent(self, t_ns: int, sources: Iterable[Hashable]) -> bool:
+        """Whether all of these have been lost for as long as the meter bears."""
+        if not all(map(self.is_lost, sources)):
+            self.silent_since_ns = None
+        elif self.silent_since_ns is None:
+            self.silent_since_ns = t_ns
+        return self.silent_since_ns is not None and t_ns - self.silent_since_ns >= self.grace_ns
+
+    def answers(self, source: Hashable, how: str = "answers again", *domains: str) -> None:
+        """A source gave an answer, which is news only where it was lost."""
+        silence = self.silent.pop(source, None)
+        if silence is not None and silence.is_lost:
+            for domain in domains or (str(source),):
+                self.tell("found", domain, how)

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 
 from ckptcost.core.channels import Channel, Quantity, Role
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
 from ckptcost.meters.kept import Kept, why
 from ckptcost.meters.mounts import mount_of
 
@@ -215,7 +215,7 @@ def device_of(
     return Home((), (), fstype, point, reason, remedy or "name the disk by hand: lsblk")
 
 
-class Block(Basic):
+class Block(Channelwise):
     """Eight channels a disk, four a partition; one read of /proc/diskstats for all of them."""
 
     def __init__(
@@ -260,7 +260,6 @@ class Block(Basic):
         self.channels = tuple(channels)
         self._names = frozenset(name for name, _, _ in self._plan)
         self._before: dict[bytes, tuple[int, int]] = {}
-        self._gone: set[bytes] = set()
 
     def read(self, t_ns: int) -> list[float]:
         try:
@@ -271,19 +270,11 @@ class Block(Basic):
         for name, domain, shown in self._plan:
             words = found.get(name)
             if words is None:
-                if name not in self._gone:
-                    self._gone.add(name)
-                    self._before.pop(name, None)
-                    self.events.append(
-                        Event("lost", domain, "no longer in diskstats: unplugged, or detached")
-                    )
-                values += (NOTHING,) * len(shown)
+                self._before.pop(name, None)
+                gone = "no longer in diskstats: unplugged, or detached"
+                values += (self.missing(domain, gone),) * len(shown)
                 continue
-            if name in self._gone:
-                self._gone.discard(name)
-                self.events.append(
-                    Event("found", domain, "back in diskstats; its counters began anew")
-                )
+            self.answers(domain, "back in diskstats; its counters began anew")
             try:
                 done = int(words[0]), int(words[4])
                 here = [int(words[at]) * unit for _, at, unit in shown]
@@ -295,10 +286,8 @@ class Block(Basic):
             if before and (done[0] < before[0] or done[1] < before[1]):
                 # a drive of the same name: not a counter that wrapped, which the times would be
                 # taken for
-                self.events.append(
-                    Event(
-                        "restarted", domain, "its counters fell: another drive under the same name"
-                    )
+                self.tell(
+                    "restarted", domain, "its counters fell: another drive under the same name"
                 )
                 here = [NOTHING] * len(shown)
             values += here
@@ -306,14 +295,9 @@ class Block(Basic):
             self._lines = len(found)
             for new in sorted(found.keys() - self._known):
                 self._known.add(new)
-                if worth_counting(Device(os.fsdecode(new), os.fsdecode(new), (), "", NOTHING)):
-                    self.events.append(
-                        Event(
-                            "note",
-                            f"disk:{os.fsdecode(new)}",
-                            "appeared during the run and is not recorded",
-                        )
-                    )
+                disk = os.fsdecode(new)
+                if worth_counting(Device(disk, disk, (), "", NOTHING)):
+                    self.tell("note", f"disk:{disk}", "appeared during the run and is not recorded")
         return values
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core.channels import Channel, Quantity
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
 from ckptcost.meters.block import device, worth_counting
 from ckptcost.meters.kept import Kept, why
 from ckptcost.meters.pressure import group_name
@@ -110,7 +110,7 @@ def home_of(
     return sorted(homes, key=lambda home: -home.version)
 
 
-class Cgroup(Basic):
+class Cgroup(Channelwise):
     """Four channels for the cgroup over all disks, and four for each disk that exists."""
 
     def __init__(self, home: Home, sysfs: Path, disks: dict[str, str]) -> None:
@@ -119,7 +119,6 @@ class Cgroup(Basic):
         self._sysfs, self._disks = sysfs, dict(disks)
         self._shown = tuple(disks)
         self._strange: set[str] = set()
-        self._gone = False
         self._home = home
         self._kept: list[Kept] = []
         if home.version == 2:
@@ -183,16 +182,8 @@ class Cgroup(Basic):
         try:
             found = self.asked()
         except OSError as error:
-            if not self._gone:
-                self._gone = True
-                self.events.append(
-                    Event(
-                        "lost",
-                        domain,
-                        f"{self._kept[0].path}: {why(error)}; the cgroup was removed",
-                    )
-                )
-            return [NOTHING] * len(self.channels)
+            removed = f"{self._kept[0].path}: {why(error)}; the cgroup was removed"
+            return [self.missing(domain, removed)] * len(self.channels)
         # a device without a line has had no I/O from this cgroup (v2); v1 lists nothing at all
         # where it does not count
         empty: Four = (0.0, 0.0, 0.0, 0.0) if self._home.version == 2 or found else UNSEEN

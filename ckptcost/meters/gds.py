@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ckptcost.core.channels import Channel, Quantity
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
 from ckptcost.meters.kept import Kept, why
 
 MIB = 1048576.0
@@ -48,7 +48,7 @@ def stats(text: bytes) -> tuple[float, float, float, float]:
     )
 
 
-class Gds(Basic):
+class Gds(Channelwise):
     """Four channels of the node's cuFile traffic."""
 
     def __init__(self, path: Path) -> None:
@@ -65,7 +65,6 @@ class Gds(Basic):
             )
             for quantity in _QUANTITIES
         )
-        self._on = True
 
     def text(self) -> bytes:
         return self._kept.whole()
@@ -76,15 +75,10 @@ class Gds(Basic):
         except OSError as error:
             raise MeterLost(f"{self._kept.path}: {why(error)}") from error
         values = stats(text)
-        on = any(value == value for value in values)
-        if on is not self._on:
-            self._on = on
-            words = (
-                ("found", "IO statistics are on again")
-                if on
-                else ("lost", "somebody switched the driver's IO statistics off")
-            )
-            self.events.append(Event(words[0], "host.gds", words[1]))
+        if any(value == value for value in values):
+            self.answers("host.gds", "IO statistics are on again")
+        else:
+            self.missing("host.gds", "somebody switched the driver's IO statistics off")
         return values
 
     def close(self) -> None:

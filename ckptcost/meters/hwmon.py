@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from ckptcost.core.channels import Channel
 from ckptcost.meters.background import Background
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found, Meter
+from ckptcost.meters.base import NOTHING, RETRY_NS, Absence, Channelwise, Found, Meter
 
 GRACE = re.compile(r"(Module|Grace|CPU|SysIO) Power Socket (\d+)", re.I)
 SUPPLY = re.compile(
@@ -75,8 +75,6 @@ class _Sensor:
     """0 may be true: a supply in standby. A node, a module or a socket that runs this does not draw
     0 W"""
     fds: list[int] = field(default_factory=list)
-    again_ns: int = 0
-    lost: bool = False
 
     def open(self) -> None:
         """All files or OSError; a sum of some supplies is not the node."""
@@ -95,8 +93,14 @@ class _Sensor:
             total += int(os.pread(fd, 64, 0))
         return total * 1e-6
 
+    def may_be(self, value: float) -> bool:
+        """Whether a reading is a possible one."""
+        if self.channel.quantity == "power_w" and value >= MOST_W:
+            return False
+        return value > 0.0 or (value == 0.0 and self.zero)
 
-class Hwmon(Basic):
+
+class Hwmon(Channelwise):
     """Kept descriptors, one pread a file: microwatts or microjoules in, watts or joules out."""
 
     def __init__(self, sensors: Sequence[_Sensor], least_s: float, facts: dict[str, str]) -> None:
@@ -104,41 +108,33 @@ class Hwmon(Basic):
         self._sensors = tuple(sensors)
 
     def read(self, t_ns: int) -> Sequence[float]:
-        return [self._one(sensor, t_ns) for sensor in self._sensors]
+        return [self._value(number, t_ns) for number in range(len(self._sensors))]
 
-    def _one(self, sensor: _Sensor, t_ns: int) -> float:
-        if not sensor.fds and t_ns < sensor.again_ns:
+    def _value(self, number: int, t_ns: int) -> float:
+        sensor, wait_ns = self._sensors[number], 0
+        channel = sensor.channel
+        if not self.is_due(number, t_ns):
             return NOTHING
+        trouble = ""
         try:
             if not sensor.fds:
-                sensor.again_ns = t_ns + 1_000_000_000
+                wait_ns = RETRY_NS
                 sensor.open()
             value = sensor.value()
         except OSError as error:
+            trouble = error.strerror or str(error)
             if error.errno in _GONE:
                 sensor.close()
-                sensor.again_ns = t_ns + 1_000_000_000
-            return self._lose(sensor, error.strerror or str(error))
+                wait_ns = RETRY_NS
         except ValueError:
-            return self._lose(sensor, "the file holds no number")
-        if (
-            value < 0.0
-            or (value == 0.0 and not sensor.zero)
-            or (value >= MOST_W and sensor.channel.quantity == "power_w")
-        ):
-            return self._lose(sensor, f"{value:g} is no possible reading")
-        if sensor.lost:
-            sensor.lost = False
-            self.events.append(Event("found", sensor.channel.domain, sensor.channel.source))
-        return value
-
-    def _lose(self, sensor: _Sensor, why: str) -> float:
-        if not sensor.lost:
-            sensor.lost = True
-            self.events.append(
-                Event("lost", sensor.channel.domain, f"{sensor.channel.source}: {why}")
-            )
-        return NOTHING
+            trouble = "the file holds no number"
+        else:
+            if sensor.may_be(value):
+                self.answers(number, channel.source, channel.domain)
+                return value
+            trouble = f"{value:g} is no possible reading"
+        said = f"{channel.source}: {trouble}"
+        return self.missing(number, said, channel.domain, t_ns=t_ns, wait_ns=wait_ns)
 
     def close(self) -> None:
         for sensor in self._sensors:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ckptcost.core.channels import Channel
 from ckptcost.errors import MeterUnavailable
 from ckptcost.meters.background import Background
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
 
 if TYPE_CHECKING:
     import subprocess
@@ -95,7 +95,7 @@ def _complaint(text: str) -> tuple[str, str]:
     return said, f"the BMC may not measure power over DCMI: {BY_NETWORK}"
 
 
-class Ipmi(Basic):
+class Ipmi(Channelwise):
     """`argv` is fixed: no shell, nothing of the user's in it."""
 
     last: Dcmi | None = None
@@ -116,7 +116,7 @@ class Ipmi(Basic):
         self._timeout_s = timeout_s
         self._process: subprocess.Popen[bytes] | None = None
         self._stuck: subprocess.Popen[bytes] | None = None
-        self._lost = self._stopping = False
+        self._stopping = False
 
     def ask(self) -> Dcmi:
         """One reading; MeterUnavailable with reason and remedy where there is none."""
@@ -178,13 +178,8 @@ class Ipmi(Basic):
         try:
             reading = self.ask()
         except MeterUnavailable as error:
-            if not self._lost and not self._stopping:
-                self._lost = True
-                self.events.append(Event("lost", "node", error.reason))
-            return (NOTHING,)
-        if self._lost:
-            self._lost = False
-            self.events.append(Event("found", "node", "the BMC answers again"))
+            return (NOTHING if self._stopping else self.missing("node", error.reason),)
+        self.answers("node", "the BMC answers again")
         return (reading.now_w,)
 
     def stop(self) -> None:

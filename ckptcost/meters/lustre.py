@@ -17,7 +17,7 @@ from pathlib import Path
 
 from ckptcost.core.channels import Channel, Quantity, Role
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
 from ckptcost.meters.kept import Kept, why
 from ckptcost.meters.mounts import mounts
 
@@ -84,7 +84,7 @@ def _quantity(text: bytes, name: str, sums: bool) -> float:
     return here[1] if sums else here[0]
 
 
-class Lustre(Basic):
+class Lustre(Channelwise):
     """Bytes and fsyncs for each mounted file system, and the calls where the wire is known too."""
 
     def __init__(
@@ -99,7 +99,6 @@ class Lustre(Basic):
         self._ask, self._close = ask, close
         texts = ask()
         self._plan: list[tuple[str, str, tuple[str, ...]]] = []
-        self._gone: set[str] = set()
         channels: list[Channel] = []
         for name in sorted(texts):
             if not name.startswith("llite."):
@@ -160,14 +159,10 @@ class Lustre(Basic):
         for domain, name, wire in self._plan:
             text = texts.get(name)
             if text is None:
-                if name not in self._gone:
-                    self._gone.add(name)
-                    self.events.append(Event("lost", domain, f"{name} is gone: unmounted"))
-                values += (NOTHING,) * (5 if wire else 3)
+                gone = self.missing(name, f"{name} is gone: unmounted", domain)
+                values += (gone,) * (5 if wire else 3)
                 continue
-            if name in self._gone:
-                self._gone.discard(name)
-                self.events.append(Event("found", domain, f"{name} is back"))
+            self.answers(name, f"{name} is back", domain)
             if wire:
                 for _, word in _BYTES:  # a target that does not answer makes the sum unknown
                     values.append(sum(_quantity(texts.get(key, b""), word, True) for key in wire))

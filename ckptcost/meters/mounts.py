@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core.channels import Channel, Quantity, Role
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
 from ckptcost.meters.kept import Kept, why
 
 
@@ -140,7 +140,7 @@ def nfs(text: bytes) -> dict[str, tuple[float, ...]]:
     return found
 
 
-class NfsMounts(Basic):
+class NfsMounts(Channelwise):
     """Five channels a mount."""
 
     def __init__(self, chosen: list[Mount], stats: Path) -> None:
@@ -170,7 +170,6 @@ class NfsMounts(Basic):
                     )
                 )
         self.channels = tuple(channels)
-        self._gone: set[str] = set()
 
     def read(self, t_ns: int) -> list[float]:
         try:
@@ -180,17 +179,12 @@ class NfsMounts(Basic):
         values: list[float] = []
         for point in self._points:
             here = found.get(point)
-            if here is None and point not in self._gone:
-                self._gone.add(point)
-                self.events.append(
-                    Event("lost", f"mount:{point}", "unmounted, or mountstats no longer lists it")
-                )
-            elif here is not None and point in self._gone:
-                self._gone.discard(point)
-                self.events.append(
-                    Event("found", f"mount:{point}", "mounted again; its counters began anew")
-                )
-            values += here or (NOTHING,) * len(_SHOWN)
+            if here is None:
+                gone = "unmounted, or mountstats no longer lists it"
+                values += (self.missing(f"mount:{point}", gone),) * len(_SHOWN)
+                continue
+            self.answers(f"mount:{point}", "mounted again; its counters began anew")
+            values += here
         return values
 
     def close(self) -> None:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ckptcost.core.channels import Channel, Quantity
 from ckptcost.core.units import HOUR_S
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.base import Absence, Channelwise, Found
 from ckptcost.meters.kept import why
 from ckptcost.meters.nvme_admin import Ask, Commands, Passthrough
 from ckptcost.meters.nvme_log import (
@@ -95,7 +95,7 @@ def drives(sysfs: Path = Path("/sys")) -> tuple[list[Drive], list[Absence]]:
     return list(found.values()), absences
 
 
-class Nvme(Basic):
+class Nvme(Channelwise):
     """Power and energy where the drive reports them, and the bytes; one page a drive, at most once
     a second."""
 
@@ -105,7 +105,6 @@ class Nvme(Basic):
         super().__init__("nvme", least_s=1.0, facts={"nvme": how})
         self._ask = ask
         self._plan: list[tuple[Drive, tuple[str, ...]]] = []
-        self._gone: set[str] = set()
         channels: list[Channel] = []
         for drive, smart, identity in chosen:
             shown: list[str] = []
@@ -180,15 +179,10 @@ class Nvme(Basic):
             try:
                 smart = smart_of_page(self._ask(drive.controller, "smart"))
             except (OSError, ValueError) as error:
-                if drive.domain not in self._gone:
-                    self._gone.add(drive.domain)
-                    text = why(error) if isinstance(error, OSError) else str(error)
-                    self.events.append(Event("lost", drive.domain, text))
-                values += (NOTHING,) * len(shown)
+                text = why(error) if isinstance(error, OSError) else str(error)
+                values += (self.missing(drive.domain, text),) * len(shown)
                 continue
-            if drive.domain in self._gone:
-                self._gone.discard(drive.domain)
-                self.events.append(Event("found", drive.domain, "answers again"))
+            self.answers(drive.domain)
             values += (getattr(smart, quantity) for quantity in shown)
         return values
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core.channels import Channel
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
 from ckptcost.meters.kept import Kept, why
 from ckptcost.meters.nvme import Drive, drives
 from ckptcost.meters.nvme_admin import Ask, Passthrough
@@ -92,7 +92,7 @@ class _Busy:
             kept.close()
 
 
-class NvmeModel(Basic):
+class NvmeModel(Channelwise):
     """Three channels a drive: best guess, low, high; joules since the first reading."""
 
     def __init__(self, chosen: list[tuple[Drive, Watts]], sysfs: Path) -> None:
@@ -100,7 +100,6 @@ class NvmeModel(Basic):
         self._drives: list[tuple[Drive, Watts, _Busy]] = []
         self._state: list[tuple[int, float] | None] = [None] * len(chosen)
         self._sums: list[tuple[float, float, float]] = [(0.0, 0.0, 0.0)] * len(chosen)
-        self._gone: set[str] = set()
         channels: list[Channel] = []
         for drive, watts in chosen:
             self._drives.append((drive, watts, _Busy(drive.namespaces, sysfs)))
@@ -135,20 +134,10 @@ class NvmeModel(Basic):
             try:
                 busy_s = busy.read()
             except (OSError, ValueError) as error:
-                if drive.domain not in self._gone:
-                    self._gone.add(drive.domain)
-                    self.events.append(
-                        Event(
-                            "lost",
-                            drive.domain,
-                            why(error) if isinstance(error, OSError) else "stat is not numbers",
-                        )
-                    )
-                values += (NOTHING,) * 3
+                text = why(error) if isinstance(error, OSError) else "stat is not numbers"
+                values += (self.missing(drive.domain, text),) * 3
                 continue
-            if drive.domain in self._gone:
-                self._gone.discard(drive.domain)
-                self.events.append(Event("found", drive.domain, "answers again"))
+            self.answers(drive.domain)
             before = self._state[at]
             self._state[at] = (t_ns, busy_s)
             if before is not None:
@@ -157,13 +146,8 @@ class NvmeModel(Basic):
                     # another drive: joules of the time between are not known, and the sums begin
                     # anew
                     self._sums[at] = (0.0, 0.0, 0.0)
-                    self.events.append(
-                        Event(
-                            "restarted",
-                            drive.domain,
-                            "its busy time fell: another drive under the same name",
-                        )
-                    )
+                    fell = "its busy time fell: another drive under the same name"
+                    self.tell("restarted", drive.domain, fell)
                     values += (NOTHING,) * 3
                     continue
                 worked_s = min(worked_s, went_s)  # disks of one drive overlap

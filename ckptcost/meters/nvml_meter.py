@@ -12,11 +12,9 @@ from typing import Any, NamedTuple
 from ckptcost.errors import MeterLost
 from ckptcost.meters import nvml_fields as fields
 from ckptcost.meters import nvml_library as codes
-from ckptcost.meters.base import NOTHING, Basic, Event
+from ckptcost.meters.base import A_HICCUP, NOTHING, RETRY_NS, Channelwise
 from ckptcost.meters.nvml_asks import Ask
 from ckptcost.meters.nvml_probe import Gpu, attempt
-
-RETRY_NS = 1_000_000_000
 
 
 class Sample(NamedTuple):
@@ -27,7 +25,7 @@ class Sample(NamedTuple):
     power_w: float
 
 
-class Nvml(Basic):
+class Nvml(Channelwise):
     """All GPUs of this job on this node."""
 
     def __init__(
@@ -37,11 +35,8 @@ class Nvml(Basic):
             "nvml", tuple(channel for gpu in gpus for channel in gpu.channels), facts=facts
         )
         self._library, self._gpus, self._error = library, gpus, library.NVMLError
-        self._grace_ns = round(grace_s * 1e9)
-        self._library_gone = False
-        self._silent_since_ns: int | None = None
-        self._misses = [0] * len(self.channels)
-        self._lost_ns = [0] * len(self.channels)
+        self.grace_ns = round(grace_s * 1e9)
+        self._reopen_ns: int | None = None
         first = 0
         for gpu in gpus:
             for ask in gpu.asks:
@@ -50,10 +45,10 @@ class Nvml(Basic):
 
     def read(self, t_ns: int) -> list[float]:
         row = [NOTHING] * len(self.channels)
-        if self._library_gone:
-            self._open_again(t_ns)
+        if self._reopen_ns is not None and t_ns >= self._reopen_ns:
+            self._reopen(t_ns)
         for gpu in self._gpus:
-            if gpu.lost and not self._back(gpu, t_ns):
+            if self.is_lost(gpu.domain) and not self._back(gpu, t_ns):
                 continue
             for ask in gpu.asks:
                 if t_ns < ask.next_ns:
@@ -71,7 +66,10 @@ class Nvml(Basic):
                     row[slot] = value
                 if news and not self._judged(gpu, ask, said, t_ns):
                     break
-        self._all_silent(t_ns)
+        if self.all_silent(t_ns, (gpu.domain for gpu in self._gpus)):
+            raise MeterLost(
+                "no GPU answers NVML any more", "nvidia-smi; dmesg | grep -i -e nvrm -e xid"
+            )
         return row
 
     def _judged(self, gpu: Gpu, ask: Ask, said: list[float], t_ns: int) -> bool:
@@ -79,24 +77,14 @@ class Nvml(Basic):
         if ask.began_anew:
             before, now = ask.began_anew
             ask.began_anew = None
-            self._tell(
-                "restarted",
-                gpu.domain,
-                f"the energy counter began anew ({before:.0f} J, then {now:.0f} J)",
-            )
+            anew = f"the energy counter began anew ({before:.0f} J, then {now:.0f} J)"
+            self.tell("restarted", gpu.domain, anew)
         silent = 0
         for place, (slot, value) in enumerate(zip(ask.slots, said, strict=True)):
+            channel = self.channels[slot]
             if value == value:
-                if self._misses[slot] and (
-                    self._misses[slot] < 2 or t_ns - self._lost_ns[slot] >= RETRY_NS
-                ):
-                    if self._misses[slot] >= 2:
-                        self._tell(
-                            "found",
-                            self.channels[slot].domain,
-                            f"{self.channels[slot].source} answers again",
-                        )
-                    self._misses[slot] = 0
+                if self.is_due(slot, t_ns):
+                    self.answers(slot, f"{channel.source} answers again", channel.domain)
                 continue
             silent += 1
             code = ask.why[place]
@@ -106,83 +94,59 @@ class Nvml(Basic):
             if code in codes.DEVICE_GONE:
                 self._lose(gpu, code, t_ns)
                 return False
-            self._misses[slot] += 1
-            if self._misses[slot] == 2:  # a single hiccup is a NaN and no news
-                self._lost_ns[slot] = t_ns
-                self._tell(
-                    "lost",
-                    self.channels[slot].domain,
-                    f"{self.channels[slot].source}: {codes.reason(code)}",
-                )
-        if silent == len(ask.slots) and min(self._misses[slot] for slot in ask.slots) >= 2:
+            why = f"{channel.source}: {codes.reason(code)}"
+            self.missing(
+                slot, why, channel.domain, t_ns=t_ns, wait_ns=RETRY_NS, news_at=A_HICCUP + 1
+            )
+        if silent == len(ask.slots) and all(map(self.is_lost, ask.slots)):
             ask.held, ask.next_ns = said, t_ns + RETRY_NS
-        ask.troubled = any(self._misses[slot] for slot in ask.slots)
+        ask.troubled = any(slot in self.silent for slot in ask.slots)
         return True
 
     def _lose(self, gpu: Gpu, code: int, t_ns: int) -> None:
-        gpu.retry_ns = t_ns + RETRY_NS
-        if not gpu.lost:
-            gpu.lost = True
-            self._tell("lost", gpu.domain, codes.reason(code))
+        self.missing(gpu.domain, codes.reason(code), t_ns=t_ns, wait_ns=RETRY_NS)
 
     def _back(self, gpu: Gpu, t_ns: int) -> bool:
         """Ask for a lost GPU by its UUID, at most once a second."""
-        if self._library_gone or t_ns < gpu.retry_ns:
+        if self._reopen_ns is not None or not self.is_due(gpu.domain, t_ns):
             return False
-        gpu.retry_ns = t_ns + RETRY_NS
+        ask = gpu.asks[0]
         try:
             gpu.handle = self._library.nvmlDeviceGetHandleByUUID(gpu.card.uuid)
-            said = gpu.asks[0].call(gpu.handle, t_ns)
-        except self._error:
+            said = ask.call(gpu.handle, t_ns)
+        except self._error as error:
+            self._lose(gpu, int(error.value), t_ns)
             return False
-        if said[0] != said[0] and gpu.asks[0].why[0] in codes.DEVICE_GONE | codes.LIBRARY_GONE:
+        if said[0] != said[0] and ask.why[0] in codes.DEVICE_GONE | codes.LIBRARY_GONE:
+            self._lose(gpu, ask.why[0], t_ns)
             return False
-        gpu.lost = False
-        self._tell("found", gpu.domain, "the GPU answers again")
+        self.answers(gpu.domain, "the GPU answers again")
         for ask in gpu.asks:
             ask.next_ns = 0
         return True
 
     def _close_down(self, code: int, t_ns: int) -> None:
-        self._library_gone = True
+        self._reopen_ns = t_ns + RETRY_NS
         for gpu in self._gpus:
             self._lose(gpu, code, t_ns)
 
-    def _open_again(self, t_ns: int) -> None:
+    def _reopen(self, t_ns: int) -> None:
         """After a reload of the driver the library must be started again, and every counter begins
         at 0."""
-        if t_ns < self._gpus[0].retry_ns:
-            return
-        self._gpus[0].retry_ns = t_ns + RETRY_NS
+        self._reopen_ns = t_ns + RETRY_NS
         with suppress(self._error):
             self._library.nvmlShutdown()
         try:
             self._library.nvmlInit()
         except self._error:
             return
-        self._library_gone = False
-        self._tell(
-            "restarted",
-            "host",
-            "the NVIDIA driver was loaded again; its energy counters began anew",
-        )
+        self._reopen_ns = None
+        loaded = "the NVIDIA driver was loaded again; its energy counters began anew"
+        self.tell("restarted", "host", loaded)
         for gpu in self._gpus:
-            gpu.retry_ns = t_ns
+            self.silent[gpu.domain].again_ns = t_ns
             for ask in gpu.asks:
                 ask.forget()
-
-    def _all_silent(self, t_ns: int) -> None:
-        if not all(gpu.lost for gpu in self._gpus):
-            self._silent_since_ns = None
-        elif self._silent_since_ns is None:
-            self._silent_since_ns = t_ns
-        elif t_ns - self._silent_since_ns >= self._grace_ns:
-            raise MeterLost(
-                "no GPU answers NVML any more", "nvidia-smi; dmesg | grep -i -e nvrm -e xid"
-            )
-
-    def _tell(self, name: str, domain: str, text: str) -> None:
-        self.events.append(Event(name, domain, text))
 
     def buffered(self, since_us: int = 0) -> dict[str, list[Sample]]:
         """The driver's own buffer of power samples, by domain; nothing for a GPU that keeps none.

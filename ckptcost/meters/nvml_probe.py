@@ -74,8 +74,6 @@ class Gpu:
     sensors: dict[Key, float] = field(default_factory=dict)
     """what the module's sensors said, in milli-units: one module may be seen through two GPUs"""
     took_us: float = 0.0
-    lost: bool = False
-    retry_ns: int = 0
 
     @property
     def domain(self) -> str:

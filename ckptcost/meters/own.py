@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ckptcost.core.channels import Channel
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
 
 
-class Own(Basic):
+class Own(Channelwise):
     """`clock` is a clock id of clock_gettime, `statm` an open /proc/self/statm or -1."""
 
     def __init__(
@@ -26,7 +26,6 @@ class Own(Basic):
     ) -> None:
         super().__init__("own", channels)
         self._clock, self._statm, self._page_bytes = clock, statm, page_bytes
-        self._quiet: set[str] = set()
 
     def read(self, t_ns: int) -> Sequence[float]:
         return [
@@ -41,19 +40,14 @@ class Own(Basic):
             return time.clock_gettime_ns(self._clock) / 1e9
         except OSError as error:  # EINVAL: the thread has ended, and its time went with it
             self._clock = None
-            return self._lost("the thread has ended" if error.errno == 22 else str(error))
+            ended = "the thread has ended" if error.errno == 22 else str(error)
+            return self.missing("clock", ended, "self")
 
     def _resident_bytes(self) -> float:
         try:
             return int(os.pread(self._statm, 128, 0).split()[1]) * float(self._page_bytes)
         except (OSError, ValueError, IndexError) as error:
-            return self._lost(f"/proc/self/statm: {error}")
-
-    def _lost(self, text: str) -> float:
-        if text not in self._quiet:
-            self._quiet.add(text)
-            self.events.append(Event("lost", "self", text))
-        return NOTHING
+            return self.missing("statm", f"/proc/self/statm: {error}", "self")
 
     def close(self) -> None:
         statm, self._statm = self._statm, -1

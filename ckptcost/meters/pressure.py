@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ckptcost.core.channels import Channel
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
 from ckptcost.meters.kept import Kept, why
 
 
@@ -40,7 +40,7 @@ def stalled_s(text: bytes) -> tuple[float, float]:
     return some, full
 
 
-class Pressure(Basic):
+class Pressure(Channelwise):
     """Two channels a file."""
 
     def __init__(self, files: Iterable[tuple[str, Path]]) -> None:
@@ -69,7 +69,6 @@ class Pressure(Basic):
                     )
                 )
         self.channels = tuple(channels)
-        self._gone: set[str] = set()
 
     def read(self, t_ns: int) -> list[float]:
         values: list[float] = []
@@ -77,16 +76,11 @@ class Pressure(Basic):
             try:
                 values += stalled_s(kept.read())
             except OSError as error:
-                values += (NOTHING, NOTHING)
-                if domain not in self._gone:
-                    self._gone.add(domain)
-                    self.events.append(Event("lost", domain, f"{kept.path}: {why(error)}"))
-                if len(self._gone) == len(self._files):
+                values += (self.missing(domain, f"{kept.path}: {why(error)}"),) * 2
+                if len(self.silent) == len(self._files):
                     raise MeterLost(f"{kept.path}: {why(error)}") from error
             else:
-                if domain in self._gone:
-                    self._gone.discard(domain)
-                    self.events.append(Event("found", domain, f"{kept.path} answers again"))
+                self.answers(domain, f"{kept.path} answers again")
         return values
 
     def close(self) -> None:

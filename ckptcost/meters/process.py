@@ -20,7 +20,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ckptcost.core.channels import Channel, Quantity
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.base import Absence, Channelwise, Found
 from ckptcost.meters.kept import Kept, why
 
 Triple = tuple[int, int, int]
@@ -267,7 +267,7 @@ class Tree:
             one.kept.close()
 
 
-class Process(Basic):
+class Process(Channelwise):
     """Three channels a root process."""
 
     def __init__(self, trees: Iterable[Tree], descend: bool, look_s: float) -> None:
@@ -275,7 +275,6 @@ class Process(Basic):
         self._trees = tuple(trees)
         self._look_ns = int(look_s * 1e9) if descend else None
         self._next_ns = 0
-        self._over: set[int] = set()
         scope = "process and descendants" if descend else "process"
         note = "counted when pages are made dirty; subtract cancelled_bytes"
         self.channels = tuple(
@@ -296,22 +295,14 @@ class Process(Basic):
             self._next_ns = t_ns + self._look_ns
             for tree in self._trees:
                 for trouble in tree.look():
-                    self.events.append(Event("note", f"process:{tree.root.pid}", trouble))
+                    self.tell("note", f"process:{tree.root.pid}", trouble)
         values: list[float] = []
         for tree in self._trees:
             sums = tree.read() if tree.live else None
             if sums is None:
-                pid = tree.root.pid
-                if pid not in self._over:
-                    self._over.add(pid)
-                    self.events.append(
-                        Event(
-                            "lost",
-                            f"process:{pid}",
-                            "ended; what it wrote since the last reading is not known here",
-                        )
-                    )
-                values += (NOTHING,) * len(_QUANTITIES)
+                over = "ended; what it wrote since the last reading is not known here"
+                gone = self.missing(f"process:{tree.root.pid}", over)
+                values += (gone,) * len(_QUANTITIES)
             else:
                 values += map(float, sums)
         return values

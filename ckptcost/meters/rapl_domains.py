@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core.channels import Channel, Role
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Basic, Event
+from ckptcost.meters.base import NOTHING, RETRY_NS, Channelwise
 
 TICK_S = 0.001
 """RAPL renews its counters about every millisecond"""
-RETRY_NS = 1_000_000_000
-"""a counter that fell silent is opened again at most so often"""
 COVERED = ("cpu", "dram")
 _KINDS = ("cpu", "dram", "psys", "core", "uncore")
 SCOPES = {"cpu": "package", "dram": "dram", "core": "core", "uncore": "uncore", "psys": "psys"}
@@ -167,7 +166,7 @@ def channels_of(spots: Sequence[Spot], device: str) -> tuple[Channel, ...]:
 
 
 @dataclass
-class Counters(Basic):
+class Counters(Channelwise):
     """A row of counters, each behind a file of its own. One that falls silent is NaN, said once,
     and tried again; the rest go on.
 
@@ -179,8 +178,6 @@ class Counters(Basic):
     open_one: Callable[[int], int] = field(default=lambda _: -1)
     ask: Callable[[int, int], float] = field(default=lambda _, __: NOTHING)
     least_s: float = TICK_S
-    silent: dict[int, int] = field(default_factory=dict)
-    """which ones, and when they were last opened again"""
     closed: bool = False
 
     def read(self, t_ns: int) -> Sequence[float]:
@@ -191,44 +188,32 @@ class Counters(Basic):
             try:
                 values.append(ask(i, file))
             except (OSError, ValueError) as error:
-                values.append(self._again(i, t_ns, error))
+                values.append(self._reopened(i, t_ns, error))
                 continue
-            if i in self.silent:
+            if self.silent:
                 self._back(i)
         return values
 
-    def _again(self, i: int, t_ns: int, error: Exception) -> float:
-        before = self.silent.get(i)
-        if before is None:
-            self.silent[i] = (
-                t_ns - RETRY_NS
-            )  # the next reading opens it again: what came back at once is missed for one reading
-            channel = self.channels[i]
-            self.events.append(
-                Event("lost", channel.domain, f"{channel.source}: {reason_of(error)}")
-            )
-            return NOTHING
-        if t_ns - before < RETRY_NS:
-            return NOTHING
-        self.silent[i] = t_ns
-        try:
-            file = self.open_one(i)
-        except OSError:
-            return NOTHING
-        old, self.files[i] = self.files[i], file
-        shut(old)
-        try:
-            value = self.ask(i, file)
-        except (OSError, ValueError):
-            return NOTHING
-        self._back(i)
-        return value
+    def _reopened(self, i: int, t_ns: int, error: Exception) -> float:
+        """A counter whose file refused: from the next reading on it is opened again, which what
+        came back at once misses one reading by."""
+        channel, wait_ns = self.channels[i], 0
+        if i in self.silent:
+            wait_ns = RETRY_NS
+            if self.is_due(i, t_ns):
+                with suppress(OSError, ValueError):
+                    file = self.open_one(i)
+                    old, self.files[i] = self.files[i], file
+                    shut(old)
+                    value = self.ask(i, file)
+                    self._back(i)
+                    return value
+        why = f"{channel.source}: {reason_of(error)}"
+        return self.missing(i, why, channel.domain, t_ns=t_ns, wait_ns=wait_ns)
 
     def _back(self, i: int) -> None:
-        del self.silent[i]
-        self.events.append(
-            Event("found", self.channels[i].domain, f"{self.channels[i].source} answers again")
-        )
+        channel = self.channels[i]
+        self.answers(i, f"{channel.source} answers again", channel.domain)
 
     def close(self) -> None:
         self.closed = True

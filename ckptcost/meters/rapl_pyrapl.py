@@ -17,8 +17,8 @@ from typing import Any
 
 from ckptcost.errors import MeterLost
 from ckptcost.meters import powercap, rapl_advice
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
-from ckptcost.meters.rapl_domains import RETRY_NS, TICK_S, Processor, Spot, channels_of, reason_of
+from ckptcost.meters.base import NOTHING, RETRY_NS, Absence, Channelwise, Found
+from ckptcost.meters.rapl_domains import TICK_S, Processor, Spot, channels_of, reason_of
 
 KINDS = ("cpu", "dram")
 """pyRAPL's devices 0 and 1; its readings stand at socket * 2 + device"""
@@ -66,7 +66,7 @@ def let_go(one: Any) -> None:
             file.close()
 
 
-class PyRapl(Basic):
+class PyRapl(Channelwise):
     """Joules as pyRAPL reads them. A device that fails is NaN on all sockets, because pyRAPL reads
     them in one go."""
 
@@ -84,7 +84,6 @@ class PyRapl(Basic):
         self._at = [
             (KINDS.index(spot.kind), spot.package * 2 + KINDS.index(spot.kind)) for spot in spots
         ]
-        self._silent: dict[int, int] = {}
 
     def read(self, t_ns: int) -> Sequence[float]:
         if not self._sensors:
@@ -93,20 +92,20 @@ class PyRapl(Basic):
         return [_joules(said[device], place) for device, place in self._at]
 
     def _ask(self, device: int, t_ns: int) -> Sequence[float]:
-        before = self._silent.get(device)
-        if before is not None and t_ns - before >= RETRY_NS:
-            self._silent[device] = t_ns
+        domains = [
+            channel.domain
+            for channel, (of, _) in zip(self.channels, self._at, strict=True)
+            if of == device
+        ]
+        wait_ns = RETRY_NS if device in self.silent else 0
+        if wait_ns and self.is_due(device, t_ns):
             self._renew(device)
         try:
             said: Sequence[float] = self._sensors[device].energy()
         except Exception as error:
-            if before is None:
-                self._silent[device] = t_ns - RETRY_NS
-                self._say("lost", device, reason_of(error))
+            self.missing(device, reason_of(error), *domains, t_ns=t_ns, wait_ns=wait_ns)
             return ()
-        if before is not None:
-            del self._silent[device]
-            self._say("found", device, "pyRAPL answers again")
+        self.answers(device, "pyRAPL answers again", *domains)
         return said
 
     def _renew(self, device: int) -> None:
@@ -117,13 +116,6 @@ class PyRapl(Basic):
                 return
             let_go(self._sensors[device])
             self._sensors[device] = new
-
-    def _say(self, name: str, device: int, text: str) -> None:
-        self.events.extend(
-            Event(name, c.domain, text)
-            for c, (of, _) in zip(self.channels, self._at, strict=True)
-            if of == device
-        )
 
     def close(self) -> None:
         for one in self._sensors.values():

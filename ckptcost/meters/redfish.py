@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ckptcost.errors import InputError, MeterUnavailable
 from ckptcost.meters.background import Background
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
 from ckptcost.meters.redfish_tree import Denied, Doc, Plan, discover, is_path
 
 if TYPE_CHECKING:
@@ -330,7 +330,7 @@ def _distrust(code: int) -> tuple[str, str]:
     )
 
 
-class Redfish(Basic):
+class Redfish(Channelwise):
     """Each document once a reading, however many channels are in it."""
 
     def __init__(
@@ -340,35 +340,25 @@ class Redfish(Basic):
             "redfish", tuple(channel for channel, _ in plan), max(least_s, 1.0), facts=facts
         )
         self._client, self._spots = client, [spots for _, spots in plan]
-        self._lost = False
-        self._not_before_ns: int | None = None
 
     def read(self, t_ns: int) -> Sequence[float]:
-        if self._not_before_ns is not None and t_ns < self._not_before_ns:
+        if not self.is_due("node", t_ns):
             return [NOTHING] * len(self._spots)
-        self._not_before_ns = None
         try:
             docs = {
                 path: self._client.get(path)
                 for path in dict.fromkeys(spot.path for spots in self._spots for spot in spots)
             }
         except MeterUnavailable as error:
-            if isinstance(error, Denied):
-                self._not_before_ns = t_ns + round(DENIED_S * 1e9)
-            return self._lose(error.reason)
+            wait_ns = round(DENIED_S * 1e9) if isinstance(error, Denied) else 0
+            silent = self.missing("node", error.reason, t_ns=t_ns, wait_ns=wait_ns)
+            return [silent] * len(self._spots)
         values = [sum(spot.pick(docs[spot.path]) for spot in spots) for spots in self._spots]
         if values[0] != values[0]:
-            self._lose(f"{self.channels[0].source}: no number any more")
-        elif self._lost:
-            self._lost = False
-            self.events.append(Event("found", "node", "the BMC answers again"))
+            self.missing("node", f"{self.channels[0].source}: no number any more")
+        else:
+            self.answers("node", "the BMC answers again")
         return values
-
-    def _lose(self, reason: str) -> list[float]:
-        if not self._lost:
-            self._lost = True
-            self.events.append(Event("lost", "node", reason))
-        return [NOTHING] * len(self._spots)
 
     def stop(self) -> None:
         self._client.stop()

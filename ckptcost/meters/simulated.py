@@ -17,7 +17,7 @@ import numpy as np
 
 from ckptcost.core.channels import Channel
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Absence, Basic, Event, Found, Meter
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found, Meter
 from ckptcost.meters.simulated_gpus import Gpus
 from ckptcost.meters.simulated_machine import BUSY, DIRTIED, STORED, Machine
 from ckptcost.meters.simulated_plan import NOISE, Fault, Plan, chance
@@ -45,7 +45,7 @@ class Origin:
         return (t_ns - self.ns) * 1e-9
 
 
-class Simulated(Basic, ABC):
+class Simulated(Channelwise, ABC):
     """What all of them share: the clock and the faults. `values` is a pure function of the plan's
     time."""
 
@@ -68,7 +68,7 @@ class Simulated(Basic, ABC):
             for fault in machine.plan.faults
             if fault.kind != "gone" and (slots := self._slots(fault))
         ]
-        self._told: set[tuple[Fault, str]] = set()
+        self._restarted: set[Fault] = set()
 
     def _slots(self, fault: Fault) -> list[int]:
         inner = f"{fault.what}."
@@ -104,7 +104,9 @@ class Simulated(Basic, ABC):
                     values[i] -= before[i]
                     if values[i] < 0.0:  # it wrapped since
                         values[i] += self.channels[i].wraps_at or 0.0
-                self._tell(fault, "restarted", "the counter began again at 0")
+                if fault not in self._restarted:
+                    self._restarted.add(fault)
+                    self.tell("restarted", fault.what, "the counter began again at 0")
             elif fault.kind == "stuck" and within:
                 held = self.values(fault.from_s)
                 for i in slots:
@@ -113,15 +115,10 @@ class Simulated(Basic, ABC):
                 for i in slots:
                     values[i] = NOTHING
                 if fault.kind == "lost":
-                    self._tell(fault, "lost", "planned: it does not answer")
-            elif fault.kind == "lost" and (fault, "lost") in self._told and t_s >= fault.to_s:
-                self._tell(fault, "found", "planned: it answers again")
+                    self.missing(fault, "planned: it does not answer", fault.what)
+            elif fault.kind == "lost" and t_s >= fault.to_s:
+                self.answers(fault, "planned: it answers again", fault.what)
         return values
-
-    def _tell(self, fault: Fault, name: str, text: str) -> None:
-        if (fault, name) not in self._told:
-            self._told.add((fault, name))
-            self.events.append(Event(name, fault.what, text))
 
 
 class SimulatedNvml(Simulated):
