@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ckptcost.core.channels import Channel
 from ckptcost.jobs.energies import Energies
 from ckptcost.meters.base import Basic
-from ckptcost.meters.nvml_fields import LAG_S
+from ckptcost.meters.nvml_driver import LAG_S
 from ckptcost.runs.clocks import S, VirtualClock, Wake
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.run import Run

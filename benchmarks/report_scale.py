@@ -38,7 +38,7 @@ def recorded(windows: int, folder: Path) -> None:
     from ckptcost.jobs.instruments import Instruments
     from ckptcost.jobs.recording import record
     from ckptcost.meters import simulated
-    from ckptcost.meters.simulated_plan import Plan, marks
+    from ckptcost.meters.simulated_machine import Plan, marks
     from ckptcost.runs.clocks import VirtualClock
 
     plan = Plan(

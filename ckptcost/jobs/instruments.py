@@ -54,7 +54,7 @@ def instruments(spec: str, wanted: Wanted, for_s: float) -> Instruments:
 def _simulated(for_s: float) -> Instruments:
     """A machine with 8 cards that saves once a minute; the clock's second 0 is the plan's."""
     from ckptcost.meters import simulated
-    from ckptcost.meters.simulated_plan import Plan, marks
+    from ckptcost.meters.simulated_machine import Plan, marks
 
     plan = Plan()
     seen = simulated.find(plan, origin_ns=0)

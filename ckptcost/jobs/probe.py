@@ -286,7 +286,7 @@ def _probe_simulated(
     """A simulated machine whose job saves in the sizes asked for; nothing is written but the
     run."""
     from ckptcost.meters import simulated
-    from ckptcost.meters.simulated_plan import Plan, marks
+    from ckptcost.meters.simulated_machine import Plan, marks
 
     if meters != "simulated":
         raise InputError(

@@ -19,10 +19,12 @@ from ckptcost.core.channels import Channel, Quantity
 from ckptcost.core.units import HOUR_S
 from ckptcost.meters.base import Absence, Channelwise, Found
 from ckptcost.meters.kept import why
-from ckptcost.meters.nvme_admin import Ask, Commands, Passthrough
-from ckptcost.meters.nvme_log import (
+from ckptcost.meters.nvme_pages import (
     DATA_UNIT_BYTES,
+    Ask,
+    Commands,
     Identity,
+    Passthrough,
     Smart,
     identity_of_page,
     smart_of_page,

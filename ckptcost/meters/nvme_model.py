@@ -19,8 +19,7 @@ from ckptcost.core.channels import Channel
 from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
 from ckptcost.meters.kept import Kept, why
 from ckptcost.meters.nvme import Drive, drives
-from ckptcost.meters.nvme_admin import Ask, Passthrough
-from ckptcost.meters.nvme_log import Identity, identity_of_page
+from ckptcost.meters.nvme_pages import Ask, Identity, Passthrough, identity_of_page
 
 
 class Watts(NamedTuple):

@@ -1,23 +1,549 @@
 """NVIDIA GPUs through NVML: joules from the energy counter, watts from fields with a defined
 meaning; no process lists, no profiling.
 
-Only the cards that the job may use are measured, unless everything is asked for. What a reading
-costs is in the facts of a run.
+Only the cards that the job may use are measured, unless everything is asked for. Every field is
+tried once: what works becomes a channel and what does not an absence. A device that falls silent
+gives NaN and one event, and is asked again about once a second; with all silent for `grace_s` the
+meter is lost, and `read` says so until one is back. What a reading costs is in the facts of a run.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from ckptcost.meters import nvml_library as codes
-from ckptcost.meters.base import Absence, Found
-from ckptcost.meters.nvml_meter import Nvml
-from ckptcost.meters.nvml_probe import Gpu, Missing, attempt, probe
+from ckptcost.core.channels import Channel
+from ckptcost.errors import MeterLost
+from ckptcost.meters import nvml_driver as api
+from ckptcost.meters.base import A_HICCUP, NOTHING, RETRY_NS, Absence, Channelwise, Found
+from ckptcost.meters.nvml_driver import (
+    Ask,
+    Energy,
+    Fields,
+    Memory,
+    Usage,
+    Utilisation,
+    attempt,
+    text,
+)
 from ckptcost.meters.visible import Card, Slice, chosen
+
+SLOW_NS = 500_000
+"""a call for power that takes longer is made only as often as the sensor renews its value"""
+SLOW_GAUGE_NS, GAUGE_NS = 100_000_000, 50_000_000
+"""watts beside a counter are asked twice in each 100 ms that the driver repeats them; watts alone
+at every tick"""
+REST_NS = 1_000_000_000
+"""utilisation and memory are for the eye, not for sums"""
+
+Pair = tuple[int, int]
+Key = str | Pair
+"""`energy`, `usage`, `utilisation`, `memory`, or a field with its scope"""
+_TOTAL: Key = "energy"
+_PAIRS: list[Pair] = [
+    (api.INSTANT, api.GPU),
+    (api.AVERAGE, api.GPU),
+    (api.INSTANT, api.MEMORY),
+    (api.AVERAGE, api.MEMORY),
+    (api.INSTANT, api.MODULE),
+    (api.AVERAGE, api.MODULE),
+    (api.ENERGY, api.GPU),
+]
+_NO_COUNTER = (
+    "older than Volta, or a virtual GPU: joules are summed from its watts; the host of a virtual"
+    " GPU has the counter"
+)
+_NO_WATTS = (
+    "a virtual GPU or a MIG slice without its card: measure on the host, or ask for the whole card"
+)
+_NO_MEMORY = (
+    "nothing to do: only recent data-centre GPUs under driver 550 or newer tell the memory's watts"
+    " apart"
+)
+_MODULE = (
+    "counts the whole superchip module: GPU, CPU and memory; never to be added to the CPU's joules"
+)
+
+
+class Missing(NamedTuple):
+    """Something one GPU does not offer; alike ones of several GPUs are told once."""
+
+    gpu: int
+    what: str
+    reason: str
+    remedy: str
+
+
+@dataclass
+class Gpu:
+    """One card: its channels, the calls that fill them, and whether it is there."""
+
+    card: Card
+    handle: Any
+    kind: str
+    channels: list[Channel] = field(default_factory=list)
+    asks: list[Ask] = field(default_factory=list)
+    missing: list[Missing] = field(default_factory=list)
+    sensors: dict[Key, float] = field(default_factory=dict)
+    """what the module's sensors said, in milli-units: one module may be seen through two GPUs"""
+    took_us: float = 0.0
+
+    @property
+    def domain(self) -> str:
+        return self.channels[0].domain if self.channels else f"gpu:{self.card.number}"
+
+
+def probe(library: Any, card: Card, handle: Any, driver: str, named: tuple[str, ...] = ()) -> Gpu:
+    """Try everything once. `named` are the MIG instances of the card that the job was given."""
+    architecture, _ = attempt(library, "nvmlDeviceGetArchitecture", handle)
+    gpu = Gpu(card, handle, api.chip(architecture, card.name))
+    said, refused = _values(library, handle)
+    total_mj, refused[_TOTAL] = attempt(library, "nvmlDeviceGetTotalEnergyConsumption", handle)
+    link, _ = attempt(library, "nvmlDeviceGetC2cModeInfoV", handle)
+    superchip = bool(api.SUPERCHIP.search(card.name)) or bool(
+        link is not None and link.isC2cEnabled
+    )
+    _distrust(said, refused, superchip)
+    if total_mj is not None:
+        said[_TOTAL] = float(total_mj)
+
+    about = Channel(
+        f"gpu:{card.number}",
+        "power_w",
+        "",
+        scope="gpu",
+        device=card.uuid or card.name,
+        resolution=0.001,
+        note=_mig(card, named),
+    )
+    if superchip or any(isinstance(key, tuple) and key[1] == api.MODULE for key in said):
+        wanted = _superchip(gpu, about, said, driver)
+    else:
+        wanted = _plain(gpu, about, said, refused, driver)
+    if not any(channel.quantity == "power_w" and channel.role == "part" for _, channel in wanted):
+        watts, refused["usage"] = attempt(library, "nvmlDeviceGetPowerUsage", handle)
+        if watts and not any(channel.domain.startswith("module:") for _, channel in wanted):
+            wanted.append(("usage", _power(gpu, about, (api.USAGE, api.GPU), driver)))
+        elif not wanted:
+            refused["usage"] = refused["usage"] or api.NO_WATTS
+            gpu.missing.append(
+                Missing(
+                    card.number,
+                    "",
+                    "neither energy nor power: " + api.reason(refused["usage"]),
+                    _NO_WATTS,
+                )
+            )
+            return gpu
+    wanted += _at_rest(library, gpu, about)
+    _compile(library, gpu, wanted)
+    return gpu
+
+
+def _values(library: Any, handle: Any) -> tuple[dict[Key, float], dict[Key, int]]:
+    """Every field that answers, in milli-units, and the codes of those that do not."""
+    elements, code = attempt(library, "nvmlDeviceGetFieldValues", handle, _PAIRS)
+    if elements is None:
+        return {}, dict.fromkeys(_PAIRS, code)
+    said: dict[Key, float] = {}
+    refused: dict[Key, int] = {}
+    for pair, element in zip(_PAIRS, elements, strict=True):
+        value = 0.0 if element.nvmlReturn else api.number(element.value, element.valueType)
+        if value > 0.0 or (pair[1] == api.GPU and not element.nvmlReturn and pair[0] != api.ENERGY):
+            said[pair] = (
+                value  # the GPU's own 0 W is kept: asked too early after a start it may come right
+            )
+        else:
+            refused[pair] = element.nvmlReturn or api.NO_WATTS
+    return said, refused
+
+
+def _distrust(said: dict[Key, float], refused: dict[Key, int], superchip: bool) -> None:
+    """A driver that does not know scopes gives the same number for each: then only one of them is
+    meant."""
+    for reading in (api.INSTANT, api.AVERAGE):
+        for scope in (api.MODULE, api.MEMORY):
+            if said.get((reading, scope), 0.0) > 0.0 and said.get((reading, scope)) == said.get(
+                (reading, api.GPU)
+            ):
+                other = api.GPU if superchip and scope == api.MODULE else scope
+                del said[(reading, other)]
+                refused[(reading, other)] = api.NOT_SUPPORTED
+
+
+def _plain(
+    gpu: Gpu, about: Channel, said: dict[Key, float], refused: dict[Key, int], driver: str
+) -> list[tuple[Key, Channel]]:
+    """A card of its own: energy, then watts now, their mean beside it, and the memory's share."""
+    wanted: list[tuple[Key, Channel]] = []
+    if _TOTAL in said:
+        wanted.append((_TOTAL, _counter(gpu, about)))
+    else:
+        gpu.missing.append(
+            Missing(gpu.card.number, "energy counter", api.reason(refused[_TOTAL]), _NO_COUNTER)
+        )
+    now, mean = (api.INSTANT, api.GPU), (api.AVERAGE, api.GPU)
+    if now in said:
+        wanted.append((now, _power(gpu, about, now, driver)))
+    if mean in said:
+        channel = _power(gpu, about, mean, driver)
+        wanted.append(
+            (
+                mean,
+                (
+                    replace(channel, domain=f"{about.domain}.average", role="detail")
+                    if now in said
+                    else channel
+                ),
+            )
+        )
+    memory = next(
+        (pair for pair in ((api.INSTANT, api.MEMORY), (api.AVERAGE, api.MEMORY)) if pair in said),
+        None,
+    )
+    if memory:
+        channel = _power(gpu, about, memory, driver)
+        wanted.append(
+            (
+                memory,
+                replace(
+                    channel,
+                    domain=f"{about.domain}.memory",
+                    role="detail",
+                    scope="memory",
+                    accuracy=None,
+                ),
+            )
+        )
+    else:
+        code = refused.get((api.AVERAGE, api.MEMORY), api.NOT_SUPPORTED)
+        gpu.missing.append(Missing(gpu.card.number, "memory power", api.reason(code), _NO_MEMORY))
+    return wanted
+
+
+def _superchip(
+    gpu: Gpu, about: Channel, said: dict[Key, float], driver: str
+) -> list[tuple[Key, Channel]]:
+    """The total counter is the module's. Where the GPU can be seen by itself it is the part, and
+    the module is held against the sum."""
+    wanted: list[tuple[Key, Channel]] = []
+    total, own = said.get(_TOTAL), said.get((api.ENERGY, api.GPU))
+    if own is not None and total is not None and abs(own - total) > 0.01 * total:
+        counter = replace(_counter(gpu, about), source="NVML field 191 (energy), scope gpu")
+        wanted.append(((api.ENERGY, api.GPU), counter))
+    now = next(
+        (pair for pair in ((api.INSTANT, api.GPU), (api.AVERAGE, api.GPU)) if said.get(pair)),
+        None,
+    )
+    if now:
+        wanted.append((now, _power(gpu, about, now, driver)))
+    module = replace(
+        about,
+        domain=f"module:{gpu.card.number}",
+        scope="module",
+        role="whole" if wanted else "part",
+        note=_joined(_MODULE, about.note),
+    )
+    if not wanted:
+        module = replace(module, covers=("cpu", "dram"))
+        alone = "the driver gives no watts for the GPU alone"
+        gpu.missing.append(
+            Missing(
+                gpu.card.number,
+                "GPU apart from its module",
+                alone,
+                "a newer driver may; until then only the module counts",
+            )
+        )
+    if total is not None:
+        wanted.append((_TOTAL, _counter(gpu, module)))
+        gpu.sensors[_TOTAL] = total
+    watts = next(
+        (pair for pair in ((api.INSTANT, api.MODULE), (api.AVERAGE, api.MODULE)) if pair in said),
+        None,
+    )
+    if watts:
+        wanted.append((watts, replace(_power(gpu, module, watts, driver), accuracy=None)))
+        gpu.sensors[watts] = said[watts]
+    return wanted
+
+
+def _counter(gpu: Gpu, about: Channel) -> Channel:
+    note = _joined(api.energy_note(gpu.kind), about.note)
+    return replace(
+        about,
+        quantity="energy_j",
+        source="NVML total energy consumption",
+        tick_s=0.1,
+        lag_s=api.LAG_S,
+        note=note,
+    )
+
+
+def _power(gpu: Gpu, about: Channel, pair: Pair, driver: str) -> Channel:
+    known = api.sensor(gpu.kind, pair[0], driver)
+    error = api.steady_error(gpu.card.name)
+    off = "" if error is None else f"published steady-state error {error:+.1%}"
+    name = {api.INSTANT: "instant power", api.AVERAGE: "average power"}.get(pair[0], "")
+    return replace(
+        about,
+        source=(
+            f"NVML field {pair[0]} ({name}), scope {api.SCOPES[pair[1]]}"
+            if pair[0] > 0
+            else "NVML power usage"
+        ),
+        averaging_s=known.averaging_s,
+        tick_s=known.tick_s,
+        looks=known.looks,
+        accuracy=None if error is None else abs(error),
+        note=_joined(known.note, off, about.note),
+    )
+
+
+def _at_rest(library: Any, gpu: Gpu, about: Channel) -> list[tuple[Key, Channel]]:
+    wanted: list[tuple[Key, Channel]] = []
+    slow = "asked every 0.5 s and repeated between"
+    for key, call, quantity, resolution in (
+        ("utilisation", "nvmlDeviceGetUtilizationRates", "utilisation", 0.01),
+        ("memory", "nvmlDeviceGetMemoryInfo", "memory_used_bytes", 1.0),
+    ):
+        value, code = attempt(library, call, gpu.handle)
+        if value is None:
+            why = (
+                "nothing to do: the driver has it neither for MIG nor where memory is shared with"
+                " the CPU"
+            )
+            gpu.missing.append(Missing(gpu.card.number, key, api.reason(code), why))
+            continue
+        wanted.append(
+            (
+                key,
+                replace(
+                    about,
+                    quantity=quantity,  # type: ignore[arg-type]
+                    source=f"NVML {key}",
+                    resolution=resolution,
+                    note=slow,
+                ),
+            )
+        )
+    return wanted
+
+
+def _compile(library: Any, gpu: Gpu, wanted: list[tuple[Key, Channel]]) -> None:
+    """Channels to calls: all fields in one. Each call is timed once."""
+    gpu.channels = [channel for _, channel in wanted]
+    slots = {key: slot for slot, (key, _) in enumerate(wanted)}
+    pairs = [key for key in slots if isinstance(key, tuple)]
+    counted = _TOTAL in slots and gpu.channels[slots[_TOTAL]].role == "part"
+    makers: dict[Key, Callable[[int], Ask]] = {
+        "energy": lambda slot: Energy(slot, library),
+        "usage": lambda slot: Usage(slot, library),
+        "utilisation": lambda slot: Utilisation(slot, library, REST_NS),
+        "memory": lambda slot: Memory(slot, library, REST_NS),
+    }
+    gpu.asks = [makers[key](slot) for key, slot in slots.items() if key in makers]
+    if pairs:
+        gpu.asks.append(Fields([slots[pair] for pair in pairs], pairs, library))
+    for ask in gpu.asks:
+        began = time.perf_counter_ns()
+        with suppress(library.NVMLError):
+            ask.call(gpu.handle, 0)
+        took = time.perf_counter_ns() - began
+        ask.forget()
+        if not ask.every_ns:
+            gpu.took_us += took / 1000.0
+            if isinstance(ask, Fields | Usage) and took > SLOW_NS:
+                ask.every_ns = SLOW_GAUGE_NS
+            elif isinstance(ask, Fields) and counted:
+                ask.every_ns = GAUGE_NS
+
+
+def _mig(card: Card, named: tuple[str, ...]) -> str:
+    if not card.slices:
+        return ""
+    which = (
+        f"the job was given {', '.join(named)}"
+        if named
+        else f"the card is cut into {len(card.slices)}"
+    )
+    return f"MIG: the whole card's value, for all instances together; {which}"
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(note for note in notes if note)
+
+
+class Sample(NamedTuple):
+    """One power sample of the driver's own buffer."""
+
+    t_us: int
+    """the driver's clock, microseconds since 1970"""
+    power_w: float
+
+
+class Nvml(Channelwise):
+    """All GPUs of this job on this node."""
+
+    def __init__(
+        self, library: Any, gpus: list[Gpu], facts: dict[str, str], grace_s: float
+    ) -> None:
+        super().__init__(
+            "nvml", tuple(channel for gpu in gpus for channel in gpu.channels), facts=facts
+        )
+        self._library, self._gpus, self._error = library, gpus, library.NVMLError
+        self.grace_ns = round(grace_s * 1e9)
+        self._reopen_ns: int | None = None
+        first = 0
+        for gpu in gpus:
+            for ask in gpu.asks:
+                ask.slots = tuple(slot + first for slot in ask.slots)
+            first += len(gpu.channels)
+
+    def read(self, t_ns: int) -> list[float]:
+        row = [NOTHING] * len(self.channels)
+        if self._reopen_ns is not None and t_ns >= self._reopen_ns:
+            self._reopen(t_ns)
+        for gpu in self._gpus:
+            if self.is_lost(gpu.domain) and not self._back(gpu, t_ns):
+                continue
+            for ask in gpu.asks:
+                if t_ns < ask.next_ns:
+                    said, news = ask.held, False
+                else:
+                    try:
+                        said = ask.call(gpu.handle, t_ns)
+                    except self._error as error:
+                        ask.why = [int(error.value)] * len(ask.slots)
+                        said = [NOTHING] * len(ask.slots)
+                    if ask.every_ns:
+                        ask.held, ask.next_ns = said, t_ns + ask.every_ns
+                    news = ask.troubled or any(value != value for value in said)
+                for slot, value in zip(ask.slots, said, strict=True):
+                    row[slot] = value
+                if news and not self._judged(gpu, ask, said, t_ns):
+                    break
+        if self.all_silent(t_ns, (gpu.domain for gpu in self._gpus)):
+            raise MeterLost(
+                "no GPU answers NVML any more", "nvidia-smi; dmesg | grep -i -e nvrm -e xid"
+            )
+        return row
+
+    def _judged(self, gpu: Gpu, ask: Ask, said: list[float], t_ns: int) -> bool:
+        """Notice what is missing, new or back. False when the whole GPU is gone."""
+        if ask.began_anew:
+            before, now = ask.began_anew
+            ask.began_anew = None
+            anew = f"the energy counter began anew ({before:.0f} J, then {now:.0f} J)"
+            self.tell("restarted", gpu.domain, anew)
+        silent = 0
+        for place, (slot, value) in enumerate(zip(ask.slots, said, strict=True)):
+            channel = self.channels[slot]
+            if value == value:
+                if self.is_due(slot, t_ns):
+                    self.answers(slot, f"{channel.source} answers again", channel.domain)
+                continue
+            silent += 1
+            code = ask.why[place]
+            if code in api.LIBRARY_GONE:
+                self._close_down(code, t_ns)
+                return False
+            if code in api.DEVICE_GONE:
+                self._lose(gpu, code, t_ns)
+                return False
+            why = f"{channel.source}: {api.reason(code)}"
+            self.missing(
+                slot, why, channel.domain, t_ns=t_ns, wait_ns=RETRY_NS, news_at=A_HICCUP + 1
+            )
+        if silent == len(ask.slots) and all(map(self.is_lost, ask.slots)):
+            ask.held, ask.next_ns = said, t_ns + RETRY_NS
+        ask.troubled = any(slot in self.silent for slot in ask.slots)
+        return True
+
+    def _lose(self, gpu: Gpu, code: int, t_ns: int) -> None:
+        self.missing(gpu.domain, api.reason(code), t_ns=t_ns, wait_ns=RETRY_NS)
+
+    def _back(self, gpu: Gpu, t_ns: int) -> bool:
+        """Ask for a lost GPU by its UUID, at most once a second."""
+        if self._reopen_ns is not None or not self.is_due(gpu.domain, t_ns):
+            return False
+        ask = gpu.asks[0]
+        try:
+            gpu.handle = self._library.nvmlDeviceGetHandleByUUID(gpu.card.uuid)
+            said = ask.call(gpu.handle, t_ns)
+        except self._error as error:
+            self._lose(gpu, int(error.value), t_ns)
+            return False
+        if said[0] != said[0] and ask.why[0] in api.DEVICE_GONE | api.LIBRARY_GONE:
+            self._lose(gpu, ask.why[0], t_ns)
+            return False
+        self.answers(gpu.domain, "the GPU answers again")
+        for ask in gpu.asks:
+            ask.next_ns = 0
+        return True
+
+    def _close_down(self, code: int, t_ns: int) -> None:
+        self._reopen_ns = t_ns + RETRY_NS
+        for gpu in self._gpus:
+            self._lose(gpu, code, t_ns)
+
+    def _reopen(self, t_ns: int) -> None:
+        """After a reload of the driver the library must be started again, and every counter begins
+        at 0."""
+        self._reopen_ns = t_ns + RETRY_NS
+        with suppress(self._error):
+            self._library.nvmlShutdown()
+        try:
+            self._library.nvmlInit()
+        except self._error:
+            return
+        self._reopen_ns = None
+        loaded = "the NVIDIA driver was loaded again; its energy counters began anew"
+        self.tell("restarted", "host", loaded)
+        for gpu in self._gpus:
+            self.silent[gpu.domain].again_ns = t_ns
+            for ask in gpu.asks:
+                ask.forget()
+
+    def buffered(self, since_us: int = 0) -> dict[str, list[Sample]]:
+        """The driver's own buffer of power samples, by domain; nothing for a GPU that keeps none.
+        Not for the hot path."""
+        found: dict[str, list[Sample]] = {}
+        for gpu in self._gpus:
+            for prefix, kind in (
+                ("gpu", api.POWER_SAMPLES),
+                ("module", api.MODULE_POWER_SAMPLES),
+            ):
+                if prefix == "module" and not gpu.sensors:
+                    continue
+                got, code = attempt(
+                    self._library, "nvmlDeviceGetSamples", gpu.handle, kind, since_us
+                )
+                if (
+                    code == api.INSUFFICIENT_SIZE
+                ):  # a sample came between the two calls that the binding makes
+                    got, code = attempt(
+                        self._library, "nvmlDeviceGetSamples", gpu.handle, kind, since_us
+                    )
+                if code in {0, api.NOT_FOUND}:  # not found: nothing newer than `since_us`
+                    value_type, samples = got or (0, [])
+                    found[f"{prefix}:{gpu.card.number}"] = [
+                        Sample(
+                            int(sample.timeStamp),
+                            api.number(sample.sampleValue, value_type) / 1000.0,
+                        )
+                        for sample in samples
+                    ]
+        return found
+
+    def close(self) -> None:
+        with suppress(self._error):
+            self._library.nvmlShutdown()
 
 
 def find(
@@ -33,13 +559,13 @@ def find(
     """The GPUs this job may use, or all of the node. `visible` is the environment that decides;
     `library` stands in for the binding."""
     environ = os.environ if visible is None else visible
-    opened = codes.load(library, environ, devfs=devfs, procfs=procfs, sysfs=sysfs)
+    opened = api.load(library, environ, devfs=devfs, procfs=procfs, sysfs=sysfs)
     if isinstance(opened, Absence):
         return Found((), (opened,))
     count, code = attempt(opened, "nvmlDeviceGetCount")
     cards, handles, missing = _cards(opened, count or 0)
     choice = chosen(environ, cards, everything)
-    driver = _text(opened, "nvmlSystemGetDriverVersion")
+    driver = text(opened, "nvmlSystemGetDriverVersion")
     gpus = [
         probe(opened, card, handles[card.number], driver, choice.slices.get(card.number, ()))
         for card in choice.cards
@@ -74,15 +600,15 @@ def _cards(library: Any, count: int) -> tuple[list[Card], dict[int, Any], list[M
         if handle is None:
             remedy = (
                 "another job's, if a scheduler gave this job only some"
-                if code == codes.NO_PERMISSION
+                if code == api.NO_PERMISSION
                 else "nvidia-smi; dmesg | grep -i nvrm"
             )
-            missing.append(Missing(index, "", codes.reason(code), remedy))
+            missing.append(Missing(index, "", api.reason(code), remedy))
             continue
         handles[index] = handle
         uuid, name = (
-            _text(library, "nvmlDeviceGetUUID", handle),
-            _text(library, "nvmlDeviceGetName", handle),
+            text(library, "nvmlDeviceGetUUID", handle),
+            text(library, "nvmlDeviceGetName", handle),
         )
         cards.append(Card(index, uuid, name, _slices(library, handle)))
     return cards, handles, missing
@@ -103,7 +629,7 @@ def _slices(library: Any, handle: Any) -> tuple[Slice, ...]:
             ]
             found.append(
                 Slice(
-                    _text(library, "nvmlDeviceGetUUID", part),
+                    text(library, "nvmlDeviceGetUUID", part),
                     *(-1 if number is None else number for number in ids),
                 )
             )
@@ -169,7 +695,7 @@ def _nobody(count: int | None, code: int, by: str) -> Absence:
             "gpu",
         )
     if count is None:
-        return Absence("nvml", codes.reason(code), "nvidia-smi", "gpu")
+        return Absence("nvml", api.reason(code), "nvidia-smi", "gpu")
     return Absence(
         "nvml",
         "the NVIDIA driver runs but shows no GPU here",
@@ -181,7 +707,7 @@ def _nobody(count: int | None, code: int, by: str) -> Absence:
 def _facts(library: Any, driver: str, gpus: list[Gpu], by: str) -> dict[str, str]:
     facts = {
         "driver": driver,
-        "nvml": _text(library, "nvmlSystemGetNVMLVersion"),
+        "nvml": text(library, "nvmlSystemGetNVMLVersion"),
         "binding": "nvidia-ml-py",
     }
     if by:
@@ -193,8 +719,3 @@ def _facts(library: Any, driver: str, gpus: list[Gpu], by: str) -> dict[str, str
             f" {gpu.took_us:.0f} us a tick"
         )
     return facts
-
-
-def _text(library: Any, name: str, *arguments: Any) -> str:
-    said, _ = attempt(library, name, *arguments)
-    return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said or "")

@@ -18,7 +18,7 @@ from ckptcost.core.channels import Mark
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_plan import Plan, marks
+from ckptcost.meters.simulated_machine import Plan, marks
 from ckptcost.runs.clocks import S, VirtualClock
 
 SCHEMAS = Path(__file__).parents[2] / "ckptcost" / "report"

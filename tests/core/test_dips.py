@@ -15,7 +15,7 @@ from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_plan import Fault, Plan, marks
+from ckptcost.meters.simulated_machine import Fault, Plan, marks
 from ckptcost.runs.clocks import VirtualClock
 
 GPUS = ["gpu:0", "gpu:1"]

@@ -206,7 +206,7 @@ def tables(folder: Path) -> Iterator[tuple[str, Make]]:
 
 def runs(folder: Path) -> Iterator[tuple[str, Make]]:
     from ckptcost.meters import simulated
-    from ckptcost.meters.simulated_plan import Plan, marks
+    from ckptcost.meters.simulated_machine import Plan, marks
     from ckptcost.runs.clocks import S, VirtualClock
     from ckptcost.runs.lines import decode, sealed
     from ckptcost.runs.recorder import Recorder

@@ -28,8 +28,7 @@ from ckptcost.jobs.recording import record
 from ckptcost.layers import layers_of, set_layer
 from ckptcost.meters import simulated
 from ckptcost.meters.base import Basic
-from ckptcost.meters.simulated_machine import Machine
-from ckptcost.meters.simulated_plan import Plan, marks
+from ckptcost.meters.simulated_machine import Machine, Plan, marks
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.recorder import Recorder

@@ -27,7 +27,7 @@ from ckptcost.jobs.recording import record
 from ckptcost.jobs.run_machine import machine_of
 from ckptcost.layers import layers_of, set_layer
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_plan import Plan, marks
+from ckptcost.meters.simulated_machine import Plan, marks
 from ckptcost.report.studies.gap import study_of
 from ckptcost.runs.clocks import VirtualClock
 

@@ -12,7 +12,7 @@ from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.measure import reviewed_run
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_plan import Plan, marks
+from ckptcost.meters.simulated_machine import Plan, marks
 from ckptcost.report.studies.measure import study_of
 from ckptcost.runs import reader, run, tables
 from ckptcost.runs.clocks import VirtualClock

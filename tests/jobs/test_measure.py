@@ -21,8 +21,7 @@ from ckptcost.jobs.measured import Measured, evaluate
 from ckptcost.jobs.recording import MARGIN_S, record
 from ckptcost.meters import simulated
 from ckptcost.meters.found import FINDERS, Wanted, found
-from ckptcost.meters.simulated_machine import Machine
-from ckptcost.meters.simulated_plan import Fault, Plan, marks
+from ckptcost.meters.simulated_machine import Fault, Machine, Plan, marks
 from ckptcost.runs import baselines
 from ckptcost.runs.clocks import VirtualClock
 from ckptcost.runs.recorder import Recorder

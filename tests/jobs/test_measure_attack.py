@@ -17,8 +17,7 @@ from ckptcost.jobs.measured import Measured, evaluate
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
 from ckptcost.meters.found import Wanted
-from ckptcost.meters.simulated_machine import Machine
-from ckptcost.meters.simulated_plan import SQUARE, Fault, Plan, marks
+from ckptcost.meters.simulated_machine import SQUARE, Fault, Machine, Plan, marks
 from ckptcost.report.studies.measure import study_of
 from ckptcost.runs import baselines
 from ckptcost.runs.clocks import S, VirtualClock

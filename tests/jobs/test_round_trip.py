@@ -9,9 +9,7 @@ from dataclasses import replace
 import pytest
 
 from ckptcost.jobs import probe as module
-from ckptcost.meters import simulated_plan
-from ckptcost.meters.simulated_machine import Machine
-from ckptcost.meters.simulated_plan import Plan
+from ckptcost.meters.simulated_machine import Machine, Plan
 
 RATE, FIXED_S = 4e9, 0.75
 SIZE = 100e9
@@ -32,7 +30,7 @@ class Storage:
             commit_s=FIXED_S,
             interval_s=120.0,
         )
-        monkeypatch.setattr(simulated_plan, "Plan", lambda: self.given)
+        monkeypatch.setattr(simulated_machine, "Plan", lambda: self.given)
         really = module.replace
 
         def kept(given, **changes):

@@ -16,17 +16,20 @@ from hypothesis import strategies as st
 
 from ckptcost.meters import nvme, nvme_model
 from ckptcost.meters.base import Meter
-from ckptcost.meters.nvme_admin import ADMIN_CMD, Commands, Passthrough, run
-from ckptcost.meters.nvme_log import (
+from ckptcost.meters.nvme_model import Watts, stated, watts_of
+from ckptcost.meters.nvme_pages import (
+    ADMIN_CMD,
+    Commands,
     Identity,
+    Passthrough,
     PowerState,
     identity_of_json,
     identity_of_page,
+    run,
     scaled_w,
     smart_of_json,
     smart_of_page,
 )
-from ckptcost.meters.nvme_model import Watts, stated, watts_of
 
 
 def smart_page(energy_wh=0, power=0, units_written=0, units_read=0):

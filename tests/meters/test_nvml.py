@@ -9,7 +9,7 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from ckptcost.meters import nvml, nvml_asks, nvml_fields, nvml_library
+from ckptcost.meters import nvml, nvml_driver
 from ckptcost.meters.base import Absence, Meter
 
 
@@ -69,42 +69,42 @@ def unopened(tmp_path, code, environ=None, *, nodes=(), driver=False, card=False
 
 
 def test_no_gpu_at_all(tmp_path):
-    absence = unopened(tmp_path, nvml_library.LIBRARY_NOT_FOUND)
+    absence = unopened(tmp_path, nvml_driver.LIBRARY_NOT_FOUND)
     assert "no NVIDIA GPU" in absence.reason
     assert "lspci" in absence.remedy
 
 
 def test_a_container_without_the_library(tmp_path):
-    absence = unopened(tmp_path, nvml_library.LIBRARY_NOT_FOUND, driver=True, card=True)
+    absence = unopened(tmp_path, nvml_driver.LIBRARY_NOT_FOUND, driver=True, card=True)
     assert "libnvidia-ml.so.1" in absence.reason
     assert "NVIDIA_DRIVER_CAPABILITIES=compute,utility" in absence.remedy
 
 
 def test_a_container_that_keeps_gpus_out(tmp_path):
     absence = unopened(
-        tmp_path, nvml_library.LIBRARY_NOT_FOUND, {"NVIDIA_VISIBLE_DEVICES": "void"}, card=True
+        tmp_path, nvml_driver.LIBRARY_NOT_FOUND, {"NVIDIA_VISIBLE_DEVICES": "void"}, card=True
     )
     assert "NVIDIA_VISIBLE_DEVICES=void" in absence.reason
     assert "--gpus all" in absence.remedy
 
 
 def test_wsl(tmp_path):
-    absence = unopened(tmp_path, nvml_library.LIBRARY_NOT_FOUND, dxg=True)
+    absence = unopened(tmp_path, nvml_driver.LIBRARY_NOT_FOUND, dxg=True)
     assert "/usr/lib/wsl/lib" in absence.remedy
 
 
 def test_a_card_without_a_driver(tmp_path):
     assert (
-        "libnvidia-ml" in unopened(tmp_path / "a", nvml_library.LIBRARY_NOT_FOUND, card=True).reason
+        "libnvidia-ml" in unopened(tmp_path / "a", nvml_driver.LIBRARY_NOT_FOUND, card=True).reason
     )
-    absence = unopened(tmp_path / "b", nvml_library.DRIVER_NOT_LOADED, card=True)
+    absence = unopened(tmp_path / "b", nvml_driver.DRIVER_NOT_LOADED, card=True)
     assert "not loaded" in absence.reason
     assert "modprobe nvidia" in absence.remedy
 
 
 def test_device_files_that_may_not_be_opened(tmp_path):
     absence = unopened(
-        tmp_path, nvml_library.NO_PERMISSION, nodes=["nvidia0", "nvidiactl"], driver=True
+        tmp_path, nvml_driver.NO_PERMISSION, nodes=["nvidia0", "nvidiactl"], driver=True
     )
     assert f"{tmp_path}/dev/nvidia0" in absence.reason
     assert "usermod" in absence.remedy
@@ -112,14 +112,14 @@ def test_device_files_that_may_not_be_opened(tmp_path):
 
 def test_versions_that_do_not_fit(tmp_path):
     assert (
-        "restart" in unopened(tmp_path, nvml_library.MISMATCH, nodes=["nvidia0"], card=True).remedy
+        "restart" in unopened(tmp_path, nvml_driver.MISMATCH, nodes=["nvidia0"], card=True).remedy
     )
 
 
 def test_a_container_that_lost_its_devices(tmp_path):
     assert (
         "restart the container"
-        in unopened(tmp_path, nvml_library.UNKNOWN, nodes=["nvidiactl"]).remedy
+        in unopened(tmp_path, nvml_driver.UNKNOWN, nodes=["nvidiactl"]).remedy
     )
 
 
@@ -178,7 +178,7 @@ def test_a_name_that_is_not_text():
 
 def test_closing_twice_is_no_matter():
     library = binding(
-        nvmlDeviceGetTotalEnergyConsumption=5000, nvmlShutdown=NVMLError(nvml_library.UNINITIALIZED)
+        nvmlDeviceGetTotalEnergyConsumption=5000, nvmlShutdown=NVMLError(nvml_driver.UNINITIALIZED)
     )
     (meter,) = nvml.find(visible={}, library=library).meters
     meter.close()
@@ -187,12 +187,10 @@ def test_closing_twice_is_no_matter():
 
 def test_every_refusal_has_words():
     codes = (
-        nvml_library.LIBRARY_GONE
-        | nvml_library.DEVICE_GONE
-        | {3, 4, 10, 13, 21, 999, -1, -2, -3, -4}
+        nvml_driver.LIBRARY_GONE | nvml_driver.DEVICE_GONE | {3, 4, 10, 13, 21, 999, -1, -2, -3, -4}
     )
     assert not [
-        code for code in codes - {12, 28} if nvml_library.reason(code).startswith("NVML error")
+        code for code in codes - {12, 28} if nvml_driver.reason(code).startswith("NVML error")
     ]
 
 
@@ -211,7 +209,7 @@ def test_every_refusal_has_words():
     ],
 )
 def test_chips(architecture, name, kind):
-    assert nvml_fields.chip(architecture, name) == kind
+    assert nvml_driver.chip(architecture, name) == kind
 
 
 PUBLISHED = {  # chip: average, instant, usage under drivers 525, 530, 590; averaging_s and looks
@@ -228,47 +226,47 @@ PUBLISHED = {  # chip: average, instant, usage under drivers 525, 530, 590; aver
 @pytest.mark.parametrize("kind", PUBLISHED)
 def test_the_published_table(kind):
     asked = [
-        (nvml_fields.AVERAGE, "590.1"),
-        (nvml_fields.INSTANT, "590.1"),
-        *((nvml_fields.USAGE, f"{d}.9") for d in (525, 530, 590)),
+        (nvml_driver.AVERAGE, "590.1"),
+        (nvml_driver.INSTANT, "590.1"),
+        *((nvml_driver.USAGE, f"{d}.9") for d in (525, 530, 590)),
     ]
     for (field, driver), known in zip(asked, PUBLISHED[kind], strict=True):
         if known is not None:
-            sensor = nvml_fields.sensor(kind, field, driver)
+            sensor = nvml_driver.sensor(kind, field, driver)
             assert (sensor.averaging_s, sensor.looks) == known, (kind, field, driver)
             assert sensor.tick_s == (0.02 if kind in {"Volta", "Pascal"} else 0.1)
             assert sensor.looks == pytest.approx(min(sensor.averaging_s / sensor.tick_s, 1.0))
 
 
 def test_what_is_not_published_is_not_known():
-    for field in (nvml_fields.INSTANT, nvml_fields.USAGE, nvml_fields.AVERAGE):
-        assert nvml_fields.sensor("Blackwell", field, "590.1").looks is None
-        assert nvml_fields.sensor("", field, "590.1").looks is None
-    assert nvml_fields.steady_error("NVIDIA B200") is None
-    assert nvml_fields.energy_note("Ada") == ""
+    for field in (nvml_driver.INSTANT, nvml_driver.USAGE, nvml_driver.AVERAGE):
+        assert nvml_driver.sensor("Blackwell", field, "590.1").looks is None
+        assert nvml_driver.sensor("", field, "590.1").looks is None
+    assert nvml_driver.steady_error("NVIDIA B200") is None
+    assert nvml_driver.energy_note("Ada") == ""
 
 
 @pytest.mark.parametrize(
     "name", ["NVIDIA GH200 480GB", "NVIDIA GB200", "NVIDIA GB300", "NVIDIA GB10"]
 )
 def test_superchips_by_name(name):
-    assert nvml_fields.SUPERCHIP.search(name)
-    assert not nvml_fields.SUPERCHIP.search(name.replace("G", "", 1).replace("NVIDIA G", "NVIDIA "))
+    assert nvml_driver.SUPERCHIP.search(name)
+    assert not nvml_driver.SUPERCHIP.search(name.replace("G", "", 1).replace("NVIDIA G", "NVIDIA "))
 
 
 def test_every_type_of_value():
-    value = SimpleNamespace(**{member: k + 0.5 for k, member in nvml_fields.VALUE.items()})
-    assert [nvml_fields.number(value, k) for k in range(7)] == [k + 0.5 for k in range(7)]
-    assert nvml_fields.number(value, 7) != nvml_fields.number(value, 7)
+    value = SimpleNamespace(**{member: k + 0.5 for k, member in nvml_driver.VALUE.items()})
+    assert [nvml_driver.number(value, k) for k in range(7)] == [k + 0.5 for k in range(7)]
+    assert nvml_driver.number(value, 7) != nvml_driver.number(value, 7)
 
 
 def test_a_field_of_an_unknown_type_is_no_answer():
     element = SimpleNamespace(nvmlReturn=0, valueType=9, value=SimpleNamespace())
-    ask = nvml_asks.Fields([0], [(186, 0)], binding(nvmlDeviceGetFieldValues=[element]))
+    ask = nvml_driver.Fields([0], [(186, 0)], binding(nvmlDeviceGetFieldValues=[element]))
     (said,) = ask.call("handle", 0)
     assert said != said
-    assert ask.why == [nvml_library.NOT_A_NUMBER]
+    assert ask.why == [nvml_driver.NOT_A_NUMBER]
 
 
 def test_the_absence_is_one():
-    assert isinstance(nvml_library.load(binding(nvmlInit=NVMLError(1))), Absence)
+    assert isinstance(nvml_driver.load(binding(nvmlInit=NVMLError(1))), Absence)

@@ -14,7 +14,7 @@ from ckptcost.errors import InputError
 from ckptcost.meters import base
 from ckptcost.meters.replay import Replay, SpedClock, Tape
 from ckptcost.meters.simulated import find
-from ckptcost.meters.simulated_plan import Plan, marks
+from ckptcost.meters.simulated_machine import Plan, marks
 from ckptcost.runs.clocks import RealClock, VirtualClock, Wake
 from ckptcost.runs.pace import Pace
 from ckptcost.runs.recorder import Recorder

@@ -15,9 +15,7 @@ from ckptcost.core.phases import windows_of
 from ckptcost.errors import InputError, MeterLost
 from ckptcost.meters import base
 from ckptcost.meters.simulated import KIB, RAPL_COUNTS, RAPL_UNIT_J, SECTOR_BYTES, find
-from ckptcost.meters.simulated_machine import Machine
-from ckptcost.meters.simulated_plan import SQUARE, Fault, Plan, chance, marks
-from ckptcost.meters.simulated_power import Wave
+from ckptcost.meters.simulated_machine import SQUARE, Fault, Machine, Plan, Wave, chance, marks
 
 S = 1_000_000_000
 SMALL = Plan(gpus=2, packages=1, disks=2)

@@ -13,8 +13,7 @@ import pytest
 from ckptcost.core.phases import windows_of
 from ckptcost.meters.replay import Replay, Tape
 from ckptcost.meters.simulated import find
-from ckptcost.meters.simulated_machine import Machine
-from ckptcost.meters.simulated_plan import Plan, marks
+from ckptcost.meters.simulated_machine import Machine, Plan, marks
 from ckptcost.meters.writeback import drained
 from ckptcost.runs.reader import load
 

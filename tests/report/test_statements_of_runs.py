@@ -14,7 +14,7 @@ from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.model import one_of
 from ckptcost.layers import layers_for
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_plan import Plan
+from ckptcost.meters.simulated_machine import Plan
 from ckptcost.report.statements.measured import statement_of
 from ckptcost.report.statements.reading import gathered
 from ckptcost.runs.clocks import S, VirtualClock

@@ -12,7 +12,7 @@ from told_meters import Told, at, energy
 from ckptcost.jobs.recording import ASKED, EDGE
 from ckptcost.meters import simulated
 from ckptcost.meters.base import Meter
-from ckptcost.meters.simulated_plan import Plan
+from ckptcost.meters.simulated_machine import Plan
 from ckptcost.runs import job_facts
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.recorder import Recorder

@@ -9,7 +9,7 @@ import pytest
 
 from ckptcost.core.channels import Channel
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_plan import Fault, Plan, marks
+from ckptcost.meters.simulated_machine import Fault, Plan, marks
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.follow import follow
 from ckptcost.runs.header import Header, MeterHead

@@ -14,7 +14,7 @@ from told_meters import Told, at, energy, recorded, said
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_plan import Plan, marks
+from ckptcost.meters.simulated_machine import Plan, marks
 from ckptcost.runs import recorder
 from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui.app import CkptcostApp

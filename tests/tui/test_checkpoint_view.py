@@ -16,7 +16,7 @@ from ckptcost.errors import CkptcostError, UnknownName
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_plan import Plan, marks
+from ckptcost.meters.simulated_machine import Plan, marks
 from ckptcost.present.amounts import duration, number
 from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui.desk import Desk

@@ -12,8 +12,7 @@ from ckptcost.core.attribution import Baseline
 from ckptcost.core.channels import Mark
 from ckptcost.meters import simulated
 from ckptcost.meters.base import Meter
-from ckptcost.meters.simulated_machine import Machine
-from ckptcost.meters.simulated_plan import Plan, marks
+from ckptcost.meters.simulated_machine import Machine, Plan, marks
 from ckptcost.present.amounts import count
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.clocks import S, VirtualClock

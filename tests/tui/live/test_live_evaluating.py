@@ -8,7 +8,7 @@ import time
 import pytest
 
 from ckptcost.core.channels import Channel
-from ckptcost.meters.simulated_plan import Plan
+from ckptcost.meters.simulated_machine import Plan
 from ckptcost.runs.clocks import S
 from ckptcost.runs.header import Header, MeterHead
 from ckptcost.runs.tables import key_of

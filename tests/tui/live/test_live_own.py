@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from ckptcost.meters.simulated_plan import Plan
+from ckptcost.meters.simulated_machine import Plan
 from ckptcost.runs.writer import WriteFailed, Writer
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.own import Own, middle_cut

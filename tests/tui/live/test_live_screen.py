@@ -11,7 +11,7 @@ from ckptcost.errors import InputError
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_plan import Fault, Plan, marks
+from ckptcost.meters.simulated_machine import Fault, Plan, marks
 from ckptcost.present.chart import Stat
 from ckptcost.present.grid import Grid, Head, Row
 from ckptcost.runs.clocks import VirtualClock

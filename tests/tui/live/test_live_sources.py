@@ -14,7 +14,7 @@ import pytest
 from ckptcost.errors import CkptcostError, InputError, RunFileError
 from ckptcost.jobs.command import NoCommand
 from ckptcost.jobs.measure import reviewed
-from ckptcost.meters.simulated_plan import Plan
+from ckptcost.meters.simulated_machine import Plan
 from ckptcost.present.amounts import duration
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.own import Own

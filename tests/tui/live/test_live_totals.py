@@ -14,7 +14,7 @@ from ckptcost.core.reconcile import total
 from ckptcost.jobs.gap import Gap, gap
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured_bill import bill_of_save
-from ckptcost.meters.simulated_plan import Fault, Plan
+from ckptcost.meters.simulated_machine import Fault, Plan
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.replay import Replay
 from ckptcost.tui.live.simulated import Simulated

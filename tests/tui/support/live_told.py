@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ckptcost.meters.simulated_plan import Plan
+from ckptcost.meters.simulated_machine import Plan
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.picture import Status

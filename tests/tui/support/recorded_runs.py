@@ -11,7 +11,7 @@ from small_runs import WALL_NS, recorded
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_plan import Plan, marks
+from ckptcost.meters.simulated_machine import Plan, marks
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.lines import decode, encode
 
