@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from ckptcost.jobs import probe as module
+from ckptcost.meters import simulated_machine
 from ckptcost.meters.simulated_machine import Machine, Plan
 
 RATE, FIXED_S = 4e9, 0.75
