@@ -22,8 +22,29 @@ from ckptcost.meters.base import NOTHING, RETRY_NS, Channelwise
 TICK_S = 0.001
 """RAPL renews its counters about every millisecond"""
 COVERED = ("cpu", "dram")
-_KINDS = ("cpu", "dram", "psys", "core", "uncore")
-SCOPES = {"cpu": "package", "dram": "dram", "core": "core", "uncore": "uncore", "psys": "psys"}
+
+
+class Domain(NamedTuple):
+    """A kind of counter, and what each way to it calls it."""
+
+    scope: str
+    zone: str
+    """pattern of a powercap zone's name; its groups are package and die"""
+    event: str
+    """of the perf PMU"""
+    is_inside: bool = False
+    """a zone within a package's"""
+
+
+DOMAINS = {
+    "cpu": Domain("package", r"package-(\d+)(?:-die-(\d+))?", "energy-pkg"),
+    "dram": Domain("dram", "dram", "energy-ram", is_inside=True),
+    "psys": Domain("psys", r"psys(?:-(\d+))?", "energy-psys"),
+    "core": Domain("core", "core", "energy-cores", is_inside=True),
+    "uncore": Domain("uncore", "uncore", "energy-gpu", is_inside=True),
+}
+"""in the order in which they are shown; the first two are also pyRAPL's devices 0 and 1"""
+KINDS = tuple(DOMAINS)
 
 
 class Processor(NamedTuple):
@@ -115,7 +136,7 @@ def once_a_package(spots: Iterable[Spot], amd: bool) -> list[Spot]:
     kept: dict[tuple[str, int, bool, int | None], Spot] = {}
     for spot in sorted(
         spots,
-        key=lambda s: (s.mirror, _KINDS.index(s.kind), s.package, -1 if s.die is None else s.die),
+        key=lambda s: (s.mirror, KINDS.index(s.kind), s.package, -1 if s.die is None else s.die),
     ):
         if amd and spot.die is not None:
             said = (
@@ -152,7 +173,7 @@ def channels_of(spots: Sequence[Spot], device: str) -> tuple[Channel, ...]:
                 domain=spot.domain,
                 quantity="energy_j",
                 source=spot.where,
-                scope=SCOPES[spot.kind],
+                scope=DOMAINS[spot.kind].scope,
                 role=role,
                 covers=COVERED if spot.kind == "psys" and role == "part" else (),
                 device=device,
@@ -170,13 +191,14 @@ class Counters(Channelwise):
     """A row of counters, each behind a file of its own. One that falls silent is NaN, said once,
     and tried again; the rest go on.
 
-    `open_one(i)` gives a descriptor or raises OSError; `ask(i, descriptor)` gives joules or raises
-    OSError or ValueError.
+    `open_one(i)` gives a descriptor or raises OSError; `ask(descriptor, scale)` gives joules or
+    raises OSError or ValueError.
     """
 
     files: list[int] = field(default_factory=list)
     open_one: Callable[[int], int] = field(default=lambda _: -1)
-    ask: Callable[[int, int], float] = field(default=lambda _, __: NOTHING)
+    ask: Callable[[int, float], float] = field(default=lambda _, __: NOTHING)
+    scales: list[float] = field(default_factory=list)
     least_s: float = TICK_S
     closed: bool = False
 
@@ -184,9 +206,9 @@ class Counters(Channelwise):
         if self.closed:
             raise MeterLost(f"{self.name} is closed")
         ask, values = self.ask, []
-        for i, file in enumerate(self.files):
+        for i, (file, scale) in enumerate(zip(self.files, self.scales, strict=True)):
             try:
-                values.append(ask(i, file))
+                values.append(ask(file, scale))
             except (OSError, ValueError) as error:
                 values.append(self._reopened(i, t_ns, error))
                 continue
@@ -205,7 +227,7 @@ class Counters(Channelwise):
                     file = self.open_one(i)
                     old, self.files[i] = self.files[i], file
                     shut(old)
-                    value = self.ask(i, file)
+                    value = self.ask(file, self.scales[i])
                     self._back(i)
                     return value
         why = f"{channel.source}: {reason_of(error)}"
@@ -220,6 +242,47 @@ class Counters(Channelwise):
         for i, file in enumerate(self.files):
             self.files[i] = -1
             shut(file)
+
+
+class Refused(NamedTuple):
+    """A counter that is there and cannot be read, with the error."""
+
+    spot: Spot
+    error: Exception
+
+
+def counters_of(
+    spots: Sequence[Spot],
+    scales: Sequence[float],
+    open_one: Callable[[int], int],
+    ask: Callable[[int, float], float],
+) -> tuple[Counters | None, list[int], list[Refused]]:
+    """Opens and reads everything once: a meter of what answers, which these are, and the errors,
+    which are kept for whoever explains them."""
+    answering: list[int] = []
+    files: list[int] = []
+    refused: list[Refused] = []
+    for i, spot in enumerate(spots):
+        file = -1
+        try:
+            file = open_one(i)
+            ask(file, scales[i])
+        except (OSError, ValueError) as error:
+            shut(file)
+            refused.append(Refused(spot, error))
+            continue
+        answering.append(i)
+        files.append(file)
+    if not answering:
+        return None, [], refused
+    meter = Counters(
+        name="rapl",
+        files=files,
+        open_one=lambda i: open_one(answering[i]),
+        ask=ask,
+        scales=[scales[i] for i in answering],
+    )
+    return meter, answering, refused
 
 
 def shut(file: int) -> None:

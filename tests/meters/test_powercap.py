@@ -15,7 +15,7 @@ from cpu_trees import STEPS, Counter, Host
 from ckptcost.core import counters
 from ckptcost.core.channels import series
 from ckptcost.errors import MeterLost
-from ckptcost.meters import powercap
+from ckptcost.meters import rapl_ways
 from ckptcost.meters.base import Meter
 from ckptcost.meters.rapl_domains import Processor, Spot, once_a_package, processor
 
@@ -23,7 +23,7 @@ SECOND = 1_000_000_000
 
 
 def tree_of(host: Host, open_file=os.open):
-    return powercap.tree(host.sysfs, processor(host.procfs), open_file)
+    return rapl_ways.tree(host.sysfs, processor(host.procfs), open_file)
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_zones_numbered_in_hexadecimal(tmp_path):
     host = cpu_trees.nothing(tmp_path)
     for package in range(17):
         host.add_zone(f"intel-rapl:{package:x}", f"package-{package}", f"cpu:{package}")
-    assert [zone.id.split(":")[1] for zone in powercap.zones(host.sysfs)] == [
+    assert [zone.id.split(":")[1] for zone in rapl_ways.zones(host.sysfs)] == [
         f"{n:x}" for n in range(17)
     ]
 
@@ -240,7 +240,7 @@ def test_a_dram_zone_outside_a_package_is_left_out(tmp_path):
     host.add_zone("intel-rapl:0", "psys", "psys:0")
     host.add_zone("intel-rapl:0:0", "dram", "dram")
     host.add_zone("intel-rapl:1", "dram", "dram too")
-    assert [zone.spot is None for zone in powercap.zones(host.sysfs)] == [False, True, True]
+    assert [zone.spot is None for zone in rapl_ways.zones(host.sysfs)] == [False, True, True]
 
 
 def test_where_a_counter_starts_again_and_its_step(tmp_path, meters):
@@ -333,7 +333,7 @@ class Odd:
             self.check("read " + self.paths.get(file, ""))
             return pread(file, size, offset)
 
-        monkeypatch.setattr(powercap.os, "pread", odd_pread)
+        monkeypatch.setattr(rapl_ways.os, "pread", odd_pread)
 
     def check(self, what):
         if what in self.errors:
@@ -433,7 +433,7 @@ def test_what_refuses_is_told_apart_from_what_is_not_there(tmp_path):
         "core:0",
         "core:1",
     ]
-    assert {refused.zone.spot.domain for refused in tree.refused} == {"dram:0", "dram:1"}
+    assert {refused.spot.domain for refused in tree.refused} == {"dram:0", "dram:1"}
     tree.meter.close()
 
 
@@ -446,7 +446,7 @@ def test_odd_roots_are_no_zones(tmp_path, sysfs):
     elif sysfs == "loop":
         (root / "class/powercap/intel-rapl").mkdir(parents=True)
         (root / "class/powercap/intel-rapl/intel-rapl:0").symlink_to(".")
-    assert powercap.tree(root, Processor()) == powercap.Tree([], None, [])
+    assert rapl_ways.tree(root, Processor()) == rapl_ways.Tree([], None, [])
 
 
 def test_a_reading_of_a_large_machine_is_cheap(tmp_path, meters):
@@ -455,8 +455,8 @@ def test_a_reading_of_a_large_machine_is_cheap(tmp_path, meters):
     calls = []
     pread = os.pread
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(powercap.os, "pread", lambda *a: calls.append("pread") or pread(*a))
-        patch.setattr(powercap.os, "open", lambda *a: calls.append("open"))
+        patch.setattr(rapl_ways.os, "pread", lambda *a: calls.append("pread") or pread(*a))
+        patch.setattr(rapl_ways.os, "open", lambda *a: calls.append("open"))
         meter.read(0)
     assert calls == ["pread"] * len(meter.channels)
 

@@ -20,7 +20,7 @@ import pytest
 from cpu_trees import Host
 
 from ckptcost.errors import UnknownName
-from ckptcost.meters import powercap, rapl, rapl_advice, rapl_perf
+from ckptcost.meters import rapl, rapl_ways
 from ckptcost.meters.base import Basic
 from ckptcost.meters.rapl_domains import processor
 
@@ -56,7 +56,7 @@ def closed(*paths):
 
 def explained(host, open_file):
     cpu = processor(host.procfs)
-    tree = powercap.tree(host.sysfs, cpu, open_file)
+    tree = rapl_ways.tree(host.sysfs, cpu, open_file)
     answer = rapl.by_powercap(tree, host.sysfs, cpu)
     for meter in answer.meters:
         meter.close()
@@ -134,12 +134,12 @@ def test_closed_counters(tmp_path):
     assert "Permission denied" in kinds["dram"].reason
     remedy = kinds["cpu"].remedy
     for piece in (
-        rapl_advice.UDEV_FILE,
-        rapl_advice.UDEV_RULE,
+        rapl.UDEV_FILE,
+        rapl.UDEV_RULE,
         "udevadm control --reload",
         "udevadm trigger --subsystem-match=powercap",
-        rapl_advice.TMPFILES_FILE,
-        *rapl_advice.TMPFILES_LINES,
+        rapl.TMPFILES_FILE,
+        *rapl.TMPFILES_LINES,
         "kernel.perf_event_paranoid=0",
         "cap_perfmon",
         "CVE-2020-8694",
@@ -158,7 +158,7 @@ def test_closed_memory_only(tmp_path):
     assert [channel.domain for channel in answer.meters[0].channels] == ["cpu:0", "core:0"]
     (absence,) = answer.absences
     assert absence.kind == "dram"
-    assert rapl_advice.TMPFILES_LINES[1] in absence.remedy
+    assert rapl.TMPFILES_LINES[1] in absence.remedy
 
 
 def test_a_counter_that_fails_from_the_start_wants_no_permission(tmp_path):
@@ -198,7 +198,7 @@ def test_closed_files_for_a_real_user(open_folder):
         "print(json.dumps([len(f.meters), [list(a) for a in f.absences]]))"
     )
     imports = (  # before giving up rights: the checkout may be root's
-        "import ckptcost.meters.rapl_perf, ckptcost.meters.rapl\n"
+        "import ckptcost.meters.rapl_ways, ckptcost.meters.rapl\n"
     )
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", imports + code],
@@ -235,8 +235,7 @@ def test_the_tmpfiles_lines_open_every_zone(tmp_path):
     config.parent.mkdir(parents=True)
     config.write_text(
         "".join(
-            line.replace(f"root {rapl_advice.GROUP} ", "0 54321 ") + "\n"
-            for line in rapl_advice.TMPFILES_LINES
+            line.replace(f"root {rapl.GROUP} ", "0 54321 ") + "\n" for line in rapl.TMPFILES_LINES
         )
     )
     done = subprocess.run(
@@ -264,7 +263,7 @@ def test_the_udev_rule_meets_every_zone_and_only_zones(tmp_path):
     """udev's own substitutions: %S is the root of sysfs, %p the device below it; KERNEL is the last
     part of its path."""
     host = cpu_trees.intel(tmp_path, sockets=2, psys=True, mmio=True)
-    rule = rapl_advice.UDEV_RULE
+    rule = rapl.UDEV_RULE
     assert "\n" not in rule
     keys = re.findall(r'(\w+)(==|\+=)"([^"]*)"', rule)
     assert ", ".join(f'{key}{op}"{value}"' for key, op, value in keys) == rule
@@ -293,7 +292,7 @@ def test_the_udev_rule_meets_every_zone_and_only_zones(tmp_path):
                 .split()
             )
             assert program.startswith("/")
-            assert what in (rapl_advice.GROUP, "0440")
+            assert what in (rapl.GROUP, "0440")
             assert Path(file).exists()
             opened.add(Path(file))
     assert sorted(opened) == zone_files(host)
@@ -420,11 +419,11 @@ def pipes(values):
 
 def chosen(host, open_file, values):
     cpu = processor(host.procfs)
-    tree = powercap.tree(host.sysfs, cpu, open_file)
+    tree = rapl_ways.tree(host.sysfs, cpu, open_file)
     if rapl.measures_cpu(tree.meter):
         tree.meter.close()
         return None
-    answer = rapl.either(tree, rapl_perf.pmu(host.sysfs, cpu, pipes(values)), host.sysfs, cpu)
+    answer = rapl.either(tree, rapl_ways.pmu(host.sysfs, cpu, pipes(values)), host.sysfs, cpu)
     for meter in answer.meters:
         meter.close()
     return answer

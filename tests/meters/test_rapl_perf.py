@@ -12,7 +12,7 @@ import cpu_trees
 import pytest
 
 from ckptcost.errors import MeterLost
-from ckptcost.meters import rapl, rapl_perf
+from ckptcost.meters import rapl, rapl_ways
 from ckptcost.meters.rapl_domains import processor
 
 SCALE = 2.0**-32
@@ -55,12 +55,12 @@ class Kernel:
 def kernel(tmp_path, monkeypatch):
     (tmp_path / "events").mkdir()
     one = Kernel(tmp_path / "events")
-    monkeypatch.setattr(rapl_perf.os, "read", one.read)
+    monkeypatch.setattr(rapl_ways.os, "read", one.read)
     return one
 
 
 def pmu_of(host, kernel):
-    return rapl_perf.pmu(host.sysfs, processor(host.procfs), kernel.open)
+    return rapl_ways.pmu(host.sysfs, processor(host.procfs), kernel.open)
 
 
 def said(meter, t_ns=0):
@@ -292,7 +292,7 @@ def test_without_topology_packages_are_numbered_in_order(tmp_path, kernel, text)
     [("0", [0]), ("0-3", [0, 1, 2, 3]), ("0,16-17", [0, 16, 17]), ("", []), ("0,", [0])],
 )
 def test_processor_lists(text, wanted):
-    assert rapl_perf.numbers(text) == wanted
+    assert rapl_ways.numbers(text) == wanted
 
 
 # ---------------------------------------------------------------- the call itself
@@ -303,7 +303,7 @@ SOFTWARE, TASK_CLOCK_NS, PAGE_FAULTS = 1, 1, 2
 def allowed():
     """May this process count itself?"""
     try:
-        file = rapl_perf.perf_event_open(SOFTWARE, TASK_CLOCK_NS, -1, process=0)
+        file = rapl_ways.perf_event_open(SOFTWARE, TASK_CLOCK_NS, -1, process=0)
     except OSError:
         return False
     os.close(file)
@@ -312,7 +312,7 @@ def allowed():
 
 def allowed_everywhere():
     try:
-        file = rapl_perf.perf_event_open(SOFTWARE, 0, 0)
+        file = rapl_ways.perf_event_open(SOFTWARE, 0, 0)
     except OSError:
         return False
     os.close(file)
@@ -321,14 +321,14 @@ def allowed_everywhere():
 
 @pytest.mark.skipif(not allowed(), reason="perf_event_open is not allowed here")
 def test_the_system_call_counts():
-    file = rapl_perf.perf_event_open(SOFTWARE, TASK_CLOCK_NS, -1, process=0)
+    file = rapl_ways.perf_event_open(SOFTWARE, TASK_CLOCK_NS, -1, process=0)
     try:
         assert not os.get_inheritable(file)
-        first = rapl_perf.ask(file, 1e-9)
+        first = rapl_ways.event_joules(file, 1e-9)
         begin = time.process_time()
         while time.process_time() - begin < 0.02:
             pass
-        spent = rapl_perf.ask(file, 1e-9) - first
+        spent = rapl_ways.event_joules(file, 1e-9) - first
     finally:
         os.close(file)
     assert 0.015 <= spent < 2.0  # seconds of processor, by the kernel's own clock
@@ -346,7 +346,7 @@ def test_a_meter_over_the_real_call(tmp_path):
     base = host.sysfs / "bus/event_source/devices/power"
     (base / "type").write_text(f"{SOFTWARE}\n")
     (base / "events/energy-pkg.scale").write_text("1e-9\n")
-    pmu = rapl_perf.pmu(host.sysfs, processor(host.procfs))
+    pmu = rapl_ways.pmu(host.sysfs, processor(host.procfs))
     (before,) = pmu.meter.read(0)
     time.sleep(0.01)
     (after,) = pmu.meter.read(0)
@@ -357,12 +357,12 @@ def test_a_meter_over_the_real_call(tmp_path):
 
 def test_the_system_call_refuses_with_a_reason():
     with pytest.raises(OSError, match=r"."):
-        rapl_perf.perf_event_open(2**31 - 1, 0, 0)
+        rapl_ways.perf_event_open(2**31 - 1, 0, 0)
 
 
 def test_a_machine_whose_number_nobody_knows(monkeypatch):
     real = os.uname()
-    monkeypatch.setattr(rapl_perf.os, "uname", lambda: os.uname_result((*real[:4], "vax")))
+    monkeypatch.setattr(rapl_ways.os, "uname", lambda: os.uname_result((*real[:4], "vax")))
     with pytest.raises(OSError, match="vax") as caught:
-        rapl_perf.perf_event_open(SOFTWARE, 0, 0)
+        rapl_ways.perf_event_open(SOFTWARE, 0, 0)
     assert caught.value.errno == errno.ENOSYS
