@@ -47,7 +47,8 @@ def read(source: str) -> Report:
         report = Report.model_validate(raw, extra="ignore" if newer else None)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        problem = first["msg"][0].lower() + first["msg"][1:]
+        said = first["msg"].removeprefix("Value error, ")
+        problem = said[0].lower() + said[1:]
         raise _broken(problem, source, ".".join(map(str, first["loc"]))) from None
     _require_parts(report, source, newer)
     said = report.reproducibility.result_sha256

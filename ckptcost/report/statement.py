@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from ckptcost.catalog.keys import GRID_METHODS
 from ckptcost.core.quantities import IN_DOCUMENTS
@@ -208,6 +208,16 @@ class Statement(DocumentPart):
         said = str(self.choices.get("site.grid_method"))
         return said if said in GRID_METHODS else "unknown"
 
+    @field_validator("rests")
+    @classmethod
+    def _rests_once(cls, rests: list[list[str]]) -> list[list[str]]:
+        """Whoever adds a list finds the others by what they hold."""
+        first: dict[tuple[str, ...], int] = {}
+        for at, names in enumerate(rests):
+            if (same := first.setdefault(tuple(names), at)) != at:
+                raise ValueError(f"list {at} of factors is list {same} again")
+        return rests
+
     @model_validator(mode="after")
     def _rests_there(self) -> Statement:
         sums = [self.totals, *filter(None, (self.allocated,))]
@@ -215,6 +225,7 @@ class Statement(DocumentPart):
         if self.one_save is not None:
             lines += [self.one_save.totals, *self.one_save.components]
         amounts = [getattr(line, what) for line in lines for what in QUANTITIES]
+        amounts.append(self.totals.checkpoints)
         if self.power_step is not None:
             amounts += [self.power_step.gpus, self.power_step.hosts, self.power_step.whole]
         known = len(self.rests)

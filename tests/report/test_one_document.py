@@ -129,3 +129,20 @@ def test_a_document_that_lacks_a_part_of_its_kind_is_refused(cli, tmp_path, mode
         assert (done.code, done.out) == (2, ""), words
         assert "broken.json" in done.err
         assert len(done.err.splitlines()) <= 2
+
+
+REFERENCES = {
+    "statements.0.rests": lambda s: s["rests"].append(s["rests"][3]),
+    "list 99 of factors": lambda s: s["totals"]["checkpoints"].update(rests=99),
+}
+
+
+@pytest.mark.parametrize("named", REFERENCES)
+def test_figures_point_at_one_list_of_factors_that_is_there(cli, tmp_path, model, named):
+    raw, file = json.loads(json.dumps(model)), tmp_path / "broken.json"
+    REFERENCES[named](raw["statements"][0])
+    file.write_text(json.dumps(raw))
+    for words in (["report"], ["check"], ["export", "--to", "statement"]):
+        done = cli(words[0], str(file), *words[1:])
+        assert (done.code, done.out) == (2, ""), words
+        assert named in done.err
