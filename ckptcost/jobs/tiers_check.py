@@ -27,6 +27,8 @@ from ckptcost.jobs.walks import SimulationRequest
 from ckptcost.scenario import Resolved
 
 RUNS = 200
+MOST_FAILURES = 10_000
+"""expected in one run: each is a step that all runs take together, so many take a second or two"""
 _COSTS = {"time": "wall", **{name: q.measure for name, q in BY_OBJECTIVE.items()}}
 
 
@@ -88,6 +90,11 @@ def simulate_combination(
     return TiersTrial(interval_s, second_every, third_every, found)
 
 
+def is_walkable(failures: float) -> bool:
+    """Whether runs of so many expected failures are simulated; not so where they never end."""
+    return failures <= MOST_FAILURES
+
+
 def difference(one: TiersTrial, other: TiersTrial, objective: str) -> tuple[float, float]:
     """(mean relative excess of `one` over `other`, its standard error), run by run with the same
     random numbers."""
@@ -112,6 +119,14 @@ def three_tiers(
             "three tiers have no closed form",
             where=Argument("check"),
             remedy="they need at least 2 simulated runs",
+        )
+    expected = float(evaluate(replace(resolved.scenario, third_tier=None)).failures)
+    if not is_walkable(expected):
+        raise InputError(
+            f"a run meets {expected:,.0f} failures on two tiers already, too many for a search by"
+            " simulation",
+            key="failures",
+            remedy=f"shorten run.work: up to {MOST_FAILURES:,} are walked through",
         )
     levels, base_s, multiples = _rule(resolved)
     if not all(math.isfinite(each) for each in (base_s, *multiples)):

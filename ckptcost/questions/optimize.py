@@ -92,12 +92,16 @@ def _one_or_two(
     levels = found.levels
     if levels is None or check < 2:
         return study
-    from ckptcost.jobs.tiers_check import simulate_combination
+    from ckptcost.jobs.tiers_check import is_walkable, simulate_combination
     from ckptcost.report.studies.tiers_check import check_table
 
     resolved = found.option.resolved
     tries = {
-        point.id: simulate_combination(resolved, point.interval_s, point.every, 1.0, check, 1)
+        point.id: (
+            simulate_combination(resolved, point.interval_s, point.every, 1.0, check, 1)
+            if is_walkable(float(point.outcome.failures))
+            else None
+        )
         for point in levels.points
         if point.interval_s * point.every <= float(resolved.scenario.work_s)
     }

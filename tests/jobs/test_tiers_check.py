@@ -101,6 +101,56 @@ def test_what_it_refuses():
         )
 
 
+@pytest.fixture
+def steps(monkeypatch):
+    """How many steps all walks took together."""
+    from ckptcost.core import walk
+
+    taken, step = [0], walk._Walk.step
+
+    def counted(self, *words):
+        taken[0] += 1
+        return step(self, *words)
+
+    monkeypatch.setattr(walk._Walk, "step", counted)
+    return taken
+
+
+def checked(rack_rate: str) -> tuple[list[dict], str]:
+    """Rows of the check of a job on two tiers whose racks fail so often."""
+    import ckptcost
+
+    report = ckptcost.optimize(
+        "small-8b",
+        tier="nas-hdd",
+        changes=[f"failures.rack_rate={rack_rate}"],
+        check=20,
+        draws=64,
+    )
+    return report.rows("check"), report.tables["check"].note
+
+
+def test_two_tiers_are_simulated_while_failures_are_not_too_many(steps):
+    rows, note = checked("1 /day")
+    assert [row["simulated"] is None for row in rows] == [False] * len(rows)
+    assert (len(rows) >= 2, note) == (True, "")
+    assert 0 < steps[0] < 1000
+
+
+def test_two_tiers_with_failures_without_number_are_left_to_the_closed_form(steps):
+    rows, note = checked("100 /day")
+    assert len(rows) >= 2
+    assert all(row["closed_form"] > 0 and row["simulated"] is None for row in rows)
+    assert "not simulated where over 10,000 failures" in note
+    assert steps[0] == 0
+
+
+def test_three_tiers_with_failures_without_number_are_refused(steps):
+    with pytest.raises(InputError, match="too many for a search"):
+        tiers_check.three_tiers(resolved_of(*THREE, "failures.rack_rate=100 /day"), "time", False)
+    assert steps[0] == 0
+
+
 def test_on_the_command_line(cli):
     flags = [word for each in THREE for word in ("--set", each)]
     done = cli(

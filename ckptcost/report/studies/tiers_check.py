@@ -7,15 +7,16 @@ from typing import Any
 from ckptcost.core.simulate import Summary
 from ckptcost.core.units import to_kwh
 from ckptcost.jobs.optimize import Levels
-from ckptcost.jobs.tiers_check import ThreeTiers, TiersTrial, difference
+from ckptcost.jobs.tiers_check import MOST_FAILURES, ThreeTiers, TiersTrial, difference
 from ckptcost.present.amounts import count, duration, share
 from ckptcost.report.studies.optimize_levels import RULE, TWO, WASTE
 from ckptcost.report.studies.run_columns import COSTS, INTERVAL, known_value
 from ckptcost.report.study import Column, Study, Table
 
 
-def check_table(levels: Levels, tries: dict[str, TiersTrial]) -> Table:
-    """Two tiers: what the closed form says of each combination, beside simulated runs of it."""
+def check_table(levels: Levels, tries: dict[str, TiersTrial | None]) -> Table:
+    """Two tiers: what the closed form says of each combination, beside simulated runs of it; None
+    where too many failures were expected for it to be simulated."""
     columns = (
         Column("at", "two tiers"),
         INTERVAL,
@@ -28,30 +29,40 @@ def check_table(levels: Levels, tries: dict[str, TiersTrial]) -> Table:
     rows = []
     for point in levels.points:
         if point.id in tries:
-            goodput = tries[point.id].found.summary("goodput")
-            closed = float(point.outcome.goodput)
-            rows.append(
-                {
-                    "at": TWO[point.id],
-                    "interval": point.interval_s,
-                    "every": point.every,
-                    "closed_form": closed,
-                    "simulated": goodput.mean,
-                    "error": known_value(goodput.error),
-                    "errors_off": (
-                        known_value((goodput.mean - closed) / goodput.error)
-                        if goodput.error
-                        else 0.0
-                    ),
-                }
-            )
-    runs = next(iter(tries.values())).found.asked.runs if tries else 0
+            closed, trial = float(point.outcome.goodput), tries[point.id]
+            row = {
+                "at": TWO[point.id],
+                "interval": point.interval_s,
+                "every": point.every,
+                "closed_form": closed,
+            }
+            rows.append(row | (_NOT_SIMULATED if trial is None else _simulated(trial, closed)))
+    runs = next((each.found.asked.runs for each in tries.values() if each is not None), 0)
+    held = f"checked by {count(runs)} simulated runs each" if runs else "not simulated"
     return Table(
         "check",
-        f"Two tiers, checked by {count(runs)} simulated runs each; off by: in standard errors",
+        f"Two tiers, {held}; off by: in standard errors",
         columns,
         rows,
+        (
+            f"not simulated where over {count(MOST_FAILURES)} failures are expected in a run"
+            if None in tries.values()
+            else ""
+        ),
     )
+
+
+_NOT_SIMULATED = {"simulated": None, "error": None, "errors_off": None}
+
+
+def _simulated(trial: TiersTrial, closed: float) -> dict[str, Any]:
+    goodput = trial.found.summary("goodput")
+    off = known_value((goodput.mean - closed) / goodput.error) if goodput.error else 0.0
+    return {
+        "simulated": goodput.mean,
+        "error": known_value(goodput.error),
+        "errors_off": off,
+    }
 
 
 def study_of(found: ThreeTiers) -> Study:
