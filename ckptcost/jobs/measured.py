@@ -95,6 +95,20 @@ class Measured(NamedTuple):
     def simulated(self) -> bool:
         return self.run.simulated
 
+    def only(self, place: int) -> Measured:
+        """As if one checkpoint were all there was."""
+        here, name = slice(place, place + 1), self.windows[place].name
+        steps = self.steps
+        return self._replace(
+            windows=self.windows[here],
+            contents=self.contents[here],
+            opportunities=self.opportunities[here],
+            dips=self.dips[here],
+            costs=[cost for cost in self.costs if cost.window == name],
+            stored=[stored for stored in self.stored if stored.window in ("", name)],
+            steps=None if steps is None else steps._replace(stalls_s=steps.stalls_s[here]),
+        )
+
     def of_window(self, window: str) -> Totals:
         """All parts together."""
         return self._totals([cost for cost in self.costs if cost.window == window])

@@ -33,6 +33,14 @@ ABSENT: Mapping[str, str] = (
         "COVERAGE_DIFFERS": "parts and node are not known for the same time",
         "UNSYNCED": "it was renamed without fsync, so its bytes may be in memory only",
         "OTHERS_STALL": "another save held training up all the while",
+        "stuck": "the counter does not move",
+        "no-readings": "nothing was read of it",
+        "not-yet": "its readings begin later",
+        "before-first-tick": "it begins before the first reading",
+        "after-last-tick": "it ends after the last reading",
+        "reset": "the counter began again",
+        "maybe-more-than-one-wrap": "the counter may have wrapped more than once",
+        "implausible": "the counter made a step that no machine takes",
     }
 )
 """why a value is not known"""

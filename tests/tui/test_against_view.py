@@ -29,7 +29,7 @@ def source_of(path):
 
 
 def study_of(source, desk, host=""):
-    return against.study_against(read_run(source, host), desk)
+    return against.study_against(read_run(source, host).seen, desk)
 
 
 DESKS = [
@@ -59,7 +59,7 @@ def test_the_command_prints_the_same(cli, large, desk):
 
 def test_the_explanation_comes_first(large):
     run = read_run(source_of(large))
-    study, screen = against.study_against(run, DESKS[0]), against.AgainstScreen(run.source)
+    study, screen = against.study_against(run.seen, DESKS[0]), against.AgainstScreen(run.source)
     said = [text for text, _ in screen.lines(run, study)]
     assert said.index(study.findings[0]) < said.index(study.about[0])
     assert min((table for table in study.tables if table.rows), key=screen.order).id == "lines"
@@ -94,7 +94,7 @@ def test_several_hosts(tmp_path):
     source = source_of(tmp_path / "two")
     first, second = read_run(source), read_run(source, "node2")
     assert (first.host, first.next_host, second.next_host) == ("node1", "node2", "node1")
-    study = against.study_against(second, DESKS[0])
+    study = against.study_against(second.seen, DESKS[0])
     assert "(2 of 2)" in against.AgainstScreen(source).head(second, study)
 
 

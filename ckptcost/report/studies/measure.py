@@ -4,6 +4,7 @@ themselves."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from ckptcost.core.attribution import WHOLE, mean_w
@@ -78,6 +79,38 @@ def study_of(m: Measured) -> Study:
         warnings=_warnings(m),
         simulated=m.simulated,
         bills=Bills(lambda catalog: _bills(m, catalog)),
+    )
+
+
+def study_of_one(m: Measured, place: int) -> Study:
+    """One checkpoint: its rows of the tables, and what is said of it alone."""
+    one = m.only(place)
+    window, what = one.windows[0], one.contents[0]
+    begin_s = window.begin_s
+    when = (
+        "" if begin_s is None else f"{datetime.fromtimestamp(m.run.wall_s(begin_s), UTC):%F %T} UTC"
+    )
+    run = f"run {m.kept[:8]}" if m.kept else ""
+    where = [when, run, f"on {m.energies.node.host}", what.path]
+    return Study(
+        kind="measurement",
+        title=f"{window.name}, {what.of} {count(place + 1)} of {count(len(m.windows))}",
+        about=[", ".join(filter(None, where))],
+        question={"run": m.kept, "checkpoint": window.name},
+        tables=[
+            windows(one),
+            energies(one),
+            phases(one),
+            *(_stored(one)[1:] if one.stored else []),
+        ],
+        findings=[
+            *saves_told(one),
+            *stalls_told(one),
+            *staged_told(one),
+            *training_told(one),
+        ],
+        warnings=_warnings(one),
+        simulated=m.simulated,
     )
 
 

@@ -16,6 +16,7 @@ from textual.widgets import Static
 
 from ckptcost.errors import CkptcostError
 from ckptcost.jobs.gap import FORCED, gap
+from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.model import one_of
 from ckptcost.layers import layers_for
 from ckptcost.present.amounts import duration
@@ -99,7 +100,7 @@ class AgainstScreen(HostScreen):
         self._read(self._host)
 
     def study_of(self, run: RecordedRun, desk: Desk) -> Study:
-        return study_against(run, desk)
+        return study_against(run.seen, desk)
 
     def head(self, run: RecordedRun, study: Study) -> str:
         scenario = study.question.get("scenario") or "the scenario"
@@ -138,11 +139,11 @@ def settings_of(desk: Desk) -> tuple[str, tuple[str, ...]]:
     return desk.base, (*desk.settings(), *([f"tier.id={tier}"] if tier and tier != own else []))
 
 
-def study_against(run: RecordedRun, desk: Desk) -> Study:
+def study_against(seen: Measured, desk: Desk) -> Study:
     """Raises CkptcostError where there is nothing to hold against each other."""
     base, settings = settings_of(desk)
     layers = layers_for(desk.catalog, base, None, list(settings))
-    return gap_study.study_of(gap(desk.catalog, run.seen, layers))
+    return gap_study.study_of(gap(desk.catalog, seen, layers))
 
 
 def bars_of(study: Study) -> Bars:

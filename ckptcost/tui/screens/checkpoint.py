@@ -1,5 +1,5 @@
-"""One recorded checkpoint, laid over the live screen or over a run: phases, instants, joules, the
-model beside them, and the trace."""
+"""One recorded checkpoint, laid over the live screen or over a run: its rows of the report's
+tables, the scenario's beside them, its phases and the trace around it."""
 
 from __future__ import annotations
 
@@ -8,37 +8,45 @@ from typing import Any, ClassVar
 
 from textual.binding import BindingType
 from textual.containers import Vertical, VerticalScroll
-from textual.content import Content
-from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Static
 
 from ckptcost.errors import CkptcostError
-from ckptcost.present.grid import Grid, Tone
+from ckptcost.present.chart import Bar, Bars, Part, Stat
+from ckptcost.present.grid import Tone
+from ckptcost.present.measured import reason_text
+from ckptcost.report.studies.measure import study_of_one
+from ckptcost.report.study import Column, Study, Table, cell
 from ckptcost.tui.commands import Command, bindings
-from ckptcost.tui.screens.checkpoint_view import Checkpoint, detail, neighbour
+from ckptcost.tui.desk import Desk
+from ckptcost.tui.screens import against
 from ckptcost.tui.screens.recorded_run import RecordedRun
+from ckptcost.tui.screens.runs_entries import Source
 from ckptcost.tui.screens.runs_reading import source_at
-from ckptcost.tui.screens.tables import RunReading
+from ckptcost.tui.screens.tables import HostScreen
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.stats import Stats
 from ckptcost.tui.widgets.traces import TraceStack
 
+TABLES = ("lines", "energies", "bill", "phases", "storage_windows", "known")
+"""in the order in which they are shown"""
+_TONES: dict[str, Tone] = {"stall": "bad", "undivided": "warn", "drain": "muted"}
 
-class CheckpointScreen(RunReading):
-    """`which` is a checkpoint's name or its number in the run. Where a run was read already, it is
-    given and not read again."""
 
-    MODE = "runs"
+class CheckpointScreen(HostScreen):
+    """`which` is a checkpoint's name or its number in the run."""
+
+    TITLE_TEXT = "A checkpoint"
     ABOUT = (
         "One save or load as it was recorded. Phases: training stands still in the stall and goes"
         " on in the drain; storage takes a snapshot, writes, syncs and commits. It is safe when its"
-        " bytes are known to be on the storage, and the instants say how that is known. Joules are"
-        " of the node's own meters, without PUE; beside the model they are at the facility, with"
-        " the scenario's PUE, prices and grid factor, on the tier that is chosen. Cost and CO2e are"
-        " of what the save holds up, at the facility too. A dash is not known, never zero."
+        " bytes are known to be on the storage, and the last table says how that is known. Joules"
+        " are of the node's own meters, without PUE; beside the model they are at the facility,"
+        " with the scenario's PUE, prices and grid factor, on the tier that is chosen. Cost and"
+        " CO2e are of what the save holds up, line by line in the bill. A dash is not known, never"
+        " zero."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command(
@@ -46,169 +54,188 @@ class CheckpointScreen(RunReading):
         ),
         Command("checkpoint.next", "right,n", "next", "The checkpoint after", "step(1)", 2),
         Command(
-            "checkpoint.domains",
-            "g",
-            "per GPU",
-            "Joules of each GPU, or of all together",
-            "domains",
-            4,
+            "checkpoint.table",
+            "t",
+            "next table",
+            "Show the next table: the model beside it, joules, bill, phases, disks, all else",
+            "table(1)",
+            3,
         ),
-        Command(
-            "checkpoint.down",
-            "down,pagedown",
-            "down",
-            "Scroll down where it does not fit",
-            "scroll_by(1)",
-        ),
-        Command("checkpoint.up", "up,pageup", "up", "Scroll up", "scroll_by(-1)"),
+        Command("checkpoint.sort", "s", "sort", "Sort by the next column", "sort", 4),
+        Command("checkpoint.table_back", "B", "table before", "Show the table before", "table(-1)"),
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS_HERE)
-    AUTO_FOCUS = ""
     DEFAULT_CSS = """
-    CheckpointScreen #title { height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; }
-    CheckpointScreen #all { layout: horizontal; height: 1fr; }
-    CheckpointScreen #left, CheckpointScreen #right {
-        width: 1fr; height: 1fr; overflow-y: auto; scrollbar-size: 1 1;
-    }
-    CheckpointScreen #notes { height: 1fr; min-height: 6; }
-    CheckpointScreen #trace { height: 1fr; min-height: 15; }
-    CheckpointScreen.-refused #right, CheckpointScreen.-refused #phases,
-    CheckpointScreen.-refused #energy {
-        display: none;
-    }
-    CheckpointScreen.-narrow #all { layout: vertical; }
-    CheckpointScreen.-narrow #left, CheckpointScreen.-narrow #right { height: auto; }
-    CheckpointScreen.-narrow #notes { height: 14; }
-    CheckpointScreen.-narrow #trace { height: 16; }
+    CheckpointScreen #top { layout: horizontal; height: 3fr; }
+    CheckpointScreen #left { width: 1fr; height: 1fr; }
+    CheckpointScreen #trace { width: 1fr; height: 1fr; min-height: 12; }
+    CheckpointScreen #table { height: 2fr; min-height: 6; }
+    CheckpointScreen.-narrow #top { layout: vertical; height: 1fr; }
+    CheckpointScreen.-narrow #left { height: auto; }
+    CheckpointScreen.-narrow #said { height: 10; }
+    CheckpointScreen.-narrow #trace { height: 12; }
+    CheckpointScreen.-narrow #table { height: 1fr; }
     """
 
-    def __init__(self, run: RecordedRun | str, which: str) -> None:
-        super().__init__()
-        self._run = run if isinstance(run, RecordedRun) else None
-        self._path, self._which = run if isinstance(run, str) else run.source.path, which
-        self._shown: Checkpoint | None = None
-        self._every_domain = False
+    def __init__(self, source: Source, which: str, host: str = "") -> None:
+        super().__init__(source, host)
+        self._which = which
 
     def body(self) -> Iterable[Widget]:
-        yield Static(id="title")
+        yield Static(self._which, id="head", markup=False)
         yield Stats(id="stats")
-        with VerticalScroll(id="all", can_focus=False):
+        with VerticalScroll(id="top", can_focus=False):
             with Vertical(id="left"):
                 yield BarRows(id="phases", classes="panel")
-                yield Rows(id="energy", classes="panel")
-                yield Note(id="notes", classes="panel")
-            with Vertical(id="right"):
-                yield TraceStack(id="trace", classes="panel")
-                yield Rows(id="modelled", classes="panel")
-                yield Rows(id="instants", classes="panel")
+                yield Note(id="said", classes="panel")
+            yield TraceStack(id="trace", classes="panel")
+        yield Rows(id="table", classes="panel")
 
     def on_desk(self) -> None:
-        if self._run is not None:
-            self._look()
-            return
-        try:
-            source = source_at(self._path)
-        except (CkptcostError, OSError) as error:
-            self._refused(str(error))
-            return
-        self.read_run(source, "", lambda run: run, self._read, self._refused)
+        self._read(self._host)
+
+    def study_of(self, run: RecordedRun, desk: Desk) -> Study:
+        return study_beside(run, run.place(self._which), desk)
+
+    def head(self, run: RecordedRun, study: Study) -> str:
+        return f"{study.title}   {study.about[0]}"
+
+    def order(self, table: Table) -> int:
+        return TABLES.index(table.id)
 
     def command_line(self) -> str:
-        """What prints its readings, and then prices and the model beside them."""
-        if self._shown is not None:
-            return self._shown.command
-        return self._run.command if self._run is not None else ""
-
-    def table(self) -> Grid | None:
-        focused = self.focused
-        return focused.grid if isinstance(focused, Rows) else self.query_one("#modelled", Rows).grid
+        """What prints its readings, and then prices and the model beside them, of the first host
+        of several."""
+        run, lines = self._run, [table for table in self._tables if table.id == "lines"]
+        if run is None:
+            return ""
+        if not lines or run.host != run.hosts[0]:
+            return run.command
+        return f"{run.command} && {against.command_of(self._source, self.desk)}"
 
     def exported(self) -> Any:
         return self._run.study if self._run is not None else None
 
-    def _read(self, run: RecordedRun) -> None:
-        self._run = run
-        self._look()
-
-    def _look(self) -> None:
-        """Some milliseconds, and more where a scenario has ranges: not in the loop."""
-        run, which, desk, every = self._run, self._which, self.desk, self._every_domain
-        assert run is not None
-        self.background(
-            "detail", lambda stopped: detail(run, which, desk, every), self._show, self._refused
-        )
-
-    def _refused(self, text: str) -> None:
-        self.add_class("-refused")
-        self.query_one("#title", Static).update(Content(self._which))
-        told: list[tuple[str, Tone]] = [(text, "bad")]
-        self.query_one("#notes", Note).show(told)
-        self.say(text, "bad")
-
-    def _show(self, shown: Checkpoint) -> None:
-        self.remove_class("-refused")
-        self._shown, self._which = shown, shown.name
-        self.query_one("#title", Static).update(
-            Content.assemble((shown.title, "bold"), "   ", (shown.subtitle, "$text-muted"))
-        )
-        self.query_one(Stats).show(shown.stats)
-        phases = self.query_one("#phases", BarRows)
-        phases.show(shown.phases._replace(title="", note=""))
-        phases.border_title, phases.border_subtitle = (
-            Content(shown.phases.title),
-            Content(shown.phases.note),
-        )
-        for name, grid in (
-            ("instants", shown.instants),
-            ("energy", shown.energy),
-            ("modelled", shown.modelled),
-        ):
-            rows = self.query_one(f"#{name}", Rows)
-            rows.show(grid)
-            rows.border_title, rows.border_subtitle = Content(grid.title), Content(grid.note)
-        trace = self.query_one(TraceStack)
-        trace.show(shown.traces)
+    def _show(self, run: RecordedRun, study: Study) -> None:
+        tables = {table.id: table for table in study.tables}
+        (row,) = tables.pop("windows").rows
+        super()._show(run, study._replace(tables=list(tables.values())))
+        self._which = row["window"]
+        self.query_one(Stats).show(stats_of(row, tables.get("bill")))
+        phases, trace = self.query_one(BarRows), self.query_one(TraceStack)
+        phases.show(phases_of(tables["phases"], row["begin"] or 0.0))
+        phases.border_title, phases.border_subtitle = "Phases", "on a time line from its begin"
+        trace.show(run.near(run.place(self._which)))
         trace.border_title, trace.border_subtitle = "Trace", "seconds from its begin"
-        notes = self.query_one("#notes", Note)
-        notes.show(shown.notes)
-        notes.border_title = "What to know"
-        self._fit()
-        self.say("")
-
-    def on_resize(self, event: Resize) -> None:
-        super().on_resize(event)
-        self._fit()
-
-    def _fit(self) -> None:
-        """Each table as high as its rows: the columns around them scroll."""
-        frame = 1 if self.has_class("-short") else 2
-        for name in ("instants", "energy", "modelled"):
-            rows = self.query_one(f"#{name}", Rows)
-            rows.styles.height = max(len(rows.grid.rows) + 1, 2) + frame
+        self.query_one("#said").border_title = "What to know"
 
     def action_step(self, by: int) -> None:
-        if self._run is None or self._shown is None:
+        if self._run is None:
             return
-        name = neighbour(self._run, self._which, by)
-        if name:
-            self._which = name
-            self._look()
+        names = self._run.names
+        place = self._run.place(self._which) + by
+        if 0 <= place < len(names):
+            self._which = names[place]
+            self._read(self._host)
         else:
-            self.say(
-                "There is none before this one." if by < 0 else "There is none after this one."
-            )
-
-    def action_domains(self) -> None:
-        if self._run is not None:
-            self._every_domain = not self._every_domain
-            self._look()
-
-    def action_scroll_by(self, by: int) -> None:
-        for name in ("all", "left", "right"):
-            self.query_one(f"#{name}").scroll_relative(y=by * 4, animate=False)
+            self.say(f"There is none {'before' if by < 0 else 'after'} this one.")
 
 
 class CheckpointOverLive(CheckpointScreen):
     """The same, of a run that is being recorded: what was written so far."""
 
     MODE = "live"
+
+    def __init__(self, path: str, which: str) -> None:
+        try:
+            source = source_at(path)
+        except (CkptcostError, OSError):  # who reads it says why
+            source = Source(path, "", 0, saves=0)
+        super().__init__(source, which)
+
+
+def study_beside(run: RecordedRun, place: int, desk: Desk) -> Study:
+    """One checkpoint, and the same save as the scenario has it."""
+    run.near(place)  # here, where nobody waits at a key
+    study = study_of_one(run.seen, place)
+    tables = {table.id: table for table in study.tables}
+    tables["energies"] = with_reasons(tables["energies"], tables["windows"].rows[0])
+    tables["known"] = known(tables["windows"])
+    try:
+        beside = against.study_against(run.seen.only(place), desk)
+    except (CkptcostError, OSError) as error:
+        study = study._replace(warnings=[*study.warnings, ("NO_MODEL", str(error))])
+    else:
+        tables |= {table.id: table for table in beside.tables if table.id in ("lines", "bill")}
+        study = study._replace(
+            about=[*study.about, *beside.about],
+            findings=[*study.findings, *beside.findings],
+            warnings=[*study.warnings, *beside.warnings],
+        )
+    return study._replace(tables=[_of_one(table) for table in tables.values()])
+
+
+def _of_one(table: Table) -> Table:
+    """All of its rows are of the same checkpoint, so none needs to say so."""
+    return table._replace(columns=tuple(c for c in table.columns if c.id != "window"))
+
+
+def with_reasons(table: Table, whole: dict[str, Any]) -> Table:
+    """Joules with who measured them, or why they are not known; at the end what adds up."""
+    shown = ("source", "why")
+    columns = tuple(c._replace(shown=True) if c.id in shown else c for c in table.columns)
+    rows = [row | {"why": reason_text(row["why"])} for row in table.rows]
+    together = whole | {"domain": "parts together", "stall": whole["stall_joules"], "drain": None}
+    return table._replace(columns=columns, rows=[*rows, together])
+
+
+def known(table: Table) -> Table:
+    """A table of one row on its side: everything that is known, a line each."""
+    (row,) = table.rows
+    values = ((column, row.get(column.id)) for column in table.columns)
+    rows = [
+        {
+            "what": column.label if column.shown else column.id.replace("_", " "),
+            "value": reason_text(value) if "why" in column.id else cell(value, column.unit),
+            "meaning": column.meaning,
+        }
+        for column, value in values
+        if value not in (None, "")
+    ]
+    columns = (Column("what", "what"), Column("value", "value"), Column("meaning", "meaning"))
+    return Table("known", "All that is known of it", columns, rows)
+
+
+def stats_of(row: dict[str, Any], bill: Table | None) -> list[Stat]:
+    """Its figures; cost and CO2e as the bill has them."""
+    total = bill.rows[-1] if bill is not None else {}
+    failed = bool(row["error"])
+    cost, carbon = _with_unit(total, "measured_cost"), _with_unit(total, "measured_location", "kg")
+    return [
+        Stat("size", cell(row["bytes"], "bytes"), _with_unit(row, "files", "files")),
+        Stat("safe after", cell(row["length"], "s"), "failed" * failed, "bad" if failed else ""),
+        Stat("stall", cell(row["stall"], "s"), _with_unit(row, "gpu_s", "GPU-s")),
+        Stat("rate", cell(row["rate"], "bytes_per_s")),
+        Stat("energy at node", _with_unit(row, "joules", "J") or "-", "metered until safe"),
+        Stat("cost", cost or "-", "of the bill" if cost else ""),
+        Stat("CO2e", carbon or "-", "of the bill, facility" if carbon else ""),
+    ]
+
+
+def _with_unit(row: dict[str, Any], name: str, unit: str = "USD") -> str:
+    """Empty where it is not known."""
+    value = row.get(name)
+    return "" if value is None else f"{cell(value, '1')} {unit}"
+
+
+def phases_of(table: Table, zero_s: float) -> Bars:
+    """What training did and what storage did, from the begin on."""
+    rows = []
+    for row in table.rows:
+        begin_s = row["begin"] - zero_s
+        tone = _TONES.get(row["phase"], "" if row["of"] == "training" else "base")
+        joules = _with_unit(row, "joules", "J")
+        text = ", ".join(filter(None, (cell(row["length"], "s"), joules)))
+        part = Part(row["phase"], begin_s, begin_s + row["length"], tone)
+        rows.append(Bar(row["phase"], [part], text, f"{row['of']}:{row['phase']}", tone))
+    return Bars(rows, empty="No marks divide it into phases.")

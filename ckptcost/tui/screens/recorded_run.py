@@ -12,9 +12,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Final
 
-from ckptcost.core.channels import Mark
-from ckptcost.core.contents import by_window
-from ckptcost.core.joining import joined
 from ckptcost.errors import UnknownName
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured import Measured
@@ -23,7 +20,7 @@ from ckptcost.present.grid import Tone
 from ckptcost.report.studies.measure import study_of
 from ckptcost.report.study import Study
 from ckptcost.tui.run_reader import LOOK_S, READER, GivenUp, Tell
-from ckptcost.tui.screens.run_traces import traces_of
+from ckptcost.tui.screens.run_traces import around, traces_of
 from ckptcost.tui.screens.runs_entries import Learned, Source
 from ckptcost.tui.study_grids import paragraphs
 
@@ -35,6 +32,7 @@ class RecordedRun:
 
     def __init__(self, source: Source, seen: Measured) -> None:
         self.source, self.seen = source, seen
+        self._near: dict[int, Traces] = {}
 
     @property
     def host(self) -> str:
@@ -66,10 +64,11 @@ class RecordedRun:
     def traces(self) -> Traces:
         return traces_of(self.seen)
 
-    @cached_property
-    def marks(self) -> list[list[Mark]]:
-        """Of each checkpoint all that was said."""
-        return by_window(joined(self.seen.run.marks), self.seen.windows)
+    def near(self, place: int) -> Traces:
+        """Around one checkpoint."""
+        if place not in self._near:
+            self._near[place] = around(self.seen, place)
+        return self._near[place]
 
     @property
     def learned(self) -> Learned:

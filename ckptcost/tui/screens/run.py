@@ -226,7 +226,7 @@ class RunScreen(HostScreen):
                 "warn",
             )
             return
-        self.app.push_screen(CheckpointScreen(self._run, which))
+        self.app.push_screen(CheckpointScreen(self._source, which, self._run.host))
 
     def action_against(self) -> None:
         from ckptcost.tui.screens.against import AgainstScreen

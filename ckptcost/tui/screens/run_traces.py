@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.core import depth
-from ckptcost.core.channels import Channel
 from ckptcost.core.contents import Contents
 from ckptcost.core.windows import Window, extent
 from ckptcost.jobs.measured import Measured
@@ -29,82 +28,78 @@ BESIDE = 0.4
 LEAST_BESIDE_S, MOST_BESIDE_S = 3.0, 120.0
 ZOOM, PAN = 1.5, 0.25
 """of what is in sight, for each step"""
+POWER = (
+    ("GPU power", ("gpu", "module"), "parts"),
+    ("CPU and memory power", ("cpu", "dram", "psys"), "parts"),
+    ("node power", ("node",), "wholes"),
+)
+"""title, kinds of domains, and which of a node's domains they are among; the node where no part is
+known"""
 LINES_EACH = 5
 """a chart with fewer lines says little"""
 
 
 def traces_of(seen: Measured) -> Traces:
     """Charts of what was metered; none where nothing was."""
-    charts = [
-        *_power(seen, "GPU power, W", ("gpu", "module"), seen.energies.parts),
-        *_power(seen, "CPU and memory power, W", ("cpu", "dram", "psys"), seen.energies.parts),
-        *_storage(seen),
-    ]
-    if not any("power" in chart.title for chart in charts):
-        charts = [*_power(seen, "node power, W", ("node",), seen.energies.wholes), *charts]
     span = (seen.begin_s, max(seen.end_s, seen.begin_s + LEAST_S))
     saves = list(zip(seen.windows, seen.contents, strict=True))[-MOST_BANDS:]
-    return Traces(charts, span, _bands(saves))
+    return Traces(_charts(seen, POINTS), span, _bands(saves))
 
 
-def _power(seen: Measured, title: str, kinds: Sequence[str], among: Sequence[str]) -> list[Chart]:
-    """The sum of some domains; unknown where one of them is."""
-    domains = of_kinds(seen, kinds, among)
-    if not domains:
-        return []
-    edges, groups = trace_power(seen, {title: domains}, POINTS)
-    watts = groups[title]
-    if not np.isfinite(watts.watts).any():
-        return []
-    told = f"{len(domains)} meters" if len(domains) > 1 else domains[0]
-    curve = Curve(
-        told,
-        _middles(edges).tolist(),
-        watts.watts.tolist(),
-        lows=watts.low.tolist(),
-        highs=watts.high.tolist(),
-    )
-    return [_chart(f"{title}, {told}", number, curve)]
+def _charts(seen: Measured, points: int, zero_s: float = 0.0) -> list[Chart]:
+    energies = seen.energies
+    groups = {
+        f"{title}, W, {_counted(domains, 'meters')}": domains
+        for title, kinds, among in POWER
+        if (domains := of_kinds(seen, kinds, getattr(energies, among)))
+    }
+    charts: list[Chart] = []
+    for title, domains in groups.items():
+        if charts and domains[0] in energies.wholes:
+            continue  # the parts are drawn
+        edges, watts = trace_power(seen, {title: domains}, points)
+        bins = watts[title]
+        if np.isfinite(bins.watts).any():
+            lows, highs = bins.low.tolist(), bins.high.tolist()
+            curve = Curve(title.rpartition(", ")[2], _middles(edges, zero_s), bins.watts.tolist())
+            charts.append(_chart(title, number, curve._replace(lows=lows, highs=highs)))
+    return [*charts, *_storage(seen, points, zero_s)]
+
+
+def _counted(names: Sequence[str], what: str) -> str:
+    return f"{len(names)} {what}" if len(names) > 1 else names[0]
 
 
 def _chart(title: str, text: Callable[[float], str], *curves: Curve) -> Chart:
     return Chart(title, curves, y_text=text, y_range=(0.0, nan))
 
 
-def _middles(edges: Floats) -> Floats:
-    return (edges[1:] + edges[:-1]) / 2
+def _middles(edges: Floats, zero_s: float) -> list[float]:
+    middles: list[float] = ((edges[1:] + edges[:-1]) / 2 - zero_s).tolist()
+    return middles
 
 
-def _storage(seen: Measured) -> list[Chart]:
+def _storage(seen: Measured, points: int, zero_s: float) -> list[Chart]:
     """All disks together, written and, where something was, read."""
     disks = list(dict.fromkeys(stored.disk for stored in seen.stored))
-    if not disks:
-        return []
-    edges = edges_of(seen, 0.0, POINTS)
+    edges = edges_of(seen, 0.0, points)
     curves = []
     for quantity, label in (("written_bytes", "written"), ("read_bytes", "read")):
-        channels = [
-            (n, c)
-            for n, c in enumerate(seen.energies.channels)
-            if c.domain in disks and c.quantity == quantity
+        each = [
+            rates_of(depth.growth(seen.energies.series(place), channel.wraps_at), edges)
+            for place, channel in enumerate(seen.energies.channels)
+            if channel.domain in disks and channel.quantity == quantity
         ]
-        rates = _sum_of(seen, channels, edges)
-        if rates is not None and (label == "written" or np.nanmax(rates, initial=0.0) > 0):
-            curves.append(Curve(label, _middles(edges).tolist(), rates.tolist()))
-    told = f"{len(disks)} disks" if len(disks) > 1 else disks[0]
-    title = f"storage, bytes {' and '.join(curve.label for curve in curves)}, {told}"
-    return [_chart(title, rate, *curves)] if curves else []
-
-
-def _sum_of(
-    seen: Measured, channels: Sequence[tuple[int, Channel]], edges: Floats
-) -> Floats | None:
-    each = [
-        rates_of(depth.growth(seen.energies.series(place), channel.wraps_at), edges)
-        for place, channel in channels
-    ]
-    found: Floats | None = np.sum(each, axis=0) if each else None
-    return found if found is not None and np.isfinite(found).any() else None
+        rates: Floats = np.sum(each, axis=0) if each else np.array([nan])
+        known = np.isfinite(rates).any()
+        if known and (label == "written" or np.nanmax(rates, initial=0.0) > 0):
+            curves.append(Curve(label, _middles(edges, zero_s), rates.tolist()))
+    labels = " and ".join(curve.label for curve in curves)
+    return (
+        [_chart(f"storage, bytes {labels}, {_counted(disks, 'disks')}", rate, *curves)]
+        if curves
+        else []
+    )
 
 
 def _bands(
@@ -128,80 +123,28 @@ def _bands(
     return bands
 
 
-def around(m: Measured, window: Window, of: str = "save") -> Traces:
+def around(seen: Measured, place: int) -> Traces:
     """One checkpoint, on a time axis that begins with it. Empty charts where it has no begin;
     charts only of what is metered."""
+    window = seen.windows[place]
     stretch = extent(window)
     if stretch is None:
         return Traces((), (0.0, 1.0))
     begin_s, end_s = stretch
     beside_s = min(max((end_s - begin_s) * BESIDE, LEAST_BESIDE_S), MOST_BESIDE_S)
-    since_s, until_s = _recorded(m, begin_s - beside_s, end_s + beside_s)
-    span = (since_s - begin_s, until_s - begin_s)
-    charts = [
-        *_power_near(m, "GPU power, W", ("gpu", "module"), begin_s, since_s, until_s),
-        *_power_near(
-            m, "CPU and memory power, W", ("cpu", "dram", "psys"), begin_s, since_s, until_s
-        ),
-        *_storage_near(m, of, begin_s, since_s, until_s),
-    ]
-    if not charts:
-        charts = _power_near(m, "node power, W", ("node",), begin_s, since_s, until_s)
+    since_s, until_s = begin_s - beside_s, end_s + beside_s
+    if len(ticked_s := seen.energies.node.ticked_s()):  # as far as there are readings
+        since_s, until_s = max(since_s, ticked_s[0, 0]), min(until_s, ticked_s[-1, 1])
     near = [
         (other, what)
-        for other, what in zip(m.windows, m.contents, strict=True)
+        for other, what in zip(seen.windows, seen.contents, strict=True)
         if (reach := extent(other)) is not None and reach[1] > since_s and reach[0] < until_s
     ]
+    here = seen._replace(begin_s=float(since_s), end_s=float(until_s))
+    charts = _charts(here, POINTS_AROUND, begin_s) if until_s > since_s else []
     rules = [] if window.durable_s is None else [Rule(window.durable_s - begin_s, "safe")]
+    span = (float(since_s) - begin_s, float(until_s) - begin_s)
     return Traces(charts, span, _bands(near, begin_s, window), rules)
-
-
-def _recorded(m: Measured, since_s: float, until_s: float) -> tuple[float, float]:
-    """As far as there are readings."""
-    ticked_s = m.energies.node.ticked_s()
-    if not len(ticked_s):
-        return since_s, until_s
-    return max(since_s, float(ticked_s[0, 0])), min(until_s, float(ticked_s[-1, 1]))
-
-
-def _power_near(
-    m: Measured, title: str, kinds: Sequence[str], begin_s: float, since_s: float, until_s: float
-) -> list[Chart]:
-    """The sum of all domains of some kinds."""
-    energies = m.energies
-    among = energies.wholes if kinds == ("node",) else energies.parts
-    domains = [domain for domain in among if domain.split(":", 1)[0] in kinds]
-    if not domains or until_s <= since_s:
-        return []
-    tick_s = max((energies.tick_s(domain) or 0.0 for domain in domains), default=0.0)
-    step_s = max((until_s - since_s) / POINTS_AROUND, LEAST_S, 2.0 * tick_s)
-    edges = np.arange(since_s, until_s, step_s)
-    if len(edges) < 3:
-        return []
-    joules: Floats = np.sum([energies.curve(domain, edges) for domain in domains], axis=0)
-    watts: Floats = np.diff(joules) / np.diff(edges)
-    if not np.isfinite(watts).any():
-        return []
-    middles = _middles(edges) - begin_s
-    return [_chart(title, number, Curve("", middles.tolist(), watts.tolist()))]
-
-
-def _storage_near(
-    m: Measured, of: str, begin_s: float, since_s: float, until_s: float
-) -> list[Chart]:
-    """All disks together: writing, or reading where it is a load."""
-    disks = list(dict.fromkeys(stored.disk for stored in m.stored))
-    if not disks or until_s <= since_s:
-        return []
-    step_s = max((until_s - since_s) / POINTS_AROUND, LEAST_S)
-    lines = [depth.line(m.energies.readings(disk), since_s, until_s, step_s) for disk in disks]
-    rates: Floats = np.sum(
-        [each.read_bytes_per_s if of == "load" else each.write_bytes_per_s for each in lines],
-        axis=0,
-    )
-    middles = (lines[0].begin_s + lines[0].end_s) / 2 - begin_s
-    title = "storage, bytes read" if of == "load" else "storage, bytes written"
-    return [_chart(title, rate, Curve("", middles.tolist(), rates.tolist()))]
 
 
 def zoomed(traces: Traces, whole: Traces, steps: int) -> Traces:

@@ -615,7 +615,7 @@ def test_enter_opens_the_last_checkpoint_of_the_demonstration(drive):
         await settled(pilot)
         assert isinstance(app.screen, CheckpointScreen)
         assert "save-1, save 1 of 1" in screen_text(app)
-        assert "parts together" in screen_text(app)
+        assert "energy at node" in screen_text(app)
 
     drive(app, script)
 
