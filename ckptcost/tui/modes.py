@@ -65,13 +65,13 @@ class Modes(TypingAhead):
 
     def open_run(self, run: str) -> None:
         from ckptcost.tui.screens.run import RunScreen
-        from ckptcost.tui.screens.runs_reading import source_at
+        from ckptcost.tui.screens.runs_entries import source_at
 
         self._over_runs(lambda: RunScreen(source_at(run)))
 
     def calibrate(self, runs: Sequence[str]) -> None:
         from ckptcost.tui.screens.calibrate import CalibrateScreen
-        from ckptcost.tui.screens.runs_reading import source_at
+        from ckptcost.tui.screens.runs_entries import source_at
 
         self._over_runs(lambda: CalibrateScreen([source_at(run) for run in runs]))
 

@@ -13,8 +13,7 @@ from ckptcost.errors import CkptcostError, InputError
 from ckptcost.runs import store
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens import against
-from ckptcost.tui.screens.recorded_run import read_run
-from ckptcost.tui.screens.runs_entries import Source
+from ckptcost.tui.screens.recorded_run import Source, read_run
 from ckptcost.tui.study_grids import paragraphs
 
 

@@ -14,7 +14,7 @@ from ckptcost.errors import InputError, MeterUnavailable, OutputError
 from ckptcost.runs import store
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens import against, calibrate_effect, calibrate_fit
-from ckptcost.tui.screens.runs_entries import Source
+from ckptcost.tui.screens.recorded_run import Source
 
 
 @pytest.fixture(scope="module")

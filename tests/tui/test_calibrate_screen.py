@@ -14,7 +14,7 @@ from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.screens.calibrate import CalibrateScreen
-from ckptcost.tui.screens.runs_entries import Source
+from ckptcost.tui.screens.recorded_run import Source
 from ckptcost.tui.widgets.rows import Rows
 
 

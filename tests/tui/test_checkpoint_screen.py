@@ -20,7 +20,7 @@ from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.screens.checkpoint import TABLES, CheckpointOverLive, CheckpointScreen
 from ckptcost.tui.screens.recorded_run import RUNS, read_run
-from ckptcost.tui.screens.runs_reading import source_at
+from ckptcost.tui.screens.runs_entries import source_at
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.note import Note
 

@@ -20,7 +20,7 @@ from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens.checkpoint import TABLES, phases_of, stats_of, study_beside
 from ckptcost.tui.screens.recorded_run import RecordedRun, read_run
-from ckptcost.tui.screens.runs_reading import source_at
+from ckptcost.tui.screens.runs_entries import source_at
 from ckptcost.tui.study_grids import paragraphs
 
 DESK = Desk(base="small-8b")

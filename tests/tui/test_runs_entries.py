@@ -24,10 +24,9 @@ from ckptcost.jobs import power_trace
 from ckptcost.runs import store, summary
 from ckptcost.runs.clocks import S
 from ckptcost.tui import run_reader
-from ckptcost.tui.screens import run_traces, runs_entries, runs_reading, runs_removal
-from ckptcost.tui.screens.recorded_run import RUNS, KeptRuns, read_run
+from ckptcost.tui.screens import run_traces, runs_entries
+from ckptcost.tui.screens.recorded_run import RUNS, KeptRuns, Source, read_run
 from ckptcost.tui.screens.run import CHECKPOINTS, RunScreen
-from ckptcost.tui.screens.runs_entries import Source
 from ckptcost.tui.study_grids import grid_of
 
 
@@ -51,11 +50,11 @@ def home(tmp_path, monkeypatch, made):
 
 def listed(within=None, learn=True):
     found = {}
-    reading = runs_reading.read(
-        within, never, lambda entries, done, of: found.update({e.key: e for e in entries})
+    reading = runs_entries.read(
+        within, never, lambda entries, so_far: found.update({e.key: e for e in entries})
     )
     if learn:
-        runs_reading.learn(
+        runs_entries.learn(
             list(found.values()), never, lambda entry: found.update({entry.key: entry})
         )
     return runs_entries.latest_first(found.values()), reading
@@ -75,24 +74,23 @@ def test_every_cell_is_the_command_lines(cli, home):
     }
     text = cli("runs").out
     grid = runs_entries.grid_of_runs(entries)
-    assert [row.order[1] for row in grid.rows] == [row["run"] for row in table.values()]
+    assert [row.key.partition(":")[2] for row in grid.rows] == [
+        row["run"] for row in table.values()
+    ]
     ids = [head.id for head in grid.heads]
     for row, entry in zip(grid.rows, entries, strict=True):
         cells = dict(zip(ids, row.cells, strict=True))
         said = table[entry.source.run]
-        assert [cells["run"], cells["started"], cells["state"]] == [
+        assert [cells["id"], cells["started"], cells["state"]] == [
             said["id"],
             said["started"],
             said["state"],
         ]
-        line = next(line for line in text.splitlines() if line.startswith(cells["run"]))
-        assert all(cells[name] in line for name in ("started", "host", "state", "length", "size"))
+        line = next(line for line in text.splitlines() if line.startswith(cells["id"]))
+        assert all(cells[name] in line for name in ("started", "on", "state", "length", "size"))
         shown = json.loads(cli("runs", "show", entry.source.run, "-f", "json").out)
         assert f"{cells['saves']} checkpoint" in shown["findings"][0]
     assert runs_entries.study_of_runs(entries, [], None) == _study_of_list()
-    assert "3 complete, 1 cut short" in runs_entries.heading(
-        runs_entries.study_of_runs(entries, [], None), None, 4, 4, 0
-    )
 
 
 def _study_of_list():
@@ -107,8 +105,8 @@ def test_what_readings_tell_is_the_reports(cli, home):
         report = json.loads(cli("report", str(entry.kept.path), "-f", "json").out)
         windows = report["tables"]["windows"]["rows"]
         assert list(entry.learned.findings) == report["findings"]
-        assert entry.learned.bytes == sum(row["bytes"] for row in windows)
-        assert entry.learned.stall_s == pytest.approx(
+        assert entry.learned.written == sum(row["bytes"] for row in windows)
+        assert entry.learned.stall == pytest.approx(
             sum(row["stall"] for row in windows) / len(windows)
         )
         parts = [
@@ -138,28 +136,20 @@ def test_words_marks_and_empty_lists(home):
     assert [entry.source.short for entry in runs_entries.matching(entries, "cut short")] == [
         "dead0000"
     ]
-    assert runs_entries.grid_of_runs(entries, words="gpu-09").rows == []
-    assert (
-        "No run has all of these words" in runs_entries.grid_of_runs(entries, words="gpu-09").empty
-    )
-    assert "ckptcost run -- python train.py" in runs_entries.grid_of_runs([]).empty
+    assert runs_entries.matching(entries, "gpu-09") == []
     marked = runs_entries.grid_of_runs(entries, [entries[1].key])
     assert [row.marked for row in marked.rows] == [False, True, False, False]
     row = dict(zip([head.id for head in marked.heads], marked.rows[0].cells, strict=True))
     assert (row["saves"], row["stall"], row["written"], row["joules"]) == ("-", "-", "-", "-")
 
 
-def test_the_column_of_commands_gives_way_where_there_is_none(home):
+def test_the_column_of_commands_is_left_out_where_there_is_none(home):
     entries, _ = listed(learn=False)
-    ranks = {
-        head.id: head.rank
-        for head in runs_entries.grid_of_runs(
-            [entry for entry in entries if not entry.cells["command"]]
-        ).heads
-    }
-    assert max(ranks, key=ranks.get) == "command"
-    ranks = {head.id: head.rank for head in runs_entries.grid_of_runs(entries).heads}
-    assert max(ranks, key=ranks.get) != "command"
+    heads = [head.id for head in runs_entries.grid_of_runs(entries).heads]
+    assert heads == list(runs_entries.SHOWN)
+    without = [entry for entry in entries if not entry.cells["command"]]
+    heads.remove("command")
+    assert [head.id for head in runs_entries.grid_of_runs(without).heads] == heads
 
 
 def test_damaged_folders_are_named_and_cost_nobody_else(home):
@@ -196,17 +186,15 @@ def test_hundreds_come_piece_by_piece_and_can_be_stopped(tmp_path, monkeypatch, 
     many = tmp_path / "many"
     for number in range(300):
         shutil.copytree(source, many / f"run-{number:03d}")
-    monkeypatch.setattr(runs_reading, "FIRST_S", 0.0)
+    monkeypatch.setattr(runs_entries, "FIRST_S", 0.0)
     pieces = []
-    runs_reading.read(
-        many, never, lambda entries, done, of: pieces.append((len(entries), done, of))
-    )
+    runs_entries.read(many, never, lambda entries, so_far: pieces.append((len(entries), so_far)))
     assert len(pieces) > 1
-    assert sum(count for count, _, _ in pieces) == 300
-    assert pieces[-1][1:] == (300, 300)
+    assert sum(found for found, _ in pieces) == 300
+    assert pieces[-1][1] == "300 of 300 folders, 300 runs so far"
     seen = []
-    reading = runs_reading.read(
-        many, lambda: len(seen) > 2, lambda entries, done, of: seen.append(done)
+    reading = runs_entries.read(
+        many, lambda: len(seen) > 2, lambda entries, so_far: seen.append(so_far)
     )
     assert not reading.whole
     assert len(seen) == 3
@@ -215,9 +203,9 @@ def test_hundreds_come_piece_by_piece_and_can_be_stopped(tmp_path, monkeypatch, 
 
 def test_a_word_opens_what_it_stands_for(home, tmp_path):
     for text in ("c0ffee", str(home / "20260102T000000Z-gpu-07-c0ffee00"), "20260102T"):
-        kept, folder = runs_entries.opened(text)
-        assert ([each.run[:6] for each in kept], folder) == (["c0ffee"], None)
-    assert runs_entries.opened("last")[0][0].run.startswith("dead")
+        found, folder = runs_entries.opened(text)
+        assert ([each.kept.run[:6] for each in found], folder) == (["c0ffee"], None)
+    assert runs_entries.opened("last")[0][0].kept.run.startswith("dead")
     assert runs_entries.opened(str(home)) == ([], home)
     (tmp_path / "nothing").mkdir()
     for text in ("nowhere", str(tmp_path / "nothing"), "", "no/such/path"):
@@ -240,9 +228,9 @@ def test_two_runs_of_one_folder_are_two_rows(home, tmp_path):
 
 def test_a_run_is_deleted_with_its_folder(home):
     entries, _ = listed(learn=False)
-    removal = runs_removal.removal_of(at(entries, "c0ffee"))
+    removal = runs_entries.removal_of(at(entries, "c0ffee"))
     assert "1 file, 41.4 kB" in removal.text
-    said = runs_removal.remove(removal)
+    said = runs_entries.remove(removal)
     assert "Deleted" in said
     assert not removal.folder.exists()
     assert len(listed(learn=False)[0]) == 3
@@ -255,9 +243,9 @@ def test_what_is_not_the_runs_stays(home):
     precious.write_text("mine")
     (folder / "gpu-09.000.jsonl").symlink_to(precious)
     entries, _ = listed(learn=False)
-    removal = runs_removal.removal_of(at(entries, "c0ffee"))
+    removal = runs_entries.removal_of(at(entries, "c0ffee"))
     assert "2 other things" in removal.text
-    assert "stays" in runs_removal.remove(removal)
+    assert "stays" in runs_entries.remove(removal)
     assert sorted(path.name for path in folder.iterdir()) == ["gpu-09.000.jsonl", "notes.txt"]
     assert precious.read_text() == "mine"
 
@@ -268,25 +256,25 @@ def test_links_and_strangers_are_refused(home, tmp_path, monkeypatch):
     (home / "link").symlink_to(elsewhere)
     entries, _ = listed(learn=False)
     with pytest.raises(InputError, match="is a link"):
-        runs_removal.removal_of(at(entries, "bbbb"))
+        runs_entries.removal_of(at(entries, "bbbb"))
     with pytest.raises(InputError, match="not among your runs"):
-        runs_removal.removal_of(listed(elsewhere.parent, learn=False)[0][0])
-    single, _ = runs_reading.named(str(elsewhere / "node1.000.jsonl"))
+        runs_entries.removal_of(listed(elsewhere.parent, learn=False)[0][0])
+    single, _ = runs_entries.opened(str(elsewhere / "node1.000.jsonl"))
     with pytest.raises(InputError, match="single file"):
-        runs_removal.removal_of(single[0])
+        runs_entries.removal_of(single[0])
     assert list(elsewhere.iterdir())
     monkeypatch.setattr(summary, "_state", lambda lasts, now_ns: summary.RECORDING)
     with pytest.raises(InputError, match="still being recorded"):
-        runs_removal.removal_of(listed(learn=False)[0][0])
+        runs_entries.removal_of(listed(learn=False)[0][0])
 
 
 def test_a_folder_that_became_a_link_is_not_followed(home, tmp_path):
-    removal = runs_removal.removal_of(at(listed(learn=False)[0], "c0ffee"))
+    removal = runs_entries.removal_of(at(listed(learn=False)[0], "c0ffee"))
     aside = tmp_path / "aside"
     removal.folder.rename(aside)
     removal.folder.symlink_to(aside)
     with pytest.raises(OutputError, match="0 of 1 files deleted"):
-        runs_removal.remove(removal)
+        runs_entries.remove(removal)
     assert len(list(aside.iterdir())) == 1
 
 
@@ -496,13 +484,13 @@ def test_a_process_that_was_killed_is_an_error_and_a_new_one_is_started(apart):
 
 
 def test_readings_of_large_runs_are_left_until_asked_for(home, monkeypatch):
-    monkeypatch.setattr(runs_reading, "READ_BYTES", 1000)
+    monkeypatch.setattr(runs_entries, "READ_BYTES", 1000)
     entries, _ = listed()
     assert all(entry.told is not None and entry.learned is None for entry in entries)
     assert all("Enter reads them" in entry.why for entry in entries)
-    monkeypatch.setattr(runs_reading, "MARKS_BYTES", 1000)
+    monkeypatch.setattr(runs_entries, "MARKS_BYTES", 1000)
     entries, _ = listed()
     assert all(entry.told is None for entry in entries)
     asked = []
-    runs_reading.learn([entries[0]], never, asked.append, asked=True)
+    runs_entries.learn([entries[0]], never, asked.append, asked=True)
     assert asked[0].told is not None

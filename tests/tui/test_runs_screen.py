@@ -17,7 +17,7 @@ from ckptcost.runs import store, summary
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
-from ckptcost.tui.screens import runs_reading
+from ckptcost.tui.screens import runs_entries
 from ckptcost.tui.screens.calibrate import CalibrateScreen
 from ckptcost.tui.screens.run import RunScreen
 from ckptcost.tui.screens.runs import RunsScreen
@@ -37,12 +37,12 @@ def made(tmp_path_factory):
 def learning(monkeypatch):
     """Readings of the newest runs are evaluated unasked; in other tests they are not, for it takes
     longer than all else."""
-    monkeypatch.setattr(runs_reading, "NEWEST", 30)
+    monkeypatch.setattr(runs_entries, "NEWEST", 30)
 
 
 @pytest.fixture
 def home(tmp_path, monkeypatch, made):
-    monkeypatch.setattr(runs_reading, "NEWEST", 0)
+    monkeypatch.setattr(runs_entries, "NEWEST", 0)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "runs"))
     return fill(tmp_path / "runs", made)
@@ -105,7 +105,7 @@ def test_damaged_and_closed_folders(home, drive, snapshot, size, name, monkeypat
         assert len(names(pilot)) == 4
 
         def closed(within=None):
-            raise runs_reading.RunFileError(
+            raise runs_entries.RunFileError(
                 "cannot be listed (Permission denied)",
                 where="~/runs",
                 remedy="set CKPTCOST_RUNS to another",
@@ -169,7 +169,7 @@ def test_marks_are_calibrated_together(home, drive):
 
 
 def test_what_opening_learned_is_known_in_the_list(home, learning, drive, monkeypatch):
-    monkeypatch.setattr(runs_reading, "READ_BYTES", 0)
+    monkeypatch.setattr(runs_entries, "READ_BYTES", 0)
 
     async def script(pilot):
         await pilot.press("end")
@@ -305,8 +305,8 @@ def test_thousands_are_told_as_they_come_and_can_be_stopped(home, drive, monkeyp
     for number in range(60):
         shutil.copytree(source, many / f"run-{number:03d}")
     monkeypatch.setenv("CKPTCOST_RUNS", str(many))
-    monkeypatch.setattr(runs_reading, "FIRST_S", 0.0)
-    monkeypatch.setattr(runs_reading, "LONGEST_S", 0.0)
+    monkeypatch.setattr(runs_entries, "FIRST_S", 0.0)
+    monkeypatch.setattr(runs_entries, "LONGEST_S", 0.0)
     true, seen = store.kept_at, []
 
     def slowly(path):

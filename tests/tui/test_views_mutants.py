@@ -56,8 +56,6 @@ from ckptcost.tui.screens import (
     report_answers,
     run_traces,
     runs_entries,
-    runs_reading,
-    runs_removal,
     tiers_table,
 )
 from ckptcost.tui.screens import interval_view as interval
@@ -543,7 +541,7 @@ def test_stopping_twice_ends_it_once(monkeypatch):
 
 def test_a_run_that_was_touched_is_read_again(tmp_path):
     recorded(tmp_path / "run", 6, saves=(2,))
-    source = runs_reading.source_at(str(tmp_path / "run"))
+    source = runs_entries.source_at(str(tmp_path / "run"))
     first = RUNS.load(source)
     assert RUNS.load(source) is first
     (file,) = (tmp_path / "run").glob("*.jsonl")
@@ -562,7 +560,7 @@ def test_what_is_read_back_is_not_written():
     )
     run = RecordedRun(None, seen)
     run.study = SimpleNamespace(findings=[])
-    assert run.learned.bytes == 10.0
+    assert run.learned.written == 10.0
 
 
 def test_a_picture_of_a_run_ends_where_the_run_ends():
@@ -575,20 +573,19 @@ def test_a_picture_of_a_run_ends_where_the_run_ends():
 
 def test_what_was_learned_of_other_files_is_forgotten(tmp_path):
     recorded(tmp_path / "run", 6, saves=(2,))
-    (entry,), _ = runs_reading.named(str(tmp_path / "run"))
-    knew = entry.knowing(learned=runs_entries.Learned(1.0, 2.0, 3.0, ()))
-    assert runs_entries.kept_facts(entry, knew).learned == knew.learned
+    (entry,), _ = runs_entries.opened(str(tmp_path / "run"))
+    knew = entry._replace(learned=runs_entries.Learned(1.0, 2.0, 3.0, ()))
+    assert entry.after(knew).learned == knew.learned
     assert (
-        runs_entries.kept_facts(
-            entry, knew._replace(summary=knew.summary._replace(sizes={"other.jsonl": 1}))
-        ).learned
+        entry.after(knew._replace(summary=knew.summary._replace(sizes={"other.jsonl": 1}))).learned
         is None
     )
 
 
 def test_a_run_has_all_of_the_words_that_are_asked_for():
     entries = [
-        SimpleNamespace(words=words) for words in ("node1 torch", "node2 torch", "node1 jax")
+        SimpleNamespace(cells={"words": words})
+        for words in ("node1 torch", "node2 torch", "node1 jax")
     ]
     assert runs_entries.matching(entries, "Torch node1") == entries[:1]
 
@@ -597,7 +594,7 @@ def test_a_link_that_was_put_in_a_file_s_place_is_left(tmp_path):
     (folder := tmp_path / "run").mkdir()
     (folder / "real.jsonl").write_text("x")
     (folder / "link.jsonl").symlink_to(tmp_path / "elsewhere")
-    said = runs_removal.remove(runs_removal.Removal(folder, ("link.jsonl", "real.jsonl"), 1, 0))
+    said = runs_entries.remove(runs_entries.Removal(folder, ("link.jsonl", "real.jsonl"), 1, 0))
     assert [path.name for path in folder.iterdir()] == ["link.jsonl"]
     assert said.startswith("Deleted 1 files")
 
@@ -656,7 +653,7 @@ def drained(tmp_path_factory) -> RecordedRun:
             name, rank = told[second]
             recorder.mark(name, "step 1", by="api", rank=rank)
     recorder.stop()
-    return read_run(runs_reading.source_at(str(folder)))
+    return read_run(runs_entries.source_at(str(folder)))
 
 
 def test_joules_of_a_save_and_of_its_stall_have_a_column_each(drained):

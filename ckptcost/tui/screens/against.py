@@ -26,8 +26,7 @@ from ckptcost.report.studies import gap as gap_study
 from ckptcost.report.study import Study, Table
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens.recorded_run import RecordedRun
-from ckptcost.tui.screens.runs_entries import Source, place_text
+from ckptcost.tui.screens.recorded_run import RecordedRun, Source
 from ckptcost.tui.screens.tables import HostScreen
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.note import Note
@@ -86,7 +85,7 @@ class AgainstScreen(HostScreen):
     NOTHING = "Nothing is held against each other."
 
     def body(self) -> Iterable[Widget]:
-        yield Static(place_text(self._source), id="head", markup=False)
+        yield Static(self._source.title, id="head", markup=False)
         with Container(id="top"):
             yield Note(id="said", classes="panel")
             yield BarRows(id="bars", classes="panel")

@@ -21,7 +21,7 @@ from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.run_reader import READER
 from ckptcost.tui.screens import against, calibrate_effect, calibrate_fit
 from ckptcost.tui.screens.calibrate_fit import Calibrated, Written
-from ckptcost.tui.screens.runs_entries import Source, reading_text, refusal
+from ckptcost.tui.screens.recorded_run import Source, reading_text, refusal
 from ckptcost.tui.screens.tables import TablesScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows

@@ -18,8 +18,7 @@ from ckptcost.report.studies.runs import shown
 from ckptcost.report.study import ROW_UNIT, Column, Study
 from ckptcost.runs.header import base_name
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens.recorded_run import RUNS
-from ckptcost.tui.screens.runs_entries import Source
+from ckptcost.tui.screens.recorded_run import RUNS, Source
 from ckptcost.tui.study_grids import grid_of, paragraphs
 
 UNNAMED = "calibrated"

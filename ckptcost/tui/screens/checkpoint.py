@@ -20,9 +20,8 @@ from ckptcost.report.study import Column, Study, Table, cell
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens import against
-from ckptcost.tui.screens.recorded_run import RecordedRun
-from ckptcost.tui.screens.runs_entries import Source
-from ckptcost.tui.screens.runs_reading import source_at
+from ckptcost.tui.screens.recorded_run import RecordedRun, Source
+from ckptcost.tui.screens.runs_entries import source_at
 from ckptcost.tui.screens.tables import HostScreen
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.note import Note

@@ -4,27 +4,72 @@ their files are as they were."""
 
 from __future__ import annotations
 
-import os
 import shlex
 import threading
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from ckptcost.errors import UnknownName
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured import Measured
+from ckptcost.present.amounts import count, share, size
 from ckptcost.present.chart import Traces
 from ckptcost.present.grid import Tone
 from ckptcost.report.studies.measure import study_of
+from ckptcost.report.studies.runs import SHORT, shown
 from ckptcost.report.study import Study
 from ckptcost.tui.run_reader import LOOK_S, READER, GivenUp, Tell
 from ckptcost.tui.screens.run_traces import around, traces_of
-from ckptcost.tui.screens.runs_entries import Learned, Source
 from ckptcost.tui.study_grids import paragraphs
 
 Stamps = tuple[tuple[str, int, int], ...]
+SAVE_BYTES = 150_000
+"""evaluating one checkpoint takes as long as reading so much"""
+MANY = 100
+"""checkpoints of a run whose marks were not counted yet"""
+
+
+class Source(NamedTuple):
+    """Which run: what a screen that opens it needs to know."""
+
+    path: str
+    run: str
+    """the whole id"""
+    bytes: int
+    alone: bool = True
+    """no other run is in its folder"""
+    saves: int | None = None
+    """checkpoints by its marks, where they were counted"""
+
+    @property
+    def short(self) -> str:
+        return self.run[:SHORT]
+
+    @property
+    def word(self) -> str:
+        """As a command line names it: its place, or its id where the place holds several runs."""
+        return self.path if self.alone else self.run
+
+    @property
+    def title(self) -> str:
+        """Before anything is known of it."""
+        return f"Run {self.short}, {shown(Path(self.path))}"
+
+    @property
+    def weight(self) -> int:
+        """How long it takes to evaluate, as bytes of readings: each checkpoint is worth some."""
+        return self.bytes + SAVE_BYTES * (MANY if self.saves is None else self.saves)
+
+
+class Learned(NamedTuple):
+    """What only the readings tell, as `ckptcost report` has it; None is not known."""
+
+    written: float | None
+    stall: float | None
+    joules: float | None
+    findings: tuple[str, ...]
 
 
 class RecordedRun:
@@ -116,11 +161,9 @@ class KeptRuns:
 
     def find(self, source: Source, host: str = "") -> RecordedRun | None:
         """None where it is not in memory, or its files were written to since."""
-        stamps = _stamps(Path(source.path))
-        for kept in reversed(self._runs):
-            run = kept[1]
+        for stamps, run in reversed(self._runs):
             same = (run.source.path, run.source.run) == (source.path, source.run)
-            if kept[0] == stamps and same and run.host == (host or run.hosts[0]):
+            if same and run.host == (host or run.hosts[0]) and stamps == _stamps(source):
                 return run
         return None
 
@@ -137,31 +180,31 @@ class KeptRuns:
             if stopped():
                 raise GivenUp("given up")
         try:
-            if (found := self.find(source, host)) is not None:
-                return self._keep(_stamps(Path(source.path)), found)
-            stamps, tell = _stamps(Path(source.path)), tell or _unheard
-            run = READER.ask(
-                read_run, source, host, weight=source.weight, stopped=stopped, tell=tell
-            )
-            return self._keep(stamps, run)
+            stamps, found = _stamps(source), self.find(source, host)
+            if found is None:
+                tell = tell or (lambda what, share: None)
+                weight = source.weight
+                found = READER.ask(
+                    read_run, source, host, weight=weight, stopped=stopped, tell=tell
+                )
+            return self._keep(stamps, found)
         finally:
             self._reading.release()
 
     def load_here(self, source: Source, host: str = "") -> RecordedRun:
         """The same for work that is in the process beside already; no more than it asks for."""
-        stamps = _stamps(Path(source.path))
-        found = self.find(source, host)
-        return self._keep(
-            stamps,
-            found or RecordedRun(source, reviewed(source.path, host=host, run_id=source.run)),
-        )
+        stamps, found = _stamps(source), self.find(source, host)
+        if found is None:
+            found = RecordedRun(source, reviewed(source.path, host=host, run_id=source.run))
+        return self._keep(stamps, found)
 
     def _keep(self, stamps: Stamps, run: RecordedRun) -> RecordedRun:
-        def is_other(kept: RecordedRun) -> bool:
-            mine = (run.source.path, run.source.run, run.host)
-            return (kept.source.path, kept.source.run, kept.host) != mine
-
-        others = [kept for kept in self._runs if is_other(kept[1])]
+        mine = (run.source.path, run.source.run, run.host)
+        others = [
+            kept
+            for kept in self._runs
+            if (kept[1].source.path, kept[1].source.run, kept[1].host) != mine
+        ]
         self._runs = [*others, (stamps, run)][-self.MOST :]
         return run
 
@@ -173,8 +216,7 @@ RUNS: Final = KeptRuns()
 def read_run(source: Source, host: str = "", tell: Tell | None = None) -> RecordedRun:
     """Everything that screens show of a run. Raises CkptcostError where it cannot be read, or holds
     no reading."""
-    seen = reviewed(source.path, host=host, run_id=source.run, tell=tell)
-    run = RecordedRun(source, seen)
+    run = RecordedRun(source, reviewed(source.path, host=host, run_id=source.run, tell=tell))
     _ = run.study, run.traces  # here, where nobody waits at a key
     return run
 
@@ -184,21 +226,28 @@ def learn_run(source: Source) -> Learned:
     return RecordedRun(source, reviewed(source.path, run_id=source.run)).learned
 
 
-def _unheard(what: str, share: float) -> None:
-    """Nobody wants to know how far it is."""
-
-
-def _stamps(path: Path) -> Stamps:
+def _stamps(source: Source) -> Stamps:
     """Name, size and time of every file: another tuple where something was written meanwhile."""
+    path = Path(source.path)
     try:
-        if not path.is_dir():
-            return ((path.name, path.stat().st_size, path.stat().st_mtime_ns),)
-        files = [entry for entry in os.scandir(path) if entry.name.endswith(".jsonl")]
-        return tuple(
-            sorted((entry.name, entry.stat().st_size, entry.stat().st_mtime_ns) for entry in files)
-        )
+        files = path.glob("*.jsonl") if path.is_dir() else [path]
+        found = ((file.name, file.stat()) for file in files)
+        return tuple(sorted((name, of.st_size, of.st_mtime_ns) for name, of in found))
     except OSError:
         return ()  # the reader says why
+
+
+def reading_text(*sources: Source, what: str = "", part: float = 0.0) -> str:
+    """While one or more are read; `what` is done just now, and what part of it."""
+    which = f"run {sources[0].short}" if len(sources) == 1 else f"{count(len(sources))} runs"
+    so_far = f": {what}, {share(part)}" if what else ""
+    bytes_ = size(sum(source.bytes for source in sources))
+    return f"Reading {which}, {bytes_}{so_far} ... Escape gives up."
+
+
+def refusal(text: str) -> list[tuple[str, Tone]]:
+    """Why there is nothing to show, as a paragraph."""
+    return [(text, "bad")]
 
 
 def findings_first(study: Study, *between: tuple[str, Tone]) -> list[tuple[str, Tone]]:

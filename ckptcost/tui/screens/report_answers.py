@@ -31,7 +31,7 @@ from ckptcost.tui.paths import path_of
 from ckptcost.tui.screens import model_view
 from ckptcost.tui.screens.model_runs import METRICS
 from ckptcost.tui.screens.recorded_run import RUNS
-from ckptcost.tui.screens.runs_reading import source_at
+from ckptcost.tui.screens.runs_entries import source_at
 from ckptcost.tui.screens.tiers_view import OWN, scenario_of
 from ckptcost.tui.study_grids import grid_of
 

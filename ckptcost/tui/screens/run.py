@@ -21,8 +21,7 @@ from ckptcost.report.study import Study, Table
 from ckptcost.runs.header import stamp
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.screens import run_traces
-from ckptcost.tui.screens.recorded_run import RecordedRun, findings_first
-from ckptcost.tui.screens.runs_entries import Learned, Source, place_text
+from ckptcost.tui.screens.recorded_run import RecordedRun, Source, findings_first
 from ckptcost.tui.screens.tables import HostScreen
 from ckptcost.tui.study_grids import paragraphs
 from ckptcost.tui.widgets.note import Note
@@ -34,7 +33,7 @@ CHECKPOINTS = "windows"
 
 
 class RunScreen(HostScreen):
-    """Laid over the list of runs. `learned` hears what the readings said."""
+    """Laid over the list of runs."""
 
     TITLE_TEXT = "A run"
     ABOUT = (
@@ -109,13 +108,12 @@ class RunScreen(HostScreen):
     RunScreen.-narrow #traces, RunScreen.-narrow #said { width: 1fr; }
     """
 
-    def __init__(self, source: Source, learned: Callable[[Learned], None] | None = None) -> None:
+    def __init__(self, source: Source) -> None:
         super().__init__(source)
-        self._learned = learned
         self._traces = Traces((), (0.0, 1.0))
 
     def body(self) -> Iterable[Widget]:
-        yield Static(place_text(self._source), id="head", markup=False)
+        yield Static(self._source.title, id="head", markup=False)
         with Container(id="top"):
             yield TraceStack(id="traces", classes="panel")
             yield Note(id="said", classes="panel")
@@ -161,8 +159,6 @@ class RunScreen(HostScreen):
         else:
             self._traces = run.traces._replace(x_range=self._traces.x_range)
         super()._show(run, study)
-        if self._learned is not None and run.host == run.hosts[0]:
-            self._learned(run.learned)
 
     def _show_table(self) -> None:
         if self._run is None:

@@ -4,10 +4,11 @@ followed, deleted, named by a path."""
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from textual import on
 from textual.binding import BindingType
@@ -17,13 +18,18 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ckptcost.errors import CkptcostError
+from ckptcost.present.amounts import count
 from ckptcost.present.grid import Grid
+from ckptcost.report.studies.runs import shown
+from ckptcost.report.study import Study
+from ckptcost.runs import store
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.run_reader import READER
-from ckptcost.tui.screens import runs_entries, runs_reading, runs_removal
+from ckptcost.tui.screens import runs_entries
 from ckptcost.tui.screens.base import ModeScreen, Stopped
-from ckptcost.tui.screens.runs_entries import Entry, Learned, Source
+from ckptcost.tui.screens.recorded_run import Source
+from ckptcost.tui.screens.runs_entries import Entry, Reading
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 
@@ -51,7 +57,12 @@ class RunsScreen(ModeScreen):
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command("runs.open", "enter", "open", "Open the run under the cursor", "open_run", 1),
         Command(
-            "runs.filter", "slash", "filter", "Show only runs that have some words", "filter", 2
+            "runs.filter",
+            "slash",
+            "filter",
+            "Show only runs that have some words",
+            "ask('filter')",
+            2,
         ),
         Command("runs.mark", "space", "mark", "Mark runs to be calibrated together", "mark", 3),
         Command(
@@ -70,17 +81,26 @@ class RunsScreen(ModeScreen):
             "against",
             5,
         ),
-        Command("runs.replay", "r", "replay", "Play the run again on the live screen", "replay", 6),
+        Command(
+            "runs.replay",
+            "r",
+            "replay",
+            "Play the run again on the live screen",
+            "to_live('replay')",
+            6,
+        ),
         Command(
             "runs.path",
             "o",
             "open path",
             "Open a run elsewhere by its path, or list another folder",
-            "path",
+            "ask('path')",
             7,
         ),
         Command("runs.sort", "s", "sort", "Sort by the next column", "sort", 8),
-        Command("runs.follow", "f", "follow", "Watch a run that still goes on", "follow", 9),
+        Command(
+            "runs.follow", "f", "follow", "Watch a run that still goes on", "to_live('follow')", 9
+        ),
         Command(
             "runs.delete",
             "d",
@@ -105,19 +125,12 @@ class RunsScreen(ModeScreen):
     RunsScreen #details { height: 12; }
     """
 
-    class Found(Message):
-        """Some more runs were found."""
+    class Known(Message):
+        """More runs were found, or more is known of some."""
 
-        def __init__(self, entries: list[Entry], done: int, of: int) -> None:
+        def __init__(self, entries: list[Entry], so_far: str = "") -> None:
             super().__init__()
-            self.entries, self.done, self.of = entries, done, of
-
-    class Told(Message):
-        """More is known of one."""
-
-        def __init__(self, entry: Entry) -> None:
-            super().__init__()
-            self.entry = entry
+            self.entries, self.so_far = entries, so_far
 
     def __init__(self) -> None:
         super().__init__()
@@ -126,11 +139,11 @@ class RunsScreen(ModeScreen):
         """in the order in which they were marked"""
         self._within: Path | None = None
         self._unread: list[str] = []
-        self._study: Any = None
+        self._study: Study | None = None
+        """what `ckptcost runs` prints, once all folders were read"""
         self._reading = False
-        self._fresh: set[str] = set()
-        """found since the folders are looked through again"""
         self._quiet = False
+        """nobody asked to read, so nothing is said unless something is wrong"""
         self._drew_s = 0.0
         """what drawing the list took the last time"""
         self._problem = ""
@@ -164,23 +177,20 @@ class RunsScreen(ModeScreen):
     # what the other modules ask of a screen
 
     def command_line(self) -> str:
-        return runs_entries.command_of(self._within)
+        within = ["list", "--dir", str(self._within)] if self._within is not None else []
+        return shlex.join(["ckptcost", "runs", *within])
 
     def table(self) -> Grid | None:
         return self._rows.grid
 
-    def exported(self) -> Any:
-        return (
-            runs_entries.study_of_runs(list(self._entries.values()), self._unread, self._within)
-            if self._entries
-            else None
-        )
+    def exported(self) -> Study | None:
+        return self._listed() if self._entries else None
 
     def shown(self) -> None:
         if self._live is not None:
             self._live.resume()
             if not self._reading:
-                self._read(quiet=True)  # another screen may have recorded something
+                self._read(quiet=True)  # another screen may have recorded or read something
 
     def hidden(self) -> None:
         if self._live is not None:
@@ -189,8 +199,8 @@ class RunsScreen(ModeScreen):
             self.stop_background(name)
 
     def give_up(self) -> None:
-        for name in ("read", "learn", "look", "live"):
-            self.stop_background(name)
+        self.hidden()
+        self.stop_background("read")
         READER.close()
 
     @property
@@ -201,51 +211,57 @@ class RunsScreen(ModeScreen):
     def _entry(self) -> Entry | None:
         return self._entries.get(self._rows.key)
 
+    def _listed(self) -> Study:
+        return runs_entries.study_of_runs(self._entries.values(), self._unread, self._within)
+
     # reading
 
     def _read(self, quiet: bool = False) -> None:
-        """Quietly: nobody asked, so nothing is said unless something is wrong."""
-        self._reading, self._problem, self._fresh, self._quiet = True, "", set(), quiet
+        self._reading, self._problem, self._quiet = True, "", quiet
         self.stop_background("learn")
         within = self._within
-
-        def work(stopped: Stopped) -> tuple[runs_reading.Reading, Any]:
-            found: list[Entry] = []
-
-            def told(entries: list[Entry], done: int, of: int) -> None:
-                found.extend(entries)
-                self.post_message(self.Found(entries, done, of))
-
-            reading = runs_reading.read(within, stopped, told)
-            return reading, runs_entries.study_of_runs(found, reading.unread, within)
-
-        self.background("read", work, self._read_done, self._read_failed)
+        self.background(
+            "read",
+            lambda stopped: runs_entries.read(within, stopped, self._tell),
+            self._read_done,
+            self._read_failed,
+        )
         self.refresh_bindings()
         self._show()
 
-    @on(Found)
-    def _found(self, event: Found) -> None:
+    def _tell(self, entries: list[Entry], so_far: str = "") -> None:
+        """From any thread."""
+        self.post_message(self.Known(entries, so_far))
+
+    @on(Known)
+    def _known(self, event: Known) -> None:
+        """Runs that are found are drawn at once, single facts now and then."""
         for entry in event.entries:
             before = self._entries.get(entry.key)
-            self._entries[entry.key] = runs_entries.kept_facts(entry, before)
-            self._fresh.add(entry.key)
-        if self._reading and not self._quiet:
-            self.say(runs_entries.progress(event.done, event.of, len(self._fresh)))
-        self._show()
+            if event.so_far:
+                self._entries[entry.key] = entry.after(before)
+            elif before is not None:
+                self._entries[entry.key] = entry
+        if event.so_far:
+            if self._reading and not self._quiet:
+                self.say(f"Reading the runs: {event.so_far}; x stops")
+            self._show()
+            return
+        self._details()
+        if self._draw is None:
+            self._draw = self.set_timer(max(DRAW_S, self._drew_s / DRAW_SHARE), self._show)
 
-    def _read_done(self, found: tuple[runs_reading.Reading, Any]) -> None:
-        reading, self._study = found
+    def _read_done(self, reading: Reading) -> None:
         self._reading, self._unread = False, reading.unread
         if reading.whole:
             self._entries = {
-                key: entry for key, entry in self._entries.items() if key in self._fresh
+                entry.key: self._entries.get(entry.key, entry) for entry in reading.entries
             }
             self._marked = {key: None for key in self._marked if key in self._entries}
+        self._study = self._listed()
         if self._unread or not self._quiet:
-            self.say(
-                runs_entries.unread_text(self._unread, reading.whole),
-                "warn" if self._unread else "",
-            )
+            said = runs_entries.unread_text(self._unread, reading.whole)
+            self.say(said, "warn" if self._unread else "")
         self._show()
         self.refresh_bindings()
         self._learn()
@@ -256,28 +272,21 @@ class RunsScreen(ModeScreen):
         self._show()
         self.say(text, "bad")
 
-    def _learn(self) -> None:
-        entries = list(self._entries.values())
+    def _learn(self, name: str = "learn", only: Entry | None = None) -> None:
+        """Of all runs, or whatever it takes to know one that somebody rests on."""
+        entries = list(self._entries.values()) if only is None else [only]
 
         def work(stopped: Stopped) -> None:
-            runs_reading.learn(entries, stopped, self._tell)
+            runs_entries.learn(
+                entries, stopped, lambda entry: self._tell([entry]), only is not None
+            )
 
-        self.background("learn", work, lambda _: None)
+        self.background(name, work, lambda _: None)
 
-    def _tell(self, entry: Entry) -> None:
-        """From any thread."""
-        self.post_message(self.Told(entry))
-
-    @on(Told)
-    def _told(self, event: Told) -> None:
-        entry = event.entry
-        if entry.key not in self._entries:
-            return
-        self._entries[entry.key] = entry
-        if entry.key == self._rows.key:
-            self._details()
-        if self._draw is None:
-            self._draw = self.set_timer(max(DRAW_S, self._drew_s / DRAW_SHARE), self._show)
+    def _look(self) -> None:
+        entry = self._entry
+        if entry is not None and entry.learned is None and (entry.told is None or not entry.why):
+            self._learn("look", entry)
 
     def _look_at_live(self) -> None:
         """Those that go on have grown; some have ended."""
@@ -288,20 +297,9 @@ class RunsScreen(ModeScreen):
         def work(stopped: Stopped) -> None:
             for entry in going:
                 if not stopped():
-                    self._tell(runs_reading.again(entry))
+                    self._tell([runs_entries.again(entry)])
 
         self.background("live", work, lambda _: None, lambda text: None)
-
-    def _look(self) -> None:
-        """Somebody rests on this one: whatever it takes to know it."""
-        entry = self._entry
-        if entry is None or entry.learned is not None or (entry.told is not None and entry.why):
-            return
-        self.background(
-            "look",
-            lambda stopped: runs_reading.learn([entry], stopped, self._tell, asked=True),
-            lambda _: None,
-        )
 
     # showing
 
@@ -312,23 +310,29 @@ class RunsScreen(ModeScreen):
         began_s = time.monotonic()
         entries = runs_entries.latest_first(self._entries.values())
         words = self.query_one("#filter", Input).value
+        matching = runs_entries.matching(entries, words)
         empty = self._problem or (runs_entries.READING if self._reading else runs_entries.EMPTY)
-        grid = runs_entries.grid_of_runs(entries, self._marked, words, empty)
-        self._rows.show(grid)
-        self.query_one("#head", Static).update(
-            self._problem
-            or runs_entries.heading(
-                self._study, self._within, len(grid.rows), len(entries), len(self._marked)
-            )
-        )
+        if entries:
+            empty = runs_entries.NO_MATCH
+        self._rows.show(runs_entries.grid_of_runs(matching, self._marked, empty))
+        self.query_one("#head", Static).update(self._problem or self._heading(len(matching)))
         self._details()
         self._drew_s = time.monotonic() - began_s
 
+    def _heading(self, matching: int) -> str:
+        """How many, where, and how much they take; as the command line says it."""
+        of, place = len(self._entries), shown(self._within or store.home())
+        parts = [f"{self._study.title if self._study else 'Runs'} in {place}"]
+        if self._study and of:
+            parts += [finding.rstrip(".") for finding in self._study.findings]
+        parts += [f"{count(matching)} shown"] if matching != of else []
+        parts += [f"{count(len(self._marked))} marked"] if self._marked else []
+        return "; ".join(parts)
+
     def _details(self) -> None:
         entry = self._entry
-        self.query_one("#details", Note).show(
-            runs_entries.details(entry) if entry is not None else []
-        )
+        lines = runs_entries.details(entry) if entry is not None else []
+        self.query_one("#details", Note).show(lines)
 
     @on(Rows.Moved)
     def _moved(self) -> None:
@@ -341,7 +345,7 @@ class RunsScreen(ModeScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Only a run that goes on can be followed, and only reading can be stopped."""
-        if action == "follow":
+        if (action, *parameters) == ("to_live", "follow"):
             return any(entry.goes_on for entry in self._entries.values())
         return action != "stop_reading" or self._reading
 
@@ -362,14 +366,8 @@ class RunsScreen(ModeScreen):
         if self._rows.grid.rows:
             self._rows.sort_next()
 
-    def action_filter(self) -> None:
-        self._ask("#filter")
-
-    def action_path(self) -> None:
-        self._ask("#path")
-
-    def _ask(self, field: str) -> None:
-        asked = self.query_one(field, Input)
+    def action_ask(self, field: str) -> None:
+        asked = self.query_one(f"#{field}", Input)
         asked.add_class("-on")
         asked.focus()
 
@@ -394,15 +392,14 @@ class RunsScreen(ModeScreen):
             self._rows.focus()
             self._list(None)
             return
-        self.background("named", lambda stopped: runs_reading.named(text, within), self._opened)
+        self.background("named", lambda stopped: runs_entries.opened(text, within), self._opened)
 
     def _opened(self, found: tuple[list[Entry], Path | None]) -> None:
         entries, folder = found
-        path = self.query_one("#path", Input)
-        path.value = ""
+        self.query_one("#path", Input).value = ""
         self._rows.focus()
         if len(entries) == 1:
-            self._push_run(entries[0])
+            self._open(entries[0])
         else:
             self._list(folder or entries[0].kept.path)
 
@@ -412,23 +409,14 @@ class RunsScreen(ModeScreen):
         self._read()
 
     @on(Rows.Chosen)
-    def _chosen(self) -> None:
-        self.action_open_run()
-
     def action_open_run(self) -> None:
         if (entry := self._entry) is not None:
-            self._push_run(entry)
+            self._open(entry)
 
-    def _push_run(self, entry: Entry) -> None:
+    def _open(self, entry: Entry) -> None:
         from ckptcost.tui.screens.run import RunScreen
 
-        key = entry.key
-
-        def learned(what: Learned) -> None:
-            if (known := self._entries.get(key)) is not None:
-                self._tell(known.knowing(learned=what, why=""))
-
-        self.app.push_screen(RunScreen(entry.source, learned))
+        self.app.push_screen(RunScreen(entry.source))
 
     def action_mark(self) -> None:
         key = self._rows.key
@@ -458,21 +446,14 @@ class RunsScreen(ModeScreen):
         if (entry := self._entry) is not None:
             self.app.push_screen(AgainstScreen(entry.source))
 
-    def action_replay(self) -> None:
-        if (entry := self._entry) is not None:
-            self._to_live("replay", entry)
-
-    def action_follow(self) -> None:
+    def action_to_live(self, what: str) -> None:
+        """`replay` it, or `follow` one that goes on."""
         entry = self._entry
         if entry is None:
             return
-        if entry.goes_on:
-            self._to_live("follow", entry)
-        else:
+        if what == "follow" and not entry.goes_on:
             self.say("This run has ended: Enter opens it, r replays it.", "warn")
-
-    def _to_live(self, what: str, entry: Entry) -> None:
-        if not self.hand_over(what, entry.source.word):
+        elif not self.hand_over(what, entry.source.word):
             self.say(f"The live screen cannot {what} here.", "warn")
 
     def action_delete(self) -> None:
@@ -480,7 +461,7 @@ class RunsScreen(ModeScreen):
         if entry is None:
             return
         try:
-            removal = runs_removal.removal_of(entry)
+            removal = runs_entries.removal_of(entry)
         except (CkptcostError, OSError) as error:
             self.say(str(error), "bad")
             return
@@ -489,7 +470,7 @@ class RunsScreen(ModeScreen):
             if yes:
                 self.background(
                     "delete",
-                    lambda stopped: runs_removal.remove(removal),
+                    lambda stopped: runs_entries.remove(removal),
                     lambda said: self._deleted(entry.key, said),
                 )
 
@@ -500,9 +481,6 @@ class RunsScreen(ModeScreen):
     def _deleted(self, key: str, said: str) -> None:
         self._entries.pop(key, None)
         self._marked.pop(key, None)
-        self._study = runs_entries.study_of_runs(
-            list(self._entries.values()), self._unread, self._within
-        )
-        self._show()
+        self._study = self._listed()
         self.say(said, "good")
         self._read(quiet=True)  # what is being read may still have it

@@ -1,23 +1,28 @@
-"""The list of recorded runs: what each one is, in the words of `ckptcost runs`, and what its
-readings said where they were read."""
+"""The recorded runs: found folder by folder, with what marks and readings say of each, as the table
+that `ckptcost runs` prints; and the deletion of one."""
 
 from __future__ import annotations
 
 import os
-import shlex
-from collections.abc import Iterable, Sequence
+import stat
+import time
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ckptcost.errors import InputError
-from ckptcost.present.amounts import count, share, size
-from ckptcost.present.grid import Grid, Head, Row, Tone
-from ckptcost.report.studies.runs import SHORT, list_of, show_of, shown
-from ckptcost.report.study import Study, cell
+from ckptcost.errors import CkptcostError, InputError, OutputError, RunFileError
+from ckptcost.present.amounts import count, size
+from ckptcost.present.grid import Grid, Tone
+from ckptcost.report.studies.measured_parts import counted as counted_as
+from ckptcost.report.studies.runs import list_of, show_of, shown
+from ckptcost.report.study import Column, Study
 from ckptcost.runs import store
 from ckptcost.runs.store import Kept
-from ckptcost.runs.summary import CUT, RECORDING, Summary, Told
+from ckptcost.runs.summary import CUT, RECORDING, Summary, Told, counted, summary_of
 from ckptcost.tui.paths import path_of
+from ckptcost.tui.run_reader import READER, SMALL, GivenUp
+from ckptcost.tui.screens.recorded_run import RUNS, Learned, Source, learn_run
+from ckptcost.tui.study_grids import grid_of, paragraphs
 
 EMPTY = (
     "No runs here yet. `ckptcost run -- python train.py` records one, 4 watches a job, 5 probes a"
@@ -25,88 +30,44 @@ EMPTY = (
 )
 READING = "Reading the runs ..."
 NO_MATCH = "No run has all of these words. Escape leaves the field, an empty one shows all runs."
-HEADS: tuple[Head, ...] = (
-    Head("started", "started (UTC)", left=True),
-    Head("run", "run", left=True),
-    Head("state", "state", left=True, rank=1),
-    Head("host", "host", left=True, rank=5),
-    Head("command", "command", left=True, rank=4),
-    Head("length", "length", rank=1),
-    Head("saves", "ckpts", rank=2),
-    Head("stall", "mean stall", rank=3),
-    Head("written", "written", rank=6),
-    Head("joules", "J", rank=7),
-    Head("size", "on disk", rank=2),
-    Head("folder", "name", left=True, rank=9),
-)
-UNITS = {
-    "length": "s",
-    "saves": "count",
-    "stall": "s",
-    "written": "bytes",
-    "joules": "J",
-    "size": "bytes",
+FIRST_S, LONGEST_S = 0.15, 1.5
+"""between two pieces that are told; longer ones later on, for each draws the whole list"""
+MARKS_BYTES = 256_000_000
+"""of a run whose marks are counted unasked: about a second's work"""
+READ_BYTES = 8_000_000
+READ_SAVES = 24
+"""of a run whose readings are evaluated unasked: some seconds' work"""
+NEWEST = 30
+"""runs whose readings are evaluated without being looked at"""
+COLUMNS = {
+    column.id: column
+    for column in (
+        *list_of([], [], Path()).tables[0].columns,
+        Column("saves", "ckpts", "count"),
+        Column("stall", "mean stall", "s"),
+        Column("written", "written", "bytes"),
+        Column("joules", "J", "J"),
+    )
 }
-COMMAND_CELL = 48
-"""letters of a command; the details have all of it"""
-SAVE_BYTES = 150_000
-"""evaluating one checkpoint takes as long as reading so much"""
-MANY = 100
-"""checkpoints of a run whose marks were not counted yet"""
+SHOWN = (
+    *("started", "id", "state", "length", "saves", "stall", "size", "on", "command", "written"),
+    *("joules", "folder"),
+)
+"""columns, the first to give way last"""
 _TONES: dict[str, Tone] = {RECORDING: "good", CUT: "warn"}
 
-
-class Source(NamedTuple):
-    """Which run: what a screen that opens it needs to know."""
-
-    path: str
-    run: str
-    """the whole id"""
-    bytes: int
-    alone: bool = True
-    """no other run is in its folder"""
-    saves: int | None = None
-    """checkpoints by its marks, where they were counted"""
-
-    @property
-    def short(self) -> str:
-        return self.run[:SHORT]
-
-    @property
-    def word(self) -> str:
-        """As a command line names it: its place, or its id where the place holds several runs."""
-        return self.path if self.alone else self.run
-
-    @property
-    def weight(self) -> int:
-        """How long it takes to evaluate, as bytes of readings: each checkpoint is worth some."""
-        return self.bytes + SAVE_BYTES * (MANY if self.saves is None else self.saves)
-
-
-class Learned(NamedTuple):
-    """What only the readings tell, as `ckptcost report` has it; None is not known."""
-
-    bytes: float | None
-    stall_s: float | None
-    joules: float | None
-    findings: tuple[str, ...]
+Stopped = Callable[[], bool]
 
 
 class Entry(NamedTuple):
     """A run of the list."""
 
-    key: str
     kept: Kept
     summary: Summary
     cells: dict[str, Any]
     """the row that `ckptcost runs` prints"""
-    words: str
-    """what a search looks at"""
     alone: bool
-    place: tuple[int, str, str]
-    """the latest first"""
-    row: Row = Row("", ())
-    """ready for the list: thousands are shown at once"""
+    """no other run is in its folder"""
     told: Told | None = None
     """its marks; None: not looked at yet"""
     learned: Learned | None = None
@@ -114,52 +75,36 @@ class Entry(NamedTuple):
     """why nothing was learned"""
 
     @property
-    def source(self) -> Source:
-        return Source(
-            str(self.kept.path),
-            self.kept.run,
-            self.summary.bytes,
-            self.alone,
-            None if self.told is None else self.told.saves,
-        )
+    def key(self) -> str:
+        return f"{self.kept.path}:{self.kept.run}"
 
-    def knowing(self, **more: Any) -> Entry:
-        """With further facts, and the row that shows them."""
-        entry = self._replace(**more)
-        return entry._replace(row=_row(entry))
+    @property
+    def source(self) -> Source:
+        saves = None if self.told is None else self.told.saves
+        return Source(str(self.kept.path), self.kept.run, self.summary.bytes, self.alone, saves)
 
     @property
     def goes_on(self) -> bool:
         return self.summary.state == RECORDING
 
+    @property
+    def row(self) -> dict[str, Any]:
+        facts = {} if self.learned is None else self.learned._asdict()
+        return self.cells | facts | {"saves": None if self.told is None else self.told.saves}
 
-def entries_of(summaries: Sequence[tuple[Kept, Summary, bool]]) -> list[Entry]:
-    """With the cells of the command line; the last of each three says whether it is alone in its
-    folder."""
-    rows = list_of([summary for _, summary, _ in summaries], [], Path()).tables[0].rows
-    found = []
-    for (kept, summary, alone), row in zip(summaries, rows, strict=True):
-        texts = (
-            row["started"],
-            row["run"],
-            row["folder"],
-            row["host"],
-            row["on"],
-            row["state"],
-            row["command"],
-            row["problems"],
-        )
-        place = (-summary.began_ns, row["folder"], summary.run)
-        found.append(
-            Entry(
-                f"{kept.path}:{kept.run}", kept, summary, row, " ".join(texts).lower(), alone, place
-            ).knowing()
-        )
-    return found
+    @property
+    def tone(self) -> Tone:
+        return _TONES.get(self.summary.state, "bad" if self.summary.problems else "")
+
+    def after(self, before: Entry | None) -> Entry:
+        """What was learned of a run holds as long as its files are as they were."""
+        if before is None or before.summary.sizes != self.summary.sizes:
+            return self
+        return self._replace(told=before.told, learned=before.learned, why=before.why)
 
 
 def latest_first(entries: Iterable[Entry]) -> list[Entry]:
-    return sorted(entries, key=lambda each: each.place)
+    return sorted(entries, key=lambda each: (-each.summary.began_ns, each.key))
 
 
 def matching(entries: Sequence[Entry], words: str) -> list[Entry]:
@@ -167,152 +112,114 @@ def matching(entries: Sequence[Entry], words: str) -> list[Entry]:
     asked = words.lower().split()
     if not asked:
         return list(entries)
-    return [entry for entry in entries if all(word in entry.words for word in asked)]
+
+    def has_all(entry: Entry) -> bool:
+        text = " ".join(map(str, entry.cells.values())).lower()
+        return all(word in text for word in asked)
+
+    return [entry for entry in entries if has_all(entry)]
 
 
-def grid_of_runs(
-    entries: Sequence[Entry], marked: Iterable[str] = (), words: str = "", empty: str = EMPTY
-) -> Grid:
+def grid_of_runs(entries: Sequence[Entry], marked: Collection[str] = (), empty: str = "") -> Grid:
     """The list, in the order of the entries."""
-    ticked = set(marked)
-    rows = [
-        entry.row._replace(marked=True) if entry.key in ticked else entry.row
-        for entry in matching(entries, words)
+    (table,) = list_of([], [], Path()).tables
+    commands = any(entry.cells["command"] for entry in entries)
+    columns = [
+        COLUMNS[name]._replace(shown=True) for name in SHOWN if commands or name != "command"
     ]
-    empty = NO_MATCH if words.strip() and entries else empty
-    heads = HEADS
-    if not any(
-        entry.cells["command"] for entry in entries
-    ):  # nothing was wrapped: the first column to give way
-        heads = tuple(head._replace(rank=99) if head.id == "command" else head for head in HEADS)
-    return Grid(heads, rows, "Runs", empty=empty)
+    table = table._replace(columns=tuple(columns), rows=[entry.row for entry in entries])
+    grid = grid_of(table, [entry.key for entry in entries])
+    rows = [
+        row._replace(tone=entry.tone, marked=row.key in marked)
+        for row, entry in zip(grid.rows, entries, strict=True)
+    ]
+    return grid._replace(rows=rows, empty=empty)
 
 
-def _row(entry: Entry) -> Row:
-    row, learned, told = entry.cells, entry.learned, entry.told
-    values = row | {
-        "saves": None if told is None else float(told.saves),
-        "stall": None if learned is None else learned.stall_s,
-        "written": None if learned is None else learned.bytes,
-        "joules": None if learned is None else learned.joules,
-        "host": row["on"],
-    }
-    command = row["command"]
-    if len(command) > COMMAND_CELL:
-        command = command[: COMMAND_CELL - 3] + "..."
-    shown = values | {"run": row["id"], "command": command}
-    order = values | {"started": float(entry.summary.began_ns)}
-    return Row(
-        entry.key,
-        tuple(cell(shown[h.id], UNITS[h.id]) if h.id in UNITS else shown[h.id] for h in HEADS),
-        tuple(order[head.id] for head in HEADS),
-        _TONES.get(row["state"], "bad" if entry.summary.problems else ""),
-    )
-
-
-def study_of_runs(entries: Sequence[Entry], unread: Sequence[str], within: Path | None) -> Study:
+def study_of_runs(entries: Iterable[Entry], unread: Sequence[str], within: Path | None) -> Study:
     """What `ckptcost runs` prints."""
-    return list_of(
-        [entry.summary for entry in latest_first(entries)], unread, within or store.home()
-    )
-
-
-def heading(
-    study: Study | None, within: Path | None, shown_rows: int, all_rows: int, marked: int
-) -> str:
-    """How many, where, and how much they take; as the command line says it."""
-    place = shown(within or store.home())
-    if study is None:
-        parts = [f"{count(all_rows)} run{'' if all_rows == 1 else 's'} in {place}"]
-    else:
-        parts = [
-            f"{study.title} in {place}",
-            *(finding.rstrip(".") for finding in study.findings if all_rows),
-        ]
-    if shown_rows != all_rows:
-        parts.append(f"{count(shown_rows)} shown")
-    if marked:
-        parts.append(f"{count(marked)} marked")
-    return "; ".join(parts)
+    summaries = [entry.summary for entry in latest_first(entries)]
+    return list_of(summaries, unread, within or store.home())
 
 
 def unread_text(unread: Sequence[str], whole: bool = True) -> str:
     """What could not be read, and whether all was looked at."""
     said = [] if whole else ["Stopped before all folders were read; R reads on"]
     if unread:
+        first = unread[0].replace(f"{Path.home()}/", "~/").rstrip(".")
         more = f" (and {count(len(unread) - 1)} more)" if len(unread) > 1 else ""
-        said.append(
-            f"{count(len(unread))} folder{'' if len(unread) == 1 else 's'} could not be read:"
-            f" {_homely(unread[0]).rstrip('.')}{more}"
-        )
+        said.append(f"{counted_as(len(unread), 'folder')} could not be read: {first}{more}")
     return ". ".join(said)
-
-
-def _homely(text: str) -> str:
-    """Paths as people write them."""
-    home = os.path.expanduser("~")
-    return text.replace(f"{home}/", "~/") if len(home) > 1 else text
-
-
-def place_text(source: Source) -> str:
-    """Before anything is known of it."""
-    return f"Run {source.short}, {shown(Path(source.path))}"
-
-
-def command_of(within: Path | None) -> str:
-    return shlex.join(
-        ["ckptcost", "runs", *(["list", "--dir", str(within)] if within is not None else [])]
-    )
-
-
-def kept_facts(entry: Entry, before: Entry | None) -> Entry:
-    """What was learned of a run holds as long as its files are as they were."""
-    if before is None or before.summary.sizes != entry.summary.sizes:
-        return entry
-    return entry.knowing(told=before.told, learned=before.learned, why=before.why)
-
-
-def reading_text(*sources: Source, what: str = "", part: float = 0.0) -> str:
-    """While one or more are read; `what` is done just now, and what part of it."""
-    which = f"run {sources[0].short}" if len(sources) == 1 else f"{count(len(sources))} runs"
-    so_far = f": {what}, {share(part)}" if what else ""
-    bytes_ = size(sum(source.bytes for source in sources))
-    return f"Reading {which}, {bytes_}{so_far} ... Escape gives up."
-
-
-def refusal(text: str) -> list[tuple[str, Tone]]:
-    """Why there is nothing to show, as a paragraph."""
-    return [(text, "bad")]
-
-
-def progress(done: int, of: int, runs: int) -> str:
-    return (
-        f"Reading the runs: {count(done)} of {count(of)} folders, {count(runs)}"
-        f" run{'' if runs == 1 else 's'} so far; x stops"
-    )
 
 
 def details(entry: Entry) -> list[tuple[str, Tone]]:
     """What is known of one run: as `ckptcost runs show` has it, then what `ckptcost report` found
     in its readings."""
-    told = entry.told
-    study = show_of(entry.summary, told or Told({}, 0, 0, "", None))
-    lines: list[tuple[str, Tone]] = [(line, "muted") for line in study.about]
-    if told is None:
-        lines += (
-            [(f"The command was: {entry.cells['command']}.", "")] if entry.cells["command"] else []
-        )
-        lines.append(("Its marks are not read yet.", "muted"))
-    else:
-        lines += [(finding, "") for finding in study.findings]
-    if entry.learned is not None:
-        lines += [(finding, "") for finding in entry.learned.findings]
-    elif entry.why:
-        lines.append((entry.why, "muted"))
-    return lines + [(message, "warn") for _, message in study.warnings]
+    study = show_of(entry.summary, entry.told or Told({}, 0, 0, "", None))
+    found = study.findings if entry.told is not None else ["Its marks are not read yet."]
+    more = entry.learned.findings if entry.learned is not None else filter(None, [entry.why])
+    return paragraphs(study._replace(findings=[*found, *more], simulated=False))
 
 
-def opened(text: str, within: Path | None = None) -> tuple[list[Kept], Path | None]:
+# finding them
+
+
+class Reading(NamedTuple):
+    """All folders were looked at, or somebody stopped it."""
+
+    entries: list[Entry]
+    unread: list[str]
+    """why a folder gave no run, in a sentence"""
+    whole: bool
+
+
+def read(
+    within: Path | None, stopped: Stopped, tell: Callable[[list[Entry], str], None]
+) -> Reading:
+    """Every run. `tell`: new entries, and how far it is. Raises InputError where the place itself
+    is closed."""
+    folders = store.folders(within)
+    folders.sort(
+        key=lambda folder: folder.name, reverse=True
+    )  # names begin with the time: the latest come first
+    reading = Reading([], [], whole=True)
+    fresh: list[Entry] = []
+    said_s, every_s = time.monotonic(), FIRST_S
+    for done, folder in enumerate(folders, start=1):
+        if stopped():
+            return reading._replace(whole=False)
+        try:
+            fresh += entries_at(folder)
+        except RunFileError as error:
+            reading.unread.append(str(error))
+        if time.monotonic() - said_s >= every_s or done == len(folders):
+            reading.entries.extend(fresh)
+            so_far = counted_as(len(reading.entries), "run")
+            tell(fresh, f"{count(done)} of {count(len(folders))} folders, {so_far} so far")
+            fresh, said_s, every_s = [], time.monotonic(), min(every_s * 1.5, LONGEST_S)
+    return reading
+
+
+def entries_at(folder: Path) -> list[Entry]:
+    """The runs of one folder. Raises RunFileError."""
+    found = store.kept_at(folder)
+    summaries = [summary_of(kept) for kept in found]
+    rows = list_of(summaries, [], Path()).tables[0].rows
+    return [
+        Entry(kept, summary, row, alone=len(found) == 1)
+        for kept, summary, row in zip(found, summaries, rows, strict=True)
+    ]
+
+
+def source_at(text: str) -> Source:
+    """The run of a folder, the latest where there are several. Raises CkptcostError."""
+    entry = opened(text)[0][0]
+    if entry.summary.bytes <= SMALL:  # at once; without them it counts as a heavy one
+        entry = entry._replace(told=counted(entry.kept))
+    return entry.source
+
+
+def opened(text: str, within: Path | None = None) -> tuple[list[Entry], Path | None]:
     """What somebody names: the runs there, or a folder of runs to be listed. Raises InputError."""
     text = text.strip()
     path = path_of(text)
@@ -327,5 +234,126 @@ def opened(text: str, within: Path | None = None) -> tuple[list[Kept], Path | No
             )
         return [], path
     found = store.found(str(path) if text.startswith("~") else text, within)
-    runs = store.kept_at(found.path)
-    return [kept for kept in runs if kept.run == found.run] if found.run else runs, None
+    entries = entries_at(found.path)
+    return [each for each in entries if found.run in ("", each.kept.run)], None
+
+
+def again(entry: Entry) -> Entry:
+    """As the run is now. Raises RunFileError where it is gone."""
+    for now in entries_at(entry.kept.path):
+        if now.kept.run == entry.kept.run:
+            return now.after(entry)
+    raise RunFileError("is not there any more", where=str(entry.kept.path))
+
+
+def learn(
+    entries: Iterable[Entry], stopped: Stopped, tell: Callable[[Entry], None], asked: bool = False
+) -> None:
+    """Marks of all, readings of the newest; `asked`: somebody looks at it, so its marks are counted
+    however long it is."""
+    for place, entry in enumerate(latest_first(entries)):
+        try:
+            found = _learned(entry, asked or place < NEWEST, asked, stopped)
+        except GivenUp:
+            return
+        except (CkptcostError, OSError) as error:
+            found = entry._replace(why=f"{str(error).rstrip('.')}.")
+        if stopped():
+            return
+        if found != entry:
+            tell(found)
+
+
+def _learned(entry: Entry, readings: bool, asked: bool, stopped: Stopped) -> Entry:
+    bytes_ = entry.summary.bytes
+    if entry.told is None and (asked or bytes_ <= MARKS_BYTES):
+        entry = entry._replace(told=counted(entry.kept))
+    if entry.learned is not None or entry.told is None:
+        return entry
+    if (kept := RUNS.find(entry.source)) is not None:
+        return entry._replace(learned=kept.learned, why="")
+    if not readings:
+        return entry
+    if bytes_ > READ_BYTES or entry.told.saves > READ_SAVES:
+        more = "Enter reads them, and energy and stalls are then known here too."
+        return entry._replace(why=f"{size(bytes_)} of readings: {more}")
+    source = entry.source
+    found = READER.ask(learn_run, source, weight=source.weight, stopped=stopped)
+    return entry._replace(learned=found, why="")
+
+
+# deleting one: only its own files, only of folders among the user's runs, never through a link
+
+
+class Removal(NamedTuple):
+    """What would be deleted; nothing is yet."""
+
+    folder: Path
+    files: tuple[str, ...]
+    bytes: int
+    others: int
+    """entries of the folder that are not this run's and stay"""
+
+    @property
+    def text(self) -> str:
+        """For the question."""
+        files = counted_as(len(self.files), "file")
+        what = f"{files}, {size(self.bytes)}, of {shown(self.folder)}"
+        if not self.others:
+            return f"{what}, and the folder itself.\nThis cannot be undone."
+        others = counted_as(self.others, "other thing")
+        return f"{what}.\n{others} in the folder stay, and so does the folder."
+
+
+def removal_of(entry: Entry) -> Removal:
+    """Raises InputError with the reason where a run is not ours to delete."""
+    path, home = entry.kept.path, store.home()
+    by_hand = "remove it by hand if you mean it"
+    if entry.goes_on:
+        raise InputError(
+            "is still being recorded", where=entry.summary.name, remedy="stop the recorder first"
+        )
+    if path.is_symlink():
+        raise InputError(
+            "is a link", where=str(path), remedy=f"what it leads to stays where it is; {by_hand}"
+        )
+    if not path.is_dir():
+        raise InputError(
+            "is a single file that was opened by its name", where=str(path), remedy=by_hand
+        )
+    if os.path.realpath(path.parent) != os.path.realpath(home) or path.resolve() == home.resolve():
+        raise InputError(
+            "is not among your runs",
+            where=shown(path),
+            remedy=f"only folders in {shown(home)} are deleted here; {by_hand}",
+        )
+    files = tuple(sorted(head.file.name for head in entry.kept.heads if not head.file.is_symlink()))
+    if not files:
+        raise InputError("holds no file of this run", where=str(path), remedy=by_hand)
+    bytes_ = sum(entry.summary.sizes.get(name, 0) for name in files)
+    return Removal(path, files, bytes_, len(set(os.listdir(path)) - set(files)))
+
+
+def remove(removal: Removal) -> str:
+    """Do it; what was done, in a sentence. The folder is held open, so that nobody can put another
+    in its place meanwhile."""
+    gone, where = 0, shown(removal.folder)
+    try:
+        folder = os.open(removal.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            for name in removal.files:
+                if stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+                    os.unlink(name, dir_fd=folder)
+                    gone += 1
+            empty = not os.listdir(folder)
+        finally:
+            os.close(folder)
+        if empty:
+            removal.folder.rmdir()
+            return f"Deleted {where}."
+    except OSError as error:
+        raise OutputError(
+            f"{where}: {count(gone)} of {count(len(removal.files))} files deleted,"
+            f" then: {error.strerror}"
+        ) from None
+    return f"Deleted {count(gone)} files of {where}; the folder holds other things and stays."

@@ -15,8 +15,14 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.study import Study, Table
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens.base import ModeScreen, Stopped
-from ckptcost.tui.screens.recorded_run import RUNS, RecordedRun, findings_first
-from ckptcost.tui.screens.runs_entries import Source, place_text, reading_text, refusal
+from ckptcost.tui.screens.recorded_run import (
+    RUNS,
+    RecordedRun,
+    Source,
+    findings_first,
+    reading_text,
+    refusal,
+)
 from ckptcost.tui.study_grids import grid_of
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
@@ -128,7 +134,7 @@ class HostScreen(TablesScreen, RunReading):
 
     def head(self, run: RecordedRun, study: Study) -> str:
         """The line above."""
-        return place_text(self._source)
+        return self._source.title
 
     def lines(self, run: RecordedRun, study: Study) -> list[tuple[str, Tone]]:
         """The sentences."""
