@@ -109,7 +109,7 @@ def write_view(
     form = target.suffix.removeprefix(".")
     if form not in FORMATS:
         raise OutputError(f"{brief(target.name)}: end the name in .{', .'.join(FORMATS)} or .svg")
-    _write([_text(shown, form, desk, command, read)], target)
+    _write([text_of(shown, form, desk, command, read)], target)
     return target
 
 
@@ -119,7 +119,15 @@ def free_name(stem: str, ending: str) -> str:
     return next(name for name in names if not exists(name))
 
 
-def _text(study: Study, form: str, desk: Desk, command: str, read: Sequence[str]) -> str:
+def text_of(
+    study: Study,
+    form: str,
+    desk: Desk,
+    command: str,
+    read: Sequence[str] = (),
+    table: str | None = None,
+) -> str:
+    """What `command` prints in one of FORMATS; of several tables, a CSV holds one."""
     words = _without_folders(command, desk, read)
     if form == "html":
         from ckptcost.report.render import page_of_study
@@ -133,7 +141,7 @@ def _text(study: Study, form: str, desk: Desk, command: str, read: Sequence[str]
         return build(study, desk.catalog, [*words, "-f", "json"], files).to_json()
     from ckptcost.report.study_views import view
 
-    return view(study, {"txt": "text"}.get(form, form), full=True)
+    return view(study, {"txt": "text"}.get(form, form), table, full=True)
 
 
 def _without_folders(command: str, desk: Desk, read: Sequence[str]) -> list[str]:

@@ -118,3 +118,25 @@ def test_what_cannot_be_written_is_one_sentence(name, why, tmp_path, monkeypatch
 def test_a_full_disk_is_one_sentence():
     with pytest.raises(OutputError, match="No space left"):
         files.write_text("x" * 1000, "/dev/full", over=True)
+
+
+def test_a_text_is_written_whole_and_over_only_when_told(tmp_path):
+    out = tmp_path / "out.md"
+    files.write_text("text", str(out))
+    with pytest.raises(OutputError, match="there already"):
+        files.write_text("other", str(out))
+    assert out.read_text("utf-8") == "text"
+    files.write_text("other", str(out), over=True)
+    assert out.read_text("utf-8") == "other"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.ENOENT])
+def test_why_it_could_not_be_written_is_one_line(tmp_path, monkeypatch, number):
+    def refuse(pieces, target):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(files, "write_whole", refuse)
+    with pytest.raises(OutputError) as told:
+        files.write_text("text", str(tmp_path / "out.md"))
+    assert os.strerror(number) in str(told.value)
+    assert "\n" not in str(told.value)

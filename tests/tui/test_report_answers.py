@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shlex
@@ -12,11 +11,11 @@ import pytest
 from small_runs import recorded
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.errors import CkptcostError, OutputError
-from ckptcost.present.grid import Grid, sorted_by
-from ckptcost.tui import files
+from ckptcost.errors import CkptcostError
+from ckptcost.present.grid import sorted_by
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens import report_answers
+from ckptcost.tui.study_grids import tables_of
 
 DESK = Desk(Catalog())
 EDITED = DESK.edited("cluster.gpus", "512").edited("policy.interval", "30 min")
@@ -41,7 +40,7 @@ def runs(tmp_path, monkeypatch):
 
 
 def _offered(desk):
-    return [row.key for row in report_answers.subjects(desk).rows]
+    return [row.key for row in report_answers.subjects(desk)]
 
 
 def _printed(cli, command):
@@ -56,10 +55,10 @@ def _printed(cli, command):
     ("which", "form"),
     [
         ("plain", "md"),
-        ("edited", "text"),
+        ("edited", "txt"),
         ("edited", "csv"),
         ("tiers", "json"),
-        ("metric", "text"),
+        ("metric", "txt"),
         ("other", "json"),
     ],
 )
@@ -67,16 +66,16 @@ def test_the_command_prints_the_very_same_text(cli, which, form):
     desk = DESKS[which]
     for subject in _offered(desk):
         found = report_answers.answered(desk, subject)
-        seen = report_answers.page(found, form)
+        seen = report_answers.page(found, desk, form)
         assert seen.text == _printed(cli, seen.command), subject
         assert "".join(f"{line}\n" for line in seen.lines) == seen.text.replace("\r\n", "\n")
 
 
 def test_each_table_of_a_csv(cli):
-    found = report_answers.answered(EDITED, report_answers.CHANGES)
+    found = report_answers.answered(EDITED, "changes")
     assert len(found.tables) > 2
     for table in found.tables:
-        seen = report_answers.page(found, "csv", table)
+        seen = report_answers.page(found, EDITED, "csv", table)
         assert seen.command.endswith(f"-f csv --table {table}")
         assert seen.text == _printed(cli, seen.command)
 
@@ -86,20 +85,19 @@ def test_a_scenario_file_is_named_without_its_folder_in_a_document(cli, tmp_path
         'extends = "gpt4-scale-2tb"\nname = "job"\n[cluster]\ngpus = 256\n'
     )
     desk = Desk(DESK.catalog, base=str(tmp_path / "job.toml"))
-    for subject in (report_answers.MODEL, report_answers.RANKING):
-        seen = report_answers.page(report_answers.answered(desk, subject), "json")
+    for subject in ("model", "sensitivity"):
+        seen = report_answers.page(report_answers.answered(desk, subject), desk, "json")
         assert seen.text == _printed(cli, seen.command)
         assert str(tmp_path) in seen.command
         assert str(tmp_path) not in seen.text
-    assert report_answers.file_name(desk, report_answers.MODEL, "json") == "job-model.json"
+    assert report_answers.file_name(desk, "model", "json") == "job-model.json"
 
 
-@pytest.mark.parametrize("form", ["text", "md", "csv", "json"])
+@pytest.mark.parametrize("form", ["txt", "md", "csv", "json"])
 def test_a_recorded_run(cli, runs, form):
     recorded(runs / "one", seconds=20)
-    grid = report_answers.with_runs(Grid())
-    assert [row.key for row in grid.rows] == ["run:one"]
-    seen = report_answers.page(report_answers.answered(DESK, "run:one"), form)
+    assert [row.key for row in report_answers.runs()] == ["run:one"]
+    seen = report_answers.page(report_answers.answered(DESK, "run:one"), DESK, form)
     assert shlex.split(seen.command)[:3] == ["ckptcost", "report", "one"]
     assert seen.text == _printed(cli, seen.command)
     assert report_answers.file_name(DESK, "run:one", "md") == "run-one.md"
@@ -107,16 +105,16 @@ def test_a_recorded_run(cli, runs, form):
 
 def test_runs_are_listed_latest_first_and_two_of_one_name_by_their_id(runs):
     recorded(runs / "one", seconds=20)
-    assert report_answers.with_runs(report_answers.subjects(DESK)).rows[-1].key == "run:one"
-    assert report_answers.with_runs(Grid(), runs / "none").rows == []
+    assert report_answers.runs()[-1].key == "run:one"
+    assert report_answers.runs(runs / "none") == []
 
 
 def test_what_is_offered_depends_on_the_desk():
-    usual = [report_answers.MODEL, report_answers.OPTIMUM, report_answers.RANKING]
-    assert _offered(DESK) == [*usual, report_answers.TIERS]
-    assert _offered(EDITED) == [*usual, report_answers.TIERS, report_answers.CHANGES]
+    usual = ["model", "optimize", "sensitivity"]
+    assert _offered(DESK) == [*usual, "tiers"]
+    assert _offered(EDITED) == [*usual, "tiers", "changes"]
     assert _offered(Desk(DESK.catalog, base="small-8b")) == usual
-    assert _offered(DESK.edited("cluster.gpus", "many")) == [*usual, report_answers.CHANGES]
+    assert _offered(DESK.edited("cluster.gpus", "many")) == [*usual, "changes"]
 
 
 def _tiers_of(words):
@@ -137,10 +135,10 @@ def test_the_tiers_are_held_against_the_baseline_or_the_first_and_never_one_that
     desk = replace(
         DESK, tiers=("ddn-exascaler-20", "generic-pfs", "ddn-exascaler-40"), baseline=baseline
     )
-    found = report_answers.answered(desk, report_answers.TIERS)
+    found = report_answers.answered(desk, "tiers")
     assert _tiers_of(found.words) == order
     assert found.note == ""
-    seen = report_answers.page(found, "text")
+    seen = report_answers.page(found, desk, "txt")
     assert seen.text == _printed(cli, seen.command)
     assert "nas-hdd" not in seen.text
 
@@ -156,10 +154,10 @@ def test_a_comparison_of_some_of_the_tiers_says_which_it_leaves_out():
         "local-nvme",
         "node-ram",
     )
-    found = report_answers.answered(replace(DESK, tiers=many), report_answers.TIERS)
+    found = report_answers.answered(replace(DESK, tiers=many), "tiers")
     assert found.note == "6 of 8 tiers: `compare` takes 6; left out: local-nvme, node-ram"
-    assert len(found.found.about) > 0
-    assert report_answers.answered(replace(DESK, tiers=many[:6]), report_answers.TIERS).note == ""
+    assert len(found.study.about) > 0
+    assert report_answers.answered(replace(DESK, tiers=many[:6]), "tiers").note == ""
 
 
 def test_a_tier_without_a_name_is_left_out_unless_it_is_the_reference(tmp_path):
@@ -169,21 +167,20 @@ def test_a_tier_without_a_name_is_left_out_unless_it_is_the_reference(tmp_path):
         ' days"\n[tier]\nwrite = "20 GB/s"\nsurvives = "site"\n[policy]\ninterval = "1 h"\n'
     )
     desk = Desk(DESK.catalog, base=str(file), tiers=("", "nas-hdd", "generic-pfs"))
-    assert report_answers.answered(desk, report_answers.TIERS).note == ""
-    held = report_answers.answered(replace(desk, baseline="nas-hdd"), report_answers.TIERS)
+    assert report_answers.answered(desk, "tiers").note == ""
+    held = report_answers.answered(replace(desk, baseline="nas-hdd"), "tiers")
     assert held.note == "2 of 3 tiers: `compare` takes 6 that have a name; left out: tier"
 
 
 def test_a_change_of_the_tier_alone_is_a_change():
-    assert report_answers.CHANGES in _offered(DESK.edited("tier.id", "flash-shared"))
-    assert report_answers.CHANGES not in _offered(
+    assert "changes" in _offered(DESK.edited("tier.id", "flash-shared"))
+    assert "changes" not in _offered(
         replace(DESK.edited("tier.id", "flash-shared"), tiers=("nas-hdd", "generic-pfs"))
     )
 
 
 def test_the_first_table_is_sorted_by_its_numbers():
-    grid = report_answers.first_table(report_answers.answered(DESK, report_answers.MODEL))
-    assert grid is not None
+    grid = tables_of(report_answers.answered(DESK, "model").study)[0]
     labels = [head.label for head in grid.heads]
     for label in ("rate", "stall", "kWh", "USD", "claimed"):
         place = labels.index(label)
@@ -201,41 +198,34 @@ def test_the_first_table_is_sorted_by_its_numbers():
 
 def test_a_wrong_scenario_is_one_sentence():
     for subject in (
-        report_answers.MODEL,
-        report_answers.OPTIMUM,
-        report_answers.RANKING,
-        report_answers.CHANGES,
+        "model",
+        "optimize",
+        "sensitivity",
+        "changes",
     ):
         with pytest.raises(CkptcostError, match=r"cluster\.gpus"):
             report_answers.answered(DESK.edited("cluster.gpus", "many"), subject)
 
 
-def test_the_state_changes_with_what_the_answer_depends_on(tmp_path, runs):
+def test_the_state_changes_with_what_the_answer_depends_on(tmp_path):
     job = tmp_path / "job.toml"
     job.write_text('extends = "gpt4-scale-2tb"\n')
     desk = Desk(DESK.catalog, base=str(job))
-    first = report_answers.state_of(desk, report_answers.MODEL)
-    assert report_answers.state_of(desk, report_answers.MODEL) == first
-    assert hash(first) == hash(report_answers.state_of(desk, report_answers.MODEL))
-    assert report_answers.state_of(replace(desk, catalog=Catalog()), report_answers.MODEL) != first
+    first = report_answers.state_of(desk, "model")
+    assert report_answers.state_of(desk, "model") == first
+    assert hash(first) == hash(report_answers.state_of(desk, "model"))
+    assert report_answers.state_of(replace(desk, catalog=Catalog()), "model") != first
     os.utime(job, ns=(1, 1))
     others = {
-        report_answers.state_of(desk, report_answers.MODEL),
-        report_answers.state_of(desk, report_answers.OPTIMUM),
-        report_answers.state_of(EDITED, report_answers.MODEL),
+        report_answers.state_of(desk, "model"),
+        report_answers.state_of(desk, "optimize"),
+        report_answers.state_of(EDITED, "model"),
     }
     assert len({first, *others}) == 4
-    recorded(runs / "one", seconds=20)
-    before = report_answers.state_of(DESK, "run:one")
-    with next((runs / "one").glob("*.jsonl")).open("a") as more:
-        more.write("\n")
-    assert report_answers.state_of(DESK, "run:one") != before
 
 
 def test_names_follow_the_format():
-    assert (
-        report_answers.file_name(DESK, report_answers.MODEL, "text") == "gpt4-scale-2tb-model.txt"
-    )
+    assert report_answers.file_name(DESK, "model", "txt") == "gpt4-scale-2tb-model.txt"
     assert report_answers.renamed("mine.md", "json") == "mine.json"
     assert report_answers.renamed("mine.report", "json") == "mine.report"
     assert report_answers.renamed("mine", "json") == "mine"
@@ -251,38 +241,11 @@ def test_what_will_happen_to_the_file(tmp_path, monkeypatch):
     assert report_answers.standing("  ")[1] == "bad"
 
 
-def test_it_is_written_whole_and_over_only_when_told(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    text = report_answers.page(report_answers.answered(DESK, report_answers.MODEL), "md").text
-    assert report_answers.write(text, "out.md", over=False).startswith("wrote out.md, ")
-    assert (tmp_path / "out.md").read_text("utf-8") == text
-    with pytest.raises(OutputError, match="there already"):
-        report_answers.write("other", "out.md", over=False)
-    report_answers.write("other", "out.md", over=True)
-    assert (tmp_path / "out.md").read_text() == "other"
-
-
-@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EACCES, errno.ENOENT])
-def test_why_it_could_not_be_written_is_one_line(tmp_path, monkeypatch, number):
-    def refuse(pieces, target):
-        raise OSError(number, os.strerror(number))
-
-    monkeypatch.setattr(files, "write_whole", refuse)
-    with pytest.raises(OutputError) as told:
-        report_answers.write("text", str(tmp_path / "out.md"), over=False)
-    assert os.strerror(number) in str(told.value)
-    assert "\n" not in str(told.value)
-
-
 def test_the_first_table_and_the_document_are_those_of_the_answer():
-    of_model = report_answers.answered(DESK, report_answers.MODEL)
-    grid = report_answers.first_table(of_model)
-    assert grid is not None
+    of_model = report_answers.answered(DESK, "model")
+    grid = tables_of(of_model.study)[0]
     assert [row.key for row in grid.rows] == list(DESK.tiers_shown())
-    assert grid.title == "What one save costs"
-    document = json.loads(report_answers.page(of_model, "json").text)
+    document = json.loads(report_answers.page(of_model, DESK, "json").text)
     assert (document["schema_name"], document["kind"]) == ("ckptcost.report", "model")
     told = document["tables"]["one_save"]["rows"]
     assert [row["tier"] for row in told] == [row.key for row in grid.rows]
-    of_study = report_answers.answered(DESK, report_answers.OPTIMUM)
-    assert report_answers.first_table(of_study) is not None

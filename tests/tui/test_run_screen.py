@@ -227,7 +227,7 @@ def test_a_run_is_read_once_for_all_that_shows_it(drive, monkeypatch, tmp_path):
         assert rows_of(pilot).grid.rows
         await pilot.press("escape", "R")
         await settled(pilot)
-        found = report_answers.answered(pilot.app.desk, f"run:{tmp_path / 'job'}").found
+        found = report_answers.answered(pilot.app.desk, f"run:{tmp_path / 'job'}").study
         assert found.kind == "measurement"
         assert read == [str(tmp_path / "job")]
         (file,) = (tmp_path / "job").glob("*.jsonl")

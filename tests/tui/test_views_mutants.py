@@ -347,7 +347,7 @@ def test_two_runs_of_one_folder_are_two_reports(tmp_path):
     for run_id in ("a" * 32, "b" * 32):
         recorded(tmp_path / "both", 6, run_id=run_id, saves=(2,))
     recorded(tmp_path / "alone", 6, run_id="c" * 32, saves=(2,))
-    keys = {row.key for row in report_answers.with_runs(Grid(), tmp_path).rows}
+    keys = {row.key for row in report_answers.runs(tmp_path)}
     assert keys == {f"run:{'a' * 32}", f"run:{'b' * 32}", "run:alone"}
 
 

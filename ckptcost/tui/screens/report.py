@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
@@ -12,23 +12,21 @@ from textual.widget import Widget
 from textual.widgets import Input, Static
 
 from ckptcost.errors import CkptcostError
-from ckptcost.present.grid import Grid, Tone
+from ckptcost.present.amounts import size
+from ckptcost.present.grid import Grid, Row
+from ckptcost.tui import files
 from ckptcost.tui.clipboard import copy
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.screens import report_answers
 from ckptcost.tui.screens.base import ModeScreen, Stopped
-from ckptcost.tui.screens.report_answers import FORMATS, Answered, Page
+from ckptcost.tui.screens.report_answers import FORMATS, Answer, Page
+from ckptcost.tui.study_grids import tables_of
 from ckptcost.tui.widgets.listing import Listing
 from ckptcost.tui.widgets.rows import Rows
 
 MOST_KEPT = 12
-"""answers; each format of one is kept with it"""
-
-
-class Kept(NamedTuple):
-    found: Answered
-    pages: dict[tuple[str, str], Page]
+"""answers"""
 
 
 class ReportScreen(ModeScreen):
@@ -70,11 +68,12 @@ class ReportScreen(ModeScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: dict[tuple[Any, ...], Kept] = {}
-        self._now: Kept | None = None
+        self._kept: dict[tuple[Any, ...], Answer] = {}
         self._page: Page | None = None
-        self._subject, self._form, self._table = report_answers.MODEL, "text", ""
-        self._runs: Grid | None = None
+        self._subject, self._form, self._table = "model", "txt", ""
+        self._shown = ("", "")
+        """the subject and the format of what is seen"""
+        self._runs: list[Row] = []
         self._suggested = ""
         self._awaited = self._write_awaited = False
 
@@ -97,7 +96,7 @@ class ReportScreen(ModeScreen):
         self._what.focus()
 
     def shown(self) -> None:
-        self.background("runs", lambda stopped: report_answers.with_runs(Grid()), self._runs_found)
+        self.background("runs", lambda stopped: report_answers.runs(), self._runs_found)
 
     def on_desk(self) -> None:
         self._list()
@@ -107,10 +106,10 @@ class ReportScreen(ModeScreen):
         return self._page.command if self._page is not None else ""
 
     def table(self) -> Grid | None:
-        return report_answers.first_table(self._now.found) if self._now is not None else None
+        return next(iter(tables_of(self._page.answer.study)), None) if self._page else None
 
     def exported(self) -> Any:
-        return self._now.found.found if self._now is not None else None
+        return self._page.answer.study if self._page is not None else None
 
     # what
 
@@ -123,15 +122,12 @@ class ReportScreen(ModeScreen):
         return self.query_one("#report-name", Input)
 
     def _list(self) -> None:
-        grid = report_answers.subjects(self.desk)
-        self._what.show(
-            grid._replace(rows=[*grid.rows, *(self._runs.rows if self._runs is not None else ())])
-        )
-        if self._what.key and self._what.key != self._subject:
-            self._subject = self._what.key
+        rows = [*report_answers.subjects(self.desk), *self._runs]
+        self._what.show(report_answers.grid_of(rows))
+        self._subject = self._what.key or self._subject
 
-    def _runs_found(self, grid: Grid) -> None:
-        self._runs = grid
+    def _runs_found(self, runs: list[Row]) -> None:
+        self._runs = runs
         self._list()
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
@@ -145,69 +141,48 @@ class ReportScreen(ModeScreen):
     # the text
 
     def _work_out(self) -> None:
-        """At once where it is known, else when the background has it."""
         self._forms_shown()
         self._named()
-        desk, subject, form, table, kept = (
-            self.desk,
-            self._subject,
-            self._form,
-            self._table,
-            self._kept,
-        )
-        if not subject.startswith(report_answers.RUN):  # looking a run up is for the background
-            one = kept.get(state := report_answers.state_of(desk, subject))
-            if one is not None and (form, table if table in one.found.tables else "") in one.pages:
-                self.stop_background("report")
-                self._found((state, one))
-                return
+        desk, subject, form, table = self.desk, self._subject, self._form, self._table
+        kept = self._kept
         self.query_one("#report-preview").border_subtitle = "working .."
         self._awaited = True
 
-        def work(stopped: Stopped) -> tuple[tuple[Any, ...], Kept]:
+        def work(stopped: Stopped) -> Page:
             state = report_answers.state_of(desk, subject)
-            one = kept.get(state) or Kept(report_answers.answered(desk, subject, stopped), {})
-            chosen = table if table in one.found.tables else ""
-            if (form, chosen) not in one.pages and not stopped():
-                one.pages[form, chosen] = report_answers.page(one.found, form, chosen)
-            return state, one
+            answer = kept.pop(state, None) or report_answers.answered(desk, subject, stopped)
+            if not subject.startswith(report_answers.RUN):
+                kept[state] = answer
+            while len(kept) > MOST_KEPT:
+                kept.pop(next(iter(kept)))
+            return report_answers.page(answer, desk, form, table)
 
-        self.background("report", work, self._found, self._failed)
-
-    def _found(self, result: tuple[tuple[Any, ...], Kept]) -> None:
-        state, one = result
-        self._kept.pop(state, None)
-        self._kept[state] = one
-        while len(self._kept) > MOST_KEPT:
-            self._kept.pop(next(iter(self._kept)))
-        before, self._now = self._now, one
-        page = one.pages.get((self._form, self._table if self._table in one.found.tables else ""))
-        if page is None:
-            return
-        stay = (
-            before is not None
-            and self._page is not None
-            and (before.found.subject, self._page.form) == (one.found.subject, page.form)
+        self.background(
+            "report", work, lambda page: self._found(page, (subject, form)), self._failed
         )
-        self._page, self._awaited = page, False
-        self.query_one(Listing).show(page.lines, stay=stay)
-        panel = self.query_one("#report-preview")
-        title = f"Preview: {one.found.note.partition(':')[0]}" if one.found.note else "Preview"
-        panel.border_title, panel.border_subtitle = Content(title), Content(page.about)
+
+    def _found(self, page: Page, shown: tuple[str, str]) -> None:
+        self.query_one(Listing).show(page.lines, stay=shown == self._shown)
+        self._page, self._shown, self._awaited = page, shown, False
+        note = page.answer.note
+        self._titled(f"Preview: {note.partition(':')[0]}" if note else "Preview", page.about)
         self.query_one("#report-command", Static).update(f"prints the same:\n{page.command}")
-        self.say(one.found.note, "warn" if one.found.note else "")
+        self.say(note, "warn" if note else "")
         if self._write_awaited:
             self._write_awaited = False
             self.action_write()
 
     def _failed(self, text: str) -> None:
-        self._now = self._page = None
+        self._page = None
         self._awaited = self._write_awaited = False
         self.query_one(Listing).show(["There is nothing to report:", "", text], "bad")
-        panel = self.query_one("#report-preview")
-        panel.border_title, panel.border_subtitle = "Preview", ""
+        self._titled("Preview", "")
         self.query_one("#report-command", Static).update("")
         self.say(text, "bad")
+
+    def _titled(self, title: str, about: str) -> None:
+        panel = self.query_one("#report-preview")
+        panel.border_title, panel.border_subtitle = Content(title), Content(about)
 
     def _forms_shown(self) -> None:
         parts = [
@@ -215,7 +190,7 @@ class ReportScreen(ModeScreen):
                 f"[{name}]" if form == self._form else f" {name} ",
                 f"{'bold reverse ' if form == self._form else ''}@click=screen.form('{form}')",
             )
-            for form, name, _ in FORMATS
+            for form, name in FORMATS.items()
         ]
         self.query_one("#report-form", Static).update(Content.assemble(*parts))
 
@@ -225,17 +200,12 @@ class ReportScreen(ModeScreen):
             self._work_out()
 
     def action_format(self) -> None:
-        forms = [form for form, _, _ in FORMATS]
-        self.action_form(forms[(forms.index(self._form) + 1) % len(forms)])
+        self.action_form(_next(tuple(FORMATS), self._form))
 
     def action_next_table(self) -> None:
-        tables = self._now.found.tables if self._now is not None else ()
-        if not tables:
-            self.say("this answer is one table", "muted")
-            return
-        at = tables.index(self._table) if self._table in tables else 0
-        self._form, self._table = "csv", tables[(at + 1) % len(tables)]
-        self._work_out()
+        if self._page is not None:
+            self._form, self._table = "csv", _next(self._page.answer.tables, self._table)
+            self._work_out()
 
     def action_copy_text(self) -> None:
         copy(self.app, self._page.text if self._page is not None else "", "the report")
@@ -272,30 +242,27 @@ class ReportScreen(ModeScreen):
     def action_write(self) -> None:
         if self._awaited:  # the file's name is of what is worked out, the page still that before
             self._write_awaited = True
-            return
-        if self._page is None:
+        elif self._page is None:
             self.say("there is nothing to write yet", "warn")
-            return
-        text, _ = report_answers.standing(self._file.value)
-        if not text.startswith("exists"):
-            self._write(over=False)
-            return
+        elif not report_answers.standing(self._file.value)[0].startswith("exists"):
+            self._write(self._page)
+        else:
+            page = self._page
+            self.app.push_screen(
+                Confirm("Replace it?", f"{self._file.value} is there already.", "replace"),
+                lambda yes: self._write(page, over=True) if yes else None,
+            )
 
-        def answered(yes: bool | None) -> None:
-            if yes:
-                self._write(over=True)
-
-        self.app.push_screen(
-            Confirm("Replace it?", f"{self._file.value} is there already.", "replace"), answered
-        )
-
-    def _write(self, over: bool) -> None:
-        if self._page is None:
-            return
-        tone: Tone = "good"
+    def _write(self, page: Page, over: bool = False) -> None:
         try:
-            said = report_answers.write(self._page.text, self._file.value, over)
+            where = files.write_text(page.text, self._file.value, over)
         except (CkptcostError, OSError) as error:
-            said, tone = str(error), "bad"
-        self.say(said, tone)
+            self.say(str(error), "bad")
+        else:
+            self.say(f"wrote {where}, {size(len(page.text.encode()))}", "good")
         self._standing_shown()
+
+
+def _next(among: tuple[str, ...], now: str) -> str:
+    """The one after; of what is not among them, the second: the first is seen already."""
+    return among[(among.index(now) + 1 if now in among else 1) % len(among)]

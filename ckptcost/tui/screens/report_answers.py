@@ -1,27 +1,25 @@
-"""A report before it is written: what can be reported of the desk, the answers, and one of them
-in a format, with the name of its file and the command that prints the very same text."""
+"""What can be reported: questions about the desk and the recorded runs, each with its study, and
+the text of one exactly as its command prints it."""
 
 from __future__ import annotations
 
-import os
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError
 from ckptcost.jobs.compare import MOST
-from ckptcost.jobs.model import model as model_job
-from ckptcost.jobs.model import one_of
-from ckptcost.layers import files_of
+from ckptcost.jobs.model import model, one_of
 from ckptcost.present.amounts import count, size
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.questions.compare import compare
 from ckptcost.questions.optimize import optimize
 from ckptcost.questions.sensitivity import sensitivity
 from ckptcost.report.studies.model import study_of
-from ckptcost.report.studies.runs import SHORT, list_of
+from ckptcost.report.studies.runs import list_of
 from ckptcost.report.study import Study
 from ckptcost.runs import store
 from ckptcost.runs.summary import summary_of
@@ -33,188 +31,131 @@ from ckptcost.tui.screens.model_runs import METRICS
 from ckptcost.tui.screens.recorded_run import RUNS
 from ckptcost.tui.screens.runs_entries import source_at
 from ckptcost.tui.screens.tiers_view import OWN, scenario_of
-from ckptcost.tui.study_grids import grid_of
 
-MODEL, OPTIMUM, TIERS, CHANGES, RANKING, RUN = (
-    "model",
-    "optimize",
-    "tiers",
-    "changes",
-    "sensitivity",
-    "run:",
-)
+RUN = "run:"
+"""how the subject of a recorded run begins"""
 MOST_VARIANTS = MOST - 1
 """beside the reference"""
 MOST_RUNS = 200
 OF_METRIC = {name: metric.q.measure for name, metric in METRICS.items()} | {"time": "wall"}
-_HEADS = (Head("what", "what to report", left=True),)
+FORMATS = {"txt": "text", "md": "Markdown", "json": "JSON", "csv": "CSV"}
+"""by how a file's name ends, what people call it"""
 
 
-class Answered(NamedTuple):
+class Answer(NamedTuple):
     """What was found, before anybody chose a format."""
 
-    subject: str
-    words: tuple[str, ...]
-    """the command without a format"""
-    found: Study
-    catalog: Catalog
-    files: tuple[tuple[str, bytes], ...]
-    paths: tuple[str, ...]
-    """files and folders among the words, of which a document names the last part only"""
+    study: Study
+    words: list[str]
+    """of the command without a format"""
     note: str = ""
     """what the text does not say of itself"""
 
     @property
+    def command(self) -> str:
+        return shlex.join(["ckptcost", *self.words])
+
+    @property
     def tables(self) -> tuple[str, ...]:
         """What a CSV can hold one of."""
-        return tuple(table.id for table in self.found.tables)
+        return tuple(table.id for table in self.study.tables)
 
 
-def subjects(desk: Desk) -> Grid:
-    """What can be reported of the desk just now."""
-    rows = [
-        Row(MODEL, ("the job's costs",)),
-        Row(OPTIMUM, ("the best interval",)),
-        Row(RANKING, ("what the result hangs on",)),
-    ]
-    if len(_variants(desk)) > 0:
-        rows.append(Row(TIERS, ("the tiers side by side",)))
-    if scenario_of(desk).edits:
-        rows.append(Row(CHANGES, ("what my changes do",)))
-    return Grid(_HEADS, rows)
-
-
-def with_runs(grid: Grid, within: Path | None = None) -> Grid:
-    """The recorded runs below it, the latest first."""
-    listing = store.kept(within).runs[:MOST_RUNS]
-    cells = (
-        list_of([summary_of(kept) for kept in listing], [], within or store.home()).tables[0].rows
-    )
-    names = [kept.name for kept in listing]
-    rows = [
-        Row(
-            RUN + (kept.name if names.count(kept.name) == 1 else kept.run),
-            (f"run {row['started']} {kept.run[:SHORT]}",),
-        )
-        for kept, row in zip(listing, cells, strict=True)
-    ]
-    return grid._replace(rows=[*grid.rows, *rows])
-
-
-def state_of(desk: Desk, subject: str) -> tuple[Any, ...]:
-    """All that the answer depends on; two alike need no second look."""
-    if subject.startswith(RUN):
-        path = store.found(subject.removeprefix(RUN)).path
-        return (
-            subject,
-            *(
-                (entry.name, entry.stat().st_size)
-                for entry in sorted(path.glob("*.jsonl") if path.is_dir() else [path])
-            ),
-        )
-    return (
-        subject,
-        desk.catalog,
-        desk.base,
-        desk.stamp(),
-        tuple(desk.edits.items()),
-        desk.tiers,
-        desk.baseline,
-        desk.metric,
-        desk.chosen,
-    )
-
-
-def answered(desk: Desk, subject: str, stopped: Callable[[], bool] = lambda: False) -> Answered:
-    """The answer, however long it takes. Raises CkptcostError where there is none."""
-    if subject.startswith(RUN):
-        return _of_run(desk, subject, stopped)
-    with by_flags():
-        words, found, layers = _OF[subject](desk)
-    note = _left_out(desk) if subject == TIERS else ""
-    return Answered(
-        subject, tuple(words), found, desk.catalog, tuple(files_of(layers)), (desk.base,), note
-    )
-
-
-def _of_model(desk: Desk) -> tuple[list[str], Study, Any]:
+def _of_model(desk: Desk) -> Answer:
     view = model_view.evaluate(desk)
-    flags, layers = model_view.flags(view), scenario_of(desk).layers()
+    flags, asked = model_view.flags(view), scenario_of(desk)
+    named = dict(pairwise(flags))
     tiers = [flags[at + 1] for at, word in enumerate(flags) if word == "--tier"]
-    against = flags[flags.index("--against") + 1] if "--against" in flags else None
-    return (
-        ["ckptcost", "model", *scenario_of(desk).words(), *flags],
-        study_of(model_job(desk.catalog, layers, tiers, (), against), desk.catalog),
-        layers,
-    )
+    found = model(desk.catalog, asked.layers(), tiers, (), named.get("--against"))
+    return Answer(study_of(found, desk.catalog), ["model", *asked.words(), *flags])
 
 
-def _of_optimum(desk: Desk) -> tuple[list[str], Study, Any]:
+def _of_optimum(desk: Desk) -> Answer:
     asked = scenario_of(desk)
     tiers = [word for tier in desk.tiers for word in ("--tier", tier)]
     found = optimize(asked.base, changes=asked.settings(), tier=desk.tiers, catalog=desk.catalog)
-    return ["ckptcost", "optimize", *asked.words(), *tiers], found.study, asked.layers()
+    return Answer(found.study, ["optimize", *asked.words(), *tiers])
 
 
-def _of_ranking(desk: Desk) -> tuple[list[str], Study, Any]:
-    asked, of = _on_chosen(desk), OF_METRIC.get(desk.metric, "kwh")
-    study = sensitivity(asked.base, changes=asked.settings(), of=of, catalog=desk.catalog).study
-    return ["ckptcost", "sensitivity", *asked.words(), "--of", of], study, asked.layers()
+def _of_ranking(desk: Desk) -> Answer:
+    asked, of = scenario_of(desk), OF_METRIC.get(desk.metric, "kwh")
+    asked = _on_tier(asked, desk.tier_chosen())
+    found = sensitivity(asked.base, changes=asked.settings(), of=of, catalog=desk.catalog)
+    return Answer(found.study, ["sensitivity", *asked.words(), "--of", of])
 
 
-def _of_tiers(desk: Desk) -> tuple[list[str], Study, Any]:
-    asked, reference = desk.without("tier.id"), _reference(desk)
-    if reference and reference != _own_tier(asked):
-        asked = asked.edited("tier.id", reference)
-    variants = [f"tier.id={tier}" for tier in _variants(desk)[:MOST_VARIANTS]]
-    words = [
-        "ckptcost",
-        "compare",
-        *asked.words(),
-        *(word for each in variants for word in ("--with", each)),
-    ]
-    return (
-        words,
-        compare(
-            asked.base, changes=asked.settings(), variants=variants, catalog=desk.catalog
-        ).study,
-        asked.layers(),
-    )
+def _of_tiers(desk: Desk) -> Answer:
+    asked = _on_tier(desk.without("tier.id"), _reference(desk))
+    held = [f"tier.id={tier}" for tier in _variants(desk)[:MOST_VARIANTS]]
+    return _compared(asked, held)._replace(note=_left_out(desk))
 
 
-def _of_changes(desk: Desk) -> tuple[list[str], Study, Any]:
+def _of_changes(desk: Desk) -> Answer:
     if not desk.edits:
         raise InputError("nothing was changed over the scenario")
-    plain = desk.plain()
-    variant = ", ".join(desk.settings())
-    study = compare(plain.base, variants=[variant], catalog=desk.catalog).study
-    return ["ckptcost", "compare", *plain.words(), "--with", variant], study, plain.layers()
+    return _compared(desk.plain(), [", ".join(desk.settings())])
 
 
-def _of_run(desk: Desk, subject: str, stopped: Callable[[], bool]) -> Answered:
-    word = subject.removeprefix(RUN)
-    study = RUNS.load(source_at(word), stopped=stopped).study
-    return Answered(subject, ("ckptcost", "report", word), study, desk.catalog, (), (word,))
+def _compared(asked: Desk, variants: list[str]) -> Answer:
+    found = compare(asked.base, changes=asked.settings(), variants=variants, catalog=asked.catalog)
+    held = [word for each in variants for word in ("--with", each)]
+    return Answer(found.study, ["compare", *asked.words(), *held])
 
 
-_OF: dict[str, Callable[[Desk], tuple[list[str], Any, Any]]] = {
-    MODEL: _of_model,
-    OPTIMUM: _of_optimum,
-    RANKING: _of_ranking,
-    TIERS: _of_tiers,
-    CHANGES: _of_changes,
+def _on_tier(desk: Desk, tier: str) -> Desk:
+    """The scenario on a tier, said as a flag where it is not its own."""
+    own = str(one_of(desk.catalog, desk.layers()).words.get("tier.id", ""))
+    return desk.edited("tier.id", tier) if tier not in ("", own) else desk
+
+
+SUBJECTS: dict[str, tuple[str, Callable[[Desk], Answer]]] = {
+    "model": ("the job's costs", _of_model),
+    "optimize": ("the best interval", _of_optimum),
+    "sensitivity": ("what the result hangs on", _of_ranking),
+    "tiers": ("the tiers side by side", _of_tiers),
+    "changes": ("what my changes do", _of_changes),
 }
 
 
-def _own_tier(desk: Desk) -> str:
-    return str(one_of(desk.catalog, desk.layers()).words.get("tier.id", ""))
+def subjects(desk: Desk) -> list[Row]:
+    """What can be reported of the desk just now."""
+    offered = {"tiers": bool(_variants(desk)), "changes": bool(scenario_of(desk).edits)}
+    return [Row(key, (name,)) for key, (name, _) in SUBJECTS.items() if offered.get(key, True)]
 
 
-def _on_chosen(desk: Desk) -> Desk:
-    """The scenario on the tier that is looked at, said as a flag where it is not its own."""
-    asked = scenario_of(desk)
-    chosen = desk.tier_chosen()
-    return asked.edited("tier.id", chosen) if chosen and chosen != _own_tier(asked) else asked
+def runs(within: Path | None = None) -> list[Row]:
+    """The recorded runs, the latest first."""
+    kept = store.kept(within).runs[:MOST_RUNS]
+    names = [each.name for each in kept]
+    (table,) = list_of([summary_of(each) for each in kept], [], Path()).tables
+    return [
+        Row(
+            RUN + (each.name if names.count(each.name) == 1 else each.run),
+            (f"run {row['started']} {row['id']}",),
+        )
+        for each, row in zip(kept, table.rows, strict=True)
+    ]
+
+
+def grid_of(rows: list[Row]) -> Grid:
+    return Grid((Head("what", "what to report", left=True),), rows)
+
+
+def state_of(desk: Desk, subject: str) -> tuple[Any, ...]:
+    """All that the answer depends on; two alike need no second look. A run's readings are kept
+    elsewhere."""
+    on = replace(desk, edits={})
+    return subject, desk.catalog, tuple(desk.edits.items()), repr(on), desk.stamp()
+
+
+def answered(desk: Desk, subject: str, stopped: Callable[[], bool] = lambda: False) -> Answer:
+    """The answer, however long it takes. Raises CkptcostError where there is none."""
+    if subject.startswith(RUN):
+        word = subject.removeprefix(RUN)
+        study = RUNS.load(source_at(word), stopped=stopped).study
+        return Answer(study, ["report", word])
+    with by_flags():
+        return SUBJECTS[subject][1](desk)
 
 
 def _variants(desk: Desk) -> list[str]:
@@ -228,115 +169,63 @@ def _variants(desk: Desk) -> list[str]:
 
 def _reference(desk: Desk) -> str:
     """The baseline, else the first of the tiers side by side; empty: the scenario's own."""
-    shown = desk.tiers_shown()
-    return (
-        desk.baseline
-        if desk.baseline in shown
-        else ""
-        if desk.baseline == OWN and "" in shown
-        else shown[0]
-    )
+    shown, baseline = desk.tiers_shown(), desk.baseline
+    if baseline == OWN and "" in shown:
+        return ""
+    return baseline if baseline in shown else shown[0]
 
 
 def _left_out(desk: Desk) -> str:
     """Which tiers are not in the comparison."""
     shown, reference = desk.tiers_shown(), _reference(desk)
-    held = _variants(desk)[:MOST_VARIANTS]
-    rest = [tier or OWN for tier in shown if tier != reference and tier not in held]
+    held = (reference, *_variants(desk)[:MOST_VARIANTS])
+    rest = [tier or OWN for tier in shown if tier not in held]
     if not rest:
         return ""
-    why = (
-        f"`compare` takes {MOST}"
-        if "" not in shown or not reference
-        else f"`compare` takes {MOST} that have a name"
-    )
+    why = f"`compare` takes {MOST}{' that have a name' if '' in shown and reference else ''}"
     return f"{len(shown) - len(rest)} of {len(shown)} tiers: {why}; left out: {', '.join(rest)}"
-
-
-FORMATS = (
-    ("text", "text", "txt"),
-    ("md", "Markdown", "md"),
-    ("json", "JSON", "json"),
-    ("csv", "CSV", "csv"),
-)
-"""as the command line calls it, as people do, and how a file's name ends"""
 
 
 class Page(NamedTuple):
     """One text, exactly as the command prints it."""
 
-    lines: tuple[str, ...]
+    answer: Answer
+    form: str
     text: str
+    lines: list[str]
     command: str
     about: str
     """format and length"""
-    form: str
 
 
-def page(found: Answered, form: str, table: str = "") -> Page:
+def page(answer: Answer, desk: Desk, form: str, table: str = "") -> Page:
     """The text in one format; `table` is which of them a CSV holds, else the first."""
-    words = [
-        *found.words,
-        *(["-f", form] if form != "text" else ["--full"]),
-        *(["--table", table] if form == "csv" and table else []),
-    ]
-    if form == "json":
-        from ckptcost.report.build import build
-
-        words_told = _without_folders(words, found.paths)
-        text = build(found.found, found.catalog, words_told, found.files).to_json()
-    else:
-        from ckptcost.report.study_views import view
-
-        text = view(found.found, form, table or None, full=True)
+    table = table if form == "csv" and table in answer.tables else ""
+    words = ["--full"] if form == "txt" else ["-f", form, *(["--table", table] if table else [])]
+    text = files.text_of(answer.study, form, desk, answer.command, table=table or None)
     lines = text.splitlines()
-    name = next(name for each, name, _ in FORMATS if each == form)
-    which = f" of {table}" if form == "csv" and table else ""
+    about = [f"{FORMATS[form]}{f' of {table}' if table else ''}", f"{count(len(lines))} lines"]
     return Page(
-        tuple(lines),
-        text,
-        shlex.join(words),
-        f"{name}{which}, {count(len(lines))} lines, {size(len(text.encode()))}",
+        answer,
         form,
-    )
-
-
-def _without_folders(words: Sequence[str], paths: Sequence[str]) -> list[str]:
-    """As the command line writes its own words into a document."""
-    out = list(words)
-    for path in filter(None, paths):
-        out = [
-            (
-                word[: -len(path)] + os.path.basename(os.path.normpath(path))
-                if word.endswith(path)
-                else word
-            )
-            for word in out
-        ]
-    return out
-
-
-def first_table(found: Answered) -> Grid | None:
-    """The first table that people are shown."""
-    return next(
-        (grid_of(table) for table in found.found.tables if table.shown and table.rows), None
+        text,
+        lines,
+        shlex.join(["ckptcost", *answer.words, *words]),
+        ", ".join([*about, size(len(text.encode()))]),
     )
 
 
 def file_name(desk: Desk, subject: str, form: str) -> str:
     """What the file is called where nobody says otherwise."""
-    ending = next(end for each, _, end in FORMATS if each == form)
     if subject.startswith(RUN):
-        return f"run-{subject.removeprefix(RUN)}.{ending}"
-    return f"{Path(desk.base).stem}-{subject}.{ending}"
+        return f"run-{subject.removeprefix(RUN)}.{form}"
+    return f"{Path(desk.base).stem}-{subject}.{form}"
 
 
 def renamed(name: str, form: str) -> str:
     """The same name with the ending of another format, where it has one of these endings."""
-    endings = {f".{end}" for _, _, end in FORMATS}
     stem, dot, last = name.rpartition(".")
-    ending = next(end for each, _, end in FORMATS if each == form)
-    return f"{stem}.{ending}" if dot and f".{last}" in endings else name
+    return f"{stem}.{form}" if dot and last in FORMATS else name
 
 
 def standing(name: str) -> tuple[str, Tone]:
@@ -352,9 +241,3 @@ def standing(name: str) -> tuple[str, Tone]:
         return ("exists: will ask", "warn") if target.exists() else ("new file", "muted")
     except (InputError, OSError) as error:
         return str(error), "bad"
-
-
-def write(text: str, name: str, over: bool) -> str:
-    """Whole or not at all, and what was done. Raises OutputError, one line."""
-    where = files.write_text(text, name, over)
-    return f"wrote {where}, {size(len(text.encode()))}"
