@@ -1,6 +1,7 @@
 """Opening and writing from the screen: what can be opened, and one line where it cannot be
 written."""
 
+import errno
 import json
 import os
 import re
