@@ -124,17 +124,10 @@ OF_THE_MODEL = {
     "base",
     "editing",
     "model",
-    "model_results",
     "model_runs",
-    "model_tables",
     "model_view",
-    "model_words",
-    "tiers_pictures",
-    "tiers_table",
-    "tiers_view",
-    "waterfall",
 }
-"""the model's screen, which comes first, and its words: it has the table of tiers"""
+"""the model's screen, which comes first, and its words"""
 OTHER_SCREENS = {
     f"ckptcost.tui.screens.{path.stem}"
     for path in (ROOT / "ckptcost" / "tui" / "screens").glob("*.py")
@@ -148,7 +141,8 @@ NOT_SEEN_FIRST = {
     "ckptcost.jobs.walks",
     "ckptcost.meters",
     "ckptcost.report.document",
-    "ckptcost.report.study",
+    "ckptcost.report.study_views",
+    "ckptcost.report.studies",
     "ckptcost.runs",
     "ckptcost.savers",
     "ckptcost.tui.screens.interval_view",

@@ -348,11 +348,11 @@ def optimize(
 def _options(
     catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str], mode: str
 ) -> tuple[TierOption, ...]:
-    """Every tier in every mode, each once."""
-    named: Sequence[str | None] = list(dict.fromkeys(tiers or compared(layers)[0])) or [None]
+    """Every tier in every mode, each once; a tier without a name is the scenario's own."""
+    named = list(dict.fromkeys(tiers or compared(layers)[0])) or [""]
     found = []
     for tier, each in product(named, MODES.get(mode, (None,))):
-        chosen = with_tier(catalog, layers, tier, None, None)
+        chosen = with_tier(catalog, layers, tier or None, None, None)
         if each:
             sections = {"policy": {"mode": each}}
             chosen.append(read_layer(catalog, sections, Argument("mode"), "--mode"))

@@ -4,15 +4,23 @@ Works on numbers and arrays."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ckptcost.core.bill import Bill
 from ckptcost.core.domain import Number
+from ckptcost.core.draws import p5_p95
 from ckptcost.core.outcome import Outcome, failure_cost
 from ckptcost.core.quantities import EVERYDAY, Quantity, in_order
 from ckptcost.core.units import to_kwh
-from ckptcost.jobs.sweep import SweepPiece
+from ckptcost.jobs.model import Case
+from ckptcost.report.canonical import tidy
+
+if TYPE_CHECKING:
+    from ckptcost.jobs.sweep import SweepPiece
+
+CaseRow = dict[str, Any]
 
 COLUMNS = {
     "interval_s": "training time between saves",
@@ -71,6 +79,7 @@ NOTES = {
     "energy_without": "lines that are unknown and so not in the energies and emissions",
     "cost_without": "lines that are unknown and so not in the costs",
 }
+WITHOUT = {**NOTES, "emissions_without": "lines that are unknown and so not in the emissions"}
 SWEPT_WORDS = NOTES | {
     "grid_method": "what the grid's factor counts; rows of two methods are not comparable in kgCO2e"
 }
@@ -124,3 +133,25 @@ def excludes_of(outcome: Outcome) -> dict[str, list[str]]:
         "emissions": outcome.run.unknown("location_kgco2e"),
     }
     return {what: list(lines) for what, lines in unknown.items() if lines}
+
+
+def case_row(case: Case, name: str) -> CaseRow:
+    """The case in one line; ends of ranges of those columns that depend on uncertain inputs."""
+    values = columns_of(case.outcome)
+    row: CaseRow = {
+        "tier": case.tier_id,
+        **{key: tidy(float(each)) for key, each in values.items()},
+    }
+    if case.spread is not case.outcome:
+        for column, drawn in columns_of(case.spread).items():
+            if row[column] is not None:
+                least, most = p5_p95(drawn, float(values[column]))
+                if least < most:
+                    row[f"{column}_low"], row[f"{column}_high"] = tidy(least), tidy(most)
+    lacks = excludes_of(case.outcome)
+    row |= {each: " ".join(lacks.get(each.removesuffix("_without"), ())) for each in WITHOUT}
+    return row | {
+        "cautions": " ".join(caution.code for caution in case.cautions),
+        "case": name,
+        "tier_name": case.resolved.names["tier"],
+    }

@@ -6,12 +6,13 @@ from __future__ import annotations
 from ckptcost.catalog.keys import CADENCES, KEYS, LIMITS, WORDS, meaning_of, unit_of
 from ckptcost.catalog.store import Catalog
 from ckptcost.catalog.template import example_of
-from ckptcost.present.amounts import count, quantities, quantity
+from ckptcost.errors import CkptcostError
+from ckptcost.present.amounts import DASH, count, quantities, quantity
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.present.words import unknown_text
 from ckptcost.report.factors import sources_of
 from ckptcost.scenario import Input, Resolved
-from ckptcost.tui.desk import Desk
+from ckptcost.tui.desk import OWN, Desk
 from ckptcost.tui.field_text import text_of
 from ckptcost.tui.fields import COUNTED, KINDS, TIER, choices_of
 
@@ -94,20 +95,24 @@ def _absent(resolved: Resolved, path: str) -> str:
 
 def _of_input(desk: Desk, found: Input) -> list[tuple[str, Tone]]:
     f = found.figure
-    ranged = quantities(f.low, f.high, found.unit)
-    lines: list[tuple[str, Tone]] = [
-        (f"{text_of(found)}" + (f", range {ranged}" if ranged else "") + f": {_BASES[f.basis]}", "")
-    ]
+    lines: list[tuple[str, Tone]] = [(figure_text(found), "")]
     if f.remark:
         lines.append((_sentence(f.remark), ""))
-    lines += _sources(desk, [f.source])
+    lines += source_lines(desk, [f.source])
     lines.append(
         (f"Said by: {'you, here' if found.path in desk.edits else _who(found.origin)}", "muted")
     )
     return lines
 
 
-def _sources(desk: Desk, said: list[str], most: int = 3) -> list[tuple[str, Tone]]:
+def figure_text(found: Input) -> str:
+    """A figure with its range, and what it rests on."""
+    f = found.figure
+    ranged = quantities(f.low, f.high, found.unit)
+    return f"{text_of(found)}{f', range {ranged}' if ranged else ''}: {_BASES[f.basis]}"
+
+
+def source_lines(desk: Desk, said: list[str], most: int = 3) -> list[tuple[str, Tone]]:
     titles = list(
         dict.fromkeys(
             str(source["title"]) for each in said for source in sources_of(desk.catalog, each)
@@ -132,7 +137,7 @@ def _of_word(desk: Desk, resolved: Resolved, path: str) -> Lines:
             for text in (entity.name, _sentence(entity.note) if entity.note else "")
             if text
         ]
-        lines += _sources(desk, [f.source for f in entity.figures.values()])
+        lines += source_lines(desk, [f.source for f in entity.figures.values()])
     if path in desk.edits:
         lines.append(("Said by: you, here", "muted"))
     choices = choices_of(desk.catalog, path)
@@ -208,10 +213,25 @@ def entries(catalog: Catalog, path: str, marked: tuple[str, ...] = ()) -> Grid:
     )
 
 
+def tier_entries(desk: Desk) -> Grid:
+    """Every tier of the catalogue, the user's among them; those side by side are ticked."""
+    shown = desk.tiers_shown()
+    grid = entries(desk.catalog, TIER, shown)
+    own = (OWN, "the scenario's own", *[DASH] * (len(grid.heads) - 2))
+    rows = [Row(OWN, own, (*own[:2], *[None] * (len(own) - 2)), marked=True)] if "" in shown else []
+    return grid._replace(rows=[*rows, *grid.rows], title="Tiers side by side")
+
+
 def _entry(
     catalog: Catalog, kind: str, section: str, keys: list[str], name: str, marked: bool
 ) -> Row:
-    entity = catalog.get(kind, name)
+    try:
+        entity = catalog.get(kind, name)
+    except CkptcostError as error:
+        rest = len(keys) + 1
+        return Row(
+            name, (name, str(error), *[DASH] * rest), (name, str(error), *[None] * rest), "bad"
+        )
     values = [entity.figures[key].value if key in entity.figures else None for key in keys]
     cells = [_cell(value, unit_of(section, key)) for key, value in zip(keys, values, strict=True)]
     return Row(

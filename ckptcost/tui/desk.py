@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -29,6 +29,8 @@ def by_flags() -> Iterator[None]:
         raise error.spelled(lambda name: _FLAGS.get(name, f"--{name}")) from None
 
 
+OWN = "tier"
+"""what a tier without an entry in the catalogue is called, here as on the command line"""
 Stamp = tuple[tuple[str, int, int], ...]
 """files with when they were last written, in nanoseconds, and how many bytes they have"""
 
@@ -93,26 +95,58 @@ class Desk:
     def settings(self) -> list[str]:
         return [f"{path}={text}" for path, text in self.edits.items()]
 
+    def timed(self, objective: str = "time") -> tuple[Desk, bool]:
+        """The desk, asking for the best interval where the scenario says none, and whether it says
+        one."""
+        own = any(layer.has_cadence or layer.compare_saves for layer in self.layers())
+        return (self, True) if own else (self.edited("policy.optimal", objective), False)
+
     def tiers_shown(self) -> tuple[str, ...]:
         """The tiers side by side: chosen here, or compared by the scenario, or its only one."""
-        return self.tiers or self._compared(self.layers())
+        if self.tiers:
+            return self.tiers
+        layers = self.timed()[0].layers()
+        own = one_of(self.catalog, layers).words.get("tier.id", "")
+        return tuple(dict.fromkeys(compared(layers)[0])) or (str(own),)
 
-    def _compared(self, layers: list[Layer]) -> tuple[str, ...]:
-        named = tuple(dict.fromkeys(compared(layers)[0]))
-        return named or (str(one_of(self.catalog, layers).words.get("tier.id", "")),)
+    def with_tiers(self, keys: Sequence[str]) -> Desk:
+        """Other tiers side by side; none at all leaves the desk as it is."""
+        shown = self.tiers_shown()
+        tiers = tuple("" if key == OWN and "" in shown else key for key in keys)
+        return replace(self.without("tier.id"), tiers=tiers) if tiers and tiers != shown else self
+
+    def without_tier(self, key: str) -> Desk:
+        """One tier less; the last one stays."""
+        return self.with_tiers(
+            [each for tier in self.tiers_shown() if (each := tier or OWN) != key]
+        )
+
+    def on_tier(self, key: str) -> Desk:
+        """The tier that the other screens are about."""
+        return replace(self, chosen="" if key == OWN and "" in self.tiers_shown() else key)
+
+    def same_figures(self, other: Desk | None, stamp: Stamp | None = None) -> bool:
+        """Whether two desks differ in nothing that a figure rests on. A scenario that was opened
+        anew has new edits, even if both have none; a catalogue that was read anew may hold other
+        figures under the same names. `stamp`: of the other's files, when it was computed.
+        """
+        return (
+            other is not None
+            and self.base == other.base
+            and self.edits is other.edits
+            and self.tiers == other.tiers
+            and self.catalog is other.catalog
+            and (stamp is None or self.stamp() == stamp)
+        )
 
     def tier_chosen(self) -> str:
-        return self._chosen(self.tiers_shown())
-
-    def _chosen(self, shown: tuple[str, ...]) -> str:
+        shown = self.tiers_shown()
         return self.chosen if self.chosen in shown else shown[0]
 
     def resolved(self, tier: str | None = None) -> Resolved:
         """The scenario on one tier; the chosen one where none is named."""
-        layers = self.layers()
-        if tier is None:
-            tier = self._chosen(self.tiers or self._compared(layers))
-        return one_of(self.catalog, layers, tier or None)
+        named = self.tier_chosen() if tier is None else tier
+        return one_of(self.catalog, self.layers(), named or None)
 
     def words(self) -> list[str]:
         """The scenario as flags."""
@@ -132,6 +166,12 @@ class Desk:
         """A scenario file that says only what differs; a base that is a file is named as seen from
         the folder `beside`."""
         return _toml(self, beside)
+
+
+def scenario_of(desk: Desk) -> Desk:
+    """Only what decides the figures: a change of tier.id holds for one tier alone, so it goes where
+    several are named."""
+    return desk.without("tier.id") if desk.tiers else desk
 
 
 def _file_of(catalog: Catalog, layer: Layer) -> Path | None:

@@ -65,16 +65,15 @@ class Things(Provider):
 def _things(app: App[Any], below: ModeScreen) -> Iterable[tuple[str, str, Callable[[], Any]]]:
     from ckptcost.runs import store
     from ckptcost.tui import files
+    from ckptcost.tui.about_field import tier_entries
     from ckptcost.tui.screens import model_view as model
-    from ckptcost.tui.screens import tiers_view as tiers
-    from ckptcost.tui.screens.tiers_pictures import choices
 
     desk = below.desk
     for row in files.presets(desk.catalog).rows:
         yield f"Preset: {row.key}", row.cells[1], partial(_open, below, row.key)
-    for row in choices(desk).rows:
-        shown = tiers.with_tiers(desk, tuple(dict.fromkeys((*desk.tiers_shown(), row.key))))
-        look = partial(below.change, tiers.on_tier(shown, row.key))
+    for row in tier_entries(desk).rows:
+        shown = desk.with_tiers(tuple(dict.fromkeys((*desk.tiers_shown(), row.key))))
+        look = partial(below.change, shown.on_tier(row.key))
         yield f"Tier: {row.key}", row.cells[1], look
     for field in model.form(model.evaluate(desk), everything=True):
         yield f"Field: {field.label} {field.path}", field.text, partial(_enter, app, field.path)

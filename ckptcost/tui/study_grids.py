@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ckptcost.present.amounts import DASH
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.present.words import gate_text
-from ckptcost.report.study import Study, Table, shown_cells
-from ckptcost.report.study_views import SIMULATED
+from ckptcost.report.study import Column, Study, Table, shown_cells
 
 
-def grid_of(table: Table, keys: Sequence[str] = ()) -> Grid:
-    """The columns that people are shown; later ones give way first. `keys`: what its rows are, else
-    their leading texts."""
+def no_tone(row: dict[str, Any]) -> Tone:
+    return ""
+
+
+def grid_of(
+    table: Table,
+    keys: Sequence[str] = (),
+    tone: Callable[[dict[str, Any]], Tone] = no_tone,
+    first: Sequence[str] = (),
+) -> Grid:
+    """The columns that people are shown; later ones give way first, but for those that go `first`.
+    `keys`: what its rows are, else their leading texts."""
     columns = [column for column in table.columns if column.shown]
     labels, cells, left = shown_cells(table)
     texts = [
@@ -23,23 +31,32 @@ def grid_of(table: Table, keys: Sequence[str] = ()) -> Grid:
         for column in columns
     ]
     heads = tuple(
-        Head(column.id, label, text, 0 if place < min(left, 2) else place)
+        Head(column.id, label, text, 0 if place < min(left, 2) or column.id in first else place)
         for place, (column, label, text) in enumerate(zip(columns, labels, texts, strict=True))
     )
     names = keys or _distinct([" / ".join(row[:left]) for row in cells])
     orders = zip(*(_orders([row.get(c.id) for row in table.rows]) for c in columns), strict=True)
     rows = [
-        Row(name, tuple(shown), order)
-        for name, shown, order in zip(names, cells, orders, strict=True)
+        Row(name, tuple(shown), order, tone(of))
+        for name, shown, order, of in zip(names, cells, orders, table.rows, strict=True)
     ]
     return Grid(heads, rows, table.title, table.note, "Nothing to list here.")
 
 
 def toned_grid(table: Table, tone: Callable[[dict[str, Any]], Tone]) -> Grid:
     """The same with a tone for each row, whose key is its place."""
-    grid = grid_of(table, [str(place) for place in range(len(table.rows))])
-    rows = zip(grid.rows, table.rows, strict=True)
-    return grid._replace(rows=[row._replace(tone=tone(of)) for row, of in rows])
+    return grid_of(table, [str(place) for place in range(len(table.rows))], tone)
+
+
+def with_columns(table: Table, labels: Mapping[str, str], *more: Column) -> Table:
+    """Only the columns that are named, in this order and under these labels; `more`: those that
+    the report's table lacks."""
+    known = {column.id: column for column in (*table.columns, *more)}
+    return table._replace(
+        columns=tuple(
+            known[name]._replace(label=label, shown=True) for name, label in labels.items()
+        )
+    )
 
 
 _RANGE = re.compile(r">?(\d[\d,]*\.?\d*(?:e[+-]?\d+)?)(?:-\d[\d,.e+]*)?")
@@ -83,6 +100,8 @@ def _distinct(names: Sequence[str]) -> list[str]:
 def paragraphs(study: Study) -> list[tuple[str, Tone]]:
     """What was asked, what follows, whether targets are met, and what to take care of: in the order
     and the words of the text report."""
+    from ckptcost.report.study_views import SIMULATED
+
     out: list[tuple[str, Tone]] = [(SIMULATED, "warn")] if study.simulated else []
     out += [(line, "muted") for line in study.about]
     out += [(line, "") for line in study.findings]

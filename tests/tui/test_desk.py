@@ -1,12 +1,14 @@
 """The desk says a scenario exactly as flags and files do."""
 
 import tomllib
+from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError
-from ckptcost.tui.desk import Desk
+from ckptcost.tui.desk import OWN, Desk, scenario_of
 
 CATALOG = Catalog()
 
@@ -140,3 +142,53 @@ def test_the_stamp_changes_with_any_file_that_the_scenario_rests_on(tmp_path, mo
     seen.append(desk.stamp())
     assert len(set(seen)) == len(seen)
     assert seen[-1] == Desk(base="no\0name").stamp() == ()
+
+
+def test_tiers_are_added_and_taken_out():
+    one = desk()
+    more = one.with_tiers([*one.tiers_shown(), "flash-shared"])
+    assert more.tiers_shown()[-1] == "flash-shared"
+    assert more.without_tier("nas-hdd").tiers_shown()[0] == "generic-pfs"
+    assert one.with_tiers([]) is one
+    assert one.with_tiers(list(one.tiers_shown())) is one
+    assert one.on_tier("generic-pfs").tier_chosen() == "generic-pfs"
+    assert one.on_tier(OWN).chosen == OWN, "the scenario's own is not among these"
+
+
+def test_a_change_of_the_tier_itself_gives_way_where_several_are_named():
+    one = desk().edited("tier.id", "flash-shared").with_tiers(["flash-shared", "nas-hdd"])
+    assert "tier.id" not in one.edits
+    named = desk(tiers=("nas-hdd", "flash-shared")).edited("tier.id", "flash-shared")
+    assert "tier.id" not in scenario_of(named).edits
+
+
+def test_numbers_of_saves_to_compare_say_how_often_to_save(monkeypatch):
+    layers = [
+        SimpleNamespace(has_cadence=False, compare_saves=()),
+        SimpleNamespace(has_cadence=False, compare_saves=(10.0, 100.0)),
+    ]
+    monkeypatch.setattr(Desk, "layers", lambda self: layers)
+    one = desk()
+    assert one.timed() == (one, True)
+    layers.pop()
+    timed, own = one.timed("usd")
+    assert not own
+    assert dict(timed.edits) == {"policy.optimal": "usd"}
+
+
+def test_the_same_figures_are_not_computed_again_but_a_file_opened_anew_is(tmp_path):
+    one = desk().edited("cluster.gpus", "512")
+    assert replace(one, baseline="generic-pfs", metric="usd").same_figures(one)
+    assert one.on_tier("generic-pfs").same_figures(one)
+    assert not replace(one, tiers=("flash-shared",)).same_figures(one)
+    assert not one.on(one.base).same_figures(one)
+    assert not one.on(one.base).same_figures(one.on(one.base))
+    assert not one.same_figures(None)
+    file = tmp_path / "job.toml"
+    file.write_text('extends = "gpt4-scale-2tb"\n')
+    one = desk(base=str(file))
+    stamp = one.stamp()
+    assert replace(one, metric="usd").same_figures(one, stamp)
+    assert not replace(one, catalog=Catalog()).same_figures(one, stamp)
+    file.write_text('extends = "gpt4-scale-2tb"\n[cluster]\ngpus = 512\n')
+    assert not one.same_figures(one, stamp)

@@ -1,5 +1,4 @@
-"""The interval screen's figures are those that `ckptcost optimize`, `model` and `solve` print for
-the command it shows."""
+"""The interval screen: `optimize`'s tables, the trial among them, and `solve`'s answer."""
 
 from __future__ import annotations
 
@@ -17,10 +16,11 @@ import pytest
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError
 from ckptcost.present.amounts import duration, number, share
+from ckptcost.present.chart import Chart
 from ckptcost.present.grid import Grid
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens import interval_shown, solve
 from ckptcost.tui.screens import interval_view as interval
+from ckptcost.tui.screens import solve
 
 DESKS = {
     "one of four": replace(Desk(), chosen="generic-pfs"),
@@ -67,32 +67,32 @@ def cells(grid: Grid, label: str) -> dict[str, str]:
     return {head.id: cell for head, cell in zip(grid.heads, row.cells, strict=True)}
 
 
+def points(one: interval.Studied, trial: str = "") -> Grid:
+    return interval.points(one, interval.point_at(one, trial or interval.trial_of(one)))
+
+
+def chart_of(one: interval.Studied, trial: str = "") -> Chart:
+    return interval.chart(one, interval.point_at(one, trial or interval.trial_of(one)))
+
+
 @pytest.mark.parametrize(("name", "objective"), PAIRS)
-def test_every_row_is_optimizes(cli: Callable[..., Any], name: str, objective: str) -> None:
+def test_every_row_is_the_copied_commands(
+    cli: Callable[..., Any], name: str, objective: str
+) -> None:
     one = interval.studied(DESKS[name], objective)
-    shown = interval_shown.view_of(one, interval.trial_of(one))
     document = printed(cli, interval.command(one))
-    intervals, regrets = rows_of(document, "intervals"), rows_of(document, "regret")
-    assert shown.points.rows[1].cells[0] == "now"
-    for row in shown.points.rows[1:]:
-        label = (
-            f"{row.cells[0].partition(':')[0]}'s rule"
-            if row.cells[0].startswith(("Young:", "Daly:"))
-            else row.cells[0]
-        )
-        mine, theirs = cells(shown.points, row.cells[0]), intervals[label]
-        assert mine["interval"] == duration(theirs["interval"])
-        assert mine["goodput"] == share(theirs["goodput"])
-        assert (mine["energy"], mine["cost"], mine["carbon"]) == tuple(
-            number(theirs[key]) for key in ("energy", "cost", "carbon")
-        )
-        assert mine["over"] == share(regrets[label][f"regret_{objective}"])
+    regrets, grid = rows_of(document, "regret"), points(one)
+    assert [row.cells[0] for row in grid.rows[:2]] == ["on trial", "now"]
+    for row in grid.rows[1:]:
+        mine = cells(grid, row.cells[0])
+        assert mine["over"] == share(regrets[row.cells[0]][f"regret_{objective}"])
+        assert mine["cost"] == number(rows_of(document, "intervals")[row.cells[0]]["cost"])
 
 
 @pytest.mark.parametrize("objective", ["time", "energy", "carbon"])
 def test_the_curve_and_the_plateau_are_optimizes(cli: Callable[..., Any], objective: str) -> None:
     one = interval.studied(DESKS["one of four"], objective)
-    chart = interval_shown.view_of(one, interval.trial_of(one)).chart
+    chart = chart_of(one)
     document = printed(cli, interval.command(one))
     key = {"time": "goodput", "energy": "energy", "usd": "cost", "carbon": "carbon"}[objective]
     theirs = {row["interval"]: row[key] for row in document["tables"]["curve"]["rows"]}
@@ -109,7 +109,7 @@ def test_the_curve_and_the_plateau_are_optimizes(cli: Callable[..., Any], object
 
 def test_every_objectives_best_has_a_rule() -> None:
     one = interval.studied(DESKS["one of four"], "energy")
-    rules = {rule.label: rule.at for rule in interval_shown.view_of(one, "8350 s").chart.rules}
+    rules = {rule.label: rule.at for rule in chart_of(one, "8350 s").rules}
     assert set(rules) == {"best", "robust", "time, usd", "now", "trial"}
     assert rules["robust"] == one.advised.interval_s
     assert rules["now"] == 7200.0
@@ -123,11 +123,9 @@ def test_a_trial_is_what_optimize_prints_once_it_is_in_force(
     desk = DESKS["one of four"]
     one = interval.studied(desk, objective)
     trial = interval.moved(one, interval.trial_of(one), 20)
-    shown = interval_shown.view_of(one, trial)
     document = printed(cli, interval.command(one, trial))
     theirs, regret = rows_of(document, "intervals")["now"], rows_of(document, "regret")["now"]
-    mine = cells(shown.points, "on trial")
-    assert mine["interval"] == duration(theirs["interval"])
+    mine = cells(points(one, trial), "on trial")
     assert (mine["goodput"], mine["energy"], mine["cost"]) == (
         share(theirs["goodput"]),
         number(theirs["energy"]),
@@ -141,87 +139,46 @@ def test_a_trial_is_what_optimize_prints_once_it_is_in_force(
 
 
 @pytest.mark.parametrize(("name", "objective"), PAIRS)
-def test_what_is_lost_adds_up_to_what_the_run_shows(
-    cli: Callable[..., Any], name: str, objective: str
-) -> None:
+def test_what_is_lost_adds_up_to_what_the_run_shows(name: str, objective: str) -> None:
     one = interval.studied(DESKS[name], objective)
     trial = interval.moved(one, interval.trial_of(one), -7)
-    grid = interval_shown.view_of(one, trial).lost
-    row = rows_of(printed(cli, interval.command(one, trial)), "intervals")["now"]
-    whole = next(each for each in grid.rows if each.key == "total").order
-    parts = [each.order for each in grid.rows if each.key != "total"]
-    for column in range(1, 5):
-        assert sum(float(part[column]) for part in parts) == pytest.approx(whole[column])  # type: ignore[arg-type]
+    grid = interval.parts(one, interval.point_at(one, trial))
+    table = points(one, trial)
+    whole = dict(zip((head.id for head in table.heads), table.rows[0].order, strict=True))
     key = {"energy": "energy", "usd": "cost", "carbon": "carbon"}.get(objective)
-    run = row["wall"] * (1.0 - row["goodput"]) / 3600.0 if key is None else row[key]
-    per_day = (1.0 - row["goodput"]) * 1440.0 if key is None else row[key] / row["wall"] * 86400.0
-    assert whole[3] == pytest.approx(run)
-    assert whole[1] == pytest.approx(per_day)
+    parts = sum(float(row.order[1] or 0.0) for row in grid.rows)
+    assert parts == pytest.approx(1.0 if key is None else whole[key], rel=1e-6)
 
 
-def test_what_is_lost_to_what_is_the_bill_of_model(cli: Callable[..., Any]) -> None:
+def test_the_price_of_the_present_interval_comes_first(cli: Callable[..., Any]) -> None:
     one = interval.studied(DESKS["one of four"], "energy")
-    grid = interval_shown.view_of(one, interval.trial_of(one)).lost
-    document = printed(cli, "ckptcost model --tier generic-pfs")
-    lines = {
-        line["id"]: line["energy"]["value"] or 0.0
-        for line in document["statements"][0]["components"]
-        if line["ledger"] == "marginal"
-    }
-    mine = {row.key: row.order[3] for row in grid.rows}
-    assert mine["redone"] == pytest.approx(lines["redone_work"])
-    assert mine["restart"] == pytest.approx(lines["restart"])
-    assert mine["loading"] == pytest.approx(lines["loading"])
-    assert mine["saves"] == pytest.approx(
-        lines["gpu_wait"] + lines["host_wait"] + lines["storage_write"] + lines["network"]
-    )
-
-
-def test_the_price_of_the_present_interval(cli: Callable[..., Any]) -> None:
-    one = interval.studied(DESKS["one of four"], "energy")
-    text, tone = interval_shown.view_of(one, interval.trial_of(one)).notes[0]
+    (text, tone), *others = interval.notes(one)
     document = printed(cli, interval.command(one))
-    now, best = (
-        rows_of(document, "intervals")["now"],
-        rows_of(document, "intervals")["best for energy"],
-    )
-    regret = rows_of(document, "regret")["now"]["regret_energy"]
-    assert (
-        text == f"Now every 7,200 s: {share(regret)} more energy added and"
-        f" {number(now['cost'] - best['cost'])} USD a run than every"
-        f" {duration(best['interval'])}."
-    )
+    assert text.startswith("As the scenario stands: every 7,200 s, ")
     assert tone == "warn"
+    assert {text, *(each for each, _ in others)} >= set(document["findings"])
 
 
 @pytest.mark.parametrize(
-    ("desk", "objective", "rows", "word"),
+    ("desk", "objective", "tones", "word"),
     [
-        (Desk(), "time", [("Young's rule", "good"), ("Daly's rule", "good")], "green"),
-        (Desk(), "energy", [("Young: off", "bad"), ("Daly: rough", "warn")], "amber"),
-        (
-            Desk(base="llama31-405b-16k", tiers=("nas-hdd",)),
-            "time",
-            [("Young: off", "bad"), ("Daly's rule", "good")],
-            "green",
-        ),
+        (Desk(), "time", ["good", "good"], "green"),
+        (Desk(), "energy", ["bad", "warn"], "amber"),
+        (Desk(base="llama31-405b-16k", tiers=("nas-hdd",)), "time", ["bad", "good"], "green"),
     ],
 )
 def test_the_light_beside_the_rules_of_thumb(
-    desk: Desk, objective: str, rows: list[tuple[str, str]], word: str
+    desk: Desk, objective: str, tones: list[str], word: str
 ) -> None:
     """Each rule by what its own interval costs over the best; the figure stands in the row and in
     the sentence."""
     one = interval.studied(desk, objective)
-    view = interval_shown.view_of(one, interval.trial_of(one))
-    assert [(row.cells[0], row.tone) for row in view.points.rows[-2:]] == rows
-    unseen = one.found.classic.daly_regret < 1e-4
-    over = "less than 0.01 %" if unseen else view.points.rows[-1].cells[-1]
+    rules = [row for row in points(one).rows if row.cells[0].endswith("'s rule")]
+    assert [row.tone for row in rules] == tones
+    over = next(h for h, head in enumerate(points(one).heads) if head.id == "over")
+    assert not any(row.tone == "bad" and row.cells[over] == "0 %" for row in rules)
     tone = {"green": "good", "amber": "warn"}[word]
-    assert [
-        each for text, each in view.notes if f"costs {over} over the least" in text and word in text
-    ] == [tone]
-    assert not any("mislead" in text or "unsound" in text for text, _ in view.notes)
+    assert [each for text, each in interval.notes(one) if f"({word})" in text] == [tone]
 
 
 # moving
@@ -262,7 +219,7 @@ def test_longer_is_never_shorter_and_what_is_in_force_is_on_the_axis(name: str) 
     desk, trial = FAR[name]
     one = interval.studied(desk, "time")
     trial = trial or interval.trial_of(one)
-    chart = interval_shown.view_of(one, trial).chart
+    chart = chart_of(one, trial)
     low_s, high_s = chart.x_range or (0.0, 0.0)
     assert one.now is not None
     for rule in chart.rules:
@@ -318,12 +275,10 @@ def test_what_is_in_force_is_applied_as_it_is(path: str, text: str) -> None:
 def test_every_kgco2e_says_which(cli: Callable[..., Any]) -> None:
     for objective in ("time", "carbon"):
         one = interval.studied(DESKS["one of four"], objective)
-        view = interval_shown.view_of(one, interval.trial_of(one))
-        assert view.points.note == "kgCO2e: location-based"
+        assert "kgCO2e: location-based" in points(one).note
         row = rows_of(printed(cli, interval.command(one)), "intervals")["now"]
-        assert cells(view.points, "now")["carbon"] == number(row["location"])
-    assert view.chart.title.startswith("kgCO2e added over the interval")
-    assert view.lost.title == "kgCO2e added a day"
+        assert cells(points(one), "now")["carbon"] == number(row["location"])
+    assert chart_of(one).title.startswith("kgCO2e added over the interval")
 
 
 def test_another_catalogue_or_a_rewritten_file_is_another_study(tmp_path: Path) -> None:
@@ -360,14 +315,6 @@ def test_the_next_tier_comes_round() -> None:
     assert seen == [*Desk().tiers_shown(), Desk().tiers_shown()[0]]
 
 
-def test_measures_come_round() -> None:
-    objective, seen = "time", []
-    for _ in range(4):
-        objective = interval.next_objective(objective)
-        seen.append(objective)
-    assert seen == ["energy", "usd", "carbon", "time"]
-
-
 # states
 
 
@@ -390,31 +337,27 @@ def test_a_tier_without_a_rate_says_so(unrated_s3: None) -> None:
 
 def test_a_run_that_never_ends_at_the_present_interval() -> None:
     one = interval.studied(Desk().edited("cluster.gpus", "100000"), "usd")
-    view = interval_shown.view_of(one, interval.trial_of(one))
-    assert view.notes[0][1] == "bad"
-    assert "hopeless, the run never ends" in view.notes[0][0]
-    assert view.notes[1][0].startswith("Hopeless on nas-hdd: even at the best interval")
-    assert not any(word in view.trial[0] + view.notes[1][0] for word in ("USD", "kWh"))
-    assert cells(view.points, "now")["goodput"] == "never"
-    assert cells(view.points, "now")["cost"] == "-"
-    assert re.fullmatch(r"Hopeless every .*: the run never ends\.", view.trial[0])
-    assert any(math.isnan(value) for value in view.chart.curves[0].ys)
-    assert all(math.isfinite(dot.y) for dot in view.chart.dots)
-    assert {row.cells[1] for row in view.lost.rows} == {"-"}
+    notes, trial = interval.notes(one), interval.point_at(one, interval.trial_of(one))
+    assert notes[0][0].startswith("Hopeless on nas-hdd: even at the best interval")
+    assert notes[0][1] == "bad"
+    assert not any(unit in text for text, _ in notes[:2] for unit in ("USD", "kWh"))
+    assert next(row.tone for row in points(one).rows if row.cells[0] == "now") == "bad"
+    assert re.fullmatch(r"Hopeless every .*: the run never ends\.", interval.trial_line(one, trial))
+    assert any(math.isnan(value) for value in chart_of(one).curves[0].ys)
+    assert all(math.isfinite(dot.y) for dot in chart_of(one).dots)
 
 
 def test_where_the_best_is_asked_for_nothing_is_in_force() -> None:
     one = interval.studied(Desk().edited("policy.optimal", "usd"), "usd")
-    view = interval_shown.view_of(one, interval.trial_of(one))
     assert one.now is None
     assert interval.trial_of(one) == interval.text_of(one.advised.interval_s)
-    assert "No interval is in force" in view.notes[0][0]
-    assert not [rule for rule in view.chart.rules if rule.kind == "now"]
+    assert "now" not in [row.cells[0] for row in points(one).rows]
+    assert not [rule for rule in chart_of(one).rules if rule.kind == "now"]
 
 
 def test_the_present_interval_is_on_the_axis_however_far_it_is() -> None:
     one = interval.studied(Desk().edited("policy.interval", "30 s"), "time")
-    chart = interval_shown.view_of(one, interval.trial_of(one)).chart
+    chart = chart_of(one)
     assert chart.x_range is not None
     assert chart.x_range[0] < 30.0
     assert min(chart.curves[0].xs) < 31.0
@@ -423,10 +366,7 @@ def test_the_present_interval_is_on_the_axis_however_far_it_is() -> None:
 
 def test_two_tiers_are_told_of() -> None:
     one = interval.studied(Desk(base="small-8b"), "time")
-    assert any(
-        "second tier" in text
-        for text, _ in interval_shown.view_of(one, interval.trial_of(one)).notes
-    )
+    assert any("second tier" in text for text, _ in interval.notes(one))
 
 
 def test_a_tier_that_is_in_no_catalogue(tmp_path: Path, cli: Callable[..., Any]) -> None:
@@ -437,9 +377,8 @@ def test_a_tier_that_is_in_no_catalogue(tmp_path: Path, cli: Callable[..., Any])
     )
     one = interval.studied(Desk(base=str(file)), "usd")
     assert (one.tier, one.now) == ("", None)
-    view = interval_shown.view_of(one, interval.trial_of(one))
     best = rows_of(printed(cli, interval.command(one)), "intervals")["best for usd"]
-    assert cells(view.points, "best for usd")["cost"] == number(best["cost"])
+    assert cells(points(one), "best for usd")["cost"] == number(best["cost"])
 
 
 def test_a_change_of_the_tier_itself_holds_here_too() -> None:
@@ -491,12 +430,11 @@ def test_an_uncertain_optimum_shows_the_robust_interval(cli):
     advised = one.advised
     assert advised is one.found.recommended
     assert advised.interval_s > 1.05 * one.best.interval_s
-    view = interval_shown.view_of(one, interval.text_of(advised.interval_s))
-    assert interval_shown.point_at(one, interval.text_of(advised.interval_s)) is advised
-    rows = {row.cells[0]: row for row in view.points.rows}
-    assert rows["robust interval"].cells[1] == duration(advised.interval_s)
-    assert any(rule.label == "robust" for rule in view.chart.rules)
-    said = " ".join(text for text, _ in view.notes)
+    assert interval.point_at(one, interval.text_of(advised.interval_s)) is advised
+    robust = next(row for row in points(one).rows if row.cells[0] == "robust interval")
+    assert (robust.order[1], robust.tone) == (advised.interval_s, "best")
+    assert any(rule.label == "robust" for rule in chart_of(one).rules)
+    said = " ".join(text for text, _ in interval.notes(one))
     assert "The best interval is uncertain" in said
     document = printed(cli, interval.command(one, interval.text_of(advised.interval_s)))
     assert rows_of(document, "robust")["robust interval"]["interval"] == pytest.approx(
@@ -512,6 +450,4 @@ def test_without_an_interval_in_force_the_trial_begins_at_what_is_advised():
     one = interval.studied(desk.edited("policy.optimal", "time"), "time")
     assert one.now is None
     assert interval.trial_of(one) == interval.text_of(one.advised.interval_s)
-    assert (
-        "the robust interval for time is every" in interval_shown.view_of(one, "100 s").notes[0][0]
-    )
+    assert interval.notes(one)[0][0].startswith("Robust for time: save every")

@@ -17,7 +17,6 @@ import pytest
 from small_runs import WALL_NS, Real, recorded
 
 from ckptcost.core.channels import Channel, Mark
-from ckptcost.core.regret import cost_of
 from ckptcost.errors import CkptcostError
 from ckptcost.jobs.checkup import KINDS, Checkup
 from ckptcost.jobs.observe import Look
@@ -26,7 +25,7 @@ from ckptcost.jobs.supervise import Supervisor, What
 from ckptcost.jobs.wrap import tools_of
 from ckptcost.meters.base import Absence
 from ckptcost.meters.found import Wanted
-from ckptcost.present.amounts import number, share
+from ckptcost.present.amounts import number
 from ckptcost.present.chart import Traces
 from ckptcost.present.grid import Grid, Head, Row, sorted_by
 from ckptcost.report.studies.checkup import study_of as checkup_study
@@ -49,18 +48,14 @@ from ckptcost.tui.live.replay import Tape
 from ckptcost.tui.live.tables import Checkpoints, gpus_grid, last_of, meters_grid, outliers_grid
 from ckptcost.tui.screens import (
     checkpoint,
-    interval_shown,
-    interval_words,
     probe_plan,
     probe_run,
     report_answers,
     run_traces,
     runs_entries,
-    tiers_table,
 )
 from ckptcost.tui.screens import interval_view as interval
 from ckptcost.tui.screens import model_view as model
-from ckptcost.tui.screens import tiers_view as tiers
 from ckptcost.tui.screens.meters import kinds_of
 from ckptcost.tui.screens.probe_run import Pass, Watch
 from ckptcost.tui.screens.recorded_run import RUNS, RecordedRun, read_run
@@ -243,7 +238,7 @@ def test_the_other_amounts_are_not_the_one_that_is_shown_already(metric, units):
 @pytest.mark.parametrize(("objective", "log"), [("time", False), ("energy", True)])
 def test_shares_of_time_stand_on_a_plain_axis_and_amounts_on_a_log_one(objective, log):
     one = interval.studied(Desk(base="small-8b"), objective)
-    shown = interval_shown.view_of(one, interval.trial_of(one)).chart
+    shown = interval.chart(one, one.best)
     assert (shown.x_log, shown.y_log) == (True, log)
 
 
@@ -391,18 +386,6 @@ def test_the_smallest_step_moves_the_last_digit_that_is_shown(steps, there):
     assert interval.moved(interval.studied(Desk(base="small-8b"), "time"), "1010 s", steps) == there
 
 
-def test_that_not_saving_is_cheaper_is_said_only_where_it_is():
-    one = interval.studied(Desk(base="small-8b"), "time")
-    assert all(more > 0 for more in one.found.never.values())
-    assert not any("Not saving at all" in text for text, _ in interval_words.notes(one))
-    cheaper = one._replace(found=one.found._replace(never={"time": -1.0, "energy": 1.0}))
-    assert [
-        text
-        for text, _ in interval_words.notes(cheaper)
-        if text.startswith("Not saving at all costs less (time):")
-    ]
-
-
 def test_words_and_numbers_of_one_column_turn_round_together():
     rows = [
         Row("n2", ("2",), (2.0,)),
@@ -424,42 +407,6 @@ def test_a_pass_is_stopped_by_whoever_else_may_stop_it():
         control.check()
 
 
-# tiers
-
-
-def test_how_much_worse_the_next_tier_is():
-    desk = Desk(base="small-8b", tiers=("flash-shared", "nas-hdd"))
-    weighed = tiers.weighed(desk, "usd")
-    best, other = (
-        float(cost_of(weighed.entry(key).best, "usd")) for key in ("flash-shared", "nas-hdd")
-    )
-    said, _ = tiers_table.sentence(weighed, desk, "best")
-    assert said.endswith(f"Next: nas-hdd, {share(other / best - 1.0)} more dollars added.")
-
-
-def test_tiers_without_figures_stand_last(tmp_path):
-    desk = Desk(base="small-8b", tiers=("no-such-tier", "flash-shared", "nas-hdd"))
-    grid = tiers_table.grid(tiers.weighed(desk, "time"), desk, "best")
-    assert [row.key for row in grid.rows] == ["flash-shared", "nas-hdd", "no-such-tier"]
-
-
-def test_other_tiers_are_other_figures():
-    desk = Desk(base="small-8b", tiers=("nas-hdd",))
-    assert tiers.same_figures(replace(desk, metric="usd"), desk)
-    assert not tiers.same_figures(replace(desk, tiers=("flash-shared",)), desk)
-
-
-def test_numbers_of_saves_to_compare_say_how_often_to_save(monkeypatch):
-    layers = [
-        SimpleNamespace(has_cadence=False, compare_saves=()),
-        SimpleNamespace(has_cadence=False, compare_saves=(10.0, 100.0)),
-    ]
-    monkeypatch.setattr(Desk, "layers", lambda self: layers)
-    assert tiers.with_interval(Desk()) == (Desk(), True)
-    layers.pop()
-    assert not tiers.with_interval(Desk())[1]
-
-
 # the interval once more
 
 
@@ -471,10 +418,10 @@ def test_the_interval_in_force_is_meant_exactly():
 
 def test_one_row_is_the_best():
     one = interval.studied(Desk(base="small-8b"), "time")
-    rows = interval_shown.points(one, one.best).rows
+    rows = interval.points(one, one.best).rows
     assert [row.cells[0] for row in rows if row.tone == "best"] == ["robust interval"]
     sure = interval.studied(Desk(base="opt-175b"), "time")
-    rows = interval_shown.points(sure, sure.best).rows
+    rows = interval.points(sure, sure.best).rows
     assert [row.cells[0] for row in rows if row.tone == "best"] == ["best for time"]
 
 
@@ -751,7 +698,7 @@ def test_an_interval_as_good_as_the_best_is_no_reason_to_warn():
     for said in (interval.text_of(best_s), interval.text_of(best_s * 8)):
         one = interval.studied(Desk(base="small-8b", edits={"policy.interval": said}), "energy")
         tones[said] = next(
-            row.tone for row in interval_shown.points(one, one.best).rows if row.cells[0] == "now"
+            row.tone for row in interval.points(one, one.best).rows if row.cells[0] == "now"
         )
     assert list(tones.values()) == ["", "warn"]
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.draws import p5_p95
 from ckptcost.core.quantities import EVERYDAY
 from ckptcost.core.size import full_bytes
 from ckptcost.core.units import parse, to_kwh
@@ -17,7 +16,7 @@ from ckptcost.present.words import caution_of_several, caution_text, line_label,
 from ckptcost.report.build import inputs_hash, plain_scenarios
 from ckptcost.report.canonical import tidy
 from ckptcost.report.factors import Part
-from ckptcost.report.rows import COLUMNS, NOTES, columns_of, excludes_of, unit_of
+from ckptcost.report.rows import COLUMNS, WITHOUT, CaseRow, case_row, unit_of
 from ckptcost.report.statements.closed_form import statement_part, with_attributes
 from ckptcost.report.studies.model_words import (
     ENDLESS,
@@ -39,10 +38,8 @@ KEYED = (
     Column("case", "case", "", "what --case calls it: tier and number of saves"),
     Column("tier_name", "name", "", "what the tier is called"),
 )
-WITHOUT = {**NOTES, "emissions_without": "lines that are unknown and so not in the emissions"}
 REFERENCE = "against"
 """the scenario behind the cases that the first one is held against"""
-CaseRow = dict[str, Any]
 
 
 def study_of(answer: Answer, catalog: Catalog, verdicts: Sequence[Verdict] = ()) -> Study:
@@ -54,12 +51,12 @@ def study_of(answer: Answer, catalog: Catalog, verdicts: Sequence[Verdict] = ())
     warnings = warnings_of(answer)
     part = statement_part(case, catalog, digest_of(answer), names[0], names, warnings)
     first: ClosedForm = with_attributes(part)
-    rows = [_case_row(each, name) for each, name in zip(answer.cases, names, strict=True)]
+    rows = [case_row(each, name) for each, name in zip(answer.cases, names, strict=True)]
     tables, avoidable = [_cases(rows)], []
     tables += [_one_save(rows, answer.cases), _all_saves(rows), _whole_run(rows)]
-    tables += [_bill(first, case), _claims(answer.cases, names)]
+    tables += [_bill(first, case), claims_table(answer.cases, names)]
     if answer.reference is not None:
-        other = _case_row(answer.reference, case_names([answer.reference])[0])
+        other = case_row(answer.reference, case_names([answer.reference])[0])
         values = {name: _less(rows[0][name], other[name]) for name in COLUMNS}
         avoidable = avoidable_lines(values, str(other["tier_name"]), first.schedule.goodput)
         tables.append(_avoidable(values, other))
@@ -131,25 +128,6 @@ def _about(case: Case, of: ClosedForm) -> str:
 
 
 # ---- tables
-
-
-def _case_row(case: Case, name: str) -> CaseRow:
-    """The case in one line; ends of ranges of those columns that depend on uncertain inputs."""
-    values, spread = columns_of(case.outcome), columns_of(case.spread)
-    row: CaseRow = {"tier": case.tier_id}
-    for column, value in values.items():
-        row[column] = tidy(float(value))
-        if row[column] is not None:
-            least, most = p5_p95(spread[column], float(value))
-            if least < most:
-                row[f"{column}_low"], row[f"{column}_high"] = tidy(least), tidy(most)
-    lacks = excludes_of(case.outcome)
-    row |= {each: " ".join(lacks.get(each.removesuffix("_without"), ())) for each in WITHOUT}
-    return row | {
-        "cautions": " ".join(caution.code for caution in case.cautions),
-        "case": name,
-        "tier_name": case.resolved.names["tier"],
-    }
 
 
 def _less(mine: float | None, theirs: float | None) -> float | None:
@@ -361,7 +339,7 @@ def _missing(of: ClosedForm) -> str:
     return f"not in the totals because unknown: {', '.join(told)}" if told else ""
 
 
-def _claims(cases: Sequence[Case], names: Sequence[str]) -> Table:
+def claims_table(cases: Sequence[Case], names: Sequence[str]) -> Table:
     """What vendors say of one checkpoint, for whoever holds it against the figures; never an
     input."""
     rows = [

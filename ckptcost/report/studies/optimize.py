@@ -431,13 +431,13 @@ def _findings(found: Optimum) -> list[str]:
     robust = found.robust
     lead = "Robust" if robust.moves else "Best"
     out = [f"{lead} for {objective}{where_of(found)}: {often}: {', '.join(amounts)}."]
-    if found.order is not None and not hopeless:
-        out += _how_sure(found, found.order)
+    if not hopeless:
+        out += how_sure(found)
     if robust.moves and not hopeless:
         out += advice(found)
     now = next((point for point in found.points if point.id == "now"), None)
     if now is not None and not hopeless:
-        out.append(_as_it_stands(found, now))
+        out.append(as_it_stands(found, now))
     ends = found.plateaus[objective]
     if ends.low_s == ends.low_s and not hopeless:
         out.append(
@@ -457,7 +457,7 @@ def _findings(found: Optimum) -> list[str]:
     return out + _unknown(found)
 
 
-def _as_it_stands(found: Optimum, now: Point) -> str:
+def as_it_stands(found: Optimum, now: Point) -> str:
     """What the scenario's own interval costs over the best."""
     lead = f"As the scenario stands{_elsewhere(found)}: every {duration(now.interval_s)}"
     if not makes_headway(now.outcome):
@@ -491,9 +491,11 @@ def rules_line(found: Optimum) -> str:
     return text
 
 
-def _how_sure(found: Optimum, order: Order) -> list[str]:
+def how_sure(found: Optimum) -> list[str]:
     """Whether the ranges of the inputs leave room for another order."""
-    objective, first = found.objective, name_of(found.option)
+    objective, first, order = found.objective, name_of(found.option), found.order
+    if order is None:
+        return []
     doubted = [
         f"{name_of(found.options[i])} in {share(share_of_draws(order.cheaper[i]))}"
         for i in order.at[1:]

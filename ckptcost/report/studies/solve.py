@@ -9,6 +9,7 @@ from typing import Any
 
 from ckptcost.core.cautions import cautions_of
 from ckptcost.core.measures import BILLED, Measure, saves_per_day
+from ckptcost.core.outcome import Outcome
 from ckptcost.core.quantities import unit_of_people
 from ckptcost.core.solve import first_order_stall_s
 from ckptcost.core.units import DAY_S, to_hours, to_kwh
@@ -441,7 +442,7 @@ def _whole(value: float, seen: float) -> float:
 
 def _parts(solution: Solution) -> Table:
     """Where the time, or what the target counts, goes."""
-    gate, found = solution.gate, solution.found
+    measure, found = solution.gate.measure, solution.found
     last = found.needed or found.at_best
     label = (
         "at the best interval"
@@ -452,12 +453,23 @@ def _parts(solution: Solution) -> Table:
         if solution.status == "any"
         else "needed"
     )
-    if gate.measure.id in BILLED and gate.measure.id != "gpu_hours":
-        unit = unit_of_people(gate.measure.unit) or "share"
-        today, then = (
-            parts_of(solution.today.outcome, gate.measure.id),
-            parts_of(last.outcome, gate.measure.id),
+    if solution.knob is None and not _is_billed(measure):
+        last = found.at_best
+    return parts_table(measure, solution.today.outcome, last.outcome, ("today", label))
+
+
+def _is_billed(measure: Measure) -> bool:
+    return measure.id in BILLED and measure.id != "gpu_hours"
+
+
+def parts_table(measure: Measure, one: Outcome, two: Outcome, labels: tuple[str, str]) -> Table:
+    """Where the time of two runs, or what a measure counts of them, goes."""
+    if _is_billed(measure):
+        unit, about = (
+            unit_of_people(measure.unit) or "share",
+            f"What the {measure.label} is made of",
         )
+        today, then = parts_of(one, measure.id), parts_of(two, measure.id)
         seen = 1e-9 * max(
             (
                 abs(value)
@@ -469,18 +481,15 @@ def _parts(solution: Solution) -> Table:
         rows = [
             {
                 "part": PARTS[name],
-                "today": measured(_whole(today[name], seen), gate.measure)[0],
-                "then": measured(_whole(then[name], seen), gate.measure)[0],
+                "today": measured(_whole(today[name], seen), measure)[0],
+                "then": measured(_whole(then[name], seen), measure)[0],
             }
             for name in then
             if abs(today[name]) > seen or abs(then[name]) > seen or then[name] != then[name]
         ]
-        about = f"What the {gate.measure.label} is made of"
     else:
         unit, about = "share", "Where the time goes"
-        if solution.knob is None:
-            last = found.at_best
-        before, after = shares_of(solution.today.outcome), shares_of(last.outcome)
+        before, after = shares_of(one), shares_of(two)
         rows = [
             {
                 "part": PARTS[name],
@@ -489,7 +498,11 @@ def _parts(solution: Solution) -> Table:
             }
             for name in after._fields
         ]
-    columns = (Column("part", "part"), Column("today", "today", unit), Column("then", label, unit))
+    columns = (
+        Column("part", "part"),
+        Column("today", labels[0], unit),
+        Column("then", labels[1], unit),
+    )
     return Table("parts", about, columns, rows)
 
 

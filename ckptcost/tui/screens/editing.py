@@ -7,12 +7,11 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from ckptcost.tui import fields
-from ckptcost.tui.about_field import entries
+from ckptcost.tui.about_field import entries, tier_entries
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.picker import Picker
 from ckptcost.tui.screens import model_view as model
 from ckptcost.tui.screens.base import ModeScreen
-from ckptcost.tui.screens.tiers_pictures import choices
 from ckptcost.tui.widgets.form import Form
 
 T = TypeVar("T")
@@ -143,7 +142,9 @@ class EditingScreen(ModeScreen):
         event.stop()
         path, now = event.path, self.form.text(event.path)
         grid = self.guarded(
-            lambda: choices(self.desk) if path == fields.TIER else entries(self.desk.catalog, path)
+            lambda: (
+                tier_entries(self.desk) if path == fields.TIER else entries(self.desk.catalog, path)
+            )
         )
         if grid is None:
             return

@@ -16,11 +16,10 @@ from ckptcost.present.chart import Chart
 from ckptcost.present.grid import Grid
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk, Stamp
-from ckptcost.tui.screens import interval_shown
 from ckptcost.tui.screens import interval_view as interval
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.screens.solve import Solve
-from ckptcost.tui.screens.tiers_view import objective_of
+from ckptcost.tui.screens.tiers_view import next_objective, objective_of
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
@@ -38,9 +37,9 @@ class IntervalScreen(ModeScreen):
         " optimum, the shade is where the cost stays within 1 % of the least, now is the interval"
         " in force, trial is yours to move (left, right, a click, Enter on a row); a puts it into"
         " the scenario. Young's and Daly's rules stand beside the exact answer, each with what its"
-        " interval costs over the best one: green up to 1 %, amber (rough) up to 5 %, red (off)"
-        " beyond. kgCO2e are location-based. over best is what an interval costs over the least"
-        " there is. w asks backwards: what a target takes."
+        " interval costs over the best one: green up to 1 %, amber up to 5 %, red beyond. kgCO2e"
+        " are location-based. over best is what an interval costs over the least there is. w asks"
+        " backwards: what a target takes."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command(
@@ -123,7 +122,7 @@ class IntervalScreen(ModeScreen):
         return lost.grid if lost.has_focus else self.query_one("#points", Rows).grid
 
     def exported(self) -> Any:
-        return interval.study(self._studied) if self._studied is not None else None
+        return self._studied.study if self._studied is not None else None
 
     def _study(self) -> None:
         if self._studied is not None:
@@ -156,15 +155,16 @@ class IntervalScreen(ModeScreen):
         if one is None:
             return
         self._trial = self._trial or interval.trial_of(one)
-        shown = interval_shown.view_of(one, self._trial)
+        trial = interval.point_at(one, self._trial)
+        chart = interval.chart(one, trial)
         self.remove_class("-none")
         curve = self.query_one("#curve", Plot)
-        curve.show(shown.chart._replace(title="", y_label=""))
-        curve.border_title = Content(shown.chart.title)
-        self._show_grid("points", shown.points)
-        self._show_grid("lost", shown.lost)
-        self.query_one("#notes", Note).show(shown.notes)
-        self.say(*shown.trial)
+        curve.show(chart._replace(title="", y_label=""))
+        curve.border_title = Content(chart.title)
+        self._show_grid("points", interval.points(one, trial))
+        self._show_grid("lost", interval.parts(one, trial))
+        self.query_one("#notes", Note).show(interval.notes(one))
+        self.say(interval.trial_line(one, trial))
 
     def _show_grid(self, name: str, grid: Grid) -> None:
         rows = self.query_one(f"#{name}", Rows)
@@ -179,7 +179,7 @@ class IntervalScreen(ModeScreen):
 
     def on_rows_chosen(self, event: Rows.Chosen) -> None:
         if event.rows.id == "points" and self._studied is not None:
-            self._try(interval_shown.interval_in(event.key))
+            self._try(interval.interval_in(event.key))
 
     def _try(self, trial: str) -> None:
         self._trial = trial
@@ -211,7 +211,7 @@ class IntervalScreen(ModeScreen):
         self.notify(f"policy.interval = {desk.edits['policy.interval']}", timeout=3, markup=False)
 
     def action_objective(self) -> None:
-        self._objective = interval.next_objective(self._objective)
+        self._objective = next_objective(self._objective)
         self._study()
 
     def action_tier(self) -> None:

@@ -3,25 +3,27 @@ at every keystroke."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Container, Horizontal, Vertical
+from textual.content import Content
 from textual.events import Resize
 from textual.timer import Timer
 from textual.widget import Widget
+from textual.widgets import Static
 
-from ckptcost.present.grid import Grid
+from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui import fields
-from ckptcost.tui.about_field import about_field
+from ckptcost.tui.about_field import about_field, tier_entries
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.ticks import Ticks
 from ckptcost.tui.screens import model_view as model
-from ckptcost.tui.screens import tiers_view as tiers
 from ckptcost.tui.screens.editing import EditingScreen
-from ckptcost.tui.screens.model_results import PAGES, ModelResults, titled
-from ckptcost.tui.screens.tiers_pictures import choices
+from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.form import Form
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
@@ -38,6 +40,152 @@ METRICS = (
     ("co2e", "c", "CO2e"),
     ("time", "w", "time"),
 )
+METRIC_KEYS = "k kWh  g GPU-h  $ USD  c CO2e  w time"
+
+
+PAGES = {"bill": "notes and cautions", "notes": "where a run goes", "course": "the bill"}
+"""one at a time, each with what comes after it; a broad screen shows them all"""
+
+
+class ModelResults(Container):
+    """The right side: the answer, the tiers, and below them what there is room for. Classes of the
+    screen (-short, -broad, -drawer) decide what of it is seen."""
+
+    SCOPED_CSS = False
+    DEFAULT_CSS = """
+    ModelResults { width: 1fr; height: 1fr; }
+    ModelResults #first { width: 1fr; height: auto; }
+    ModelResults #second { width: 1fr; height: 1fr; }
+    ModelResults #subject {
+        height: 1; width: 1fr; padding: 0 1; color: $text-muted; text-wrap: nowrap;
+        text-overflow: ellipsis;
+    }
+    ModelResults #headline { height: 2; padding: 0 1; text-style: bold; }
+    ModelResults #headline.-best, ModelResults #headline.-good { color: $text-success; }
+    ModelResults #headline.-warn { color: $text-warning; }
+    ModelResults #headline.-bad { color: $text-error; }
+    ModelResults #left-out { height: auto; max-height: 2; padding: 0 1; color: $text-muted; }
+    ModelResults #left-out.-nothing, .-short ModelResults #left-out { display: none; }
+    ModelResults #tiers { height: auto; max-height: 15; }
+    ModelResults #about-side, ModelResults .page { display: none; height: 1fr; }
+    ModelResults.-on-bill #bill, ModelResults.-on-course #course, ModelResults.-on-notes #notes {
+        display: block;
+    }
+    ModelResults.-on-notes #first { height: 1fr; }
+    ModelResults.-on-notes #second { display: none; }
+    .-short ModelResults #tiers { max-height: 9; }
+    .-broad ModelResults { layout: horizontal; }
+    .-broad ModelResults #first { height: 1fr; }
+    .-broad ModelResults #second, .-broad ModelResults .page { display: block; }
+    .-broad ModelResults #bill, .-broad ModelResults #course { height: auto; }
+    .-drawer ModelResults #first { height: auto; }
+    .-drawer ModelResults #first > .page, .-drawer ModelResults #second > .page,
+    .-drawer ModelResults #subject { display: none; }
+    .-drawer ModelResults #headline { height: 4; }
+    .-drawer ModelResults #second, .-drawer ModelResults #about-side { display: block; }
+    ModelResults.-broken #first { height: 1fr; }
+    ModelResults.-broken #first > Static, ModelResults.-broken #tiers,
+    ModelResults.-broken #second { display: none; }
+    ModelResults.-broken #notes { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="results")
+        self._page = next(iter(PAGES))
+
+    def compose(self) -> ComposeResult:
+        with Vertical(id="first"):
+            yield Static(id="headline", markup=False)
+            yield Static(id="subject", markup=False)
+            yield Rows(id="tiers", classes="panel")
+            yield Static(id="left-out", markup=False)
+            yield Note(id="notes", classes="panel page")
+        with Vertical(id="second"):
+            yield Rows(id="bill", classes="panel page")
+            yield BarRows(id="course", classes="panel page")
+            yield Note(id="about-side", classes="panel")
+
+    def on_mount(self) -> None:
+        for table in self.query(Rows):
+            # a table has a gutter of its own, and needs every column of the usual size
+            table.styles.padding = 0
+
+    def turn(self, by: int = 0) -> None:
+        """To the page in force, which another size of the screen may have changed."""
+        pages = list(PAGES)
+        self._page = pages[(pages.index(self._page) + by) % len(pages)]
+        for page, following in PAGES.items():
+            self.set_class(page == self._page, f"-on-{page}")
+            broad = self.screen.has_class("-broad")
+            titled(self.query_one(f"#{page}"), below="" if broad else f"v {following}")
+
+    def show(self, view: model.ModelView) -> None:
+        self.remove_class("-broken")
+        self.headline(*view.headline)
+        self._rows("#tiers", view.grid, METRIC_KEYS)
+        left_out = self.query_one("#left-out", Static)
+        left_out.set_class(not view.grid.note, "-nothing")
+        _say(left_out, view.grid.note)
+        titled(self.query_one("#notes"), f"Notes on {view.looked.key}")
+
+    def broken(self, why: str) -> None:
+        """A scenario that cannot be computed: the reason, and nothing else."""
+        self.add_class("-broken")
+        titled(self.query_one("#notes"), "No figures")
+        way_out = "Open another scenario with ^o, or take all changes back with R."
+        self.notes(((why, "bad"), (way_out, "")))
+
+    def headline(self, text: str, tone: Tone = "") -> None:
+        line = self.query_one("#headline", Static)
+        if not line.has_class(f"-{tone}"):
+            line.set_classes(f"-{tone}")
+        _say(line, text, layout=False)
+
+    def settle(self, view: model.ModelView, found: model.Settled) -> None:
+        """What follows once nobody types."""
+        self.headline(*found.headline)
+        subject = f"{view.desk.title}: {found.subject}"
+        _say(self.query_one("#subject", Static), subject, layout=False)
+        self._rows("#bill", found.bill)
+        course = self.query_one("#course", BarRows)
+        course.show(found.course._replace(title=""))
+        titled(course, found.course.title)
+        self.notes(found.notes)
+
+    def notes(self, lines: Sequence[model.Line]) -> None:
+        self.query_one("#notes", Note).show(lines)
+
+    def about(self, lines: Sequence[model.Line] | Sequence[str], title: str) -> None:
+        """The field that is looked at, beside the drawer."""
+        side = self.query_one("#about-side", Note)
+        side.show(lines)
+        titled(side, title)
+
+    @property
+    def table(self) -> Rows:
+        """The one that has the focus, else that of the tiers."""
+        bill = self.query_one("#bill", Rows)
+        return bill if bill.has_focus else self.query_one("#tiers", Rows)
+
+    def _rows(self, panel: str, grid: Grid, below: str | None = None) -> None:
+        rows = self.query_one(panel, Rows)
+        rows.show(grid)
+        titled(rows, grid.title, below)
+
+
+def _say(line: Static, text: str, layout: bool = True) -> None:
+    """A text that stays what it was is not drawn again, and above all not laid out: that takes
+    longer than all the sums of a keystroke."""
+    if line.content != text:
+        line.update(text, layout=layout)
+
+
+def titled(panel: Widget, title: str | None = None, below: str | None = None) -> None:
+    """A title that stays what it was need not be drawn again."""
+    if title is not None and panel.border_title != title:
+        panel.border_title = Content(title)
+    if below is not None and panel.border_subtitle != below:
+        panel.border_subtitle = Content(below)
 
 
 class ModelScreen(EditingScreen):
@@ -76,7 +224,7 @@ class ModelScreen(EditingScreen):
             "model.view",
             "v",
             "view",
-            "Next view: bill, notes, where a run goes, what one save is made of",
+            "Next view: bill, notes, where a run goes",
             "view",
             2,
         ),
@@ -135,7 +283,7 @@ class ModelScreen(EditingScreen):
             with Vertical(id="inputs", classes="panel"):
                 yield Form(id="form")
                 yield Note(id="about")
-            yield ModelResults().add_class(f"-on-{PAGES[0]}", update=False)
+            yield ModelResults().add_class("-on-bill", update=False)
 
     @property
     def results(self) -> ModelResults:
@@ -172,8 +320,7 @@ class ModelScreen(EditingScreen):
             self.about()
             found = self.guarded(lambda: model.settled(view))
             if found is not None:
-                self.results.settle(found.headline, found.bill)
-            self.results.notes((*view.cautions, *(found.remarks if found is not None else ())))
+                self.results.settle(view, found)
 
     def about(self) -> None:
         path = self.field
@@ -190,7 +337,7 @@ class ModelScreen(EditingScreen):
     # what is asked for
 
     def action_metric(self, metric: str) -> None:
-        self.change_by(lambda desk: model.on_metric(desk, metric))
+        self.change_by(lambda desk: replace(desk, metric=metric))
 
     def on_rows_chosen(self, event: Rows.Chosen) -> None:
         if event.rows.id == "tiers":
@@ -206,14 +353,14 @@ class ModelScreen(EditingScreen):
         if run is not None and run.reason:
             self.say(f"{key}: {run.reason}", "warn")
             return
-        self.change_by(lambda desk: tiers.on_tier(desk, key))
+        self.change_by(lambda desk: desk.on_tier(key))
 
     def action_tiers(self) -> None:
         def take(keys: tuple[str, ...] | None) -> None:
             if keys:
-                self.change_by(lambda desk: tiers.with_tiers(desk, keys))
+                self.change_by(lambda desk: desk.with_tiers(keys))
 
-        tiers_known = self.guarded(lambda: choices(self.desk))
+        tiers_known = self.guarded(lambda: tier_entries(self.desk))
         if tiers_known is None:
             return
         ticked = [run.key for run in self.view.runs] if self.view is not None else ()
@@ -254,7 +401,7 @@ class ModelScreen(EditingScreen):
         return True
 
     def action_view(self) -> None:
-        self.results.next_page()
+        self.results.turn(1)
 
     def on_resize(self, event: Resize) -> None:
         width, height = event.size

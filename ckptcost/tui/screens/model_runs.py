@@ -1,24 +1,28 @@
-"""Every tier of a desk at every number of saves that the scenario compares; which one is best, and
-what it is held against."""
+"""Every tier of a desk at the interval in force, as a row of the report's table of cases; which one
+is best, and what it is held against. The screens of the model and of the tiers begin here."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from ckptcost.core.outcome import Outcome, evaluate
+from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, evaluate, makes_headway
 from ckptcost.core.quantities import BY_ID, Quantity
 from ckptcost.errors import InputError
 from ckptcost.jobs.compare import missing_keys
-from ckptcost.jobs.model import Case, at_saves, case_of
-from ckptcost.jobs.model import one_of as scenario_on
+from ckptcost.jobs.model import Case, at_saves, case_of, one_of
 from ckptcost.layers import Layer
-from ckptcost.present.amounts import duration, number
-from ckptcost.report.rows import columns_of
-from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens.tiers_view import OWN, never_ends
+from ckptcost.present.amounts import count, duration, number, share
+from ckptcost.present.grid import Grid, Tone
+from ckptcost.present.words import line_label
+from ckptcost.report.rows import COLUMNS, CaseRow, case_row, unit_of
+from ckptcost.report.study import Column, Table
+from ckptcost.tui.desk import OWN, Desk
+from ckptcost.tui.fields import TIER
+from ckptcost.tui.study_grids import grid_of, with_columns
 
 
 class Metric(NamedTuple):
@@ -36,18 +40,18 @@ class Metric(NamedTuple):
         """whose best interval goes with it"""
         return self.q.objective or "time"
 
+    def column(self, of: str) -> str:
+        """The column of a case: of one `save`, of all `saves`, of the `run`."""
+        if self.id == "time":
+            return "wall_s" if of == "run" else "stall_s"
+        return f"{of}_{self.q.column}"
+
     def people(self, value: Any) -> Any:
         return value if self.id == "time" else self.q.people(value)
 
-    def text(self, value: float | None) -> str:
-        return duration(value) if self.id == "time" else number(value)
-
-    def said(self, value: float | None) -> str:
-        """With its unit, where there is an amount at all."""
-        text = self.text(value)
-        return (
-            text if self.id == "time" or value is None or value != value else f"{text} {self.unit}"
-        )
+    def said(self, value: float) -> str:
+        """With its unit."""
+        return duration(value) if self.id == "time" else f"{number(value)} {self.unit}"
 
 
 _OF_METRIC = {
@@ -58,19 +62,18 @@ _OF_METRIC = {
     "time": "gpu_time_lost",
 }
 METRICS = {name: Metric(name, BY_ID[quantity]) for name, quantity in _OF_METRIC.items()}
+OF_OBJECTIVE = {METRICS[name].objective: METRICS[name] for name in ("kwh", "usd", "co2e", "time")}
+CASES = Table("cases", "", tuple(Column(n, n, unit_of(n), m) for n, m in COLUMNS.items()), ())
+"""the report's, before it has rows"""
 
 
 class TierRuns(NamedTuple):
-    """One tier: the run at the cadence in force, what other numbers of saves would take, or why it
-    has no figures."""
+    """One tier: the run at the cadence in force, or why it has no figures."""
 
     key: str
     found: Case | None
-    values: dict[str, float] = {}  # noqa: RUF012  a named tuple's default is never written to
-    """columns of report.rows"""
-    others: dict[float, float] = {}  # noqa: RUF012
-    """what one save takes at the other numbers of saves that the scenario compares, in the quantity
-    that is shown"""
+    row: CaseRow = {}  # noqa: RUF012  a named tuple's default is never written to
+    """as the report's table of cases has it; `x100`: what 100 saves take"""
     reason: str = ""
 
     @property
@@ -79,58 +82,40 @@ class TierRuns(NamedTuple):
             raise InputError(self.reason)
         return self.found
 
-    def of(self, name: str) -> float:
-        return self.values.get(name, float("nan"))
-
 
 def metric_of(desk: Desk) -> Metric:
     return METRICS.get(desk.metric, METRICS["kwh"])
 
 
-def values_of(outcome: Outcome) -> dict[str, float]:
-    return {name: float(value) for name, value in columns_of(outcome).items()}
-
-
-def one_of(metric: Metric, values: dict[str, float]) -> float:
-    """What one save takes; as time, how long it stops training."""
-    return values["stall_s"] if metric.id == "time" else values[f"save_{metric.q.column}"]
-
-
-def total_of(run: TierRuns, metric: Metric) -> float:
-    """What decides which tier is best: the whole run, failures included. Infinite where it never
-    ends, NaN where it is not known."""
-    if run.found is None:
-        return float("nan")
-    if never_ends(run.case.outcome):
-        return float("inf")
-    return run.of("wall_s" if metric.id == "time" else f"run_{metric.q.column}")
-
-
-def runs_of(desk: Desk, layers: Sequence[Layer], tier: str, counts: Sequence[float]) -> TierRuns:
+def runs_of(
+    desk: Desk, layers: Sequence[Layer], tier: str, counts: Sequence[float] = ()
+) -> TierRuns:
     """The scenario is resolved once for a tier: numbers of saves differ in nothing else. Three
     quarters of a keystroke's sums are this."""
     try:
-        case = case_of(
-            scenario_on(desk.catalog, layers, tier or None), ranges=False, intervals=False
-        )
+        case = case_of(one_of(desk.catalog, layers, tier or None), ranges=False, intervals=False)
     except InputError as error:
-        return TierRuns(tier or OWN, None, reason=str(error))
-    metric = metric_of(desk)
-    others = {
-        count: _one_save(metric, evaluate(at_saves(case.scenario, count))) for count in counts[1:]
-    }
-    return TierRuns(tier or OWN, case, values_of(case.outcome), others)
+        return TierRuns(tier or OWN, None, {"tier": tier or OWN}, str(error))
+    metric, row = metric_of(desk), case_row(case, tier or OWN)
+    for place, saves in enumerate(counts):
+        one = evaluate(at_saves(case.scenario, saves)) if place else case.outcome
+        with np.errstate(over="ignore"):
+            amount = float(metric.people(one.one_save.total(metric.q.field))) * saves
+        row[f"x{saves:g}"] = amount if math.isfinite(amount) else None
+    return TierRuns(tier or OWN, case, {**row, "tier": tier or OWN}, "")
 
 
-@np.errstate(over="ignore")
-def _one_save(metric: Metric, outcome: Outcome) -> float:
-    """As `one_of`, without the other twenty columns: they are two fifths of what it takes to look
-    at another number of saves."""
-    return float(
-        outcome.mean_stall_s
-        if metric.id == "time"
-        else metric.people(outcome.one_save.total(metric.q.field))
-    )
+def never_ends(outcome: Outcome) -> bool:
+    return not float(outcome.goodput) >= HOPELESS_GOODPUT
+
+
+def no_headway(outcome: Outcome) -> str:
+    """Why nothing is saved against a run, in words; empty where something may be."""
+    if never_ends(outcome):
+        return "the run never ends"
+    if not makes_headway(outcome):
+        return f"the run makes next to no headway (goodput {share(float(outcome.goodput))})"
+    return ""
 
 
 def undecided_of(runs: Sequence[TierRuns], metric: Metric) -> tuple[str, ...]:
@@ -140,29 +125,76 @@ def undecided_of(runs: Sequence[TierRuns], metric: Metric) -> tuple[str, ...]:
     return missing_keys([run.case.outcome.run for run in ending], metric.q.field)
 
 
-def best_of(able: Sequence[TierRuns], metric: Metric) -> TierRuns | None:
-    """The tier whose run takes least; none where a line is known for some only."""
-    known = [run for run in able if np.isfinite(total_of(run, metric))]
+def best_of(runs: Sequence[TierRuns], metric: Metric) -> TierRuns | None:
+    """The tier whose whole run takes least, failures included; none where a line is known for some
+    only."""
+    column = metric.column("run")
+    known = [run for run in runs if run.row.get(column) is not None]
     if undecided_of(known, metric):
         return None
-    return min(known, key=lambda run: total_of(run, metric)) if known else None
+    return min(known, key=lambda run: float(run.row[column]), default=None)
 
 
 def base_of(desk: Desk, runs: Sequence[TierRuns]) -> TierRuns:
     """The user's baseline, with figures or without; where there is none, the first tier that has
     figures."""
     chosen = next((run for run in runs if run.key == desk.baseline), None)
-    return chosen or next(run for run in runs if run.found is not None)
+    return chosen or next((run for run in runs if run.found is not None), runs[0])
 
 
-def lost_s(run: TierRuns) -> float:
-    """Training time that one save takes: the stall, and what a drain slows down after it."""
-    return float(run.case.outcome.one_save.total("gpu_s")) / float(run.case.scenario.cluster.gpus)
+def holds_for_all(desk: Desk, tiers: int) -> str:
+    """Which changes of a tier's figures hold for every one of several."""
+    paths = [path for path in desk.edits if path.startswith("tier.") and path != TIER]
+    if not paths or tiers < 2:
+        return ""
+    return f"{', '.join(paths)}: what you wrote holds for every tier in the table"
 
 
-def unknown_of(run: TierRuns, metric: Metric) -> tuple[str, ...]:
-    """Lines of the run's bill that are in no sum of the metric; none where the run never ends,
-    which is an answer."""
-    if run.found is None or never_ends(run.case.outcome):
-        return ()
-    return run.case.outcome.run.unknown(metric.q.field)
+def runs_grid(
+    metric: Metric, runs: Sequence[TierRuns], looked: TierRuns, base: TierRuns, title: str
+) -> Grid:
+    """One save, so many of them without failures, and the whole run with failures."""
+    timed = metric.id == "time"
+    counts = [] if timed else sorted(float(n[1:]) for n in looked.row if n[:1] == "x")
+    saves = {f"x{n:g}": f"x{count(n)}" for n in counts if n > 1}
+    if not saves and not timed:
+        saves = {metric.column("saves"): "all saves"}
+    labels = {"tier": "tier", metric.column("save"): "one stall" if timed else "one save"}
+    labels |= saves | {metric.column("run"): "whole run" if timed else "run adds"}
+    labels |= {"goodput": "goodput", "stall_s": labels.get("stall_s", "stall")}
+    labels |= {"interval_s": "every", "rate_bytes_per_s": "rate"}
+    more = [Column(each, "", metric.unit) for each in saves if each[0] == "x"]
+    table = with_columns(CASES, labels, Column("tier", "tier"), *more)
+    best = best_of(runs, metric)
+
+    def tone(row: CaseRow) -> Tone:
+        run = next(each for each in runs if each.key == row["tier"])
+        if run.found is None:
+            return "muted"
+        hopeless = never_ends(run.case.outcome)
+        return "bad" if hopeless else "best" if run is best else "base" if run is base else ""
+
+    several = len(runs) > 1
+    rows = [run.row for run in runs]
+    title = f"{title}; base {base.key}" if several else title
+    table = table._replace(title=title, rows=rows, note=note_of(metric, runs))
+    grid = grid_of(table, [run.key for run in runs], tone, (metric.column("run"),))
+    marked = looked.key if several else None
+    return grid._replace(rows=[row._replace(marked=row.key == marked) for row in grid.rows])
+
+
+def note_of(metric: Metric, runs: Sequence[TierRuns]) -> str:
+    """Which lines are in no sum, because nobody knows them, and what that makes of differences."""
+    able = [run for run in runs if run.row.get(metric.column("run")) is not None]
+    said: dict[str, list[str]] = {}
+    for run in able:
+        if lacking := run.case.outcome.run.unknown(metric.q.field):
+            said.setdefault(", ".join(map(line_label, lacking)), []).append(run.key)
+    parts = [
+        lines if len(tiers) == len(able) else f"{lines} [{', '.join(tiers)}]"
+        for lines, tiers in said.items()
+    ]
+    keys = undecided_of(able, metric)
+    notes = [f"none is best: {' and '.join(keys)} is known for some of them only"] if keys else []
+    notes += [f"left out because unknown: {' | '.join(parts)}"] if parts else []
+    return "; ".join(notes)

@@ -1,5 +1,5 @@
-"""What the job's checkpoints cost, from one desk: every tier weighed, the best one named, and the
-tier that is looked at billed.
+"""What the job's checkpoints cost, from one desk: every tier weighed, what to do and what it
+brings, and the tier that is looked at billed.
 
 `evaluate` is recomputed at every keystroke, so it asks for no ranges. `settled` is the rest, for
 when nobody types.
@@ -7,70 +7,95 @@ when nobody types.
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from ckptcost.core.regret import WITHIN
 from ckptcost.errors import InputError
-from ckptcost.jobs.model import Answer, case_of, compared, one_of
+from ckptcost.jobs.compare import (
+    RESULTS,
+    Compared,
+    Difference,
+    difference,
+    drawn_together,
+    missing_keys,
+    variant_layers,
+)
+from ckptcost.jobs.model import Answer, Case, case_of, compared, one_of, unknown_inputs, with_tier
 from ckptcost.jobs.model import model as model_job
-from ckptcost.present.chart import Bars
+from ckptcost.layers import Layer
+from ckptcost.present.amounts import count, duration, number, share
+from ckptcost.present.chart import Bar, Bars, Part
 from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Tone
+from ckptcost.present.words import line_label
+from ckptcost.report.study import Table
 from ckptcost.scenario import Resolved
-from ckptcost.tui.desk import Desk
+from ckptcost.tui.desk import OWN, Desk, scenario_of
 from ckptcost.tui.fields import form as fields_of
 from ckptcost.tui.screens.model_runs import (
+    METRICS,
     Metric,
     TierRuns,
     base_of,
-    best_of,
+    holds_for_all,
     metric_of,
+    never_ends,
+    no_headway,
+    runs_grid,
     runs_of,
     undecided_of,
 )
-from ckptcost.tui.screens.model_tables import tiers_grid
-from ckptcost.tui.screens.model_words import (
-    Advice,
-    Lines,
-    advice_of,
-    beside_of,
-    cautions_of,
-    headline_of,
-    subject_of,
-)
-from ckptcost.tui.screens.tiers_view import OWN, scenario_of
-from ckptcost.tui.screens.waterfall import course_of, one_save_bars
+from ckptcost.tui.study_grids import grid_of
 
 if TYPE_CHECKING:
     from ckptcost.report.study import Study
 
+Line = tuple[str, Tone]
+_RESULT = {result.id: result for result in RESULTS}
+
 
 class ModelView(NamedTuple):
-    """All that the screen shows."""
+    """What the screen shows while somebody types."""
 
     desk: Desk
     metric: Metric
     runs: tuple[TierRuns, ...]
     looked: TierRuns
     """the tier whose bill and inputs are shown"""
-    best: TierRuns | None
     base: TierRuns
     """the user's baseline, else the first tier: what runs now"""
     advice: Advice | None
-    subject: str
-    """the job in one line"""
-    headline: tuple[str, Tone]
+    headline: Line
     """without its range"""
-    beside: tuple[str, Tone]
+    beside: Line
     """the headline in the other quantities"""
     grid: Grid
-    one_save: Bars
-    course: Bars
-    cautions: Lines
 
     @property
     def resolved(self) -> Resolved:
         return self.looked.case.resolved
+
+
+class Advice(NamedTuple):
+    """What to do, and what that changes."""
+
+    tier: str
+    every_s: float
+    """NaN where there is no best interval: then only the tier is advised"""
+    variant: str
+    """as `ckptcost compare --with` takes it; empty where nothing is to be changed"""
+    pair: Compared
+    """the run as it is and the run as advised"""
+
+    def less(self, metric: Metric, drawn: bool = False) -> Difference:
+        """How much more the run as advised takes, as `ckptcost compare` tells it; with a range
+        where it is drawn."""
+        pair = self.pair
+        if drawn:
+            pair = pair._replace(together=drawn_together(pair.cases))
+        return difference(pair, 1, _RESULT[metric.q.measure])
 
 
 def evaluate(desk: Desk) -> ModelView:
@@ -83,26 +108,20 @@ def evaluate(desk: Desk) -> ModelView:
     if not able:
         raise InputError(runs[0].reason)
     looked = next((run for run in able if run.key == (desk.chosen or shown[0] or OWN)), able[0])
-    best = best_of(able, metric)
     base = base_of(desk, runs)
     undecided = undecided_of(able, metric)
     advice = None if undecided else advice_of(desk, layers, able, base, metric)
-    table = tiers_grid(metric, runs, looked, best, base, counts)
+    what = "time: one stall" if metric.id == "time" else f"{metric.unit}: one save, many"
     return ModelView(
         desk,
         metric,
         runs,
         looked,
-        best,
         base,
         advice,
-        subject=subject_of(looked.case.resolved),
-        headline=headline_of(metric, looked, advice, base, undecided),
-        beside=beside_of(advice),
-        grid=table,
-        one_save=one_save_bars(metric, runs, best),
-        course=course_of(metric, looked.case),
-        cautions=cautions_of(desk, runs, looked, table.note),
+        headline_of(metric, looked, advice, base, undecided),
+        beside_of(advice, metric),
+        runs_grid(metric, runs, looked, base, f"{what}, a run with failures"),
     )
 
 
@@ -111,35 +130,171 @@ def form(view: ModelView, everything: bool = False) -> tuple[Field, ...]:
     return fields_of(view.desk, view.resolved, view.looked.case.outcome, everything)
 
 
-class Settled(NamedTuple):
-    """What takes longer than a keystroke may."""
+# what to do, and what it brings
 
-    headline: tuple[str, Tone]
+
+def advice_of(
+    desk: Desk, layers: Sequence[Layer], able: Sequence[TierRuns], base: TierRuns, metric: Metric
+) -> Advice | None:
+    """Of all tiers, each at its own best interval, the one whose run takes least; none where that
+    is not known. It is held against the base at the interval in force."""
+    if base.found is None:
+        return None
+    found = [_at_its_best(desk, layers, run, base, metric) for run in able]
+    totals = [_whole(case, metric) for _, case, _ in found]
+    known = [(total, at) for at, total in enumerate(totals) if math.isfinite(total)]
+    if not known or missing_keys([found[at][1].outcome.run for _, at in known], metric.q.field):
+        return None
+    run, case, variant = found[min(known)[1]]
+    every_s = float(case.outcome.interval_s) if "policy.optimal" in variant else math.nan
+    pair = Compared(("now", "then"), (base.case, case), (base.case.outcome, case.outcome))
+    return Advice(run.key, every_s, variant, pair)
+
+
+def _at_its_best(
+    desk: Desk, layers: Sequence[Layer], run: TierRuns, base: TierRuns, metric: Metric
+) -> tuple[TierRuns, Case, str]:
+    """A tier at its best interval; at the one in force where none can be found."""
+    tier = [f"tier.id={run.key}"] if run is not base and run.key != OWN else []
+    variant = ", ".join([*tier, f"policy.optimal={metric.objective}"])
+    # the scenario on the base, as --tier says it
+    on_base = with_tier(desk.catalog, layers, None if base.key == OWN else base.key, None, None)
+    try:
+        resolved = one_of(desk.catalog, variant_layers(desk.catalog, on_base, variant))
+        return run, case_of(resolved, ranges=False, intervals=False), variant
+    except InputError:
+        return run, run.case, ", ".join(tier)
+
+
+def _whole(case: Case, metric: Metric) -> float:
+    if never_ends(case.outcome):
+        return math.inf
+    if metric.id == "time":
+        return float(case.outcome.wall_s)
+    return float(metric.people(float(case.outcome.run.total(metric.q.field))))
+
+
+def headline_of(
+    metric: Metric,
+    looked: TierRuns,
+    advice: Advice | None,
+    base: TierRuns,
+    undecided: tuple[str, ...] = (),
+    drawn: bool = False,
+) -> Line:
+    """What to do and what it brings, in one sentence; `drawn`: with its range."""
+    if undecided:
+        keys = " and ".join(undecided)
+        told = f"{keys} is known for some of them only."
+        return f"No tier is called best for {metric.objective}: {told}", "warn"
+    if base.found is None:
+        return f"{base.key}, which others are held against, has no figures: {base.reason}", "warn"
+    if advice is None and never_ends(looked.case.outcome):
+        return f"No run ends on {looked.key}: too much is lost between two saves.", "bad"
+    if advice is None:
+        lacking = unknown_inputs(looked.case.scenario, metric.objective)
+        named = ", ".join(lacking[:2]) or "what the notes name"
+        more = f" and {count(len(lacking) - 2)} more" if len(lacking) > 2 else ""
+        return f"The {metric.unit} of a run are not known for lack of {named}{more}.", "warn"
+    act = f"Save every {duration(advice.every_s)} on {advice.tier}"
+    if math.isnan(advice.every_s):
+        act = f"Take {advice.tier}" if advice.variant else f"Stay on {advice.tier}"
+    outcome, counted = base.case.outcome, counted_in(metric)
+    every = duration(float(outcome.interval_s))
+    now = f"now on {base.key}" if advice.tier != base.key else "now"
+    now += "" if math.isnan(advice.every_s) else f", every {every}"
+    if why := no_headway(advice.pair.cases[1].outcome):
+        return f"Hopeless: {act[0].lower()}{act[1:]}, which is best here, and {why}.", "bad"
+    if why := no_headway(outcome):
+        return f"{act}. As it is {now}, {why}.", "best"
+    change = advice.less(counted, drawn)
+    if math.isnan(change.value):
+        lines = ", ".join(map(line_label, change.lacking))
+        why = f"{lines} is known for one of the two only" if lines else "it differs in method"
+        return f"{act}. How much that changes is not known: {why}.", "warn"
+    if not change.relative < -WITHIN:
+        within = f"within {share(WITHIN)} of the least {counted.unit}"
+        return f"Leave it as it is, every {every} on {base.key}: {within}.", "good"
+    low, high = (float(counted.people(-end)) for end in (change.high, change.low))
+    text = f"{act}: {counted.said(float(counted.people(-change.value)))} less than {now}"
+    if low < 0 < high:
+        # it may as well cost more: no advice to be shown as one that is sure
+        return f"{text}; p5-p95 from {number(-low)} {counted.unit} more to {number(high)} less.", ""
+    span = f"; p5-p95 {number(low)}-{number(high)} {counted.unit}" if low < high else ""
+    return f"{text}{span}.", "best"
+
+
+def beside_of(advice: Advice | None, of: Metric) -> Line:
+    """What else the advice changes, in the other quantities."""
+    if advice is None or no_headway(advice.pair.cases[0].outcome):
+        return "", ""
+    told = []
+    for metric in (METRICS[each] for each in ("usd", "gpuh", "kwh") if each != counted_in(of).id):
+        change = float(metric.people(advice.less(metric).value))
+        if math.isfinite(change):
+            told.append(f"{metric.said(abs(change))} {'less' if change <= 0 else 'more'}")
+    now, then = (share(float(each.outcome.goodput)) for each in advice.pair.cases)
+    return f"Also {', '.join(told)}; goodput {then}, now {now}", ""
+
+
+def counted_in(metric: Metric) -> Metric:
+    """What a difference is told in: of wall times the command line prints none, of the GPU-hours
+    that they are it does."""
+    return METRICS["gpuh"] if metric.id == "time" else metric
+
+
+# what follows once nobody types
+
+
+class Settled(NamedTuple):
+    """What takes longer than a keystroke may: the report of the tier that is looked at."""
+
+    headline: Line
     """with its range"""
+    subject: str
+    """the job in one line"""
     bill: Grid
-    """the report's own"""
-    remarks: Lines
-    """the sentences below the bill"""
+    course: Bars
+    notes: tuple[Line, ...]
 
 
 def settled(view: ModelView) -> Settled:
-    """For when nobody types: ranges, and what `ckptcost model` says of the tier that is looked
-    at."""
+    """For when nobody types: ranges, and what `ckptcost model` says of the tier."""
     from ckptcost.report.studies.model import study_of
     from ckptcost.report.studies.model_words import basis_line
-    from ckptcost.tui.study_grids import grid_of
 
     found = study_of(Answer((case_of(view.resolved),)), view.desk.catalog)
-    bill = next(grid_of(table) for table in found.tables if table.id == "bill")
-    *lines, total = bill.rows
+    table = next(table for table in found.tables if table.id == "bill")
     headline = view.headline
     if view.advice is not None:
         headline = headline_of(view.metric, view.looked, view.advice, view.base, drawn=True)
-    return Settled(
-        headline,
-        bill._replace(rows=[*lines, total._replace(tone="base")]),
-        tuple((line, "") for line in [*found.remarks, basis_line(found.factors)]),
-    )
+    notes: list[Line] = [(f"{run.key}: {run.reason}", "bad") for run in view.runs if run.reason]
+    notes += [(text, "warn") for text in (holds_for_all(view.desk, len(view.runs)),) if text]
+    notes += [(message, "warn") for _, message in found.warnings]
+    notes += [(text, "") for text in (*found.remarks, basis_line(found.factors))]
+    bill = grid_of(table, tone=lambda row: "base" if row["id"] == "total" else "")
+    return Settled(headline, found.about[0], bill, course_of(table, view.metric), tuple(notes))
+
+
+def course_of(bill: Table, metric: Metric) -> Bars:
+    """What is added to a run, one line of its bill after the other."""
+    counted = counted_in(metric)
+    column = counted.q.measure
+    *lines, total = bill.rows
+    at, rows, title = 0.0, [], f"Where the {counted.unit} of the run go"
+    if total[column] is None:
+        return Bars(title=title, empty=f"the {counted.unit} of the run are not known")
+    for line in lines:
+        if amount := line[column]:
+            part = Part(line["line"], at, at + amount, "warn")
+            rows.append(Bar(line["line"], (part,), f"+{number(amount)} {counted.unit}"))
+            at += amount
+    whole = Part("total", 0.0, total[column])
+    rows.append(Bar("added in the run", (whole,), f"{number(total[column])} {counted.unit}"))
+    return Bars(rows, (), title, "useful training is not in it")
+
+
+# what is handed on
 
 
 def flags(view: ModelView) -> list[str]:
@@ -147,10 +302,7 @@ def flags(view: ModelView) -> list[str]:
     tier that is advised, so that the report tells what is avoidable with it."""
     named = [run.key for run in view.runs if run.found is not None and run.key != OWN]
     asked = compared(scenario_of(view.desk).layers())[0]
-    ordered = [
-        *(key for key in named if key == view.looked.key),
-        *(key for key in named if key != view.looked.key),
-    ]
+    ordered = sorted(named, key=lambda key: key != view.looked.key)
     as_it_is = ordered == list(dict.fromkeys(asked)) or (not asked and not view.desk.tiers)
     words = [] if as_it_is else [word for key in ordered for word in ("--tier", key)]
     if view.advice is not None and view.advice.tier in named and view.advice.tier != ordered[0]:
@@ -180,7 +332,3 @@ def report(view: ModelView) -> Study:
     against = words[words.index("--against") + 1] if "--against" in words else None
     layers = scenario_of(view.desk).layers()
     return study_of(model_job(view.desk.catalog, layers, tiers, (), against), view.desk.catalog)
-
-
-def on_metric(desk: Desk, metric: str) -> Desk:
-    return replace(desk, metric=metric)

@@ -24,13 +24,12 @@ from ckptcost.report.study import Study
 from ckptcost.runs import store
 from ckptcost.runs.summary import summary_of
 from ckptcost.tui import files
-from ckptcost.tui.desk import Desk, by_flags
+from ckptcost.tui.desk import OWN, Desk, by_flags, scenario_of
 from ckptcost.tui.paths import path_of
 from ckptcost.tui.screens import model_view
 from ckptcost.tui.screens.model_runs import METRICS
 from ckptcost.tui.screens.recorded_run import RUNS
 from ckptcost.tui.screens.runs_entries import source_at
-from ckptcost.tui.screens.tiers_view import OWN, scenario_of
 
 RUN = "run:"
 """how the subject of a recorded run begins"""

@@ -19,7 +19,6 @@ from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.questions.solve import solve
 from ckptcost.tui.desk import Desk, by_flags
 from ckptcost.tui.screens.interval_view import alone
-from ckptcost.tui.screens.tiers_view import with_interval
 from ckptcost.tui.study_grids import paragraphs, tables_of
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
@@ -172,7 +171,7 @@ def solved(desk: Desk, what: str, target: str) -> Solved:
 
 
 def _bare(desk: Desk) -> Desk:
-    return alone(with_interval(desk)[0])[0]
+    return alone(desk.timed()[0])[0]
 
 
 def command(desk: Desk, what: str, target: str) -> str:

@@ -4,6 +4,7 @@ the tier under the cursor."""
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from textual.binding import BindingType
@@ -14,13 +15,13 @@ from textual.widgets import Static
 
 from ckptcost.present.chart import Bars, Chart
 from ckptcost.present.grid import Grid, Tone
+from ckptcost.tui.about_field import tier_entries
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk, Stamp
 from ckptcost.tui.modals.ticks import Ticks
-from ckptcost.tui.screens import tiers_pictures, tiers_table
+from ckptcost.tui.screens import tiers_pictures
 from ckptcost.tui.screens import tiers_view as tiers
 from ckptcost.tui.screens.base import ModeScreen
-from ckptcost.tui.screens.interval_view import next_objective
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
@@ -36,12 +37,12 @@ class TiersScreen(ModeScreen):
     ABOUT = (
         "Storage tiers for the same job, side by side. A run on each is judged at that tier's own"
         " best interval (o: at the interval in force, or one save alone): goodput is the share of"
-        " time that goes into training, the amounts are what checkpoints and failures add. vs base"
-        " is the ratio to the baseline (b), of what the title says. kgCO2e are location-based. GB/s"
-        " is the narrowest place between GPU memory and the medium; evidence says who vouches for"
-        " the tier's own rate. In the picture down and to the left is better, and a filled diamond"
-        " is a tier that no other beats in time, energy, money and carbon at once. A tier without"
-        " figures stays in the list, and says why below."
+        " time that goes into training, the amounts are what checkpoints and failures add. of base"
+        " is the share of what the baseline (b) takes, of the amount that the title names; over"
+        " best is beside the best tier. kgCO2e are location-based; rate is that of the narrowest"
+        " place between GPU memory and the medium. In the picture down and to the left is better,"
+        " and a filled diamond is a tier that no other beats in time, energy, money and carbon at"
+        " once. A tier without figures stays in the list, and says why below."
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command(
@@ -118,7 +119,7 @@ class TiersScreen(ModeScreen):
 
     def on_desk(self) -> None:
         desk = self.desk
-        if not tiers.same_figures(desk, self._kept_for, self._stamp):
+        if not desk.same_figures(self._kept_for, self._stamp):
             self._kept.clear()
             self._kept_for, self._stamp = desk, desk.stamp()
         self._objective = self._objective or tiers.objective_of(desk)
@@ -173,7 +174,7 @@ class TiersScreen(ModeScreen):
         weighed, desk = self._weighed, self.desk
         if weighed is None:
             return
-        self._show_grid(tiers_table.grid(weighed, desk, self._shown))
+        self._show_grid(tiers.grid(weighed, desk, self._shown))
         self._draw_cursor()
         bars = tiers_pictures.save_bars(weighed, desk)
         saves = self.query_one("#saves", BarRows)
@@ -182,7 +183,7 @@ class TiersScreen(ModeScreen):
         claims, grid = self.query_one("#claims", Rows), tiers_pictures.claims(weighed)
         claims.show(grid)
         claims.border_title, claims.border_subtitle = Content(grid.title), Content(grid.note)
-        self._say_verdict(*tiers_table.sentence(weighed, desk, self._shown))
+        self._say_verdict(*tiers.sentence(weighed, self._shown))
 
     def _draw_cursor(self) -> None:
         """What follows the cursor: the details, and whose name stands in the picture."""
@@ -199,7 +200,7 @@ class TiersScreen(ModeScreen):
         )
         details = self.query_one("#details", Note)
         details.show(tiers_pictures.details(weighed, self.desk, key, self._shown))
-        details.border_title = Content(tiers_table.short(key, 40))
+        details.border_title = Content(tiers_pictures.short(key, 40))
 
     def _show_grid(self, grid: Grid) -> None:
         rows = self.query_one("#tiers", Rows)
@@ -226,39 +227,39 @@ class TiersScreen(ModeScreen):
 
     def action_choose(self) -> None:
         if key := self._key():
-            self.change(tiers.on_tier(self.desk, key))
+            self.change(self.desk.on_tier(key))
             self.app.action_go("interval")  # type: ignore[attr-defined]
 
     def action_tiers(self) -> None:
         if self._weighed is not None:
-            ticked = [entry.key for entry in self._weighed.entries]
+            ticked = [run.key for run in self._weighed.runs]
             self.app.push_screen(
-                Ticks("Tiers side by side", tiers_pictures.choices(self.desk), ticked, self._key()),
+                Ticks("Tiers side by side", tier_entries(self.desk), ticked, self._key()),
                 self._take,
             )
 
     def _take(self, keys: tuple[str, ...] | None) -> None:
         if keys is not None:
-            self.change(tiers.with_tiers(self.desk, keys))
+            self.change(self.desk.with_tiers(keys))
             self.say("" if keys else "At least one tier stays.", "" if keys else "warn")
 
     def action_remove(self) -> None:
         weighed = self._weighed
-        if weighed is not None and len(weighed.entries) > 1:
-            self.change(tiers.without(self.desk, self._key()))
+        if weighed is not None and len(weighed.runs) > 1:
+            self.change(self.desk.without_tier(self._key()))
         elif weighed is not None:
             self.say("The last tier stays; t chooses others.", "warn")
 
     def action_baseline(self) -> None:
         if key := self._key():
-            self.change(tiers.on_baseline(self.desk, key))
+            self.change(replace(self.desk, baseline=key))
 
     def action_shown(self) -> None:
         self._shown = tiers.next_of(self._shown)
         self._draw()
 
     def action_objective(self) -> None:
-        self._objective = next_objective(self._objective or "carbon")
+        self._objective = tiers.next_objective(self._objective or "carbon")
         self._weigh()
 
     def action_claims(self) -> None:

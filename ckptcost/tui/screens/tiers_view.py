@@ -1,133 +1,287 @@
-"""Tiers side by side: every tier of the desk weighed once, at the interval in force and at its own
-best one.
+"""Tiers side by side, in the tables and sentences of `ckptcost optimize` and `ckptcost model`.
 
 A tier that cannot be computed stays in the list with the reason; it never stops the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple
 
-import numpy as np
-
-from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, evaluate, makes_headway
-from ckptcost.core.regret import OBJECTIVES, cost_of
+from ckptcost.core.outcome import HEADWAY_GOODPUT
+from ckptcost.core.quantities import BY_OBJECTIVE
+from ckptcost.core.regret import OBJECTIVES
 from ckptcost.errors import InputError
-from ckptcost.jobs.compare import undecided
-from ckptcost.jobs.model import compared, computable, one_of, two_tiers_at_most
+from ckptcost.jobs.model import compared, one_of
 from ckptcost.jobs.model import model as model_job
-from ckptcost.present.amounts import share
-from ckptcost.report.rows import columns_of
-from ckptcost.scenario import Resolved
-from ckptcost.tui.desk import Desk, Stamp
+from ckptcost.jobs.optimize import Optimum, optimize, option_of
+from ckptcost.layers import Layer
+from ckptcost.present.amounts import count, share
+from ckptcost.present.grid import Grid, Tone
+from ckptcost.report.studies.model import study_of as model_study
+from ckptcost.report.studies.optimize import how_sure, study_of
+from ckptcost.report.study import Column, Study, Table
+from ckptcost.tui.desk import Desk, scenario_of
+from ckptcost.tui.screens.model_runs import (
+    CASES,
+    OF_OBJECTIVE,
+    TierRuns,
+    base_of,
+    best_of,
+    holds_for_all,
+    runs_of,
+)
+from ckptcost.tui.study_grids import grid_of, with_columns
 
-if TYPE_CHECKING:
-    from ckptcost.jobs.optimize import Front, TierOption
-    from ckptcost.questions.optimize import Objective
-    from ckptcost.report.study import Study
-
+Row = dict[str, Any]
+Line = tuple[str, Tone]
 Shown = Literal["best", "asked", "save"]
 """the run at each tier's best interval, the run at the interval in force, or one save"""
 SHOWN: tuple[Shown, ...] = ("best", "asked", "save")
-OWN = "tier"
-"""what a tier without an entry in the catalogue is called, here as on the command line"""
-_OF_ONE_SAVE = ("save_", "stall_s", "lag_s", "rate_bytes_per_s")
-"""names of what does not depend on the interval"""
-
-
-class Entry(NamedTuple):
-    """One tier: what is known of it, or why nothing is."""
-
-    tier: str
-    """as the desk names it"""
-    resolved: Resolved | None
-    reason: str
-    """why no figure can be shown at all"""
-    asked: Outcome | None
-    """the run at the interval in force"""
-    option: TierOption | None
-    best: Outcome | None
-    """the run at its own best interval, for the objective that was asked for"""
-    no_best: str
-    """why there is none"""
-    figures: Mapping[Shown, Mapping[str, float]]
-    """numbers in people's units under the names of `ckptcost model`'s JSON, without those that are
-    unknown or infinite"""
-
-    @property
-    def key(self) -> str:
-        return self.tier or OWN
-
-    def run(self, shown: Shown) -> Outcome | None:
-        """The outcome that a row of the table is about."""
-        return self.best if shown == "best" else self.asked
+TITLES = {
+    "best": "Each tier at its own best for {}",
+    "asked": "The run at the interval in force",
+    "save": "What one save costs",
+}
+AT_BEST = {"time": "gpu_hours", "energy": "energy", "usd": "cost", "carbon": "carbon"}
+"""what the ratio to the baseline is of, by objective; lost GPU-hours stand for time, which is
+nearly the same for every tier"""
+ASKED = {"time": "gpu_hours", **{name: q.column for name, q in BY_OBJECTIVE.items()}}
+"""the same in the table of cases"""
+WITHOUT = {"energy": "energy_without", "usd": "cost_without", "carbon": "emissions_without"}
+RATIO = Column("ratio", "of base", "share")
+_RUN = {"goodput": "goodput", "gpu_hours": "GPU-h", "energy": "kWh", "cost": "USD"}
+_AMOUNTS = {"gpu_hours": "GPU-h", "energy_kwh": "kWh", "cost_usd": "USD"}
+LABELS: dict[Shown, dict[str, str]] = {
+    "best": _RUN
+    | {"interval": "best every", "ratio": "of base", "over": "over best", "carbon": "kgCO2e"}
+    | {"rate_bytes_per_s": "rate", "stall_s": "stall", "cheaper": "best less in"},
+    "asked": {"goodput": "goodput"}
+    | {f"run_{name}": label for name, label in _AMOUNTS.items()}
+    | {"interval_s": "every", "ratio": "of base", "wall_s": "whole run"}
+    | {"run_location_kgco2e": "kgCO2e", "rate_bytes_per_s": "rate", "stall_s": "stall"},
+    "save": {"stall_s": "stall"}
+    | {f"save_{name}": label for name, label in _AMOUNTS.items()}
+    | {"ratio": "of base", "rate_bytes_per_s": "rate", "save_location_kgco2e": "kgCO2e"}
+    | {"lag_s": "drain", "save_storage_kwh": "storage kWh"},
+}
+"""columns of the reports' tables; where it is narrow, the later ones give way"""
 
 
 class Weighed(NamedTuple):
-    """All tiers of a desk."""
+    """All tiers of a desk, for one objective."""
 
     desk: Desk
     """the scenario as it was computed: where it says nothing of the interval, the best one is in
     force"""
-    own_interval: bool
-    """whether the scenario says how often to save"""
     objective: str
-    entries: tuple[Entry, ...]
-    front: Front | None
+    runs: tuple[TierRuns, ...]
+    """at the interval in force"""
+    no_best: dict[str, str]
+    """tiers without a best interval, and why"""
+    found: Optimum | None
+    """`optimize`'s answer; for time where the tiers cannot be ranked by the objective"""
+    study: Study | None
+    unranked: str
+    """why there is no best tier"""
 
-    def entry(self, key: str) -> Entry | None:
-        return next((entry for entry in self.entries if entry.key == key), None)
+    @property
+    def options(self) -> list[Row]:
+        """Each tier at its own best interval."""
+        if self.study is None or self.found is None:
+            return []
+        table = next((each for each in self.study.tables if each.id == "options"), None)
+        if table is not None:
+            return list(table.rows)
+        first = next(each for each in self.study.tables if each.id == "intervals").rows
+        best = next(row for row in first if row["at"] == f"best for {self.found.objective}")
+        return [{**best, "tier": self.found.option.tier_id, "over": 0.0}]
 
-    def undecided(self, shown: Shown = "best") -> tuple[str, ...]:
-        """Inputs that decide which tier is best and are known for some of them only, so that none
-        is."""
-        run: Shown = "asked" if shown == "asked" else "best"
-        return undecided(
-            [outcome for entry in self.entries if (outcome := entry.run(run)) is not None],
-            self.objective,
-        )
+    def rows(self, shown: Shown) -> list[Row]:
+        """One row a tier, those without figures last."""
+        if shown != "best":
+            return sorted((run.row for run in self.runs), key=lambda row: len(row) == 1)
+        at_best = {row["tier"]: row for row in self.options}
+        rows = [{**run.row, "goodput": None, **at_best.get(run.key, {})} for run in self.runs]
+        return sorted(rows, key=lambda row: row["tier"] not in at_best)
 
-    def best(self, shown: Shown = "best") -> Entry | None:
-        """The tier whose run costs least; of those alike, the first; none where a line is known for
-        some only. One save is judged by the run it is part of."""
-        if self.undecided(shown):
-            return None
-        runs: dict[Shown, tuple[Shown, ...]] = {
-            "best": ("best",),
-            "asked": ("asked",),
-            "save": ("best", "asked"),
-        }
-        for run in runs[shown]:
-            able = [
-                (entry, outcome)
-                for entry in self.entries
-                if (outcome := entry.run(run)) is not None
-            ]
-            costs = [float(cost_of(outcome, self.objective)) for _, outcome in able]
-            known = [(cost, at) for at, cost in enumerate(costs) if cost == cost]
-            if known:
-                return able[min(known)[1]][0]
+    def best(self, shown: Shown) -> str:
+        """The tier whose run costs least; one save is judged by the run it is part of."""
+        if self.found is not None and shown != "asked":
+            return "" if self.unranked else self.found.option.tier_id
+        run = best_of(self.runs, OF_OBJECTIVE[self.objective])
+        return "" if run is None else run.key
+
+    def column(self, shown: Shown) -> str:
+        """What the ratio to the baseline is of."""
+        if shown == "best":
+            return AT_BEST[self.objective]
+        return f"{'save' if shown == 'save' else 'run'}_{ASKED[self.objective]}"
+
+
+def weighed(desk: Desk, objective: str, stopped: Callable[[], bool] = lambda: False) -> Weighed:
+    """Resolve and evaluate every tier. Raises InputError where the scenario itself is wrong."""
+    desk = scenario_of(desk).timed(objective)[0]
+    layers, runs, able = desk.layers(), [], []
+    no_best: dict[str, str] = {}
+    for tier in desk.tiers_shown():
+        if stopped():
+            break
+        runs.append(runs_of(desk, layers, tier))
+        try:
+            option = option_of(one_of(desk.catalog, layers, tier or None))
+            able += [tier] if option.known else []
+        except InputError as error:
+            no_best[runs[-1].key] = str(error)
+    found, unranked = _optimum(desk, layers, able, objective)
+    study = None if found is None else study_of(found)
+    return Weighed(desk, objective, tuple(runs), no_best, found, study, unranked)
+
+
+def _optimum(
+    desk: Desk, layers: Sequence[Layer], tiers: Sequence[str], objective: str
+) -> tuple[Optimum | None, str]:
+    """Where the tiers cannot be ranked, the figures are those of the best for time."""
+    if not tiers:
+        return None, ""
+    try:
+        return optimize(desk.catalog, layers, tiers, "", objective), ""
+    except InputError as error:
+        if objective == "time":
+            return None, str(error)
+        return _optimum(desk, layers, tiers, "time")[0], str(error)
+
+
+def is_hopeless(row: Row) -> bool:
+    return row.get("goodput") is not None and row["goodput"] < HEADWAY_GOODPUT
+
+
+def grid(weighed: Weighed, desk: Desk, shown: Shown) -> Grid:
+    """One row a tier, and how much of the baseline's amount it takes."""
+    rows, base = weighed.rows(shown), base_of(desk, weighed.runs).key
+    best, column = weighed.best(shown), weighed.column(shown)
+    theirs = next(row for row in rows if row["tier"] == base)
+    known = Table("tiers", "", CASES.columns, [])
+    if weighed.study is not None:
+        tables = {each.id: each for each in weighed.study.tables}
+        own = tables.get("options", tables["intervals"]).columns
+        known = known._replace(columns=(*CASES.columns, *own))
+    labels = {"tier": "tier"} | LABELS[shown]
+    there = {column.id for column in known.columns} | {"tier", "ratio"}
+    table = with_columns(
+        known,
+        {name: label for name, label in labels.items() if name in there},
+        Column("tier", "tier"),
+        RATIO,
+    )
+    rows = [row | {"ratio": _ratio(row, theirs, column, weighed.objective)} for row in rows]
+
+    def tone(row: Row) -> Tone:
+        if row.get(column) is None and row.get("goodput") is None:
+            return "muted"
+        if is_hopeless(row):
+            return "bad"
+        return "best" if row["tier"] == best else "base" if row["tier"] == base else ""
+
+    title = TITLES[shown].format(weighed.found.objective if weighed.found else weighed.objective)
+    of = next((label for name, label in labels.items() if name == column), "")
+    table = table._replace(
+        title=f"{title}; base {base}, by {of}", rows=rows, note=_note(weighed, shown)
+    )
+    out = grid_of(table, [row["tier"] for row in rows], tone, ("tier", column, "ratio"))
+    return out._replace(
+        rows=[row._replace(marked=row.key == desk.chosen) for row in out.rows], empty="no tier"
+    )
+
+
+def _ratio(mine: Row, theirs: Row, column: str, objective: str) -> float | None:
+    """None where a run is hopeless, or the two sums lack different lines."""
+    lacks = WITHOUT.get(objective, "")
+    if is_hopeless(mine) or is_hopeless(theirs) or mine.get(lacks) != theirs.get(lacks):
         return None
+    value, whole = mine.get(column), theirs.get(column)
+    return value / whole if value is not None and whole else None
 
-    def baseline(self, desk: Desk) -> Entry:
-        return self.entry(desk.baseline) or next(
-            (entry for entry in self.entries if entry.resolved is not None), self.entries[0]
+
+def _note(weighed: Weighed, shown: Shown) -> str:
+    """What the whole table rests on."""
+    silent = sum(
+        run.key in weighed.no_best if shown == "best" else run.found is None for run in weighed.runs
+    )
+    parts = [
+        "kgCO2e: location-based",
+        holds_for_all(weighed.desk, len(weighed.runs)),
+        f"{count(silent)} of {count(len(weighed.runs))} without figures" if silent else "",
+    ]
+    return "; ".join(filter(None, parts))
+
+
+def sentence(weighed: Weighed, shown: Shown) -> Line:
+    """Which tier is best and how often it saves, in `optimize`'s words; or why none is."""
+    objective, found = weighed.objective, weighed.found
+    if weighed.unranked:
+        return f"No tier is called best for {objective}: {weighed.unranked}", "warn"
+    if found is None or weighed.study is None:
+        whys = dict.fromkeys([*weighed.no_best.values(), *(run.reason for run in weighed.runs)])
+        why = next(filter(None, whys), "no tier is known")
+        other = shown == "best" and any(run.found is not None for run in weighed.runs)
+        o = " (o: the run at the interval in force)" if other else ""
+        return f"No best tier{o}: {why.rstrip('.')}.", "warn"
+    goodput = float(found.best.outcome.goodput)
+    if not goodput >= HEADWAY_GOODPUT:
+        others = ", the best of these" if len(weighed.runs) > 1 else ""
+        return (
+            f"Hopeless: even at its best interval a run on {found.option.tier_id}{others}, makes"
+            f" next to no headway (goodput {share(goodput)}).",
+            "bad",
         )
+    return " ".join([weighed.study.findings[0], *how_sure(found)]), "best"
 
 
-def scenario_of(desk: Desk) -> Desk:
-    """Only what decides the figures: a change of tier.id holds for one tier alone, so it goes where
-    several are named."""
-    return desk.without("tier.id") if desk.tiers else desk
+def command(weighed: Weighed, shown: Shown) -> str:
+    """What prints the same numbers: tiers that cannot be computed are left out, for one of them
+    would stop the command."""
+    desk, at_best = weighed.desk, shown == "best"
+    able = [
+        tier
+        for tier, run in zip(desk.tiers_shown(), weighed.runs, strict=False)
+        if (run.key not in weighed.no_best if at_best else run.found is not None)
+    ]
+    objective = weighed.found.objective if weighed.found is not None else weighed.objective
+    name, more = ("optimize", ["--objective", objective]) if at_best else ("model", [])
+    named = [tier for tier in able if tier]
+    lines = []
+    if "" in able or not named:  # the scenario's own tier has no name to give
+        lines.append(desk.command(name, *more))
+    if named:
+        said = tuple(dict.fromkeys(compared(desk.layers())[0])) == tuple(able)
+        flags = [] if said else [word for tier in named for word in ("--tier", tier)]
+        lines.append(desk.command(name, *flags, *more))
+    return "; ".join(lines)
 
 
-def with_interval(desk: Desk, objective: str = OBJECTIVES[0]) -> tuple[Desk, bool]:
-    """The desk, asking for the best interval where the scenario says none, and whether it says
-    one."""
-    own = any(layer.has_cadence or layer.compare_saves for layer in desk.layers())
-    return (desk, True) if own else (desk.edited("policy.optimal", objective), False)
+def exported(weighed: Weighed, shown: Shown) -> Study | None:
+    """What is written to a file: `optimize`'s answer, or `model`'s where the interval is the one in
+    force; None where there is none."""
+    if shown == "best":
+        if weighed.study is None:
+            return None
+        # the table of the tiers first: it is what a CSV holds
+        tables = sorted(weighed.study.tables, key=lambda table: table.id != "options")
+        return weighed.study._replace(tables=tables)
+    desk = weighed.desk
+    able = [run.key for run in weighed.runs if run.found is not None]
+    named = [tier for tier in desk.tiers_shown() if tier in able]
+    answer = model_job(desk.catalog, desk.layers(), named) if able else None
+    return None if answer is None else model_study(answer, desk.catalog)
+
+
+def next_of(shown: Shown) -> Shown:
+    return SHOWN[(SHOWN.index(shown) + 1) % len(SHOWN)]
+
+
+def next_objective(objective: str) -> str:
+    return OBJECTIVES[(OBJECTIVES.index(objective) + 1) % len(OBJECTIVES)]
 
 
 def objective_of(desk: Desk) -> str:
@@ -136,196 +290,3 @@ def objective_of(desk: Desk) -> str:
         return desk.resolved().scenario.policy.objective
     except InputError:
         return OBJECTIVES[0]
-
-
-def weighed(desk: Desk, objective: str, stopped: Callable[[], bool] = lambda: False) -> Weighed:
-    """Resolve and evaluate every tier. Raises InputError where the scenario itself is wrong."""
-    from ckptcost.jobs.optimize import pareto
-
-    desk, own_interval = with_interval(scenario_of(desk), objective)
-    layers, entries = desk.layers(), []
-    for tier in desk.tiers_shown():
-        if stopped():
-            break
-        entries.append(_entry(desk, layers, tier, objective))
-    options = [entry.option for entry in entries if entry.option is not None]
-    front = pareto(options) if any(option.known for option in options) else None
-    return Weighed(desk, own_interval, objective, tuple(entries), front)
-
-
-@np.errstate(over="ignore")
-def _entry(desk: Desk, layers: Any, tier: str, objective: str) -> Entry:
-    from ckptcost.jobs.optimize import option_of
-
-    try:
-        resolved = one_of(desk.catalog, layers, tier or None)
-        two_tiers_at_most(resolved.scenario)
-    except InputError as error:
-        return Entry(
-            tier, None, str(error), None, None, None, str(error), {each: {} for each in SHOWN}
-        )
-    asked, option, best, reason, no_best = None, None, None, "", ""
-    try:
-        option = option_of(resolved)
-        if objective in option.known:
-            best = option.at(option.best[objective])
-        else:
-            no_best = f"no best interval for {objective}: {_lacking(option, objective)}"
-    except InputError as error:
-        no_best = str(error)
-    try:
-        asked = evaluate(resolved.scenario)
-        computable(resolved, asked)
-    except InputError as error:
-        asked, reason = None, str(error)
-    return Entry(tier, resolved, reason, asked, option, best, no_best, _figures(asked, best))
-
-
-def _lacking(option: TierOption, objective: str) -> str:
-    keys = ", ".join(option.lacking[objective])
-    return f"not known: {keys}" if keys else "a save that costs nothing is best made all the time"
-
-
-def _figures(asked: Outcome | None, best: Outcome | None) -> dict[Shown, dict[str, float]]:
-    """One save is the same at any interval; the run is not."""
-    runs = {"best": best, "asked": asked}
-    found = {
-        name: {} if run is None else {key: float(value) for key, value in columns_of(run).items()}
-        for name, run in runs.items()
-    }
-    once = {
-        key: value
-        for key, value in (found["asked"] or found["best"]).items()
-        if key.startswith(_OF_ONE_SAVE)
-    }
-
-    def known(values: Mapping[str, float]) -> dict[str, float]:
-        return {key: value for key, value in values.items() if np.isfinite(value)}
-
-    return {
-        "best": known(found["best"] | once),
-        "asked": known(found["asked"]),
-        "save": known(once),
-    }
-
-
-def never_ends(outcome: Outcome) -> bool:
-    return not float(outcome.goodput) >= HOPELESS_GOODPUT
-
-
-def no_headway(outcome: Outcome) -> str:
-    """Why nothing is saved against a run, in words; empty where something may be."""
-    if never_ends(outcome):
-        return "the run never ends"
-    if not makes_headway(outcome):
-        return f"the run makes next to no headway (goodput {share(float(outcome.goodput))})"
-    return ""
-
-
-def command(weighed: Weighed, shown: Shown) -> str:
-    """What prints the same numbers: tiers that cannot be computed are left out, for one of them
-    would stop the command."""
-    desk = weighed.desk
-    able = [
-        entry.tier
-        for entry in weighed.entries
-        if (entry.option if shown == "best" else entry.asked) is not None
-    ]
-    name, more = (
-        ("optimize", ["--objective", weighed.objective]) if shown == "best" else ("model", [])
-    )
-    named = [tier for tier in able if tier]
-    lines = []
-    if "" in able or not named:  # the scenario's own tier has no name to give
-        lines.append(desk.command(name, *more))
-    if named:
-        said = tuple(dict.fromkeys(compared(desk.layers())[0])) == tuple(able)
-        lines.append(
-            desk.command(
-                name,
-                *([] if said else [word for tier in named for word in ("--tier", tier)]),
-                *more,
-            )
-        )
-    return "; ".join(lines)
-
-
-def exported(weighed: Weighed, shown: Shown) -> Study | None:
-    """What is written to a file: `optimize`'s answer, or `model`'s where the interval is the one in
-    force; None where there is none."""
-    from ckptcost.questions.optimize import optimize
-    from ckptcost.report.studies.model import study_of
-
-    desk, layers = weighed.desk, weighed.desk.layers()
-    if shown != "best":
-        able = [entry.tier for entry in weighed.entries if entry.asked is not None]
-        if not able:
-            return None
-        answer = model_job(desk.catalog, layers, [tier for tier in able if tier])
-        return study_of(answer, desk.catalog)
-    options = [entry.option for entry in weighed.entries if entry.option is not None]
-    if not any(weighed.objective in option.known for option in options):
-        return None
-    named = [entry.tier for entry in weighed.entries if entry.option is not None and entry.tier]
-    found = optimize(
-        desk.base,
-        changes=desk.settings(),
-        tier=named,
-        objective=cast("Objective", weighed.objective),
-        check=0,
-        catalog=desk.catalog,
-    ).study
-    # the table of the tiers first: it is what a CSV holds
-    return found._replace(tables=sorted(found.tables, key=lambda table: table.id != "options"))
-
-
-# changes of the desk
-
-
-def with_tiers(desk: Desk, keys: Sequence[str]) -> Desk:
-    """Other tiers side by side; none at all leaves the desk as it is."""
-    shown = with_interval(desk)[0].tiers_shown()
-    tiers = tuple("" if key == OWN and "" in shown else key for key in keys)
-    return replace(desk.without("tier.id"), tiers=tiers) if tiers and tiers != shown else desk
-
-
-def without(desk: Desk, key: str) -> Desk:
-    """One tier less; the last one stays."""
-    return with_tiers(
-        desk,
-        [each for tier in with_interval(desk)[0].tiers_shown() if (each := tier or OWN) != key],
-    )
-
-
-def next_of(shown: Shown) -> Shown:
-    return SHOWN[(SHOWN.index(shown) + 1) % len(SHOWN)]
-
-
-def on_baseline(desk: Desk, key: str) -> Desk:
-    return replace(desk, baseline=key)
-
-
-def on_tier(desk: Desk, key: str) -> Desk:
-    """The tier that the other screens are about."""
-    return replace(
-        desk, chosen="" if key == OWN and "" in with_interval(desk)[0].tiers_shown() else key
-    )
-
-
-def same_figures(one: Desk, other: Desk | None, stamp: Stamp | None = None) -> bool:
-    """Whether two desks differ in nothing that a figure rests on. A scenario that was opened anew
-    has new edits, even if both have none; a catalogue that was read anew may hold other figures
-    under the same names. `stamp`: of the other's files, when it was computed.
-    """
-    same = (
-        other is not None
-        and one.base == other.base
-        and one.edits is other.edits
-        and one.tiers == other.tiers
-    )
-    return (
-        same
-        and other is not None
-        and one.catalog is other.catalog
-        and (stamp is None or one.stamp() == stamp)
-    )
