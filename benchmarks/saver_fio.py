@@ -28,8 +28,8 @@ from measure import digits, ratios, shown, table
 
 from ckptcost.errors import CkptcostError
 from ckptcost.savers.base import Io, Saver, Settings, Shape
+from ckptcost.savers.blocks import buffers
 from ckptcost.savers.buffered import Posix
-from ckptcost.savers.buffers import buffers
 from ckptcost.savers.content import CHUNK_BYTES, Content
 from ckptcost.savers.direct import Direct
 from ckptcost.savers.place import Place

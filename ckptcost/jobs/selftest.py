@@ -34,8 +34,8 @@ from ckptcost.jobs.wrap import wrap
 from ckptcost.meters.block import Home, device_of
 from ckptcost.meters.found import Wanted
 from ckptcost.runs.reader import load
+from ckptcost.savers.base import refused
 from ckptcost.savers.place import Place
-from ckptcost.savers.refusals import refused
 from ckptcost.watch.filesystems import Mounted, kind_of
 
 ASKED_S = 1.5

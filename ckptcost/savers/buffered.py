@@ -16,13 +16,11 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ClassVar, TypeVar
 
-from ckptcost.savers.base import FileShape, Io, Saver, Settings, Shape
-from ckptcost.savers.blocks import told
-from ckptcost.savers.buffers import buffers
+from ckptcost.savers.base import FileShape, Io, Saver, Settings, Shape, Tally
+from ckptcost.savers.blocks import buffers, told
 from ckptcost.savers.content import Bytes, Content, damaged, wrong_length
 from ckptcost.savers.crew import Crew, now_ns
 from ckptcost.savers.dealer import naming
-from ckptcost.savers.latencies import Tally
 from ckptcost.savers.page_cache import cached_bytes, drop, padded
 from ckptcost.savers.place import Place, Save
 

@@ -8,8 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 from time import monotonic_ns as now_ns
 
-from ckptcost.savers.control import Control
-from ckptcost.savers.latencies import Tally
+from ckptcost.savers.base import Control, Tally
 
 __all__ = ["Crew", "Span", "covered_ns", "now_ns"]
 

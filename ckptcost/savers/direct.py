@@ -18,8 +18,7 @@ from typing import ClassVar
 
 from ckptcost.errors import InputError
 from ckptcost.savers.base import FileShape, Io, Saver, Settings, Shape
-from ckptcost.savers.blocks import Blocks
-from ckptcost.savers.buffers import buffers
+from ckptcost.savers.blocks import Blocks, buffers
 from ckptcost.savers.content import Bytes, Content, damaged, wrong_length
 from ckptcost.savers.crew import Span, now_ns
 from ckptcost.savers.dealer import Open

@@ -12,10 +12,10 @@ from ckptcost.savers.base import Saver
 SAVERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "direct": ("direct", "Direct", "O_DIRECT, many requests in flight: what the storage can do"),
     "posix": ("buffered", "Posix", "write and fsync through the page cache: what most programs do"),
-    "torch_save": ("torch_save", "TorchSave", "torch.save, then fsync"),
-    "torch_dcp": ("torch_dcp", "TorchDcp", "torch.distributed.checkpoint.save"),
-    "torch_dcp_async": ("torch_dcp", "TorchDcpAsync", "torch.distributed.checkpoint.async_save"),
-    "safetensors": ("safetensors_saver", "Safetensors", "safetensors.torch.save_file, then fsync"),
+    "torch_save": ("torch_savers", "TorchSave", "torch.save, then fsync"),
+    "torch_dcp": ("torch_savers", "TorchDcp", "torch.distributed.checkpoint.save"),
+    "torch_dcp_async": ("torch_savers", "TorchDcpAsync", "torch.distributed.checkpoint.async_save"),
+    "safetensors": ("torch_savers", "Safetensors", "safetensors.torch.save_file, then fsync"),
 }
 """module, class, and what it is"""
 

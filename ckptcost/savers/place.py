@@ -21,8 +21,8 @@ from types import TracebackType
 
 from ckptcost.errors import InputError, OutputError
 from ckptcost.savers import owners
+from ckptcost.savers.base import refused
 from ckptcost.savers.janitor import Janitor
-from ckptcost.savers.refusals import refused
 from ckptcost.savers.removal import remove, remove_save
 
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC

@@ -1,23 +1,30 @@
-"""A training state in PyTorch's tensors, shaped as a checkpoint: what the PyTorch engines save, and
-compare with what they read.
+"""What the PyTorch engines share: a training state in tensors, shaped as a checkpoint; what a
+storage refused, found in what the library raises, since PyTorch and safetensors keep errno to
+themselves; and the files that writer threads have open.
 
-Memory holds all of it, as in training; some engines need it twice (a load, a copy to write in the
-background).
+Memory holds all of the state, as in training; some engines need it twice (a load, a copy to write
+in the background).
 """
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 import re
+import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
+from time import monotonic_ns
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
-from ckptcost.savers.base import FileShape, Kind, Settings, Shape
+from ckptcost.savers.base import Control, FileShape, Kind, Settings, Shape
 from ckptcost.savers.content import Bytes, Content
+from ckptcost.savers.place import Save
 
 Tensor = Any
 """torch.Tensor; the library is optional"""
@@ -149,3 +156,174 @@ def _check_memory(needed_bytes: int, meminfo: Path = Path("/proc/meminfo")) -> N
             f" {free_bytes / 1e9:.3g} GB are free",
             remedy="give a smaller size, or take direct or posix, which hold a few blocks only",
         )
+
+
+_TRIAL_BYTES = 1 << 20
+
+
+def refusal(
+    error: BaseException, save: Save, doing: str, size_bytes: int | None = None
+) -> OSError | OutputError | KeyboardInterrupt:
+    """The error of the system behind it; where none is found and a write of so many bytes failed, a
+    trial write, which ends a file of that size, asks the storage again; else the library's own
+    words. Ctrl-C stays Ctrl-C, which the libraries wrap as an error of their own.
+    """
+    if interrupted(error):
+        return KeyboardInterrupt()
+    for behind in _chain(error):
+        if isinstance(behind, OSError):
+            number = behind.errno or (
+                errno.ENOENT if isinstance(behind, FileNotFoundError) else errno.EIO
+            )
+            return OSError(number, os.strerror(number))
+        said = re.search(r"\(os error (\d+)\)", str(behind))
+        if said:
+            return OSError(int(said[1]), os.strerror(int(said[1])))
+    if size_bytes is not None:
+        try:
+            _try_to_write(save, size_bytes)
+        except OSError as found:
+            return OSError(found.errno, os.strerror(found.errno or 0))
+    said_by = next((behind for behind in _chain(error) if not hasattr(behind, "failures")), error)
+    words = str(said_by).strip().splitlines() or [type(said_by).__name__]
+    return OutputError(f"{save.shown}: {doing} failed: {words[0]}")
+
+
+def _try_to_write(save: Save, size_bytes: int) -> None:
+    fd = save.create(f".trial-{threading.get_ident()}", os.O_WRONLY)
+    try:
+        at, left = max(size_bytes - _TRIAL_BYTES, 0), _TRIAL_BYTES
+        while left:
+            count = os.pwrite(fd, b"\1" * left, at)
+            at, left = at + count, left - count
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def interrupted(error: BaseException) -> bool:
+    """Whether Ctrl-C is behind it."""
+    return any(isinstance(behind, KeyboardInterrupt) for behind in _chain(error))
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """It, what it wraps (`failures` of a CheckpointException: by rank, with the stack), and what it
+    came from."""
+    waiting, seen = [error], set()
+    while waiting:
+        this = waiting.pop(0)
+        if id(this) in seen:
+            continue
+        seen.add(id(this))
+        yield this
+        failures = getattr(this, "failures", None)
+        inside = (
+            [each[0] if isinstance(each, tuple) else each for each in failures.values()]
+            if isinstance(failures, dict)
+            else []
+        )
+        waiting += [
+            found
+            for found in (*inside, this.__cause__, this.__context__)
+            if isinstance(found, BaseException)
+        ]
+
+
+class Streams:
+    """The files that writer threads have open in one save or load: when each was complete, what
+    went wrong, and that none is left.
+
+    A thread of DCP's that fails ends with a traceback, and the save succeeds without its tensors;
+    one that still writes when Ctrl-C has ended the save would write through a path that means
+    nothing any more. So every file is opened through here.
+    """
+
+    def __init__(self, control: Control | None = None) -> None:
+        self.control = control
+        self.ended: dict[str, int] = {}
+        """by name: when it was closed"""
+        self.problems: list[Exception] = []
+        self._idle = threading.Condition()
+        self._open = 0
+        self.closed = False
+
+    @contextmanager
+    def one(self, name: str, file: AbstractContextManager[Any]) -> Iterator[Any]:
+        """An error while it is written is kept for who drives the save, and does not go on into the
+        thread; Ctrl-C does, however it is wrapped."""
+        with self._idle:
+            if self.closed:
+                raise SystemExit  # which ends a thread without a word
+            self._open += 1
+        given = False
+        try:
+            with file as stream:
+                given = True
+                yield _Stoppable(stream, self)
+            self.ended[name] = monotonic_ns()
+        except Exception as error:
+            self.problems.append(error)
+            if not given or interrupted(error):
+                raise
+        finally:
+            with self._idle:
+                self._open -= 1
+                self._idle.notify_all()
+
+    @contextmanager
+    def reading(self, file: AbstractContextManager[Any]) -> Iterator[Any]:
+        """One that is read, in the thread that asked for it."""
+        with file as stream:
+            yield _Stoppable(stream, self)
+
+    def close(self) -> None:
+        """No file is opened from now on, those that are open take no more, and then none is. Ctrl-C
+        waits until then."""
+        interrupt: KeyboardInterrupt | None = None
+        while True:
+            try:
+                with self._idle:
+                    self.closed = True
+                    if self._idle.wait_for(lambda: not self._open, 1.0):
+                        break
+            except KeyboardInterrupt as error:
+                interrupt = error
+        if interrupt is not None:
+            raise interrupt
+
+
+class _Stoppable:
+    """A file that is written to or read as long as the save or load goes on."""
+
+    def __init__(self, stream: Any, streams: Streams) -> None:
+        self._stream, self._streams = stream, streams
+
+    def write(self, data: Any) -> int:
+        self._goes_on()
+        count: int = self._stream.write(data)
+        self._moved(count)
+        return count
+
+    def readinto(self, buffer: Any) -> int:
+        self._goes_on()
+        count: int = self._stream.readinto(buffer)
+        self._moved(count)
+        return count
+
+    def read(self, size: int = -1) -> bytes:
+        self._goes_on()
+        data: bytes = self._stream.read(size)
+        self._moved(len(data))
+        return data
+
+    def _goes_on(self) -> None:
+        control = self._streams.control
+        if self._streams.closed or (control is not None and control.stopped):
+            raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
+
+    def _moved(self, count: int) -> None:
+        if self._streams.control is not None:
+            self._streams.control.moved(count)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)

@@ -13,8 +13,7 @@ from ckptcost.jobs import probe as module
 from ckptcost.jobs.probe import SMALL, ProbeRequest, probe
 from ckptcost.jobs.recording import EDGE
 from ckptcost.meters.found import Wanted
-from ckptcost.savers.base import Io, Settings
-from ckptcost.savers.latencies import NONE
+from ckptcost.savers.base import NONE, Io, Settings
 
 SIZE = 8_000_000
 

@@ -9,8 +9,7 @@ import pytest
 
 from ckptcost.core.reconcile import Energy, unknown
 from ckptcost.jobs.probe import TOLD_S, ProbePass, fixed, joules_of, seconds_of, sums
-from ckptcost.savers.base import Io
-from ckptcost.savers.latencies import NONE
+from ckptcost.savers.base import NONE, Io
 
 
 def io(returned_s, durable_s=None, begin_s=10.0, size=8e9):

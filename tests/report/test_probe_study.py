@@ -14,8 +14,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.reconcile import Energy, unknown
 from ckptcost.jobs.probe import ProbePass, ProbeRequest
 from ckptcost.report.studies.probe import BESIDE, HERE, LATER, SPREAD_OF_NOTE, study_of
-from ckptcost.savers.base import Io, Settings
-from ckptcost.savers.latencies import NONE, Latencies
+from ckptcost.savers.base import NONE, Io, Latencies, Settings
 
 LATE = Latencies(40, 0.05, 0.01, 0.02, 0.03, 0.04)
 

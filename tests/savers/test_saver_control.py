@@ -10,8 +10,7 @@ import pytest
 
 from ckptcost.jobs.probe import ProbeRequest, probe
 from ckptcost.meters.found import Wanted
-from ckptcost.savers.base import Settings
-from ckptcost.savers.control import Control
+from ckptcost.savers.base import Control, Settings
 from ckptcost.savers.found import SAVERS, saver_of
 from ckptcost.savers.place import Place
 from ckptcost.savers.shapes import shape_of

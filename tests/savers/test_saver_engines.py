@@ -22,8 +22,8 @@ import pytest
 from ckptcost.errors import InputError, OutputError
 from ckptcost.savers import page_cache
 from ckptcost.savers.base import FileShape, Settings, Shape
+from ckptcost.savers.blocks import buffers
 from ckptcost.savers.buffered import Posix
-from ckptcost.savers.buffers import buffers
 from ckptcost.savers.content import Content
 from ckptcost.savers.crew import Crew
 from ckptcost.savers.direct import BUFFERED, Direct

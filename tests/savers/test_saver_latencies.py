@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from ckptcost.savers.base import NONE, Tally
 from ckptcost.savers.crew import covered_ns
-from ckptcost.savers.latencies import NONE, Tally
 
 
 def tally_of(values):

@@ -20,8 +20,7 @@ from ckptcost.present.amounts import duration, number, quantity
 from ckptcost.questions import probe as probing_question
 from ckptcost.report.study_views import text as study_text
 from ckptcost.runs import store
-from ckptcost.savers.base import Io
-from ckptcost.savers.latencies import NONE
+from ckptcost.savers.base import NONE, Io
 from ckptcost.savers.place import Place
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens import probe_plan, probe_result, probe_run

@@ -14,8 +14,7 @@ from screening import SMALL, USUAL, screen_text, settled
 from textual.widgets import Input
 
 from ckptcost.runs import store
-from ckptcost.savers.base import Io
-from ckptcost.savers.latencies import Latencies
+from ckptcost.savers.base import Io, Latencies
 from ckptcost.tui import leaving, state
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk

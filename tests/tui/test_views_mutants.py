@@ -35,7 +35,7 @@ from ckptcost.runs.lines import Second
 from ckptcost.runs.reader import load
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
-from ckptcost.savers.control import Control
+from ckptcost.savers.base import Control
 from ckptcost.tui.about_field import about_field
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live import board as live_board

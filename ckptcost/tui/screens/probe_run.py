@@ -24,8 +24,7 @@ from ckptcost.present.grid import Grid
 from ckptcost.report.studies.probe import pass_row, passes, study_of
 from ckptcost.report.study import Study
 from ckptcost.runs import store
-from ckptcost.savers.base import Io
-from ckptcost.savers.control import Control
+from ckptcost.savers.base import Control, Io
 from ckptcost.savers.owners import PREFIX
 from ckptcost.tui.desk import by_flags
 from ckptcost.tui.screens.probe_plan import Plan
