@@ -15,7 +15,7 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 from weakref import ref
 
-from ckptcost.hooks import sender
+from ckptcost.hooks import receivers, sender
 from ckptcost.hooks.labels import counted, label_of, number_of, path_of
 from ckptcost.hooks.saving import Amount, Save
 
@@ -225,4 +225,4 @@ def _clear() -> None:
     _innermost.set(None)
 
 
-sender.state.after_fork.append(_clear)
+receivers.state.after_fork.append(_clear)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ckptcost.errors import CkptcostError
-from ckptcost.hooks import sender
+from ckptcost.hooks import receivers
 from ckptcost.hooks.settles import Settles
 from ckptcost.meters.base import Meter
 from ckptcost.runs.station import Station
@@ -54,7 +54,7 @@ class Recording:
                 else f"{type(error).__name__}: {error}"
             )
             station.stop()
-            sender.complain(f"nothing is recorded: {self.problem}")
+            receivers.complain(f"nothing is recorded: {self.problem}")
 
     @property
     def listening(self) -> bool:
@@ -98,8 +98,8 @@ class Recording:
         if os.getpid() != self._pid or self._station is None:
             return
         self._wait_s = self._wait_s if wait_s is None else wait_s
-        if sender.state.receiver is self:
-            sender.leave()  # which calls this again, when the last steps are told
+        if receivers.state.receiver is self:
+            receivers.leave()  # which calls this again, when the last steps are told
             return
         station, self._station = self._station, None
         try:
@@ -158,11 +158,11 @@ def record(
     at the end wait so long, at most, for saves to be safe.
     """
     try:
-        if sender.is_off():
+        if receivers.is_off():
             return NotRecording("CKPTCOST=off")
         if os.environ.get("CKPTCOST_SOCKET", ""):
             return NotRecording("a wrapper records this process already")
-        running = sender.state.receiver
+        running = receivers.state.receiver
         if isinstance(running, Recording) and running.listening:
             if running.directory == Path(directory).absolute():
                 return running
@@ -170,10 +170,10 @@ def record(
         made = Recording(directory, meters, run_id or _fresh_id(), wait_s)
         if not made.listening:
             return NotRecording(made.problem)
-        sender.use(made, lambda: Recording(directory, meters, made.run_id, wait_s))
+        receivers.use(made, lambda: Recording(directory, meters, made.run_id, wait_s))
     except Exception as error:
         problem = f"{type(error).__name__}: {error}"
-        sender.complain(f"nothing is recorded: {problem}")
+        receivers.complain(f"nothing is recorded: {problem}")
         return NotRecording(problem)
     return made
 

@@ -9,7 +9,7 @@ from contextlib import suppress
 from typing import Any
 from weakref import WeakValueDictionary
 
-from ckptcost.hooks import sender
+from ckptcost.hooks import receivers, sender
 from ckptcost.hooks.labels import label_of
 
 Amount = tuple[int | float | None, int | float | None]
@@ -167,4 +167,4 @@ def _apart(label: str) -> str:
     return named
 
 
-sender.state.after_fork.append(_open.clear)  # what was open is the parent's
+receivers.state.after_fork.append(_open.clear)  # what was open is the parent's

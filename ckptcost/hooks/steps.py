@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from time import monotonic_ns
 from typing import Generic, TypeVar
 
-from ckptcost.hooks import sender
+from ckptcost.hooks import receivers, sender
 
 T = TypeVar("T")
 EVERY_NS = 1_000_000_000
@@ -16,7 +16,7 @@ MOST = 300
 _MOST_WAITING = 20_000
 """more than that is no training; the oldest go"""
 _ends: list[int] = []
-_state = sender.state
+_state = receivers.state
 _due_ns = 0
 
 
@@ -84,5 +84,5 @@ def _clear() -> None:
     _ends.clear()
 
 
-sender.state.after_fork.append(_clear)
-sender.state.before_leaving.append(flush)
+receivers.state.after_fork.append(_clear)
+receivers.state.before_leaving.append(flush)

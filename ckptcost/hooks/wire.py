@@ -16,12 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from ckptcost.hooks.listener import Listener
-
-__all__ = ["SOCKET", "Client", "Listener"]
+from typing import Any
 
 Stream = socket.socket
 SOCKET = "CKPTCOST_SOCKET"
@@ -217,12 +212,3 @@ class Client:
         self._next_try_s = math.inf
         if connected is not None:
             connected.close()
-
-
-def __getattr__(name: str) -> Any:
-    """The wrapper's side loads what a training process must not pay for."""
-    if name == "Listener":
-        from ckptcost.hooks.listener import Listener
-
-        return Listener
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

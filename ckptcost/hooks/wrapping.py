@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from ckptcost.hooks import sender
+from ckptcost.hooks import receivers, sender
 from ckptcost.hooks.handles import NOTHING, Handle
 from ckptcost.hooks.window import window
 
@@ -80,7 +80,7 @@ def put(owner: Any, name: str, plan: Planned) -> bool:
     """Puts it in the original's place, once. False where there is no such thing to wrap;
     CKPTCOST=off leaves everything as it is."""
     try:
-        if sender.is_off():
+        if receivers.is_off():
             return False
         original = getattr(owner, name)
         if not callable(original):
@@ -88,7 +88,7 @@ def put(owner: Any, name: str, plan: Planned) -> bool:
         if not hasattr(original, _ORIGINAL):
             setattr(owner, name, around(original, plan))
     except Exception as error:
-        sender.complain(
+        receivers.complain(
             f"{type(owner).__name__}.{name} is not marked: {type(error).__name__}: {error}"
         )
         return False
@@ -102,4 +102,4 @@ def take_back(owner: Any, name: str) -> None:
         if hasattr(there, _ORIGINAL):
             setattr(owner, name, original_of(there))
     except Exception as error:
-        sender.complain(f"{name} is still marked: {type(error).__name__}: {error}")
+        receivers.complain(f"{name} is still marked: {type(error).__name__}: {error}")

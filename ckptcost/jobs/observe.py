@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ckptcost.errors import CkptcostError
-from ckptcost.hooks.wire import Listener
+from ckptcost.hooks.listener import Listener
 from ckptcost.jobs.evidence import Evidence, descendants
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.progress import KnownSave, SaveProgress

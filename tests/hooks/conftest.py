@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from ckptcost.hooks import labels, sender, steps
+from ckptcost.hooks import labels, receivers, steps
 
 
 class Heard(NamedTuple):
@@ -62,18 +62,18 @@ def _fresh(monkeypatch):
         "WORLD_SIZE",
     ):
         monkeypatch.delenv(name, raising=False)
-    sender.forget()
+    receivers.forget()
     labels.forget_counts()
     steps._ends.clear()
     steps._due_ns = 0
     yield
-    sender.forget()
+    receivers.forget()
 
 
 @pytest.fixture
 def ear():
     listener = Ear()
-    sender.use(listener)
+    receivers.use(listener)
     return listener
 
 

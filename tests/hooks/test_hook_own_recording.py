@@ -17,7 +17,7 @@ from ckptcost.core.channels import Channel
 from ckptcost.core.contents import contents_of
 from ckptcost.core.phases import windows_of
 from ckptcost.errors import MeterUnavailable
-from ckptcost.hooks import own_recording, sender
+from ckptcost.hooks import own_recording, receivers
 from ckptcost.hooks.own_recording import NotRecording, Recording
 from ckptcost.meters.base import Basic
 from ckptcost.runs import election
@@ -127,9 +127,9 @@ def test_the_environment_is_enough(tmp_path):
 
 RANK = """
 import sys, time, ckptcost
-from ckptcost.hooks import sender
+from ckptcost.hooks import receivers
 ckptcost.step()
-print(sender.state.receiver.run_id, flush=True)
+print(receivers.state.receiver.run_id, flush=True)
 with ckptcost.window("step 1"): time.sleep(0.05)
 sys.stdin.read()
 """
@@ -214,11 +214,11 @@ def test_a_worker_does_nothing_and_a_forked_rank_begins_anew(tmp_path, wait_for)
                 pass
             code = (
                 0
-                if sender.state.receiver is not recording
-                and sender.state.receiver.run_id == recording.run_id
+                if receivers.state.receiver is not recording
+                and receivers.state.receiver.run_id == recording.run_id
                 else 1
             )
-            sender.leave()
+            receivers.leave()
             os._exit(code)
         assert os.waitpid(rank, 0)[1] == 0
         with ckptcost.window("parent 2"):
@@ -243,7 +243,7 @@ def test_a_folder_that_cannot_be_written(tmp_path, capsys, monkeypatch):
     assert "nothing is recorded" in capsys.readouterr().err
     with recording, ckptcost.window("s"):
         pass
-    sender.forget()
+    receivers.forget()
     monkeypatch.setenv("CKPTCOST_RECORD", str(tmp_path / "file" / "run"))
     with ckptcost.window("s"):
         pass
@@ -344,7 +344,7 @@ def test_an_id_that_the_launcher_gives_comes_first(monkeypatch):
 
 def test_a_run_ends_once(tmp_path):
     recording = Recording(tmp_path / "run", flat)
-    sender.use(recording)
+    receivers.use(recording)
     recording.stop(wait_s=0.0)
     recording.stop()
     recording.close()

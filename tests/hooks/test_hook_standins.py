@@ -17,7 +17,7 @@ from ckptcost.hooks import (
     deepspeed,
     hugging_face,
     lightning,
-    sender,
+    receivers,
     torch_save,
     wrapping,
 )
@@ -454,4 +454,4 @@ def test_nobody_listens_and_nothing_is_asked(tmp_path):
     saves = wrapping.around(lambda: 5, lambda: asked.append(1))
     assert saves() == 5
     assert asked == []
-    assert sender.state.receiver is sender.NOBODY
+    assert receivers.state.receiver is receivers.NOBODY

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import ckptcost
-from ckptcost.hooks import sender, steps
+from ckptcost.hooks import receivers, steps
 from ckptcost.hooks.incoming import told
 
 
@@ -28,7 +28,7 @@ def test_once_a_second_all_in_one_line(ear, clock):
     for _ in range(25):
         ckptcost.step()
         clock.now_ns += 100_250_000
-    sender.leave()
+    receivers.leave()
     assert [mark.name for mark in ear.heard] == ["steps"] * 4
     ends_ns = [
         round(mark.detail["base"] + ms * 1e6) for mark in ear.heard for ms in mark.detail["ends_ms"]
@@ -80,7 +80,7 @@ def test_a_loader_is_iterated_as_often_as_one_likes(ear):
 def test_the_end_of_a_step_is_the_end_of_the_body(ear, clock):
     for number in ckptcost.steps([1, 2]):
         clock.now_ns += number * 10**6
-    sender.leave()
+    receivers.leave()
     ends = [mark.detail["base"] + ms * 1e6 for mark in ear.heard for ms in mark.detail["ends_ms"]]
     assert ends == [5_001_000_000, 5_003_000_000]
 

@@ -185,7 +185,7 @@ exception")."""
 
 
 def test_two_ranks_are_one_checkpoint_and_count_their_own_bytes(tmp_path):
-    from ckptcost.hooks.wire import Listener
+    from ckptcost.hooks.listener import Listener
 
     told = []
     listener = Listener(

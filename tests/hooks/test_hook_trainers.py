@@ -35,9 +35,9 @@ def windows(ear):
 
 
 def steps(ear):
-    from ckptcost.hooks import sender
+    from ckptcost.hooks import receivers
 
-    sender.leave()
+    receivers.leave()
     return sum(len(mark.detail["ends_ms"]) for mark in ear.heard if mark.name == "steps")
 
 

@@ -15,7 +15,7 @@ import pytest
 import ckptcost
 from ckptcost.core.channels import Mark
 from ckptcost.core.phases import windows_of
-from ckptcost.hooks import sender
+from ckptcost.hooks import receivers, sender
 from ckptcost.hooks.handles import NOTHING
 
 
@@ -526,15 +526,15 @@ def every_hook():
 
 
 def test_a_broken_receiver_hurts_nobody():
-    sender.use(Broken())
+    receivers.use(Broken())
     every_hook()
 
 
 def test_an_interrupt_is_not_swallowed():
-    sender.use(Broken(KeyboardInterrupt))
+    receivers.use(Broken(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt), ckptcost.window("s"):
         pass
-    sender.use(sender.NOBODY)
+    receivers.use(receivers.NOBODY)
 
 
 @pytest.mark.parametrize(
@@ -551,7 +551,7 @@ def test_off_is_nothing_at_all(monkeypatch, environ):
     for name, value in environ.items():
         monkeypatch.setenv(name, value)
     assert every_hook() is NOTHING
-    assert sender.state.receiver is sender.NOBODY
+    assert receivers.state.receiver is receivers.NOBODY
 
 
 @pytest.mark.parametrize(
@@ -576,7 +576,7 @@ def test_odd_environments(monkeypatch, environ):
 def test_a_signal_handler_while_it_is_decided_who_listens(monkeypatch):
     def found():
         every_hook()  # as a handler would, in the same thread
-        return sender.NOBODY
+        return receivers.NOBODY
 
     monkeypatch.setattr(sender, "_found", found)
     before_s = time.monotonic()
@@ -593,15 +593,15 @@ def test_a_context_of_its_own(ear):
 def test_a_fork_in_the_middle_of_everything(tmp_path):
     """A window is open, another thread decides who listens, and the rank is known: none of that is
     the child's."""
-    from ckptcost.hooks.wire import Listener
+    from ckptcost.hooks.listener import Listener
 
     told = []
     listener = Listener(lambda *mark, rank, **more: told.append((*mark, rank)), tmp_path / "s")
     os.environ["CKPTCOST_SOCKET"], os.environ["RANK"] = listener.path, "4"
     try:
         with ckptcost.window("latest"):
-            sender.state.rank = 4
-            sender.state.lock.acquire()
+            receivers.state.rank = 4
+            receivers.state.lock.acquire()
             child = os.fork()
             if child == 0:
                 os.environ["RANK"] = "5"
@@ -609,7 +609,7 @@ def test_a_fork_in_the_middle_of_everything(tmp_path):
                 with ckptcost.window("latest"):
                     pass
                 os._exit(int(time.monotonic() - before_s > 5.0))
-            sender.state.lock.release()
+            receivers.state.lock.release()
             assert os.waitpid(child, 0)[1] == 0
     finally:
         del os.environ["CKPTCOST_SOCKET"], os.environ["RANK"]
@@ -643,7 +643,7 @@ threading.Thread(target=goes_on, daemon=True).start()
 atexit.register(lambda: ckptcost.begin("atexit").returned())
 time.sleep(0.05)
 """
-    from ckptcost.hooks.wire import Listener
+    from ckptcost.hooks.listener import Listener
 
     told = []
     listener = Listener(lambda *mark, **more: told.append(mark), tmp_path / "s")

@@ -22,10 +22,11 @@ import pytest
 import ckptcost
 from ckptcost.core.phases import MARKS
 from ckptcost.errors import OutputError
-from ckptcost.hooks import sender
+from ckptcost.hooks import receivers, sender
 from ckptcost.hooks.incoming import LONGEST_LINE, told
+from ckptcost.hooks.listener import Listener
 from ckptcost.hooks.settles import Settles
-from ckptcost.hooks.wire import LONGEST, Client, Listener
+from ckptcost.hooks.wire import LONGEST, Client
 from ckptcost.runs import election
 
 
@@ -228,7 +229,7 @@ def test_a_forked_rank_has_a_connection_of_its_own_and_a_worker_has_none(
             os._exit(0)
         worker = os.fork()
         if worker == 0:
-            os._exit(len(sender.state.left) - 1)
+            os._exit(len(receivers.state.left) - 1)
         assert os.waitpid(rank, 0)[1] == os.waitpid(worker, 0)[1] == 0
     wait_for(lambda: len(heard) == 4)
     assert sorted((mark[0], mark[1], mark[3]) for mark in heard) == [
@@ -364,7 +365,7 @@ def test_a_queue_of_connections_that_is_full_does_not_block(tmp_path, client_of)
 def test_the_wrapper_is_killed(tmp_path, monkeypatch):
     """The training process must not get SIGPIPE."""
     code = (
-        "import sys, time\nfrom ckptcost.hooks.wire import Listener\nListener(lambda *a, **b:"
+        "import sys, time\nfrom ckptcost.hooks.listener import Listener\nListener(lambda *a, **b:"
         " print('heard', flush=True), sys.argv[1])\nprint('ready', flush=True)\ntime.sleep(60)"
     )
     with subprocess.Popen(
@@ -379,7 +380,7 @@ def test_the_wrapper_is_killed(tmp_path, monkeypatch):
     for _ in range(100):
         with ckptcost.window("b"):
             pass
-    assert sender.state.receiver.dropped >= 199
+    assert receivers.state.receiver.dropped >= 199
 
 
 def test_long_lines_lose_their_detail_and_not_their_name(heard, listener, wait_for, client_of):
@@ -745,7 +746,7 @@ def test_torch_is_asked_for_the_rank_once_it_is_set_up(ear, monkeypatch):
     torch.is_initialized = lambda: False
     ckptcost.begin("c").returned()
     assert [mark.rank for mark in ear.heard] == [1, 1, 6, 6, 6, 6]
-    sender.state.rank = None
+    receivers.state.rank = None
     monkeypatch.setitem(sys.modules, "torch.distributed", SimpleNamespace())
     assert sender.rank() == 1, "half imported"
 
@@ -822,7 +823,7 @@ def test_what_a_mark_costs(heard, listener, monkeypatch, record_property):
     """Bounds for a busy machine of two cores: ten times what it takes on an idle one."""
     record_property("off_us", off := per_call_us(a_window))
     record_property("off_step_us", off_step := per_call_us(ckptcost.step))
-    sender.forget()
+    receivers.forget()
     monkeypatch.setenv("CKPTCOST_SOCKET", listener.path)
     a_window()
     record_property("wire_us", wire := per_call_us(a_window, 500))
