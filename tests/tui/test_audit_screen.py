@@ -7,7 +7,6 @@ from screening import SMALL, USUAL, screen_text, settled
 from textual.widgets import Input
 
 from ckptcost.tui.app import CkptcostApp
-from ckptcost.tui.screens import claims
 from ckptcost.tui.screens.audit import AuditScreen
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.note import Note
@@ -58,10 +57,9 @@ def test_another_sheet_is_audited_when_the_cursor_is_on_it(drive):
         await pilot.press("down")
         await settled(pilot)
         assert screen.command_line() == "ckptcost audit micron-2026"
-        assert (
-            _rows(pilot).grid.rows
-            == claims.open_sheet(pilot.app.desk.catalog, "micron-2026").grids[0].rows
-        )
+        tones = {row.cells[3]: row.tone for row in _rows(pilot).grid.rows}
+        assert tones == {"consistent": "good", "inconsistent": "bad", "not derivable": "muted"}
+        assert len({row.key for row in _rows(pilot).grid.rows}) == len(_rows(pilot).grid.rows)
         assert screen.exported().title == "Micron talk, April 2026"
         await pilot.press("up", "up", "down")  # quickly past others
         await settled(pilot)

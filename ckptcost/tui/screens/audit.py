@@ -1,25 +1,114 @@
-"""Published claims: the sheets on the left, the verdicts of one on the right, and what is to be
-said on the chosen claim."""
+"""Published claims held against each other: the sheets on the left, the verdicts of one on the
+right, and what is to be said on the chosen claim."""
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widget import Widget
 from textual.widgets import Input
 
-from ckptcost.present.grid import Grid, Tone
+from ckptcost.catalog.store import Catalog
+from ckptcost.core.audit import CONSISTENT, INCONSISTENT, NOT_DERIVABLE
+from ckptcost.errors import CkptcostError
+from ckptcost.jobs.audit import audit as audit_sheet
+from ckptcost.jobs.audit import shipped
+from ckptcost.present.grid import Grid, Row, Tone
+from ckptcost.questions.audit import audit
+from ckptcost.report.studies.audit import overview
+from ckptcost.report.study import Study, Table
 from ckptcost.tui.commands import Command, bindings
-from ckptcost.tui.screens import claims
+from ckptcost.tui.paths import path_of
 from ckptcost.tui.screens.tables import TablesScreen
+from ckptcost.tui.study_grids import grid_of, toned_grid
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 
 START = "ddn-2025"
 """the sheet that is shown first"""
+VOCABULARY = "--vocabulary"
+"""the row below the sheets: what a claim can speak of"""
+LABELS = {"consistent": "holds", "inconsistent": "fails", "not_derivable": "open"}
+_TONES: dict[Any, Tone] = {
+    CONSISTENT: "good",
+    INCONSISTENT: "bad",
+    NOT_DERIVABLE: "muted",
+    True: "good",
+    False: "muted",
+}
+"""of a verdict, and of whether a reading fits"""
+FACTS = ("said", "arithmetic", "assumes")
+NOTHING = Grid(empty="This sheet claims nothing that can be held against anything.")
+Line = tuple[str, Tone]
+
+
+class Opened(NamedTuple):
+    """One sheet after its audit, or the vocabulary."""
+
+    name: str
+    """as the command line takes it"""
+    study: Study
+
+    @property
+    def tables(self) -> list[Table]:
+        return [table for table in self.study.tables if table.rows]
+
+
+def sheets(catalog: Catalog, own: Sequence[str] = ()) -> tuple[Grid, list[str]]:
+    """The sheets that ship and the files opened here, with how they fare; which files could not be
+    read, and why."""
+    audits, keys, refused = shipped(catalog), catalog.ids("claim"), []
+    for path in own:
+        try:
+            audits.append(audit_sheet(catalog, path)[0])
+            keys = [*keys, path]
+        except (CkptcostError, OSError) as error:
+            refused.append(str(error))
+    (table,) = overview(audits).tables
+    columns = tuple(c._replace(label=LABELS.get(c.id, c.label)) for c in table.columns)
+    table = table._replace(columns=tuple(c for c in columns if c.id != "name"))
+    grid = grid_of(table, keys)
+    last = Row(VOCABULARY, ("(vocabulary)", "", "", ""), ("", None, None, None), tone="muted")
+    return grid._replace(rows=[*grid.rows, last]), refused
+
+
+def open_sheet(catalog: Catalog, name: str) -> Opened:
+    """The audit of a shipped sheet or of a file, or the vocabulary. Raises InputError where the
+    file is wrong."""
+    if name == VOCABULARY:
+        return Opened(name, audit(vocabulary=True, catalog=catalog).study)
+    path = str(path_of(name)) if name.startswith("~") else name
+    return Opened(path, audit(path, catalog=catalog).study)
+
+
+def detail(opened: Opened, place: int, key: str) -> list[Line]:
+    """On a row of a table: what follows from what, in whose words, and what contradicts it or the
+    rest of its claim; of a word all laws with it."""
+    row = opened.tables[place].rows[int(key)]
+    if opened.name == VOCABULARY:
+        word = row.get("key") or row["law"]
+        laws = [
+            f"{law['formula']}  (assumes {law['assumes'] or 'nothing'})"
+            for law in opened.tables[1].rows
+            if word in (law["law"], *re.findall(r"\w+", law["formula"]))
+        ]
+        return [(f"Laws with {word}", "base"), *((law, "") for law in laws)]
+    claim, _, what = row["claim"].partition(".")
+    about = opened.study.question["claims"].get(claim, {}).get("about", "")
+    heading = f"{about}, {what}" if about else row["claim"]
+    mine: Tone = "bad" if row.get("verdict") == INCONSISTENT else ""
+    findings = [line for line in opened.study.findings if line.startswith(f"{about or heading}")]
+    findings.sort(key=lambda line: not line.startswith(f"{heading}: "))
+    return [
+        (heading, "base"),
+        *((f"{name}: {row[name]}", "") for name in FACTS if row.get(name)),
+        *((line, mine if line.startswith(f"{heading}: ") else "muted") for line in findings),
+    ]
 
 
 class AuditScreen(TablesScreen):
@@ -71,7 +160,8 @@ class AuditScreen(TablesScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._opened: claims.OpenSheet | None = None
+        self._opened: Opened | None = None
+        self._grids: list[Grid] = []
         self._own: list[str] = []
         self._wanted = START
 
@@ -100,13 +190,14 @@ class AuditScreen(TablesScreen):
         """Claims are not about the scenario; another catalogue has other sheets."""
 
     def command_line(self) -> str:
-        return claims.command(self._opened.name if self._opened is not None else "")
+        name = [self._opened.name] if self._opened is not None else []
+        return shlex.join(["ckptcost", "audit", *name])
 
     def table(self) -> Grid | None:
         return self._sheet_rows.grid if self._sheet_rows.has_focus else self._rows.grid
 
     def tables(self) -> Sequence[Grid]:
-        return () if self._opened is None else self._opened.grids
+        return self._grids
 
     def exported(self) -> Any:
         return None if self._opened is None else self._opened.study
@@ -123,13 +214,14 @@ class AuditScreen(TablesScreen):
 
     def _list(self) -> None:
         catalog, own = self.desk.catalog, tuple(self._own)
-        self.background("sheets", lambda stopped: claims.sheets(catalog, own), self._listed)
+        self.background("sheets", lambda stopped: sheets(catalog, own), self._listed)
 
-    def _listed(self, sheets: claims.Sheets) -> None:
-        self._sheet_rows.show(sheets.grid)
+    def _listed(self, found: tuple[Grid, list[str]]) -> None:
+        grid, refused = found
+        self._sheet_rows.show(grid)
         self._sheet_rows.select(self._wanted)
-        for text, tone in sheets.refused:
-            self.say(text, tone)
+        for text in refused:
+            self.say(text, "bad")
 
     # one sheet
 
@@ -137,27 +229,38 @@ class AuditScreen(TablesScreen):
         self._wanted = name
         self._audit(name, self._show)
 
-    def _audit(self, name: str, done: Callable[[claims.OpenSheet], None]) -> None:
+    def _audit(self, name: str, done: Callable[[Opened], None]) -> None:
         """A file of one's own is read anew each time it is asked for."""
         self.say(f"auditing {name} ..", "muted")
         catalog = self.desk.catalog
-        self.background("audit", lambda stopped: claims.open_sheet(catalog, name), done)
+        self.background("audit", lambda stopped: open_sheet(catalog, name), done)
 
-    def _show(self, opened: claims.OpenSheet) -> None:
+    def _show(self, opened: Opened) -> None:
         self._opened, self._place = opened, 0
+        self._grids = [
+            toned_grid(table, lambda row: _TONES.get(row.get("verdict", row.get("fits")), ""))
+            for table in opened.tables
+        ] or [NOTHING]
         self._show_table()
         self._tell()
-        tone: Tone = "warn" if opened.contradictions else ""
-        self.say(f"{opened.study.title}: {opened.summary}", tone)
+        study = opened.study
+        summary = study.findings[0].partition(" (")[0] if study.findings else "words and laws"
+        bad = any(row.tone == "bad" for row in self._grids[0].rows)
+        self.say(f"{study.title}: {summary}", "warn" if bad else "")
 
     def _tell(self) -> None:
         """On the row under the cursor; on the whole sheet while the list of sheets has the
         focus."""
-        if self._opened is None:
+        opened = self._opened
+        if opened is None:
             return
         note, whole = self.query_one("#said", Note), not (self._rows.has_focus and self._rows.key)
         note.border_title = "What follows from the sheet" if whole else "The claim"
-        note.show(self._opened.about if whole else self._opened.detail(self._place, self._rows.key))
+        if not whole:
+            note.show(detail(opened, self._place, self._rows.key))
+            return
+        findings: list[Line] = [(f"- {line}", "") for line in opened.study.findings]
+        note.show([*findings, *((line, "muted") for line in opened.study.about)])
 
     # events
 
@@ -179,7 +282,7 @@ class AuditScreen(TablesScreen):
         if path := event.value.strip():
             self._audit(path, self._own_opened)
 
-    def _own_opened(self, opened: claims.OpenSheet) -> None:
+    def _own_opened(self, opened: Opened) -> None:
         """A file joins the list."""
         if opened.name not in {row.key for row in self._sheet_rows.grid.rows}:
             self._own.append(opened.name)
