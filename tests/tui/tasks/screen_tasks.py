@@ -97,7 +97,7 @@ TASKS = (
             Shows("[2-9] ticked"),
             "Enter",
             "2",
-            Shows("Storage tiers at their best"),
+            Shows("Each tier at its own best"),
         ),
     ),
     Task("where the kWh come from", ("k", Shows(r"GPUs waiting for saves +[\d,]+"))),
