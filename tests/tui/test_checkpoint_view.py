@@ -153,8 +153,8 @@ def test_a_save_that_drains_has_both_bars_one_after_the_other(one):
 def test_power_falls_inside_the_band(recording):
     shown = recording.near(1)
     assert [chart.title for chart in shown.charts] == [
-        "GPU power, W, 2 meters",
-        "CPU and memory power, W, 4 meters",
+        "GPUs, W",
+        "CPU and memory, W",
         "storage, bytes written, 2 disks",
     ]
     curve = shown.charts[0].curves[0]

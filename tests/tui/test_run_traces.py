@@ -20,4 +20,4 @@ def test_a_counter_that_never_moves_is_not_drawn_as_nothing_used():
 
 
 def test_one_that_moves_is_drawn():
-    assert titles({energy("psys:0"): at(90.0)}) == ["CPU and memory power, W, psys:0"]
+    assert titles({energy("psys:0"): at(90.0)}) == ["CPU and memory, W"]

@@ -193,12 +193,8 @@ def test_hundreds_come_piece_by_piece_and_can_be_stopped(tmp_path, monkeypatch, 
     assert sum(found for found, _ in pieces) == 300
     assert pieces[-1][1] == "300 of 300 folders, 300 runs so far"
     seen = []
-    reading = runs_entries.read(
-        many, lambda: len(seen) > 2, lambda entries, so_far: seen.append(so_far)
-    )
-    assert not reading.whole
+    runs_entries.read(many, lambda: len(seen) > 2, lambda entries, so_far: seen.append(so_far))
     assert len(seen) == 3
-    assert "R reads on" in runs_entries.unread_text([], whole=False)
 
 
 def test_a_word_opens_what_it_stands_for(home, tmp_path):
@@ -307,7 +303,7 @@ def test_a_run_is_what_report_prints(cli, made):
         row["window"] for row in document["tables"]["windows"]["rows"]
     ]
     assert view.command == screen.command_line() == f"ckptcost report {made / 'small'}"
-    assert "3 checkpoints" in screen.head(view, view.study)
+    assert view.study.title in screen.head(view, view.study)
 
 
 def test_hosts_one_after_another(cli, tmp_path):
@@ -329,7 +325,7 @@ def test_hosts_one_after_another(cli, tmp_path):
 def test_traces_hold_the_joules(made):
     view = read_run(source_of(made / "large"))
     titles = [chart.title for chart in view.traces.charts]
-    assert titles[0].startswith("GPU power, W, 2 meters")
+    assert titles[0] == "GPUs, W"
     assert any(title.startswith("storage, bytes written") for title in titles)
     domains = next(table for table in view.study.tables if table.id == "domains").rows
     gpus = sum(row["joules"] for row in domains if row["domain"].startswith("gpu:"))

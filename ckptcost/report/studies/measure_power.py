@@ -3,6 +3,7 @@ the run."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,26 @@ from ckptcost.present.amounts import duration
 from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import Column, Table
 
+Group = tuple[str, str, tuple[str, ...], str]
+"""column, label, kinds of domains, and which of a node's domains they are among"""
 POINTS = 400
-OF = (
+OF: tuple[Group, ...] = (
     ("gpus", "GPUs", ("gpu", "module"), "parts"),
     ("hosts", "CPU and memory", ("cpu", "dram", "psys"), "parts"),
     ("node", "node", ("node",), "wholes"),
 )
-"""column, label, kinds of domains, and which of a node's domains they are among"""
 
 
-def power(m: Measured) -> Table | None:
-    """Mean watts of each stretch with its range; None where nothing is metered over time."""
+def power(m: Measured, points: int = POINTS, among: Sequence[Group] = OF) -> Table | None:
+    """Mean watts of each stretch with its range; None where nothing is metered over time. Several
+    groups share the stretches of the slowest meter."""
     domains = {
-        column: of_kinds(m, kinds, getattr(m.energies, among)) for column, _, kinds, among in OF
+        column: of_kinds(m, kinds, getattr(m.energies, of)) for column, _, kinds, of in among
     }
     known = {column: names for column, names in domains.items() if names}
     if not known:
         return None
-    edges, watts = trace_power(m, known, POINTS)
+    edges, watts = trace_power(m, known, points)
     watts = {column: bins for column, bins in watts.items() if np.isfinite(bins.watts).any()}
     if not watts:
         return None
@@ -50,7 +53,7 @@ def power(m: Measured) -> Table | None:
         Column("at", "at", "s", "middle of the stretch, since the recording began"),
         Column("length", "length", "s", "of the stretch"),
     ]
-    for column, label, kinds, _ in OF:
+    for column, label, kinds, _ in among:
         if column in watts:
             mean, low, high = names_of(column)
             metered = f"{', '.join(sorted(set(kinds)))} meters together"

@@ -250,11 +250,7 @@ def refusal(text: str) -> list[tuple[str, Tone]]:
     return [(text, "bad")]
 
 
-def findings_first(study: Study, *between: tuple[str, Tone]) -> list[tuple[str, Tone]]:
+def findings_first(study: Study) -> list[tuple[str, Tone]]:
     """What a study says: what follows and what to mind come before what was asked."""
-    said, about = paragraphs(study), set(study.about)
-    return [
-        *(line for line in said if line[0] not in about),
-        *between,
-        *(line for line in said if line[0] in about),
-    ]
+    about: list[tuple[str, Tone]] = [(line, "muted") for line in study.about]
+    return [*paragraphs(study._replace(about=[])), *about]

@@ -14,16 +14,15 @@ from textual.events import Resize
 from textual.widget import Widget
 from textual.widgets import Static
 
-from ckptcost.present.amounts import count, duration, size
+from ckptcost.present.amounts import size
 from ckptcost.present.chart import Traces
-from ckptcost.present.grid import Grid, Tone
+from ckptcost.present.grid import Grid
 from ckptcost.report.study import Study, Table
 from ckptcost.runs.header import stamp
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.screens import run_traces
-from ckptcost.tui.screens.recorded_run import RecordedRun, Source, findings_first
+from ckptcost.tui.screens.recorded_run import RecordedRun, Source
 from ckptcost.tui.screens.tables import HostScreen
-from ckptcost.tui.study_grids import paragraphs
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.traces import TraceStack
@@ -131,24 +130,10 @@ class RunScreen(HostScreen):
         return shlex.join(["ckptcost", "report", self._source.word])
 
     def head(self, run: RecordedRun, study: Study) -> str:
-        seen, began = run.seen, stamp(run.seen.energies.node.headers[0].wall_ns)
-        saves = sum(what.of == "save" for what in seen.contents)
-        where = run.host_place or f" on {run.host}"
-        if seen.simulated and not run.host_place:
-            where = ", simulated"
-        return (
-            f"Run {run.source.short}{where}, {began[:10]} {began[11:16]} UTC:"
-            f" {duration(seen.length_s)}, {count(saves)} checkpoint{'' if saves == 1 else 's'},"
-            f" {size(self._source.bytes)} on disk"
-        )
-
-    def lines(self, run: RecordedRun, study: Study) -> list[tuple[str, Tone]]:
-        """With all that is wrong with its files; the study names the first."""
-        named = "\n".join(text for text, _ in paragraphs(study))
-        problems = [str(problem) for problem in run.seen.run.problems]
-        return findings_first(
-            study, *((f"{problem}.", "warn") for problem in problems if problem not in named)
-        )
+        began = stamp(run.seen.energies.node.headers[0].wall_ns)[:16].replace("T", " ")
+        bytes_ = size(self._source.bytes)
+        about = f"Run {self._source.short}{run.host_place}, {began} UTC"
+        return f"{about}: {study.title}, {bytes_} on disk"
 
     def order(self, table: Table) -> bool:
         return table.id != CHECKPOINTS

@@ -3,7 +3,7 @@ means of short stretches, power with the range of each."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from math import nan
 
 import numpy as np
@@ -13,9 +13,10 @@ from ckptcost.core import depth
 from ckptcost.core.contents import Contents
 from ckptcost.core.windows import Window, extent
 from ckptcost.jobs.measured import Measured
-from ckptcost.jobs.power_trace import LEAST_S, edges_of, of_kinds, rates_of, trace_power
+from ckptcost.jobs.power_trace import LEAST_S, edges_of, rates_of
 from ckptcost.present.amounts import number, rate
 from ckptcost.present.chart import Band, Chart, Curve, Rule, Traces
+from ckptcost.report.studies.measure_power import OF, names_of, power
 
 Floats = NDArray[np.float64]
 POINTS = 1600
@@ -28,13 +29,6 @@ BESIDE = 0.4
 LEAST_BESIDE_S, MOST_BESIDE_S = 3.0, 120.0
 ZOOM, PAN = 1.5, 0.25
 """of what is in sight, for each step"""
-POWER = (
-    ("GPU power", ("gpu", "module"), "parts"),
-    ("CPU and memory power", ("cpu", "dram", "psys"), "parts"),
-    ("node power", ("node",), "wholes"),
-)
-"""title, kinds of domains, and which of a node's domains they are among; the node where no part is
-known"""
 LINES_EACH = 5
 """a chart with fewer lines says little"""
 
@@ -47,59 +41,44 @@ def traces_of(seen: Measured) -> Traces:
 
 
 def _charts(seen: Measured, points: int, zero_s: float = 0.0) -> list[Chart]:
-    energies = seen.energies
-    groups = {
-        f"{title}, W, {_counted(domains, 'meters')}": domains
-        for title, kinds, among in POWER
-        if (domains := of_kinds(seen, kinds, getattr(energies, among)))
-    }
     charts: list[Chart] = []
-    for title, domains in groups.items():
-        if charts and domains[0] in energies.wholes:
-            continue  # the parts are drawn
-        edges, watts = trace_power(seen, {title: domains}, points)
-        bins = watts[title]
-        if np.isfinite(bins.watts).any():
-            lows, highs = bins.low.tolist(), bins.high.tolist()
-            curve = Curve(title.rpartition(", ")[2], _middles(edges, zero_s), bins.watts.tolist())
-            charts.append(_chart(title, number, curve._replace(lows=lows, highs=highs)))
+    for group in OF:
+        name, label = group[:2]
+        table = power(seen, points, [group]) if name != "node" or not charts else None
+        if table is not None:  # the node where no part is known
+            watts, lows, highs = ([_known(row[of]) for row in table.rows] for of in names_of(name))
+            at = [row["at"] - zero_s for row in table.rows]
+            curve = Curve("", at, watts, lows=lows, highs=highs)
+            charts.append(_chart(f"{label}, W", number, curve))
     return [*charts, *_storage(seen, points, zero_s)]
 
 
-def _counted(names: Sequence[str], what: str) -> str:
-    return f"{len(names)} {what}" if len(names) > 1 else names[0]
+def _known(value: float | None) -> float:
+    return nan if value is None else value
 
 
 def _chart(title: str, text: Callable[[float], str], *curves: Curve) -> Chart:
     return Chart(title, curves, y_text=text, y_range=(0.0, nan))
 
 
-def _middles(edges: Floats, zero_s: float) -> list[float]:
-    middles: list[float] = ((edges[1:] + edges[:-1]) / 2 - zero_s).tolist()
-    return middles
-
-
 def _storage(seen: Measured, points: int, zero_s: float) -> list[Chart]:
     """All disks together, written and, where something was, read."""
     disks = list(dict.fromkeys(stored.disk for stored in seen.stored))
-    edges = edges_of(seen, 0.0, points)
+    edges, energies = edges_of(seen, 0.0, points), seen.energies
+    at = ((edges[1:] + edges[:-1]) / 2 - zero_s).tolist()
     curves = []
-    for quantity, label in (("written_bytes", "written"), ("read_bytes", "read")):
+    for label in ("written", "read"):
         each = [
-            rates_of(depth.growth(seen.energies.series(place), channel.wraps_at), edges)
-            for place, channel in enumerate(seen.energies.channels)
-            if channel.domain in disks and channel.quantity == quantity
+            rates_of(depth.growth(energies.series(place), channel.wraps_at), edges)
+            for place, channel in enumerate(energies.channels)
+            if channel.domain in disks and channel.quantity == f"{label}_bytes"
         ]
-        rates: Floats = np.sum(each, axis=0) if each else np.array([nan])
-        known = np.isfinite(rates).any()
-        if known and (label == "written" or np.nanmax(rates, initial=0.0) > 0):
-            curves.append(Curve(label, _middles(edges, zero_s), rates.tolist()))
+        rates: list[float] = np.sum(each, axis=0).tolist() if each else []
+        if any(each_s > 0 or (label == "written" and each_s == 0) for each_s in rates):
+            curves.append(Curve(label, at, rates))
     labels = " and ".join(curve.label for curve in curves)
-    return (
-        [_chart(f"storage, bytes {labels}, {_counted(disks, 'disks')}", rate, *curves)]
-        if curves
-        else []
-    )
+    where = f"{len(disks)} disks" if len(disks) > 1 else "".join(disks)
+    return [_chart(f"storage, bytes {labels}, {where}", rate, *curves)] if curves else []
 
 
 def _bands(
@@ -109,17 +88,17 @@ def _bands(
     name."""
     bands: list[Band] = []
     for window, what in saves:
-        stretch = extent(window)
-        if stretch is None:
+        phases = {phase.name: (phase.begin_s, phase.end_s) for phase in window.phases}
+        held, drain = phases.get("stall") or extent(window), phases.get("drain")
+        if held is None:
             continue
-        stall, drain = window.phase("stall"), window.phase("drain")
-        begin_s, end_s = (stall.begin_s, stall.end_s) if stall is not None else stretch
         name = "" if window is mine else window.name
+        begin_s, end_s = held
         bands.append(
             Band(begin_s - zero_s, end_s - zero_s, name, "load" if what.of == "load" else "save")
         )
-        if drain is not None and drain.length_s > 0:
-            bands.append(Band(drain.begin_s - zero_s, drain.end_s - zero_s, "", "drain"))
+        if drain is not None and drain[1] > drain[0]:
+            bands.append(Band(drain[0] - zero_s, drain[1] - zero_s, "", "drain"))
     return bands
 
 
@@ -148,16 +127,14 @@ def around(seen: Measured, place: int) -> Traces:
 
 
 def zoomed(traces: Traces, whole: Traces, steps: int) -> Traces:
-    """A closer look around the middle, or around the rule that is in sight; never more than there
-    is, never less than three points."""
+    """A closer look at the rule that is in sight, or at the middle; never more than there is, never
+    less than three points."""
     begin_s, end_s = traces.x_range
-    length_s = end_s - begin_s
-    marked = [rule.at for rule in traces.rules if begin_s <= rule.at <= end_s]
-    middle_s = marked[0] if marked else (begin_s + end_s) / 2
-    share = (middle_s - begin_s) / length_s if length_s > 0 else 0.5
-    least_s, most_s = 3 * LEAST_S, whole.x_range[1] - whole.x_range[0]
-    wanted_s = min(max(length_s * ZOOM**-steps, least_s), most_s)
-    return _within(traces, whole, middle_s - share * wanted_s, wanted_s)
+    marked = (rule.at for rule in traces.rules if begin_s <= rule.at <= end_s)
+    middle_s = next(marked, (begin_s + end_s) / 2)
+    most_s = whole.x_range[1] - whole.x_range[0]
+    length_s = min(max((end_s - begin_s) * ZOOM**-steps, 3 * LEAST_S), most_s)
+    return _within(traces, whole, middle_s - length_s / 2, length_s)
 
 
 def panned(traces: Traces, whole: Traces, steps: int) -> Traces:

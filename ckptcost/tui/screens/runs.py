@@ -253,15 +253,12 @@ class RunsScreen(ModeScreen):
 
     def _read_done(self, reading: Reading) -> None:
         self._reading, self._unread = False, reading.unread
-        if reading.whole:
-            self._entries = {
-                entry.key: self._entries.get(entry.key, entry) for entry in reading.entries
-            }
-            self._marked = {key: None for key in self._marked if key in self._entries}
+        known = self._entries
+        self._entries = {entry.key: known.get(entry.key, entry) for entry in reading.entries}
+        self._marked = {key: None for key in self._marked if key in self._entries}
         self._study = self._listed()
         if self._unread or not self._quiet:
-            said = runs_entries.unread_text(self._unread, reading.whole)
-            self.say(said, "warn" if self._unread else "")
+            self.say(runs_entries.unread_text(self._unread), "warn" if self._unread else "")
         self._show()
         self.refresh_bindings()
         self._learn()
@@ -359,7 +356,7 @@ class RunsScreen(ModeScreen):
         if self._reading:
             self._reading = False
             self._learn()
-            self.say(runs_entries.unread_text(self._unread, whole=False), "warn")
+            self.say("Stopped before all folders were read; R reads on.", "warn")
             self._show()
 
     def action_sort(self) -> None:

@@ -142,14 +142,13 @@ def study_of_runs(entries: Iterable[Entry], unread: Sequence[str], within: Path 
     return list_of(summaries, unread, within or store.home())
 
 
-def unread_text(unread: Sequence[str], whole: bool = True) -> str:
-    """What could not be read, and whether all was looked at."""
-    said = [] if whole else ["Stopped before all folders were read; R reads on"]
-    if unread:
-        first = unread[0].replace(f"{Path.home()}/", "~/").rstrip(".")
-        more = f" (and {count(len(unread) - 1)} more)" if len(unread) > 1 else ""
-        said.append(f"{counted_as(len(unread), 'folder')} could not be read: {first}{more}")
-    return ". ".join(said)
+def unread_text(unread: Sequence[str]) -> str:
+    """What could not be read."""
+    if not unread:
+        return ""
+    first = unread[0].replace(f"{Path.home()}/", "~/").rstrip(".")
+    more = f" (and {count(len(unread) - 1)} more)" if len(unread) > 1 else ""
+    return f"{counted_as(len(unread), 'folder')} could not be read: {first}{more}"
 
 
 def details(entry: Entry) -> list[tuple[str, Tone]]:
@@ -165,12 +164,11 @@ def details(entry: Entry) -> list[tuple[str, Tone]]:
 
 
 class Reading(NamedTuple):
-    """All folders were looked at, or somebody stopped it."""
+    """All folders were looked at."""
 
     entries: list[Entry]
     unread: list[str]
     """why a folder gave no run, in a sentence"""
-    whole: bool
 
 
 def read(
@@ -182,12 +180,12 @@ def read(
     folders.sort(
         key=lambda folder: folder.name, reverse=True
     )  # names begin with the time: the latest come first
-    reading = Reading([], [], whole=True)
+    reading = Reading([], [])
     fresh: list[Entry] = []
     said_s, every_s = time.monotonic(), FIRST_S
     for done, folder in enumerate(folders, start=1):
         if stopped():
-            return reading._replace(whole=False)
+            break
         try:
             fresh += entries_at(folder)
         except RunFileError as error:
@@ -309,27 +307,19 @@ def removal_of(entry: Entry) -> Removal:
     """Raises InputError with the reason where a run is not ours to delete."""
     path, home = entry.kept.path, store.home()
     by_hand = "remove it by hand if you mean it"
-    if entry.goes_on:
-        raise InputError(
-            "is still being recorded", where=entry.summary.name, remedy="stop the recorder first"
-        )
-    if path.is_symlink():
-        raise InputError(
-            "is a link", where=str(path), remedy=f"what it leads to stays where it is; {by_hand}"
-        )
-    if not path.is_dir():
-        raise InputError(
-            "is a single file that was opened by its name", where=str(path), remedy=by_hand
-        )
-    if os.path.realpath(path.parent) != os.path.realpath(home) or path.resolve() == home.resolve():
-        raise InputError(
-            "is not among your runs",
-            where=shown(path),
-            remedy=f"only folders in {shown(home)} are deleted here; {by_hand}",
-        )
+    mine = os.path.realpath(path.parent) == os.path.realpath(home) != os.path.realpath(path)
+    only = f"only folders in {shown(home)} are deleted here; {by_hand}"
+    for refused, why, remedy in (
+        (entry.goes_on, "is still being recorded", "stop the recorder first"),
+        (path.is_symlink(), "is a link", f"what it leads to stays where it is; {by_hand}"),
+        (not path.is_dir(), "is a single file that was opened by its name", by_hand),
+        (not mine, "is not among your runs", only),
+    ):
+        if refused:
+            raise InputError(why, where=shown(path), remedy=remedy)
     files = tuple(sorted(head.file.name for head in entry.kept.heads if not head.file.is_symlink()))
     if not files:
-        raise InputError("holds no file of this run", where=str(path), remedy=by_hand)
+        raise InputError("holds no file of this run", where=shown(path), remedy=by_hand)
     bytes_ = sum(entry.summary.sizes.get(name, 0) for name in files)
     return Removal(path, files, bytes_, len(set(os.listdir(path)) - set(files)))
 
