@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any
 
-Place = tuple[Any, Any]
-"""a dict or a list, and a key or an index of it"""
+Path = tuple[Any, ...]
+"""keys and indices, from the top of a tree to one of its parts"""
 
 NUMBERS = (0, -1, 1, 1e-300, -1e-9, 1e15, 1e308, 2**63, -(2**63), 10**30, math.nan, math.inf)
 NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -32,16 +32,59 @@ TEXTS = (
     "nan",
     "2026-02-30",
 )
+GONE = object()
 OTHERS = (None, True, False, [], {}, [[[]]], {"a": {"b": 1}})
 
 
-def places(tree: Any) -> Iterator[Place]:
-    """All that hangs in a tree."""
-    keys = tree.keys() if isinstance(tree, dict) else range(len(tree))
-    for key in keys:
-        yield tree, key
-        if isinstance(tree[key], dict | list):
-            yield from places(tree[key])
+class Base:
+    """An accepted tree, to be changed again and again: it stays as it is, and what comes of it
+    shares with it what was not changed."""
+
+    def __init__(self, tree: Any) -> None:
+        self.tree = tree
+        self._paths = list(paths(tree))
+
+    def path(self, random: Random) -> Path:
+        """One of all parts, or one by choosing at every level, which reaches sections of few parts
+        as often as large ones."""
+        if random.random() < 0.7:
+            return random.choice(self._paths) if self._paths else ()
+        here, path = self.tree, ()
+        while isinstance(here, dict | list) and here and (not path or random.random() < 0.9):
+            key = (
+                random.choice(list(here)) if isinstance(here, dict) else random.randrange(len(here))
+            )
+            here, path = here[key], (*path, key)
+        return path
+
+
+def paths(tree: Any, above: Path = ()) -> Iterator[Path]:
+    """To all that hangs in a tree."""
+    if not isinstance(tree, dict | list):
+        return
+    for key in tree if isinstance(tree, dict) else range(len(tree)):
+        yield (*above, key)
+        yield from paths(tree[key], (*above, key))
+
+
+def at_path(tree: Any, path: Path) -> Any:
+    """Raises LookupError or TypeError where there is nothing any more."""
+    for key in path:
+        tree = tree[key]
+    return tree
+
+
+def with_part(tree: Any, path: Path, part: Any) -> Any:
+    """The tree with another part in one place; without it where that is GONE."""
+    key, *rest = path
+    again = copy.copy(tree)
+    if rest:
+        again[key] = with_part(tree[key], tuple(rest), part)
+    elif part is GONE:
+        del again[key]
+    else:
+        again[key] = part
+    return again
 
 
 def changed_number(random: Random, value: float) -> float:
@@ -76,27 +119,26 @@ def changed(random: Random, value: Any) -> Any:
     if isinstance(value, str):
         return changed_text(random, value)
     if isinstance(value, list) and value:
-        again = [*value, copy.deepcopy(random.choice(value))]
+        again = [*value, random.choice(value)]
         return random.choice((again, value[:-1], value[::-1]))
     return value
 
 
-def mutated(random: Random, tree: Any, most: int = 2) -> Any:
-    """The same with up to so many values changed, left out or put in each other's place."""
-    tree = copy.deepcopy(tree)
+def mutated(random: Random, base: Base, most: int = 2) -> Any:
+    """Its tree with up to so many values changed, left out or put in each other's place."""
+    tree = base.tree
     for _ in range(random.randint(1, most)):
-        found = list(places(tree))
-        if not found:
-            break
-        owner, key = random.choice(found)
-        luck = random.random()
+        path, other, luck = base.path(random), base.path(random), random.random()
+        try:
+            here, there = at_path(tree, path), at_path(tree, other)
+        except (LookupError, TypeError):  # it is what the change before took away
+            continue
+        if not path:
+            continue
         if luck < 0.04:
-            del owner[key]
-        elif luck < 0.08:
-            other, at = random.choice(found)
-            owner[key] = copy.deepcopy(other[at])
+            tree = with_part(tree, path, GONE)
         else:
-            owner[key] = changed(random, owner[key])
+            tree = with_part(tree, path, there if luck < 0.08 else changed(random, here))
     return tree
 
 
@@ -145,7 +187,7 @@ def _value(value: Any) -> str:
 
 def csv_bytes(random: Random, rows: list[list[str]]) -> bytes:
     """A table with some cells changed, and now and then a row twice, cut or gone."""
-    rows = copy.deepcopy(rows)
+    rows = [list(row) for row in rows]
     for _ in range(random.randint(1, 2)):
         at = random.randrange(1, len(rows)) if len(rows) > 1 else 0
         luck = random.random()
@@ -175,7 +217,7 @@ def lines_bytes(
     lines = list(lines)
     for _ in range(random.randint(1, 4)):
         at = random.randrange(len(lines))
-        lines[at] = mutated(random, lines[at], 2)
+        lines[at] = mutated(random, Base(lines[at]), 2)
     if random.random() < 0.1:
         at, other = random.randrange(1, len(lines)), random.randrange(1, len(lines))
         lines[at], lines[other] = lines[other], lines[at]
