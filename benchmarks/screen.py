@@ -198,7 +198,7 @@ def measure(rounds: int = 12) -> str:
                 "live, 8 GPUs at 10 Hz, drawn twice a second: share of a core",
                 running["seen"],
                 "%",
-                5,
+                3,
             ),
             Row("the same: sent to the terminal", running["sent"], "kB/s", 60),
             Row(
