@@ -11,7 +11,7 @@ READERS := .consumers
 # the validator of FOCUS needs Python 3.12 or newer
 PYTHON312 ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.12.*/bin/python) $(shell command -v python3.12 python3.13 2>/dev/null))
 
-.PHONY: demo test check lint types contracts tests torch consumers fuzz unprivileged fmt golden bench schema screenshots site clean
+.PHONY: demo fleet test check lint types contracts tests torch consumers fuzz unprivileged fmt golden bench schema screenshots site clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/ckptcost model
@@ -21,6 +21,9 @@ test: $(VENV)/.tested
 	@$(MAKE) --no-print-directory tests
 
 check: $(VENV)/.tested lint types contracts tests
+
+# what `ckptcost fleet` needs besides: pandas, pyarrow and Dask, some 300 MB
+fleet: $(VENV)/.fleet
 
 # two workers: the suite is bound by the processor, and CI has two; three are a fifth quicker and disturb the tests of true rates
 # what is held against a known rate runs with nothing beside it: browsers, servers and compilers of other tests take its processor
@@ -125,6 +128,10 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 
 $(VENV)/.tested: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[test]'
+	@touch $@
+
+$(VENV)/.fleet: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[fleet]'
 	@touch $@
 
 $(VENV)/.torch: $(VENV)/.installed

@@ -386,7 +386,7 @@ def by_pyrapl(sysfs: Path, cpu: Processor) -> Found:
                     Absence(
                         "rapl pyrapl",
                         reason,
-                        "pip install pyRAPL==0.2.3.1, or --rapl powercap",
+                        "pip install pyRAPL, or --rapl powercap",
                         "cpu",
                     )
                 ],

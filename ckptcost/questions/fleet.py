@@ -45,7 +45,9 @@ def roll_up(
     from ckptcost.fleet.answer import Asked, answer_of
     from ckptcost.layers import files_of
     from ckptcost.questions.statements import is_priced, standing
+    from ckptcost.report.frame import pandas_for
 
+    pandas_for("rolling a fleet up", "fleet")
     for name, day in (("since", since), ("until", until)):
         if day == "":
             raise InputError(

@@ -7,11 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ckptcost.errors import CkptcostError, not_there
 from ckptcost.jobs.sweep import SweepPiece
 from ckptcost.report.rows import columns_of, swept_words
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+def pandas_for(what: str, extra: str = "frame") -> Any:
+    """pandas is no part of the default installation, most of which it would be."""
+    try:
+        import pandas
+    except ImportError as error:
+        raise CkptcostError(
+            f"{what} needs pandas, which {not_there(error)}. pip install 'ckptcost[{extra}]'"
+        ) from None
+    return pandas
 
 
 def _finite(value: Any) -> Any:
@@ -21,7 +33,7 @@ def _finite(value: Any) -> Any:
 
 def frame_of_pieces(pieces: Iterable[SweepPiece]) -> pd.DataFrame:
     """One row a grid point: the axes, then the columns of a case."""
-    import pandas as pd
+    pd = pandas_for("a frame")
 
     parts = []
     for piece in pieces:
@@ -42,7 +54,7 @@ def frame_of_pieces(pieces: Iterable[SweepPiece]) -> pd.DataFrame:
 def frame_of_table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, str]) -> pd.DataFrame:
     """A table of a document: its columns and their units in order, unknown numbers as NaN, also
     where none is known."""
-    import pandas as pd
+    pd = pandas_for("a frame")
 
     frame = pd.DataFrame.from_records(list(rows), columns=list(columns))
     return frame.astype({name: float for name, unit in columns.items() if unit not in ("", "bool")})
