@@ -14,6 +14,8 @@ from ckptcost.report.study import Bills, Column, Study, Table
 MOST_BYTES = 300_000_000
 OF_A_MODEL = ("cases", "one_save", "all_saves", "whole_run", "bill")
 OF_A_CASE = frozenset({"tier", "case", "tier_name"})
+OF_A_SWEEP = "ckptcost.sweep"
+"""rows of a grid, which have a schema of their own (`report/sweeps.py`)"""
 OLDER = ("ckptcost.study", "ckptcost.statement", "ckptcost.diff")
 """schemas of documents before all were reports"""
 
@@ -23,6 +25,14 @@ def read(source: str) -> Report:
     alone must be as it was written, because exports are made of it."""
     raw = parsed(source, MOST_BYTES)
     name = raw.get("schema_name") if isinstance(raw, dict) else None
+    if name == OF_A_SWEEP:
+        raise InputError(
+            "is a sweep's rows, for other programs to read: it is no report",
+            where=source,
+            key="schema_name",
+            remedy="show the sweep with `ckptcost sweep -f text`, or one of its jobs with"
+            " `ckptcost model`",
+        )
     if not isinstance(raw, dict) or name not in (SCHEMA_NAME, *OLDER):
         raise InputError(
             "is no document of ckptcost's",

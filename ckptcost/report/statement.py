@@ -16,6 +16,7 @@ from pydantic import Field, field_validator, model_validator
 
 from ckptcost.catalog.keys import GRID_METHODS
 from ckptcost.core.quantities import IN_DOCUMENTS
+from ckptcost.errors import brief
 from ckptcost.report.parts import (
     Assumption,
     Basis,
@@ -124,6 +125,21 @@ class Series(DocumentPart):
     embodied_kgco2e: list[float | None]
     water_l: list[float | None]
 
+    @field_validator("start")
+    @classmethod
+    def _instants(cls, start: list[str]) -> list[str]:
+        for text in start:
+            utc(text)
+        return start
+
+    @model_validator(mode="after")
+    def _equally_long(self) -> Series:
+        rows = len(self.start)
+        odd = next((name for name in COLUMNS if len(getattr(self, name)) != rows), None)
+        if odd is not None:
+            raise ValueError(f"{odd} has {len(getattr(self, odd))} rows, start has {rows}")
+        return self
+
 
 COLUMNS = tuple(Series.model_fields)[1:]
 
@@ -218,6 +234,21 @@ class Statement(DocumentPart):
                 raise ValueError(f"list {at} of factors is list {same} again")
         return rests
 
+    @field_validator("period_start", "period_end")
+    @classmethod
+    def _instant(cls, told: str | None) -> str | None:
+        if told is not None:
+            utc(told)
+        return told
+
+    @model_validator(mode="after")
+    def _lines_there(self) -> Statement:
+        known = {c.id for c in self.components}
+        rows = [] if self.series is None else self.series.component
+        if odd := next((name for name in rows if name not in known), None):
+            raise ValueError(f"its series has rows of {brief(odd)}, which is no component")
+        return self
+
     @model_validator(mode="after")
     def _rests_there(self) -> Statement:
         sums = [self.totals, *filter(None, (self.allocated,))]
@@ -264,7 +295,10 @@ def utc(text: str) -> datetime:
     >>> utc("2026-11-01T00:00:00Z").isoformat()
     '2026-11-01T00:00:00+00:00'
     """
-    return datetime.fromisoformat(text).astimezone(UTC)
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):  # the latter of years near the first and the last
+        raise ValueError(f"{brief(text)} is no instant") from None
 
 
 def instant(unix_s: float) -> str:

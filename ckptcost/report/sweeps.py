@@ -25,6 +25,7 @@ from ckptcost.report.to_csv import lines, safe
 from ckptcost.report.writers import table_markdown, table_text
 
 MOST_TEXT_ROWS = 2000
+SCHEMA_NAME, SCHEMA_VERSION = "ckptcost.sweep", "1.0"
 
 _SHOWN = {
     "stall": "stall_s",
@@ -99,8 +100,8 @@ def _is_quantity(over: Over) -> bool:
 def to_json(sweep: Sweep) -> Iterator[str]:
     """The document ckptcost.sweep 1.0."""
     head = {
-        "schema_name": "ckptcost.sweep",
-        "schema_version": "1.0",
+        "schema_name": SCHEMA_NAME,
+        "schema_version": SCHEMA_VERSION,
         "axes": axes_of(sweep),
         "columns": COLUMNS | SWEPT_WORDS,
     }

@@ -131,6 +131,63 @@ def test_a_document_that_lacks_a_part_of_its_kind_is_refused(cli, tmp_path, mode
         assert len(done.err.splitlines()) <= 2
 
 
+@pytest.mark.parametrize("words", [["check"], ["report"], ["export", "--to", "statement"]])
+def test_the_rows_of_a_sweep_are_told_to_be_that(cli, tmp_path, words):
+    file = tmp_path / "sweep.json"
+    made = cli(
+        "sweep",
+        "--over",
+        "tier=nas-hdd,flash-shared",
+        "-s",
+        "small-8b",
+        "-f",
+        "json",
+        "-o",
+        str(file),
+    )
+    assert made.code == 0, made.err
+    done = cli(words[0], str(file), *words[1:])
+    assert (done.code, done.out) == (2, "")
+    assert "is a sweep's rows" in done.err
+
+
+@pytest.fixture(scope="module")
+def dated(tmp_path_factory) -> dict:
+    """A statement with rows of time."""
+    import ckptcost
+    from ckptcost.questions.statements import statement_document
+    from ckptcost.report.statements.reading import Placing
+
+    file = tmp_path_factory.mktemp("dated") / "plan.json"
+    plan = ckptcost.model("small-8b", tier="nas-hdd", changes=["run.work=3 hours"], draws=64)
+    file.write_text(plan.to_json())
+    placing = Placing(start="2026-01-01")
+    return json.loads(statement_document([str(file)], placing).to_json())
+
+
+OF_TIME = {
+    "is no component": lambda s: s["series"]["component"].__setitem__(0, "nobody"),
+    "rows, start has": lambda s: s["series"]["cost_usd"].pop(),
+    "statements.0.series.start: 'noon' is no instant": lambda s: s["series"]["start"].__setitem__(
+        1, "noon"
+    ),
+    "statements.0.period_end: '0001-01-01T00:00+14:00' is no instant": lambda s: s.update(
+        period_end="0001-01-01T00:00+14:00"
+    ),
+}
+
+
+@pytest.mark.parametrize("named", OF_TIME)
+def test_rows_of_time_are_whole_and_of_its_own_lines(cli, tmp_path, dated, named):
+    raw, file = json.loads(json.dumps(dated)), tmp_path / "broken.json"
+    OF_TIME[named](raw["statements"][0])
+    file.write_text(json.dumps(raw))
+    for words in (["report"], ["check"], ["export", "--to", "parquet"]):
+        done = cli(words[0], str(file), *words[1:])
+        assert (done.code, done.out) == (2, ""), words
+        assert named in done.err
+
+
 REFERENCES = {
     "statements.0.rests": lambda s: s["rests"].append(s["rests"][3]),
     "list 99 of factors": lambda s: s["totals"]["checkpoints"].update(rests=99),
