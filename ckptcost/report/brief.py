@@ -232,10 +232,25 @@ def _lines(told: Told, most: Most) -> list[str]:
 
 
 def _cut(lines: list[str], most: int) -> list[str]:
-    """As many lines; the last says where more was."""
+    """As many lines; the last says where more was, and opens no bracket that it does not close."""
     if len(lines) <= most:
         return lines
-    return [*lines[: most - 1], f"{lines[most - 1][: WIDTH - 3]} .."]
+    kept = "\n".join([*lines[: most - 1], lines[most - 1][: WIDTH - 3]])
+    opened = _opened_at(kept)
+    if opened is not None and kept[:opened].strip(" -\n"):
+        kept = kept[:opened].rstrip()
+    return f"{kept} ..".split("\n")
+
+
+def _opened_at(text: str) -> int | None:
+    """Where the outermost bracket begins that is not closed."""
+    open_: list[int] = []
+    for at, letter in enumerate(text):
+        if letter in "([":
+            open_.append(at)
+        elif letter in ")]" and open_:
+            open_.pop()
+    return open_[0] if open_ else None
 
 
 def _within(texts: Sequence[str], lines: int, mark: str = "") -> list[list[str]]:

@@ -201,6 +201,14 @@ def test_bytes_left_in_the_page_cache_are_no_property_of_the_storage():
     assert "36 s came after the last write" in warned["NO_FSYNC"]
 
 
+def test_a_mean_of_some_saves_says_of_how_many():
+    found = compared(replace(PLAN, storage="buffered"))
+    lines = next(table for table in study_of(found).tables if table.id == "lines")
+    assert lines.note.startswith("of 1 of 2 saves, the others unknown: begin until safe")
+    whole = next(table for table in study_of(compared()).tables if table.id == "lines")
+    assert whole.note == ""
+
+
 def test_unknown_power_is_a_dash_with_a_reason():
     seen = recorded(replace(PLAN, gpus=0))
     found = gap(CATALOG, seen, layers(cluster__host_stall=""))

@@ -229,6 +229,25 @@ def test_a_document_is_told_as_its_command_told_it(asked, cli):
         assert cli("report", "told.json", "--full").out == cli(*words, "--full").out
 
 
+def test_litres_are_said_where_the_site_has_a_factor(cli):
+    words = ("model", "-s", "small-8b", "--tier", "nas-hdd", "--draws", "64")
+    dry, wet = cli(*words).out, cli(*words, "--set", "site.water=1.8 L/kWh").out
+    assert "L of water" not in dry
+    assert "L of water" in " ".join(wet.split())
+    assert len(wet.splitlines()) <= brief.LINES
+
+
+def test_a_text_that_is_cut_opens_no_bracket_that_it_does_not_close():
+    lines = ["- Call it (a=1). [one, two,", "  three]"]
+    assert brief._cut(lines, 1) == ["- Call it (a=1). .."]
+    assert brief._cut(["- (all of it", "  is in one)"], 1) == ["- (all of it .."]
+    assert brief._cut(["- first (a", "  b) second", "  third"], 2) == [
+        "- first (a",
+        "  b) second ..",
+    ]
+    assert brief._cut(lines, 2) == lines
+
+
 def test_a_list_is_all_there_is(cli, place):
     for words in (["audit"], ["doctor", "--meters", "simulated"], ["runs"]):
         assert cli(*words).out == cli(*words, "--full").out

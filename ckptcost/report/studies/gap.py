@@ -164,7 +164,18 @@ def _lines(both: Sequence[Held]) -> Table:
         Column("saves", "saves", "count", "in which it is known", shown=False),
         Column("why", "why", meaning="code, where there is no difference", shown=False),
     )
-    return Table("lines", "Line by line", columns, rows)
+    return Table("lines", "Line by line", columns, rows, _known_of_some(both))
+
+
+def _known_of_some(both: Sequence[Held]) -> str:
+    """Which means are of fewer saves than there were: what is not known of the others is no 0."""
+    named: dict[str, list[str]] = {}
+    for held in both:
+        for row in held.rows:
+            if 0 < row.saves < len(held.taken):
+                of = f"of {count(row.saves)} of {count(len(held.taken))} {held.of}s"
+                named.setdefault(of, []).append(label(row.id, held.of))
+    return "; ".join(f"{of}, the others unknown: {', '.join(rows)}" for of, rows in named.items())
 
 
 def _ranges(both: Sequence[Held]) -> Table:

@@ -297,6 +297,7 @@ def _added(of: ClosedForm, on: str) -> str:
         (t.gpu_time_lost, "GPU-h"),
         (t.cost, "USD"),
         (t.emissions_location, "kgCO2e"),
+        (t.water, "L of water"),
     ):
         if q.value is None:
             continue
