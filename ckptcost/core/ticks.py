@@ -15,9 +15,10 @@ constant there. Where no lattice fits, each tick keeps the interval of its poll.
 from __future__ import annotations
 
 import math
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from ckptcost.core.channels import Series
@@ -25,6 +26,7 @@ from ckptcost.core.channels import Series
 Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 Mask = NDArray[np.bool_]
+Value = TypeVar("Value", np.float64, np.bool_)
 Kind = Literal["live", "lattice", "every-poll", "irregular"]
 
 _LEAST = 6
@@ -33,13 +35,14 @@ _PAUSE = 3.5
 """periods without a tick that is known well, after which counting goes wrong first"""
 _BESIDE = np.array([-1.0, 0.0, 1.0, 2.0])[:, None, None]
 """a tick's number and those next to it"""
+_NEXT = _BESIDE.astype(np.intp)
 _NOT_NEXT = 1e-9 * np.abs(_BESIDE[:3])
 """where several fit alike, the nearest number"""
 _GRID = np.arange(33.0)
 """places of the periods that are tried"""
 _MOST = 96
 """ticks that one lattice is fitted to; more would cost time and see more drift"""
-ROWS, _READINGS = 48, 2**17
+ROWS, _READINGS = 96, 2**17
 """stretches and readings worked out together: enough to forget numpy's calls, few enough to stay in
 the processor's caches"""
 _FEW = 2048
@@ -150,16 +153,19 @@ class Lattices(NamedTuple):
         about = np.where(there, about, about[:, :1])
         # a reading so close to a tick that either may be the last one: the numbers next to the
         # likely one are asked too
-        numbers = about + _BESIDE
         least = np.minimum.reduce(about, axis=1) - 1.0
         span = int((np.maximum.reduce(about, axis=1) - least).max()) + 3
         if span <= 4 * about.shape[1]:  # most are asked for again and again
-            places = (numbers - least[:, None]).astype(np.intp)
-            rows = np.arange(len(about))[:, None]
-            low, best, high = (part[rows, places] for part in self.from_number(least, span))
+            places = (about - least[:, None]).astype(np.intp) + np.arange(len(about))[
+                :, None
+            ] * span
+            low, best, high = (
+                part.ravel().take(places + _NEXT) for part in self.from_number(least, span)
+            )
         else:
             low, best, high = (
-                np.stack(part) for part in zip(*(self.at(each) for each in numbers), strict=True)
+                np.stack(part)
+                for part in zip(*(self.at(about + each) for each in _BESIDE), strict=True)
             )
         fits = (
             (low[:3] <= np.minimum(high_s, t_s + took_s)) & (high[:3] >= low_s) & (high[1:] >= t_s)
@@ -401,12 +407,17 @@ class Polls(NamedTuple):
 
     t_s: Floats
     total: Floats
+    apart_s: Floats
+    """of each reading but the first: how long after the one before"""
     moved: NDArray[np.bool_]
-    """of each reading but the first: it saw another value than the one before"""
+    """... and that it saw another value than the one before"""
     at: NDArray[np.intp]
     """the readings that did"""
     low_s: Floats
     high_s: Floats
+    asked_s: Floats
+    took_s: Floats
+    counted: Floats
     """beside `at`"""
 
 
@@ -415,7 +426,31 @@ def polls(t_s: Floats, took_s: Floats, total: Floats) -> Polls:
     moved = total[1:] > total[:-1]
     before = moved.nonzero()[0]
     after = before + 1
-    return Polls(t_s, total, moved, after, t_s[before], t_s[after] + took_s[after])
+    asked_s, took = t_s[after], took_s[after]
+    return Polls(
+        t_s,
+        total,
+        t_s[1:] - t_s[:-1],
+        moved,
+        after,
+        t_s[before],
+        asked_s + took,
+        asked_s,
+        took,
+        total[after],
+    )
+
+
+def _rows(values: NDArray[Value], first: Places, width: int) -> NDArray[Value]:
+    """So many values one after the other from each place on; zeros beyond the last one."""
+    begin = int(first.min())
+    near = values[begin : int(first.max()) + width]
+    lacking = int(first.max()) - begin + width - len(near)
+    if lacking:
+        near = np.concatenate([near, np.zeros(lacking, values.dtype)])
+    if not width:
+        return near[:0].reshape(len(first), 0)
+    return sliding_window_view(near, width)[first - begin]
 
 
 def found(
@@ -505,14 +540,19 @@ def _block(
     within, every_poll = _quickest(all_, start, stop)
     first, last = all_.at.searchsorted(start + 1), all_.at.searchsorted(stop)
     count = last - first
-    there = np.arange(int(count.max()) + 1) <= count[:, None]
-    # the first reading, then those that saw a tick; instead of one that is not there any other
-    tick = np.where(there[:, 1:], first[:, None] + np.arange(there.shape[1] - 1), first[:, None])
-    tick = np.minimum(tick, max(len(all_.at) - 1, 0))
-    at = np.concatenate([start[:, None], all_.at[tick]], axis=1)
-    low, high = all_.low_s[tick], all_.high_s[tick]
-    asked_s, took = all_.t_s[at], took_s[at]
-    seen_s, counted = asked_s + took, all_.total[at]
+    most = int(count.max())
+    there = np.arange(most + 1) <= count[:, None]
+    # the first reading, then those that saw a tick; beyond the last of a row whatever comes next
+    low, high = (_rows(part, first, most) for part in (all_.low_s, all_.high_s))
+    asked_s, took, counted = (
+        np.concatenate([of[start, None], _rows(of_ticks, first, most)], axis=1)
+        for of, of_ticks in (
+            (all_.t_s, all_.asked_s),
+            (took_s, all_.took_s),
+            (all_.total, all_.counted),
+        )
+    )
+    seen_s = asked_s + took
     since_s = np.concatenate([np.full((len(low), 1), -np.inf), low], axis=1)
     others = np.flatnonzero(~every_poll)
     which, fits = lattices(low[others], high[others], there[others, 1:], near_s[others], tick_s)
@@ -550,11 +590,10 @@ def _quickest(all_: Polls, start: Places, stop: Places) -> tuple[Floats, Mask]:
     saw a tick."""
     count = stop - start - 1
     there = np.arange(int(count.max())) < count[:, None]
-    poll = np.where(there, start[:, None] + np.arange(there.shape[1]), start[:, None])
-    spacing = np.where(there, all_.t_s[poll + 1] - all_.t_s[poll], np.inf)
+    spacing = np.where(there, _rows(all_.apart_s, start, there.shape[1]), np.inf)
     within = _EVERY_SPARE * _smallest(spacing, np.minimum(_QUICK, count - 1))
     quick = spacing <= within[:, None]
-    moved = _counts(all_.moved[poll] & quick)
+    moved = _counts(_rows(all_.moved, start, there.shape[1]) & quick)
     return within, moved / np.maximum(_counts(quick), 1) >= _EVERY
 
 
