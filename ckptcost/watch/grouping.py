@@ -10,7 +10,7 @@ changes was a save.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from ckptcost.watch.groups import File, Group, Opened, Rules, Stat, Step
 from ckptcost.watch.inotify import FileEvent
@@ -41,6 +41,9 @@ PAUSE_NS = 2 * S // 5
 """a file that may be added to and has not changed for so long may be at the end of a save"""
 _MOST_READ = 512
 _MOST_KNOWN = 100_000
+UNKNOWN, OPENED, WRITTEN, CLOSED = range(4)
+"""states of a file: in no group; the same, and somebody opened it; of a group, and some writer has
+it open; of a group, and closed"""
 
 
 class Grouping:
@@ -137,23 +140,29 @@ class Grouping:
         """`stat` is the file's, read after the event; None if it could not be."""
         if self._is_left_out(event, stat):
             return
+        path, t_ns = event.path, event.t_ns
         if event.kind == "lost":
             for group in list(self._groups):
-                self._end(group, event.t_ns, "gone")
+                self._end(group, t_ns, "gone")
             self._opened.clear()
             self._awaited.clear()
-        elif event.is_dir:
-            self._directory(event)
-        elif event.kind == "gone":
-            self._gone(event.t_ns, event.path)
-        elif event.kind == "moved" and not is_noise(event.path):
-            self._moved(event, stat)
-        elif event.kind == "resumed" and stat is not None:
-            self._resumed(event.t_ns, event.path, stat)
-        elif event.kind in ("created", "opened", "closed") and not is_noise(event.path):
-            {"created": self._created, "opened": self._was_opened, "closed": self._closed}[
-                event.kind
-            ](event, stat)
+            return
+        if event.is_dir:
+            transition = _OF_DIRECTORIES.get(event.kind)
+        elif event.kind not in _OF_FILES or (event.kind in _NOT_OF_NOISE and is_noise(path)):
+            return
+        else:
+            transition = _OF_FILES[event.kind][self._state_of(path)]
+        if event.kind == "closed" and not event.is_dir:
+            self._awaited.discard(path)
+        if transition is not None:
+            transition(self, event, stat)
+
+    def _state_of(self, path: str) -> int:
+        group = self._of.get(path)
+        if group is None:
+            return OPENED if path in self._opened else UNKNOWN
+        return WRITTEN if group.files[path].closed_ns is None else CLOSED
 
     def _is_left_out(self, event: FileEvent, stat: Stat | None) -> bool:
         """Another job's file stays so under another name; one that is made anew may be
@@ -178,29 +187,33 @@ class Grouping:
             return event.kind == "gone"
         return path in out
 
-    def _directory(self, event: FileEvent) -> None:
-        if event.kind == "created":
-            if len(self._made) > 1000:
-                self._made = {
-                    path: t_ns for path, t_ns in self._made.items() if event.t_ns - t_ns < MADE_NS
-                }
-            self._made[event.path] = event.t_ns
-        elif event.kind == "gone":
-            for path in [path for path in self._of if path.startswith(event.path + "/")]:
-                self._gone(event.t_ns, path)
-        elif event.kind == "moved" and event.old_path:
-            old, new = event.old_path, event.path
-            renamed = [path for path in self._of if path.startswith(old + "/")]
-            for group in {id(self._of[path]): self._of[path] for path in renamed}.values():
-                if group.unit == old or group.unit.startswith(old + "/"):
-                    group.unit = new + group.unit[len(old) :]
-                    group.commit, group.is_sure = (event.t_ns, new, event.how), True
-            for path in renamed:
-                self._rename(path, new + path[len(old) :])
-            for path in [path for path in self._opened if path.startswith(old + "/")]:
-                self._opened[new + path[len(old) :]] = self._opened.pop(path)
-            for path in [path for path in self._made if path == old or path.startswith(old + "/")]:
-                self._made[new + path[len(old) :]] = self._made.pop(path)
+    def _make_directory(self, event: FileEvent, _: Stat | None) -> None:
+        if len(self._made) > 1000:
+            self._made = {
+                path: t_ns for path, t_ns in self._made.items() if event.t_ns - t_ns < MADE_NS
+            }
+        self._made[event.path] = event.t_ns
+
+    def _remove_directory(self, event: FileEvent, _: Stat | None) -> None:
+        for path in [path for path in self._of if path.startswith(event.path + "/")]:
+            self._take_out(event.t_ns, path)
+
+    def _move_directory(self, event: FileEvent, _: Stat | None) -> None:
+        old, new = event.old_path, event.path
+        if not old:
+            return
+        inside = old + "/"
+        renamed = [path for path in self._of if path.startswith(inside)]
+        for group in {id(self._of[path]): self._of[path] for path in renamed}.values():
+            if group.unit == old or group.unit.startswith(inside):
+                group.unit = new + group.unit[len(old) :]
+                group.commit, group.is_sure = (event.t_ns, new, event.how), True
+        for path in renamed:
+            self._rename(path, new + path[len(old) :])
+        for path in [path for path in self._opened if path.startswith(inside)]:
+            self._opened[new + path[len(old) :]] = self._opened.pop(path)
+        for path in [path for path in self._made if path == old or path.startswith(inside)]:
+            self._made[new + path[len(old) :]] = self._made.pop(path)
 
     def _rename(self, old: str, new: str) -> None:
         """The file goes where it is called now; all of a group's files that do so are still one
@@ -232,94 +245,113 @@ class Grouping:
         if not group.files and not group.began:
             self._groups.remove(group)
 
-    def _created(self, event: FileEvent, stat: Stat | None) -> None:
-        if event.path in self._of:
-            self._again(event.path, event.t_ns, event.t_ns, stat, event.how, is_new=True)
-        else:
-            self._start(event.path, event.t_ns, event.t_ns, stat, event.how)
+    def _begin(self, event: FileEvent, stat: Stat | None) -> None:
+        self._start(event.path, event.t_ns, event.t_ns, stat, event.how)
 
-    def _was_opened(self, event: FileEvent, stat: Stat | None) -> None:
+    def _begin_anew(self, event: FileEvent, stat: Stat | None) -> None:
+        self._again(event.path, event.t_ns, event.t_ns, stat, event.how, is_new=True)
+
+    def _open(self, event: FileEvent, stat: Stat | None) -> None:
+        """Somebody opened a file that nobody is known to write: a reader, unless he cuts it."""
         path, t_ns = event.path, event.t_ns
-        group = self._of.get(path)
-        if group is not None and group.files[path].closed_ns is None:
-            return
         before = self._opened.get(path)
-        known = group.files[path].size if group is not None else self._known.get(path, 0)
-        # an empty file of a group may be a sign that all is there, and one that has been empty for
-        # long is no news: who opens it need not be its writer
-        emptied = (
-            group is None
-            and stat is not None
-            and stat.size == 0
-            and stat.wrote_ns is not None
-            and stat.wrote_ns > t_ns - JUST_NS
-        )
-        cut = stat is not None and (stat.size < known or emptied)
+        cut = stat is not None and self._is_cut(path, t_ns, stat)
         if path in self._awaited and not cut:
             return
         # who opened it before and changed nothing was a reader; who cuts it writes
-        if (
-            before is None
-            or before.looked
-            or cut
-            or (before.stat is not None and before.stat == stat)
-        ):
+        was_reader = before is not None and before.stat is not None and before.stat == stat
+        if before is None or before.looked or cut or was_reader:
             if len(self._opened) > _MOST_KNOWN:
                 self._opened.clear()
             self._opened[path] = Opened(t_ns, stat)
         if stat is not None and (cut or event.how in ("mtime", "scan")):
             self._changed(path, t_ns, stat, event.how)
 
-    def _closed(self, event: FileEvent, stat: Stat | None) -> None:
+    def _is_cut(self, path: str, t_ns: int, stat: Stat) -> bool:
+        """It is shorter than it was, or was made empty just now. An empty file of a group may be a
+        sign that all is there, and one that has been empty for long is no news: who opens it need
+        not be its writer."""
+        group = self._of.get(path)
+        if group is not None:
+            return stat.size < group.files[path].size
+        lately = stat.wrote_ns is not None and stat.wrote_ns > t_ns - JUST_NS
+        return stat.size < self._known.get(path, 0) or (stat.size == 0 and lately)
+
+    def _close(self, event: FileEvent, stat: Stat | None) -> None:
+        file = self._of[event.path].files[event.path]
+        file.closed_ns, file.changed_ns, file.how = event.t_ns, event.t_ns, event.how
+        file.mtime_ns = 0  # what was read before is not the last word
+        self._sized(file, event.t_ns, stat)
+        self._let_go(event)
+
+    def _close_again(self, event: FileEvent, stat: Stat | None) -> None:
         path, t_ns = event.path, event.t_ns
-        self._awaited.discard(path)
-        group, opened = self._of.get(path), self._opened.get(path)
-        file = group.files[path] if group is not None else None
-        if file is not None and file.closed_ns is None:
-            file.closed_ns, file.changed_ns, file.how = t_ns, t_ns, event.how
-            file.mtime_ns = 0  # what was read before is not the last word
-            self._sized(file, t_ns, stat)
-        elif stat is None:
+        file = self._of[path].files[path]
+        if stat is None:
             return
-        elif file is not None and opened is None:
-            if (stat.size, stat.mtime_ns) != (file.size, file.mtime_ns):  # another of its writers
-                self._sized(file, t_ns, stat)
-                file.closed_ns = t_ns
-        elif file is not None:
-            if (stat.size, stat.mtime_ns) == (file.size, file.mtime_ns):
+        changed = (stat.size, stat.mtime_ns) != (file.size, file.mtime_ns)
+        if path in self._opened:
+            if not changed:
                 return  # opened for writing, for an fsync, and nothing written
             self._changed(path, t_ns, stat, event.how)
             self._close_now(path, t_ns)
-        else:
-            lately = stat.wrote_ns is not None and (
-                opened is None or stat.wrote_ns >= opened.first_ns - CLOCK_NS
-            )
-            if opened is None and self._known.get(path) == stat.size:
-                return  # it had been still, its saves were told, and now it is closed
-            was = opened.stat if opened is not None else None
-            if lately or (
-                was is not None and (was.size, was.mtime_ns) != (stat.size, stat.mtime_ns)
-            ):
-                self._changed(path, t_ns, stat, event.how)
-                self._close_now(path, t_ns)
-        self._opened.pop(path, None)
-        self._sign(path, t_ns, event.how)
+        elif changed:  # another of its writers
+            self._sized(file, t_ns, stat)
+            file.closed_ns = t_ns
+        self._let_go(event)
 
-    def _resumed(self, t_ns: int, path: str, stat: Stat) -> None:
-        """A file that was still and nobody had closed is written again: the next save, unless more
-        of this one is awaited."""
+    def _close_unseen(self, event: FileEvent, stat: Stat | None) -> None:
+        """A file of no group was open for writing: a save, if it changed meanwhile."""
+        path, opened = event.path, self._opened.get(event.path)
+        if stat is None:
+            return
+        if opened is None:
+            if self._known.get(path) == stat.size:
+                return  # it had been still, its saves were told, and now it is closed
+            changed = stat.wrote_ns is not None
+        else:
+            was = opened.stat
+            changed = stat.wrote_ns is not None and stat.wrote_ns >= opened.first_ns - CLOCK_NS
+            changed |= was is not None and (was.size, was.mtime_ns) != (stat.size, stat.mtime_ns)
+        if changed:
+            self._changed(path, event.t_ns, stat, event.how)
+            self._close_now(path, event.t_ns)
+        self._let_go(event)
+
+    def _let_go(self, event: FileEvent) -> None:
+        """Whoever had it open is done."""
+        self._opened.pop(event.path, None)
+        self._sign(event.path, event.t_ns, event.how)
+
+    def _resume_unknown(self, event: FileEvent, stat: Stat | None) -> None:
+        """A file that was still and nobody had closed is written again."""
+        if stat is not None:
+            self._resume(event, stat, self._known.get(event.path, 0))
+
+    def _go_on(self, event: FileEvent, stat: Stat | None) -> None:
+        """More of the same save."""
+        if stat is None:
+            return
+        self._awaited.discard(event.path)
+        group = self._of[event.path]
+        file = group.files[event.path]
+        file.told = file.told and (file.closed_ns is None or not group.is_unit)
+        file.closed_ns = None
+        self._sized(file, event.t_ns, stat)
+
+    def _resume_closed(self, event: FileEvent, stat: Stat | None) -> None:
+        """The next save, unless more of this one is awaited."""
+        group = self._of[event.path]
+        file = group.files[event.path]
+        if not file.appended or (group.is_unit and not group.is_sure):
+            self._go_on(event, stat)
+        elif stat is not None:
+            self._end(group, event.t_ns, "")
+            self._resume(event, stat, file.size)
+
+    def _resume(self, event: FileEvent, stat: Stat, before: int) -> None:
+        path, t_ns = event.path, event.t_ns
         self._awaited.discard(path)
-        group = self._of.get(path)
-        before = self._known.get(path, 0)
-        if group is not None:
-            file = group.files[path]
-            if file.closed_ns is None or not file.appended or (group.is_unit and not group.is_sure):
-                file.told = file.told and (file.closed_ns is None or not group.is_unit)
-                file.closed_ns = None
-                self._sized(file, t_ns, stat)
-                return
-            before = file.size
-            self._end(group, t_ns, "")
         self._opened.pop(path, None)
         self._start(path, t_ns, t_ns, stat, "inotify", before, appended=stat.size >= before)
 
@@ -397,21 +429,12 @@ class Grouping:
             return
         if stat.size < file.size:
             file.before = 0
-        elif file.paused and self._is_only_opened(file):
+        elif file.paused and file.is_only_opened(self._small):
             file.begin_ns, file.before = t_ns, file.size
         file.size, file.mtime_ns, file.paused = stat.size, stat.mtime_ns, False
         if file.closed_ns is None:
-            own_clock = self._was_there(file) or (file.appended and not self.polled)
+            own_clock = file.was_there(self.polled) or (file.appended and not self.polled)
             file.changed_ns = stat.wrote_ns if own_clock and stat.wrote_ns is not None else t_ns
-
-    def _is_only_opened(self, file: File) -> bool:
-        """It may be added to, and holds no more than a head: a save begins with the next write."""
-        return file.appended and file.size - file.before < self._small
-
-    def _was_there(self, file: File) -> bool:
-        """Before its directory was watched: where a close is an event, this one's may have gone by
-        unseen."""
-        return file.was_found and not self.polled
 
     def _place(self, path: str, t_ns: int) -> Group:
         """The group that a file which begins now belongs to."""
@@ -438,7 +461,7 @@ class Grouping:
         self._groups.append(group)
         return group
 
-    def _moved(self, event: FileEvent, stat: Stat | None) -> None:
+    def _move(self, event: FileEvent, stat: Stat | None) -> None:
         old, new, t_ns = event.old_path, event.path, event.t_ns
         self._opened.pop(new, None)  # whoever had it open has another file now
         if old in self._opened:
@@ -449,33 +472,30 @@ class Grouping:
             self._awaited.remove(old)
             self._awaited.add(new)
         if old in self._of:
-            name = new.rpartition("/")[2]
-            replaced = self._of.get(new)
-            if (
-                replaced is not None
-                and not replaced.is_unit
-                and replaced.files[new].size >= self._small
-            ):
-                self._part(old)  # the save before, of the same name
-                self._end(replaced, t_ns, "")
-            self._rename(old, new)
-            group = self._of[new]
-            file = group.files[new]
-            if (
-                file.closed_ns is None or not file.appended
-            ):  # else what is new in it is the next save's
-                self._sized(file, t_ns, stat)
-            if final(name) == name and (not group.is_unit or COMMIT.fullmatch(name)):
-                group.commit, group.is_sure = (t_ns, new, event.how), True
-            self._sign(new, t_ns, event.how)
+            self._move_of_group(event, stat)
         elif not old and stat is not None:  # it came whole, from where we do not see
             if new in self._of and not self._of[new].is_unit:
                 self._end(self._of[new], t_ns, "")
-            self._start(
-                new, stat.born_ns, t_ns, stat, "btime" if stat.born_ns is not None else event.how
-            )
+            how = "btime" if stat.born_ns is not None else event.how
+            self._start(new, stat.born_ns, t_ns, stat, how)
             self._close_now(new, t_ns)
             self._sign(new, t_ns, event.how)
+
+    def _move_of_group(self, event: FileEvent, stat: Stat | None) -> None:
+        old, new, t_ns = event.old_path, event.path, event.t_ns
+        name, there = new.rpartition("/")[2], self._of.get(new)
+        if there is not None and not there.is_unit and there.files[new].size >= self._small:
+            self._part(old)  # the save before, of the same name
+            self._end(there, t_ns, "")
+        self._rename(old, new)
+        group = self._of[new]
+        file = group.files[new]
+        if file.closed_ns is None or not file.appended:
+            # else what is new in it is the next save's
+            self._sized(file, t_ns, stat)
+        if final(name) == name and (not group.is_unit or COMMIT.fullmatch(name)):
+            group.commit, group.is_sure = (t_ns, new, event.how), True
+        self._sign(new, t_ns, event.how)
 
     def _part(self, path: str) -> None:
         """The file is a group of its own from now on."""
@@ -486,7 +506,10 @@ class Grouping:
             self._of[path] = Group(group.unit, group.key, group.is_unit, since_ns, {path: file})
             self._groups.append(self._of[path])
 
-    def _gone(self, t_ns: int, path: str) -> None:
+    def _remove(self, event: FileEvent, _: Stat | None) -> None:
+        self._take_out(event.t_ns, event.path)
+
+    def _take_out(self, t_ns: int, path: str) -> None:
         self._opened.pop(path, None)
         self._known.pop(path, None)
         self._awaited.discard(path)
@@ -500,30 +523,34 @@ class Grouping:
     def _sign(self, path: str, t_ns: int, how: str) -> None:
         """A small file written when all else was: the commit of its own group, or of one in or just
         below its directory."""
-        name, top = path.rpartition("/")[2], path.rpartition("/")[0]
-        mine = self._of.get(path)
+        name, mine = path.rpartition("/")[2], self._of.get(path)
         if mine is not None and mine.files[path].size >= self._small:
             return
-        if mine is not None and not mine.is_open and mine.bytes >= self.rules.least_bytes:
-            stem = any(
-                other != path and other.startswith(path.rpartition(".")[0]) for other in mine.files
-            )
+        if mine is not None and self._is_whole(mine):
+            stem = path.rpartition(".")[0]
             if COMMIT.fullmatch(name) or POINTER.fullmatch(name):
                 mine.commit, mine.is_sure = (t_ns, path, how), True
-            elif LITTLE.fullmatch(name) and (mine.is_unit or stem) and final(name) == name:
+            elif (
+                LITTLE.fullmatch(name)
+                and final(name) == name
+                and (mine.is_unit or any(o != path and o.startswith(stem) for o in mine.files))
+            ):
                 mine.commit = (t_ns, path, how)
-            return
-        if POINTER.fullmatch(name):
-            for group in reversed(self._groups):
-                above = group.unit.rpartition("/")[0] if group.is_unit else group.unit
-                if (
-                    above == top
-                    and group is not mine
-                    and not group.is_open
-                    and group.bytes >= self.rules.least_bytes
-                ):
-                    group.commit, group.is_sure = (t_ns, path, how), True
-                    return
+        elif POINTER.fullmatch(name):
+            pointed = self._pointed_at(path.rpartition("/")[0], mine)
+            if pointed is not None:
+                pointed.commit, pointed.is_sure = (t_ns, path, how), True
+
+    def _is_whole(self, group: Group) -> bool:
+        return not group.is_open and group.bytes >= self.rules.least_bytes
+
+    def _pointed_at(self, directory: str, mine: Group | None) -> Group | None:
+        """The last checkpoint in a directory or just below it."""
+        for group in reversed(self._groups):
+            above = group.unit.rpartition("/")[0] if group.is_unit else group.unit
+            if above == directory and group is not mine and self._is_whole(group):
+                return group
+        return None
 
     # ---- sizes and time ----
 
@@ -532,30 +559,31 @@ class Grouping:
         for path, stat in stats.items():
             opened, group = self._opened.get(path), self._of.get(path)
             if opened is not None and not opened.looked:
-                if stat is None:
-                    del self._opened[path]
-                elif opened.stat is None:
-                    opened.stat = stat
-                elif (opened.stat.size, opened.stat.mtime_ns) != (stat.size, stat.mtime_ns):
-                    self._changed(path, t_ns, stat, "inotify")
-                elif t_ns - opened.first_ns > LOOK_NS:
-                    opened.looked = True
-                    if APPENDED.fullmatch(path):
-                        self._known[path] = stat.size
-                        self._await(path, stat.size, stat.mtime_ns)
+                self._read_opened(t_ns, path, stat, opened)
             elif group is not None and stat is not None:
-                file = group.files[path]
-                if file.closed_ns is not None and file.mtime_ns:
-                    later = (
-                        stat.wrote_ns is not None
-                        and stat.wrote_ns > file.closed_ns + CLOCK_NS
-                        and stat.mtime_ns != file.mtime_ns
-                    )
-                    if stat.size < file.size:
-                        continue  # cut for the next save: its event is on the way
-                    if stat.size > file.size or later:
-                        file.closed_ns = None  # one of several writers had closed it
-                self._sized(file, t_ns, stat)
+                self._read_file(t_ns, group.files[path], stat)
+
+    def _read_opened(self, t_ns: int, path: str, stat: Stat | None, opened: Opened) -> None:
+        if stat is None:
+            del self._opened[path]
+        elif opened.stat is None:
+            opened.stat = stat
+        elif (opened.stat.size, opened.stat.mtime_ns) != (stat.size, stat.mtime_ns):
+            self._changed(path, t_ns, stat, "inotify")
+        elif t_ns - opened.first_ns > LOOK_NS:
+            opened.looked = True
+            if APPENDED.fullmatch(path):
+                self._known[path] = stat.size
+                self._await(path, stat.size, stat.mtime_ns)
+
+    def _read_file(self, t_ns: int, file: File, stat: Stat) -> None:
+        if file.closed_ns is not None and file.mtime_ns:
+            if stat.size < file.size:
+                return  # cut for the next save: its event is on the way
+            later = stat.wrote_ns is not None and stat.wrote_ns > file.closed_ns + CLOCK_NS
+            if stat.size > file.size or (later and stat.mtime_ns != file.mtime_ns):
+                file.closed_ns = None  # one of several writers had closed it
+        self._sized(file, t_ns, stat)
 
     def tick(self, t_ns: int) -> list[Step]:
         """What is certain by now."""
@@ -568,7 +596,7 @@ class Grouping:
         """The last word on every group: nobody writes any more, or nobody watches."""
         for group in list(self._groups):
             for file in group.files.values():
-                if self._was_there(file) and file.closed_ns is None:
+                if file.was_there(self.polled) and file.closed_ns is None:
                     file.closed_ns = file.changed_ns
             self._end(group, t_ns, "unfinished" if group.is_open else "")
         return self.tick(t_ns)
@@ -576,17 +604,8 @@ class Grouping:
     def _turn(self, group: Group, t_ns: int) -> None:
         rules = self.rules
         for path, file in group.files.items():
-            if file.closed_ns is not None:
-                continue
-            quiet_ns = t_ns - file.changed_ns
-            if file.appended and quiet_ns >= PAUSE_NS and not file.paused:
-                file.paused = True
-                self.paused.append(path)
-                if self._is_only_opened(file):
-                    self._await(path, file.size, file.mtime_ns)
-            if quiet_ns >= self._still_s(file) * S:
-                file.closed_ns, file.how = file.changed_ns, "still"
-                self._await(path, file.size, file.mtime_ns)
+            if file.closed_ns is None:
+                self._look_for_pause(path, file, t_ns)
         quiet_s = (t_ns - group.last_ns(self._small)) / S
         large = group.bytes >= rules.least_bytes
         if large:
@@ -594,33 +613,30 @@ class Grouping:
         if any(file.closed_ns is None for file in group.data(self._small).values()):
             if not large and t_ns - group.since_ns > rules.unfinished_s * S:
                 self._drop(group)  # a log under another name
-        elif quiet_s >= rules.gap_s:
-            if large:
-                self._telling.written(group)
-                if quiet_s >= self._patience_s(group):
-                    self._end(group, t_ns, "")
-            elif quiet_s >= (rules.commit_s if group.may_grow else rules.gap_s):
-                self._drop(group)
+        elif quiet_s >= rules.gap_s and large:
+            self._telling.written(group)
+            if quiet_s >= rules.patience_s(group):
+                self._end(group, t_ns, "")
+        elif not large and quiet_s >= max(rules.gap_s, rules.commit_s * group.may_grow):
+            self._drop(group)
+
+    def _look_for_pause(self, path: str, file: File, t_ns: int) -> None:
+        """A file that is written has not changed for a moment, or for so long that it is done."""
+        quiet_ns = t_ns - file.changed_ns
+        if file.appended and quiet_ns >= PAUSE_NS and not file.paused:
+            file.paused = True
+            self.paused.append(path)
+            if file.is_only_opened(self._small):
+                self._await(path, file.size, file.mtime_ns)
+        if quiet_ns >= self.rules.still_for_s(file, self.polled) * S:
+            file.closed_ns, file.how = file.changed_ns, "still"
+            self._await(path, file.size, file.mtime_ns)
 
     def _await(self, path: str, size: int, mtime_ns: int) -> None:
         """The next write into it, which polling sees by itself."""
         if not self.polled:
             self.still[path] = (size, mtime_ns)
             self._awaited.add(path)
-
-    def _still_s(self, file: File) -> float:
-        """How long a file that nobody closed has not changed when it is taken for written."""
-        if self._was_there(file):  # when we looked: its close may have gone by unseen
-            return self.rules.gap_s
-        return self.rules.append_s if file.appended else self.rules.still_s
-
-    def _patience_s(self, group: Group) -> float:
-        rules = self.rules
-        if group.lacks(self._small):
-            return rules.unfinished_s
-        if group.is_sure:
-            return rules.gap_s * (5.0 if group.is_unit else 1.0)
-        return rules.commit_s if group.may_grow else 3.0 * rules.gap_s
 
     def _end(self, group: Group, t_ns: int, error: str) -> None:
         """All that is still to be said of it. Nothing, if it never was large enough."""
@@ -650,3 +666,33 @@ class Grouping:
             self._known[path] = file.size
             if self._of.get(path) is group:
                 del self._of[path]
+
+
+Transition = Callable[[Grouping, FileEvent, Stat | None], None]
+_OF_DIRECTORIES: dict[str, Transition] = {
+    "created": Grouping._make_directory,
+    "gone": Grouping._remove_directory,
+    "moved": Grouping._move_directory,
+}
+_NOT_OF_NOISE = {"created", "opened", "closed", "moved"}
+"""of names that are no checkpoint's"""
+_OF_FILES: dict[str, tuple[Transition | None, ...]] = {
+    # UNKNOWN, OPENED, WRITTEN, CLOSED
+    "created": (Grouping._begin, Grouping._begin, Grouping._begin_anew, Grouping._begin_anew),
+    "opened": (Grouping._open, Grouping._open, None, Grouping._open),
+    "closed": (
+        Grouping._close_unseen,
+        Grouping._close_unseen,
+        Grouping._close,
+        Grouping._close_again,
+    ),
+    "resumed": (
+        Grouping._resume_unknown,
+        Grouping._resume_unknown,
+        Grouping._go_on,
+        Grouping._resume_closed,
+    ),
+    "moved": (Grouping._move,) * 4,
+    "gone": (Grouping._remove,) * 4,
+}
+"""what an event does to a file in each of its states"""

@@ -30,6 +30,20 @@ class Rules:
         """Less than that is a companion, not data."""
         return self.least_bytes // 16
 
+    def still_for_s(self, file: File, polled: bool) -> float:
+        """How long a file that nobody closed has not changed when it is taken for written."""
+        if file.was_there(polled):  # when we looked: its close may have gone by unseen
+            return self.gap_s
+        return self.append_s if file.appended else self.still_s
+
+    def patience_s(self, group: Group) -> float:
+        """How long after its last file a group is waited for."""
+        if group.lacks(self.small_bytes):
+            return self.unfinished_s
+        if group.is_sure:
+            return self.gap_s * (5.0 if group.is_unit else 1.0)
+        return self.commit_s if group.may_grow else 3.0 * self.gap_s
+
 
 class Stat(NamedTuple):
     """Of a file, read without opening it."""
@@ -84,6 +98,15 @@ class File:
     def was_found(self) -> bool:
         """By looking, not told by an event."""
         return self.how in ("scan", "btime")
+
+    def was_there(self, polled: bool) -> bool:
+        """Before its directory was watched: where a close is an event, this one's may have gone by
+        unseen."""
+        return self.was_found and not polled
+
+    def is_only_opened(self, small_bytes: int) -> bool:
+        """It may be added to, and holds no more than a head: a save begins with the next write."""
+        return self.appended and self.size - self.before < small_bytes
 
 
 @dataclass(slots=True)
