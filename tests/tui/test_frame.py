@@ -190,7 +190,7 @@ def test_what_is_long_in_help_goes_on_below_itself(drive):
         at = next(n for n, line in enumerate(text) if "Next view: bill, notes, where" in line)
         begin = text[at].index("Next view")
         assert text[at + 1][begin - 3 : begin].strip() == ""
-        assert text[at + 1][begin : begin + 40].split()[0] == "goes,"
+        assert text[at + 1][begin : begin + 40].split()[0] == "goes"
 
     drive(app, script)
 

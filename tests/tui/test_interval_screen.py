@@ -175,7 +175,7 @@ def test_what_is_in_force_is_not_rounded_by_applying_it(drive: Drive) -> None:
         assert "is in force already" in screen_text(app)
         await press(pilot, "o", "a")
         assert set(app.desk.edits) == {"policy.interval"}
-        one = screen_of(app)._studied
+        one = screen_of(app).found
         assert one is not None
         assert one.now is not None
         assert one.now.interval_s == pytest.approx(one.best.interval_s, rel=1e-6)

@@ -334,7 +334,7 @@ def test_the_loop_is_not_held_up_by_every_tier_at_once(drive: Drive) -> None:
         screen = app.screen
         assert isinstance(screen, TiersScreen)
         begin = time.perf_counter()
-        screen._draw()
+        screen.draw()
         return time.perf_counter() - begin
 
     assert drive(app, script, WIDE) < 0.25

@@ -20,6 +20,7 @@ from ckptcost.tui.about_field import tier_entries
 from ckptcost.tui.desk import OWN, Desk
 from ckptcost.tui.screens import tiers_pictures
 from ckptcost.tui.screens import tiers_view as tiers
+from ckptcost.tui.screens.by_objective import next_objective
 from ckptcost.tui.widgets.columns import fit, natural_widths
 
 NO_FAILURES = "0 /1000 node-days"
@@ -373,6 +374,6 @@ def test_work_that_was_superseded_stops_early() -> None:
 def test_measures_come_round() -> None:
     objective, seen = "time", []
     for _ in range(4):
-        objective = tiers.next_objective(objective)
+        objective = next_objective(objective)
         seen.append(objective)
     assert seen == ["energy", "usd", "carbon", "time"]

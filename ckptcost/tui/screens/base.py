@@ -42,7 +42,56 @@ class Host(Protocol):
     def defect(self, error: BaseException | None) -> None: ...
 
 
-class ModeScreen(Screen[Any]):
+class WorkerScreen(Screen[Any]):
+    """A screen that works in threads: what is expected is said, a defect opens a dialog."""
+
+    def __init__(self, *given: Any, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self._afterwards: dict[str, tuple[Callable[[Any], None], Callable[[str], None]]] = {}
+
+    def complain(self, text: str) -> None:
+        """An expected error that nobody else takes."""
+
+    def background(
+        self,
+        name: str,
+        work: Callable[[Stopped], T],
+        done: Callable[[T], None],
+        failed: Callable[[str], None] | None = None,
+    ) -> Worker[T]:
+        """Run `work` in a thread, and `done` with its value in the screen. The same name again: the
+        older one is told to stop, and what it finds is dropped. An expected error is said in the
+        bottom line, unless `failed` takes it; a defect opens a dialog.
+        """
+        self._afterwards[name] = (done, failed or self.complain)
+
+        def run() -> T:
+            worker = get_current_worker()
+            return work(lambda: worker.is_cancelled)
+
+        return self.run_worker(
+            run, name=name, group=name, thread=True, exclusive=True, exit_on_error=False
+        )
+
+    def stop_background(self, name: str) -> None:
+        self.workers.cancel_group(self, name)
+
+    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
+        worker = event.worker
+        if worker.node is not self or worker.name not in self._afterwards:
+            return
+        done, failed = self._afterwards[worker.name]
+        if event.state is WorkerState.SUCCESS:
+            done(worker.result)
+        elif event.state is WorkerState.ERROR:
+            error = worker.error
+            if isinstance(error, CkptcostError | OSError):
+                failed(str(error))
+            else:
+                cast(Host, self.app).defect(error)
+
+
+class ModeScreen(WorkerScreen):
     """A screen of one mode, or one that lies over it. Subclasses give `body`, and `on_desk` where
     they show the scenario."""
 
@@ -62,7 +111,6 @@ class ModeScreen(Screen[Any]):
     def __init__(self) -> None:
         super().__init__()
         self._desk_seen: Desk | None = None
-        self._afterwards: dict[str, tuple[Callable[[Any], None], Callable[[str], None]]] = {}
 
     # what a screen gives
 
@@ -133,29 +181,8 @@ class ModeScreen(Screen[Any]):
             take(given)
         return callable(take)
 
-    def background(
-        self,
-        name: str,
-        work: Callable[[Stopped], T],
-        done: Callable[[T], None],
-        failed: Callable[[str], None] | None = None,
-    ) -> Worker[T]:
-        """Run `work` in a thread, and `done` with its value in the screen. The same name again: the
-        older one is told to stop, and what it finds is dropped. An expected error is said in the
-        bottom line, unless `failed` takes it; a defect opens a dialog.
-        """
-        self._afterwards[name] = (done, failed or self._complain)
-
-        def run() -> T:
-            worker = get_current_worker()
-            return work(lambda: worker.is_cancelled)
-
-        return self.run_worker(
-            run, name=name, group=name, thread=True, exclusive=True, exit_on_error=False
-        )
-
-    def stop_background(self, name: str) -> None:
-        self.workers.cancel_group(self, name)
+    def complain(self, text: str) -> None:
+        self.say(text, "bad")
 
     # how it works
 
@@ -218,20 +245,3 @@ class ModeScreen(Screen[Any]):
 
     def on_screen_suspend(self) -> None:
         self.hidden()
-
-    def _complain(self, text: str) -> None:
-        self.say(text, "bad")
-
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        worker = event.worker
-        if worker.node is not self or worker.name not in self._afterwards:
-            return
-        done, failed = self._afterwards[worker.name]
-        if event.state is WorkerState.SUCCESS:
-            done(worker.result)
-        elif event.state is WorkerState.ERROR:
-            error = worker.error
-            if isinstance(error, CkptcostError | OSError):
-                failed(str(error))
-            else:
-                self.host.defect(error)

@@ -17,15 +17,15 @@ from ckptcost.present.grid import Grid
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk, Stamp
 from ckptcost.tui.screens import interval_view as interval
-from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.screens.base import Stopped
+from ckptcost.tui.screens.by_objective import ByObjectiveScreen
 from ckptcost.tui.screens.solve import Solve
-from ckptcost.tui.screens.tiers_view import next_objective, objective_of
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
 
 
-class IntervalScreen(ModeScreen):
+class IntervalScreen(ByObjectiveScreen[interval.Studied]):
     """The optimum is looked for in the background, once for each objective; moving the trial is a
     millisecond and is not."""
 
@@ -84,11 +84,7 @@ class IntervalScreen(ModeScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._objective = ""
         self._trial = ""
-        self._kept: dict[str, interval.Studied] = {}
-        self._kept_for: Desk | None = None
-        self._stamp: Stamp = ()
 
     def body(self) -> Iterable[Widget]:
         yield Plot(id="curve", classes="panel")
@@ -97,24 +93,21 @@ class IntervalScreen(ModeScreen):
             yield Rows(id="lost", classes="panel")
         yield Note(id="notes")
 
-    @property
-    def _studied(self) -> interval.Studied | None:
-        return self._kept.get(self._objective)
+    def find(self, desk: Desk, objective: str, stopped: Stopped) -> interval.Studied:
+        return interval.studied(desk, objective)
 
-    def on_desk(self) -> None:
-        desk = self.desk
-        if not interval.same_study(desk, self._kept_for, self._stamp):
-            self._kept.clear()
-            self._kept_for, self._stamp, self._trial = desk, desk.stamp(), ""
-        self._objective = self._objective or objective_of(desk)
-        self._study()
+    def same(self, desk: Desk, other: Desk | None, stamp: Stamp) -> bool:
+        return interval.same_study(desk, other, stamp)
+
+    def forget(self) -> None:
+        self._trial = ""
 
     def command_line(self) -> str:
-        one = self._studied
+        one = self.found
         return (
             interval.command(one, self._trial)
             if one is not None
-            else self.desk.command("optimize", "--objective", self._objective)
+            else self.desk.command("optimize", "--objective", self.objective)
         )
 
     def table(self) -> Grid | None:
@@ -122,36 +115,21 @@ class IntervalScreen(ModeScreen):
         return lost.grid if lost.has_focus else self.query_one("#points", Rows).grid
 
     def exported(self) -> Any:
-        return self._studied.study if self._studied is not None else None
+        return self.found.study if self.found is not None else None
 
-    def _study(self) -> None:
-        if self._studied is not None:
-            self.stop_background("study")
-            self._draw()
-            return
-        desk, objective = self.desk, self._objective
-        self.background(
-            "study", lambda stopped: interval.studied(desk, objective), self._have, self._refused
-        )
-
-    def _have(self, one: interval.Studied) -> None:
-        self._kept[one.objective] = one
-        if one.objective == self._objective:
-            self._draw()
-
-    def _refused(self, text: str) -> None:
+    def refused(self, text: str) -> None:
         self.query_one("#curve", Plot).show(Chart(empty=text))
-        self.query_one("#curve", Plot).border_title = Content(f"Best for {self._objective}")
+        self.query_one("#curve", Plot).border_title = Content(f"Best for {self.objective}")
         self.add_class("-none")
         for name in ("points", "lost"):
-            self._show_grid(name, Grid(empty="nothing to show"))
+            self.show_grid(name, Grid(empty="nothing to show"))
         self.query_one("#notes", Note).show(
             ["t takes the next tier, m another measure, 1 goes back to the inputs."]
         )
         self.say("No best interval here", "bad")
 
-    def _draw(self) -> None:
-        one = self._studied
+    def draw(self) -> None:
+        one = self.found
         if one is None:
             return
         self._trial = self._trial or interval.trial_of(one)
@@ -161,47 +139,42 @@ class IntervalScreen(ModeScreen):
         curve = self.query_one("#curve", Plot)
         curve.show(chart._replace(title="", y_label=""))
         curve.border_title = Content(chart.title)
-        self._show_grid("points", interval.points(one, trial))
-        self._show_grid("lost", interval.parts(one, trial))
+        self.show_grid("points", interval.points(one, trial))
+        self.show_grid("lost", interval.parts(one, trial))
         self.query_one("#notes", Note).show(interval.notes(one))
         self.say(interval.trial_line(one, trial))
-
-    def _show_grid(self, name: str, grid: Grid) -> None:
-        rows = self.query_one(f"#{name}", Rows)
-        rows.show(grid)
-        rows.border_title, rows.border_subtitle = Content(grid.title), Content(grid.note)
 
     # what can be done
 
     def on_plot_picked(self, event: Plot.Picked) -> None:
-        if (one := self._studied) is not None:
+        if (one := self.found) is not None:
             self._try(interval.picked(one, self._trial, event.x))
 
     def on_rows_chosen(self, event: Rows.Chosen) -> None:
-        if event.rows.id == "points" and self._studied is not None:
+        if event.rows.id == "points" and self.found is not None:
             self._try(interval.interval_in(event.key))
 
     def _try(self, trial: str) -> None:
         self._trial = trial
-        self._draw()
+        self.draw()
 
     def action_move(self, steps: int) -> None:
-        if (one := self._studied) is not None:
+        if (one := self.found) is not None:
             before = self._trial
             self._try(interval.moved(one, before, steps))
             if self._trial == before:
                 self.say(interval.why_stayed(one, before, steps), "muted")
 
     def action_best(self) -> None:
-        if (one := self._studied) is not None:
+        if (one := self.found) is not None:
             self._try(interval.text_of(one.best.interval_s))
 
     def action_now(self) -> None:
-        if (one := self._studied) is not None:
+        if (one := self.found) is not None:
             self._try(interval.trial_of(one))
 
     def action_apply(self) -> None:
-        if (one := self._studied) is None:
+        if (one := self.found) is None:
             return
         desk = interval.applied(one, self.desk, self._trial)
         if desk is self.desk:
@@ -209,10 +182,6 @@ class IntervalScreen(ModeScreen):
             return
         self.change(desk)
         self.notify(f"policy.interval = {desk.edits['policy.interval']}", timeout=3, markup=False)
-
-    def action_objective(self) -> None:
-        self._objective = next_objective(self._objective)
-        self._study()
 
     def action_tier(self) -> None:
         try:

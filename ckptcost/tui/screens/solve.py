@@ -11,20 +11,19 @@ from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
-from textual.worker import Worker, WorkerState
 
-from ckptcost.errors import CkptcostError
 from ckptcost.jobs.solve import KNOBS
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.questions.solve import solve
 from ckptcost.tui.desk import Desk, by_flags
+from ckptcost.tui.screens.base import WorkerScreen
 from ckptcost.tui.screens.interval_view import alone
 from ckptcost.tui.study_grids import paragraphs, tables_of
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 
 
-class Solve(ModalScreen[None]):
+class Solve(ModalScreen[None], WorkerScreen):
     """Up and Down choose the quantity, typing changes the target."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -81,30 +80,15 @@ class Solve(ModalScreen[None]):
             self.query_one("#target", Input).value,
         )
         if what:
-            self.run_worker(
-                lambda: solved(desk, what, target),
-                name="solve",
-                group="solve",
-                thread=True,
-                exclusive=True,
-                exit_on_error=False,
+            self.background(
+                "solve", lambda stopped: solved(desk, what, target), self._show, self.complain
             )
 
-    def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
-        worker = event.worker
-        if worker.name != "solve":
-            return
-        event.stop()
-        if event.state is WorkerState.SUCCESS and isinstance(worker.result, Solved):
-            self._show(worker.result)
-        elif event.state is WorkerState.ERROR:
-            if not isinstance(worker.error, CkptcostError | OSError):
-                self.app.defect(worker.error)  # type: ignore[attr-defined]
-                return
-            told: tuple[str, Tone] = (str(worker.error), "warn")
-            self.query_one("#answer", Note).show((told,))
-            self.query_one("#table", Rows).show(Grid())
-            self.query_one("#command", Static).update("")
+    def complain(self, text: str) -> None:
+        told: tuple[str, Tone] = (text, "warn")
+        self.query_one("#answer", Note).show((told,))
+        self.query_one("#table", Rows).show(Grid())
+        self.query_one("#command", Static).update("")
 
     def _show(self, found: Solved) -> None:
         self.query_one("#answer", Note).show(found.lines)

@@ -17,18 +17,19 @@ from ckptcost.present.chart import Bars, Chart
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.about_field import tier_entries
 from ckptcost.tui.commands import Command, bindings
-from ckptcost.tui.desk import Desk, Stamp
+from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.ticks import Ticks
 from ckptcost.tui.screens import tiers_pictures
 from ckptcost.tui.screens import tiers_view as tiers
-from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.screens.base import Stopped
+from ckptcost.tui.screens.by_objective import ByObjectiveScreen
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
 
 
-class TiersScreen(ModeScreen):
+class TiersScreen(ByObjectiveScreen[tiers.Weighed]):
     """Everything is weighed once for each objective, in the background; what is seen of it is made
     from that at once."""
 
@@ -97,11 +98,7 @@ class TiersScreen(ModeScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._objective = ""
         self._shown: tiers.Shown = "best"
-        self._kept: dict[str, tiers.Weighed] = {}
-        self._kept_for: Desk | None = None
-        self._stamp: Stamp = ()
 
     def body(self) -> Iterable[Widget]:
         yield Rows(id="tiers", classes="panel")
@@ -113,24 +110,16 @@ class TiersScreen(ModeScreen):
             yield Note(id="details", classes="panel")
         yield Static(id="verdict")
 
-    @property
-    def _weighed(self) -> tiers.Weighed | None:
-        return self._kept.get(self._objective)
-
-    def on_desk(self) -> None:
-        desk = self.desk
-        if not desk.same_figures(self._kept_for, self._stamp):
-            self._kept.clear()
-            self._kept_for, self._stamp = desk, desk.stamp()
-        self._objective = self._objective or tiers.objective_of(desk)
-        self._weigh()
+    def find(self, desk: Desk, objective: str, stopped: Stopped) -> tiers.Weighed:
+        """Some milliseconds a tier."""
+        return tiers.weighed(desk, objective, stopped)
 
     def command_line(self) -> str:
-        weighed = self._weighed
+        weighed = self.found
         return (
             tiers.command(weighed, self._shown)
             if weighed is not None
-            else self.desk.command("optimize", "--objective", self._objective)
+            else self.desk.command("optimize", "--objective", self.objective)
         )
 
     def table(self) -> Grid | None:
@@ -138,56 +127,35 @@ class TiersScreen(ModeScreen):
         return claims.grid if claims.has_focus else self.query_one("#tiers", Rows).grid
 
     def exported(self) -> Any:
-        return tiers.exported(self._weighed, self._shown) if self._weighed is not None else None
+        return tiers.exported(self.found, self._shown) if self.found is not None else None
 
-    def _weigh(self) -> None:
-        """Some milliseconds a tier: not in the loop, and not twice."""
-        if self._weighed is not None:
-            self.stop_background("weigh")
-            self._draw()
-            return
-        desk, objective = self.desk, self._objective
-        self.background(
-            "weigh",
-            lambda stopped: tiers.weighed(desk, objective, stopped),
-            self._have,
-            self._refused,
-        )
-
-    def _have(self, weighed: tiers.Weighed) -> None:
-        self._kept[weighed.objective] = weighed
-        if weighed.objective == self._objective:
-            self._draw()
-
-    def _refused(self, text: str) -> None:
-        self._show_grid(Grid(title="Storage tiers", empty=text))
+    def refused(self, text: str) -> None:
+        self.show_grid("tiers", Grid(title="Storage tiers", empty=text))
         self.query_one("#front", Plot).show(Chart(empty="nothing to show"))
         self.query_one("#saves", BarRows).show(Bars(empty="nothing to show"))
-        self.query_one("#claims", Rows).show(Grid())
+        self.show_grid("claims", Grid())
         told: tuple[str, Tone] = (text, "bad")
         self.query_one("#details", Note).show((told,))
         self._say_verdict(
             "The scenario cannot be computed; 1 goes back to its inputs, ^o opens another.", "bad"
         )
 
-    def _draw(self) -> None:
-        weighed, desk = self._weighed, self.desk
+    def draw(self) -> None:
+        weighed, desk = self.found, self.desk
         if weighed is None:
             return
-        self._show_grid(tiers.grid(weighed, desk, self._shown))
+        self.show_grid("tiers", tiers.grid(weighed, desk, self._shown))
         self._draw_cursor()
         bars = tiers_pictures.save_bars(weighed, desk)
         saves = self.query_one("#saves", BarRows)
         saves.show(bars._replace(title=""))
         saves.border_title = Content(bars.title)
-        claims, grid = self.query_one("#claims", Rows), tiers_pictures.claims(weighed)
-        claims.show(grid)
-        claims.border_title, claims.border_subtitle = Content(grid.title), Content(grid.note)
+        self.show_grid("claims", tiers_pictures.claims(weighed))
         self._say_verdict(*tiers.sentence(weighed, self._shown))
 
     def _draw_cursor(self) -> None:
         """What follows the cursor: the details, and whose name stands in the picture."""
-        weighed = self._weighed
+        weighed = self.found
         if weighed is None:
             return
         key = self.query_one("#tiers", Rows).key
@@ -196,16 +164,11 @@ class TiersScreen(ModeScreen):
         front.show(chart._replace(title="", note="", y_label=""))
         front.border_title, front.border_subtitle = (
             Content(chart.title),
-            Content(f"at each tier's best for {self._objective}"),
+            Content(f"at each tier's best for {self.objective}"),
         )
         details = self.query_one("#details", Note)
         details.show(tiers_pictures.details(weighed, self.desk, key, self._shown))
         details.border_title = Content(tiers_pictures.short(key, 40))
-
-    def _show_grid(self, grid: Grid) -> None:
-        rows = self.query_one("#tiers", Rows)
-        rows.show(grid)
-        rows.border_title, rows.border_subtitle = Content(grid.title), Content(grid.note)
 
     def _say_verdict(self, text: str, tone: str) -> None:
         verdict = self.query_one("#verdict", Static)
@@ -223,7 +186,7 @@ class TiersScreen(ModeScreen):
             self.action_choose()
 
     def _key(self) -> str:
-        return self.query_one("#tiers", Rows).key if self._weighed is not None else ""
+        return self.query_one("#tiers", Rows).key if self.found is not None else ""
 
     def action_choose(self) -> None:
         if key := self._key():
@@ -231,8 +194,8 @@ class TiersScreen(ModeScreen):
             self.app.action_go("interval")  # type: ignore[attr-defined]
 
     def action_tiers(self) -> None:
-        if self._weighed is not None:
-            ticked = [run.key for run in self._weighed.runs]
+        if self.found is not None:
+            ticked = [run.key for run in self.found.runs]
             self.app.push_screen(
                 Ticks("Tiers side by side", tier_entries(self.desk), ticked, self._key()),
                 self._take,
@@ -244,7 +207,7 @@ class TiersScreen(ModeScreen):
             self.say("" if keys else "At least one tier stays.", "" if keys else "warn")
 
     def action_remove(self) -> None:
-        weighed = self._weighed
+        weighed = self.found
         if weighed is not None and len(weighed.runs) > 1:
             self.change(self.desk.without_tier(self._key()))
         elif weighed is not None:
@@ -256,11 +219,7 @@ class TiersScreen(ModeScreen):
 
     def action_shown(self) -> None:
         self._shown = tiers.next_of(self._shown)
-        self._draw()
-
-    def action_objective(self) -> None:
-        self._objective = tiers.next_objective(self._objective or "carbon")
-        self._weigh()
+        self.draw()
 
     def action_claims(self) -> None:
         self.toggle_class("-claims")

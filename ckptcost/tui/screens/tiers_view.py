@@ -10,7 +10,6 @@ from typing import Any, Literal, NamedTuple
 
 from ckptcost.core.outcome import HEADWAY_GOODPUT
 from ckptcost.core.quantities import BY_OBJECTIVE
-from ckptcost.core.regret import OBJECTIVES
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import compared, one_of
 from ckptcost.jobs.model import model as model_job
@@ -278,15 +277,3 @@ def exported(weighed: Weighed, shown: Shown) -> Study | None:
 
 def next_of(shown: Shown) -> Shown:
     return SHOWN[(SHOWN.index(shown) + 1) % len(SHOWN)]
-
-
-def next_objective(objective: str) -> str:
-    return OBJECTIVES[(OBJECTIVES.index(objective) + 1) % len(OBJECTIVES)]
-
-
-def objective_of(desk: Desk) -> str:
-    """What the scenario wants least of, which is what every screen begins with."""
-    try:
-        return desk.resolved().scenario.policy.objective
-    except InputError:
-        return OBJECTIVES[0]
