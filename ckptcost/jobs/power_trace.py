@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from math import nan
 from typing import NamedTuple
 
@@ -10,12 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.core import depth, power_bins
+from ckptcost.core.counters import Counter
 from ckptcost.core.power_bins import Bins
 from ckptcost.jobs.checkup import still
 from ckptcost.jobs.measured import Measured
 
 Floats = NDArray[np.float64]
 LEAST_S = 0.2
+NEAR_S = 30.0
+"""around a short time: more than the ticks of any counter"""
 
 
 class PowerTrace(NamedTuple):
@@ -78,10 +82,27 @@ class _Pieces:
         if domain in self._kept:
             return self._kept[domain]
         counter = self.seen.energies.counter(domain)
+        if counter is not None:
+            counter = _near(counter, self.seen.begin_s, self.seen.end_s)
         found = [] if counter is None else power_bins.pieces(counter, self.shortest_s)
         if not self.seen.energies.node.is_long:
             self._kept[domain] = found
         return found
+
+
+def _near(counter: Counter, begin_s: float, end_s: float) -> Counter:
+    """The readings around a short time, where a long one has many more."""
+    first, last = np.searchsorted(counter.t_s, (begin_s - NEAR_S, end_s + NEAR_S)).tolist()
+    if last - first > len(counter.t_s) / 2:
+        return counter
+    here = slice(first, last)
+    return replace(
+        counter,
+        t_s=counter.t_s[here],
+        took_s=counter.took_s[here],
+        total=counter.total[here],
+        breaks=tuple(place - first for place in counter.breaks if first < place < last),
+    )
 
 
 def _together(domains: Sequence[str], edges: Floats, pieces: _Pieces) -> Bins:
