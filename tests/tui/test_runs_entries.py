@@ -143,15 +143,6 @@ def test_words_marks_and_empty_lists(home):
     assert (row["saves"], row["stall"], row["written"], row["joules"]) == ("-", "-", "-", "-")
 
 
-def test_the_column_of_commands_is_left_out_where_there_is_none(home):
-    entries, _ = listed(learn=False)
-    heads = [head.id for head in runs_entries.grid_of_runs(entries).heads]
-    assert heads == list(runs_entries.SHOWN)
-    without = [entry for entry in entries if not entry.cells["command"]]
-    heads.remove("command")
-    assert [head.id for head in runs_entries.grid_of_runs(without).heads] == heads
-
-
 def test_damaged_folders_are_named_and_cost_nobody_else(home):
     (home / "foreign").mkdir()
     (home / "foreign" / "data.jsonl").write_text('{"text": "hello"}\n')
@@ -186,7 +177,6 @@ def test_hundreds_come_piece_by_piece_and_can_be_stopped(tmp_path, monkeypatch, 
     many = tmp_path / "many"
     for number in range(300):
         shutil.copytree(source, many / f"run-{number:03d}")
-    monkeypatch.setattr(runs_entries, "FIRST_S", 0.0)
     pieces = []
     runs_entries.read(many, never, lambda entries, so_far: pieces.append((len(entries), so_far)))
     assert len(pieces) > 1

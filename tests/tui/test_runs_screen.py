@@ -305,8 +305,6 @@ def test_thousands_are_told_as_they_come_and_can_be_stopped(home, drive, monkeyp
     for number in range(60):
         shutil.copytree(source, many / f"run-{number:03d}")
     monkeypatch.setenv("CKPTCOST_RUNS", str(many))
-    monkeypatch.setattr(runs_entries, "FIRST_S", 0.0)
-    monkeypatch.setattr(runs_entries, "LONGEST_S", 0.0)
     true, seen = store.kept_at, []
 
     def slowly(path):

@@ -531,7 +531,7 @@ def test_what_was_learned_of_other_files_is_forgotten(tmp_path):
 
 def test_a_run_has_all_of_the_words_that_are_asked_for():
     entries = [
-        SimpleNamespace(cells={"words": words})
+        SimpleNamespace(words=words.lower())
         for words in ("node1 torch", "node2 torch", "node1 jax")
     ]
     assert runs_entries.matching(entries, "Torch node1") == entries[:1]

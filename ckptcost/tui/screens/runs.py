@@ -144,6 +144,8 @@ class RunsScreen(ModeScreen):
         self._reading = False
         self._quiet = False
         """nobody asked to read, so nothing is said unless something is wrong"""
+        self._so_far = ""
+        """how far reading is"""
         self._drew_s = 0.0
         """what drawing the list took the last time"""
         self._problem = ""
@@ -217,7 +219,7 @@ class RunsScreen(ModeScreen):
     # reading
 
     def _read(self, quiet: bool = False) -> None:
-        self._reading, self._problem, self._quiet = True, "", quiet
+        self._reading, self._problem, self._so_far, self._quiet = True, "", "", quiet
         self.stop_background("learn")
         within = self._within
         self.background(
@@ -235,19 +237,16 @@ class RunsScreen(ModeScreen):
 
     @on(Known)
     def _known(self, event: Known) -> None:
-        """Runs that are found are drawn at once, single facts now and then."""
+        """Drawn now and then, but for what somebody looks at."""
+        self._so_far = event.so_far or self._so_far
         for entry in event.entries:
             before = self._entries.get(entry.key)
             if event.so_far:
                 self._entries[entry.key] = entry.after(before)
             elif before is not None:
                 self._entries[entry.key] = entry
-        if event.so_far:
-            if self._reading and not self._quiet:
-                self.say(f"Reading the runs: {event.so_far}; x stops")
-            self._show()
-            return
-        self._details()
+            if entry.key == self._rows.key:
+                self._details()
         if self._draw is None:
             self._draw = self.set_timer(max(DRAW_S, self._drew_s / DRAW_SHARE), self._show)
 
@@ -305,26 +304,30 @@ class RunsScreen(ModeScreen):
             self._draw.stop()
             self._draw = None
         began_s = time.monotonic()
-        entries = runs_entries.latest_first(self._entries.values())
         words = self.query_one("#filter", Input).value
+        entries = runs_entries.latest_first(self._entries.values())
         matching = runs_entries.matching(entries, words)
         empty = self._problem or (runs_entries.READING if self._reading else runs_entries.EMPTY)
-        if entries:
-            empty = runs_entries.NO_MATCH
+        empty = runs_entries.NO_MATCH if entries else empty
         self._rows.show(runs_entries.grid_of_runs(matching, self._marked, empty))
         self.query_one("#head", Static).update(self._problem or self._heading(len(matching)))
         self._details()
+        if self._so_far and self._reading and not self._quiet:
+            self.say(f"Reading the runs: {self._so_far}; x stops")
         self._drew_s = time.monotonic() - began_s
 
     def _heading(self, matching: int) -> str:
         """How many, where, and how much they take; as the command line says it."""
-        of, place = len(self._entries), shown(self._within or store.home())
-        parts = [f"{self._study.title if self._study else 'Runs'} in {place}"]
-        if self._study and of:
-            parts += [finding.rstrip(".") for finding in self._study.findings]
-        parts += [f"{count(matching)} shown"] if matching != of else []
-        parts += [f"{count(len(self._marked))} marked"] if self._marked else []
-        return "; ".join(parts)
+        study, all_of_them, marked = self._study, len(self._entries), len(self._marked)
+        found = study.findings if study is not None and all_of_them else []
+        title = study.title if study is not None else "Runs"
+        parts = [
+            f"{title} in {shown(self._within or store.home())}",
+            *(finding.rstrip(".") for finding in found),
+            f"{count(matching)} shown" if matching != all_of_them else "",
+            f"{count(marked)} marked" if marked else "",
+        ]
+        return "; ".join(filter(None, parts))
 
     def _details(self) -> None:
         entry = self._entry

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import os
 import stat
-import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -30,8 +29,6 @@ EMPTY = (
 )
 READING = "Reading the runs ..."
 NO_MATCH = "No run has all of these words. Escape leaves the field, an empty one shows all runs."
-FIRST_S, LONGEST_S = 0.15, 1.5
-"""between two pieces that are told; longer ones later on, for each draws the whole list"""
 MARKS_BYTES = 256_000_000
 """of a run whose marks are counted unasked: about a second's work"""
 READ_BYTES = 8_000_000
@@ -93,6 +90,11 @@ class Entry(NamedTuple):
         return self.cells | facts | {"saves": None if self.told is None else self.told.saves}
 
     @property
+    def words(self) -> str:
+        """What a search looks at."""
+        return " ".join(map(str, self.cells.values())).lower()
+
+    @property
     def tone(self) -> Tone:
         return _TONES.get(self.summary.state, "bad" if self.summary.problems else "")
 
@@ -107,26 +109,16 @@ def latest_first(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(entries, key=lambda each: (-each.summary.began_ns, each.key))
 
 
-def matching(entries: Sequence[Entry], words: str) -> list[Entry]:
+def matching(entries: Iterable[Entry], words: str) -> list[Entry]:
     """Those that have every word."""
     asked = words.lower().split()
-    if not asked:
-        return list(entries)
-
-    def has_all(entry: Entry) -> bool:
-        text = " ".join(map(str, entry.cells.values())).lower()
-        return all(word in text for word in asked)
-
-    return [entry for entry in entries if has_all(entry)]
+    return [entry for entry in entries if all(word in entry.words for word in asked)]
 
 
 def grid_of_runs(entries: Sequence[Entry], marked: Collection[str] = (), empty: str = "") -> Grid:
     """The list, in the order of the entries."""
     (table,) = list_of([], [], Path()).tables
-    commands = any(entry.cells["command"] for entry in entries)
-    columns = [
-        COLUMNS[name]._replace(shown=True) for name in SHOWN if commands or name != "command"
-    ]
+    columns = [COLUMNS[name]._replace(shown=True) for name in SHOWN]
     table = table._replace(columns=tuple(columns), rows=[entry.row for entry in entries])
     grid = grid_of(table, [entry.key for entry in entries])
     rows = [
@@ -176,25 +168,19 @@ def read(
 ) -> Reading:
     """Every run. `tell`: new entries, and how far it is. Raises InputError where the place itself
     is closed."""
-    folders = store.folders(within)
-    folders.sort(
-        key=lambda folder: folder.name, reverse=True
-    )  # names begin with the time: the latest come first
-    reading = Reading([], [])
-    fresh: list[Entry] = []
-    said_s, every_s = time.monotonic(), FIRST_S
+    folders = sorted(store.folders(within), key=lambda folder: folder.name, reverse=True)
+    reading = Reading([], [])  # names begin with the time: the latest come first
     for done, folder in enumerate(folders, start=1):
         if stopped():
             break
         try:
-            fresh += entries_at(folder)
+            found = entries_at(folder)
         except RunFileError as error:
             reading.unread.append(str(error))
-        if time.monotonic() - said_s >= every_s or done == len(folders):
-            reading.entries.extend(fresh)
-            so_far = counted_as(len(reading.entries), "run")
-            tell(fresh, f"{count(done)} of {count(len(folders))} folders, {so_far} so far")
-            fresh, said_s, every_s = [], time.monotonic(), min(every_s * 1.5, LONGEST_S)
+            continue
+        reading.entries.extend(found)
+        so_far = counted_as(len(reading.entries), "run")
+        tell(found, f"{count(done)} of {count(len(folders))} folders, {so_far} so far")
     return reading
 
 
@@ -221,11 +207,7 @@ def opened(text: str, within: Path | None = None) -> tuple[list[Entry], Path | N
     """What somebody names: the runs there, or a folder of runs to be listed. Raises InputError."""
     text = text.strip()
     path = path_of(text)
-    try:
-        is_list = bool(text) and path.is_dir() and not any(path.glob("*.jsonl"))
-    except OSError as error:
-        raise InputError(f"cannot be read ({error.strerror})", where=text) from None
-    if is_list:
+    if text and path.is_dir() and not any(path.glob("*.jsonl")):
         if not store.folders(path):
             raise InputError(
                 "no run in here, and no folder with runs", where=text, remedy=store.MAKE_ONE

@@ -3,8 +3,8 @@ host by host."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 from textual import on
 from textual.content import Content
@@ -26,8 +26,6 @@ from ckptcost.tui.screens.recorded_run import (
 from ckptcost.tui.study_grids import grid_of
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
-
-T = TypeVar("T")
 
 
 class TablesScreen(ModeScreen):
@@ -72,44 +70,7 @@ class TablesScreen(ModeScreen):
             self._rows.sort_next()
 
 
-class RunReading(ModeScreen):
-    """Reads a recorded run in the background and says how far it is; leaving the screen gives it
-    up."""
-
-    class Progress(Message):
-        def __init__(self, text: str) -> None:
-            super().__init__()
-            self.text = text
-
-    def read_run(
-        self,
-        source: Source,
-        host: str,
-        then: Callable[[RecordedRun], T],
-        done: Callable[[T], None],
-        failed: Callable[[str], None],
-    ) -> None:
-        """`then` is done in the background too."""
-        self.say(reading_text(source))
-
-        def work(stopped: Stopped) -> T:
-            def tell(what: str, share: float) -> None:
-                if not stopped():
-                    self.post_message(self.Progress(reading_text(source, what=what, part=share)))
-
-            return then(RUNS.load(source, host, stopped, tell))
-
-        self.background("read", work, done, failed)
-
-    @on(Progress)
-    def _progress(self, event: Progress) -> None:
-        self.say(event.text)
-
-    def give_up(self) -> None:
-        self.stop_background("read")
-
-
-class HostScreen(TablesScreen, RunReading):
+class HostScreen(TablesScreen):
     """One recorded run, of which one host is seen: a line above, sentences, the tables of a study.
     Subclasses give `study_of`, `head`, `lines` and `order`."""
 
@@ -119,6 +80,11 @@ class HostScreen(TablesScreen, RunReading):
     }
     """
     NOTHING = "Nothing can be shown of this run."
+
+    class Progress(Message):
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
 
     def __init__(self, source: Source, host: str = "") -> None:
         super().__init__()
@@ -145,17 +111,28 @@ class HostScreen(TablesScreen, RunReading):
         return not table.shown
 
     def _read(self, host: str) -> None:
-        """Read the run for this host; empty: the first."""
-        self._host, desk = host, self.desk
+        """Read the run for this host, empty: the first; leaving the screen gives it up."""
+        self._host, desk, source = host, self.desk, self._source
         if self._run is None:
             self._rows.show(Grid(empty="Reading the run ..."))
-        self.read_run(
-            self._source,
-            host,
-            lambda run: (run, self.study_of(run, desk)),
-            lambda found: self._show(*found),
-            self._failed,
-        )
+        self.say(reading_text(source))
+
+        def work(stopped: Stopped) -> tuple[RecordedRun, Study]:
+            def tell(what: str, share: float) -> None:
+                if not stopped():
+                    self.post_message(self.Progress(reading_text(source, what=what, part=share)))
+
+            run = RUNS.load(source, host, stopped, tell)
+            return run, self.study_of(run, desk)
+
+        self.background("read", work, lambda found: self._show(*found), self._failed)
+
+    @on(Progress)
+    def _progress(self, event: Progress) -> None:
+        self.say(event.text)
+
+    def give_up(self) -> None:
+        self.stop_background("read")
 
     def _show(self, run: RecordedRun, study: Study) -> None:
         self._run, self._study = run, study
