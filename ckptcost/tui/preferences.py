@@ -1,8 +1,12 @@
 """What a user's own `screen.toml` says of the screen: themes by the names of their colours, keys by
-the names of commands. What is wrong in it is named by file and line, and all the rest counts.
+the names of commands, the layout that the live screen begins with. What is wrong in it is named by
+file and line, and all the rest counts.
 
     [keys]
     "view.theme" = "f3"
+
+    [live]
+    preset = "checkpoints"
 
     [themes.mine]
     like = "ckptcost-dark"
@@ -40,6 +44,8 @@ class Preferences(NamedTuple):
     keys: dict[str, str] = {}  # noqa: RUF012  a named tuple's default is never written to
     """by the id of a command; several with commas"""
     problems: tuple[str, ...] = ()
+    preset: str = ""
+    """the layout of the live screen; empty: the one that was chosen last"""
 
 
 def load(folder: Path) -> Preferences:
@@ -68,12 +74,13 @@ class Reading:
         self._problems: list[str] = []
 
     def preferences(self, raw: dict[str, Any]) -> Preferences:
-        for name in raw.keys() - {"keys", "themes"}:
-            self._complain("", name, "is neither `keys` nor `themes`")
+        for name in raw.keys() - {"keys", "live", "themes"}:
+            self._complain("", name, "is none of `keys`, `live` and `themes`")
         keys = self._keys(self._table(raw, "keys"))
         themes = self._table(raw, "themes")
         made = [self._theme(name, self._table(themes, name)) for name in themes]
-        return Preferences(tuple(made), keys, tuple(self._problems))
+        preset = self._preset(self._table(raw, "live"))
+        return Preferences(tuple(made), keys, tuple(self._problems), preset)
 
     def _table(self, raw: dict[str, Any], name: str) -> dict[str, Any]:
         value = raw.get(name, {})
@@ -81,6 +88,20 @@ class Reading:
             return value
         self._complain("", name, "is not a table")
         return {}
+
+    def _preset(self, raw: dict[str, Any]) -> str:
+        found = ""
+        for name, value in raw.items():
+            from ckptcost.tui.widgets.live_board import PRESETS
+
+            names = [preset.name for preset in PRESETS]
+            if name != "preset":
+                self._complain("live", name, "is not `preset`")
+            elif value not in names:
+                self._complain("live", name, f"is none of {', '.join(names)}")
+            else:
+                found = value
+        return found
 
     def _keys(self, raw: dict[str, Any]) -> dict[str, str]:
         found: dict[str, str] = {}

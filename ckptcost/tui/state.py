@@ -23,6 +23,8 @@ class Remembered(NamedTuple):
     recent: tuple[str, ...] = ()
     """scenarios that were opened, the last one first"""
     welcomed: bool = False
+    preset: str = ""
+    """the layout of the live screen"""
     problem: str = ""
     """why an earlier state could not be read"""
 
@@ -76,6 +78,7 @@ def _checked(raw: dict[str, Any]) -> Remembered:
         text("metric", plain.metric),
         texts("recent"),
         raw.get("welcomed") is True,
+        text("preset", ""),
     )
 
 

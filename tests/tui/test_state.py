@@ -21,6 +21,7 @@ def test_what_is_saved_is_loaded(tmp_path):
         "usd",
         ("x.toml",),
         True,
+        "figures",
     )
     state.save(one, tmp_path / "deep" / "down")
     assert state.load(tmp_path / "deep" / "down") == one

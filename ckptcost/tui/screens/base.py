@@ -19,6 +19,8 @@ from ckptcost.errors import CkptcostError
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.commands import Command
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.preferences import Preferences
+from ckptcost.tui.state import Remembered
 from ckptcost.tui.widgets.bottom import Keys, Status
 from ckptcost.tui.widgets.mode_bar import ModeBar
 
@@ -38,6 +40,8 @@ class Host(Protocol):
     lights: str
     opened: list[ModeScreen]
     started: bool
+    remembered: Remembered
+    preferences: Preferences
 
     def defect(self, error: BaseException | None) -> None: ...
 

@@ -19,7 +19,7 @@ from ckptcost.tui.live.source import SPANS_S, LiveView, Source
 from ckptcost.tui.screens import live_setup
 from ckptcost.tui.screens.live_actions import Acting, shifted
 from ckptcost.tui.screens.live_keys import ABOUT, BOARD, START, possible
-from ckptcost.tui.widgets.live_board import Board
+from ckptcost.tui.widgets.live_board import PRESETS, Board
 from ckptcost.tui.widgets.live_start import StartPage
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.traces import TraceStack
@@ -48,7 +48,7 @@ class LiveScreen(Acting):
     LiveScreen StartPage, LiveScreen Board { display: none; }
     LiveScreen StartPage.-on, LiveScreen Board.-on { display: block; }
     LiveScreen.-short StartPage .head { margin-top: 0; }
-    LiveScreen.-short #below { height: 4; min-height: 4; }
+    LiveScreen.-short #below { min-height: 4; }
     LiveScreen.-short #last { max-height: 2; }
     """
 
@@ -72,7 +72,8 @@ class LiveScreen(Acting):
 
     def body(self) -> Iterable[Widget]:
         yield StartPage(id="start", classes="-on")
-        yield Board()
+        wanted = self.host.preferences.preset or self.host.remembered.preset
+        yield Board(next((each for each in PRESETS if each.name == wanted), PRESETS[0]))
 
     @property
     def board(self) -> Board:
@@ -128,7 +129,8 @@ class LiveScreen(Acting):
     # drawing
 
     def begun(self, source: Source) -> None:
-        self._over = self._frozen = self._per_gpu = self._unwritten = False
+        self._over = self._frozen = self._unwritten = False
+        self._per_gpu = self.board.preset.per_gpu
         self._drawn_for, self._lost, self._gpu, self._unseen_from_s = (), None, "", None
         self.refresh_desk()
         source.price(self.desk)
@@ -300,6 +302,15 @@ class LiveScreen(Acting):
             self.board.choose("gpus")
             self.say("Too many GPUs for a curve each: the list has those that differ most.")
 
+    def action_preset(self) -> None:
+        at = (PRESETS.index(self.board.preset) + 1) % len(PRESETS)
+        preset = PRESETS[at]
+        self.board.lay_out(preset)
+        self._per_gpu = preset.per_gpu
+        self.host.remembered = self.host.remembered._replace(preset=preset.name)
+        self.say(f"Layout {at + 1} of {len(PRESETS)}: {preset.name}.")
+        self.tick()
+
     def action_lists(self) -> None:
         self.board.choose_next()
 
@@ -317,7 +328,9 @@ class LiveScreen(Acting):
                     "warn",
                 )
                 return
-            self.set_focus(self.board.query_one("#traces"))
+            self.set_focus(
+                self.board.query_one("#traces" if self.board.preset.traces else "#checkpoints")
+            )
         self.app.action_zoom()  # type: ignore[attr-defined]
 
     def action_output(self) -> None:

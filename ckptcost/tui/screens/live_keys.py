@@ -40,7 +40,7 @@ START = (
         "live.watch", "w", "folder", "Type the folders that checkpoints go to", "field('watch')", 5
     ),
     Command(
-        "live.processes", "p", "processes", "Choose among processes that hold a GPU", "processes"
+        "live.processes", "P", "processes", "Choose among processes that hold a GPU", "processes"
     ),
     Command(
         "live.follow", "f", "follow", "Follow a recording that another process writes", "follow", 6
@@ -94,6 +94,14 @@ BOARD = (
         4,
     ),
     Command("live.lists", "v", "lists", "Next list: checkpoints, GPUs, meters, output", "lists", 7),
+    Command(
+        "live.preset",
+        "p",
+        "layout",
+        "Next layout: overview, each GPU, checkpoints, figures alone",
+        "preset",
+        11,
+    ),
     Command("live.traces", "t", "traces", "Other traces, where not all have room", "turn"),
     Command("live.output", "o", "output", "The last lines that the job printed", "output", 7),
     Command(

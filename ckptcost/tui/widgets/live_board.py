@@ -3,7 +3,7 @@ Only what has changed is drawn again."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -39,6 +39,25 @@ _STYLES = {
 LEAST_ROWS: Final = 7
 """of a trace beside the first one, which takes half of the height, with its title"""
 LISTS: Final = ("checkpoints", "gpus", "meters", "output")
+
+
+class Preset(NamedTuple):
+    """A layout: how high its parts are, and which list leads."""
+
+    name: str
+    traces: str
+    """as the style sheet has heights; empty: not there"""
+    lists: str
+    list: str = "checkpoints"
+    per_gpu: bool = False
+
+
+PRESETS: Final = (
+    Preset("overview", "1fr", "18vh"),
+    Preset("gpus", "3fr", "1fr", "gpus", per_gpu=True),
+    Preset("checkpoints", "1fr", "3fr"),
+    Preset("figures", "", "1fr", "meters"),
+)
 
 
 class Traced(TraceStack):
@@ -95,10 +114,11 @@ class Board(Vertical):
     Board #foot.-on { display: block; }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, preset: Preset) -> None:
         super().__init__(id="board")
         self._view: LiveView | None = None
-        self._list = "checkpoints"
+        self.preset = preset
+        self._list = self.preset.list
         self._shown: dict[str, object] = {}
 
     def compose(self) -> ComposeResult:
@@ -112,6 +132,9 @@ class Board(Vertical):
             yield Rows(id="meters", classes="panel")
             yield Note(id="output", classes="panel")
         yield Static(id="foot", markup=False)
+
+    def on_mount(self) -> None:
+        self.lay_out(self.preset)
 
     @property
     def view(self) -> LiveView | None:
@@ -203,6 +226,17 @@ class Board(Vertical):
             note.call_after_refresh(note.scroll_end, animate=False)
             drawn += 1
         return drawn
+
+    def lay_out(self, preset: Preset) -> None:
+        """Without traces there is room for every number."""
+        self.preset = preset
+        traces, below = self.query_one(Traced), self.query_one("#below")
+        traces.display = bool(preset.traces)
+        traces.styles.height, below.styles.height = preset.traces or 0, preset.lists
+        numbers = self.query_one(Stats)
+        numbers.set_class(bool(preset.traces), "-row")
+        numbers.changed(layout=True)
+        self.choose(preset.list)
 
     def choose(self, name: str) -> None:
         """One list where there is little room; beside the checkpoints where there is more."""

@@ -26,7 +26,7 @@ class Way(NamedTuple):
 
 WAYS = (
     Way("command", "run a command", "python train.py --steps 100"),
-    Way("pid", "or attach to a PID", "4711; p lists processes that hold a GPU"),
+    Way("pid", "or attach to a PID", "4711; P lists processes that hold a GPU"),
     Way("watch", "watch folders", "where checkpoints go: with a command, a PID, or alone"),
     Way("record", "keep the run in", ""),
 )

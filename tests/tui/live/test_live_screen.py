@@ -150,7 +150,7 @@ def test_other_ways_on(drive, snapshot, monkeypatch):
         await settled(pilot)
         assert told == ["auto"]
         assert "idle power 812 W" in status(app)
-        await pilot.press("p")
+        await pilot.press("P")
         await settled(pilot)
         await pilot.press("enter")
         await settled(pilot)
