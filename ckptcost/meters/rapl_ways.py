@@ -9,7 +9,7 @@ The PMU: one descriptor a counter and package, 64 bits, so that nothing wraps fo
 adds up from the moment of opening. It wants CAP_PERFMON or kernel.perf_event_paranoid at 0 or
 lower, and no file mode to change.
 
-pyRAPL 0.2.3.1, kept on a short lead: a reader of raw microjoules and nothing else. On import it
+pyRAPL, kept on a short lead: a reader of raw microjoules and nothing else. On import it
 logs through the root logger, which gives that a handler for good; on Python 3.12 and later it does
 not compile where warnings are errors; it leaves files open; it knows nothing of wraps. So it is
 imported and built inside a guard, only when it is asked for, its files are closed here, and where a
