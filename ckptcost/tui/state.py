@@ -55,31 +55,16 @@ def load(folder: Path | None = None) -> Remembered:
 def _checked(raw: dict[str, Any]) -> Remembered:
     """Only what has the right shape: a newer version may remember more, an editor may have been at
     it."""
-
-    def text(key: str, otherwise: str) -> str:
-        return raw[key] if isinstance(raw.get(key), str) else otherwise
-
-    def texts(key: str) -> tuple[str, ...]:
-        return (
-            tuple(each for each in raw.get(key, ()) if isinstance(each, str))
-            if isinstance(raw.get(key), list)
-            else ()
-        )
-
-    edits = raw.get("edits") if isinstance(raw.get("edits"), dict) else {}
-    plain = Remembered()
-    return Remembered(
-        text("theme", ""),
-        text("mode", plain.mode),
-        text("base", plain.base),
-        {key: value for key, value in (edits or {}).items() if isinstance(value, str)},
-        texts("tiers"),
-        text("baseline", ""),
-        text("metric", plain.metric),
-        texts("recent"),
-        raw.get("welcomed") is True,
-        text("preset", ""),
-    )
+    kept: dict[str, Any] = {}
+    for name, plain in Remembered()._asdict().items():
+        value = raw.get(name)
+        if isinstance(plain, tuple) and isinstance(value, list):
+            kept[name] = tuple(each for each in value if isinstance(each, str))
+        elif isinstance(plain, dict) and isinstance(value, dict):
+            kept[name] = {key: each for key, each in value.items() if isinstance(each, str)}
+        elif isinstance(plain, str | bool) and isinstance(value, type(plain)) and name != "problem":
+            kept[name] = value
+    return Remembered(**kept)
 
 
 def save(remembered: Remembered, folder: Path | None = None) -> None:

@@ -18,6 +18,7 @@ from ckptcost.tui.screens import calibrate_effect, solve
 from ckptcost.tui.screens import interval_view as interval
 from ckptcost.tui.screens.interval import IntervalScreen
 from ckptcost.tui.screens.solve import Solve
+from ckptcost.tui.study_grids import tables_of
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.plot import Plot
 from ckptcost.tui.widgets.rows import Rows
@@ -316,9 +317,11 @@ def test_asking_backwards(drive: Drive) -> None:
         dialog = app.screen
         for what in ("write", "read", "bandwidth"):
             found = solve.solved(app.desk, what, "goodput>=0.95")
-            assert dialog.query_one("#answer", Note).lines == tuple(text for text, _ in found.lines)
-            assert dialog.query_one("#table", Rows).grid.rows == found.tables[0].rows
-            assert str(dialog.query_one("#command", Static).content) == found.command
+            said = tuple(text for text, _ in solve.lines_of(found))
+            assert dialog.query_one("#answer", Note).lines == said
+            assert dialog.query_one("#table", Rows).grid.rows == tables_of(found)[0].rows
+            command = solve.command(app.desk, what, "goodput>=0.95")
+            assert str(dialog.query_one("#command", Static).content) == command
             await press(pilot, "down")
         dialog.query_one(Input).value = "goodput>=2"
         await settled(pilot)

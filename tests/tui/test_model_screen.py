@@ -135,7 +135,7 @@ def test_figures_that_nobody_knows(drive, snapshot, unpowered_gpus):
         for size, name in ((USUAL, "120x36"), (SMALL, "80x24")):
             await at(pilot, size)
             snapshot(app, f"model_{name}_unknown")
-            assert "The kWh of a run are not known for lack of" in screen_text(app)
+            assert "the energy of this run is not known" in screen_text(app)
 
     drive(app, script)
 

@@ -332,9 +332,9 @@ def _risks(found: Optimum, interval_s: float) -> dict[str, float | None]:
     }
 
 
-def _options(found: Optimum) -> Table:
-    objective = found.objective
-    columns = (
+def option_columns(objective: str) -> tuple[Column, ...]:
+    """Of the table of tiers and modes."""
+    return (
         Column("tier", "tier"),
         Column("mode", "mode"),
         INTERVAL,
@@ -348,6 +348,10 @@ def _options(found: Optimum) -> Table:
             " where nothing tells them apart",
         ),
     )
+
+
+def _options(found: Optimum) -> Table:
+    objective = found.objective
     least = float(cost_of(found.best.outcome, objective))
     rows: list[dict[str, Any]] = []
     for i, option in enumerate(found.options):
@@ -368,7 +372,7 @@ def _options(found: Optimum) -> Table:
         for each, keys in found.undecided.items()
     )
     title = f"Each tier and mode at its own best for {objective}"
-    return Table("options", title, columns, rows, note)
+    return Table("options", title, option_columns(objective), rows, note)
 
 
 def _held(order: Order | None, at: int) -> float | None:

@@ -72,7 +72,7 @@ class TierRuns(NamedTuple):
 
     key: str
     found: Case | None
-    row: CaseRow = {}  # noqa: RUF012  a named tuple's default is never written to
+    row: CaseRow
     """as the report's table of cases has it; `x100`: what 100 saves take"""
     reason: str = ""
 
@@ -102,7 +102,7 @@ def runs_of(
         with np.errstate(over="ignore"):
             amount = float(metric.people(one.one_save.total(metric.q.field))) * saves
         row[f"x{saves:g}"] = amount if math.isfinite(amount) else None
-    return TierRuns(tier or OWN, case, {**row, "tier": tier or OWN}, "")
+    return TierRuns(tier or OWN, case, row | {"tier": tier or OWN})
 
 
 def never_ends(outcome: Outcome) -> bool:

@@ -22,10 +22,10 @@ from ckptcost.jobs.compare import (
     missing_keys,
     variant_layers,
 )
-from ckptcost.jobs.model import Answer, Case, case_of, compared, one_of, unknown_inputs, with_tier
+from ckptcost.jobs.model import Answer, Case, case_of, compared, one_of, what_is_missing, with_tier
 from ckptcost.jobs.model import model as model_job
 from ckptcost.layers import Layer
-from ckptcost.present.amounts import count, duration, number, share
+from ckptcost.present.amounts import duration, number, share
 from ckptcost.present.chart import Bar, Bars, Part
 from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Tone
@@ -192,10 +192,7 @@ def headline_of(
     if advice is None and never_ends(looked.case.outcome):
         return f"No run ends on {looked.key}: too much is lost between two saves.", "bad"
     if advice is None:
-        lacking = unknown_inputs(looked.case.scenario, metric.objective)
-        named = ", ".join(lacking[:2]) or "what the notes name"
-        more = f" and {count(len(lacking) - 2)} more" if len(lacking) > 2 else ""
-        return f"The {metric.unit} of a run are not known for lack of {named}{more}.", "warn"
+        return f"{what_is_missing(looked.case.resolved, metric.objective)}.", "warn"
     act = f"Save every {duration(advice.every_s)} on {advice.tier}"
     if math.isnan(advice.every_s):
         act = f"Take {advice.tier}" if advice.variant else f"Stay on {advice.tier}"
@@ -297,17 +294,23 @@ def course_of(bill: Table, metric: Metric) -> Bars:
 # what is handed on
 
 
-def flags(view: ModelView) -> list[str]:
-    """--tier: the tier that is looked at first, because the first one is billed. --against: the
-    tier that is advised, so that the report tells what is avoidable with it."""
+def asked(view: ModelView) -> tuple[list[str], str | None]:
+    """The tiers, that which is looked at first, because the first one is billed; and the one that
+    is advised, so that the report tells what is avoidable with it."""
     named = [run.key for run in view.runs if run.found is not None and run.key != OWN]
-    asked = compared(scenario_of(view.desk).layers())[0]
+    compares = compared(scenario_of(view.desk).layers())[0]
     ordered = sorted(named, key=lambda key: key != view.looked.key)
-    as_it_is = ordered == list(dict.fromkeys(asked)) or (not asked and not view.desk.tiers)
-    words = [] if as_it_is else [word for key in ordered for word in ("--tier", key)]
-    if view.advice is not None and view.advice.tier in named and view.advice.tier != ordered[0]:
-        words += ["--against", view.advice.tier]
-    return words
+    as_it_is = ordered == list(dict.fromkeys(compares)) or (not compares and not view.desk.tiers)
+    advised = view.advice.tier if view.advice is not None else ""
+    against = advised if advised in named and advised != ordered[0] else None
+    return [] if as_it_is else ordered, against
+
+
+def flags(view: ModelView) -> list[str]:
+    """The same as flags."""
+    tiers, against = asked(view)
+    words = [word for key in tiers for word in ("--tier", key)]
+    return words if against is None else [*words, "--against", against]
 
 
 def command(view: ModelView) -> str:
@@ -327,8 +330,6 @@ def report(view: ModelView) -> Study:
     """What is written to a file: the report that the command line would write."""
     from ckptcost.report.studies.model import study_of
 
-    words = flags(view)
-    tiers = [words[at + 1] for at, word in enumerate(words) if word == "--tier"]
-    against = words[words.index("--against") + 1] if "--against" in words else None
+    tiers, against = asked(view)
     layers = scenario_of(view.desk).layers()
     return study_of(model_job(view.desk.catalog, layers, tiers, (), against), view.desk.catalog)

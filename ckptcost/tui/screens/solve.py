@@ -3,7 +3,7 @@ while one types."""
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
@@ -15,6 +15,7 @@ from textual.widgets import Input, Static
 from ckptcost.jobs.solve import KNOBS
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.questions.solve import solve
+from ckptcost.report.study import Study
 from ckptcost.tui.desk import Desk, by_flags
 from ckptcost.tui.screens.base import WorkerScreen
 from ckptcost.tui.screens.interval_view import alone
@@ -74,14 +75,13 @@ class Solve(ModalScreen[None], WorkerScreen):
 
     def _ask(self) -> None:
         """A twentieth of a second: in a thread; a newer question supersedes it."""
-        desk, what, target = (
-            self._desk,
-            self.query_one("#what", Rows).key,
-            self.query_one("#target", Input).value,
-        )
+        what, target = self.query_one("#what", Rows).key, self.query_one("#target", Input).value
         if what:
+            said = command(self._desk, what, target)
             self.background(
-                "solve", lambda stopped: solved(desk, what, target), self._show, self.complain
+                "solve",
+                lambda stopped: solved(self._desk, what, target),
+                lambda study: self._show(study, said),
             )
 
     def complain(self, text: str) -> None:
@@ -90,10 +90,10 @@ class Solve(ModalScreen[None], WorkerScreen):
         self.query_one("#table", Rows).show(Grid())
         self.query_one("#command", Static).update("")
 
-    def _show(self, found: Solved) -> None:
-        self.query_one("#answer", Note).show(found.lines)
-        self.query_one("#table", Rows).show(found.tables[0] if found.tables else Grid())
-        self.query_one("#command", Static).update(Content(found.command))
+    def _show(self, study: Study, said: str) -> None:
+        self.query_one("#answer", Note).show(lines_of(study))
+        self.query_one("#table", Rows).show(next(iter(tables_of(study)), Grid()))
+        self.query_one("#command", Static).update(Content(said))
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
@@ -129,29 +129,19 @@ _EXAMPLES = {
 FIRST_TARGET = "goodput>=0.95"
 
 
-class Solved(NamedTuple):
-    """An answer, or why there is none."""
-
-    command: str
-    lines: tuple[tuple[str, Tone], ...]
-    tables: tuple[Grid, ...]
-    reached: bool
-    """whether anything reaches the target"""
-
-
-def solved(desk: Desk, what: str, target: str) -> Solved:
+def solved(desk: Desk, what: str, target: str) -> Study:
     """Raises InputError where the target cannot be read, or is none."""
-    bare = _bare(desk)
+    bare, wanted = _bare(desk), target.strip() or None
     with by_flags():
-        study = solve(
-            what, target.strip() or None, bare.base, changes=bare.settings(), catalog=bare.catalog
-        ).study
-    reached = all(verdict.met for verdict in study.gates)
-    lines = [
+        return solve(what, wanted, bare.base, changes=bare.settings(), catalog=bare.catalog).study
+
+
+def lines_of(study: Study) -> list[tuple[str, Tone]]:
+    """The answer, in red where nothing reaches the target."""
+    return [
         (text, "bad" if text.startswith("INFEASIBLE") else tone)
         for text, tone in paragraphs(study._replace(gates=[], about=[]))
     ]
-    return Solved(command(desk, what, target), tuple(lines), tuple(tables_of(study)), reached)
 
 
 def _bare(desk: Desk) -> Desk:

@@ -46,11 +46,11 @@ def short(name: str, most: int = 24) -> str:
 def front_chart(weighed: Weighed, desk: Desk, cursor: str = "") -> Chart:
     """Share of time lost against what it costs, each tier at its best interval, and the front that
     no tier beats."""
-    options, tables = weighed.options, weighed.study.tables if weighed.study is not None else []
+    options = weighed.options
     key = AGAINST[weighed.objective]
     if key == "cost" and all(row.get(key) is None for row in options):
         key = "energy"
-    front = [row for table in tables if table.id == "front" for row in table.rows]
+    front = [row for table in weighed.tables if table.id == "front" for row in table.rows]
     on_front = {row["tier"] for row in front}
     baseline = base_of(desk, weighed.runs).key
     dots = []

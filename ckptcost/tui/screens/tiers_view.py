@@ -18,7 +18,7 @@ from ckptcost.layers import Layer
 from ckptcost.present.amounts import count, share
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.studies.model import study_of as model_study
-from ckptcost.report.studies.optimize import how_sure, study_of
+from ckptcost.report.studies.optimize import how_sure, option_columns, study_of
 from ckptcost.report.study import Column, Study, Table
 from ckptcost.tui.desk import Desk, scenario_of
 from ckptcost.tui.screens.model_runs import (
@@ -85,15 +85,17 @@ class Weighed(NamedTuple):
     """why there is no best tier"""
 
     @property
+    def tables(self) -> list[Table]:
+        return [] if self.study is None else self.study.tables
+
+    @property
     def options(self) -> list[Row]:
-        """Each tier at its own best interval."""
-        if self.study is None or self.found is None:
-            return []
-        table = next((each for each in self.study.tables if each.id == "options"), None)
-        if table is not None:
-            return list(table.rows)
-        first = next(each for each in self.study.tables if each.id == "intervals").rows
-        best = next(row for row in first if row["at"] == f"best for {self.found.objective}")
+        """Each tier at its own best interval; `optimize` has no table of a single one."""
+        tables = {table.id: table for table in self.tables}
+        if self.found is None or "options" in tables:
+            return list(tables["options"].rows) if self.found is not None else []
+        at = f"best for {self.found.objective}"
+        best = next(row for row in tables["intervals"].rows if row["at"] == at)
         return [{**best, "tier": self.found.option.tier_id, "over": 0.0}]
 
     def rows(self, shown: Shown) -> list[Row]:
@@ -159,20 +161,8 @@ def grid(weighed: Weighed, desk: Desk, shown: Shown) -> Grid:
     """One row a tier, and how much of the baseline's amount it takes."""
     rows, base = weighed.rows(shown), base_of(desk, weighed.runs).key
     best, column = weighed.best(shown), weighed.column(shown)
+    objective = weighed.found.objective if weighed.found is not None else weighed.objective
     theirs = next(row for row in rows if row["tier"] == base)
-    known = Table("tiers", "", CASES.columns, [])
-    if weighed.study is not None:
-        tables = {each.id: each for each in weighed.study.tables}
-        own = tables.get("options", tables["intervals"]).columns
-        known = known._replace(columns=(*CASES.columns, *own))
-    labels = {"tier": "tier"} | LABELS[shown]
-    there = {column.id for column in known.columns} | {"tier", "ratio"}
-    table = with_columns(
-        known,
-        {name: label for name, label in labels.items() if name in there},
-        Column("tier", "tier"),
-        RATIO,
-    )
     rows = [row | {"ratio": _ratio(row, theirs, column, weighed.objective)} for row in rows]
 
     def tone(row: Row) -> Tone:
@@ -182,15 +172,13 @@ def grid(weighed: Weighed, desk: Desk, shown: Shown) -> Grid:
             return "bad"
         return "best" if row["tier"] == best else "base" if row["tier"] == base else ""
 
-    title = TITLES[shown].format(weighed.found.objective if weighed.found else weighed.objective)
-    of = next((label for name, label in labels.items() if name == column), "")
-    table = table._replace(
-        title=f"{title}; base {base}, by {of}", rows=rows, note=_note(weighed, shown)
-    )
+    labels = LABELS[shown]
+    title = f"{TITLES[shown].format(objective)}; base {base}, by {labels[column]}"
+    known = Table("tiers", title, CASES.columns, rows, _note(weighed, shown))
+    table = with_columns(known, {"tier": "tier"} | labels, *option_columns(objective), RATIO)
     out = grid_of(table, [row["tier"] for row in rows], tone, ("tier", column, "ratio"))
-    return out._replace(
-        rows=[row._replace(marked=row.key == desk.chosen) for row in out.rows], empty="no tier"
-    )
+    marked = [row._replace(marked=row.key == desk.chosen) for row in out.rows]
+    return out._replace(rows=marked, empty="no tier")
 
 
 def _ratio(mine: Row, theirs: Row, column: str, objective: str) -> float | None:
@@ -207,7 +195,9 @@ def _note(weighed: Weighed, shown: Shown) -> str:
     silent = sum(
         run.key in weighed.no_best if shown == "best" else run.found is None for run in weighed.runs
     )
+    options = [table for table in weighed.tables if table.id == "options" and shown == "best"]
     parts = [
+        *(table.note for table in options),
         "kgCO2e: location-based",
         holds_for_all(weighed.desk, len(weighed.runs)),
         f"{count(silent)} of {count(len(weighed.runs))} without figures" if silent else "",
