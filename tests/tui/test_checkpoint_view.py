@@ -102,9 +102,8 @@ def test_its_rows_are_those_of_the_report(cli, two, recording):
     for table in ("windows", "energies", "phases", "storage_windows"):
         theirs = [row for row in reported[table]["rows"] if row["window"] == "save-2"]
         assert theirs
-        for mine, row in zip(rows(study, table), theirs, strict=table != "energies"):
+        for mine, row in zip(rows(study, table), theirs, strict=True):
             alike(mine, row)
-    assert rows(study, "energies")[-1]["joules"] == rows(study, "windows")[0]["joules"]
     assert {table.id for table in study.tables} == {*TABLES, "windows"}
 
 

@@ -3,7 +3,6 @@ right, and what is to be said on the chosen claim."""
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -42,7 +41,7 @@ _TONES: dict[Any, Tone] = {
     False: "muted",
 }
 """of a verdict, and of whether a reading fits"""
-FACTS = ("said", "arithmetic", "assumes")
+FACTS = ("said", "arithmetic", "meaning", "formula", "assumes")
 NOTHING = Grid(empty="This sheet claims nothing that can be held against anything.")
 Line = tuple[str, Tone]
 
@@ -87,27 +86,18 @@ def open_sheet(catalog: Catalog, name: str) -> Opened:
 
 
 def detail(opened: Opened, place: int, key: str) -> list[Line]:
-    """On a row of a table: what follows from what, in whose words, and what contradicts it or the
-    rest of its claim; of a word all laws with it."""
-    row = opened.tables[place].rows[int(key)]
-    if opened.name == VOCABULARY:
-        word = row.get("key") or row["law"]
-        laws = [
-            f"{law['formula']}  (assumes {law['assumes'] or 'nothing'})"
-            for law in opened.tables[1].rows
-            if word in (law["law"], *re.findall(r"\w+", law["formula"]))
-        ]
-        return [(f"Laws with {word}", "base"), *((law, "") for law in laws)]
-    claim, _, what = row["claim"].partition(".")
-    about = opened.study.question["claims"].get(claim, {}).get("about", "")
-    heading = f"{about}, {what}" if about else row["claim"]
+    """On a row of a table: in whose words, what follows from what, and what the sheet says of its
+    claim."""
+    row, told = opened.tables[place].rows[int(key)], opened.study
+    claim, _, what = row.get("claim", "").partition(".")
+    about = told.question.get("claims", {}).get(claim, {}).get("about", "")
+    heading = f"{about}, {what}" if about else row.get("claim") or row.get("key") or row["law"]
     mine: Tone = "bad" if row.get("verdict") == INCONSISTENT else ""
-    findings = [line for line in opened.study.findings if line.startswith(f"{about or heading}")]
-    findings.sort(key=lambda line: not line.startswith(f"{heading}: "))
+    findings = (line for line in told.findings if line.startswith(about or heading))
     return [
         (heading, "base"),
         *((f"{name}: {row[name]}", "") for name in FACTS if row.get(name)),
-        *((line, mine if line.startswith(f"{heading}: ") else "muted") for line in findings),
+        *((line, mine if line.startswith(f"{heading}:") else "muted") for line in findings),
     ]
 
 
@@ -306,12 +296,10 @@ class AuditScreen(TablesScreen):
             return
         if self._place:
             self.action_table(-self._place)
-        rows, key = list(self._rows.grid.rows), self._rows.key
-        here = key if self._rows.has_focus else ""
-        at = [row.key for row in rows].index(here) + 1 if here else 0
-        found = next((row.key for row in rows[at:] + rows[:at] if row.tone == "bad"), None)
-        if found is None:
+        bad = [row.key for row in self._rows.grid.rows if row.tone == "bad"]
+        here = int(self._rows.key) if self._rows.has_focus and self._rows.key else -1
+        if not bad:
             self.say("nothing in this sheet contradicts anything else in it", "good")
             return
         self._rows.focus()
-        self._rows.select(found)
+        self._rows.select(next((key for key in bad if int(key) > here), bad[0]))

@@ -158,7 +158,7 @@ def study_beside(run: RecordedRun, place: int, desk: Desk) -> Study:
     run.near(place)  # here, where nobody waits at a key
     study = study_of_one(run.seen, place)
     tables = {table.id: table for table in study.tables}
-    tables["energies"] = with_reasons(tables["energies"], tables["windows"].rows[0])
+    tables["energies"] = with_reasons(tables["energies"])
     tables["known"] = known(tables["windows"])
     try:
         beside = against.study_against(run.seen.only(place), desk)
@@ -179,13 +179,12 @@ def _of_one(table: Table) -> Table:
     return table._replace(columns=tuple(c for c in table.columns if c.id != "window"))
 
 
-def with_reasons(table: Table, whole: dict[str, Any]) -> Table:
-    """Joules with who measured them, or why they are not known; at the end what adds up."""
+def with_reasons(table: Table) -> Table:
+    """Joules with who measured them, or why they are not known."""
     shown = ("source", "why")
-    columns = tuple(c._replace(shown=True) if c.id in shown else c for c in table.columns)
+    columns = tuple(c._replace(shown=c.shown or c.id in shown) for c in table.columns)
     rows = [row | {"why": reason_text(row["why"])} for row in table.rows]
-    together = whole | {"domain": "parts together", "stall": whole["stall_joules"], "drain": None}
-    return table._replace(columns=columns, rows=[*rows, together])
+    return table._replace(columns=columns, rows=rows)
 
 
 def known(table: Table) -> Table:
