@@ -61,7 +61,7 @@ def app():
 
 
 def names(pilot):
-    return [row.cells[1] for row in pilot.app.screen.query_one("#list", Rows).grid.rows]
+    return [row.cells[1] for row in pilot.app.screen.query_one("#table", Rows).grid.rows]
 
 
 @pytest.mark.parametrize(("size", "name"), [(SMALL, "80x24"), (USUAL, "120x36"), (WIDE, "200x50")])
@@ -147,7 +147,7 @@ def test_marks_are_calibrated_together(home, drive):
         await pilot.press("end", "space", "up", "space")
         await settled(pilot)
         assert "2 marked" in screen_text(pilot.app)
-        assert [row.marked for row in pilot.app.screen.query_one("#list", Rows).grid.rows] == [
+        assert [row.marked for row in pilot.app.screen.query_one("#table", Rows).grid.rows] == [
             False,
             False,
             True,
@@ -181,8 +181,11 @@ def test_what_opening_learned_is_known_in_the_list(home, learning, drive, monkey
         assert isinstance(pilot.app.screen, RunScreen)
         await pilot.press("escape")
         await settled(pilot)
-        await pilot.pause(0.3)
-        row = pilot.app.screen.query_one("#list", Rows).grid.rows[-1]
+        for _ in range(100):  # it is drawn now and then
+            row = pilot.app.screen.query_one("#table", Rows).grid.rows[-1]
+            if "60 GB" in row.cells:
+                break
+            await pilot.pause(0.05)
         assert "1.5 s" in row.cells
         assert "60 GB" in row.cells
 

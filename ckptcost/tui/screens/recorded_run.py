@@ -88,6 +88,10 @@ class RecordedRun:
         return self.seen.run.hosts
 
     @property
+    def key(self) -> tuple[str, str, str]:
+        return self.source.path, self.source.run, self.host
+
+    @property
     def host_place(self) -> str:
         """Which of several hosts it is; empty where there is one."""
         if len(self.hosts) < 2:
@@ -161,9 +165,9 @@ class KeptRuns:
 
     def find(self, source: Source, host: str = "") -> RecordedRun | None:
         """None where it is not in memory, or its files were written to since."""
-        for stamps, run in reversed(self._runs):
-            same = (run.source.path, run.source.run) == (source.path, source.run)
-            if same and run.host == (host or run.hosts[0]) and stamps == _stamps(source):
+        for stamps, run in self._runs:
+            asked = (source.path, source.run, host or run.hosts[0])
+            if run.key == asked and stamps == _stamps(source):
                 return run
         return None
 
@@ -199,12 +203,7 @@ class KeptRuns:
         return self._keep(stamps, found)
 
     def _keep(self, stamps: Stamps, run: RecordedRun) -> RecordedRun:
-        mine = (run.source.path, run.source.run, run.host)
-        others = [
-            kept
-            for kept in self._runs
-            if (kept[1].source.path, kept[1].source.run, kept[1].host) != mine
-        ]
+        others = [kept for kept in self._runs if kept[1].key != run.key]
         self._runs = [*others, (stamps, run)][-self.MOST :]
         return run
 

@@ -19,7 +19,6 @@ from textual.widgets import Input, Static
 
 from ckptcost.errors import CkptcostError
 from ckptcost.present.amounts import count
-from ckptcost.present.grid import Grid
 from ckptcost.report.studies.runs import shown
 from ckptcost.report.study import Study
 from ckptcost.runs import store
@@ -27,9 +26,10 @@ from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.run_reader import READER
 from ckptcost.tui.screens import runs_entries
-from ckptcost.tui.screens.base import ModeScreen, Stopped
+from ckptcost.tui.screens.base import Stopped
 from ckptcost.tui.screens.recorded_run import Source
 from ckptcost.tui.screens.runs_entries import Entry, Reading
+from ckptcost.tui.screens.tables import TablesScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
 
@@ -42,10 +42,9 @@ DRAW_S, DRAW_SHARE = 0.2, 0.05
 at most"""
 
 
-class RunsScreen(ModeScreen):
+class RunsScreen(TablesScreen):
     """Every run of the list can be opened in one way or another."""
 
-    MODE = "runs"
     ABOUT = (
         "Every run that was recorded on this machine and kept: `ckptcost run`, `attach`, `measure"
         " --record`, `probe` and the live screen write them. ckpts counts the checkpoints that its"
@@ -114,14 +113,13 @@ class RunsScreen(ModeScreen):
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings(KEYS_HERE)
 
-    AUTO_FOCUS = "#list"
     DEFAULT_CSS = """
     RunsScreen #head {
         height: 1; padding: 0 1; text-wrap: nowrap; text-overflow: ellipsis; color: $text-muted;
     }
     RunsScreen Input { display: none; height: 1; }
     RunsScreen Input.-on { display: block; }
-    RunsScreen #list { height: 1fr; }
+    RunsScreen #table { height: 1fr; }
     RunsScreen #details { height: 12; }
     """
 
@@ -167,7 +165,7 @@ class RunsScreen(ModeScreen):
             ),
             compact=True,
         )
-        yield Rows(id="list")
+        yield Rows(id="table")
         yield Note(id="details", classes="panel tall-only")
 
     def on_mount(self) -> None:
@@ -181,9 +179,6 @@ class RunsScreen(ModeScreen):
     def command_line(self) -> str:
         within = ["list", "--dir", str(self._within)] if self._within is not None else []
         return shlex.join(["ckptcost", "runs", *within])
-
-    def table(self) -> Grid | None:
-        return self._rows.grid
 
     def exported(self) -> Study | None:
         return self._listed() if self._entries else None
@@ -204,10 +199,6 @@ class RunsScreen(ModeScreen):
         self.hidden()
         self.stop_background("read")
         READER.close()
-
-    @property
-    def _rows(self) -> Rows:
-        return self.query_one("#list", Rows)
 
     @property
     def _entry(self) -> Entry | None:
@@ -362,10 +353,6 @@ class RunsScreen(ModeScreen):
             self.say("Stopped before all folders were read; R reads on.", "warn")
             self._show()
 
-    def action_sort(self) -> None:
-        if self._rows.grid.rows:
-            self._rows.sort_next()
-
     def action_ask(self, field: str) -> None:
         asked = self.query_one(f"#{field}", Input)
         asked.add_class("-on")
@@ -430,9 +417,9 @@ class RunsScreen(ModeScreen):
         self._rows.action_move(1)
 
     def _chosen_sources(self) -> list[Source]:
-        marked = [self._entries[key].source for key in self._marked if key in self._entries]
-        entry = self._entry
-        return marked or ([entry.source] if entry is not None else [])
+        entries = [self._entries[key] for key in self._marked if key in self._entries]
+        entries = entries or [entry for entry in (self._entry,) if entry is not None]
+        return [entry.source for entry in entries]
 
     def action_calibrate(self) -> None:
         from ckptcost.tui.screens.calibrate import CalibrateScreen
