@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import nan
@@ -18,16 +17,17 @@ from ckptcost.meters.found import Wanted
 from ckptcost.present.amounts import count
 from ckptcost.report.studies.runs import shown
 from ckptcost.runs.clocks import RealClock
-from ckptcost.runs.live import Named, Tee
+from ckptcost.runs.live import Tee
+from ckptcost.runs.sinks import Sink
 from ckptcost.tui.desk import Desk, by_flags
 from ckptcost.tui.live.board import LiveBoard
 from ckptcost.tui.live.picture import Status, last_lines
-from ckptcost.tui.live.reading import Live, idle_of
+from ckptcost.tui.live.reading import Source, idle_of
 from ckptcost.tui.live.source import Actions, Kind, Start, State
 from ckptcost.tui.paths import path_of
 
 
-class Own(Live):
+class Own(Source):
     """Readings go into a run's folder and to the screen at once."""
 
     kind: Kind = "own"
@@ -54,6 +54,12 @@ class Own(Live):
         self._hand = 0
         self._hand_open = ""
         self._supervisor: Supervisor | None = None
+        places = ", ".join(middle_cut(shown(path)) for path in self._look.watch)
+        self.title = places or "this machine"
+        if self._what.argv:
+            self.title = shlex.join(self._what.argv).replace("\n", " ")
+        elif self._what.pid is not None:
+            self.title = f"PID {self._what.pid}"
         self._said: tuple[float, tuple[str, ...]] = (-1e9, ())
         self._absent: tuple[str, ...] = ()
         """folders that are waited for"""
@@ -64,30 +70,21 @@ class Own(Live):
         )
 
     @property
-    def title(self) -> str:
-        if self._what.argv:
-            return shlex.join(self._what.argv).replace("\n", " ")
-        if self._what.pid is not None:
-            return f"PID {self._what.pid}"
-        return ", ".join(middle_cut(shown(path)) for path in self._look.watch) or "this machine"
-
-    @property
     def actions(self) -> Actions:
-        running = self._supervisor is not None and self._supervisor.phase == "running"
-        stops = self._supervisor is not None and self._supervisor.phase in (
-            "running",
-            "stopping",
-            "settling",
-        )
-        job = self._supervisor is not None and self._supervisor.running
-        return Actions(mark=running, mark_open=bool(self._hand_open), stop=stops, stops_job=job)
+        supervisor = self._supervisor
+        if supervisor is None:
+            return Actions()
+        stops = supervisor.phase in ("running", "stopping", "settling")
+        marks = supervisor.phase == "running"
+        return Actions(marks, bool(self._hand_open), stops, supervisor.running)
 
     def _begin(self) -> None:
-        directory = path_of(self._start.record) if self._start.record else None
-        items: deque[Named] = self._items
-        supervisor = Supervisor(
-            self._what, self._tools, self._look, directory, tee=lambda files: Tee(items, files)
-        )
+        folder = path_of(self._start.record) if self._start.record else None
+
+        def tee(files: Sink | None) -> Tee:
+            return Tee(self._items, files)
+
+        supervisor = Supervisor(self._what, self._tools, self._look, folder, tee=tee)
         supervisor.start()
         self._supervisor, self.folder = supervisor, supervisor.folder
         self._look_again()
@@ -95,26 +92,23 @@ class Own(Live):
     def _turn(self, now_s: float) -> None:
         self._look_again()
         if self._supervisor is not None and self._supervisor.phase == "over":
-            self._over = True
+            self.over = True
 
     def _end(self, within_s: float | None) -> str:
         said = "" if self._supervisor is None else self._supervisor.stop(within_s)
         self._look_again()
-        return " ".join(
-            part for part in (f"{said}." if said and self._lost() else said, self._lost()) if part
-        )
+        return self._with_loss(said)
 
     def _hasten(self) -> None:
         if self._supervisor is not None:
             self._supervisor.hurry()
 
     def _left(self) -> str:
-        goes_on = "" if self._supervisor is None else self._supervisor.left()
-        return " ".join(
-            part
-            for part in (f"{goes_on}." if goes_on and self._lost() else goes_on, self._lost())
-            if part
-        )
+        return self._with_loss("" if self._supervisor is None else self._supervisor.left())
+
+    def _with_loss(self, said: str) -> str:
+        lost = self._lost()
+        return f"{said}. {lost}" if said and lost else said or lost
 
     def _look_again(self) -> None:
         """At what only the file system knows, from a thread that may wait for it."""
@@ -134,14 +128,14 @@ class Own(Live):
         since, why = self._unwritten
         return f"The run holds only what was written until {since}: {why}." if since else ""
 
-    def mark(self, name: str = "") -> str:
+    def mark(self) -> str:
         if not self.actions.mark:
             return "nothing is recorded just now"
         assert self._supervisor is not None
         tell = self._supervisor.observer.tell
         if not self._hand_open:
             self._hand += 1
-            self._hand_open = name or f"by hand {self._hand}"
+            self._hand_open = f"by hand {self._hand}"
             tell("begin", self._hand_open, by="hand")
             return f"checkpoint {self._hand_open} begins; mark again when it is over"
         window, self._hand_open = self._hand_open, ""
@@ -164,38 +158,29 @@ class Own(Live):
         if state == "ended" and self.board.exit_status is not None:
             about = f"exit {self.board.exit_status}"
         since, why = self._unwritten
-        return Status(
-            self.kind,
-            self.title,
-            _looked(self._what, self._look, self._absent),
-            state,
-            about,
-            own_cpu=self._own_cpu(),
-            file_bytes=self._bytes(),
-            troubles=tuple(self._troubles()),
-            output=self._output(),
-            no_output=self._no_output(),
-            unwritten=f"since {since}: {why}" if since else "",
-            kill_in_s=nan if supervisor is None else supervisor.patience_left_s,
+        return (
+            super()
+            ._status()
+            ._replace(
+                looked=_looked(self._what, self._look, self._absent),
+                state=state,
+                about=about,
+                output=self._output(),
+                no_output=self._no_output(),
+                unwritten=f"since {since}: {why}" if since else "",
+                kill_in_s=nan if supervisor is None else supervisor.patience_left_s,
+            )
         )
 
     def _troubles(self) -> list[str]:
         absent = [f"{path} is not there yet; waited for." for path in self._absent]
-        lost = [self._lost()] if self._over and self._lost() else []
-        return [
-            *lost,
-            *super()._troubles(),
-            *absent,
-            *([] if self._supervisor is None else self._supervisor.troubles()),
-        ]
+        lost = [self._lost()] if self.over and self._lost() else []
+        more = [] if self._supervisor is None else self._supervisor.troubles()
+        return [*lost, *super()._troubles(), *absent, *more]
 
     def _no_output(self) -> str:
         if self._what.argv:
-            return (
-                "The command printed nothing."
-                if self._over
-                else "The command has printed nothing yet."
-            )
+            return f"The command {'printed nothing' if self.over else 'has printed nothing yet'}."
         if self._what.pid is not None:
             return "The process was started elsewhere, so what it prints is not ours to read."
         return "No command was started here, so there is no output."
@@ -204,7 +189,7 @@ class Own(Live):
         if self._supervisor is None or not self._what.argv:
             return ()
         now_s = self._clock()
-        if now_s - self._said[0] >= 0.4 or self._over:
+        if now_s - self._said[0] >= 0.4 or self.over:
             self._said = (now_s, tuple(last_lines(self._supervisor.output())))
         return self._said[1]
 
@@ -222,9 +207,9 @@ def _state(supervisor: Supervisor | None, has_records: bool) -> tuple[State | No
             )
             return "settling", f"{supervisor.why}{waiting}"
         case "over":
-            return (
-                ("failed", supervisor.problem) if supervisor.problem else ("ended", supervisor.why)
-            )
+            if supervisor.problem:
+                return "failed", supervisor.problem
+            return "ended", supervisor.why
     return (None, "") if has_records else ("starting", "")
 
 

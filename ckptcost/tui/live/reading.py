@@ -1,5 +1,5 @@
 """What all sources share: a board, a thread that reads, one that evaluates, and answers that are
-quick."""
+quick; and what those have whose time can be hurried or held."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ _WORK_S, _REST_S = 0.001, 0.002
 """of who evaluates, by turns"""
 _CPU_OVER_S = 2.0
 _LATE_S = 2.0
+_MOST_S = 0.1
+"""of work in one turn: what cannot keep up with its speed is slower"""
 
 
 def idle_of(host: str = "") -> Idle | None:
@@ -42,11 +44,21 @@ def idle_of(host: str = "") -> Idle | None:
         return None
 
 
-class Live:
-    """A source without its own way of reading: subclasses give `_begin`, `_turn`, `_end` and
-    `_status`."""
+class Source:
+    """Where readings come from. Subclasses give `_begin`, `_turn` and `_end`. `start` and `stop`
+    may take a moment and are for a background thread; all else is quick.
+
+    It works in threads of its own, or, where it was made with `threaded=False` (tests), only within
+    `start` and `pump`.
+    """
 
     kind: Kind = "own"
+    folder: Path | None = None
+    """where the run is kept; None: nowhere"""
+    title = ""
+    """what is watched: a command, `PID 4711`, a folder, a run's name, `8 simulated GPUs`"""
+    speed = 1.0
+    paused = False
 
     def __init__(
         self,
@@ -57,8 +69,7 @@ class Live:
         clock: Callable[[], float] | None = None,
     ) -> None:
         self.board = board
-        self.board.price(desk)
-        self._desk = desk
+        self.price(desk)
         self._items: deque[Named] = deque(maxlen=_WAITING)
         self._clock = clock or time.monotonic
         self._threaded = threaded
@@ -69,7 +80,8 @@ class Live:
         self._rested_s = 0.0
         self._picture = Picture()
         self._seen = 0
-        self._over = self._begun = self._stopped = self._hurried = False
+        self.over = self._begun = self._stopped = self._hurried = False
+        """`over`: nothing more will come"""
         self._problem = ""
         self._cpu: deque[tuple[float, float]] = deque(maxlen=16)
         self._size: tuple[float, float] = (-1e9, nan)
@@ -77,10 +89,10 @@ class Live:
     # what a source gives
 
     def _begin(self) -> None:
-        """Raises CkptcostError."""
+        """Raises CkptcostError where it cannot begin: no such command, no such process."""
 
     def _turn(self, now_s: float) -> None:
-        """Bring what is new into `_items`, or set `_over`."""
+        """Bring what is new into `_items`, or set `over`."""
 
     def _end(self, within_s: float | None) -> str:
         """A sentence on how it ended."""
@@ -88,19 +100,18 @@ class Live:
 
     def _status(self) -> Status:
         """Asked for every picture."""
-        return Status(self.kind, self.title)
-
-    folder: Path | None = None
-    speed = 1.0
-    paused = False
-
-    @property
-    def title(self) -> str:
-        return ""
+        return Status(
+            self.kind,
+            self.title,
+            state="ended" if self.over else None,
+            own_cpu=self._own_cpu(),
+            file_bytes=self._bytes(),
+            troubles=tuple(self._troubles()),
+        )
 
     @property
     def actions(self) -> Actions:
-        return Actions(stop=not self._over)
+        return Actions(stop=not self.over)
 
     def _hasten(self) -> None:
         """Somebody quits while another thread is in `_end`: that one need not wait any longer."""
@@ -110,26 +121,28 @@ class Live:
         written."""
         return ""
 
+    def mark(self) -> str:
+        """Begin a checkpoint by hand, or end the one that is open; what was done, in a sentence."""
+        return "nothing can be marked here"
+
+    def set_speed(self, speed: float) -> None:
+        """Of what cannot be hurried: nothing."""
+
+    def pause(self, paused: bool) -> None:
+        """Of what cannot wait: nothing."""
+
+    def seek(self, to_s: float) -> None:
+        """To a second since the run began; of what goes on by itself: nothing."""
+
+    def busy(self) -> str:
+        """What quitting would cut off, in a sentence; empty where nothing."""
+        return ""
+
     # what all do
 
     @property
-    def host(self) -> str:
-        return self.board.host
-
-    @property
-    def simulated(self) -> bool:
-        return self.board.simulated
-
-    @property
-    def over(self) -> bool:
-        return self._over
-
-    @property
     def position_s(self) -> float:
-        return max(self.board.last_s, 0.0)
-
-    @property
-    def length_s(self) -> float:
+        """Seconds since the run began: of the last reading, or of a place on a tape."""
         return max(self.board.last_s, 0.0)
 
     def start(self) -> None:
@@ -140,17 +153,23 @@ class Live:
             self._begun, late = True, self._stopped
         if late:  # somebody left while it began
             self._end(_LATE_S)
-            self._over = True
-            return
-        if self._threaded:
+            self.over = True
+        elif self._threaded:
             for name, loop in (("reads", self._read), ("evaluates", self._evaluate)):
-                thread = threading.Thread(target=loop, name=f"ckptcost-live-{name}", daemon=True)
-                self._threads.append(thread)
-                thread.start()
+                self._run(name, loop)
         else:
             self._step(self._clock())
 
+    def _run(self, name: str, loop: Callable[[], None]) -> None:
+        thread = threading.Thread(target=loop, name=f"ckptcost-live-{name}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
     def stop(self, within_s: float | None = None) -> str:
+        """End the recording, and the command with it (SIGTERM, after 10 s SIGKILL). `within_s`: the
+        program quits and does not wait longer for the command. Twice is as good as once. Returns a
+        sentence where there is something to say, e.g. that the job still runs.
+        """
         if within_s is not None:
             self._hurried = True
             self._hasten()
@@ -167,16 +186,17 @@ class Live:
         for thread in self._threads:
             if thread is not threading.current_thread():
                 thread.join(2.0 if within_s is None else 0.1)
-        self._over = True
+        self.over = True
         self._absorb()
         self.board.turn(over=True)
-        if within_s is None:
-            until_s = time.monotonic() + 5.0
-            while not self._hurried and self.board.work() and time.monotonic() < until_s:
-                pass
+        until_s = time.monotonic() + 5.0
+        while not self._hurried and self.board.work() and time.monotonic() < until_s:
+            pass
         return said or self._left()
 
     def pump(self, now_s: float | None = None) -> int:
+        """New records since the last time; at most some milliseconds of work. Call it before
+        `view`. 0: nothing new to draw."""
         if not self._threaded and self._begun and not self._ending.is_set():
             self._step(self._clock() if now_s is None else now_s)
         new, self._seen = self.board.records - self._seen, self.board.records
@@ -185,19 +205,8 @@ class Live:
             self._cpu.append((wall_s, time.process_time()))
         return max(new, 0)
 
-    def mark(self, name: str = "") -> str:
-        return "nothing can be marked here"
-
-    def set_speed(self, speed: float) -> None:
-        """Of what cannot be hurried: nothing."""
-
-    def pause(self, paused: bool) -> None:
-        """Of what cannot wait: nothing."""
-
-    def seek(self, to_s: float) -> None:
-        """Of what goes on by itself: nothing."""
-
     def price(self, desk: Desk) -> None:
+        """Another scenario: checkpoints are priced again, from joules that are known."""
         self._desk = desk
         self.board.price(desk)
 
@@ -208,23 +217,25 @@ class Live:
         per_gpu: bool = False,
         gpu: str = "",
     ) -> LiveView:
+        """The picture; `end_s` None: up to now; `gpu`: with the trace of that card on top."""
         return self._picture.view(self.board, self._status(), span_s, end_s, per_gpu, gpu)
 
     def outliers(self) -> Grid:
+        """GPUs whose power is farthest from the others', worst first; for machines with many."""
         with self.board.lock:
             return outliers_grid(self.board)
-
-    def busy(self) -> str:
-        return ""
 
     # how it works
 
     def _step(self, now_s: float) -> None:
-        self._turn(now_s)
-        self._absorb()
-        self.board.turn(self._over)
+        self._take_turn(now_s)
         while self.board.work():
             pass
+
+    def _take_turn(self, now_s: float) -> None:
+        self._turn(now_s)
+        self._absorb()
+        self.board.turn(self.over)
 
     def _absorb(self) -> None:
         """What waits, in pieces, so that the screen gets its turn: of hundreds of GPUs in smaller
@@ -236,25 +247,16 @@ class Live:
                     piece.append(self._items.popleft())
             began_s = time.monotonic()
             self.board.absorb(piece)
-            self._piece = (
-                min(2 * self._piece, 200)
-                if time.monotonic() - began_s < _PIECE_S
-                else max(self._piece // 2, 1)
-            )
-            if self._threaded:
-                time.sleep(
-                    0.0002
-                )  # else who waits for the lock does not get it before the next piece does
+            quick = time.monotonic() - began_s < _PIECE_S
+            self._piece = min(2 * self._piece, 200) if quick else max(self._piece // 2, 1)
+            if self._threaded:  # else who waits for the lock does not get it before the next piece
+                time.sleep(0.0002)
 
     def _read(self) -> None:
         while not self._ending.is_set():
             try:
-                self._turn(self._clock())
-                self._absorb()
-                self.board.turn(self._over)
-            except (
-                Exception
-            ) as error:  # a defect of ours: the recording goes on, and the screen says it
+                self._take_turn(self._clock())
+            except Exception as error:  # of ours: the recording goes on, and the screen says it
                 self._problem = f"the screen's reader failed: {type(error).__name__}: {error}"
                 self._ending.wait(1.0)
             self._ending.wait(TURN_S)
@@ -264,18 +266,15 @@ class Live:
             try:
                 worked = self.board.work(self._breathe)
             except Exception as error:
-                self._problem = (
-                    f"a checkpoint could not be evaluated: {type(error).__name__}: {error}"
-                )
-                worked = False
+                told = f"{type(error).__name__}: {error}"
+                self._problem, worked = f"a checkpoint could not be evaluated: {told}", False
                 self.board.skip()
             self._ending.wait(0.01 if worked else TURN_S)
 
     def _breathe(self) -> None:
         """Some work, some rest: who draws gets the interpreter at once, and a checkpoint is
         evaluated in three times its processor time."""
-        now_s = time.monotonic()
-        if now_s - self._rested_s > _WORK_S and not self._ending.is_set():
+        if time.monotonic() - self._rested_s > _WORK_S and not self._ending.is_set():
             time.sleep(_REST_S)
             self._rested_s = time.monotonic()
 
@@ -288,18 +287,40 @@ class Live:
 
     def _bytes(self) -> float:
         """Of the run's files; looked at every few seconds."""
-        now_s = time.monotonic()
-        if self.folder is not None and now_s - self._size[0] > 3.0:
-            try:
-                sizes = (
-                    [entry.stat().st_size for entry in self.folder.glob("*.jsonl")]
-                    if self.folder.is_dir()
-                    else [self.folder.stat().st_size]
-                )
-                self._size = (now_s, float(sum(sizes)))
-            except OSError:
-                self._size = (now_s, nan)
+        now_s, folder = time.monotonic(), self.folder
+        if folder is not None and now_s - self._size[0] > 3.0:
+            self._size = (now_s, nan)
+            with contextlib.suppress(OSError):
+                files = folder.glob("*.jsonl") if folder.is_dir() else [folder]
+                self._size = (now_s, float(sum(file.stat().st_size for file in files)))
         return self._size[1]
 
     def _troubles(self) -> list[str]:
         return [self._problem] if self._problem else []
+
+
+class Played(Source):
+    """Its time follows the clock at a speed, or stands still."""
+
+    _since = (0.0, 0.0)
+    """seconds of the clock and its own, of the same instant"""
+
+    def _play(self, to_s: float, most_s: float) -> bool:
+        """Go on up to a second of its own; False: the time for it ran out."""
+        raise NotImplementedError
+
+    def _turn(self, now_s: float) -> None:
+        clock_s, at_s = self._since
+        to_s = at_s + (now_s - clock_s) * self.speed
+        if self.paused or not self._play(to_s, _MOST_S if self._threaded else float("inf")):
+            self._since = (now_s, self.position_s)
+
+    def set_speed(self, speed: float) -> None:
+        self._since, self.speed = (self._clock(), self.position_s), speed
+
+    def pause(self, paused: bool) -> None:
+        self._since, self.paused = (self._clock(), self.position_s), paused
+
+    def _status(self) -> Status:
+        told = super()._status()
+        return told._replace(speed=self.speed, paused=self.paused, file_bytes=nan)

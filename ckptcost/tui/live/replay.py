@@ -7,10 +7,10 @@ import contextlib
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import isnan
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ckptcost.errors import InputError, RunFileError
 from ckptcost.jobs.account import Evaluation
@@ -23,18 +23,16 @@ from ckptcost.runs.reader import load
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.board import LiveBoard
 from ckptcost.tui.live.picture import Status
-from ckptcost.tui.live.reading import Live, idle_of
+from ckptcost.tui.live.reading import Played, idle_of
 from ckptcost.tui.live.source import Actions, Kind
 
 BACK_S = 600.0
 """after a jump the curves reach back so far"""
-_MOST_S = 0.1
-"""of work in one turn"""
 _STEP_S = 10.0
 """is read at once: what stands out of order in the file is put right within it"""
 
 
-class Replay(Live):
+class Replay(Played):
     """The index is made at `start`; then only what is played is read."""
 
     kind: Kind = "replay"
@@ -50,30 +48,24 @@ class Replay(Live):
     ) -> None:
         """Raises InputError or RunFileError where there is no such run."""
         found = store.found(run)
-        kept = store.kept_at(found.path)
-        mine = [one for one in kept if one.run == found.run] if found.run else kept
-        if len(mine) > 1:
+        self._path = self.folder = found.path
+        kept = [one for one in store.kept_at(found.path) if not found.run or one.run == found.run]
+        if len(kept) > 1:
             raise InputError(
-                f"holds {len(mine)} runs",
+                f"holds {len(kept)} runs",
                 where=str(found.path),
-                remedy="name one by its id: " + ", ".join(k.run[:8] for k in mine),
+                remedy="name one by its id: " + ", ".join(k.run[:8] for k in kept),
             )
-        if not mine:
+        if not kept:
             raise RunFileError("no run in here", where=str(found.path))
-        self.folder: Path | None = found.path
-        self._path = found.path
-        self._kept = mine[0]
+        (self._kept,) = kept
+        self.title = self._kept.name
         self._evaluation: Evaluation | None = None
         self._tape: Tape | None = None
         self._played_ns = 0
         self._wanted: float | None = None
-        self._since: tuple[float, float] = (0.0, 0.0)
         super().__init__(desk, LiveBoard(), threaded=threaded, clock=clock)
         self.speed = speed
-
-    @property
-    def title(self) -> str:
-        return self._kept.name
 
     @property
     def actions(self) -> Actions:
@@ -88,33 +80,29 @@ class Replay(Live):
         return 0.0 if self._tape is None else max(self._played_ns - self._tape.origin_ns, 0) / S
 
     def _begin(self) -> None:
-        self._tape = Tape(
-            [head.file for head in self._kept.heads], self._kept.run, stopped=self._ending.is_set
-        )
+        files = [head.file for head in self._kept.heads]
+        self._tape = Tape(files, self._kept.run, stopped=self._ending.is_set)
         if not self._tape.files or not self._tape.last_ns:
             raise RunFileError("holds no readings", where=self._kept.name)
-        self._rewound(0.0)
+        self._rewind(0.0)
         self._since = (self._clock(), 0.0)
 
-    def _rewound(self, to_s: float) -> None:
+    def _rewind(self, to_s: float) -> None:
         """A board as it would be if the run had been played up to then."""
         tape = self._tape
         assert tape is not None
         from_ns = tape.origin_ns + round(max(to_s - BACK_S, 0.0) * S)
         simulated = any(file.header.simulated for file in tape.files)
         board = LiveBoard(
-            idle=None if simulated else idle_of(tape.host),
-            host=tape.host,
-            whole=self._evaluated,
+            idle=None if simulated else idle_of(tape.host), host=tape.host, whole=self._evaluated
         )
-        board.other_hosts = {host for host in tape.hosts if host != tape.host}
+        board.other_hosts = tape.hosts - {tape.host}
         board.bad_lines, board.partly = tape.problems, to_s > BACK_S
         board.price(self._desk)
         self._remarked = 0
-        self._played_ns = min(from_ns, tape.origin_ns) - 1
-        self._remarks(board, from_ns)
+        self._remark(board, from_ns)
         self._played_ns = from_ns - 1
-        self._play(board, tape.origin_ns + round(to_s * S), float("inf"))
+        self._play_into(board, to_s, float("inf"))
         self.board, self._seen = board, -1
 
     def _evaluated(self, breathe: Callable[[], None]) -> Evaluation:
@@ -127,35 +115,37 @@ class Replay(Live):
             self._evaluation = Evaluation(run, idle, host=node.host, breathe=breathe)
         return self._evaluation
 
-    def _remarks(self, board: LiveBoard, until_ns: int) -> None:
+    def _remark(self, board: LiveBoard, until_ns: int) -> None:
         """Marks and events up to then, with a turn of the book now and then so that old ones are
         settled on the way."""
         assert self._tape is not None
-        remarks = self._tape.remarks
-        count = 0
-        while self._remarked < len(remarks) and remarks[self._remarked][0] <= until_ns:
-            t_ns, item = remarks[self._remarked]
+        remarks, first = self._tape.remarks, self._remarked
+        self._remarked = bisect_right(remarks, until_ns, key=lambda one: one[0])
+        for count, (t_ns, item) in enumerate(remarks[first : self._remarked], start=1):
             board.absorb([item])
-            self._remarked += 1
-            count += 1
             if not count % 100:
                 board.reach((t_ns - self._tape.origin_ns) / S)
                 board.turn()
 
-    def _play(self, board: LiveBoard, to_ns: int, most_s: float) -> bool:
-        """False: the time for it ran out."""
+    def _play(self, to_s: float, most_s: float) -> bool:
+        return self._play_into(self.board, to_s, most_s)
+
+    def _play_into(self, board: LiveBoard, to_s: float, most_s: float) -> bool:
         tape = self._tape
         assert tape is not None
         until_s = time.monotonic() + most_s
-        to_ns = min(to_ns, tape.last_ns)
+        to_ns = min(tape.origin_ns + round(to_s * S), tape.last_ns)
         while self._played_ns < to_ns:
             step_ns = min(to_ns, self._played_ns + round(_STEP_S * S))
-            self._remarks(board, step_ns)
+            self._remark(board, step_ns)
             lines = sorted(
                 tape.readings(self._played_ns + 1, step_ns),
                 key=lambda one: (one[0], one[2]["k"] == "second"),
             )
-            board.absorb(_items((name, fields) for _, name, fields in lines))
+            for _, name, fields in lines:
+                with contextlib.suppress(*MISFITS):  # a torn line of a crash is passed over
+                    item = item_of(name, fields)
+                    board.absorb([] if item is None else [item])
             board.turn()
             self._played_ns = step_ns
             if time.monotonic() > until_s:
@@ -165,51 +155,20 @@ class Replay(Live):
     def _turn(self, now_s: float) -> None:
         if self._wanted is not None:
             to_s, self._wanted = self._wanted, None
-            self._rewound(to_s)
-            self._since = (now_s, to_s)
-            self._over = False
-            return
-        if self.paused or self._tape is None:
-            self._since = (now_s, self.position_s)
-            return
-        real_s, played_s = self._since
-        target_ns = self._tape.origin_ns + round((played_s + (now_s - real_s) * self.speed) * S)
-        if not self._play(self.board, target_ns, _MOST_S if self._threaded else float("inf")):
-            self._since = (now_s, self.position_s)
-        self._over = self._played_ns >= self._tape.last_ns
-
-    def set_speed(self, speed: float) -> None:
-        self._since = (self._clock(), self.position_s)
-        self.speed = speed
-
-    def pause(self, paused: bool) -> None:
-        self._since = (self._clock(), self.position_s)
-        self.paused = paused
+            self._rewind(to_s)
+            self._since, self.over = (now_s, to_s), False
+        elif self._tape is not None:
+            super()._turn(now_s)
+            if not self.paused:
+                self.over = self._played_ns >= self._tape.last_ns
 
     def seek(self, to_s: float) -> None:
-        if self._tape is not None and not isnan(to_s):
-            self._wanted = min(max(to_s, 0.0), self._tape.length_s)
+        if not isnan(to_s):
+            self._wanted = min(max(to_s, 0.0), self.length_s)
 
     def _status(self) -> Status:
-        return Status(
-            self.kind,
-            self.title,
-            state="ended" if self._over else None if self.board.records else "starting",
-            speed=self.speed,
-            paused=self.paused,
-            length_s=self.length_s,
-            own_cpu=self._own_cpu(),
-            troubles=tuple(self._troubles()),
-        )
-
-
-def _items(lines: Iterable[tuple[str, Mapping[str, Any]]]) -> Iterator[Named]:
-    """Those that fit; a torn line of a crash is passed over."""
-    for name, fields in lines:
-        with contextlib.suppress(*MISFITS):
-            item = item_of(name, fields)
-            if item is not None:
-                yield item
+        told = super()._status()._replace(length_s=self.length_s)
+        return told if self.over or self.board.records else told._replace(state="starting")
 
 
 _STEP_NS = 2 * S
@@ -220,20 +179,15 @@ _TIME = re.compile(rb'"t":(\d+)')
 _DATA = (b'{"k":"raw"', b'{"k":"second"')
 
 
-class _Spot(NamedTuple):
-    t_ns: int
-    offset: int
-
-
 class _File:
-    def __init__(self, path: Path, header: Header, ahead_ns: int, at: int) -> None:
+    def __init__(self, path: Path, header: Header, ahead_ns: int) -> None:
         self.path, self.header, self.ahead_ns = path, header, ahead_ns
-        self.spots: list[_Spot] = [_Spot(0, at)]
+        self.times_ns, self.offsets = [0], [0]
+        """the index: what lies before an offset is older than the time beside it"""
 
-    def offset(self, t_ns: int) -> int:
-        """Where to begin, so that nothing from then on is missed."""
-        place = bisect_right(self.spots, (t_ns, 1 << 62))
-        return self.spots[max(place - 1, 0)].offset
+    def t_ns(self, line: bytes) -> int:
+        found = _TIME.search(line, 0, 80)
+        return int(found[1]) + self.ahead_ns if found else 0
 
 
 class Tape:
@@ -251,48 +205,41 @@ class Tape:
         self.files: list[_File] = []
         self.remarks: list[tuple[int, Named]] = []
         """headers, marks, events and the like, by time"""
-        self.problems = 0
-        self.last_ns = 0
-        heads = [
-            (path, header)
-            for path in paths
-            if (header := _header_of(path)) is not None and header.run == run
-        ]
+        self.problems = self.last_ns = 0
+        heads = [(path, header) for path in paths if (header := _header_of(path)) is not None]
+        heads = [one for one in heads if one[1].run == run]
         if not heads:
             raise RunFileError("no run in here", where=str(paths[0]) if paths else "")
         heads.sort(key=lambda one: (one[1].wall_ns, one[1].part))
-        first = next(
-            (h for _, h in heads if (not host or h.host == host) and h.meters), heads[0][1]
-        )
+        mine = (h for _, h in heads if (not host or h.host == host) and h.meters)
+        first = next(mine, heads[0][1])
         self.host, self.origin_ns = first.host, first.monotonic_ns
-        self.hosts = tuple(dict.fromkeys(header.host for _, header in heads))
-        ahead = {(first.host, first.boot): 0}
+        self.hosts = {header.host for _, header in heads}
+        ahead = {first.boot: 0}
         for path, header in heads:
-            if header.host != self.host or stopped():
-                continue
-            clock = (header.host, header.boot)
-            wall_ns = first.wall_ns - first.monotonic_ns
-            ahead_ns = ahead.setdefault(clock, header.wall_ns - header.monotonic_ns - wall_ns)
-            self._scan(path, header, ahead_ns, stopped)
+            if header.host == self.host and not stopped():
+                wall_ns = first.wall_ns - first.monotonic_ns
+                ahead.setdefault(header.boot, header.wall_ns - header.monotonic_ns - wall_ns)
+                self._scan(_File(path, header, ahead[header.boot]), stopped)
         self.remarks.sort(key=lambda one: one[0])
 
-    def _scan(self, path: Path, header: Header, ahead_ns: int, stopped: Callable[[], bool]) -> None:
-        with path.open("rb") as stream:
-            offset = len(stream.readline())
-            file = _File(path, header, ahead_ns, offset)
-            self.files.append(file)
-            self.remarks.append((header.monotonic_ns + ahead_ns, Named(path.name, header)))
-            next_ns = 0
+    def _scan(self, file: _File, stopped: Callable[[], bool]) -> None:
+        self.files.append(file)
+        header, name = file.header, file.path.name
+        self.remarks.append((header.monotonic_ns + file.ahead_ns, Named(name, header)))
+        with file.path.open("rb") as stream:
+            offset, next_ns = len(stream.readline()), 0
+            file.offsets = [offset]
             for number, line in enumerate(stream):
                 if line.startswith(_DATA):
-                    found = _TIME.search(line, 0, 80)
-                    t_ns = int(found[1]) + ahead_ns if found else 0
+                    t_ns = file.t_ns(line)
                     if t_ns >= next_ns:
-                        file.spots.append(_Spot(t_ns + _SLACK_NS, offset))
+                        file.times_ns.append(t_ns + _SLACK_NS)
+                        file.offsets.append(offset)
                         next_ns = t_ns + _STEP_NS
                     self.last_ns = max(self.last_ns, t_ns)
                 else:
-                    self._remark(path.name, line, ahead_ns)
+                    self._remark(name, line, file.ahead_ns)
                 offset += len(line)
                 if not number % 5000 and stopped():
                     return
@@ -314,28 +261,17 @@ class Tape:
     def readings(self, begin_ns: int, end_ns: int) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
         """Data lines of a stretch: when, whose, and what."""
         for file in self.files:
-            yield from _readings(file, begin_ns, end_ns)
-
-
-def _readings(
-    file: _File, begin_ns: int, end_ns: int, offset: int | None = None
-) -> Iterator[tuple[int, str, Mapping[str, Any]]]:
-    name = file.path.name
-    with file.path.open("rb") as stream:
-        stream.seek(file.offset(begin_ns) if offset is None else offset)
-        for line in stream:
-            if not line.startswith(_DATA):
-                continue
-            found = _TIME.search(line, 0, 80)
-            t_ns = int(found[1]) + file.ahead_ns if found else 0
-            if t_ns > end_ns + _SLACK_NS:
-                return
-            if not begin_ns <= t_ns <= end_ns:
-                continue
-            try:
-                yield t_ns, name, decode(line.removesuffix(b"\n"))
-            except BadLine:
-                continue
+            place = bisect_right(file.times_ns, begin_ns) - 1
+            with file.path.open("rb") as stream:
+                stream.seek(file.offsets[max(place, 0)])
+                for line in stream:
+                    if line.startswith(_DATA):
+                        t_ns = file.t_ns(line)
+                        if t_ns > end_ns + _SLACK_NS:
+                            break
+                        if begin_ns <= t_ns <= end_ns:
+                            with contextlib.suppress(BadLine):
+                                yield t_ns, file.path.name, decode(line.removesuffix(b"\n"))
 
 
 def _header_of(path: Path) -> Header | None:

@@ -1,15 +1,13 @@
-"""What the live screen shows and what it can ask for: one frozen picture, and a source that
-readings come from. No drawing, no toolkit."""
+"""What the live screen shows and what it can ask for: one frozen picture of a source of readings.
+No drawing, no toolkit."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from ckptcost.present.chart import Stat, Traces
 from ckptcost.present.grid import Grid, Tone
-from ckptcost.tui.desk import Desk
 
 State = Literal[
     "starting",  # the first reading has not come yet
@@ -99,87 +97,6 @@ class Actions(NamedTuple):
     here: show the last view.)"""
     seek: bool = False
     speed: bool = False
-
-
-class Source(Protocol):
-    """Where readings come from. `start` and `stop` may take a moment and are for a background
-    thread; all else is quick.
-
-    It works in threads of its own, or, where it was made with `threaded=False` (tests), only within
-    `start` and `pump`.
-    """
-
-    @property
-    def kind(self) -> Kind: ...
-    @property
-    def folder(self) -> Path | None:
-        """Where the run is kept; None: nowhere."""
-
-    @property
-    def simulated(self) -> bool: ...
-    @property
-    def host(self) -> str: ...
-    @property
-    def title(self) -> str:
-        """What is watched: a command, `PID 4711`, a folder, a run's name, `8 simulated GPUs`."""
-
-    @property
-    def over(self) -> bool:
-        """Nothing more will come."""
-
-    @property
-    def actions(self) -> Actions: ...
-    @property
-    def speed(self) -> float: ...
-    @property
-    def paused(self) -> bool: ...
-    @property
-    def position_s(self) -> float:
-        """of a replay: seconds since the run began"""
-
-    @property
-    def length_s(self) -> float:
-        """of a replay; else of what was recorded so far"""
-
-    def start(self) -> None:
-        """Raises CkptcostError where it cannot begin: no such command, no such process, no such
-        run."""
-
-    def stop(self, within_s: float | None = None) -> str:
-        """End the recording, and the command with it (SIGTERM, after 10 s SIGKILL). `within_s`: the
-        program quits and does not wait longer for the command. Twice is as good as once. Returns a
-        sentence where there is something to say, e.g. that the job still runs.
-        """
-
-    def pump(self, now_s: float | None = None) -> int:
-        """New records since the last time; at most some milliseconds of work. Call it before
-        `view`. 0: nothing new to draw."""
-
-    def mark(self, name: str = "") -> str:
-        """Begin a checkpoint by hand, or end the one that is open; what was done, in a sentence."""
-
-    def set_speed(self, speed: float) -> None: ...
-    def pause(self, paused: bool) -> None: ...
-    def seek(self, to_s: float) -> None:
-        """of a replay: to a second since the run began"""
-
-    def price(self, desk: Desk) -> None:
-        """Another scenario: checkpoints are priced again, from joules that are known."""
-
-    def view(
-        self,
-        span_s: float = SPAN_S,
-        end_s: float | None = None,
-        per_gpu: bool = False,
-        gpu: str = "",
-    ) -> LiveView:
-        """The picture; `end_s` None: up to now; `gpu`: with the trace of that card on top."""
-
-    def outliers(self) -> Grid:
-        """GPUs whose power is farthest from the others', worst first; for machines with many."""
-
-    def busy(self) -> str:
-        """What quitting would cut off, in a sentence; empty where nothing."""
 
 
 class Start(NamedTuple):

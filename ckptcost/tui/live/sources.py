@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.live.source import Source, Start
+from ckptcost.tui.live.source import Start
+
+if TYPE_CHECKING:
+    from ckptcost.tui.live.reading import Source
 
 
 def own(start: Start, desk: Desk, *, threaded: bool = True) -> Source:

@@ -15,7 +15,8 @@ from textual.widget import Widget
 from ckptcost.present.amounts import duration, number
 from ckptcost.present.grid import Grid
 from ckptcost.tui.commands import Command, bindings
-from ckptcost.tui.live.source import SPANS_S, LiveView, Source
+from ckptcost.tui.live.reading import Source
+from ckptcost.tui.live.source import SPANS_S, LiveView
 from ckptcost.tui.screens import live_setup
 from ckptcost.tui.screens.live_actions import Acting, shifted
 from ckptcost.tui.screens.live_keys import ABOUT, BOARD, START, possible

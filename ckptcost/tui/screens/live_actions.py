@@ -9,7 +9,8 @@ from textual.events import Key
 from textual.widgets import Input
 
 from ckptcost.present.grid import Grid
-from ckptcost.tui.live.source import SPAN_S, SPEEDS, Source
+from ckptcost.tui.live.reading import Source
+from ckptcost.tui.live.source import SPAN_S, SPEEDS
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.screens import live_setup
 from ckptcost.tui.screens.live_start import Opening

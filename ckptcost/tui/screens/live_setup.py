@@ -17,7 +17,8 @@ from ckptcost.report.studies.runs import shown
 from ckptcost.report.study import Study
 from ckptcost.runs import baselines, store
 from ckptcost.runs.summary import RECORDING, summary_of
-from ckptcost.tui.live.source import Source, Start
+from ckptcost.tui.live.reading import Source
+from ckptcost.tui.live.source import Start
 from ckptcost.tui.paths import path_of
 from ckptcost.tui.screens.meters import KINDS, kinds_of, look, overview, rows_of
 

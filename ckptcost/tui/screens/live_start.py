@@ -8,7 +8,7 @@ from typing import ClassVar
 from ckptcost.errors import InputError
 from ckptcost.present.grid import Grid
 from ckptcost.tui.live import sources as live_sources
-from ckptcost.tui.live.source import Source
+from ckptcost.tui.live.reading import Source
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.modals.picker import Picker
 from ckptcost.tui.screens import live_setup

@@ -213,7 +213,7 @@ def test_the_demonstration_begins_with_checkpoints_and_goes_on():
     clock = Hand()
     source = demo(Desk(), gpus=2, threaded=False, clock=clock)
     source.start()
-    assert source.simulated
+    assert source.board.simulated
     assert source.folder is not None
     assert source.folder.is_dir()
     view = source.view()

@@ -28,13 +28,10 @@ class Turned(Simulated):
         super().__init__(DESK, plan, history_s=history_s, threaded=False, clock=lambda: self.now_s)
         self.said = said
         self.folder: Path | None = said.get("folder")
+        self.title = str(said.get("title", self.title))
         self.stopped: list[float | None] = []
         self.marked: list[str] = []
         self.pumps = 0
-
-    @property
-    def title(self) -> str:
-        return str(self.said.get("title", super().title))
 
     @property
     def actions(self) -> Actions:
@@ -44,8 +41,8 @@ class Turned(Simulated):
         self.pumps += 1
         return super().pump(self.now_s)
 
-    def mark(self, name: str = "") -> str:
-        self.marked.append(name)
+    def mark(self) -> str:
+        self.marked.append("")
         return "checkpoint by hand 1 begins; mark again when it is over"
 
     def stop(self, within_s: float | None = None) -> str:
