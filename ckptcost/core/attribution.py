@@ -347,6 +347,31 @@ def attributed_in_turn(
 ) -> Iterator[list[Cost]]:
     """The same, one window after the other, for what else is to be made of the joules that are at
     hand then."""
+    plans = planned(windows, since_s)
+    return costs_of(
+        plans if only is None else [plans[only]],
+        list(domains),
+        joules,
+        baselines,
+        places,
+        curve,
+        ahead,
+    )
+
+
+class Planned(NamedTuple):
+    """A window, and what of the time around it its cost is worked out from."""
+
+    window: Window
+    pieces: Sequence[Piece]
+    drained: Sequence[Piece]
+    """its drain without the stalls of others"""
+    quiet: Stretch | None
+    """training just before it"""
+
+
+def planned(windows: Sequence[Window], since_s: float) -> list[Planned]:
+    """All windows of a run, with what they share; `since_s` is when recording began."""
     known = [[extent(window)] if window.length_s is not None else [] for window in windows]
     pieces = of_each(timeline(known), len(windows))
     drains = [[_stretch(window.phase("drain"))] for window in windows]
@@ -356,29 +381,33 @@ def attributed_in_turn(
     drained = of_each(calm, len(windows))
     busy = union(extent(window) for window in windows)
     quiet = [None if w.begin_s is None else quiet_before(busy, w.begin_s, since_s) for w in windows]
-    names = list(domains)
-    wanted = range(len(windows)) if only is None else [only]
-    for first in range(0, len(wanted), AT_ONCE):
-        some = wanted[first : first + AT_ONCE]
+    return [Planned(*each) for each in zip(windows, pieces, drained, quiet, strict=True)]
+
+
+def costs_of(
+    plans: Sequence[Planned],
+    names: Sequence[str],
+    joules: Joules,
+    baselines: Mapping[str, Baseline] | None = None,
+    places: Mapping[str, Place] | None = None,
+    curve: Curve | None = None,
+    ahead: Ahead | None = None,
+) -> Iterator[list[Cost]]:
+    """Of each of these windows, one after the other, its cost in every domain of `names`."""
+    for first in range(0, len(plans), AT_ONCE):
+        some = plans[first : first + AT_ONCE]
         if ahead is not None:
-            ahead(
-                names,
-                [
-                    span
-                    for n in some
-                    for span in _spans(windows[n], pieces[n], drained[n], quiet[n])
-                ],
-            )
-        for n in some:
+            ahead(names, [span for plan in some for span in _spans(*plan)])
+        for window, pieces, drained, quiet in some:
             yield [
                 _cost(
-                    windows[n],
+                    window,
                     name,
                     joules,
                     curve,
-                    pieces[n],
-                    drained[n],
-                    quiet[n],
+                    pieces,
+                    drained,
+                    quiet,
                     (baselines or {}).get(name),
                     (places or {}).get(name),
                 )

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -212,12 +213,19 @@ class _Near:
 
 def _after(around: Sequence[Around], which: Places, t_s: Floats) -> Places:
     """How many ticks of its stretch are not after each instant."""
-    order = np.argsort(which, kind="stable")
-    cuts = np.flatnonzero(np.diff(which[order])) + 1
     found = np.empty(len(t_s), dtype=np.intp)
-    for mine in np.split(order, cuts):
+    for mine in _by(which, np.arange(len(t_s))):
         found[mine] = around[which[mine[0]]].points.t_s.searchsorted(t_s[mine], side="right")
     return found
+
+
+def _by(which: Places, of: Places) -> list[Places]:
+    """These places, those of one stretch together."""
+    if not len(of):
+        return []
+    in_order = of[np.argsort(which[of], kind="stable")]
+    cuts = (np.flatnonzero(np.diff(which[in_order])) + 1).tolist()
+    return [in_order[since:until] for since, until in pairwise([0, *cuts, len(of)])]
 
 
 def _between(near: _Near, spacing_s: Floats, readings: Readings) -> tuple[Floats, Floats, Floats]:
@@ -272,8 +280,8 @@ def _curves(near: _Near, of: Places, spacing_s: Floats) -> tuple[Floats, Floats,
         )
         > SLOW_S
     )
-    for fit in np.unique(near.which[of[slow]]).tolist():
-        mine = np.flatnonzero(slow & (near.which[of] == fit))
+    for mine in _by(near.which[of], np.flatnonzero(slow)):
+        fit = near.which[of[mine[0]]]
         least_to, most_to, least_from, most_from = near.around[fit].beyond
         place = here[mine] - near.begins[fit]
         low1[mine] = np.minimum(low1[mine], least_to[place - 1])

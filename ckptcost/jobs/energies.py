@@ -4,6 +4,7 @@ one instant to another."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import NamedTuple
 
@@ -162,6 +163,14 @@ class Energies:
             self._near = _Stretch(since_s, until_s, node, {}, {})
             self._forget()
         return self._near
+
+    def over(self, begin_s: float, end_s: float) -> Energies:
+        """The same with the readings of a time alone: for another process."""
+        part = copy(self)
+        part.node = self.node.over(begin_s - BEHIND_S, end_s + BEHIND_S)
+        part._all = part._near = _Stretch(-np.inf, np.inf, part.node, {}, {})
+        part._is_long, part._spans = part.node.is_long, {}
+        return part
 
     def _forget(self) -> None:
         """What was made of all of a long run."""

@@ -4,19 +4,23 @@ the recorder itself took."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import compress
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ckptcost.core import depth
 from ckptcost.core.attribution import (
+    Baseline,
     Cost,
     Opportunity,
     Place,
-    attributed_in_turn,
+    Planned,
+    costs_of,
     mean_w,
     opportunity,
     own_cost,
+    planned,
     spent,
 )
 from ckptcost.core.contents import Contents, is_staged
@@ -24,10 +28,11 @@ from ckptcost.core.depth import Queue
 from ckptcost.core.dips import Dip
 from ckptcost.core.page_cache import Change, slower_from
 from ckptcost.core.reconcile import Energy, Reconciled, reconciled, taken, total, unknown
-from ckptcost.core.windows import Stretch, Window
+from ckptcost.core.windows import Stretch, Window, extent
 from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.training import TrainingSteps, dips_of, training_steps
+from ckptcost.jobs.workers import in_order
 from ckptcost.meters.base import Absence
 from ckptcost.runs import job_facts
 from ckptcost.runs.baselines import Idle
@@ -36,6 +41,8 @@ from ckptcost.runs.run import Run, RunEvent
 
 PHASES = 256
 """phases that are worked out together"""
+MANY, PIECE = 2000, 256
+"""windows of a run that is shared out among processors, and how many each is given at once"""
 ALIKE = 1.1
 """sizes of saves that differ by less are held against each other"""
 
@@ -279,18 +286,14 @@ def evaluate(
     since_s = float(ticked[0, 0]) if len(ticked) else 0.0
     costs: list[Cost] = []
     dips: list[Dip | None] = []
-    all_dips = dips_of(energies, energies.joules, windows, since_s)
-    in_turn = attributed_in_turn(
-        windows,
+    told_of = _in_turn(
+        energies,
+        planned(windows, since_s),
         names,
-        energies.joules,
-        since_s,
-        None if idle is None else idle.domains,
+        {} if idle is None else idle.domains,
         places,
-        energies.curve,
-        ahead=energies.ahead,
     )
-    for of_window, fell in zip(in_turn, all_dips, strict=True):
+    for of_window, fell in told_of:
         costs += of_window
         dips.append(fell)
         if tell is not None:
@@ -320,6 +323,49 @@ def evaluate(
         dips=dips,
         steps=training_steps(told.marks, windows, node),
     )
+
+
+Told = tuple[list[Cost], Dip | None]
+"""what a window cost every domain, and whether the GPUs' power confirms its stall"""
+
+
+def _in_turn(
+    energies: Energies, plans: Sequence[Planned], names: list[str], *held: Mapping[str, Any]
+) -> Iterator[Told]:
+    """Window after window, with baselines and places; those of a long run on all processors, each
+    with the part of the readings that it needs."""
+    workers = len(os.sched_getaffinity(0))
+    if workers == 1 or len(plans) < MANY:
+        yield from _costs_and_dips(energies, plans, names, *held)
+        return
+    groups = [plans[first : first + PIECE] for first in range(0, len(plans), PIECE)]
+    pieces = [(energies.over(*_reach(group)), group, names, *held) for group in groups]
+    for told in in_order(_piece, pieces, workers):
+        yield from told
+
+
+def _reach(plans: Sequence[Planned]) -> Stretch:
+    """From when to when readings of these windows are asked for."""
+    spans = [span for plan in plans for span in (extent(plan.window), plan.quiet) if span]
+    begins_s, ends_s = zip(*spans, strict=True) if spans else ((0.0,), (0.0,))
+    return min(begins_s), max(ends_s)
+
+
+def _piece(*given: Any) -> list[Told]:
+    return list(_costs_and_dips(*given))
+
+
+def _costs_and_dips(
+    energies: Energies,
+    plans: Sequence[Planned],
+    names: list[str],
+    baselines: Mapping[str, Baseline],
+    places: Mapping[str, Place],
+) -> Iterator[Told]:
+    costs = costs_of(
+        plans, names, energies.joules, baselines, places, energies.curve, energies.ahead
+    )
+    return zip(costs, dips_of(energies, energies.joules, plans), strict=True)
 
 
 def _stored(

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from ckptcost.core.attribution import AT_ONCE, Joules
+from ckptcost.core.attribution import AT_ONCE, Joules, Planned
 from ckptcost.core.channels import Mark
 from ckptcost.core.dips import Dip, dip, of_curves, of_joules
 from ckptcost.core.estimates import Estimate, Floats
 from ckptcost.core.steps import STEPS, Pace, Split, ends_of, longer, pace, split, stalls
-from ckptcost.core.windows import Stretch, Window, extent, quiet_before, union
+from ckptcost.core.windows import Stretch, Window
 from ckptcost.jobs.energies import Energies
 from ckptcost.runs.run import Node
 
@@ -44,15 +44,13 @@ def training_steps(
     )
 
 
-def dips_of(
-    energies: Energies, joules: Joules, windows: Sequence[Window], since_s: float
-) -> Iterator[Dip | None]:
+def dips_of(energies: Energies, joules: Joules, plans: Sequence[Planned]) -> Iterator[Dip | None]:
     """By window, whether the GPUs' power confirms its stall; None where there is no meter of a GPU,
     or no stall to confirm. One after the other: beside the costs of the same windows, whose joules
     are at hand then."""
     gpus = [domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))]
     if not gpus:
-        yield from [None] * len(windows)
+        yield from [None] * len(plans)
         return
     mean = of_joules(joules, gpus)
     rough = of_curves([partial(energies.curve, domain) for domain in gpus])
@@ -61,11 +59,10 @@ def dips_of(
         max(channel.averaging_s or 0.0, energies.tick_s(channel.domain) or 0.0)
         for channel in channels
     )
-    busy = union(extent(window) for window in windows)
-    for first in range(0, len(windows), AT_ONCE):
-        near = windows[first : first + AT_ONCE]
-        stalls = [_stall(window) for window in near]
-        quiet = [stall and quiet_before(busy, stall[0], since_s) for stall in stalls]
+    for first in range(0, len(plans), AT_ONCE):
+        near = plans[first : first + AT_ONCE]
+        stalls = [_stall(plan.window) for plan in near]
+        quiet = [stall and plan.quiet for stall, plan in zip(stalls, near, strict=True)]
         energies.curves_ahead(gpus, [span for span in quiet if span])
         for stall, before in zip(stalls, quiet, strict=True):
             yield stall and dip(mean, stall, before, resolved_s=resolved_s, rough=rough)

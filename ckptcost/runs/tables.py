@@ -185,7 +185,7 @@ class Sealed(Readings):
         back: Mapping[int, list[tuple[int, int]]],
     ) -> None:
         super().__init__(of.channels)
-        self._of, self._size = of, (len(ticks), len(spans))
+        self._of, self._size = of.name, (len(ticks), len(spans))
         self._ticks, self._spans = seals.pack(ticks), seals.pack(spans)
         self._values = [packed.floats(column) for column in values.T]
         self._sums = [packed.floats(column) for column in sums.T]
@@ -236,6 +236,8 @@ class Table(Readings):
     def __init__(self, channels: Sequence[Channel], seals: Seals | None = None) -> None:
         super().__init__(tuple(channels))
         self.sealed: list[Sealed] = []
+        self.name = object()
+        """what its stretches know it by"""
         self._seals = seals
         self._width = len(self.channels)
         self._ticks = array("q")
@@ -258,7 +260,11 @@ class Table(Readings):
 
     @property
     def reach(self) -> tuple[object, int, int]:
-        return self, self._sealed_ns, _EVER
+        return self.name, self._sealed_ns, _EVER
+
+    def __getstate__(self) -> dict[str, object]:
+        """What another process is handed: this stretch alone, to be read."""
+        return {**vars(self), "sealed": [], "_seals": None, "_rows": {}, "_finite": {}}
 
     @property
     def stretches(self) -> list[Readings]:

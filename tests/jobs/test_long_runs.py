@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import os
+import pickle
 
 import pytest
 
 from ckptcost.core import attribution
-from ckptcost.jobs import energies
+from ckptcost.jobs import energies, measured
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.measure import reviewed_run
 from ckptcost.jobs.recording import record
@@ -58,6 +60,30 @@ def test_a_long_run_has_the_figures_of_the_whole_at_once(folder, monkeypatch):
     one, other = study_of(reviewed_run(long)), study_of(reviewed_run(whole))
     parts = [part for part in asked if 2 * len(part.tables) <= len(long.node().tables)]
     assert len(parts) > 5, "it was worked out in parts"
+    assert_same(one, other)
+
+
+@pytest.mark.usefixtures("short_stretches")
+def test_several_processes_find_the_figures_of_one(folder, monkeypatch):
+    run = reader.load(folder)
+    one = study_of(reviewed_run(run))
+    monkeypatch.setattr(measured, "MANY", WINDOWS)
+    monkeypatch.setattr(measured, "PIECE", 16)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1})
+    pieces, in_order = [], measured.in_order
+
+    def counted(task, given, workers):
+        pieces.extend(given)
+        return in_order(task, given, workers)
+
+    monkeypatch.setattr(measured, "in_order", counted)
+    several = study_of(reviewed_run(run))
+    assert len(pieces) == math.ceil(WINDOWS / 16)
+    assert max(len(pickle.dumps(piece)) for piece in pieces) < len(pickle.dumps(run)) / 2
+    assert_same(one, several)
+
+
+def assert_same(one, other):
     assert one.findings == other.findings
     assert [table.id for table in one.tables] == [table.id for table in other.tables]
     for mine, theirs in zip(one.tables, other.tables, strict=True):

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from ckptcost.core.attribution import planned
 from ckptcost.core.channels import Channel, Mark
 from ckptcost.core.phases import windows_of
 from ckptcost.jobs.training import dips_of, training_steps
@@ -124,12 +125,14 @@ def falling(*stalls, of=("gpu:0", "gpu:1", "module:0"), low=300.0):
 class TestDips:
     def verdicts(self, marks, energies=None, joules=None, since_s=0.0):
         found = dips_of(
-            energies or Gpus(), joules or falling((20.0, 24.0)), windows_of(marks), since_s
+            energies or Gpus(), joules or falling((20.0, 24.0)), planned(windows_of(marks), since_s)
         )
         return [None if dip is None else dip.verdict for dip in found]
 
     def test_confirmed_where_both_cards_fall_and_the_processor_is_not_asked(self):
-        (dip,) = dips_of(Gpus(), falling((20.0, 24.0)), windows_of(save(20.0, 24.0, 30.0)), 0.0)
+        (dip,) = dips_of(
+            Gpus(), falling((20.0, 24.0)), planned(windows_of(save(20.0, 24.0, 30.0)), 0.0)
+        )
         assert dip.verdict == "CONFIRMED"
         assert dip.drop_fraction == pytest.approx(0.5)
         assert dip.before.value == pytest.approx(1200.0)  # of two cards
