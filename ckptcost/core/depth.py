@@ -13,7 +13,7 @@ would weigh short steps as long ones.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import inf, nan
 from typing import Final, NamedTuple
 
@@ -65,11 +65,6 @@ class Growth(NamedTuple):
             return nan, nan
         least = float(self.grown[until] - self.grown[first]) if until >= first else 0.0
         return max(least, 0.0), float(self.grown[last] - self.grown[since])
-
-    def rate(self, begin_s: float, end_s: float) -> float:
-        """Mean over the known part; NaN where none is."""
-        grown, known_s = self.over(begin_s, end_s)
-        return float(grown / known_s) if known_s > 0 else nan
 
 
 def growth(readings: Series, wraps_at: float | None = None, most_per_s: float = inf) -> Growth:
@@ -256,17 +251,44 @@ def over(
     (20.0, 2000.0, 0.02, 20.0, 2.0)
     """
     disk = readings if isinstance(readings, Counted) else counted(readings, wraps_at)
+    return each_over(disk, [(begin_s, end_s)], bin_s)[0]
+
+
+def each_over(
+    disk: Counted, spans: Sequence[tuple[float, float]], bin_s: float = 1.0
+) -> list[Queue]:
+    """The same of many windows, whose growth is looked up together."""
+    begins_s, ends_s = np.array(spans).reshape(-1, 2).T
+    grown_of = {
+        name: list(zip(*(part.tolist() for part in of.over(begins_s, ends_s)), strict=True))
+        for name, of in disk.grown.items()
+    }
+    return [
+        _queue(disk, *span, bin_s, {name: each[n] for name, each in grown_of.items()})
+        for n, span in enumerate(spans)
+    ]
+
+
+def _queue(
+    disk: Counted,
+    begin_s: float,
+    end_s: float,
+    bin_s: float,
+    much_of: Mapping[Quantity, tuple[float, float]],
+) -> Queue:
+    """`much_of`: growth and known time of every counter."""
     grown, in_flight = disk.grown, disk.in_flight[_between(disk.asked_s, begin_s, end_s)]
     length_s = max(end_s - begin_s, 0.0)
     width_s = min(max(bin_s, _step_s(grown, begin_s, end_s)), length_s)
-    known_s = [float(of.over(begin_s, end_s)[1]) for of in grown.values()] if length_s > 0 else []
+    known_s = [seen_s for _, seen_s in much_of.values()] if length_s > 0 else []
 
     def total(name: Quantity) -> float:
-        much, seen_s = grown[name].over(begin_s, end_s) if name in grown else (nan, 0.0)
-        return float(much) if seen_s > 0 else nan
+        much, seen_s = much_of.get(name, (nan, 0.0))
+        return much if seen_s > 0 else nan
 
     def rate(name: Quantity) -> float:
-        return grown[name].rate(begin_s, end_s) if name in grown else nan
+        much, seen_s = much_of.get(name, (nan, 0.0))
+        return much / seen_s if seen_s > 0 else nan
 
     def peak(name: Quantity) -> float:
         return _peak(grown.get(name), begin_s, end_s, width_s)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from math import inf, isnan, nan
 from typing import Final, NamedTuple, Protocol
 
@@ -62,7 +63,9 @@ class Energy(NamedTuple):
 NONE_SPENT: Final = Energy(0.0, 0.0, 0.0)
 
 
+@lru_cache
 def unknown(why: str, *flags: str) -> Energy:
+    """One for all who say the same: a long run has a hundred thousand."""
     return Energy(nan, nan, nan, 0.0, why, flags)
 
 

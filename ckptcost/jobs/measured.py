@@ -284,6 +284,8 @@ def evaluate(
     names = [*energies.parts, *wholes]
     ticked = node.ticked_s()
     since_s = float(ticked[0, 0]) if len(ticked) else 0.0
+    # first what takes counts as long as the run, and lets go of them
+    stored = _stored(energies, windows, begin_s, end_s)
     costs: list[Cost] = []
     dips: list[Dip | None] = []
     told_of = _in_turn(
@@ -314,7 +316,7 @@ def evaluate(
         contents,
         costs,
         [opportunity(window, gpus) for window in windows],
-        _stored(energies, windows, begin_s, end_s),
+        stored,
         own,
         own_cpu_s,
         idle,
@@ -387,9 +389,9 @@ def _stored(
     stored = []
     for disk in disks:  # one after the other: the counts of a disk are as long as the run
         seen = depth.counted(energies.readings(disk))
+        queues = depth.each_over(seen, [(since_s, until_s) for _, since_s, until_s in spans])
         stored += [
-            Stored(name, disk, depth.over(seen, since_s, until_s))
-            for name, since_s, until_s in spans
+            Stored(name, disk, queue) for (name, _, _), queue in zip(spans, queues, strict=True)
         ]
     return stored
 
