@@ -28,7 +28,7 @@ def columns(
     >>> columns(["tier", "kWh"], [["nas", "1,830"], ["nvme", "12"]])
     ['tier    kWh', 'nas   1,830', 'nvme     12']
     """
-    cells = [list(header), *map(list, rows)]
+    cells = [[on_one_line(name) for name in header], *map(list, rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     if widest is not None:
         over = sum(widths) + len(gap) * (len(widths) - 1) - widest

@@ -20,7 +20,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ANSWERED = {0, 1, 3, 5}
 """exit codes of an input that got past its reader: an answer, differences, a target that is missed,
 nothing measured"""
-SMALL = ("-s", "small-8b", "--set", "run.work=2 days")
+SMALL = ("-s", "small-8b", "--set", "run.work=9 hours")
 FEW = ("--draws", "64")
 """ranges are drawn from inputs that were read already: a few draws show what many do"""
 
@@ -69,7 +69,7 @@ def documents(folder: Path) -> Iterator[tuple[str, Make]]:
     planned = [
         Base(json.loads(model.read_bytes())),
         base("simulate", *SMALL, "--tier", "nas-hdd", "--runs", "3"),
-        base("compare", *SMALL[1:2], "opt-175b"),
+        base("compare", "small-8b", "opt-175b", *SMALL[2:]),
     ]
     billed = [*planned, base("report", recorded), dated]
     others = [
@@ -163,8 +163,8 @@ def sheets(folder: Path) -> Iterator[tuple[str, Make]]:
 def tables(folder: Path) -> Iterator[tuple[str, Make]]:
     report = made(folder, "model", *SMALL, *FEW, "--tier", "nas-hdd").read_bytes()
     hours = [["time", "gCO2e/kWh"]]
-    hours += [[f"2026-01-{1 + n // 24:02d}T{n % 24:02d}:00Z", f"{200 + n % 90}"] for n in range(96)]
-    trace = [["time_s"], *([f"{n * 15_000}"] for n in range(1, 12))]
+    hours += [[f"2026-01-{1 + n // 24:02d}T{n % 24:02d}:00Z", f"{200 + n % 90}"] for n in range(36)]
+    trace = [["time_s"], *([f"{n * 3_000}"] for n in range(1, 12))]
     bought = {"name": "wind", "instrument": "PPA", "share": "40 %", "factor": "0 g/kWh"}
     contracts = Base({"site": [{"id": "usa", "residual": "0.4 kg/kWh", "contract": [bought]}]})
 
@@ -253,7 +253,7 @@ def stores(folder: Path) -> Iterator[tuple[str, Make]]:
     from ckptcost.fleet import node_file
     from ckptcost.fleet.node_day import COLUMNS
 
-    quiet(["fleet", "synthesize", "2", "1", str(folder / "store")])
+    quiet(["fleet", "synthesize", "2", "1", "--saves-per-day", "12", str(folder / "store")])
     files = {
         str(path.relative_to(folder)): path.read_bytes()
         for path in sorted((folder / "store").rglob("*"))
@@ -299,7 +299,7 @@ def settings(folder: Path) -> Iterator[tuple[str, Make]]:
     from ckptcost.core.units import UNITS
 
     keys = [(section, key) for section in KEYS for key in KEYS[section]]
-    questions = (*6 * (["model"],), *2 * (["sensitivity"],), ["optimize", "--check", "2"])
+    questions = (*12 * (["model"],), *4 * (["sensitivity"],), ["optimize", "--check", "2"])
     """the reader is the same, and the slow ones need not be asked as often"""
 
     def change(random: Random, folder: Path) -> Case:

@@ -680,3 +680,9 @@ def test_what_is_not_known_of_a_component_is_not_zero_in_hours_in_which_it_did_n
     found = dated(s.model_copy(update={"series": one}))
     assert of(found, "energy_kwh") == [0.0, pytest.approx(100.0 / 3), 0.0]
     assert of(found, "gpu_hours") == of(found, "cost_usd") == [None] * 3
+
+
+def test_thirty_years_of_hours_are_too_many():
+    s = statements.statement((1.0,) * 5, dated=False)
+    with pytest.raises(InputError, match="rows of time long, too many for 5 components"):
+        dated(s.model_copy(update={"length_s": 30 * 365.25 * 86400.0}), START)

@@ -188,6 +188,18 @@ def test_rows_of_time_are_whole_and_of_its_own_lines(cli, tmp_path, dated, named
         assert named in done.err
 
 
+def test_the_head_of_a_column_tells_a_terminal_nothing(cli, tmp_path, model):
+    raw, file = json.loads(json.dumps(model)), tmp_path / "odd.json"
+    for table in raw["tables"].values():
+        for column in table["columns"].values():
+            column["label"] = "\x1b[31mred\x07"
+    file.write_text(json.dumps(raw))
+    for words in ([], ["--full"], ["-f", "md"], ["-f", "csv"], ["-f", "html"]):
+        done = cli("report", str(file), *words)
+        assert done.code == 0, done.err
+        assert not {"\x1b", "\x07"} & set(done.out), words
+
+
 REFERENCES = {
     "statements.0.rests": lambda s: s["rests"].append(s["rests"][3]),
     "list 99 of factors": lambda s: s["totals"]["checkpoints"].update(rests=99),

@@ -29,6 +29,8 @@ _FORBIDDEN = re.compile(
 )
 """no HTML may hold these, or (the directions of writing) they reach beyond the text that holds
 them"""
+_BREAKS = str.maketrans("\f\r", "  ")
+"""which HTML may hold, and a terminal obeys"""
 _LINK = re.compile(
     r"https?://[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::\d{1,5})?(?:[/?#](?:[\w.~!$&'()*+,;=:@/?#-]|%[0-9a-f]{2})*)?",
     re.I | re.A,
@@ -44,7 +46,7 @@ def text(of: str) -> Markup:
     return (
         of
         if isinstance(of, Markup)
-        else Markup(escape(_FORBIDDEN.sub("\ufffd", of).replace("\f", " "), quote=True))
+        else Markup(escape(_FORBIDDEN.sub("\ufffd", of).translate(_BREAKS), quote=True))
     )
 
 

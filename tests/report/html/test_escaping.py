@@ -196,3 +196,10 @@ def test_attributes_cannot_be_left():
         el("p", "a<b", class_='x" onclick="y', hidden=None)
         == '<p class="x&quot; onclick=&quot;y">a&lt;b</p>'
     )
+
+
+def test_no_line_is_told_to_a_terminal_to_begin_again():
+    from ckptcost.report.html.markup import el, text
+
+    assert text("a\rb\fc\r\nd") == "a b c \nd"
+    assert el("p", "a\rb", title="c\rd") == '<p title="c d">a b</p>'
