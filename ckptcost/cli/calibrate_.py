@@ -8,7 +8,7 @@ import sys
 from ckptcost.cli import answers, flags
 
 EPILOG = """\
-RUN is a folder or file of a run, "last", or the beginning of a run's id
+RUN is a folder or file of a run, "last" (probes too), or how a run's id begins
 examples:
   ckptcost probe /scratch --size "20 GB"
   ckptcost calibrate last --as our-scratch

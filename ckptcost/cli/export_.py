@@ -24,7 +24,7 @@ examples:
     --grid hours.csv --grid-tz Europe/Berlin -o manifest.yaml
   ckptcost export march.json april.json --to focus -o focus.csv
 SOURCE is a document that ckptcost wrote as JSON (report, study, statement),
-or a recorded run: a folder, "last", or the beginning of its id.
+or a recorded run: a folder, "last" (of a job), or the beginning of its id.
 A run's energies are the machine's own unless --site, -s or --set say where
 it stood. Every row is a memo item: its kWh are in your meters already.
 """

@@ -21,7 +21,10 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "run",
         nargs="?",
         metavar="RUN",
-        help='a recorded run instead of a scenario (folder, file, "last", the beginning of an id)',
+        help=(
+            'a recorded run instead of a scenario (folder, file, "last" of a job, the beginning of'
+            " an id)"
+        ),
     )
     flags.add_scenario(parser)
     parser.add_argument("--tier", metavar="ID", help="a storage tier of the catalogue")

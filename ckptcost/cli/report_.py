@@ -21,7 +21,8 @@ examples:
   ckptcost report last --host node7       # of a run of several hosts
 SOURCE is a recorded run (a folder or file, "last", or the beginning of an id
 or of a folder's name: ckptcost runs lists them), or a document that ckptcost
-wrote as JSON. A run that was killed counts as far as it goes.
+wrote as JSON. "last" is the last run of a job, no probe and no self-test. A run
+that was killed counts as far as it goes.
 """
 FORMATS = ("text", "md", "html", "json", "csv")
 

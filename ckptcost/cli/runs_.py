@@ -67,7 +67,9 @@ examples:
 
 def arguments_show(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "run_name", metavar="RUN", help='a folder or file, "last", or the beginning of an id'
+        "run_name",
+        metavar="RUN",
+        help='a folder or file, "last" (of a job), or the beginning of an id',
     )
     flags.add_within(parser)
     flags.add_study(parser, gates=False, output=True)
@@ -96,7 +98,7 @@ def arguments_pack(parser: argparse.ArgumentParser) -> None:
         "run_name",
         nargs="?",
         metavar="RUN",
-        help='a folder or file, "last", or the beginning of an id',
+        help='a folder or file, "last" (of a job), or the beginning of an id',
     )
     flags.add_within(parser)
     parser.add_argument("--force", action="store_true", help="replace an older folder")

@@ -28,7 +28,9 @@ exit code 2: no such run, or the port cannot be listened on
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "run_name", metavar="RUN", help='a folder or file, "last", or the beginning of an id'
+        "run_name",
+        metavar="RUN",
+        help='a folder or file, "last" (of a job), or the beginning of an id',
     )
     flags.add_within(parser)
     parser.add_argument(

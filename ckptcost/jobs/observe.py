@@ -72,10 +72,12 @@ class Observer:
         tee: Callable[[Sink], Sink] | None = None,
         task: Task | None = None,
         alone: bool = False,
+        purpose: str = "",
     ) -> None:
         """`alone`: nothing but this runs in this process. `tee`: somebody who wants to be told
         every line besides the files, such as a screen. `task`: one of several that record one run
-        into one folder; `tools` is then called by the one of them that reads the node's meters."""
+        into one folder; `tools` is then called by the one of them that reads the node's meters.
+        `purpose`: what it is recorded for, where that is no job."""
         # alone it is a run of its own, though its job has others: a script that starts again after
         # a failure has had two
         self.run_id = environ.get(RUN_ID, "") or new_run_id() if task is None else task.run
@@ -103,6 +105,7 @@ class Observer:
                 tools.clock,
                 run_id=self.run_id,
                 alone=alone,
+                purpose=purpose,
             )
         self.progress = SaveProgress(self._records.mark, said)
         self._settling = Settling(self.tell)

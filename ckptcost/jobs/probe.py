@@ -37,6 +37,7 @@ from ckptcost.savers.shapes import shape_of
 PAUSE_S = 1.0
 """between rounds, so that the next one does not meet the last one's write-back, and idle power is
 seen"""
+PURPOSE = "probe"
 SMALL = 0.25
 """a second size tells a fixed latency from a rate"""
 SYNC_S = 3600.0
@@ -147,7 +148,9 @@ def probe(
     with Place(asked.directory, max(asked.sizes)) as place:
         run_id = new_run_id()
         folder = folder_for(directory, run_id)
-        recorder = Recorder(tools.meters, FileSink(folder, sync_s=SYNC_S), run_id=run_id)
+        recorder = Recorder(
+            tools.meters, FileSink(folder, sync_s=SYNC_S), run_id=run_id, purpose=PURPOSE
+        )
         recorder.start()
         ios: list[tuple[int, str, Io]] = []
         interrupted = False
@@ -313,7 +316,11 @@ def _probe_simulated(
     run_id = new_run_id()
     folder = folder_for(directory, run_id)
     recorder = Recorder(
-        simulated.find(plan, origin_ns=0).meters, FileSink(folder), clock, run_id=run_id
+        simulated.find(plan, origin_ns=0).meters,
+        FileSink(folder),
+        clock,
+        run_id=run_id,
+        purpose=PURPOSE,
     )
     recorder.begin()
     for mark in marks(plan, 0.0, length_s):

@@ -210,7 +210,9 @@ def selftest(
             )
             look = Look((folder,), least_bytes=min(1e6, asked.size_bytes / 8), settle_s=SETTLE_S)
             with _Beside(notes, place.fd, home.disks) as beside:
-                taken = wrap(python(code), meters, wanted, look, directory, mask=mask)
+                taken = wrap(
+                    python(code), meters, wanted, look, directory, mask=mask, purpose="selftest"
+                )
             lines = beside.lines()
         finally:
             os.close(notes)

@@ -78,6 +78,7 @@ def wrap(
     waiting: Callable[[int], None] | None = None,
     environ: Mapping[str, str] = os.environ,
     mask: set[int] | None = None,
+    purpose: str = "",
 ) -> WrappedRun:
     """Run it to its end. Its exit status is in `ended`; nothing of ours makes it fail. `mask`: as
     `WrappedCommand` has it.
@@ -100,6 +101,7 @@ def wrap(
             environ=environ,
             task=task,
             alone=True,
+            purpose=purpose,
         )
         additions = observer.start()
         relay = _listening(tokens, observer) if tokens is not None else None

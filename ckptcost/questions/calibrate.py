@@ -41,7 +41,7 @@ def _hosts_of_run(text: str) -> list[Measured]:
     from ckptcost.jobs.measure import reviewed
     from ckptcost.runs.store import find
 
-    path = find(text)
+    path = find(text, of_jobs=False)  # a probe is recorded to be calibrated from
     first = reviewed(path)
     others = [host for host in first.run.hosts if host != first.energies.node.host]
     return [first, *(reviewed(path, host=host) for host in others)]

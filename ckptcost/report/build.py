@@ -211,8 +211,10 @@ def sha256_of(raw: bytes) -> str:
 
 def result_hash(report: Report) -> str:
     """The hash that `reproducibility.result_sha256` should hold: over all that describes the
-    result."""
+    result, and what its files were, under any name."""
     plain = {key: value for key, value in report.plain().items() if key not in NOT_HASHED}
+    if files := report.reproducibility.inputs:
+        plain["files"] = [[each.bytes, each.sha256] for each in files]
     if "difference" in plain:
         sides = {
             side: {

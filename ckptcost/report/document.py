@@ -114,7 +114,10 @@ class Reproducible(DocumentPart):
     inputs: list[InputFile]
     factor_set: FactorSet
     result_sha256: str = Field(
-        description="over everything but schema, report_id, generated_at, tool and this section"
+        description=(
+            "over everything but schema, report_id, generated_at, tool and this section, of which"
+            " bytes and sha256 of the inputs count"
+        )
     )
 
 

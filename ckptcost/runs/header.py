@@ -57,6 +57,8 @@ class Header:
     settings: Mapping[str, float] = field(default_factory=dict)
     dropped: tuple[int, ...] = ()
     """first and last part that were removed to stay below the size asked for"""
+    purpose: str = ""
+    """what it was recorded for, where that was no job: probe, selftest"""
 
     def fields(self) -> dict[str, Any]:
         return {
@@ -86,6 +88,7 @@ class Header:
             "periods_s": self.periods_s,
             "settings": dict(self.settings),
             "dropped": self.dropped,
+            **({"purpose": self.purpose} if self.purpose else {}),
         }
 
 
@@ -155,6 +158,7 @@ def header_from(fields: Mapping[str, Any], where: str = "") -> Header:
                 if isinstance(v, int | float)
             },
             dropped=tuple(int(p) for p in fields.get("dropped") or ()),
+            purpose=str(fields.get("purpose", "")),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise BadLine(

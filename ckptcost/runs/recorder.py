@@ -77,6 +77,7 @@ class Recorder:
         rank: int = 0,
         reopen: Mapping[str, Callable[[], object]] | None = None,
         alone: bool = False,
+        purpose: str = "",
     ) -> None:
         """`alone`: the process is there to record, so all its threads are what recording costs;
         beside a training loop the recorder's own are."""
@@ -90,6 +91,7 @@ class Recorder:
         )
         self.header = Header(
             run=run_id or new_run_id(),
+            purpose=purpose,
             host=host or host_name(),
             rank=rank,
             boot=boot_id(),

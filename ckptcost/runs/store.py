@@ -47,6 +47,11 @@ class Kept(NamedTuple):
         return self.path.resolve().name
 
     @property
+    def is_of_job(self) -> bool:
+        """Not so of what `probe` and `selftest` wrote themselves."""
+        return not any(head.header.purpose for head in self.heads)
+
+    @property
     def began_ns(self) -> int:
         """Unix time of the first part that is still there."""
         return min(head.header.wall_ns for head in self.heads)
@@ -206,14 +211,14 @@ def kept(within: Path | None = None) -> Listing:
     return Listing(sorted(runs, key=lambda each: (-each.began_ns, each.name, each.run)), unread)
 
 
-def find(text: str, within: Path | None = None) -> Path:
+def find(text: str, within: Path | None = None, of_jobs: bool = True) -> Path:
     """The folder or file of a run."""
-    return found(text, within).path
+    return found(text, within, of_jobs).path
 
 
-def found(text: str, within: Path | None = None) -> Found:
+def found(text: str, within: Path | None = None, of_jobs: bool = True) -> Found:
     """The run that a word stands for. A path that is there wins, so that a run elsewhere can always
-    be named."""
+    be named. The last one is the last `of_jobs`, or of any purpose."""
     if not text.strip():
         raise InputError(
             "names no run", where="RUN", remedy=f'a path, "{LAST}", or the beginning of an id'
@@ -232,7 +237,14 @@ def found(text: str, within: Path | None = None) -> Found:
     if not runs:
         raise InputError("there are no runs", where=str(base), remedy=MAKE_ONE)
     if text == LAST:
-        return Found(runs[0].path, runs[0].run)
+        those = [each for each in runs if each.is_of_job or not of_jobs]
+        if not those:
+            raise InputError(
+                "holds no run of a job, but of probes or self-tests",
+                where=str(base),
+                remedy=f"name one, e.g. {runs[0].name}",
+            )
+        return Found(those[0].path, those[0].run)
     fits = [each for each in runs if text in (each.run, each.name)]
     fits = fits or [
         each for each in runs if each.run.startswith(text) or each.name.startswith(text)

@@ -72,6 +72,8 @@ def test_two_sizes_by_turns_or_one(probed):
 
 def test_the_run_is_kept_and_reported_like_any_other(probed, capsys):
     study = probed()
+    assert main(["report", "last"]) == 2, "that is the last run of a job"
+    assert "but of probes" in capsys.readouterr().err
     assert main(["report", study["question"]["run"][:8], "-f", "json"]) == 0
     windows = whole(capsys.readouterr().out)["tables"]["windows"]["rows"]
     assert {row["of"] for row in windows} == {"save", "load"}

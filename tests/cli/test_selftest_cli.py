@@ -70,7 +70,9 @@ def test_saves_are_found_and_nothing_stays(place, tmp_path):
     assert (done.returncode == 0) == all(row["agrees"] for row in rows)
     assert study["findings"][0].startswith("Here ckptcost finds 5 of 5 saves: sizes exact")
     assert list(place.iterdir()) == []
-    assert len(list((tmp_path / "runs").iterdir())) == 1
+    (kept,) = (tmp_path / "runs").iterdir()
+    headers = [json.loads(file.read_text().partition("\n")[0]) for file in kept.glob("*.jsonl")]
+    assert {header["purpose"] for header in headers if header["k"] == "run"} == {"selftest"}
     left_out = "no load was made beside the meters of joules, as asked for"
     assert study["tables"]["timing"]["rows"][0]["why"] == left_out
     assert f"N{left_out[1:]}." in study["findings"]

@@ -252,6 +252,21 @@ def test_the_users_files_are_inputs_with_their_hash(cli, tmp_path):
     assert "base.toml" in listed, "a file that the scenario extends is an input too"
 
 
+@pytest.mark.parametrize("key", ["bytes", "sha256"])
+def test_what_the_users_files_were_is_in_the_hash_and_their_names_are_not(cli, tmp_path, key):
+    from ckptcost.report.build import result_hash
+
+    file = tmp_path / "job.toml"
+    file.write_text('extends = "small-8b"\n')
+    raw = json.loads(cli("model", "-s", str(file), "-f", "json").out)
+    said, (told, *_) = raw["reproducibility"]["result_sha256"], raw["reproducibility"]["inputs"]
+    assert result_hash(Report.model_validate(raw)) == said
+    told["path"] = "other.toml"
+    assert result_hash(Report.model_validate(raw)) == said
+    told[key] = told[key] * 2
+    assert result_hash(Report.model_validate(raw)) != said
+
+
 def test_the_command_can_be_repeated(cli):
     """What was typed stands there as typed, paths apart."""
     words = [

@@ -41,6 +41,20 @@ def three(place):
     return place
 
 
+@pytest.mark.parametrize("purpose", ["probe", "selftest"])
+def test_the_last_is_the_last_of_a_job(three, purpose):
+    (file,) = (three / "a-third").glob("*.jsonl")
+    with_header(file, file, purpose=purpose)
+    assert store.find("last") == three / "b-second"
+    assert store.find("last", of_jobs=False) == three / "a-third"
+    assert store.find("beaf") == three / "a-third"
+    for name in ("b-second", "c-first"):
+        (file,) = (three / name).glob("*.jsonl")
+        with_header(file, file, purpose=purpose)
+    with pytest.raises(InputError, match="holds no run of a job"):
+        store.find("last")
+
+
 def test_home_is_the_first_that_is_set(monkeypatch, tmp_path):
     assert store.home() == tmp_path / "kept"
     monkeypatch.delenv("CKPTCOST_RUNS")
