@@ -46,6 +46,8 @@ COMMANDS = {
     "catalog": "what ships: models, tiers, clusters, sites, grids and sources",
     "check": "recompute a JSON report from its own inputs and compare",
     "init": "write a commented scenario file to start from",
+    "completion": "a script that completes command lines in bash, zsh or fish",
+    "man": "the manual page, as roff",
 }
 
 VERBS = {

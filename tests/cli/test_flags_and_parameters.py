@@ -76,6 +76,8 @@ NO_QUESTION = {
     "catalog": "shows what ships",
     "check": "recomputes a document: ckptcost.load_report and report.check",
     "init": "writes a template",
+    "completion": "speaks to a shell",
+    "man": "speaks to man",
 }
 OF_THE_SHELL = {
     "help": "said by the shell alone",
