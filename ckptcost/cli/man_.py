@@ -57,7 +57,7 @@ def page() -> Iterator[str]:
     yield from (".SH SYNOPSIS", "\\fBckptcost\\fR \\fICOMMAND\\fR [\\fIoptions\\fR]")
     yield ".SH DESCRIPTION"
     yield "kWh, GPU\\-hours lost, dollars and kgCO2e of the checkpoints of a training job, measured"
-    yield "or modelled. Without a command it opens a screen. Results go to stdout, all else to stderr."
+    yield "or modelled. Without a command it opens a screen. Results go to stdout."
     yield ".SH COMMANDS"
     for command in sorted(
         [*COMMANDS, *VERBS], key=lambda name: list(COMMANDS).index(name.split()[0])
