@@ -90,14 +90,14 @@ class Ours:
         import cpu_trees
 
         from ckptcost.meters import rapl
-        from ckptcost.meters.found import Wanted, found
+        from ckptcost.meters.found import Wanted, find_meters
         from ckptcost.runs.recorder import Recorder
         from ckptcost.runs.sinks import FileSink
 
         self.beats_s = 1.0 if windows else None
         self._directory = Path(os.environ["BENCH_FOLDER"], "run")
         host = cpu_trees.intel(Path(os.environ["BENCH_FOLDER"], "cpus"), sockets=2)
-        here = [meter for meter in found(Wanted()).meters if meter.name != "rapl"]
+        here = [meter for meter in find_meters(Wanted()).meters if meter.name != "rapl"]
         processors = rapl.find(sysfs=host.sysfs, procfs=host.procfs).meters
         self._recorder = Recorder([*here, *processors], FileSink(self._directory)).start()
         if windows:

@@ -27,7 +27,7 @@ from typing import NamedTuple
 from measure import digits, ratios, shown, table
 
 from ckptcost.errors import CkptcostError
-from ckptcost.savers.base import Io, Saver, Settings, Shape
+from ckptcost.savers.base import Io, Saver, SaverSettings, Shape
 from ckptcost.savers.blocks import buffers
 from ckptcost.savers.buffered import Posix
 from ckptcost.savers.content import CHUNK_BYTES, Content
@@ -36,7 +36,7 @@ from ckptcost.savers.place import Place
 from ckptcost.savers.shapes import shape_of
 
 SIZE_BYTES = 2 << 30
-SETTINGS = Settings()
+SETTINGS = SaverSettings()
 CONTENT_BYTES = 1 << 30
 LEAST = 0.95
 """of fio's rate"""
@@ -132,7 +132,7 @@ def fio(case: Case, folder: Path) -> Ran:
 
 
 def ours(case: Case, place: Place, number: int) -> Ran:
-    def timed(act: Callable[[Place, Shape, Settings, int], Io]) -> tuple[float, float]:
+    def timed(act: Callable[[Place, Shape, SaverSettings, int], Io]) -> tuple[float, float]:
         before = cpu_s()
         io = act(place, case.shape, SETTINGS, number)
         for note in io.notes:

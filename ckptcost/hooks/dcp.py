@@ -13,7 +13,7 @@ from typing import Any
 
 from ckptcost.hooks.handles import Handle
 from ckptcost.hooks.labels import base_of, path_of
-from ckptcost.hooks.wrapping import Plan, around, original_of, put, take_back
+from ckptcost.hooks.wrapping import SavePlan, around, original_of, put, take_back
 
 _MOST_ITEMS = 200_000
 """of a checkpoint's metadata; adding up more would take tens of milliseconds of training"""
@@ -56,17 +56,17 @@ def uninstall() -> None:
     take_back(checkpoint, "async_save")
 
 
-def _plan(*args: Any, **kwargs: Any) -> Plan:
-    path, sync, group = _known(**kwargs)
+def _plan(*args: Any, **kwargs: Any) -> SavePlan:
+    path, sync, group = _destination(**kwargs)
 
     def after(handle: Handle, metadata: Any) -> None:
         handle.written(*_amount(metadata, path, group))
 
-    return Plan(base_of(path, "dcp save"), path, sync, "dcp", after)
+    return SavePlan(base_of(path, "dcp save"), path, sync, "dcp", after)
 
 
-def _async_plan(*args: Any, **kwargs: Any) -> Plan:
-    path, sync, group = _known(**kwargs)
+def _async_plan(*args: Any, **kwargs: Any) -> SavePlan:
+    path, sync, group = _destination(**kwargs)
 
     def after(handle: Handle, response: Any) -> None:
         """A future; or two of them, where copying the state goes on in the background as well."""
@@ -81,10 +81,10 @@ def _async_plan(*args: Any, **kwargs: Any) -> Plan:
             lambda done: _amount(done.result(), path, group),
         )
 
-    return Plan(base_of(path, "dcp save"), path, None, "dcp", after)
+    return SavePlan(base_of(path, "dcp save"), path, None, "dcp", after)
 
 
-def _known(
+def _destination(
     checkpoint_id: Any = None,
     storage_writer: Any = None,
     process_group: Any = None,

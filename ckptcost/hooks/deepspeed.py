@@ -10,13 +10,13 @@ import os
 from typing import Any
 
 from ckptcost.hooks.handles import Handle
-from ckptcost.hooks.wrapping import Plan, put
+from ckptcost.hooks.wrapping import SavePlan, put
 
 
 def attach(engine: Any) -> bool:
     """Each `engine.save_checkpoint` is a window from now on."""
 
-    def plan(save_dir: Any, tag: Any = None, *args: Any, **kwargs: Any) -> Plan:
+    def plan(save_dir: Any, tag: Any = None, *args: Any, **kwargs: Any) -> SavePlan:
         name = f"global_step{engine.global_steps}" if tag is None else str(tag)
 
         def after(handle: Handle, _: Any) -> None:
@@ -24,6 +24,6 @@ def attach(engine: Any) -> bool:
             if decoupled is None or not decoupled():
                 handle.written()
 
-        return Plan(name, os.path.join(save_dir, name), False, "deepspeed", after)
+        return SavePlan(name, os.path.join(save_dir, name), False, "deepspeed", after)
 
     return put(engine, "save_checkpoint", plan)

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 from weakref import ref
 
 from ckptcost.hooks import receivers, sender
-from ckptcost.hooks.labels import counted, label_of, number_of, path_of
-from ckptcost.hooks.saving import Amount, Save
+from ckptcost.hooks.labels import label_of, number_of, numbered_label, path_of
+from ckptcost.hooks.saving import Amount, MarkedSave
 
 F = TypeVar("F")
 
@@ -68,13 +68,13 @@ class Handle:
 NOTHING = Handle()
 
 
-class Window(Handle):
+class OpenWindow(Handle):
     """An open window. Its marks go under the label of the checkpoint that it is part of."""
 
     __slots__ = ("_by_hand", "_how", "_outer", "_over", "_save", "_sync", "_told")
 
     def __init__(
-        self, save: Save, outer: Window | None, sync: bool | None, how: str, by_hand: bool
+        self, save: MarkedSave, outer: OpenWindow | None, sync: bool | None, how: str, by_hand: bool
     ) -> None:
         self._save, self._outer, self._sync, self._how, self._by_hand = (
             save,
@@ -187,18 +187,18 @@ class Window(Handle):
             _innermost.set(None if self._outer is None else ref(self._outer))
 
 
-_innermost: ContextVar[ref[Window] | None] = ContextVar("ckptcost_window", default=None)
+_innermost: ContextVar[ref[OpenWindow] | None] = ContextVar("ckptcost_window", default=None)
 """the open window of this thread or task; weakly, so that one which was forgotten does not swallow
 all that follow"""
 
 
-def opened(
+def open_window(
     label: object, path: object, sync: bool | None, separate: bool, how: str, of: str, by_hand: bool
 ) -> Handle:
     """A window, told if it is a checkpoint of its own. `by_hand`: it may never be closed, so
     another such one is not part of it."""
     try:
-        if not sender.chosen().listening:
+        if not sender.receiver().listening:
             return NOTHING
         inner = _innermost.get()
         outer = None if inner is None else inner()
@@ -209,11 +209,14 @@ def opened(
             save.path = save.path or path_of(path)
         else:
             outer = None
-            save = Save(
-                counted("save") if label is None else label_of(label), path_of(path), sync, how
+            save = MarkedSave(
+                numbered_label("save") if label is None else label_of(label),
+                path_of(path),
+                sync,
+                how,
             )
             save.begin(of)
-        made = Window(save, outer, sync, how, by_hand)
+        made = OpenWindow(save, outer, sync, how, by_hand)
         _innermost.set(ref(made))
     except Exception:
         return NOTHING

@@ -14,22 +14,22 @@ from typing import Any
 
 from ckptcost.hooks.handles import Handle
 from ckptcost.hooks.steps import step
-from ckptcost.hooks.wrapping import Plan, put
+from ckptcost.hooks.wrapping import SavePlan, put
 
 
 def attach(trainer: Any) -> bool:
     """Each checkpoint of this trainer's is a window from now on, and each of its steps is
     marked."""
 
-    def plan(model: Any = None, trial: Any = None, *args: Any, **kwargs: Any) -> Plan:
+    def plan(model: Any = None, trial: Any = None, *args: Any, **kwargs: Any) -> SavePlan:
         name = f"checkpoint-{trainer.state.global_step}"
         # nothing is synced but perhaps a sharded model inside, and that is not all of it
-        return Plan(
+        return SavePlan(
             name,
             os.path.join(trainer._get_output_dir(trial), name),
             False,
             "hugging face",
-            _written,
+            _mark_written,
         )
 
     before = getattr(trainer, "_save_checkpoint", None)
@@ -41,7 +41,7 @@ def attach(trainer: Any) -> bool:
     return True
 
 
-def _written(handle: Handle, _: Any) -> None:
+def _mark_written(handle: Handle, _: Any) -> None:
     handle.written()
 
 

@@ -22,7 +22,7 @@ _LONGEST_LABEL: Final = 200
 _MOST_STEPS: Final = 1000
 
 
-class Told(NamedTuple):
+class IncomingMark(NamedTuple):
     t_ns: int
     name: str
     window: str
@@ -30,10 +30,10 @@ class Told(NamedTuple):
     detail: dict[str, Any]
 
 
-def told(line: bytes, now_ns: int) -> Told | None:
+def parse_line(line: bytes, now_ns: int) -> IncomingMark | None:
     """None: refused.
 
-    >>> told(b'{"t": 5, "name": "begin", "window": "step 1", "rank": 3}', now_ns=9)
+    >>> parse_line(b'{"t": 5, "name": "begin", "window": "step 1", "rank": 3}', now_ns=9)
     Told(t_ns=5, name='begin', window='step 1', rank=3, detail={})
     """
     if len(line) > LONGEST_LINE:
@@ -61,15 +61,15 @@ def told(line: bytes, now_ns: int) -> Told | None:
         return None
     if name == "steps":
         steps = _steps(detail, now_ns)
-        return None if steps is None else Told(said["t"], name, "", rank, steps)
-    return Told(said["t"], name, shown(window), rank, _detail(detail))
+        return None if steps is None else IncomingMark(said["t"], name, "", rank, steps)
+    return IncomingMark(said["t"], name, printable(window), rank, _detail(detail))
 
 
 def _in_time(t_ns: object, now_ns: int) -> bool:
     return type(t_ns) is int and max(1, now_ns - PAST_NS) <= t_ns <= now_ns + FUTURE_NS
 
 
-def shown(text: str) -> str:
+def printable(text: str) -> str:
     """Fit for a screen and a file: cut, and without what does not print."""
     text = text[:_LONGEST_LABEL]
     return (

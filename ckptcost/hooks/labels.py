@@ -30,7 +30,7 @@ def label_of(given: object) -> str:
         return type(given).__name__[:LONGEST_LABEL] or "save"  # somebody's __str__
 
 
-def counted(label: str) -> str:
+def numbered_label(label: str) -> str:
     """The label with a number: how often it was used in this process."""
     if not _counting.acquire(timeout=1.0):
         return label
@@ -72,7 +72,7 @@ def path_of(given: object) -> str:
 def base_of(given: object, otherwise: str) -> str:
     """The last part of a path, as a label; a numbered one where there is no path."""
     path = path_of(given).rstrip("/")
-    return label_of(path.rpartition("/")[2]) if path else counted(otherwise)
+    return label_of(path.rpartition("/")[2]) if path else numbered_label(otherwise)
 
 
 def number_of(given: object) -> int | float | None:

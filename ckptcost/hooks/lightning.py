@@ -16,14 +16,14 @@ from typing import Any
 from ckptcost.hooks.handles import Handle
 from ckptcost.hooks.labels import base_of
 from ckptcost.hooks.steps import step
-from ckptcost.hooks.wrapping import Plan, file_amount, put, take_back
+from ckptcost.hooks.wrapping import SavePlan, file_amount, put, take_back
 
 
 def attach(trainer: Any) -> bool:
     """Each save of this trainer's is a window from now on, also after `fit`. Training steps are not
     marked; the callback does that."""
 
-    def plan(filepath: Any, *args: Any, **kwargs: Any) -> Plan:
+    def plan(filepath: Any, *args: Any, **kwargs: Any) -> SavePlan:
         def amount(_: Any) -> tuple[int | None, int | None]:
             return file_amount(filepath) if trainer.is_global_zero else (None, None)
 
@@ -33,13 +33,13 @@ def attach(trainer: Any) -> bool:
             if isinstance(
                 behind, Executor
             ):  # of one thread: what is put in now is done after the save
-                handle.follow(behind.submit(_see, writer), None, amount)
+                handle.follow(behind.submit(_raise_error, writer), None, amount)
             else:
                 handle.written(*amount(None))
 
         # Lightning writes without fsync, and a sharded save inside this one that is synced is not
         # all of it
-        return Plan(base_of(filepath, "lightning save"), filepath, False, "lightning", after)
+        return SavePlan(base_of(filepath, "lightning save"), filepath, False, "lightning", after)
 
     return put(trainer, "save_checkpoint", plan)
 
@@ -48,7 +48,7 @@ def detach(trainer: Any) -> None:
     take_back(trainer, "save_checkpoint")
 
 
-def _see(writer: Any) -> None:
+def _raise_error(writer: Any) -> None:
     """In Lightning's thread, after the save: its error is kept in the writer."""
     error = getattr(writer, "_error", None)
     if error is not None:

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ckptcost.errors import OutputError
-from ckptcost.hooks.incoming import told
+from ckptcost.hooks.incoming import parse_line
 from ckptcost.hooks.settles import Settles
 from ckptcost.hooks.wire import SOCKET, Stream, is_dead, listening_at, uid_of
 from ckptcost.runs.election import lock_directory
@@ -58,7 +58,7 @@ class Listener:
     ) -> None:
         self._tell, self._settles = tell, Settles(settle)
         self._folder, self.path = _place(path)
-        self._open: Stream = self._bound()
+        self._open: Stream = self._bind()
         self._bell = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._open, selectors.EVENT_READ)
@@ -75,7 +75,7 @@ class Listener:
         """What a child's environment needs."""
         return {SOCKET: self.path}
 
-    def _bound(self) -> Stream:
+    def _bind(self) -> Stream:
         try:
             return listening_at(self.path)
         except (OSError, ValueError) as error:
@@ -93,7 +93,7 @@ class Listener:
             continue
         for key in list(self._selector.get_map().values()):
             if isinstance(key.data, _Peer):
-                self._part(key.data)
+                self._hang_up(key.data)
 
     def _turn(self, timeout_s: float | None) -> bool:
         """Everything that is there to be read, once. False where there was nothing."""
@@ -109,7 +109,7 @@ class Listener:
             except Exception as error:  # one client's trouble is not the others'
                 self.problem = f"{type(error).__name__}: {error}"
                 if isinstance(key.data, _Peer):
-                    self._part(key.data)
+                    self._hang_up(key.data)
         return bool(ready)
 
     def _accept(self) -> None:
@@ -129,7 +129,7 @@ class Listener:
         self._peers += 1
         self._selector.register(connected, selectors.EVENT_READ, _Peer(connected))
 
-    def _part(self, peer: _Peer) -> None:
+    def _hang_up(self, peer: _Peer) -> None:
         self._selector.unregister(peer.socket)
         self._peers -= 1
         peer.socket.close()
@@ -143,21 +143,21 @@ class Listener:
             block = b""
         if not block:
             self.refused += bool(peer.buffer)  # half a line
-            self._part(peer)
+            self._hang_up(peer)
             return
         *lines, peer.buffer = (peer.buffer + block).split(b"\n")
         for line in lines:
             self._take(peer, line)
         if len(peer.buffer) > _LONGEST_BUFFER:
             self.refused += 1
-            self._part(peer)
+            self._hang_up(peer)
 
     def _take(self, peer: _Peer, line: bytes) -> None:
         now_ns = time.monotonic_ns()
         if now_ns * 1e-9 - peer.since_s > 1.0:
             peer.since_s, peer.lines = now_ns * 1e-9, 0
         peer.lines += 1
-        said = told(line, now_ns) if peer.lines <= _MOST_LINES_A_S else None
+        said = parse_line(line, now_ns) if peer.lines <= _MOST_LINES_A_S else None
         if said is None:
             self.refused += 1
             return

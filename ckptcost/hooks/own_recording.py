@@ -44,7 +44,7 @@ class Recording:
         self._settler: Settling | None = None
         self._settles = Settles(self._settle)
         self.run_id = run_id or _shared_id()
-        station = Station(self.directory, self.run_id, lambda: _opened(meters))
+        station = Station(self.directory, self.run_id, lambda: _open_meters(meters))
         try:
             self._station = station.start()
         except Exception as error:
@@ -178,13 +178,13 @@ def record(
     return made
 
 
-def _opened(meters: Meters) -> Sequence[Meter]:
+def _open_meters(meters: Meters) -> Sequence[Meter]:
     if not isinstance(meters, str):
         return meters()
-    from ckptcost.meters.found import Wanted, found
+    from ckptcost.meters.found import Wanted, find_meters
 
     names = tuple(name.strip() for name in meters.split(",") if name.strip())
-    return found(Wanted() if names == ("auto",) else Wanted(names=names)).meters
+    return find_meters(Wanted() if names == ("auto",) else Wanted(names=names)).meters
 
 
 def _fresh_id() -> str:

@@ -59,7 +59,7 @@ class Nobody:
 NOBODY = Nobody()
 
 
-class State:
+class ProcessState:
     """What this process has decided."""
 
     __slots__ = (
@@ -91,7 +91,7 @@ class State:
         self.before_leaving: list[Callable[[], None]] = []
 
 
-state = State()
+state = ProcessState()
 
 
 def is_off() -> bool:
@@ -135,7 +135,7 @@ def forget() -> None:
     state.receiver = state.rank = state.again = None
 
 
-def _forked() -> None:
+def _after_fork() -> None:
     """In a forked child. Another thread of the parent may have held the lock, so it is replaced."""
     state.lock = allocate_lock()
     state.choosing = 0
@@ -150,4 +150,4 @@ def _forked() -> None:
             clear()
 
 
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=_after_fork)

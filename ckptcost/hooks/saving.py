@@ -16,7 +16,7 @@ Amount = tuple[int | float | None, int | float | None]
 """bytes and files, where known"""
 
 
-class Save:
+class MarkedSave:
     """`begin` at once; the rest as its windows say it. Instants of parts are told when the whole is
     through, each mark once."""
 
@@ -46,7 +46,7 @@ class Save:
         """marks that were told"""
 
     def begin(self, of: str) -> None:
-        self.label = _apart(self.label)
+        self.label = _unique_label(self.label)
         _open[self.label] = self
         self.tell("begin", None, self.where(False) | ({"of": of} if of else {}))
 
@@ -93,13 +93,13 @@ class Save:
         if not waits and self.sync and not self.done:
             self.done.append((now_ns, True, self.how))
         if not waits:
-            self._through(False)
+            self._finish(False)
         self.returned = self.over = True
         self.tell("returned", now_ns, self.where(not waits) | ({} if waits else self.amount()))
         if waits and not self.pending:
-            self._through(True)  # it was done just now, in between
+            self._finish(True)  # it was done just now, in between
 
-    def _through(self, settle: bool) -> None:
+    def _finish(self, settle: bool) -> None:
         """Nothing is pending any more: the last part's instant is the whole's. Said once."""
         if not self.done or not self.first("through"):
             return
@@ -129,7 +129,7 @@ class Save:
         self.done.append((now_ns, sync, how))
         self.pending.discard(id(future))
         if self.returned and not self.pending and "end" not in self.said:
-            self._through(True)
+            self._finish(True)
 
 
 def _error_of(future: Any) -> object | None:
@@ -154,11 +154,11 @@ def _type_name(error: object) -> str:
     return label_of(error.__name__ if isinstance(error, type) else type(error).__name__)
 
 
-_open: WeakValueDictionary[str, Save] = WeakValueDictionary()
+_open: WeakValueDictionary[str, MarkedSave] = WeakValueDictionary()
 """saves that hold training up now, by label: two of several threads must not be taken for one"""
 
 
-def _apart(label: str) -> str:
+def _unique_label(label: str) -> str:
     """The label; with a number where another thread is saving under it."""
     named, number = label, 1
     while (other := _open.get(named)) is not None and not other.over and number < 1000:

@@ -31,7 +31,7 @@ _CHOOSING_S = 10.0
 """another thread may be opening meters; a mark that waits longer is lost"""
 
 
-def chosen() -> Receiver:
+def receiver() -> Receiver:
     """Where marks go; decided now if it was not."""
     return state.receiver or _choose()
 
@@ -43,7 +43,7 @@ def _choose() -> Receiver:
     try:
         state.choosing = get_ident()
         if state.receiver is None:
-            state.receiver = _found()
+            state.receiver = _find_receiver()
             register()
         return state.receiver
     finally:
@@ -51,16 +51,16 @@ def _choose() -> Receiver:
         state.lock.release()
 
 
-def _found() -> Receiver:
+def _find_receiver() -> Receiver:
     try:
         if is_off():
             return NOBODY
         if state.again is not None:
             return state.again()
         if path := os.environ.get("CKPTCOST_SOCKET", ""):
-            from ckptcost.hooks.wire import Client
+            from ckptcost.hooks.wire import WireClient
 
-            return Client(path)
+            return WireClient(path)
         if directory := os.environ.get("CKPTCOST_RECORD", ""):
             from ckptcost.hooks.own_recording import Recording
 
@@ -73,7 +73,7 @@ def _found() -> Receiver:
 def tell(name: str, window: str, t_ns: int | None = None, **detail: Any) -> None:
     """A mark of this rank's, now or at `t_ns`."""
     with suppress(Exception):  # nothing that a mark does may stop training
-        chosen().tell(
+        receiver().tell(
             name, window, rank=rank(), t_ns=time.monotonic_ns() if t_ns is None else t_ns, **detail
         )
 
@@ -93,11 +93,11 @@ def rank() -> int:
             state.rank = int(distributed.get_rank())
             return state.rank
     except Exception:
-        return _launched(os.environ)  # half imported, or being taken down
-    return _launched(os.environ)
+        return _rank_of_launcher(os.environ)  # half imported, or being taken down
+    return _rank_of_launcher(os.environ)
 
 
-def _launched(environ: Any) -> int:
+def _rank_of_launcher(environ: Any) -> int:
     for name in (*_RANKS, *_LOCAL_RANKS):
         if (text := environ.get(name, "")).isdecimal() and text.isascii() and len(text) < 10:
             return int(text)

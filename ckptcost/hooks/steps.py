@@ -26,7 +26,7 @@ def step() -> None:
     >>> step()
     """
     try:
-        receiver = _state.receiver or sender.chosen()
+        receiver = _state.receiver or sender.receiver()
         if not receiver.listening:
             return
         now_ns = monotonic_ns()

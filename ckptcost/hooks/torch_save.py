@@ -11,7 +11,7 @@ from typing import Any
 
 from ckptcost.hooks.handles import Handle
 from ckptcost.hooks.labels import base_of
-from ckptcost.hooks.wrapping import Plan, file_amount, put, take_back
+from ckptcost.hooks.wrapping import SavePlan, file_amount, put, take_back
 
 
 def install() -> bool:
@@ -29,11 +29,11 @@ def uninstall() -> None:
     take_back(torch, "save")
 
 
-def _plan(obj: Any = None, f: Any = None, *args: Any, **kwargs: Any) -> Plan | None:
+def _plan(obj: Any = None, f: Any = None, *args: Any, **kwargs: Any) -> SavePlan | None:
     if not isinstance(f, (str, os.PathLike)):
         return None
 
     def after(handle: Handle, _: Any) -> None:
         handle.written(*file_amount(f))
 
-    return Plan(base_of(f, "torch.save"), f, None, "torch.save", after)
+    return SavePlan(base_of(f, "torch.save"), f, None, "torch.save", after)

@@ -11,8 +11,8 @@ from _thread import get_ident
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from ckptcost.hooks.handles import NOTHING, Handle, opened
-from ckptcost.hooks.labels import counted, label_of
+from ckptcost.hooks.handles import NOTHING, Handle, open_window
+from ckptcost.hooks.labels import label_of, numbered_label
 
 C = TypeVar("C", bound=Callable[..., Any])
 
@@ -35,7 +35,7 @@ def begin(
     >>> save = begin("step 1000", path="checkpoints/step_1000.pt")
     >>> save.returned()
     """
-    return opened(label, path, sync, separate, how, of, True)
+    return open_window(label, path, sync, separate, how, of, True)
 
 
 class window:  # noqa: N801  # it reads as a word
@@ -68,7 +68,7 @@ class window:  # noqa: N801  # it reads as a word
         self._handles: list[tuple[int, Handle]] = []
 
     def __enter__(self) -> Handle:
-        handle = opened(
+        handle = open_window(
             self._label, self._path, self._sync, self._separate, self._how, self._of, False
         )
         if handle is not NOTHING:
@@ -94,8 +94,8 @@ class window:  # noqa: N801  # it reads as a word
                 return self._handles.pop(place)[1]
         return NOTHING
 
-    def _again(self) -> window:
-        label = counted("save" if self._label is None else label_of(self._label))
+    def _numbered(self) -> window:
+        label = numbered_label("save" if self._label is None else label_of(self._label))
         return window(
             label, self._path, self._sync, separate=self._separate, how=self._how, of=self._of
         )
@@ -109,14 +109,14 @@ class window:  # noqa: N801  # it reads as a word
 
             @functools.wraps(function)
             async def waits(*args: Any, **kwargs: Any) -> Any:
-                with self._again():
+                with self._numbered():
                     return await function(*args, **kwargs)
 
             return waits  # type: ignore[return-value]
 
         @functools.wraps(function)
         def calls(*args: Any, **kwargs: Any) -> Any:
-            with self._again():
+            with self._numbered():
                 return function(*args, **kwargs)
 
         return calls  # type: ignore[return-value]

@@ -44,7 +44,7 @@ def _address(path: str) -> Iterator[str]:
         os.close(fd)
 
 
-def _connected(path: str) -> Stream:
+def _connect_to(path: str) -> Stream:
     """To who listens there, without waiting. Raises OSError, or ValueError for a path that cannot
     be one."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
@@ -92,18 +92,18 @@ def uid_of(connected: Stream) -> int:
     )
 
 
-def _plain(value: object) -> object:
+def _json_value(value: object) -> object:
     """What JSON can say of it."""
     if value is None or type(value) in (bool, int, str):
         return value
     if type(value) is float:
         return value if math.isfinite(value) else None
     if isinstance(value, list):
-        return [_plain(item) for item in value]
+        return [_json_value(item) for item in value]
     return str(value)
 
 
-class Client:
+class WireClient:
     """It connects at the first mark; where nobody listens it tries again, ever more seldom."""
 
     listening = True
@@ -151,7 +151,7 @@ class Client:
             detail = detail | {"dropped": self.dropped}
         if detail:
             fields["detail"] = {
-                key: _plain(value) for key, value in detail.items() if value is not None
+                key: _json_value(value) for key, value in detail.items() if value is not None
             }
         line = _encode(fields).encode("ascii") + b"\n"
         if len(line) > LONGEST:
@@ -185,7 +185,7 @@ class Client:
             if self._socket is not None:
                 return self._socket
             try:
-                self._socket = _connected(self._path)
+                self._socket = _connect_to(self._path)
             except (OSError, ValueError):
                 self._wait_longer()
                 return None

@@ -16,7 +16,7 @@ from ckptcost.hooks.window import window
 _ORIGINAL = "__ckptcost_original__"
 
 
-class Plan(NamedTuple):
+class SavePlan(NamedTuple):
     """What is known of a save before it begins."""
 
     label: object
@@ -28,7 +28,7 @@ class Plan(NamedTuple):
     """given the window and the result, before the window returns"""
 
 
-Planned = Callable[..., Plan | None]
+Planned = Callable[..., SavePlan | None]
 """given the arguments of the save; None: no window"""
 
 
@@ -36,27 +36,27 @@ def around(original: Callable[..., Any], plan: Planned) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def saves(*args: Any, **kwargs: Any) -> Any:
-        planned = _planned(plan, args, kwargs)
+        planned = _make_plan(plan, args, kwargs)
         if planned is None:
             return original(*args, **kwargs)
         with window(planned.label, planned.path, planned.sync, how=planned.how) as handle:
             result = original(*args, **kwargs)
             if planned.after is not None and handle is not NOTHING:
-                _quietly(planned.after, handle, result)
+                _call_after(planned.after, handle, result)
         return result
 
     setattr(saves, _ORIGINAL, original)
     return saves
 
 
-def _planned(plan: Planned, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Plan | None:
+def _make_plan(plan: Planned, args: tuple[Any, ...], kwargs: dict[str, Any]) -> SavePlan | None:
     try:
-        return plan(*args, **kwargs) if sender.chosen().listening else None
+        return plan(*args, **kwargs) if sender.receiver().listening else None
     except Exception:
-        return Plan(None)  # other arguments than are documented: a window without a path
+        return SavePlan(None)  # other arguments than are documented: a window without a path
 
 
-def _quietly(after: Callable[[Handle, Any], object], handle: Handle, result: Any) -> None:
+def _call_after(after: Callable[[Handle, Any], object], handle: Handle, result: Any) -> None:
     with suppress(Exception):
         after(handle, result)
 

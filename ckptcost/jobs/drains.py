@@ -17,7 +17,7 @@ from ckptcost.core.joining import joined
 from ckptcost.core.phases import windows_of
 from ckptcost.core.windows import Window
 from ckptcost.jobs.energies import Energies
-from ckptcost.meters.writeback import drained
+from ckptcost.meters.writeback import drain_times
 from ckptcost.runs.run import Run
 
 NEVER = LOST_BEFORE_SAFE | {
@@ -109,7 +109,9 @@ def _marks_of(window: Window, what: Contents, owed: Series, written: Series | No
     )
     if over_s is None or window.begin_s is None or isnan(what.bytes):
         return []
-    seen = drained(owed, written, begin_s=window.begin_s, returned_s=over_s, size_bytes=what.bytes)
+    seen = drain_times(
+        owed, written, begin_s=window.begin_s, returned_s=over_s, size_bytes=what.bytes
+    )
     if isnan(seen.at_s) or seen.enough is False:
         return []
     detail: dict[str, object] = {"how": "drained", "unsure_s": max(seen.at_s - seen.after_s, 0.0)}

@@ -20,7 +20,7 @@ from ckptcost.meters.process import children_of
 from ckptcost.runs.clocks import S
 from ckptcost.watch.base import Tell
 from ckptcost.watch.fsyncs import Fsyncs, Synced
-from ckptcost.watch.writers import Writer, Writers
+from ckptcost.watch.writers import SeenWriter, Writers
 
 REST_NS = 2 * S
 LATE_NS = 7 * S
@@ -60,7 +60,7 @@ class _Written:
     """its last file was closed, or what came after"""
     closed_ns: int | None
     """None where nobody saw it closed: a process's own writing"""
-    verdicts: Sequence[Writer]
+    verdicts: Sequence[SeenWriter]
     """who wrote, where it may be judged"""
     until_ns: int
     next_ns: int | None = None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ckptcost.core.channels import Mark
 from ckptcost.errors import Argument, InputError, MeterUnavailable
 from ckptcost.meters.base import Absence, Meter
-from ckptcost.meters.found import Wanted, found
+from ckptcost.meters.found import Wanted, find_meters
 from ckptcost.runs.clocks import Clock, RealClock, VirtualClock
 
 REPLAY = "replay:"
@@ -47,7 +47,9 @@ def instruments(spec: str, wanted: Wanted, for_s: float) -> Instruments:
             "names no meter", where=Argument("meters"), remedy="`ckptcost doctor` lists them"
         )
     named = tuple(word for word in words if word != "auto")
-    seen = found(replace(wanted, also=named) if "auto" in words else replace(wanted, names=named))
+    seen = find_meters(
+        replace(wanted, also=named) if "auto" in words else replace(wanted, names=named)
+    )
     return Instruments(seen.meters, seen.absences, RealClock())
 
 
@@ -67,13 +69,13 @@ def _simulated(for_s: float) -> Instruments:
 def _replayed(path: str) -> Instruments:
     """A run's readings as meters. For a screen; what is computed from a run is computed from the
     run itself."""
-    from ckptcost.meters.replay import Replay, Tape
+    from ckptcost.meters.replay import MeterTape, RunReplay
     from ckptcost.runs.reader import load
 
     run = load(path)
     node = run.nodes[0]
     tapes = [
-        Tape(
+        MeterTape(
             meter.name,
             meter.channels,
             [node.series(channel) for channel in meter.channels],
@@ -84,6 +86,6 @@ def _replayed(path: str) -> Instruments:
     ]
     if not tapes:
         raise MeterUnavailable(f"{Path(path).name}: holds no readings")
-    replay = Replay(run.id[:8], tapes, run.marks)
+    replay = RunReplay(run.id[:8], tapes, run.marks)
     marks = [mark._replace(t_s=mark.t_s - replay.begin_s) for mark in run.marks]
     return Instruments(replay.meters, (), VirtualClock(0), marks)

@@ -28,7 +28,7 @@ from ckptcost.watch.bursts import Burster, Bursts
 from ckptcost.watch.filesystems import kind_of
 from ckptcost.watch.groups import Rules
 from ckptcost.watch.settle import Settling
-from ckptcost.watch.watcher import Settings, Watcher
+from ckptcost.watch.watcher import Watcher, WatchSettings
 
 SETTLE_S = 40.0
 """Linux writes pages back 30 s after they were made dirty, and looks each 5 s"""
@@ -186,7 +186,7 @@ class Observer:
         to speak to us."""
         self._records.start()
         rules = Rules(least_bytes=round(self._look.least_bytes), gap_s=self._look.gap_s)
-        settings = Settings(
+        settings = WatchSettings(
             rules, create_later=self._look.create_later, ignore=(self.folder.absolute(),)
         )
         for directory in filter(self._watches, self._look.watch):

@@ -29,7 +29,7 @@ from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.header import new_run_id
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
-from ckptcost.savers.base import Io, Saver, Settings, Shape
+from ckptcost.savers.base import Io, Saver, SaverSettings, Shape
 from ckptcost.savers.found import saver_of
 from ckptcost.savers.place import Place
 from ckptcost.savers.shapes import shape_of
@@ -67,7 +67,7 @@ class ProbeRequest(NamedTuple):
     """saves before the first round, which count nowhere: the first one on a drive at rest is not
     like the others"""
     pause_s: float = PAUSE_S
-    settings: Settings = Settings()
+    settings: SaverSettings = SaverSettings()
 
     @property
     def sizes(self) -> list[int]:

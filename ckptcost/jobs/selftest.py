@@ -31,10 +31,10 @@ from ckptcost.jobs.load_step import NOT_ASKED, Loaded, make_loads
 from ckptcost.jobs.observe import Look
 from ckptcost.jobs.selftest_children import serve_saves
 from ckptcost.jobs.wrap import wrap
-from ckptcost.meters.block import Home, device_of
+from ckptcost.meters.block import DiskHome, device_of
 from ckptcost.meters.found import Wanted
 from ckptcost.runs.reader import load
-from ckptcost.savers.base import refused
+from ckptcost.savers.base import output_error
 from ckptcost.savers.place import Place
 from ckptcost.watch.filesystems import Mounted, kind_of
 
@@ -89,7 +89,7 @@ class Tested(NamedTuple):
     asked: SelftestRequest
     host: str
     mounted: Mounted
-    home: Home
+    home: DiskHome
     saves: Sequence[SaveTrial]
     others: int
     """windows that are none of the saves"""
@@ -219,7 +219,7 @@ def selftest(
     assert taken.ended is not None
     failed = next((line for line in lines if "failed" in line), None)
     if failed is not None:
-        raise refused(
+        raise output_error(
             OSError(failed["errno"], os.strerror(failed["errno"])),
             str(asked.directory),
             failed["failed"],

@@ -21,7 +21,7 @@ from ckptcost.jobs.observe import Look, Observer
 from ckptcost.jobs.progress import KnownSave
 from ckptcost.meters.found import Wanted
 from ckptcost.meters.process import written_of
-from ckptcost.meters.writeback import held_up_bytes
+from ckptcost.meters.writeback import dirty_limit_of_host
 from ckptcost.runs.edges import ending
 from ckptcost.runs.election import task_of
 from ckptcost.watch.output import Relay, Tokens
@@ -105,7 +105,7 @@ def wrap(
         )
         additions = observer.start()
         relay = _listening(tokens, observer) if tokens is not None else None
-        limit = held_up_bytes()
+        limit = dirty_limit_of_host()
         observer.begin(
             command=command_text(argv), **({} if limit is None else {"dirty_limit_bytes": limit})
         )

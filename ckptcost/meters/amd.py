@@ -18,8 +18,8 @@ from typing import Any
 
 from ckptcost.core.channels import Channel
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import A_HICCUP, NOTHING, RETRY_NS, Absence, Channelwise, Found
-from ckptcost.meters.visible import Card, Remark, listed
+from ckptcost.meters.base import A_HICCUP, NOTHING, RETRY_NS, Absence, Channelwise, FoundMeters
+from ckptcost.meters.visible import Card, Remark, cards_named
 
 CHECK_S = 0.1
 """long enough for an accumulator that is renewed every few milliseconds"""
@@ -27,7 +27,7 @@ _SHARED = "AMD reports the watts of the whole package, here through its first di
 
 
 @dataclass
-class Ask:
+class AmdCall:
     """One call and the channel it fills; between two calls the last answer stands."""
 
     slot: int
@@ -38,13 +38,13 @@ class Ask:
 
 
 @dataclass
-class Gpu:
+class AmdGpu:
     card: Card
     handle: Any
     bdf: str
     hip: int
     channels: list[Channel] = field(default_factory=list)
-    asks: list[Ask] = field(default_factory=list)
+    asks: list[AmdCall] = field(default_factory=list)
     shares: tuple[int, ...] = ()
     """GPUs that are read through this one"""
 
@@ -58,11 +58,11 @@ class Gpu:
             scope="gpu",
             device=self.card.uuid or self.card.name,
         )
-        self.asks.append(Ask(len(self.channels), call, every_ns))
+        self.asks.append(AmdCall(len(self.channels), call, every_ns))
         self.channels.append(replace(about, quantity=quantity, **known))  # type: ignore[arg-type]
 
 
-def look(library: Any, handle: Any, index: int, place: int) -> Gpu:
+def probe_gpu(library: Any, handle: Any, index: int, place: int) -> AmdGpu:
     def asked(name: str) -> Any:
         with contextlib.suppress(library.AmdSmiException, AttributeError):
             return getattr(library, name)(handle)
@@ -72,12 +72,12 @@ def look(library: Any, handle: Any, index: int, place: int) -> Gpu:
     hip = (asked("amdsmi_get_gpu_enumeration_info") or {}).get("hip_id", place)
     uuid = str(asked("amdsmi_get_gpu_device_uuid") or "")
     bdf = str(asked("amdsmi_get_gpu_device_bdf") or f"{place}.0")
-    return Gpu(Card(index, uuid, name), handle, bdf, hip if isinstance(hip, int) else place)
+    return AmdGpu(Card(index, uuid, name), handle, bdf, hip if isinstance(hip, int) else place)
 
 
 def visible_gpus(
-    environ: Mapping[str, str], gpus: list[Gpu]
-) -> tuple[list[Gpu], tuple[Remark, ...]]:
+    environ: Mapping[str, str], gpus: list[AmdGpu]
+) -> tuple[list[AmdGpu], tuple[Remark, ...]]:
     """ROCR_VISIBLE_DEVICES first, then HIP's variable (or CUDA's, which HIP takes too) among what
     is left."""
     left = sorted(gpus, key=lambda gpu: gpu.hip)
@@ -87,7 +87,7 @@ def visible_gpus(
     )
     for variable in ("ROCR_VISIBLE_DEVICES", hip):
         if variable in environ:
-            choice = listed(variable, environ[variable], [gpu.card for gpu in left])
+            choice = cards_named(variable, environ[variable], [gpu.card for gpu in left])
             left = [next(gpu for gpu in left if gpu.card == card) for card in choice.cards]
             remarks = (
                 *remarks,
@@ -112,11 +112,11 @@ def watts_of(library: Any, handle: Any) -> tuple[float, str]:
     return NOTHING, ""
 
 
-def heads_of(gpus: list[Gpu], watts: Mapping[int, float]) -> dict[int, int]:
+def heads_of(gpus: list[AmdGpu], watts: Mapping[int, float]) -> dict[int, int]:
     """Which GPU a GPU is read through: itself, or the one it shares a socket with."""
     heads: dict[int, int] = {}
     sockets: dict[str, int] = {}
-    before: Gpu | None = None
+    before: AmdGpu | None = None
     for gpu in gpus:
         socket = gpu.bdf.rsplit(".", 1)[0]  # partitions differ in the function only
         head = sockets.setdefault(socket, gpu.card.number)
@@ -133,7 +133,7 @@ def heads_of(gpus: list[Gpu], watts: Mapping[int, float]) -> dict[int, int]:
     return heads
 
 
-def with_heads(wanted: list[Gpu], gpus: list[Gpu], heads: Mapping[int, int]) -> list[Gpu]:
+def with_heads(wanted: list[AmdGpu], gpus: list[AmdGpu], heads: Mapping[int, int]) -> list[AmdGpu]:
     """A job on the second die alone is still read through the first."""
     by_index = {gpu.card.number: gpu for gpu in gpus}
     for gpu in gpus:
@@ -156,8 +156,8 @@ def _joules(library: Any, handle: Any) -> float:
     return float(count) * float(said["counter_resolution"]) * 1e-6
 
 
-def miscounting(
-    library: Any, gpus: list[Gpu], watts: Mapping[int, float], wait: Callable[[float], None]
+def counter_faults(
+    library: Any, gpus: list[AmdGpu], watts: Mapping[int, float], wait: Callable[[float], None]
 ) -> dict[int, str]:
     """For each GPU, what is wrong with its counter; nothing if it counts about what the watts say
     (ROCm/amdsmi issue 38: some do not)."""
@@ -190,8 +190,8 @@ def miscounting(
     return wrong
 
 
-def fill(
-    library: Any, gpu: Gpu, heads: Mapping[int, int], wrong: Mapping[int, str]
+def add_channels(
+    library: Any, gpu: AmdGpu, heads: Mapping[int, int], wrong: Mapping[int, str]
 ) -> list[Absence]:
     """The channels of one GPU, and what it does not offer."""
     handle, index = gpu.handle, gpu.card.number
@@ -293,7 +293,7 @@ def find(
     grace_s: float = 30.0,
     wait: Callable[[float], None] = time.sleep,
     sysfs: Path = Path("/sys"),
-) -> Found:
+) -> FoundMeters:
     """The AMD GPUs this job may use. `first` is the number of the first, where other makers' cards
     have taken 0 and up."""
     environ = os.environ if visible is None else visible
@@ -304,27 +304,27 @@ def find(
             "no AMD GPU is in this machine, or none was passed into this virtual machine or"
             " container"
         )
-        return Found((), (Absence("amd", seen, "lspci -d 1002: shows what there is", "gpu"),))
-    opened = _load(library)
+        return FoundMeters((), (Absence("amd", seen, "lspci -d 1002: shows what there is", "gpu"),))
+    opened = _open_library(library)
     if isinstance(opened, Absence):
-        return Found((), (opened,))
+        return FoundMeters((), (opened,))
     try:
         handles = opened.amdsmi_get_processor_handles()
     except opened.AmdSmiException as error:
-        return Found(
+        return FoundMeters(
             (), (Absence("amd", f"amdsmi lists no GPU: {text_of(error)}", "amd-smi list", "gpu"),)
         )
-    gpus = [look(opened, handle, first + place, place) for place, handle in enumerate(handles)]
+    gpus = [probe_gpu(opened, handle, first + place, place) for place, handle in enumerate(handles)]
     wanted, remarks = (gpus, ()) if everything else visible_gpus(environ, gpus)
     watts = {gpu.card.number: watts_of(opened, gpu.handle)[0] for gpu in gpus}
     heads = heads_of(gpus, watts)
     wanted = with_heads(wanted, gpus, heads)
     absences = [Absence("amd", remark.reason, remark.remedy, "gpu") for remark in remarks]
-    counting = miscounting(
+    counting = counter_faults(
         opened, [gpu for gpu in wanted if heads[gpu.card.number] == gpu.card.number], watts, wait
     )
     for gpu in wanted:
-        absences += fill(opened, gpu, heads, counting)
+        absences += add_channels(opened, gpu, heads, counting)
     if not any(
         channel.quantity in {"energy_j", "power_w"} for gpu in wanted for channel in gpu.channels
     ):
@@ -338,20 +338,20 @@ def find(
         ]
         with contextlib.suppress(opened.AmdSmiException):
             opened.amdsmi_shut_down()
-        return Found((), tuple(absences))
-    return Found((Amd(opened, wanted, _facts(opened, wanted), grace_s),), tuple(absences))
+        return FoundMeters((), tuple(absences))
+    return FoundMeters((Amd(opened, wanted, _facts(opened, wanted), grace_s),), tuple(absences))
 
 
 class Amd(Channelwise):
     def __init__(
-        self, library: Any, gpus: list[Gpu], facts: dict[str, str], grace_s: float
+        self, library: Any, gpus: list[AmdGpu], facts: dict[str, str], grace_s: float
     ) -> None:
         super().__init__(
             "amd", tuple(channel for gpu in gpus for channel in gpu.channels), facts=facts
         )
         self._library, self._error = library, library.AmdSmiException
         self.grace_ns = round(grace_s * 1e9)
-        self._asks: list[Ask] = []
+        self._asks: list[AmdCall] = []
         for gpu in gpus:
             start = len(self._asks)
             self._asks += [replace(ask, slot=ask.slot + start) for ask in gpu.asks]
@@ -370,10 +370,10 @@ class Amd(Channelwise):
             ask.next_ns = t_ns + ask.every_ns
             channel = self.channels[ask.slot]
             if ask.held == ask.held:
-                self.answers(ask.slot, f"{channel.source} answers again", channel.domain)
+                self.note_answer(ask.slot, f"{channel.source} answers again", channel.domain)
                 continue
             said = f"{channel.source}: {why}"
-            self.missing(
+            self.note_missing(
                 ask.slot, said, channel.domain, t_ns=t_ns, wait_ns=RETRY_NS, news_at=A_HICCUP + 1
             )
         if self.all_silent(t_ns, (ask.slot for ask in self._asks)):
@@ -398,7 +398,7 @@ def _on_the_bus(sysfs: Path) -> bool:
     return False
 
 
-def _load(library: Any | None) -> Any | Absence:
+def _open_library(library: Any | None) -> Any | Absence:
     """amdsmi, initialised. It prints when its library is missing, and fails in many ways where
     versions do not fit."""
     if library is None:
@@ -432,7 +432,7 @@ def _load(library: Any | None) -> Any | Absence:
     return library
 
 
-def _facts(library: Any, gpus: list[Gpu]) -> dict[str, str]:
+def _facts(library: Any, gpus: list[AmdGpu]) -> dict[str, str]:
     facts = {"binding": f"amdsmi {getattr(library, '__version__', '')}".strip()}
     with contextlib.suppress(library.AmdSmiException, KeyError, TypeError, AttributeError):
         facts["driver"] = str(library.amdsmi_get_gpu_driver_info(gpus[0].handle)["driver_version"])

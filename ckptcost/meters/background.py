@@ -87,21 +87,21 @@ class Background(Channelwise):
         if not self._busy:
             answer, self._answer = self._answer, None
             if answer is not None:
-                values = self._taken(answer)
+                values = self._accept(answer)
             if self._due_ns is None or t_ns >= self._due_ns:
                 self._send(t_ns)
         elif not self.silent and t_ns - self._asked_ns > self._late_ns:
             late_s = (t_ns - self._asked_ns) / 1e9
-            self.missing(self._domain, f"no answer for {late_s:.0f} s")
+            self.note_missing(self._domain, f"no answer for {late_s:.0f} s")
         while self._news:
             self.events.append(self._news.popleft())
         return values
 
-    def _taken(self, answer: _Answer) -> tuple[float, ...]:
+    def _accept(self, answer: _Answer) -> tuple[float, ...]:
         if answer.trouble:
-            self.missing(self._domain, answer.trouble)
+            self.note_missing(self._domain, answer.trouble)
             return self._none
-        self.answers(self._domain)
+        self.note_answer(self._domain)
         age_s = (self._clock() - answer.at_ns) / 1e9
         if age_s > self.oldest_s:
             return self._none
@@ -115,7 +115,7 @@ class Background(Channelwise):
             try:
                 thread.start()
             except RuntimeError as error:  # the process has as many threads as it may
-                self.missing(self._domain, _reason(error))
+                self.note_missing(self._domain, _reason(error))
                 return
             self._thread = thread
         self._busy = True

@@ -69,7 +69,7 @@ class Meter(Protocol):
     def close(self) -> None: ...
 
 
-class Found(NamedTuple):
+class FoundMeters(NamedTuple):
     """What looking for one kind of meter gave: meters that answer, and reasons for what does
     not."""
 
@@ -132,7 +132,7 @@ class Channelwise(Basic):
     def is_lost(self, source: Hashable) -> bool:
         return source in self.silent and self.silent[source].is_lost
 
-    def missing(
+    def note_missing(
         self,
         source: Hashable,
         why: str,
@@ -163,7 +163,7 @@ class Channelwise(Basic):
             self.silent_since_ns = t_ns
         return self.silent_since_ns is not None and t_ns - self.silent_since_ns >= self.grace_ns
 
-    def answers(self, source: Hashable, how: str = "answers again", *domains: str) -> None:
+    def note_answer(self, source: Hashable, how: str = "answers again", *domains: str) -> None:
         """A source gave an answer, which is news only where it was lost."""
         silence = self.silent.pop(source, None)
         if silence is not None and silence.is_lost:

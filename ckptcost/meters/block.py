@@ -20,8 +20,8 @@ from typing import Final, NamedTuple
 
 from ckptcost.core.channels import Channel, Quantity, Role
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
-from ckptcost.meters.kept import Kept, why
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.kept import OpenFile, os_error_text
 from ckptcost.meters.mounts import mount_of
 
 SECTOR_BYTES = 512.0
@@ -115,12 +115,12 @@ def device(name: str, sysfs: Path = Path("/sys")) -> Device:
     )
 
 
-def worth_counting(found: Device) -> bool:
+def is_counted(found: Device) -> bool:
     """Not memory, and not a loop or network device that nothing is bound to (size 0)."""
     return not _MEMORY.match(found.name) and found.bytes != 0
 
 
-class Home(NamedTuple):
+class DiskHome(NamedTuple):
     """Where a path's bytes go: disks below everything, or the reason why no disk of this machine is
     known to take them."""
 
@@ -146,14 +146,14 @@ _NO_DISK = {
 }
 
 
-def _below(name: str, sysfs: Path, chain: list[str]) -> list[str]:
+def _disks_below(name: str, sysfs: Path, chain: list[str]) -> list[str]:
     """The disks under a device, through dm, md and partitions; `chain` collects the way."""
     if name in chain:
         return []
     chain.append(name)
     here = device(name, sysfs)
     if here.slaves:
-        return [disk for slave in here.slaves for disk in _below(slave, sysfs, chain)]
+        return [disk for slave in here.slaves for disk in _disks_below(slave, sysfs, chain)]
     return [here.disk]
 
 
@@ -163,7 +163,7 @@ def device_of(
     procfs: Path = Path("/proc"),
     sysfs: Path = Path("/sys"),
     number: str | None = None,
-) -> Home:
+) -> DiskHome:
     """The disks that take the bytes of `path`, which need not exist yet. `number` overrides its
     major:minor."""
     place = Path(os.path.realpath(path))
@@ -175,12 +175,12 @@ def device_of(
         try:
             st_dev = os.stat(place).st_dev
         except OSError as error:
-            return Home(
+            return DiskHome(
                 (),
                 (),
                 fstype,
                 point,
-                f"{place}: {why(error)}",
+                f"{place}: {os_error_text(error)}",
                 "name a directory that this user may enter",
             )
         number = f"{os.major(st_dev)}:{os.minor(st_dev)}"
@@ -196,23 +196,23 @@ def device_of(
         name = name if device(name, sysfs).bytes == device(name, sysfs).bytes else ""
     if name:
         chain: list[str] = []
-        disks = tuple(dict.fromkeys(_below(name.replace("!", "/"), sysfs, chain)))
+        disks = tuple(dict.fromkeys(_disks_below(name.replace("!", "/"), sysfs, chain)))
         loop = device(disks[0], sysfs).backing if len(disks) == 1 else ""
         if loop and os.path.realpath(loop) != str(place):
             under = device_of(loop, procfs=procfs, sysfs=sysfs)
             return under._replace(chain=(*chain, *under.chain), fstype=fstype, mount=point)
-        return Home(disks, tuple(chain), fstype, point)
+        return DiskHome(disks, tuple(chain), fstype, point)
     upper = re.search(r"upperdir=([^,]+)", mount.options) if mount and fstype == "overlay" else None
     if upper and Path(upper[1]).exists():
         return device_of(upper[1], procfs=procfs, sysfs=sysfs)._replace(fstype=fstype, mount=point)
     if fstype == "overlay":
         reason = "overlay: the directory below is not visible from inside the container"
-        return Home((), (), fstype, point, reason, "save to a volume, or name the disk by hand")
+        return DiskHome((), (), fstype, point, reason, "save to a volume, or name the disk by hand")
     reason, remedy = _NO_DISK.get(
         fstype,
         (f"{fstype or 'its file system'} (device {number}) names no disk of this machine", ""),
     )
-    return Home((), (), fstype, point, reason, remedy or "name the disk by hand: lsblk")
+    return DiskHome((), (), fstype, point, reason, remedy or "name the disk by hand: lsblk")
 
 
 class Block(Channelwise):
@@ -222,7 +222,7 @@ class Block(Channelwise):
         self, devices: Sequence[Device], stats: Path, fields: dict[bytes, list[bytes]], sysfs: Path
     ) -> None:
         super().__init__("block")
-        self._kept = Kept(stats)
+        self._kept = OpenFile(stats)
         self._known = set(fields)
         self._lines = len(fields)
         self._plan: list[tuple[bytes, str, tuple[tuple[Quantity, int, float], ...]]] = []
@@ -263,18 +263,18 @@ class Block(Channelwise):
 
     def read(self, t_ns: int) -> list[float]:
         try:
-            found = numbers_of(self._kept.whole(), self._names)
+            found = numbers_of(self._kept.read_all(), self._names)
         except OSError as error:
-            raise MeterLost(f"{self._kept.path}: {why(error)}") from error
+            raise MeterLost(f"{self._kept.path}: {os_error_text(error)}") from error
         values: list[float] = []
         for name, domain, shown in self._plan:
             words = found.get(name)
             if words is None:
                 self._before.pop(name, None)
                 gone = "no longer in diskstats: unplugged, or detached"
-                values += (self.missing(domain, gone),) * len(shown)
+                values += (self.note_missing(domain, gone),) * len(shown)
                 continue
-            self.answers(domain, "back in diskstats; its counters began anew")
+            self.note_answer(domain, "back in diskstats; its counters began anew")
             try:
                 done = int(words[0]), int(words[4])
                 here = [int(words[at]) * unit for _, at, unit in shown]
@@ -296,7 +296,7 @@ class Block(Channelwise):
             for new in sorted(found.keys() - self._known):
                 self._known.add(new)
                 disk = os.fsdecode(new)
-                if worth_counting(Device(disk, disk, (), "", NOTHING)):
+                if is_counted(Device(disk, disk, (), "", NOTHING)):
                     self.tell("note", f"disk:{disk}", "appeared during the run and is not recorded")
         return values
 
@@ -311,17 +311,19 @@ def find(
     paths: Sequence[Path | str] = (),
     names: Sequence[str] = (),
     partitions: bool = True,
-) -> Found:
+) -> FoundMeters:
     """The devices called `names`, those below `paths` (disks, partitions and what lies between), or
     without either all that exist."""
     stats = procfs / "diskstats"
     try:
-        kept = Kept(stats)
-        fields = numbers_of(kept.whole())
+        kept = OpenFile(stats)
+        fields = numbers_of(kept.read_all())
         kept.close()
     except OSError as error:
         remedy = f"mount procfs with diskstats visible: ls -l {stats}"
-        return Found((), (Absence("block", f"{stats}: {why(error)}", remedy, "storage"),))
+        return FoundMeters(
+            (), (Absence("block", f"{stats}: {os_error_text(error)}", remedy, "storage"),)
+        )
     absences = []
     own = ""
     chosen: list[str] = []
@@ -335,7 +337,7 @@ def find(
         own = own or next(iter(home.chain), "")
     if not names and not paths:
         chosen = [os.fsdecode(name) for name in fields]
-        devices = [found for name in chosen if worth_counting(found := device(name, sysfs))]
+        devices = [found for name in chosen if is_counted(found := device(name, sysfs))]
     else:
         devices = []
         for name in dict.fromkeys(chosen):
@@ -362,9 +364,9 @@ def find(
                     "storage",
                 )
             )
-        return Found((), tuple(absences))
+        return FoundMeters((), tuple(absences))
     devices.sort(key=lambda found: (found.is_detail, found.disk != found.name))
     meter = Block(devices, stats, fields, sysfs)
     if own in {found.name for found in devices}:
         meter.facts[FOLDER] = f"disk:{own}"
-    return Found((meter,), tuple(absences))
+    return FoundMeters((meter,), tuple(absences))

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core.channels import Channel, Quantity
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
-from ckptcost.meters.block import device, worth_counting
-from ckptcost.meters.kept import Kept, why
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.block import device, is_counted
+from ckptcost.meters.kept import OpenFile, os_error_text
 from ckptcost.meters.pressure import group_name
 
 Four = tuple[float, float, float, float]
@@ -31,7 +31,7 @@ _QUANTITIES: tuple[tuple[Quantity, str], ...] = (
 UNSEEN: Four = (NOTHING, NOTHING, NOTHING, NOTHING)
 
 
-class Home(NamedTuple):
+class CgroupHome(NamedTuple):
     """A cgroup's folder and the version it belongs to."""
 
     folder: Path
@@ -80,7 +80,7 @@ def blkio(service_bytes: bytes, serviced: bytes) -> dict[str, Four]:
 
 def home_of(
     pid: int | str = "self", *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")
-) -> list[Home]:
+) -> list[CgroupHome]:
     """The cgroups of a process that may count I/O, v2 before v1; a path not visible here gives the
     nearest above."""
     try:
@@ -106,21 +106,21 @@ def home_of(
         while not folder.exists() and folder != root:
             folder = folder.parent
         inside = folder.relative_to(root).as_posix()
-        homes.append(Home(folder, version, "/" if inside == "." else f"/{inside}"))
+        homes.append(CgroupHome(folder, version, "/" if inside == "." else f"/{inside}"))
     return sorted(homes, key=lambda home: -home.version)
 
 
 class Cgroup(Channelwise):
     """Four channels for the cgroup over all disks, and four for each disk that exists."""
 
-    def __init__(self, home: Home, sysfs: Path, disks: dict[str, str]) -> None:
+    def __init__(self, home: CgroupHome, sysfs: Path, disks: dict[str, str]) -> None:
         """`disks`: names by major:minor."""
         super().__init__("cgroup", facts={"cgroup": f"v{home.version} {home.folder}"})
         self._sysfs, self._disks = sysfs, dict(disks)
         self._shown = tuple(disks)
         self._strange: set[str] = set()
         self._home = home
-        self._kept: list[Kept] = []
+        self._kept: list[OpenFile] = []
         if home.version == 2:
             names = ["io.stat"]
         else:
@@ -132,7 +132,7 @@ class Cgroup(Channelwise):
             names = [f"blkio.throttle.io_service_bytes{over}", f"blkio.throttle.io_serviced{over}"]
         try:
             for name in names:
-                self._kept.append(Kept(home.folder / name))
+                self._kept.append(OpenFile(home.folder / name))
         except OSError:
             self.close()
             raise
@@ -167,14 +167,14 @@ class Cgroup(Channelwise):
             return False
         name = os.path.basename(os.path.realpath(self._sysfs / "dev" / "block" / number))
         found = device(name, self._sysfs)
-        if name == number or found.is_detail or not worth_counting(found):
+        if name == number or found.is_detail or not is_counted(found):
             self._strange.add(number)
             return False
         self._disks[number] = name
         return True
 
     def asked(self) -> dict[str, Four]:
-        texts = [kept.whole() for kept in self._kept]
+        texts = [kept.read_all() for kept in self._kept]
         return io_stat(texts[0]) if self._home.version == 2 else blkio(texts[0], texts[1])
 
     def read(self, t_ns: int) -> list[float]:
@@ -182,8 +182,8 @@ class Cgroup(Channelwise):
         try:
             found = self.asked()
         except OSError as error:
-            removed = f"{self._kept[0].path}: {why(error)}; the cgroup was removed"
-            return [self.missing(domain, removed)] * len(self.channels)
+            removed = f"{self._kept[0].path}: {os_error_text(error)}; the cgroup was removed"
+            return [self.note_missing(domain, removed)] * len(self.channels)
         # a device without a line has had no I/O from this cgroup (v2); v1 lists nothing at all
         # where it does not count
         empty: Four = (0.0, 0.0, 0.0, 0.0) if self._home.version == 2 or found else UNSEEN
@@ -211,7 +211,7 @@ def disks_of(sysfs: Path) -> dict[str, str]:
     found = {}
     for folder in sorted((sysfs / "block").glob("*")):
         here = device(folder.name.replace("!", "/"), sysfs)
-        if not here.is_detail and worth_counting(here):
+        if not here.is_detail and is_counted(here):
             try:
                 found[(folder / "dev").read_text("ascii").strip()] = here.name
             except (OSError, ValueError):
@@ -226,11 +226,11 @@ def find(
     pid: int | str = "self",
     folder: Path | None = None,
     disks: Callable[[Path], dict[str, str]] = disks_of,
-) -> Found:
+) -> FoundMeters:
     """The cgroup of `pid`, or the one whose `folder` is given."""
     if folder is not None:
         homes = [
-            Home(
+            CgroupHome(
                 folder,
                 2 if (folder / "cgroup.controllers").exists() else 1,
                 group_name(folder, sysfs),
@@ -253,7 +253,7 @@ def find(
                 " or this kernel keeps no count"
             )
             continue
-        return Found((meter,))
+        return FoundMeters((meter,))
     top = sysfs / "fs" / "cgroup"
     if not reasons:
         reasons.append(f"no cgroup with I/O accounting in {procfs}/{pid}/cgroup and {top}")
@@ -268,10 +268,10 @@ def find(
             "give the job a cgroup v2 of its own: systemd-run --scope -p IOAccounting=yes (boot"
             " with systemd.unified_cgroup_hierarchy=1)"
         )
-    return Found((), (Absence("cgroup", "; ".join(reasons), remedy, "storage"),))
+    return FoundMeters((), (Absence("cgroup", "; ".join(reasons), remedy, "storage"),))
 
 
-def _reason(home: Home, error: OSError) -> str:
+def _reason(home: CgroupHome, error: OSError) -> str:
     if home.version == 2 and isinstance(error, FileNotFoundError):
         try:
             controllers = (home.folder / "cgroup.controllers").read_text("ascii").split()
@@ -279,4 +279,4 @@ def _reason(home: Home, error: OSError) -> str:
             controllers = []
         has = "switched on for it" if "io" in controllers else "available to it"
         return f"{home.folder} has no io.stat: the io controller is not {has}"
-    return f"{error.filename or home.folder}: {why(error)}"
+    return f"{error.filename or home.folder}: {os_error_text(error)}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ckptcost.errors import Argument, UnknownName
-from ckptcost.meters.base import Absence, Found, Meter
+from ckptcost.meters.base import Absence, FoundMeters, Meter
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,52 +41,52 @@ class Wanted:
         return frozenset((*self.names, *self.also))
 
 
-def _nvml(w: Wanted) -> Found:
+def _nvml(w: Wanted) -> FoundMeters:
     from ckptcost.meters import nvml
 
     return nvml.find(visible=w.environ, everything=w.every_gpu, procfs=w.procfs, sysfs=w.sysfs)
 
 
-def _amd(w: Wanted) -> Found:
+def _amd(w: Wanted) -> FoundMeters:
     from ckptcost.meters import amd
 
     first = len({domain.split(".")[0] for domain in w.known if domain.startswith("gpu:")})
     return amd.find(visible=w.environ, everything=w.every_gpu, sysfs=w.sysfs, first=first)
 
 
-def _rapl(w: Wanted) -> Found:
+def _rapl(w: Wanted) -> FoundMeters:
     from ckptcost.meters import rapl
 
     return rapl.find(sysfs=w.sysfs, procfs=w.procfs, backend=w.rapl)  # type: ignore[arg-type]  # judged there
 
 
-def _hwmon(w: Wanted) -> Found:
+def _hwmon(w: Wanted) -> FoundMeters:
     from ckptcost.meters import hwmon
 
     return hwmon.find(w.sysfs, beside_rapl=any(domain.startswith("cpu:") for domain in w.known))
 
 
-def _nvme(w: Wanted) -> Found:
+def _nvme(w: Wanted) -> FoundMeters:
     from ckptcost.meters import nvme
     from ckptcost.meters.background import Background
 
     found = nvme.find(procfs=w.procfs, sysfs=w.sysfs, allow_commands="nvme" in w.asked)
-    return Found([Background(meter) for meter in found.meters], found.absences)
+    return FoundMeters([Background(meter) for meter in found.meters], found.absences)
 
 
-def _nvme_model(w: Wanted) -> Found:
+def _nvme_model(w: Wanted) -> FoundMeters:
     from ckptcost.meters import nvme_model
 
     return nvme_model.find(procfs=w.procfs, sysfs=w.sysfs, measured=w.known)
 
 
-def _block(w: Wanted) -> Found:
+def _block(w: Wanted) -> FoundMeters:
     from ckptcost.meters import block
 
     return block.find(procfs=w.procfs, sysfs=w.sysfs, paths=(w.directory,) if w.directory else ())
 
 
-def _process(w: Wanted) -> Found:
+def _process(w: Wanted) -> FoundMeters:
     from ckptcost.meters import process
 
     return process.find(
@@ -94,51 +94,51 @@ def _process(w: Wanted) -> Found:
     )
 
 
-def _writeback(w: Wanted) -> Found:
+def _writeback(w: Wanted) -> FoundMeters:
     from ckptcost.meters import writeback
 
     return writeback.find(procfs=w.procfs, sysfs=w.sysfs)
 
 
-def _pressure(w: Wanted) -> Found:
+def _pressure(w: Wanted) -> FoundMeters:
     from ckptcost.meters import pressure
 
     return pressure.find(procfs=w.procfs, sysfs=w.sysfs)
 
 
-def _cgroup(w: Wanted) -> Found:
+def _cgroup(w: Wanted) -> FoundMeters:
     from ckptcost.meters import cgroup
 
     return cgroup.find(procfs=w.procfs, sysfs=w.sysfs, pid=w.pid if w.pid is not None else "self")
 
 
-def _nfs(w: Wanted) -> Found:
+def _nfs(w: Wanted) -> FoundMeters:
     from ckptcost.meters import mounts
 
     paths = (w.directory,) if w.directory else ()
     return mounts.find(procfs=w.procfs, sysfs=w.sysfs, paths=paths, asked="nfs" in w.asked)
 
 
-def _lustre(w: Wanted) -> Found:
+def _lustre(w: Wanted) -> FoundMeters:
     from ckptcost.meters import lustre
 
     asked = "lustre" in w.asked
     return lustre.find(procfs=w.procfs, sysfs=w.sysfs, asked=asked, allow_commands=asked)
 
 
-def _gds(w: Wanted) -> Found:
+def _gds(w: Wanted) -> FoundMeters:
     from ckptcost.meters import gds
 
     return gds.find(procfs=w.procfs, sysfs=w.sysfs)
 
 
-def _ipmi(w: Wanted) -> Found:
+def _ipmi(w: Wanted) -> FoundMeters:
     from ckptcost.meters import ipmi
 
     return ipmi.find("ipmi" in w.asked)
 
 
-def _redfish(w: Wanted) -> Found:
+def _redfish(w: Wanted) -> FoundMeters:
     from ckptcost.meters import redfish
 
     environ = os.environ if w.environ is None else w.environ
@@ -148,7 +148,7 @@ def _redfish(w: Wanted) -> Found:
     )
 
 
-FINDERS: Mapping[str, Callable[[Wanted], Found]] = {
+FINDERS: Mapping[str, Callable[[Wanted], FoundMeters]] = {
     "nvml": _nvml,
     "amd": _amd,
     "rapl": _rapl,
@@ -171,7 +171,7 @@ ON_REQUEST = frozenset({"ipmi", "redfish"})
 """start processes or use the network: only where they are named"""
 
 
-def found(wanted: Wanted) -> Found:
+def find_meters(wanted: Wanted) -> FoundMeters:
     """Looks for each and keeps going; raises only for a name that no meter has."""
     for name in (*wanted.names, *wanted.also):
         if name not in FINDERS:
@@ -197,4 +197,4 @@ def found(wanted: Wanted) -> Found:
         }
         wanted = replace(wanted, known=wanted.known | said)
         absences += seen.absences
-    return Found(tuple(meters), tuple(absences))
+    return FoundMeters(tuple(meters), tuple(absences))

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from ckptcost.core.channels import Channel, Quantity
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
-from ckptcost.meters.kept import Kept, why
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.kept import OpenFile, os_error_text
 
 MIB = 1048576.0
 _ON = re.compile(rb"^IO stats: (\w+)", re.M)
@@ -26,12 +26,12 @@ _QUANTITIES: tuple[Quantity, ...] = ("written_bytes", "read_bytes", "writes", "r
 UNSEEN = (NOTHING,) * 4
 
 
-def stats(text: bytes) -> tuple[float, float, float, float]:
+def parse_stats(text: bytes) -> tuple[float, float, float, float]:
     """Bytes written, bytes read, writes and reads that succeeded; NaN where the driver does not
     count.
 
-    >>> stats(
-    ...     b"IO stats: Enabled\\nReads : n=2 ok=2 err=0 readMiB=8\\n"
+    >>> parse_stats(
+    ...     b"IO parse_stats: Enabled\\nReads : n=2 ok=2 err=0 readMiB=8\\n"
     ...     b"Writes : n=5 ok=4 err=1 writeMiB=16 io_state_err=0\\n"
     ... )
     (16777216.0, 8388608.0, 4.0, 2.0)
@@ -53,7 +53,7 @@ class Gds(Channelwise):
 
     def __init__(self, path: Path) -> None:
         super().__init__("gds")
-        self._kept = Kept(path)
+        self._kept = OpenFile(path)
         self.channels = tuple(
             Channel(
                 "host.gds",
@@ -67,25 +67,25 @@ class Gds(Channelwise):
         )
 
     def text(self) -> bytes:
-        return self._kept.whole()
+        return self._kept.read_all()
 
     def read(self, t_ns: int) -> tuple[float, ...]:
         try:
-            text = self._kept.whole()
+            text = self._kept.read_all()
         except OSError as error:
-            raise MeterLost(f"{self._kept.path}: {why(error)}") from error
-        values = stats(text)
+            raise MeterLost(f"{self._kept.path}: {os_error_text(error)}") from error
+        values = parse_stats(text)
         if any(value == value for value in values):
-            self.answers("host.gds", "IO statistics are on again")
+            self.note_answer("host.gds", "IO statistics are on again")
         else:
-            self.missing("host.gds", "somebody switched the driver's IO statistics off")
+            self.note_missing("host.gds", "somebody switched the driver's IO statistics off")
         return values
 
     def close(self) -> None:
         self._kept.close()
 
 
-def find(*, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> Found:
+def find(*, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> FoundMeters:
     path = procfs / "driver" / "nvidia-fs" / "stats"
     switch = sysfs / "module" / "nvidia_fs" / "parameters" / "rw_stats_enabled"
     remedy = (
@@ -96,7 +96,7 @@ def find(*, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> Found:
         meter = Gds(path)
         text = meter.text()
     except OSError as error:
-        reason = f"{path}: {why(error)}"
+        reason = f"{path}: {os_error_text(error)}"
         if isinstance(error, FileNotFoundError):
             remedy = (
                 "where cuFile is used: modprobe nvidia-fs (package nvidia-gds); without the module"
@@ -107,8 +107,8 @@ def find(*, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> Found:
                 f"as root, a line `z {path} 0444 - - -` in /etc/tmpfiles.d/ckptcost-gds.conf, then"
                 " systemd-tmpfiles --create"
             )
-        return Found((), (Absence("gds", reason, remedy, "storage"),))
-    if all(value != value for value in stats(text)):
+        return FoundMeters((), (Absence("gds", reason, remedy, "storage"),))
+    if all(value != value for value in parse_stats(text)):
         meter.close()
         off = (found := _ON.search(text)) and found[1] != b"Enabled"
         reason = (
@@ -116,7 +116,7 @@ def find(*, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> Found:
             if off
             else f"{path} has no line Writes that we know"
         )
-        return Found(
+        return FoundMeters(
             (),
             (
                 Absence(
@@ -127,4 +127,4 @@ def find(*, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> Found:
     version = _VERSION.search(text)
     if version:
         meter.facts["nvidia-fs"] = version[1].decode("ascii", "replace")
-    return Found((meter,))
+    return FoundMeters((meter,))

@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 from ckptcost.core.channels import Channel
 from ckptcost.meters.background import Background
-from ckptcost.meters.base import NOTHING, RETRY_NS, Absence, Channelwise, Found, Meter
+from ckptcost.meters.base import NOTHING, RETRY_NS, Absence, Channelwise, FoundMeters, Meter
 
 GRACE = re.compile(r"(Module|Grace|CPU|SysIO) Power Socket (\d+)", re.I)
 SUPPLY = re.compile(
@@ -130,11 +130,11 @@ class Hwmon(Channelwise):
             trouble = "the file holds no number"
         else:
             if sensor.may_be(value):
-                self.answers(number, channel.source, channel.domain)
+                self.note_answer(number, channel.source, channel.domain)
                 return value
             trouble = f"{value:g} is no possible reading"
         said = f"{channel.source}: {trouble}"
-        return self.missing(number, said, channel.domain, t_ns=t_ns, wait_ns=wait_ns)
+        return self.note_missing(number, said, channel.domain, t_ns=t_ns, wait_ns=wait_ns)
 
     def close(self) -> None:
         for sensor in self._sensors:
@@ -157,12 +157,12 @@ def _chips(root: Path) -> Iterator[_Chip]:
     for folder in sorted(root.glob("hwmon*"), key=lambda path: (len(path.name), path.name)):
         name = _text(folder / "name") or _text(folder / "device" / "name")
         for where in (folder, folder / "device"):
-            if any(_numbered(where, "power|energy", "average|input")):
+            if any(_attribute_files(where, "power|energy", "average|input")):
                 yield _Chip(name, folder.name, where)
                 break
 
 
-def _numbered(folder: Path, kind: str, item: str) -> dict[str, Path]:
+def _attribute_files(folder: Path, kind: str, item: str) -> dict[str, Path]:
     """Attribute files by their stem, `power1`; an average goes before an input."""
     found: dict[str, Path] = {}
     try:
@@ -176,7 +176,7 @@ def _numbered(folder: Path, kind: str, item: str) -> dict[str, Path]:
     return found
 
 
-def _opened(sensors: list[_Sensor], absences: list[Absence]) -> list[_Sensor]:
+def _open_sensors(sensors: list[_Sensor], absences: list[Absence]) -> list[_Sensor]:
     """Those whose files open; the others become absences."""
     able = []
     for sensor in sensors:
@@ -220,7 +220,7 @@ def _error_of(text: str) -> float | None:
 
 
 def _acpi_meters(chip: _Chip) -> Iterator[_Acpi]:
-    for stem, path in _numbered(chip.where, "power", "average|input").items():
+    for stem, path in _attribute_files(chip.where, "power", "average|input").items():
 
         def told(item: str, start: Path = chip.where / stem) -> str:
             return _text(start.with_name(f"{start.name}_{item}"))
@@ -309,7 +309,7 @@ def _supply_sensors(
     all must have the sensor."""
     sides: dict[str, list[Path]] = {"input": [], "output": []}
     for chip in chips:
-        for stem, path in _numbered(chip.where, "power", "average|input").items():
+        for stem, path in _attribute_files(chip.where, "power", "average|input").items():
             label = _text(chip.where / f"{stem}_label").lower()
             if label in ("pin", "pin1", "power total"):
                 sides["input"].append(path)
@@ -349,7 +349,7 @@ def _socket_sensors(chip: _Chip, beside_rapl: bool) -> list[_Sensor]:
     """Sockets of amd_energy (kernels 5.8 to 5.12, or out of tree). The kernel accumulates to 64
     bits, so nothing wraps."""
     sensors = []
-    for stem, path in _numbered(chip.where, "energy", "input").items():
+    for stem, path in _attribute_files(chip.where, "energy", "input").items():
         match = re.fullmatch(r"Esocket(\d+)", _text(chip.where / f"{stem}_label"))
         if match:
             base = Channel(
@@ -381,7 +381,9 @@ def _meter(sensors: list[_Sensor], least_s: float, driver: str, slow_s: float) -
     return Background(meter) if took_s > slow_s else meter
 
 
-def find(sysfs: Path = Path("/sys"), *, beside_rapl: bool = False, slow_s: float = 0.005) -> Found:
+def find(
+    sysfs: Path = Path("/sys"), *, beside_rapl: bool = False, slow_s: float = 0.005
+) -> FoundMeters:
     """Every sensor whose meaning is known. `beside_rapl`: the rapl meter reads the packages, so
     amd_energy's are details."""
     absences: list[Absence] = []
@@ -392,17 +394,17 @@ def find(sysfs: Path = Path("/sys"), *, beside_rapl: bool = False, slow_s: float
     amd = [chip for chip in chips if chip.name in AMD_ENERGY]
 
     acpi, grace = _acpi_sensors([meter for chip in acpi_chips for meter in _acpi_meters(chip)])
-    acpi = _opened(acpi, absences)
+    acpi = _open_sensors(acpi, absences)
     node_known = any(sensor.channel.domain == "node" for sensor in acpi)
     supply, without = _supply_sensors(supplies, node_known) if supplies else ([], [])
     absences += without
-    sockets = _opened(
+    sockets = _open_sensors(
         [sensor for chip in amd for sensor in _socket_sensors(chip, beside_rapl)], absences
     )
     found = [
         _meter(acpi, 0.05 if grace else 1.0, "power_meter", slow_s),
         _meter(
-            _opened(supply, absences),
+            _open_sensors(supply, absences),
             0.5,
             ", ".join(sorted({chip.name for chip in supplies})),
             slow_s,
@@ -448,4 +450,4 @@ def find(sysfs: Path = Path("/sys"), *, beside_rapl: bool = False, slow_s: float
                 "use the BMC: meter ipmi or redfish",
             )
         absences.append(Absence("hwmon node", reason, remedy, "node"))
-    return Found(tuple(meter for meter in found if meter is not None), tuple(absences))
+    return FoundMeters(tuple(meter for meter in found if meter is not None), tuple(absences))

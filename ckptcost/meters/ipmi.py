@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ckptcost.core.channels import Channel
 from ckptcost.errors import MeterUnavailable
 from ckptcost.meters.background import Background
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
 
 if TYPE_CHECKING:
     import subprocess
@@ -178,8 +178,8 @@ class Ipmi(Channelwise):
         try:
             reading = self.ask()
         except MeterUnavailable as error:
-            return (NOTHING if self._stopping else self.missing("node", error.reason),)
-        self.answers("node", "the BMC answers again")
+            return (NOTHING if self._stopping else self.note_missing("node", error.reason),)
+        self.note_answer("node", "the BMC answers again")
         return (reading.now_w,)
 
     def stop(self) -> None:
@@ -203,12 +203,12 @@ def find(
     dev: Path = Path("/dev"),
     timeout_s: float = 10.0,
     least_s: float = 2.0,
-) -> Found:
+) -> FoundMeters:
     """The BMC's reading when it was asked for and answers once; a reason otherwise."""
     import shutil
 
-    def absent(reason: str, remedy: str) -> Found:
-        return Found((), (Absence("ipmi", reason, remedy, "node"),))
+    def absent(reason: str, remedy: str) -> FoundMeters:
+        return FoundMeters((), (Absence("ipmi", reason, remedy, "node"),))
 
     if not asked:
         return absent(
@@ -233,4 +233,4 @@ def find(
         return absent(error.reason, error.remedy)
     if first.period_s > 0.0:
         meter.facts["statistics over"] = f"{first.period_s:.0f} s"
-    return Found((Background(meter),))
+    return FoundMeters((Background(meter),))

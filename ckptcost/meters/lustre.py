@@ -17,8 +17,8 @@ from pathlib import Path
 
 from ckptcost.core.channels import Channel, Quantity, Role
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
-from ckptcost.meters.kept import Kept, why
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.kept import OpenFile, os_error_text
 from ckptcost.meters.mounts import mounts
 
 Texts = dict[str, bytes]
@@ -30,10 +30,12 @@ _BYTES: tuple[tuple[Quantity, str], ...] = (
 )
 
 
-def counted(text: bytes) -> dict[str, tuple[float, float]]:
+def parse_stats(text: bytes) -> dict[str, tuple[float, float]]:
     """By name: how often, and the sum of what it has a unit for (NaN where there is none).
 
-    >>> counted(b"write_bytes 2 samples [bytes] 1 3366225 468230469\\nfsync 3 samples [regs]\\n")
+    >>> parse_stats(
+    ...     b"write_bytes 2 samples [bytes] 1 3366225 468230469\\nfsync 3 samples [regs]\\n"
+    ... )
     {'write_bytes': (2.0, 468230469.0), 'fsync': (3.0, nan)}
     """
     found = {}
@@ -65,7 +67,7 @@ def sections(text: bytes) -> Texts:
     return found
 
 
-def from_lctl() -> bytes:
+def run_lctl() -> bytes:
     """One run of lctl. A pattern that matches nothing is not an error as long as something was
     printed."""
     done = subprocess.run(COMMAND, capture_output=True, timeout=10, check=False)
@@ -78,7 +80,7 @@ def from_lctl() -> bytes:
 
 def _quantity(text: bytes, name: str, sums: bool) -> float:
     """0 only where the file is one (it has its time stamp) and has no such line."""
-    here = counted(text).get(name)
+    here = parse_stats(text).get(name)
     if here is None:
         return 0.0 if b"snapshot_time" in text else NOTHING
     return here[1] if sums else here[0]
@@ -153,16 +155,16 @@ class Lustre(Channelwise):
             texts = self._ask()
         except (OSError, subprocess.SubprocessError) as error:
             raise MeterLost(
-                f"lustre: {why(error) if isinstance(error, OSError) else error}"
+                f"lustre: {os_error_text(error) if isinstance(error, OSError) else error}"
             ) from error
         values: list[float] = []
         for domain, name, wire in self._plan:
             text = texts.get(name)
             if text is None:
-                gone = self.missing(name, f"{name} is gone: unmounted", domain)
+                gone = self.note_missing(name, f"{name} is gone: unmounted", domain)
                 values += (gone,) * (5 if wire else 3)
                 continue
-            self.answers(name, f"{name} is back", domain)
+            self.note_answer(name, f"{name} is back", domain)
             if wire:
                 for _, word in _BYTES:  # a target that does not answer makes the sum unknown
                     values.append(sum(_quantity(texts.get(key, b""), word, True) for key in wire))
@@ -174,15 +176,15 @@ class Lustre(Channelwise):
         self._close()
 
 
-class _Files:
+class _StatsFiles:
     """The statistics files, kept open."""
 
     def __init__(self, root: Path) -> None:
-        self._kept: dict[str, Kept] = {}
+        self._kept: dict[str, OpenFile] = {}
         try:
             for kind in ("llite", "osc"):
                 for path in sorted((root / kind).glob("*/stats")):
-                    self._kept[f"{kind}.{path.parent.name}.stats"] = Kept(path)
+                    self._kept[f"{kind}.{path.parent.name}.stats"] = OpenFile(path)
         except OSError:
             self.close()
             raise
@@ -191,7 +193,7 @@ class _Files:
         found: Texts = {}
         for name, kept in self._kept.items():
             try:
-                found[name] = kept.whole()
+                found[name] = kept.read_all()
             except OSError:
                 continue
         return found
@@ -208,7 +210,7 @@ def find(
     asked: bool = False,
     allow_commands: bool = False,
     runner: Callable[[], bytes] | None = None,
-) -> Found:
+) -> FoundMeters:
     """Lustre mounts of this client. `runner` gives what `lctl get_param` prints; without one lctl
     is run only where `allow_commands`."""
     mounted = [mount for mount in mounts(procfs) if mount.fstype == "lustre"]
@@ -224,27 +226,29 @@ def find(
         try:
             if not (root / "llite").is_dir():
                 continue
-            files = _Files(root)
+            files = _StatsFiles(root)
         except OSError as error:
-            problems.append(f"{error.filename or root}: {why(error)}")
+            problems.append(f"{error.filename or root}: {os_error_text(error)}")
             continue
         meter = Lustre(files, files.close, points, 0.1, str(root))
         if meter.channels:
-            return Found((meter,))
+            return FoundMeters((meter,))
         meter.close()
     if runner is None and allow_commands and shutil.which(COMMAND[0]):
-        runner = from_lctl
+        runner = run_lctl
     if runner is not None:
         ask = runner
         try:
             meter = Lustre(lambda: sections(ask()), lambda: None, points, 1.0, " ".join(COMMAND))
             if meter.channels:
-                return Found((meter,))
+                return FoundMeters((meter,))
             problems.append("lctl get_param llite.*.stats lists nothing")
         except (OSError, subprocess.SubprocessError) as error:
-            problems.append(f"lctl: {why(error) if isinstance(error, OSError) else error}")
+            problems.append(
+                f"lctl: {os_error_text(error) if isinstance(error, OSError) else error}"
+            )
     if not (mounted or problems or asked):
-        return Found(())
+        return FoundMeters(())
     reason = "; ".join(problems) or (
         "no statistics of the Lustre client are visible" if mounted else "no Lustre mount"
     )
@@ -253,4 +257,4 @@ def find(
         if mounted or problems
         else "findmnt -t lustre"
     )
-    return Found((), (Absence("lustre", reason, remedy, "storage"),))
+    return FoundMeters((), (Absence("lustre", reason, remedy, "storage"),))

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core.channels import Channel, Quantity, Role
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
-from ckptcost.meters.kept import Kept, why
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.kept import OpenFile, os_error_text
 
 
 class Mount(NamedTuple):
@@ -37,10 +37,10 @@ class Mount(NamedTuple):
 _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
-def plain(text: str) -> str:
+def unescape(text: str) -> str:
     """The kernel writes blanks and the like in paths as octal numbers.
 
-    >>> plain(r"/mnt/my\\040disk")
+    >>> unescape(r"/mnt/my\\040disk")
     '/mnt/my disk'
     """
     return _OCTAL.sub(lambda found: chr(int(found[1], 8)), text)
@@ -72,11 +72,11 @@ def mounts(procfs: Path = Path("/proc")) -> list[Mount]:
             found.append(
                 Mount(
                     words[2],
-                    plain(words[3]),
-                    plain(words[4]),
+                    unescape(words[3]),
+                    unescape(words[4]),
                     more[0],
-                    plain(more[1]),
-                    plain(" ".join(more[2:])),
+                    unescape(more[1]),
+                    unescape(" ".join(more[2:])),
                 )
             )
     return found
@@ -112,11 +112,11 @@ _SHOWN: tuple[tuple[Quantity, str], ...] = (
 )
 
 
-def nfs(text: bytes) -> dict[str, tuple[float, ...]]:
+def parse_mountstats(text: bytes) -> dict[str, tuple[float, ...]]:
     """By mount point: bytes written, bytes read, WRITEs, READs, COMMITs; NaN for a line that is not
     there.
 
-    >>> nfs(
+    >>> parse_mountstats(
     ...     b"device s:/x mounted on /x with fstype nfs4 statvers=1.1\\n"
     ...     b"\\tbytes:\\t1 2 3 4 50 60 7 8\\n\\tWRITE: 9 9 0\\n"
     ... )["/x"]
@@ -136,7 +136,7 @@ def nfs(text: bytes) -> dict[str, tuple[float, ...]]:
             float(hit[1]) if (hit := _OP[name].search(part)) else NOTHING
             for name in (b"READ", b"WRITE", b"COMMIT")
         )
-        found[plain(os.fsdecode(head[1]))] = (written_bytes, read_bytes, writes, reads, commits)
+        found[unescape(os.fsdecode(head[1]))] = (written_bytes, read_bytes, writes, reads, commits)
     return found
 
 
@@ -145,7 +145,7 @@ class NfsMounts(Channelwise):
 
     def __init__(self, chosen: list[Mount], stats: Path) -> None:
         super().__init__("nfs", least_s=0.1)
-        self._kept = Kept(stats)
+        self._kept = OpenFile(stats)
         self._points = [mount.point for mount in chosen]
         seen: set[str] = set()
         channels = []
@@ -173,7 +173,7 @@ class NfsMounts(Channelwise):
 
     def read(self, t_ns: int) -> list[float]:
         try:
-            found = nfs(self._kept.whole())
+            found = parse_mountstats(self._kept.read_all())
         except OSError:
             found = {}
         values: list[float] = []
@@ -181,9 +181,9 @@ class NfsMounts(Channelwise):
             here = found.get(point)
             if here is None:
                 gone = "unmounted, or mountstats no longer lists it"
-                values += (self.missing(f"mount:{point}", gone),) * len(_SHOWN)
+                values += (self.note_missing(f"mount:{point}", gone),) * len(_SHOWN)
                 continue
-            self.answers(f"mount:{point}", "mounted again; its counters began anew")
+            self.note_answer(f"mount:{point}", "mounted again; its counters began anew")
             values += here
         return values
 
@@ -197,7 +197,7 @@ def find(
     sysfs: Path = Path("/sys"),
     paths: tuple[Path, ...] = (),
     asked: bool = False,
-) -> Found:
+) -> FoundMeters:
     """The NFS mounts that `paths` lie on, or all. None is no absence, unless one was `asked` for or
     a path named."""
     stats = procfs / "self" / "mountstats"
@@ -210,7 +210,7 @@ def find(
         reason = (
             "the given paths are not on NFS" if paths else "no NFS mount in this mount namespace"
         )
-        return Found(
+        return FoundMeters(
             (),
             (
                 (
@@ -224,10 +224,12 @@ def find(
         )
     try:
         meter = NfsMounts(chosen, stats)
-        listed = nfs(meter._kept.whole())
+        listed = parse_mountstats(meter._kept.read_all())
     except OSError as error:
         remedy = "run in the mount namespace and as the user of the process that writes"
-        return Found((), (Absence("nfs", f"{stats}: {why(error)}", remedy, "storage"),))
+        return FoundMeters(
+            (), (Absence("nfs", f"{stats}: {os_error_text(error)}", remedy, "storage"),)
+        )
     missing = [mount.point for mount in chosen if mount.point not in listed]
     if len(missing) == len(chosen):
         meter.close()
@@ -235,7 +237,7 @@ def find(
             "the kernel's NFS client keeps these by default; another client (user space NFS) counts"
             " elsewhere"
         )
-        return Found(
+        return FoundMeters(
             (), (Absence("nfs", f"{stats} does not list {', '.join(missing)}", remedy, "storage"),)
         )
-    return Found((meter,))
+    return FoundMeters((meter,))

@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from ckptcost.core.channels import Channel, Quantity
 from ckptcost.core.units import HOUR_S
-from ckptcost.meters.base import Absence, Channelwise, Found
-from ckptcost.meters.kept import why
+from ckptcost.meters.base import Absence, Channelwise, FoundMeters
+from ckptcost.meters.kept import os_error_text
 from ckptcost.meters.nvme_pages import (
     DATA_UNIT_BYTES,
-    Ask,
+    AskPage,
     Commands,
     Identity,
     Passthrough,
@@ -102,7 +102,7 @@ class Nvme(Channelwise):
     a second."""
 
     def __init__(
-        self, chosen: list[tuple[Drive, Smart, Identity | None]], ask: Ask, how: str
+        self, chosen: list[tuple[Drive, Smart, Identity | None]], ask: AskPage, how: str
     ) -> None:
         super().__init__("nvme", least_s=1.0, facts={"nvme": how})
         self._ask = ask
@@ -181,10 +181,10 @@ class Nvme(Channelwise):
             try:
                 smart = smart_of_page(self._ask(drive.controller, "smart"))
             except (OSError, ValueError) as error:
-                text = why(error) if isinstance(error, OSError) else str(error)
-                values += (self.missing(drive.domain, text),) * len(shown)
+                text = os_error_text(error) if isinstance(error, OSError) else str(error)
+                values += (self.note_missing(drive.domain, text),) * len(shown)
                 continue
-            self.answers(drive.domain)
+            self.note_answer(drive.domain)
             values += (getattr(smart, quantity) for quantity in shown)
         return values
 
@@ -209,9 +209,9 @@ def find(
     sysfs: Path = Path("/sys"),
     dev: Path = Path("/dev"),
     allow_commands: bool = False,
-    ask: Ask | None = None,
+    ask: AskPage | None = None,
     names: Collection[str] = (),
-) -> Found:
+) -> FoundMeters:
     """The drives of this machine, or those among `names` (nvme0 or nvme0n1): through the admin
     passthrough, and where that is refused and `allow_commands`, through nvme-cli."""
     present, absences = drives(sysfs)
@@ -229,9 +229,9 @@ def find(
                     "storage",
                 )
             )
-        return Found((), tuple(absences))
+        return FoundMeters((), tuple(absences))
     meters: list[Nvme] = []
-    ways: list[Ask] = (
+    ways: list[AskPage] = (
         [ask] if ask else [Passthrough(dev), *([Commands(dev)] if allow_commands else [])]
     )
     left = present
@@ -268,7 +268,7 @@ def find(
         left = [drive for drive, _ in refused]
         if at == len(ways) - 1:
             for drive, refusal in refused:
-                text = why(refusal) if isinstance(refusal, OSError) else str(refusal)
+                text = os_error_text(refusal) if isinstance(refusal, OSError) else str(refusal)
                 absences.append(
                     Absence(
                         f"nvme {drive.domain}",
@@ -277,4 +277,4 @@ def find(
                         "storage",
                     )
                 )
-    return Found(tuple(meters), tuple(absences))
+    return FoundMeters(tuple(meters), tuple(absences))

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core.channels import Channel
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
-from ckptcost.meters.kept import Kept, why
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.kept import OpenFile, os_error_text
 from ckptcost.meters.nvme import Drive, drives
-from ckptcost.meters.nvme_pages import Ask, Identity, Passthrough, identity_of_page
+from ckptcost.meters.nvme_pages import AskPage, Identity, Passthrough, identity_of_page
 
 
-class Watts(NamedTuple):
+class DriveWatts(NamedTuple):
     """What a model needs of a drive."""
 
     idle_w: float
@@ -34,11 +34,11 @@ class Watts(NamedTuple):
     source: str
 
 
-def _known(*values: float) -> list[float]:
+def _drop_nan(*values: float) -> list[float]:
     return [value for value in values if value == value]
 
 
-def watts_of(identity: Identity) -> Watts | None:
+def watts_of(identity: Identity) -> DriveWatts | None:
     """From the table of power states; None where it does not say what the drive takes at rest or at
     work.
 
@@ -48,18 +48,18 @@ def watts_of(identity: Identity) -> Watts | None:
     working = [state for state in identity.states if state.works]
     if not working:
         return None
-    idle = _known(*(state.idle_w for state in working))
-    active = _known(working[0].active_w, working[0].most_w)
+    idle = _drop_nan(*(state.idle_w for state in working))
+    active = _drop_nan(working[0].active_w, working[0].most_w)
     if not idle or not active or max(active) < idle[0]:
         return None
-    asleep = _known(
+    asleep = _drop_nan(
         *(
             value
             for state in identity.states
             for value in (state.idle_w, state.most_w if not state.works else NOTHING)
         )
     )
-    return Watts(
+    return DriveWatts(
         idle[0],
         max(active[0], idle[0]),
         min(*asleep, idle[0]),
@@ -68,17 +68,17 @@ def watts_of(identity: Identity) -> Watts | None:
     )
 
 
-def stated(idle_w: float, active_w: float, source: str) -> Watts:
+def watts_stated(idle_w: float, active_w: float, source: str) -> DriveWatts:
     """Watts from a data sheet or a catalogue, which has no bounds of its own: the bounds are rest
     and work all the time."""
-    return Watts(idle_w, active_w, idle_w, active_w, source)
+    return DriveWatts(idle_w, active_w, idle_w, active_w, source)
 
 
 class _Busy:
     """Busy seconds of a drive's disks, together."""
 
     def __init__(self, names: Collection[str], sysfs: Path) -> None:
-        self._kept = [Kept(sysfs / "block" / name / "stat") for name in names]
+        self._kept = [OpenFile(sysfs / "block" / name / "stat") for name in names]
 
     def read(self) -> float:
         try:
@@ -94,9 +94,9 @@ class _Busy:
 class NvmeModel(Channelwise):
     """Three channels a drive: best guess, low, high; joules since the first reading."""
 
-    def __init__(self, chosen: list[tuple[Drive, Watts]], sysfs: Path) -> None:
+    def __init__(self, chosen: list[tuple[Drive, DriveWatts]], sysfs: Path) -> None:
         super().__init__("nvme-model")
-        self._drives: list[tuple[Drive, Watts, _Busy]] = []
+        self._drives: list[tuple[Drive, DriveWatts, _Busy]] = []
         self._state: list[tuple[int, float] | None] = [None] * len(chosen)
         self._sums: list[tuple[float, float, float]] = [(0.0, 0.0, 0.0)] * len(chosen)
         channels: list[Channel] = []
@@ -133,10 +133,10 @@ class NvmeModel(Channelwise):
             try:
                 busy_s = busy.read()
             except (OSError, ValueError) as error:
-                text = why(error) if isinstance(error, OSError) else "stat is not numbers"
-                values += (self.missing(drive.domain, text),) * 3
+                text = os_error_text(error) if isinstance(error, OSError) else "stat is not numbers"
+                values += (self.note_missing(drive.domain, text),) * 3
                 continue
-            self.answers(drive.domain)
+            self.note_answer(drive.domain)
             before = self._state[at]
             self._state[at] = (t_ns, busy_s)
             if before is not None:
@@ -170,10 +170,10 @@ def find(
     procfs: Path = Path("/proc"),
     sysfs: Path = Path("/sys"),
     dev: Path = Path("/dev"),
-    ask: Ask | None = None,
-    watts: Mapping[str, Watts] | None = None,
+    ask: AskPage | None = None,
+    watts: Mapping[str, DriveWatts] | None = None,
     measured: Collection[str] = (),
-) -> Found:
+) -> FoundMeters:
     """A model of each drive that is not among `measured` (domains whose power or energy is read).
     `watts` has what a user or a catalogue says, by domain, disk, model or serial, and goes before
     what the drive itself publishes."""
@@ -187,7 +187,7 @@ def find(
                 "storage",
             )
         )
-    chosen: list[tuple[Drive, Watts]] = []
+    chosen: list[tuple[Drive, DriveWatts]] = []
     way = ask or Passthrough(dev)
     for drive in present:
         if drive.domain in measured:
@@ -203,7 +203,7 @@ def find(
             except (OSError, ValueError) as error:
                 reason = (
                     f"/dev/{drive.controller}:"
-                    f" {why(error) if isinstance(error, OSError) else error}"
+                    f" {os_error_text(error) if isinstance(error, OSError) else error}"
                 )
         if figures is None:
             remedy = (
@@ -225,10 +225,10 @@ def find(
     if closing := getattr(way, "close", None):
         closing()
     try:
-        return Found((NvmeModel(chosen, sysfs),) if chosen else (), tuple(absences))
+        return FoundMeters((NvmeModel(chosen, sysfs),) if chosen else (), tuple(absences))
     except OSError as error:
-        reason = f"{error.filename}: {why(error)}"
-        return Found(
+        reason = f"{error.filename}: {os_error_text(error)}"
+        return FoundMeters(
             (),
             (
                 *absences,

@@ -38,10 +38,10 @@ _SAMPLE_S = {1: 1e-6, 2: 1e-5, 3: 1e-4, 4: 1e-3, 5: 1e-2}
 _POWER_STATES_AT, _POWER_STATE_BYTES, _MOST_STATES = 2048, 32, 32
 
 
-def scaled_w(value: int, scale: int) -> float:
+def scale_w(value: int, scale: int) -> float:
     """Watts of a value with its scale; NaN for "not reported" and for scales that do not exist.
 
-    >>> scaled_w(825, 2), scaled_w(825, 0)
+    >>> scale_w(825, 2), scale_w(825, 0)
     (8.25, nan)
     """
     return value / _PER_W[scale] if value and scale in _PER_W else NOTHING
@@ -72,7 +72,7 @@ def _smart(
 ) -> Smart:
     return Smart(
         energy_wh * HOUR_S if energy_wh else NOTHING,
-        scaled_w(power & 0xFFFF, (power >> 16) & 3) if power else NOTHING,
+        scale_w(power & 0xFFFF, (power >> 16) & 3) if power else NOTHING,
         NOTHING if units_written is None else units_written * DATA_UNIT_BYTES,
         NOTHING if units_read is None else units_read * DATA_UNIT_BYTES,
         power,
@@ -90,7 +90,7 @@ def smart_of_page(page: bytes) -> Smart:
     return _smart(at(232, 8), at(240, 4), at(48, 16), at(32, 16))
 
 
-def _whole(found: dict[str, Any], key: str) -> int | None:
+def _integer(found: dict[str, Any], key: str) -> int | None:
     """Versions differ in whether large numbers are text, and some group the digits."""
     value = found.get(key)
     if isinstance(value, str):
@@ -101,7 +101,7 @@ def _whole(found: dict[str, Any], key: str) -> int | None:
         return None
 
 
-def _loaded(text: str | bytes) -> dict[str, Any]:
+def _parse_json(text: str | bytes) -> dict[str, Any]:
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -114,7 +114,7 @@ def _loaded(text: str | bytes) -> dict[str, Any]:
 def smart_of_json(text: str | bytes) -> Smart:
     """From `nvme smart-log -o json`; energy and power are there from nvme-cli 3.0 on. Raises
     ValueError for anything else."""
-    found = _loaded(text)
+    found = _parse_json(text)
     if "data_units_written" not in found:
         raise ValueError("not the JSON of nvme smart-log: no data_units_written")
     names = (
@@ -123,7 +123,7 @@ def smart_of_json(text: str | bytes) -> Smart:
         "data_units_written",
         "data_units_read",
     )
-    return _smart(*(_whole(found, name) for name in names))
+    return _smart(*(_integer(found, name) for name in names))
 
 
 class PowerState(NamedTuple):
@@ -157,7 +157,7 @@ def _state(
 ) -> PowerState:
     most_w = most / _MOST_PER_W[most_scale & 1] if most else NOTHING
     return PowerState(
-        most_w, scaled_w(idle, idle_scale), scaled_w(active, active_scale), not not_working
+        most_w, scale_w(idle, idle_scale), scale_w(active, active_scale), not not_working
     )
 
 
@@ -198,7 +198,7 @@ def identity_of_page(page: bytes) -> Identity:
 
 def identity_of_json(text: str | bytes) -> Identity:
     """From `nvme id-ctrl -o json`. Raises ValueError for anything else."""
-    found = _loaded(text)
+    found = _parse_json(text)
     rows = found.get("psds")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise ValueError("not the JSON of nvme id-ctrl: no psds")
@@ -211,13 +211,13 @@ def identity_of_json(text: str | bytes) -> Identity:
         "active_power",
         "active_scale",
     )
-    states = tuple(_state(*(_whole(row, name) or 0 for name in names)) for row in rows)
+    states = tuple(_state(*(_integer(row, name) or 0 for name in names)) for row in rows)
     serial, model, firmware = (str(found.get(key, "")).strip() for key in ("sn", "mn", "fr"))
-    return Identity(serial, model, firmware, states, _sample_s(_whole(found, "ipmsr") or 0))
+    return Identity(serial, model, firmware, states, _sample_s(_integer(found, "ipmsr") or 0))
 
 
 Page = Literal["smart", "identity"]
-Ask = Callable[[str, Page], bytes]
+AskPage = Callable[[str, Page], bytes]
 """device name (nvme0) and page to its bytes; raises OSError"""
 
 ADMIN_CMD = 0xC0484E41

@@ -20,18 +20,18 @@ from typing import Any, NamedTuple
 from ckptcost.core.channels import Channel
 from ckptcost.errors import MeterLost
 from ckptcost.meters import nvml_driver as api
-from ckptcost.meters.base import A_HICCUP, NOTHING, RETRY_NS, Absence, Channelwise, Found
+from ckptcost.meters.base import A_HICCUP, NOTHING, RETRY_NS, Absence, Channelwise, FoundMeters
 from ckptcost.meters.nvml_driver import (
-    Ask,
-    Energy,
-    Fields,
-    Memory,
-    Usage,
-    Utilisation,
+    EnergyCall,
+    FieldsCall,
+    MemoryCall,
+    NvmlCall,
+    UsageCall,
+    UtilisationCall,
     attempt,
     text,
 )
-from ckptcost.meters.visible import Card, Slice, chosen
+from ckptcost.meters.visible import Card, Slice, choose_cards
 
 SLOW_NS = 500_000
 """a call for power that takes longer is made only as often as the sensor renews its value"""
@@ -80,14 +80,14 @@ class Missing(NamedTuple):
 
 
 @dataclass
-class Gpu:
+class NvmlGpu:
     """One card: its channels, the calls that fill them, and whether it is there."""
 
     card: Card
     handle: Any
     kind: str
     channels: list[Channel] = field(default_factory=list)
-    asks: list[Ask] = field(default_factory=list)
+    asks: list[NvmlCall] = field(default_factory=list)
     missing: list[Missing] = field(default_factory=list)
     sensors: dict[Key, float] = field(default_factory=dict)
     """what the module's sensors said, in milli-units: one module may be seen through two GPUs"""
@@ -98,17 +98,19 @@ class Gpu:
         return self.channels[0].domain if self.channels else f"gpu:{self.card.number}"
 
 
-def probe(library: Any, card: Card, handle: Any, driver: str, named: tuple[str, ...] = ()) -> Gpu:
+def probe(
+    library: Any, card: Card, handle: Any, driver: str, named: tuple[str, ...] = ()
+) -> NvmlGpu:
     """Try everything once. `named` are the MIG instances of the card that the job was given."""
     architecture, _ = attempt(library, "nvmlDeviceGetArchitecture", handle)
-    gpu = Gpu(card, handle, api.chip(architecture, card.name))
-    said, refused = _values(library, handle)
+    gpu = NvmlGpu(card, handle, api.chip(architecture, card.name))
+    said, refused = _field_values(library, handle)
     total_mj, refused[_TOTAL] = attempt(library, "nvmlDeviceGetTotalEnergyConsumption", handle)
     link, _ = attempt(library, "nvmlDeviceGetC2cModeInfoV", handle)
     superchip = bool(api.SUPERCHIP.search(card.name)) or bool(
         link is not None and link.isC2cEnabled
     )
-    _distrust(said, refused, superchip)
+    _drop_repeated(said, refused, superchip)
     if total_mj is not None:
         said[_TOTAL] = float(total_mj)
 
@@ -119,12 +121,12 @@ def probe(library: Any, card: Card, handle: Any, driver: str, named: tuple[str, 
         scope="gpu",
         device=card.uuid or card.name,
         resolution=0.001,
-        note=_mig(card, named),
+        note=_mig_note(card, named),
     )
     if superchip or any(isinstance(key, tuple) and key[1] == api.MODULE for key in said):
-        wanted = _superchip(gpu, about, said, driver)
+        wanted = _superchip_channels(gpu, about, said, driver)
     else:
-        wanted = _plain(gpu, about, said, refused, driver)
+        wanted = _card_channels(gpu, about, said, refused, driver)
     if not any(channel.quantity == "power_w" and channel.role == "part" for _, channel in wanted):
         watts, refused["usage"] = attempt(library, "nvmlDeviceGetPowerUsage", handle)
         if watts and not any(channel.domain.startswith("module:") for _, channel in wanted):
@@ -140,12 +142,12 @@ def probe(library: Any, card: Card, handle: Any, driver: str, named: tuple[str, 
                 )
             )
             return gpu
-    wanted += _at_rest(library, gpu, about)
-    _compile(library, gpu, wanted)
+    wanted += _slow_channels(library, gpu, about)
+    _make_calls(library, gpu, wanted)
     return gpu
 
 
-def _values(library: Any, handle: Any) -> tuple[dict[Key, float], dict[Key, int]]:
+def _field_values(library: Any, handle: Any) -> tuple[dict[Key, float], dict[Key, int]]:
     """Every field that answers, in milli-units, and the codes of those that do not."""
     elements, code = attempt(library, "nvmlDeviceGetFieldValues", handle, _PAIRS)
     if elements is None:
@@ -163,7 +165,7 @@ def _values(library: Any, handle: Any) -> tuple[dict[Key, float], dict[Key, int]
     return said, refused
 
 
-def _distrust(said: dict[Key, float], refused: dict[Key, int], superchip: bool) -> None:
+def _drop_repeated(said: dict[Key, float], refused: dict[Key, int], superchip: bool) -> None:
     """A driver that does not know scopes gives the same number for each: then only one of them is
     meant."""
     for reading in (api.INSTANT, api.AVERAGE):
@@ -176,8 +178,8 @@ def _distrust(said: dict[Key, float], refused: dict[Key, int], superchip: bool) 
                 refused[(reading, other)] = api.NOT_SUPPORTED
 
 
-def _plain(
-    gpu: Gpu, about: Channel, said: dict[Key, float], refused: dict[Key, int], driver: str
+def _card_channels(
+    gpu: NvmlGpu, about: Channel, said: dict[Key, float], refused: dict[Key, int], driver: str
 ) -> list[tuple[Key, Channel]]:
     """A card of its own: energy, then watts now, their mean beside it, and the memory's share."""
     wanted: list[tuple[Key, Channel]] = []
@@ -226,8 +228,8 @@ def _plain(
     return wanted
 
 
-def _superchip(
-    gpu: Gpu, about: Channel, said: dict[Key, float], driver: str
+def _superchip_channels(
+    gpu: NvmlGpu, about: Channel, said: dict[Key, float], driver: str
 ) -> list[tuple[Key, Channel]]:
     """The total counter is the module's. Where the GPU can be seen by itself it is the part, and
     the module is held against the sum."""
@@ -247,7 +249,7 @@ def _superchip(
         domain=f"module:{gpu.card.number}",
         scope="module",
         role="whole" if wanted else "part",
-        note=_joined(_MODULE, about.note),
+        note=_join_notes(_MODULE, about.note),
     )
     if not wanted:
         module = replace(module, covers=("cpu", "dram"))
@@ -273,8 +275,8 @@ def _superchip(
     return wanted
 
 
-def _counter(gpu: Gpu, about: Channel) -> Channel:
-    note = _joined(api.energy_note(gpu.kind), about.note)
+def _counter(gpu: NvmlGpu, about: Channel) -> Channel:
+    note = _join_notes(api.energy_note(gpu.kind), about.note)
     return replace(
         about,
         quantity="energy_j",
@@ -285,7 +287,7 @@ def _counter(gpu: Gpu, about: Channel) -> Channel:
     )
 
 
-def _power(gpu: Gpu, about: Channel, pair: Pair, driver: str) -> Channel:
+def _power(gpu: NvmlGpu, about: Channel, pair: Pair, driver: str) -> Channel:
     known = api.sensor(gpu.kind, pair[0], driver)
     error = api.steady_error(gpu.card.name)
     off = "" if error is None else f"published steady-state error {error:+.1%}"
@@ -301,11 +303,11 @@ def _power(gpu: Gpu, about: Channel, pair: Pair, driver: str) -> Channel:
         tick_s=known.tick_s,
         looks=known.looks,
         accuracy=None if error is None else abs(error),
-        note=_joined(known.note, off, about.note),
+        note=_join_notes(known.note, off, about.note),
     )
 
 
-def _at_rest(library: Any, gpu: Gpu, about: Channel) -> list[tuple[Key, Channel]]:
+def _slow_channels(library: Any, gpu: NvmlGpu, about: Channel) -> list[tuple[Key, Channel]]:
     wanted: list[tuple[Key, Channel]] = []
     slow = "asked every 0.5 s and repeated between"
     for key, call, quantity, resolution in (
@@ -335,21 +337,21 @@ def _at_rest(library: Any, gpu: Gpu, about: Channel) -> list[tuple[Key, Channel]
     return wanted
 
 
-def _compile(library: Any, gpu: Gpu, wanted: list[tuple[Key, Channel]]) -> None:
+def _make_calls(library: Any, gpu: NvmlGpu, wanted: list[tuple[Key, Channel]]) -> None:
     """Channels to calls: all fields in one. Each call is timed once."""
     gpu.channels = [channel for _, channel in wanted]
     slots = {key: slot for slot, (key, _) in enumerate(wanted)}
     pairs = [key for key in slots if isinstance(key, tuple)]
     counted = _TOTAL in slots and gpu.channels[slots[_TOTAL]].role == "part"
-    makers: dict[Key, Callable[[int], Ask]] = {
-        "energy": lambda slot: Energy(slot, library),
-        "usage": lambda slot: Usage(slot, library),
-        "utilisation": lambda slot: Utilisation(slot, library, REST_NS),
-        "memory": lambda slot: Memory(slot, library, REST_NS),
+    makers: dict[Key, Callable[[int], NvmlCall]] = {
+        "energy": lambda slot: EnergyCall(slot, library),
+        "usage": lambda slot: UsageCall(slot, library),
+        "utilisation": lambda slot: UtilisationCall(slot, library, REST_NS),
+        "memory": lambda slot: MemoryCall(slot, library, REST_NS),
     }
     gpu.asks = [makers[key](slot) for key, slot in slots.items() if key in makers]
     if pairs:
-        gpu.asks.append(Fields([slots[pair] for pair in pairs], pairs, library))
+        gpu.asks.append(FieldsCall([slots[pair] for pair in pairs], pairs, library))
     for ask in gpu.asks:
         began = time.perf_counter_ns()
         with suppress(library.NVMLError):
@@ -358,13 +360,13 @@ def _compile(library: Any, gpu: Gpu, wanted: list[tuple[Key, Channel]]) -> None:
         ask.forget()
         if not ask.every_ns:
             gpu.took_us += took / 1000.0
-            if isinstance(ask, Fields | Usage) and took > SLOW_NS:
+            if isinstance(ask, FieldsCall | UsageCall) and took > SLOW_NS:
                 ask.every_ns = SLOW_GAUGE_NS
-            elif isinstance(ask, Fields) and counted:
+            elif isinstance(ask, FieldsCall) and counted:
                 ask.every_ns = GAUGE_NS
 
 
-def _mig(card: Card, named: tuple[str, ...]) -> str:
+def _mig_note(card: Card, named: tuple[str, ...]) -> str:
     if not card.slices:
         return ""
     which = (
@@ -375,7 +377,7 @@ def _mig(card: Card, named: tuple[str, ...]) -> str:
     return f"MIG: the whole card's value, for all instances together; {which}"
 
 
-def _joined(*notes: str) -> str:
+def _join_notes(*notes: str) -> str:
     return "; ".join(note for note in notes if note)
 
 
@@ -391,7 +393,7 @@ class Nvml(Channelwise):
     """All GPUs of this job on this node."""
 
     def __init__(
-        self, library: Any, gpus: list[Gpu], facts: dict[str, str], grace_s: float
+        self, library: Any, gpus: list[NvmlGpu], facts: dict[str, str], grace_s: float
     ) -> None:
         super().__init__(
             "nvml", tuple(channel for gpu in gpus for channel in gpu.channels), facts=facts
@@ -410,7 +412,7 @@ class Nvml(Channelwise):
         if self._reopen_ns is not None and t_ns >= self._reopen_ns:
             self._reopen(t_ns)
         for gpu in self._gpus:
-            if self.is_lost(gpu.domain) and not self._back(gpu, t_ns):
+            if self.is_lost(gpu.domain) and not self._find_again(gpu, t_ns):
                 continue
             for ask in gpu.asks:
                 if t_ns < ask.next_ns:
@@ -426,7 +428,7 @@ class Nvml(Channelwise):
                     news = ask.troubled or any(value != value for value in said)
                 for slot, value in zip(ask.slots, said, strict=True):
                     row[slot] = value
-                if news and not self._judged(gpu, ask, said, t_ns):
+                if news and not self._check_answers(gpu, ask, said, t_ns):
                     break
         if self.all_silent(t_ns, (gpu.domain for gpu in self._gpus)):
             raise MeterLost(
@@ -434,7 +436,7 @@ class Nvml(Channelwise):
             )
         return row
 
-    def _judged(self, gpu: Gpu, ask: Ask, said: list[float], t_ns: int) -> bool:
+    def _check_answers(self, gpu: NvmlGpu, ask: NvmlCall, said: list[float], t_ns: int) -> bool:
         """Notice what is missing, new or back. False when the whole GPU is gone."""
         if ask.began_anew:
             before, now = ask.began_anew
@@ -446,7 +448,7 @@ class Nvml(Channelwise):
             channel = self.channels[slot]
             if value == value:
                 if self.is_due(slot, t_ns):
-                    self.answers(slot, f"{channel.source} answers again", channel.domain)
+                    self.note_answer(slot, f"{channel.source} answers again", channel.domain)
                 continue
             silent += 1
             code = ask.why[place]
@@ -457,7 +459,7 @@ class Nvml(Channelwise):
                 self._lose(gpu, code, t_ns)
                 return False
             why = f"{channel.source}: {api.reason(code)}"
-            self.missing(
+            self.note_missing(
                 slot, why, channel.domain, t_ns=t_ns, wait_ns=RETRY_NS, news_at=A_HICCUP + 1
             )
         if silent == len(ask.slots) and all(map(self.is_lost, ask.slots)):
@@ -465,10 +467,10 @@ class Nvml(Channelwise):
         ask.troubled = any(slot in self.silent for slot in ask.slots)
         return True
 
-    def _lose(self, gpu: Gpu, code: int, t_ns: int) -> None:
-        self.missing(gpu.domain, api.reason(code), t_ns=t_ns, wait_ns=RETRY_NS)
+    def _lose(self, gpu: NvmlGpu, code: int, t_ns: int) -> None:
+        self.note_missing(gpu.domain, api.reason(code), t_ns=t_ns, wait_ns=RETRY_NS)
 
-    def _back(self, gpu: Gpu, t_ns: int) -> bool:
+    def _find_again(self, gpu: NvmlGpu, t_ns: int) -> bool:
         """Ask for a lost GPU by its UUID, at most once a second."""
         if self._reopen_ns is not None or not self.is_due(gpu.domain, t_ns):
             return False
@@ -482,7 +484,7 @@ class Nvml(Channelwise):
         if said[0] != said[0] and ask.why[0] in api.DEVICE_GONE | api.LIBRARY_GONE:
             self._lose(gpu, ask.why[0], t_ns)
             return False
-        self.answers(gpu.domain, "the GPU answers again")
+        self.note_answer(gpu.domain, "the GPU answers again")
         for ask in gpu.asks:
             ask.next_ns = 0
         return True
@@ -510,7 +512,7 @@ class Nvml(Channelwise):
             for ask in gpu.asks:
                 ask.forget()
 
-    def buffered(self, since_us: int = 0) -> dict[str, list[Sample]]:
+    def power_samples(self, since_us: int = 0) -> dict[str, list[Sample]]:
         """The driver's own buffer of power samples, by domain; nothing for a GPU that keeps none.
         Not for the hot path."""
         found: dict[str, list[Sample]] = {}
@@ -555,36 +557,36 @@ def find(
     devfs: Path = Path("/dev"),
     procfs: Path = Path("/proc"),
     sysfs: Path = Path("/sys"),
-) -> Found:
+) -> FoundMeters:
     """The GPUs this job may use, or all of the node. `visible` is the environment that decides;
     `library` stands in for the binding."""
     environ = os.environ if visible is None else visible
     opened = api.load(library, environ, devfs=devfs, procfs=procfs, sysfs=sysfs)
     if isinstance(opened, Absence):
-        return Found((), (opened,))
+        return FoundMeters((), (opened,))
     count, code = attempt(opened, "nvmlDeviceGetCount")
     cards, handles, missing = _cards(opened, count or 0)
-    choice = chosen(environ, cards, everything)
+    choice = choose_cards(environ, cards, everything)
     driver = text(opened, "nvmlSystemGetDriverVersion")
     gpus = [
         probe(opened, card, handles[card.number], driver, choice.slices.get(card.number, ()))
         for card in choice.cards
     ]
-    missing += _one_module_twice(gpus)
-    absences = _told(missing + [lack for gpu in gpus for lack in gpu.missing])
+    missing += _drop_shared_module(gpus)
+    absences = _merge_missing(missing + [lack for gpu in gpus for lack in gpu.missing])
     absences += [
         Absence("nvml " + choice.by.split("=")[0], said.reason, said.remedy, "gpu")
         for said in choice.remarks
     ]
-    absences += [_sliced(gpu) for gpu in gpus if gpu.card.slices]
+    absences += [_mig_absence(gpu) for gpu in gpus if gpu.card.slices]
     if not choice.cards:
-        absences.append(_nobody(count, code, choice.by))
+        absences.append(_no_card_absence(count, code, choice.by))
     gpus = [gpu for gpu in gpus if gpu.channels]
     if not gpus:
         with suppress(opened.NVMLError):
             opened.nvmlShutdown()
-        return Found((), tuple(absences))
-    return Found(
+        return FoundMeters((), tuple(absences))
+    return FoundMeters(
         (Nvml(opened, gpus, _facts(opened, driver, gpus, choice.by), grace_s),), tuple(absences)
     )
 
@@ -636,7 +638,7 @@ def _slices(library: Any, handle: Any) -> tuple[Slice, ...]:
     return tuple(found)
 
 
-def _one_module_twice(gpus: list[Gpu]) -> list[Missing]:
+def _drop_shared_module(gpus: list[NvmlGpu]) -> list[Missing]:
     """Two GPUs of one superchip may show the same module: then it is read through the first
     only."""
     missing: list[Missing] = []
@@ -663,7 +665,7 @@ def _one_module_twice(gpus: list[Gpu]) -> list[Missing]:
     return missing
 
 
-def _told(missing: list[Missing]) -> list[Absence]:
+def _merge_missing(missing: list[Missing]) -> list[Absence]:
     """The same lack on several GPUs is told once."""
     alike: dict[tuple[str, str, str], list[int]] = {}
     for lack in missing:
@@ -674,7 +676,7 @@ def _told(missing: list[Missing]) -> list[Absence]:
     ]
 
 
-def _sliced(gpu: Gpu) -> Absence:
+def _mig_absence(gpu: NvmlGpu) -> Absence:
     what = f"nvml gpu:{gpu.card.number} MIG"
     shared = "share the card's joules by a rule of your own, or give the job the whole card"
     return Absence(
@@ -686,7 +688,7 @@ def _sliced(gpu: Gpu) -> Absence:
     )
 
 
-def _nobody(count: int | None, code: int, by: str) -> Absence:
+def _no_card_absence(count: int | None, code: int, by: str) -> Absence:
     if by:
         return Absence(
             "nvml",
@@ -704,7 +706,7 @@ def _nobody(count: int | None, code: int, by: str) -> Absence:
     )
 
 
-def _facts(library: Any, driver: str, gpus: list[Gpu], by: str) -> dict[str, str]:
+def _facts(library: Any, driver: str, gpus: list[NvmlGpu], by: str) -> dict[str, str]:
     facts = {
         "driver": driver,
         "nvml": text(library, "nvmlSystemGetNVMLVersion"),

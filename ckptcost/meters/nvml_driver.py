@@ -86,17 +86,17 @@ def load(
 ) -> Any | Absence:
     """The binding, initialised; or why not. The roots are looked at only to explain a failure."""
     if library is None:
-        library = _official()
+        library = _import_binding()
     if isinstance(library, Absence):
         return library
     try:
         library.nvmlInit()
     except library.NVMLError as error:
-        return _unopened(int(error.value), environ or {}, devfs, procfs, sysfs)
+        return _explain_failure(int(error.value), environ or {}, devfs, procfs, sysfs)
     return library
 
 
-def _official() -> Any | Absence:
+def _import_binding() -> Any | Absence:
     """The module pynvml of nvidia-ml-py. Other packages of that name warn on import and may set up
     logging: neither gets out of here."""
     root = logging.getLogger()
@@ -126,7 +126,7 @@ def _official() -> Any | Absence:
     return pynvml
 
 
-def _unopened(
+def _explain_failure(
     code: int, environ: Mapping[str, str], devfs: Path, procfs: Path, sysfs: Path
 ) -> Absence:
     """Why NVML does not start, as far as this machine tells."""
@@ -179,7 +179,7 @@ def _unopened(
             f" NVIDIA_VISIBLE_DEVICES={environ['NVIDIA_VISIBLE_DEVICES']}, which keeps GPUs out"
         )
         return Absence("nvml", kept, "docker run --gpus all", "gpu")
-    if code == LIBRARY_NOT_FOUND and (driver or nodes or (container and _card(sysfs))):
+    if code == LIBRARY_NOT_FOUND and (driver or nodes or (container and _is_card_on_bus(sysfs))):
         utility = (
             "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; outside a"
             " container install libnvidia-ml of the driver"
@@ -187,7 +187,7 @@ def _unopened(
         return Absence(
             "nvml", "an NVIDIA driver runs, but libnvidia-ml.so.1 is not found here", utility, "gpu"
         )
-    if not _card(sysfs) and not nodes:
+    if not _is_card_on_bus(sysfs) and not nodes:
         seen = (
             "no NVIDIA GPU is in this machine, or none was passed into this virtual machine or"
             " container"
@@ -210,7 +210,7 @@ def _unopened(
     )
 
 
-def _card(sysfs: Path) -> bool:
+def _is_card_on_bus(sysfs: Path) -> bool:
     """Whether a display or 3D controller of NVIDIA is on the PCI bus."""
     for device in sysfs.glob("bus/pci/devices/*"):
         try:
@@ -387,7 +387,7 @@ def text(library: Any, name: str, *arguments: Any) -> str:
     return said.decode("utf-8", "replace") if isinstance(said, bytes) else str(said or "")
 
 
-class Ask(ABC):
+class NvmlCall(ABC):
     """`slots` are places in the meter's row. Between two calls `every_ns` apart the last answer
     stands."""
 
@@ -405,7 +405,7 @@ class Ask(ABC):
     def call(self, handle: Any, t_ns: int) -> list[float]:
         """One value a slot; NaN with its code in `why` where there is none."""
 
-    def only(self, slots: Sequence[int]) -> Ask | None:
+    def only(self, slots: Sequence[int]) -> NvmlCall | None:
         """This call for fewer channels, numbered as they stand in `slots`; None for none of
         them."""
         self.slots = tuple(slots.index(slot) for slot in self.slots if slot in slots)
@@ -417,7 +417,7 @@ class Ask(ABC):
         self.next_ns = 0
 
 
-class Energy(Ask):
+class EnergyCall(NvmlCall):
     """nvmlDeviceGetTotalEnergyConsumption. A counter that stands still is not an answer: it would
     read as 0 J."""
 
@@ -446,7 +446,7 @@ class Energy(Ask):
         self._last_mj = -1
 
 
-class Fields(Ask):
+class FieldsCall(NvmlCall):
     """nvmlDeviceGetFieldValues with all fields in one call; each element has a result of its own.
     Milliwatts, millijoules."""
 
@@ -464,7 +464,7 @@ class Fields(Ask):
         self.pairs = list(pairs)
         self._members = VALUE
 
-    def only(self, slots: Sequence[int]) -> Ask | None:
+    def only(self, slots: Sequence[int]) -> NvmlCall | None:
         self.pairs = [
             pair for pair, slot in zip(self.pairs, self.slots, strict=True) if slot in slots
         ]
@@ -489,7 +489,7 @@ class Fields(Ask):
         return said
 
 
-class Usage(Ask):
+class UsageCall(NvmlCall):
     """nvmlDeviceGetPowerUsage, where the fields are not known to the driver."""
 
     def __init__(self, slot: int, library: Any, every_ns: int = 0) -> None:
@@ -502,7 +502,7 @@ class Usage(Ask):
         return [milliwatts / 1000.0 if milliwatts > 0 else NOTHING]
 
 
-class Utilisation(Ask):
+class UtilisationCall(NvmlCall):
     """nvmlDeviceGetUtilizationRates: share of the driver's last period (1/6 s to 1 s) in which a
     kernel ran."""
 
@@ -514,7 +514,7 @@ class Utilisation(Ask):
         return [self._get(handle).gpu / 100.0]
 
 
-class Memory(Ask):
+class MemoryCall(NvmlCall):
     """nvmlDeviceGetMemoryInfo; what the driver keeps for itself counts as used."""
 
     def __init__(self, slot: int, library: Any, every_ns: int) -> None:

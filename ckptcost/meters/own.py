@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ckptcost.core.channels import Channel
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
 
 
-class Own(Channelwise):
+class OwnCost(Channelwise):
     """`clock` is a clock id of clock_gettime, `statm` an open /proc/self/statm or -1."""
 
     def __init__(
@@ -41,13 +41,13 @@ class Own(Channelwise):
         except OSError as error:  # EINVAL: the thread has ended, and its time went with it
             self._clock = None
             ended = "the thread has ended" if error.errno == 22 else str(error)
-            return self.missing("clock", ended, "self")
+            return self.note_missing("clock", ended, "self")
 
     def _resident_bytes(self) -> float:
         try:
             return int(os.pread(self._statm, 128, 0).split()[1]) * float(self._page_bytes)
         except (OSError, ValueError, IndexError) as error:
-            return self.missing("statm", f"/proc/self/statm: {error}", "self")
+            return self.note_missing("statm", f"/proc/self/statm: {error}", "self")
 
     def close(self) -> None:
         statm, self._statm = self._statm, -1
@@ -67,7 +67,7 @@ def _thread_clock(thread: threading.Thread) -> int:
     return clock
 
 
-def find(procfs: Path = Path("/proc"), *, thread: threading.Thread | None = None) -> Found:
+def find(procfs: Path = Path("/proc"), *, thread: threading.Thread | None = None) -> FoundMeters:
     """The cost of `thread`, or of the whole process."""
     channels: list[Channel] = []
     absences: list[Absence] = []
@@ -121,6 +121,6 @@ def find(procfs: Path = Path("/proc"), *, thread: threading.Thread | None = None
                 "own memory", f"{path}: {error.strerror}", "mount /proc in this container", "host"
             )
         )
-    return Found(
-        (Own(tuple(channels), clock, statm, page_bytes),) if channels else (), tuple(absences)
+    return FoundMeters(
+        (OwnCost(tuple(channels), clock, statm, page_bytes),) if channels else (), tuple(absences)
     )

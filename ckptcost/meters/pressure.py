@@ -14,8 +14,8 @@ from pathlib import Path
 
 from ckptcost.core.channels import Channel
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
-from ckptcost.meters.kept import Kept, why
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.kept import OpenFile, os_error_text
 
 
 def stalled_s(text: bytes) -> tuple[float, float]:
@@ -46,10 +46,10 @@ class Pressure(Channelwise):
     def __init__(self, files: Iterable[tuple[str, Path]]) -> None:
         """`files`: domain and file. Raises OSError where one cannot be opened or read."""
         super().__init__("pressure")
-        self._files: list[tuple[str, Kept]] = []
+        self._files: list[tuple[str, OpenFile]] = []
         channels: list[Channel] = []
         for domain, path in files:
-            kept = Kept(path)
+            kept = OpenFile(path)
             self._files.append((domain, kept))
             try:
                 kept.read()  # a kernel with psi=0 opens and then refuses
@@ -76,11 +76,11 @@ class Pressure(Channelwise):
             try:
                 values += stalled_s(kept.read())
             except OSError as error:
-                values += (self.missing(domain, f"{kept.path}: {why(error)}"),) * 2
+                values += (self.note_missing(domain, f"{kept.path}: {os_error_text(error)}"),) * 2
                 if len(self.silent) == len(self._files):
-                    raise MeterLost(f"{kept.path}: {why(error)}") from error
+                    raise MeterLost(f"{kept.path}: {os_error_text(error)}") from error
             else:
-                self.answers(domain, f"{kept.path} answers again")
+                self.note_answer(domain, f"{kept.path} answers again")
         return values
 
     def close(self) -> None:
@@ -90,7 +90,7 @@ class Pressure(Channelwise):
 
 def find(
     *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), group: Path | None = None
-) -> Found:
+) -> FoundMeters:
     """The host's pressure and, where `group` is a cgroup v2 folder (`cgroup.home_of` finds one),
     that cgroup's."""
     wanted = [("host", procfs / "pressure" / "io")]
@@ -102,8 +102,10 @@ def find(
             meters.append(Pressure([(domain, path)]))
         except OSError as error:
             what = "pressure" if domain == "host" else f"pressure {domain}"
-            absences.append(Absence(what, f"{path}: {why(error)}", _remedy(error, path), "storage"))
-    return Found(tuple(meters), tuple(absences))
+            absences.append(
+                Absence(what, f"{path}: {os_error_text(error)}", _remedy(error, path), "storage")
+            )
+    return FoundMeters(tuple(meters), tuple(absences))
 
 
 def group_name(group: Path, sysfs: Path) -> str:

@@ -20,8 +20,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from ckptcost.core.channels import Channel, Quantity
-from ckptcost.meters.base import Absence, Channelwise, Found
-from ckptcost.meters.kept import Kept, why
+from ckptcost.meters.base import Absence, Channelwise, FoundMeters
+from ckptcost.meters.kept import OpenFile, os_error_text
 
 Triple = tuple[int, int, int]
 ZERO: Triple = (0, 0, 0)
@@ -71,7 +71,7 @@ def stat_of(text: bytes) -> tuple[int, int] | None:
     )
 
 
-def started(pid: int, procfs: Path = Path("/proc")) -> int | None:
+def start_time(pid: int, procfs: Path = Path("/proc")) -> int | None:
     """Start time of a process, which tells it from a later one with its number; None where there is
     no such process."""
     try:
@@ -118,7 +118,7 @@ def _by_parent(procfs: Path) -> dict[int, list[int]]:
     return found
 
 
-def _less(a: Triple, b: Triple) -> Triple:
+def _subtract(a: Triple, b: Triple) -> Triple:
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
 
@@ -128,12 +128,12 @@ class _One:
     __slots__ = ("kept", "last", "parent", "pid", "start")
 
     def __init__(self, pid: int, parent: _One | None, procfs: Path) -> None:
-        self.kept = Kept(
+        self.kept = OpenFile(
             procfs / str(pid) / "io"
         )  # bound to this process: a later one of the same number does not answer here
         self.pid, self.parent = pid, parent
         try:
-            self.start = started(pid, procfs)
+            self.start = start_time(pid, procfs)
             self.last = self.ask()
         except OSError:
             self.kept.close()
@@ -146,7 +146,7 @@ class _One:
         return found
 
 
-class Tree:
+class ProcessTree:
     """One root process and, where asked, its descendants."""
 
     def __init__(self, pid: int, procfs: Path, descend: bool) -> None:
@@ -188,7 +188,7 @@ class Tree:
                     self.refused.add(pid)
                     troubles.append(
                         f"process {pid} is left out until its parent has waited for it:"
-                        f" {why(error)}"
+                        f" {os_error_text(error)}"
                     )
                     continue
                 queue.append(child)
@@ -249,8 +249,8 @@ class Tree:
             if heir is None:
                 self._keep(one)
                 continue
-            spare = room.get(heir.pid) or _less(heir.last, before[heir.pid])
-            room[heir.pid] = _less(spare, one.last)
+            spare = room.get(heir.pid) or _subtract(heir.last, before[heir.pid])
+            room[heir.pid] = _subtract(spare, one.last)
             if min(room[heir.pid]) < 0:
                 room[heir.pid] = spare
                 self._keep(one)
@@ -267,10 +267,10 @@ class Tree:
             one.kept.close()
 
 
-class Process(Channelwise):
+class ProcessMeter(Channelwise):
     """Three channels a root process."""
 
-    def __init__(self, trees: Iterable[Tree], descend: bool, look_s: float) -> None:
+    def __init__(self, trees: Iterable[ProcessTree], descend: bool, look_s: float) -> None:
         super().__init__("process")
         self._trees = tuple(trees)
         self._look_ns = int(look_s * 1e9) if descend else None
@@ -301,7 +301,7 @@ class Process(Channelwise):
             sums = tree.read() if tree.live else None
             if sums is None:
                 over = "ended; what it wrote since the last reading is not known here"
-                gone = self.missing(f"process:{tree.root.pid}", over)
+                gone = self.note_missing(f"process:{tree.root.pid}", over)
                 values += (gone,) * len(_QUANTITIES)
             else:
                 values += map(float, sums)
@@ -320,22 +320,22 @@ def find(
     descend: bool = True,
     look_s: float = 0.5,
     starts: dict[int, int] | None = None,
-) -> Found:
+) -> FoundMeters:
     """The processes `pids` (by default this one) with their descendants, new ones looked for every
-    `look_s`. `starts` has start times (`started`) of processes that were chosen earlier: a number
-    that was given to another process since is refused.
+    `look_s`. `starts` has start times (`start_time`) of processes that were chosen earlier: a
+    number that was given to another process since is refused.
     """
-    trees: list[Tree] = []
+    trees: list[ProcessTree] = []
     absences = []
     for pid in dict.fromkeys(pids if pids is not None else (os.getpid(),)):
         path = procfs / str(pid) / "io"
         expected = (starts or {}).get(pid)
         try:
-            tree = Tree(pid, procfs, descend)
+            tree = ProcessTree(pid, procfs, descend)
         except OSError as error:
             if isinstance(error, (FileNotFoundError, ProcessLookupError)):
                 gone = not (procfs / str(pid)).exists()
-                reason = f"no process {pid}" if gone else f"{path}: {why(error)}"
+                reason = f"no process {pid}" if gone else f"{path}: {os_error_text(error)}"
                 remedy = (
                     f"ps -p {pid}"
                     if gone
@@ -345,7 +345,7 @@ def find(
                 reason = f"{path}: permission denied"
                 remedy = f"run as the owner of process {pid} or with CAP_SYS_PTRACE"
             else:
-                reason, remedy = f"{path}: {why(error)}", "the cgroup meter may do"
+                reason, remedy = f"{path}: {os_error_text(error)}", "the cgroup meter may do"
             absences.append(Absence(f"process {pid}", reason, remedy, "storage"))
             continue
         if expected is not None and tree.root.start != expected:
@@ -360,4 +360,4 @@ def find(
             )
             continue
         trees.append(tree)
-    return Found((Process(trees, descend, look_s),) if trees else (), tuple(absences))
+    return FoundMeters((ProcessMeter(trees, descend, look_s),) if trees else (), tuple(absences))

@@ -18,8 +18,14 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ckptcost.errors import Argument, UnknownName
 from ckptcost.meters import rapl_ways
-from ckptcost.meters.base import Absence, Found, Meter
-from ckptcost.meters.rapl_domains import Counters, Processor, Spot, processor, reason_of
+from ckptcost.meters.base import Absence, FoundMeters, Meter
+from ckptcost.meters.rapl_domains import (
+    Processor,
+    RaplCounters,
+    RaplSpot,
+    read_processor,
+    reason_of,
+)
 
 GROUP = "rapl"
 UDEV_FILE = "/etc/udev/rules.d/70-ckptcost-rapl.rules"
@@ -84,7 +90,7 @@ def powercap_remedy() -> str:
     )
 
 
-def refused(tree: rapl_ways.Tree) -> list[Absence]:
+def refused_counters(tree: rapl_ways.ZoneTree) -> list[Absence]:
     """Counters that are there and cannot be read: one absence for each class a user would ask
     for."""
     told: list[Absence] = []
@@ -107,7 +113,7 @@ def refused(tree: rapl_ways.Tree) -> list[Absence]:
     return told
 
 
-def unwrapped(tree: rapl_ways.Tree) -> list[Absence]:
+def unknown_ranges(tree: rapl_ways.ZoneTree) -> list[Absence]:
     """Counters that answer but do not say where they start again."""
     if tree.meter is None:
         return []
@@ -134,7 +140,7 @@ def unwrapped(tree: rapl_ways.Tree) -> list[Absence]:
     ]
 
 
-def unknown_zones(tree: rapl_ways.Tree) -> list[Absence]:
+def unknown_zones(tree: rapl_ways.ZoneTree) -> list[Absence]:
     """Zones nobody here has heard of are said, not added up."""
     return [
         Absence(
@@ -148,7 +154,7 @@ def unknown_zones(tree: rapl_ways.Tree) -> list[Absence]:
     ]
 
 
-def no_dram(domains: Sequence[str], cpu: Processor) -> list[Absence]:
+def no_dram_absences(domains: Sequence[str], cpu: Processor) -> list[Absence]:
     """Packages without a counter for their memory: its joules are not known, which is not 0."""
     lacking = [
         domain.replace("cpu:", "dram:", 1) for domain in domains if domain.startswith("cpu:")
@@ -176,20 +182,20 @@ def no_dram(domains: Sequence[str], cpu: Processor) -> list[Absence]:
     ]
 
 
-def nothing(sysfs: Path, cpu: Processor) -> list[Absence]:
+def no_zone_absences(sysfs: Path, cpu: Processor) -> list[Absence]:
     """No zone at all: a virtual machine, a container, another architecture, an old kernel, a driver
     that is not loaded."""
-    reason, remedy = _nothing(sysfs, cpu)
+    reason, remedy = _explain_no_zone(sysfs, cpu)
     return [
         Absence("rapl cpu", reason, remedy, "cpu"),
         Absence("rapl dram", f"no RAPL, hence no counter for memory: {reason}", remedy, "dram"),
     ]
 
 
-def _nothing(sysfs: Path, cpu: Processor) -> tuple[str, str]:
+def _explain_no_zone(sysfs: Path, cpu: Processor) -> tuple[str, str]:
     host = "measure on the host, or with a meter of the whole node: BMC (IPMI, Redfish) or hwmon"
     folder = sysfs / "class/powercap"
-    shown = [name for name in rapl_ways.listed(folder) if name.startswith("intel-rapl")]
+    shown = [name for name in rapl_ways.names_in(folder) if name.startswith("intel-rapl")]
     if any((folder / name).is_symlink() and not (folder / name).exists() for name in shown):
         return (
             (
@@ -238,7 +244,7 @@ def _nothing(sysfs: Path, cpu: Processor) -> tuple[str, str]:
     return f"{folder} has no RAPL zone and the driver is not loaded", f"as root: {_MODULE}"
 
 
-def perf_refused(pmu: rapl_ways.Pmu) -> list[Absence]:
+def perf_absences(pmu: rapl_ways.Pmu) -> list[Absence]:
     """The PMU is there and does not answer."""
     told: list[Absence] = []
     for first in pmu.refused[:1]:
@@ -265,11 +271,13 @@ Backend = Literal["auto", "powercap", "perf", "pyrapl"]
 REAL = Path("/sys")
 
 
-def find(*, sysfs: Path = REAL, procfs: Path = Path("/proc"), backend: Backend = "auto") -> Found:
+def find(
+    *, sysfs: Path = REAL, procfs: Path = Path("/proc"), backend: Backend = "auto"
+) -> FoundMeters:
     """The meter for processors and memory, or why there is none."""
     if backend not in get_args(Backend):
         raise UnknownName("RAPL backend", backend, get_args(Backend), where=Argument("rapl"))
-    cpu = processor(procfs)
+    cpu = read_processor(procfs)
     if backend == "pyrapl":
         return _by_pyrapl(sysfs, cpu)
     if backend == "perf":
@@ -277,10 +285,10 @@ def find(*, sysfs: Path = REAL, procfs: Path = Path("/proc"), backend: Backend =
     files = rapl_ways.tree(sysfs, cpu)
     if backend == "powercap" or measures_cpu(files.meter):
         return by_powercap(files, sysfs, cpu)
-    return either(files, rapl_ways.pmu(sysfs, cpu), sysfs, cpu)
+    return by_files_or_perf(files, rapl_ways.pmu(sysfs, cpu), sysfs, cpu)
 
 
-def measures_cpu(meter: Counters | None) -> bool:
+def measures_cpu(meter: RaplCounters | None) -> bool:
     """Does it read joules of processors that add up?"""
     return meter is not None and any(
         channel.role == "part" and "cpu" in (channel.kind_of_domain, *channel.covers)
@@ -288,56 +296,58 @@ def measures_cpu(meter: Counters | None) -> bool:
     )
 
 
-def by_powercap(files: rapl_ways.Tree, sysfs: Path, cpu: Processor) -> Found:
+def by_powercap(files: rapl_ways.ZoneTree, sysfs: Path, cpu: Processor) -> FoundMeters:
     """What the powercap files give, with everything that is lacking."""
     if not files.zones:
-        return Found((), nothing(sysfs, cpu))
+        return FoundMeters((), no_zone_absences(sysfs, cpu))
     there = [
         zone.spot.domain
-        for zone in rapl_ways.kept(files.zones, cpu.is_amd)
+        for zone in rapl_ways.zones_to_read(files.zones, cpu.is_amd)
         if zone.spot is not None
     ]
     absences = [
-        *refused(files),
-        *no_dram(there, cpu),
-        *unwrapped(files),
+        *refused_counters(files),
+        *no_dram_absences(there, cpu),
+        *unknown_ranges(files),
         *unknown_zones(files),
     ]
-    return Found((files.meter,) if files.meter else (), absences)
+    return FoundMeters((files.meter,) if files.meter else (), absences)
 
 
-def by_perf(events: rapl_ways.Pmu, sysfs: Path, cpu: Processor) -> Found:
+def by_perf(events: rapl_ways.Pmu, sysfs: Path, cpu: Processor) -> FoundMeters:
     """What the PMU gives, with everything that is lacking."""
     if not events.present:
         reason = f"{events.path} is not there: no PMU named power"
-        why = nothing(sysfs, cpu)[0]
+        why = no_zone_absences(sysfs, cpu)[0]
         remedy = (
             "as root: modprobe rapl (intel_rapl_perf before Linux 5.8)"
             if cpu.architecture == "x86" and not cpu.virtual
             else why.remedy
         )
-        return Found(
+        return FoundMeters(
             (),
             [
                 Absence("rapl perf", reason, remedy, "cpu"),
                 Absence("rapl perf dram", reason, remedy, "dram"),
             ],
         )
-    absences = perf_refused(events)
+    absences = perf_absences(events)
     if events.meter is None:
-        return Found(
+        return FoundMeters(
             (), [*absences, *(a._replace(what="rapl perf dram", kind="dram") for a in absences[:1])]
         )
-    return Found(
+    return FoundMeters(
         (events.meter,),
         [
             *absences,
-            *no_dram([channel.domain for channel in events.meter.channels], cpu),
+            *no_dram_absences([channel.domain for channel in events.meter.channels], cpu),
         ],
     )
 
 
-def either(files: rapl_ways.Tree, events: rapl_ways.Pmu, sysfs: Path, cpu: Processor) -> Found:
+def by_files_or_perf(
+    files: rapl_ways.ZoneTree, events: rapl_ways.Pmu, sysfs: Path, cpu: Processor
+) -> FoundMeters:
     """The files give no joules of a processor: perf instead if it does, else what there is, and all
     reasons."""
     first = by_powercap(files, sysfs, cpu)
@@ -353,34 +363,36 @@ def either(files: rapl_ways.Tree, events: rapl_ways.Pmu, sysfs: Path, cpu: Proce
         return second
     if events.meter is not None:
         events.meter.close()
-    return Found(first.meters, [*first.absences, *(a for a in second.absences if a.kind != "dram")])
+    return FoundMeters(
+        first.meters, [*first.absences, *(a for a in second.absences if a.kind != "dram")]
+    )
 
 
-def _by_pyrapl(sysfs: Path, cpu: Processor) -> Found:
+def _by_pyrapl(sysfs: Path, cpu: Processor) -> FoundMeters:
     if sysfs != REAL:
         reason = f"pyRAPL reads /sys and cannot be told to read {sysfs}"
-        return Found((), [Absence("rapl pyrapl", reason, "--rapl powercap", "cpu")])
+        return FoundMeters((), [Absence("rapl pyrapl", reason, "--rapl powercap", "cpu")])
     return by_pyrapl(sysfs, cpu)
 
 
-def by_pyrapl(sysfs: Path, cpu: Processor) -> Found:
+def by_pyrapl(sysfs: Path, cpu: Processor) -> FoundMeters:
     """pyRAPL as a meter. `sysfs` is where our own reader looks up the ranges; pyRAPL itself reads
     /sys whatever it is told."""
     there = rapl_ways.zones(sysfs)
     own = {
         zone.spot.domain: zone.spot
-        for zone in rapl_ways.kept(there, cpu.is_amd)
+        for zone in rapl_ways.zones_to_read(there, cpu.is_amd)
         if zone.spot is not None
     }
     sensors: dict[int, Any] = {}
-    spots: list[Spot] = []
+    spots: list[RaplSpot] = []
     absences: list[Absence] = []
-    with rapl_ways.guarded():
+    with rapl_ways.guard_logging():
         try:
             version = rapl_ways.pyrapl_version()
         except Exception as error:
             reason = f"pyRAPL cannot be imported: {reason_of(error)}"
-            return Found(
+            return FoundMeters(
                 (),
                 [
                     Absence(
@@ -400,17 +412,17 @@ def by_pyrapl(sysfs: Path, cpu: Processor) -> Found:
             try:
                 said = one.energy()
             except Exception as error:
-                rapl_ways.let_go(one)
+                rapl_ways.close_sensor(one)
                 absences.append(_refusal(kind, error, own))
                 continue
             sensors[device] = one
             spots.extend(rapl_ways.pyrapl_spots(kind, said[device::2], own))
     if not sensors:
-        return Found((), absences if there else nothing(sysfs, cpu))
-    return Found((rapl_ways.PyRapl(sensors, spots, cpu, version),), absences)
+        return FoundMeters((), absences if there else no_zone_absences(sysfs, cpu))
+    return FoundMeters((rapl_ways.PyRapl(sensors, spots, cpu, version),), absences)
 
 
-def _refusal(kind: str, error: Exception, own: dict[str, Spot]) -> Absence:
+def _refusal(kind: str, error: Exception, own: dict[str, RaplSpot]) -> Absence:
     remedy = "--rapl powercap says why and reads what pyRAPL cannot"
     if isinstance(error, OSError):
         reason = f"{error.filename}: {reason_of(error)}"
@@ -422,7 +434,7 @@ def _refusal(kind: str, error: Exception, own: dict[str, Spot]) -> Absence:
     return Absence(f"rapl pyrapl {kind}", reason, remedy, kind)
 
 
-class Difference(NamedTuple):
+class CounterDifference(NamedTuple):
     """What two meters said of one counter over the same readings; NaN where one of them did not
     say."""
 
@@ -436,7 +448,7 @@ class Difference(NamedTuple):
 
 def crosscheck(
     ours: Meter, theirs: Meter, readings: Sequence[tuple[Sequence[float], Sequence[float]]]
-) -> tuple[Difference, ...]:
+) -> tuple[CounterDifference, ...]:
     """Two ways to the same counters held against each other; `readings` are pairs taken right after
     each other.
 
@@ -452,15 +464,17 @@ def crosscheck(
         other = [pair[1][right[domain]] for pair in readings] if domain in right else []
         turn = wraps_at[domain]
         apart = max(
-            (_apart(a, b, turn) for a, b in zip(mine, other, strict=False)),
+            (_distance_j(a, b, turn) for a, b in zip(mine, other, strict=False)),
             key=lambda d: (d == d, d),
             default=math.nan,
         )
-        found.append(Difference(domain, _grown(mine, turn), _grown(other, turn), apart))
+        found.append(
+            CounterDifference(domain, _growth_j(mine, turn), _growth_j(other, turn), apart)
+        )
     return tuple(found)
 
 
-def _grown(values: Sequence[float], wraps_at: float | None) -> float:
+def _growth_j(values: Sequence[float], wraps_at: float | None) -> float:
     """Joules from the first to the last reading; NaN with fewer than two, or where it fell for no
     known reason."""
     known = [value for value in values if value == value]
@@ -475,6 +489,6 @@ def _grown(values: Sequence[float], wraps_at: float | None) -> float:
     return total
 
 
-def _apart(mine: float, other: float, wraps_at: float | None) -> float:
+def _distance_j(mine: float, other: float, wraps_at: float | None) -> float:
     apart = abs(mine - other)
     return apart if wraps_at is None else min(apart, abs(wraps_at - apart))

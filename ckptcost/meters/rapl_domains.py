@@ -76,7 +76,7 @@ def text_of(path: Path, most: int = 256) -> str:
         return file.read(most).decode("utf-8", "replace").strip()
 
 
-def processor(procfs: Path) -> Processor:
+def read_processor(procfs: Path) -> Processor:
     """The first processor of cpuinfo: the others are like it."""
     try:
         lines = text_of(procfs / "cpuinfo", 16_384).splitlines()
@@ -103,7 +103,7 @@ def processor(procfs: Path) -> Processor:
     )
 
 
-class Spot(NamedTuple):
+class RaplSpot(NamedTuple):
     """One counter: of what, and where it is read. `mirror` is a second way to the same counter."""
 
     kind: str
@@ -119,7 +119,7 @@ class Spot(NamedTuple):
     @property
     def domain(self) -> str:
         """
-        >>> Spot("dram", 1, die=0).domain, Spot("cpu", 0, mirror=True).domain
+        >>> RaplSpot("dram", 1, die=0).domain, RaplSpot("cpu", 0, mirror=True).domain
         ('dram:1.die0', 'cpu:0.mmio')
         """
         return (
@@ -129,11 +129,11 @@ class Spot(NamedTuple):
         )
 
 
-def once_a_package(spots: Iterable[Spot], amd: bool) -> list[Spot]:
+def drop_repeated_dies(spots: Iterable[RaplSpot], amd: bool) -> list[RaplSpot]:
     """AMD counts once a package, but kernels 6.9 to 6.11 take its core complexes for dies and show
     the one counter again for each. Only the first is kept: their sum would be as many times too
     high as there are dies."""
-    kept: dict[tuple[str, int, bool, int | None], Spot] = {}
+    kept: dict[tuple[str, int, bool, int | None], RaplSpot] = {}
     for spot in sorted(
         spots,
         key=lambda s: (s.mirror, KINDS.index(s.kind), s.package, -1 if s.die is None else s.die),
@@ -145,19 +145,19 @@ def once_a_package(spots: Iterable[Spot], amd: bool) -> list[Spot]:
             )
             kept.setdefault(
                 (spot.kind, spot.package, spot.mirror, None),
-                spot._replace(die=None, note=both(spot.note, said)),
+                spot._replace(die=None, note=join_notes(spot.note, said)),
             )
         else:
             kept[spot.kind, spot.package, spot.mirror, spot.die] = spot
     return list(kept.values())
 
 
-def both(*notes: str) -> str:
+def join_notes(*notes: str) -> str:
     """Notes in one line, empty ones left out."""
     return "; ".join(note for note in notes if note)
 
 
-def channels_of(spots: Sequence[Spot], device: str) -> tuple[Channel, ...]:
+def channels_of(spots: Sequence[RaplSpot], device: str) -> tuple[Channel, ...]:
     """One channel a counter, in the order given. Nothing is counted twice: a mirror is a detail
     beside what it mirrors, psys a whole beside packages."""
     packages = any(spot.kind == "cpu" for spot in spots)
@@ -187,7 +187,7 @@ def channels_of(spots: Sequence[Spot], device: str) -> tuple[Channel, ...]:
 
 
 @dataclass
-class Counters(Channelwise):
+class RaplCounters(Channelwise):
     """A row of counters, each behind a file of its own. One that falls silent is NaN, said once,
     and tried again; the rest go on.
 
@@ -210,13 +210,13 @@ class Counters(Channelwise):
             try:
                 values.append(ask(file, scale))
             except (OSError, ValueError) as error:
-                values.append(self._reopened(i, t_ns, error))
+                values.append(self._reopen(i, t_ns, error))
                 continue
             if self.silent:
-                self._back(i)
+                self._note_answer(i)
         return values
 
-    def _reopened(self, i: int, t_ns: int, error: Exception) -> float:
+    def _reopen(self, i: int, t_ns: int, error: Exception) -> float:
         """A counter whose file refused: from the next reading on it is opened again, which what
         came back at once misses one reading by."""
         channel, wait_ns = self.channels[i], 0
@@ -226,37 +226,37 @@ class Counters(Channelwise):
                 with suppress(OSError, ValueError):
                     file = self.open_one(i)
                     old, self.files[i] = self.files[i], file
-                    shut(old)
+                    close_file(old)
                     value = self.ask(file, self.scales[i])
-                    self._back(i)
+                    self._note_answer(i)
                     return value
         why = f"{channel.source}: {reason_of(error)}"
-        return self.missing(i, why, channel.domain, t_ns=t_ns, wait_ns=wait_ns)
+        return self.note_missing(i, why, channel.domain, t_ns=t_ns, wait_ns=wait_ns)
 
-    def _back(self, i: int) -> None:
+    def _note_answer(self, i: int) -> None:
         channel = self.channels[i]
-        self.answers(i, f"{channel.source} answers again", channel.domain)
+        self.note_answer(i, f"{channel.source} answers again", channel.domain)
 
     def close(self) -> None:
         self.closed = True
         for i, file in enumerate(self.files):
             self.files[i] = -1
-            shut(file)
+            close_file(file)
 
 
 class Refused(NamedTuple):
     """A counter that is there and cannot be read, with the error."""
 
-    spot: Spot
+    spot: RaplSpot
     error: Exception
 
 
 def counters_of(
-    spots: Sequence[Spot],
+    spots: Sequence[RaplSpot],
     scales: Sequence[float],
     open_one: Callable[[int], int],
     ask: Callable[[int, float], float],
-) -> tuple[Counters | None, list[int], list[Refused]]:
+) -> tuple[RaplCounters | None, list[int], list[Refused]]:
     """Opens and reads everything once: a meter of what answers, which these are, and the errors,
     which are kept for whoever explains them."""
     answering: list[int] = []
@@ -268,14 +268,14 @@ def counters_of(
             file = open_one(i)
             ask(file, scales[i])
         except (OSError, ValueError) as error:
-            shut(file)
+            close_file(file)
             refused.append(Refused(spot, error))
             continue
         answering.append(i)
         files.append(file)
     if not answering:
         return None, [], refused
-    meter = Counters(
+    meter = RaplCounters(
         name="rapl",
         files=files,
         open_one=lambda i: open_one(answering[i]),
@@ -285,7 +285,7 @@ def counters_of(
     return meter, answering, refused
 
 
-def shut(file: int) -> None:
+def close_file(file: int) -> None:
     """Closes a descriptor that may be none."""
     import os
 

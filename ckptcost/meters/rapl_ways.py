@@ -35,14 +35,14 @@ from ckptcost.meters.rapl_domains import (
     DOMAINS,
     KINDS,
     TICK_S,
-    Counters,
     Processor,
+    RaplCounters,
+    RaplSpot,
     Refused,
-    Spot,
-    both,
     channels_of,
     counters_of,
-    once_a_package,
+    drop_repeated_dies,
+    join_notes,
     reason_of,
     text_of,
 )
@@ -62,7 +62,7 @@ class Zone(NamedTuple):
     path: Path
     name: str
     """package-0, dram ...; empty when it cannot be read"""
-    spot: Spot | None
+    spot: RaplSpot | None
     """None: of unknown meaning"""
 
     @property
@@ -74,11 +74,11 @@ class Zone(NamedTuple):
         return self.path / "energy_uj"
 
 
-class Tree(NamedTuple):
+class ZoneTree(NamedTuple):
     """What there is, what answers, and what refuses."""
 
     zones: list[Zone]
-    meter: Counters | None
+    meter: RaplCounters | None
     refused: list[Refused]
 
 
@@ -87,7 +87,7 @@ def folders(sysfs: Path) -> dict[str, Path]:
     found: dict[str, Path] = {}
 
     def look(folder: Path, inside: str) -> None:
-        for name in sorted(listed(folder)):
+        for name in sorted(names_in(folder)):
             shape = _ZONE.match(name)
             if shape is None or not name.startswith(inside):
                 continue
@@ -100,7 +100,7 @@ def folders(sysfs: Path) -> dict[str, Path]:
     return dict(sorted(found.items(), key=lambda item: _order(item[0])))
 
 
-def listed(folder: Path) -> list[str]:
+def names_in(folder: Path) -> list[str]:
     """Names in a folder; none when it is missing or closed."""
     try:
         return os.listdir(folder)
@@ -130,27 +130,27 @@ def zones(sysfs: Path) -> list[Zone]:
                 where=str(path / "energy_uj"),
                 wraps_at=None if range_uj is None else range_uj * 1e-6 * ((STEPS + 1) / STEPS),
                 resolution=None if range_uj is None else range_uj * 1e-6 / STEPS,
-                note=both(*_notes(path, range_uj)),
+                note=join_notes(*_notes(path, range_uj)),
             )
         found[zone_id] = Zone(zone_id, path, name, spot)
     return list(found.values())
 
 
-def _spot(name: str, parent: Spot | None) -> Spot | None:
+def _spot(name: str, parent: RaplSpot | None) -> RaplSpot | None:
     for kind, domain in DOMAINS.items():
         match = re.fullmatch(domain.zone, name)
         if match and domain.is_inside:
             inside = parent is not None and parent.kind == "cpu"
-            return Spot(kind, parent.package, parent.die) if parent and inside else None
+            return RaplSpot(kind, parent.package, parent.die) if parent and inside else None
         if match:
             package, die = (*match.groups(), None)[:2]
-            return Spot(kind, int(package or 0), None if die is None else int(die))
+            return RaplSpot(kind, int(package or 0), None if die is None else int(die))
     return None
 
 
 def _range_uj(path: Path) -> int | None:
     try:
-        return number(text_of(path / "max_energy_range_uj").encode()) or None
+        return parse_number(text_of(path / "max_energy_range_uj").encode()) or None
     except (OSError, ValueError):
         return None
 
@@ -165,10 +165,10 @@ def _notes(path: Path, range_uj: int | None) -> Iterator[str]:
         return
 
 
-def number(text: bytes) -> int:
+def parse_number(text: bytes) -> int:
     """Digits and nothing else: int() alone would take `-5` and `1_0`.
 
-    >>> number(b"262143328850\\n")
+    >>> parse_number(b"262143328850\\n")
     262143328850
     """
     digits = text.strip()
@@ -179,10 +179,10 @@ def number(text: bytes) -> int:
 
 def file_joules(file: int, scale: float = 1e-6) -> float:
     """Joules behind an open energy_uj."""
-    return number(os.pread(file, MOST_BYTES, 0)) * scale
+    return parse_number(os.pread(file, MOST_BYTES, 0)) * scale
 
 
-def kept(found: list[Zone], amd: bool) -> list[Zone]:
+def zones_to_read(found: list[Zone], amd: bool) -> list[Zone]:
     """The zones worth reading, each about something of its own; a mirror of nothing is the thing
     itself."""
     known = {zone.spot.where: zone for zone in found if zone.spot is not None}
@@ -191,7 +191,7 @@ def kept(found: list[Zone], amd: bool) -> list[Zone]:
         for z in known.values()
         if z.spot and not z.spot.mirror
     }
-    spots: dict[str, Spot] = {}
+    spots: dict[str, RaplSpot] = {}
     for zone in known.values():
         assert zone.spot is not None
         spot = zone.spot
@@ -199,23 +199,25 @@ def kept(found: list[Zone], amd: bool) -> list[Zone]:
             spot = spot._replace(mirror=False)
         if amd and spot.kind == "core":
             spot = spot._replace(
-                note=both(spot.note, "on AMD this is the package's first core alone")
+                note=join_notes(spot.note, "on AMD this is the package's first core alone")
             )
         if first := spots.get(spot.domain):
             said = (
                 f"{zone.id} has the same name and is left out: added, one counter might be counted"
                 " twice"
             )
-            spots[spot.domain] = first._replace(note=both(first.note, said))
+            spots[spot.domain] = first._replace(note=join_notes(first.note, said))
             continue
         spots[spot.domain] = spot
-    return [known[spot.where]._replace(spot=spot) for spot in once_a_package(spots.values(), amd)]
+    return [
+        known[spot.where]._replace(spot=spot) for spot in drop_repeated_dies(spots.values(), amd)
+    ]
 
 
-def tree(sysfs: Path, cpu: Processor, open_file: Callable[[str, int], int] = os.open) -> Tree:
+def tree(sysfs: Path, cpu: Processor, open_file: Callable[[str, int], int] = os.open) -> ZoneTree:
     """The powercap files of this machine."""
     found = zones(sysfs)
-    worth = [zone for zone in kept(found, cpu.is_amd) if zone.spot is not None]
+    worth = [zone for zone in zones_to_read(found, cpu.is_amd) if zone.spot is not None]
     spots = [zone.spot for zone in worth if zone.spot is not None]
     meter, answering, refused = counters_of(
         spots,
@@ -231,7 +233,7 @@ def tree(sysfs: Path, cpu: Processor, open_file: Callable[[str, int], int] = os.
             "processor": cpu.model,
             "kernel": cpu.release,
         }
-    return Tree(found, meter, refused)
+    return ZoneTree(found, meter, refused)
 
 
 _CALLS = {
@@ -256,14 +258,14 @@ _PSYS_UNSURE = (
 )
 
 
-class Counter(NamedTuple):
+class PerfEvent(NamedTuple):
     """One event on one processor."""
 
     event: str
     config: int
     scale: float
     processor: int
-    spot: Spot
+    spot: RaplSpot
 
 
 class Pmu(NamedTuple):
@@ -271,7 +273,7 @@ class Pmu(NamedTuple):
 
     path: Path
     present: bool
-    meter: Counters | None
+    meter: RaplCounters | None
     refused: list[Refused]
     left_out: list[tuple[str, str]]
 
@@ -311,9 +313,9 @@ def event_joules(file: int, scale: float) -> float:
     return int.from_bytes(text, sys.byteorder) * scale
 
 
-def numbers(text: str) -> list[int]:
+def parse_list(text: str) -> list[int]:
     """
-    >>> numbers("0-2,16")
+    >>> parse_list("0-2,16")
     [0, 1, 2, 16]
     """
     found: list[int] = []
@@ -336,7 +338,7 @@ def config_of(text: str) -> int:
     return int(found[1], 0)
 
 
-def places(sysfs: Path, processors: list[int]) -> dict[int, tuple[int, int | None]]:
+def packages_of(sysfs: Path, processors: list[int]) -> dict[int, tuple[int, int | None]]:
     """Package and die of each processor in the mask. A package with one processor in it needs no
     die."""
     found: dict[int, tuple[int, int]] = {}
@@ -359,13 +361,13 @@ def _topology(path: Path, otherwise: int) -> int:
     return value if value >= 0 else otherwise
 
 
-def counters(
+def perf_events(
     sysfs: Path, base: Path, cpu: Processor
-) -> tuple[list[Counter], list[tuple[str, str]]]:
+) -> tuple[list[PerfEvent], list[tuple[str, str]]]:
     """Every event on every processor of the mask, and what is left out."""
     left_out: list[tuple[str, str]] = []
-    where = places(sysfs, numbers(text_of(base / "cpumask", 4096)))
-    found: list[Counter] = []
+    where = packages_of(sysfs, parse_list(text_of(base / "cpumask", 4096)))
+    found: list[PerfEvent] = []
     for kind, domain in DOMAINS.items():
         event = domain.event
         if not (base / "events" / event).exists():
@@ -388,16 +390,16 @@ def counters(
         for processor, (package, die) in where.items():
             source = f"perf power/{event}/ on processor {processor}"
             found.append(
-                Counter(
+                PerfEvent(
                     event,
                     config,
                     scale,
                     processor,
-                    Spot(kind, package, die, where=source, note=note),
+                    RaplSpot(kind, package, die, where=source, note=note),
                 )
             )
     by_source = {counter.spot.where: counter for counter in found}
-    alone = once_a_package([counter.spot for counter in found], cpu.is_amd)
+    alone = drop_repeated_dies([counter.spot for counter in found], cpu.is_amd)
     return [by_source[spot.where]._replace(spot=spot) for spot in alone], left_out
 
 
@@ -407,10 +409,10 @@ def pmu(
     """The PMU of this machine. `open_event` takes type, config and processor and gives a
     descriptor."""
     base = sysfs / "bus/event_source/devices/power"
-    whole = Spot("cpu", 0, where=str(base))
+    whole = RaplSpot("cpu", 0, where=str(base))
     try:
         kind = int(text_of(base / "type"))
-        found, left_out = counters(sysfs, base, cpu)
+        found, left_out = perf_events(sysfs, base, cpu)
     except (OSError, ValueError) as error:
         present = base.is_dir()
         return Pmu(base, present, None, [Refused(whole, error)] if present else [], [])
@@ -445,7 +447,7 @@ def _not_pyrapls(record: logging.LogRecord) -> bool:
 
 
 @contextmanager
-def guarded() -> Iterator[None]:
+def guard_logging() -> Iterator[None]:
     """Nothing that happens inside reaches the root logger, the warning filters or a screen.
 
     logging.warning() gives the root logger a handler when it has none, so it has one meanwhile: the
@@ -481,7 +483,7 @@ def pyrapl_version() -> str:
     return str(getattr(pyRAPL, "__version__", ""))
 
 
-def let_go(one: Any) -> None:
+def close_sensor(one: Any) -> None:
     """Closes what pyRAPL leaves open."""
     for api in getattr(one, "_device_api", {}).values():
         for file in getattr(api, "_sys_files", ()):
@@ -493,7 +495,7 @@ class PyRapl(Channelwise):
     them in one go."""
 
     def __init__(
-        self, sensors: dict[int, Any], spots: Sequence[Spot], cpu: Processor, version: str
+        self, sensors: dict[int, Any], spots: Sequence[RaplSpot], cpu: Processor, version: str
     ) -> None:
         facts = {
             "backend": "pyrapl",
@@ -526,23 +528,23 @@ class PyRapl(Channelwise):
         try:
             said: Sequence[float] = self._sensors[device].energy()
         except Exception as error:
-            self.missing(device, reason_of(error), *domains, t_ns=t_ns, wait_ns=wait_ns)
+            self.note_missing(device, reason_of(error), *domains, t_ns=t_ns, wait_ns=wait_ns)
             return ()
-        self.answers(device, "pyRAPL answers again", *domains)
+        self.note_answer(device, "pyRAPL answers again", *domains)
         return said
 
     def _renew(self, device: int) -> None:
-        with guarded():
+        with guard_logging():
             try:
                 new = pyrapl_sensor(device)
             except Exception:
                 return
-            let_go(self._sensors[device])
+            close_sensor(self._sensors[device])
             self._sensors[device] = new
 
     def close(self) -> None:
         for one in self._sensors.values():
-            let_go(one)
+            close_sensor(one)
         self._sensors = {}
 
 
@@ -551,7 +553,7 @@ def _joules(said: Sequence[float], place: int) -> float:
     return NOTHING if value == ABSENT else float(value) * 1e-6
 
 
-def pyrapl_spots(kind: str, said: Sequence[float], own: dict[str, Spot]) -> list[Spot]:
+def pyrapl_spots(kind: str, said: Sequence[float], own: dict[str, RaplSpot]) -> list[RaplSpot]:
     found = []
     for package, value in enumerate(said):
         if value == ABSENT:
@@ -567,6 +569,8 @@ def pyrapl_spots(kind: str, said: Sequence[float], own: dict[str, Spot]) -> list
         )
         where = f"pyRAPL, socket {package}, device {kind}"
         found.append(
-            Spot(kind, package, where=where, wraps_at=wraps_at, resolution=resolution, note=note)
+            RaplSpot(
+                kind, package, where=where, wraps_at=wraps_at, resolution=resolution, note=note
+            )
         )
     return found

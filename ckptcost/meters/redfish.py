@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 
 from ckptcost.errors import InputError, MeterUnavailable
 from ckptcost.meters.background import Background
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found
-from ckptcost.meters.redfish_tree import Denied, Doc, Plan, discover, is_path
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.redfish_tree import Denied, Doc, Readout, discover, is_path
 
 if TYPE_CHECKING:
     import http.client
@@ -54,7 +54,7 @@ class Service:
         return "TLS, certificate not verified" if self.insecure else "TLS, certificate verified"
 
 
-def _wrong(problem: str, remedy: str = "") -> InputError:
+def _input_error(problem: str, remedy: str = "") -> InputError:
     return InputError(problem, where=WHERE, remedy=remedy)
 
 
@@ -78,11 +78,11 @@ def service(
         parts = urlsplit(url.strip())
         host, port = parts.hostname or "", parts.port
     except ValueError:
-        raise _wrong(
+        raise _input_error(
             "the address is no URL", "give it as https://HOST or https://HOST:PORT"
         ) from None
     if "@" in parts.netloc:
-        raise _wrong(
+        raise _input_error(
             "the address holds a user name or password", "give them apart, where no log shows them"
         )
     if (
@@ -90,7 +90,7 @@ def service(
         or not host
         or re.search(r"[\x00-\x20\x7f]", url.strip())
     ):
-        raise _wrong(
+        raise _input_error(
             "the address is no http or https URL", "give it as https://HOST or https://HOST:PORT"
         )
     if (
@@ -98,7 +98,7 @@ def service(
         or parts.query
         or parts.fragment
     ):
-        raise _wrong(
+        raise _input_error(
             "the address has more than a host and a port",
             "give it as https://HOST or https://HOST:PORT",
         )
@@ -109,15 +109,15 @@ def service(
         except ValueError:
             near = False
         if not near:
-            raise _wrong("plain http sends the password for all to read", "use https")
+            raise _input_error("plain http sends the password for all to read", "use https")
     if insecure and ca_file:
-        raise _wrong(
+        raise _input_error(
             "a CA file and an unverified certificate exclude each other", "drop one of them"
         )
     if ca_file and not os.access(ca_file, os.R_OK):
-        raise _wrong("the CA file cannot be read", "check its path and permissions")
+        raise _input_error("the CA file cannot be read", "check its path and permissions")
     if (user is None) != (password is None):
-        raise _wrong("a user name needs a password and the other way round")
+        raise _input_error("a user name needs a password and the other way round")
     headers = {
         "Accept": "application/json",
         "Accept-Encoding": "identity",
@@ -126,7 +126,7 @@ def service(
     }
     if user is not None and password is not None:
         if ":" in user or re.search(r"[\x00-\x1f\x7f]", user + password):
-            raise _wrong(
+            raise _input_error(
                 "the user name or password has a character that basic authentication cannot carry"
             )
         try:
@@ -134,13 +134,13 @@ def service(
                 "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
             )
         except UnicodeEncodeError:  # quotes what it could not encode
-            raise _wrong(
+            raise _input_error(
                 "the user name or password has a character that basic authentication cannot carry"
             ) from None
     return Service(host, port or (443 if tls else 80), tls, headers, ca_file, insecure, timeout_s)
 
 
-class Client:
+class RedfishClient:
     """GET of JSON objects over one kept connection; every failure is MeterUnavailable with a reason
     that names no host."""
 
@@ -209,7 +209,7 @@ class Client:
                 return self._exchange(path)
             except ssl.SSLCertVerificationError as error:
                 self.close()
-                raise MeterUnavailable(*_distrust(error.verify_code)) from None
+                raise MeterUnavailable(*_certificate_problem(error.verify_code)) from None
             except TimeoutError:
                 self.close()
                 raise MeterUnavailable(f"no answer within {self._where.timeout_s:g} s") from None
@@ -231,7 +231,7 @@ class Client:
                     kept and stale
                 ):  # a kept connection may have been closed meanwhile; once more
                     raise MeterUnavailable(
-                        f"no reply ({_kind(error)})", "check address, port and network"
+                        f"no reply ({_error_kind(error)})", "check address, port and network"
                     ) from None
 
     def _exchange(self, path: str) -> tuple[int, str, bytes]:
@@ -294,7 +294,7 @@ class Client:
             connection.close()
 
 
-def _kind(error: Exception) -> str:
+def _error_kind(error: Exception) -> str:
     """What went wrong without the address that some errors quote."""
     import os
     import socket
@@ -309,7 +309,7 @@ def _kind(error: Exception) -> str:
     return type(error).__name__
 
 
-def _distrust(code: int) -> tuple[str, str]:
+def _certificate_problem(code: int) -> tuple[str, str]:
     reason = {
         10: "has expired",
         18: "is self-signed",
@@ -334,7 +334,7 @@ class Redfish(Channelwise):
     """Each document once a reading, however many channels are in it."""
 
     def __init__(
-        self, client: Client, plan: Plan, *, least_s: float, facts: dict[str, str]
+        self, client: RedfishClient, plan: Readout, *, least_s: float, facts: dict[str, str]
     ) -> None:
         super().__init__(
             "redfish", tuple(channel for channel, _ in plan), max(least_s, 1.0), facts=facts
@@ -351,13 +351,13 @@ class Redfish(Channelwise):
             }
         except MeterUnavailable as error:
             wait_ns = round(DENIED_S * 1e9) if isinstance(error, Denied) else 0
-            silent = self.missing("node", error.reason, t_ns=t_ns, wait_ns=wait_ns)
+            silent = self.note_missing("node", error.reason, t_ns=t_ns, wait_ns=wait_ns)
             return [silent] * len(self._spots)
         values = [sum(spot.pick(docs[spot.path]) for spot in spots) for spots in self._spots]
         if values[0] != values[0]:
-            self.missing("node", f"{self.channels[0].source}: no number any more")
+            self.note_missing("node", f"{self.channels[0].source}: no number any more")
         else:
-            self.answers("node", "the BMC answers again")
+            self.note_answer("node", "the BMC answers again")
         return values
 
     def stop(self) -> None:
@@ -378,11 +378,11 @@ def find(
     chassis: str | None = None,
     timeout_s: float = 5.0,
     least_s: float = 2.0,
-) -> Found:
+) -> FoundMeters:
     """The node's power from the BMC at `url`; InputError where what the user gave is wrong, an
     absence where the BMC does not answer."""
     if not url:
-        return Found(
+        return FoundMeters(
             (),
             (
                 Absence(
@@ -402,7 +402,7 @@ def find(
         plain_http=plain_http,
         timeout_s=timeout_s,
     )
-    client = Client(where)
+    client = RedfishClient(where)
     client.until_s = time.monotonic() + 6.0 * timeout_s
     try:
         path, plan = discover(
@@ -410,7 +410,7 @@ def find(
         )
     except MeterUnavailable as error:
         client.close()
-        return Found(
+        return FoundMeters(
             (),
             (Absence("redfish", error.reason, error.remedy or "check the BMC's web page", "node"),),
         )
@@ -418,4 +418,4 @@ def find(
     meter = Redfish(
         client, plan, least_s=least_s, facts={"chassis": path, "connection": where.trust}
     )
-    return Found((Background(meter),))
+    return FoundMeters((Background(meter),))

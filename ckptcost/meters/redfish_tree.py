@@ -44,7 +44,7 @@ def _number(value: object) -> float:
     return float(value) if 0.0 <= value < 1e15 else NOTHING
 
 
-def _in(doc: object, *keys: str | int) -> Any:
+def _value_at(doc: object, *keys: str | int) -> Any:
     for key in keys:
         if isinstance(doc, dict) and isinstance(key, str):
             doc = doc.get(key)
@@ -56,12 +56,12 @@ def _in(doc: object, *keys: str | int) -> Any:
 
 
 def _list(doc: object, *keys: str | int) -> list[Any]:
-    found = _in(doc, *keys)
+    found = _value_at(doc, *keys)
     return found if isinstance(found, list) else []
 
 
 def _link(doc: object, *keys: str | int) -> str:
-    path = _in(doc, *keys, "@odata.id")
+    path = _value_at(doc, *keys, "@odata.id")
     return path if isinstance(path, str) and is_path(path) else ""
 
 
@@ -71,7 +71,7 @@ def _members(get: Get, path: str) -> Iterator[str]:
         for member in _list(doc, "Members"):
             if link := _link(member):
                 yield link
-        path = _in(doc, "Members@odata.nextLink") or ""
+        path = _value_at(doc, "Members@odata.nextLink") or ""
         if not isinstance(path, str) or not is_path(path):
             return
 
@@ -92,7 +92,7 @@ def control(doc: Doc) -> Doc:
     return (whole or entries or [{}])[0]
 
 
-class Spot(NamedTuple):
+class RedfishValue(NamedTuple):
     """Where one number is: a document and the keys in it. `PowerControl` as first key means its
     entry of the whole system."""
 
@@ -105,27 +105,31 @@ class Spot(NamedTuple):
 
     def pick(self, doc: Doc) -> float:
         keys = self.keys
-        value = _in(control(doc), *keys[1:]) if keys[0] == "PowerControl" else _in(doc, *keys)
+        value = (
+            _value_at(control(doc), *keys[1:])
+            if keys[0] == "PowerControl"
+            else _value_at(doc, *keys)
+        )
         number = _number(value.get("Reading") if isinstance(value, dict) else value)
         return number * self.unit if (self.zero or number > 0.0) and number < self.most else NOTHING
 
 
-Plan = list[tuple[Channel, tuple[Spot, ...]]]
+Readout = list[tuple[Channel, tuple[RedfishValue, ...]]]
 
 
 def _channel(quantity: Quantity, source: str, note: str) -> Channel:
     return Channel("node", quantity, f"Redfish {source}", scope="node", role="whole", note=note)
 
 
-def _metrics(get: Get, chassis: Doc, note: str) -> Plan:
+def _metrics(get: Get, chassis: Doc, note: str) -> Readout:
     path = _link(chassis, "EnvironmentMetrics")
     doc = get(path) if path else {}
-    watts = Spot(path, ("PowerWatts",))
+    watts = RedfishValue(path, ("PowerWatts",))
     if not watts.pick(doc) > 0.0:
         return []
     counters = (
-        Spot(path, ("EnergyJoules",), most=1e15),
-        Spot(path, ("EnergykWh",), KWH_J, most=1e9),
+        RedfishValue(path, ("EnergyJoules",), most=1e15),
+        RedfishValue(path, ("EnergykWh",), KWH_J, most=1e9),
     )
     energy = [
         (_channel("energy_j", f"{path} {spot.keys[0]}", note), (spot,))
@@ -135,15 +139,15 @@ def _metrics(get: Get, chassis: Doc, note: str) -> Plan:
     return [(_channel("power_w", f"{path} PowerWatts", note), (watts,)), *energy[:1]]
 
 
-def _power(get: Get, chassis: Doc, note: str) -> Plan:
+def _power(get: Get, chassis: Doc, note: str) -> Readout:
     path = _link(chassis, "Power")
     doc = get(path) if path else {}
-    now = Spot(path, ("PowerControl", "PowerConsumedWatts"))
+    now = RedfishValue(path, ("PowerControl", "PowerConsumedWatts"))
     if not now.pick(doc) > 0.0:
         return []
-    plan: Plan = [(_channel("power_w", f"{path} PowerControl PowerConsumedWatts", note), (now,))]
-    mean = Spot(path, ("PowerControl", "PowerMetrics", "AverageConsumedWatts"))
-    over_s = _number(_in(control(doc), "PowerMetrics", "IntervalInMin")) * 60.0
+    plan: Readout = [(_channel("power_w", f"{path} PowerControl PowerConsumedWatts", note), (now,))]
+    mean = RedfishValue(path, ("PowerControl", "PowerMetrics", "AverageConsumedWatts"))
+    over_s = _number(_value_at(control(doc), "PowerMetrics", "IntervalInMin")) * 60.0
     if over_s > 0.0 and mean.pick(doc) > 0.0:
         whole = _channel("power_w", f"{path} PowerControl AverageConsumedWatts", note)
         plan.append(
@@ -152,7 +156,7 @@ def _power(get: Get, chassis: Doc, note: str) -> Plan:
     return plan
 
 
-def _sensor(get: Get, chassis: Doc, note: str) -> Plan:
+def _sensor(get: Get, chassis: Doc, note: str) -> Readout:
     path = _link(chassis, "Sensors")
     total = re.compile(r"(total|system|chassis|node)[-_ ]?power")
     near = (
@@ -161,23 +165,23 @@ def _sensor(get: Get, chassis: Doc, note: str) -> Plan:
         else []
     )
     for link in near[:4]:
-        doc, spot = get(link), Spot(link, ("Reading",))
+        doc, spot = get(link), RedfishValue(link, ("Reading",))
         if doc.get("ReadingUnits") == "W" and spot.pick(doc) > 0.0:
             return [(_channel("power_w", link, note), (spot,))]
     return []
 
 
-def _supplies(get: Get, chassis: Doc, note: str) -> Plan:
+def _supplies(get: Get, chassis: Doc, note: str) -> Readout:
     old, subsystem = _link(chassis, "Power"), _link(chassis, "PowerSubsystem")
     spots = [
-        Spot(old, ("PowerSupplies", n, "PowerInputWatts"), zero=True)
+        RedfishValue(old, ("PowerSupplies", n, "PowerInputWatts"), zero=True)
         for n, supply in enumerate(_list(get(old), "PowerSupplies") if old else ())
-        if _in(supply, "Status", "State") != "Absent"
+        if _value_at(supply, "Status", "State") != "Absent"
     ]
     folder = _link(get(subsystem), "PowerSupplies") if subsystem and not spots else ""
     for supply in [get(link) for link in list(_members(get, folder))[:16]] if folder else ():
-        if _in(supply, "Status", "State") != "Absent":
-            spots.append(Spot(_link(supply, "Metrics"), ("InputPowerWatts",), zero=True))
+        if _value_at(supply, "Status", "State") != "Absent":
+            spots.append(RedfishValue(_link(supply, "Metrics"), ("InputPowerWatts",), zero=True))
     if not spots or not all(spot.path for spot in spots):
         return []
     docs = {path: get(path) for path in {spot.path for spot in spots}}
@@ -209,10 +213,12 @@ def rank(chassis: Doc) -> int:
     kind = chassis.get("ChassisType")
     if kind in _MORE:
         return 9
-    return (0 if kind in _NODE else 2) + (0 if _in(chassis, "Links", "ComputerSystems") else 1)
+    return (0 if kind in _NODE else 2) + (
+        0 if _value_at(chassis, "Links", "ComputerSystems") else 1
+    )
 
 
-def _chosen(docs: dict[str, Doc], wanted: str | None) -> list[list[str]]:
+def _choose_chassis(docs: dict[str, Doc], wanted: str | None) -> list[list[str]]:
     """Groups of chassis, the likeliest first; one that lies in another of its group is left out."""
     if wanted is not None:
         named = [
@@ -233,7 +239,7 @@ def _chosen(docs: dict[str, Doc], wanted: str | None) -> list[list[str]]:
     return groups
 
 
-def discover(get: Get, wanted: str | None = None, note: str = "") -> tuple[str, Plan]:
+def discover(get: Get, wanted: str | None = None, note: str = "") -> tuple[str, Readout]:
     """The node's chassis and where its numbers are; MeterUnavailable with the reason where there is
     none or more than one."""
     docs: dict[str, Doc] = {}
@@ -245,8 +251,8 @@ def discover(get: Get, wanted: str | None = None, note: str = "") -> tuple[str, 
             raise
         except MeterUnavailable as error:
             trouble = error.reason
-    for group in _chosen(docs, wanted):
-        plans: dict[str, Plan] = {}
+    for group in _choose_chassis(docs, wanted):
+        plans: dict[str, Readout] = {}
         for path in group:
             for look in (_metrics, _power, _sensor, _supplies):
                 try:

@@ -25,7 +25,7 @@ from ckptcost.meters.base import NOTHING, Basic
 
 
 @dataclass(frozen=True, slots=True)
-class Tape:
+class MeterTape:
     """One meter's recording: a series for each channel, each with times of its own."""
 
     name: str
@@ -35,12 +35,12 @@ class Tape:
     facts: Mapping[str, str] = field(default_factory=dict)
 
 
-class Replay:
+class RunReplay:
     """Meters and marks of a recording. The instant `begin_s` of the recording is at `start_ns` of
     the clock."""
 
     def __init__(
-        self, run: str, tapes: Sequence[Tape], marks: Sequence[Mark] = (), *, start_ns: int = 0
+        self, run: str, tapes: Sequence[MeterTape], marks: Sequence[Mark] = (), *, start_ns: int = 0
     ) -> None:
         readings = [one.t_s for tape in tapes for one in tape.series if len(one.t_s)]
         if not readings:
@@ -78,7 +78,7 @@ class Replayed(Basic):
     """One meter of a recording: at any time the last reading at or before it, NaN before the first
     and after the recording's end."""
 
-    def __init__(self, replay: Replay, tape: Tape) -> None:
+    def __init__(self, replay: RunReplay, tape: MeterTape) -> None:
         if len(tape.channels) != len(tape.series):
             raise InputError(
                 f"{len(tape.series)} series for {len(tape.channels)} channels",

@@ -17,7 +17,7 @@ import numpy as np
 
 from ckptcost.core.channels import Channel
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, Found, Meter
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters, Meter
 from ckptcost.meters.simulated_machine import (
     BUSY,
     DIRTIED,
@@ -61,7 +61,7 @@ class Gpus:
         self._tick_phase_s = np.array(
             [plan.gpu_tick_s * chance(plan.seed, TICKS, i) for i in count]
         )
-        self._kinds = self._shown()
+        self._kinds = self._card_channels()
         self.channels = tuple(
             replace(channel, domain=channel.domain.format(i))
             for i in count
@@ -70,7 +70,7 @@ class Gpus:
         self._ticks = np.full(plan.gpus, np.nan)
         self._values: list[float] = []
 
-    def _shown(self) -> list[tuple[str, Channel]]:
+    def _card_channels(self) -> list[tuple[str, Channel]]:
         """What each card shows, in the order of its channels."""
         plan, mig = self.machine.plan, self.machine.plan.gpu_kind == "mig"
         gpu = Channel(
@@ -221,7 +221,7 @@ class Origin:
         return (t_ns - self.ns) * 1e-9
 
 
-class Simulated(Channelwise, ABC):
+class SimulatedMeter(Channelwise, ABC):
     """What all of them share: the clock and the faults. `values` is a pure function of the plan's
     time."""
 
@@ -268,9 +268,9 @@ class Simulated(Channelwise, ABC):
                     "it is planned so",
                 )
         values = self.values(t_s)
-        return self._suffer(t_s, values) if self._faults else values
+        return self._apply_faults(t_s, values) if self._faults else values
 
-    def _suffer(self, t_s: float, values: list[float]) -> list[float]:
+    def _apply_faults(self, t_s: float, values: list[float]) -> list[float]:
         values = list(values)
         for fault, slots in self._faults:
             within = fault.from_s <= t_s < fault.to_s
@@ -291,13 +291,13 @@ class Simulated(Channelwise, ABC):
                 for i in slots:
                     values[i] = NOTHING
                 if fault.kind == "lost":
-                    self.missing(fault, "planned: it does not answer", fault.what)
+                    self.note_missing(fault, "planned: it does not answer", fault.what)
             elif fault.kind == "lost" and t_s >= fault.to_s:
-                self.answers(fault, "planned: it answers again", fault.what)
+                self.note_answer(fault, "planned: it answers again", fault.what)
         return values
 
 
-class SimulatedNvml(Simulated):
+class SimulatedNvml(SimulatedMeter):
     """NVML-like: see `Gpus` for what it shows when."""
 
     def __init__(self, machine: Machine, origin: Origin) -> None:
@@ -308,7 +308,7 @@ class SimulatedNvml(Simulated):
         return self._gpus.values(t_s)
 
 
-class SimulatedRapl(Simulated):
+class SimulatedRapl(SimulatedMeter):
     """RAPL-like: packages and their memory, renewed every millisecond, counting to 2^32 units."""
 
     def __init__(self, machine: Machine, origin: Origin) -> None:
@@ -345,7 +345,7 @@ class SimulatedRapl(Simulated):
         return values
 
 
-class SimulatedBlock(Simulated):
+class SimulatedBlock(SimulatedMeter):
     """Drives: a save's bytes lie on all of them in equal shares."""
 
     def __init__(self, machine: Machine, origin: Origin) -> None:
@@ -382,7 +382,7 @@ class SimulatedBlock(Simulated):
         return one * plan.disks
 
 
-class SimulatedWriteback(Simulated):
+class SimulatedWriteback(SimulatedMeter):
     """The page cache: what is dirty, and what of it is on its way."""
 
     def __init__(self, machine: Machine, origin: Origin) -> None:
@@ -411,7 +411,7 @@ class SimulatedWriteback(Simulated):
         return [dirty, math.floor(under_way / KIB + _WHOLE) * KIB]
 
 
-class SimulatedProcess(Simulated):
+class SimulatedProcess(SimulatedMeter):
     """The job's own count: bytes when they are made dirty, or written past the cache."""
 
     def __init__(self, machine: Machine, origin: Origin) -> None:
@@ -435,7 +435,7 @@ class SimulatedProcess(Simulated):
         ]
 
 
-class SimulatedNode(Simulated):
+class SimulatedNode(SimulatedMeter):
     """A BMC: once a second the mean of the second before, in whole watts, with noise."""
 
     def __init__(self, machine: Machine, origin: Origin) -> None:
@@ -464,7 +464,7 @@ class SimulatedNode(Simulated):
         return [self._watts]
 
 
-def find(plan: Plan | None = None, *, origin_ns: int | None = None) -> Found:
+def find(plan: Plan | None = None, *, origin_ns: int | None = None) -> FoundMeters:
     """The meters of a planned machine, and what it lacks. Second 0 of the plan is at `origin_ns`,
     or else at the first reading."""
     plan = plan or Plan()
@@ -481,7 +481,7 @@ def find(plan: Plan | None = None, *, origin_ns: int | None = None) -> Found:
         SimulatedProcess(machine, origin),
         SimulatedNode(machine, origin),
     ]
-    return Found(tuple(meters), tuple(_absent(plan)))
+    return FoundMeters(tuple(meters), tuple(_absent(plan)))
 
 
 def _absent(plan: Plan) -> list[Absence]:

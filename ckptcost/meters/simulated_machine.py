@@ -207,7 +207,7 @@ class Plan:
         """How large a save is, over `checkpoint_bytes`."""
         return self.shares[save % len(self.shares)]
 
-    def offsets(self, factor: float, share: float = 1.0) -> Offsets:
+    def offsets(self, factor: float, share: float = 1.0) -> PhaseEnds:
         """When a save's phases end, in seconds after it began."""
         snapshotted = self.snapshot_s * factor * share
         written = snapshotted + self.write_s * factor * share
@@ -224,7 +224,7 @@ class Plan:
                 (written if self.storage == "direct" else synced),
                 committed,
             )
-        return Offsets(
+        return PhaseEnds(
             snapshotted,
             written,
             synced,
@@ -245,7 +245,7 @@ class Plan:
         return fit if self.saves is None else min(fit, self.saves)
 
 
-class Offsets(NamedTuple):
+class PhaseEnds(NamedTuple):
     """Ends of the phases, seconds after the save began."""
 
     snapshotted_s: float
@@ -309,7 +309,7 @@ LONG_AGO_S, FAR_AHEAD_S = -1e12, 1e12
 _RATE, _SLOPE, _AREA = range(3)
 
 
-class Edges(NamedTuple):
+class PowerEdges(NamedTuple):
     """How activities change in a number of cycles of equal make: (cycles, edges) or (edges,) where
     all cycles agree."""
 
@@ -321,7 +321,7 @@ class Edges(NamedTuple):
     """how long the change takes, linearly; 0 is a step"""
 
 
-class Pieces(NamedTuple):
+class PowerPieces(NamedTuple):
     """Knots of cycles that follow each other, and the area that each knot begins with, counted from
     the first one."""
 
@@ -332,11 +332,13 @@ class Pieces(NamedTuple):
     """area of all of it"""
 
 
-def pieces(begin_s: Array, until_s: Array, edges: Edges, before: Array, after: Array) -> Pieces:
+def pieces(
+    begin_s: Array, until_s: Array, edges: PowerEdges, before: Array, after: Array
+) -> PowerPieces:
     """Piecewise linear activities over cycles [begin, until), each from the state `before` to the
     state `after`.
 
-    >>> one = Edges(np.array([2.0]), np.array([0]), np.array([6.0]), np.array([3.0]))
+    >>> one = PowerEdges(np.array([2.0]), np.array([0]), np.array([6.0]), np.array([3.0]))
     >>> p = pieces(np.array([10.0]), np.array([20.0]), one, np.zeros(1), np.full(1, 6.0))
     >>> (
     ...     p.t_s.tolist(),
@@ -373,7 +375,9 @@ def pieces(begin_s: Array, until_s: Array, edges: Edges, before: Array, after: A
     grown = np.cumsum((gap * (rate + slope * gap / 2.0)).reshape(-1, len(before)), axis=0)
     area = np.concatenate([np.zeros((1, len(before))), grown[:-1]])
     flat = [part.reshape(-1, len(before)) for part in (rate, slope)]
-    return Pieces((begin_s[:, None] + knots).ravel(), np.stack([*flat, area], axis=1), grown[-1])
+    return PowerPieces(
+        (begin_s[:, None] + knots).ravel(), np.stack([*flat, area], axis=1), grown[-1]
+    )
 
 
 class Timeline:
@@ -384,7 +388,7 @@ class Timeline:
     that a long run costs nothing before.
     """
 
-    def __init__(self, activities: int, stretches: Iterable[tuple[Pieces, float]]) -> None:
+    def __init__(self, activities: int, stretches: Iterable[tuple[PowerPieces, float]]) -> None:
         self._t = np.array([LONG_AGO_S])
         self._rows = np.zeros((1, 3, activities))
         self._total = np.zeros(activities)
@@ -588,11 +592,11 @@ class Machine:
         weights[JOB], weights[SAVING] = train_w - idle_w, save_w
         return Load(idle_w, weights, np.zeros(0), np.zeros(0))
 
-    def _stretches(self) -> Iterator[tuple[Pieces, float]]:
+    def _stretches(self) -> Iterator[tuple[PowerPieces, float]]:
         """The timeline as far as somebody looks: the way to the first save, the saves, the end of
         the job."""
         p, total = self.plan, self.plan.count()
-        job = Edges(np.zeros(2), np.array([JOB, TRAIN]), np.ones(2), np.full(2, p.ramp_s))
+        job = PowerEdges(np.zeros(2), np.array([JOB, TRAIN]), np.ones(2), np.full(2, p.ramp_s))
         yield _stretch(
             [p.start_s], [p.first_s if total > 0 else p.stop_s], job, _state(0.0), _state(1.0)
         )
@@ -612,7 +616,7 @@ class Machine:
                 [p.stop_s], [np.inf], job._replace(change=-np.ones(2)), _state(1.0), _state(0.0)
             )
 
-    def _edges(self, saves: list[int]) -> Edges:
+    def _edges(self, saves: list[int]) -> PowerEdges:
         """The spans of each save, two edges a span."""
         p = self.plan
         at, change = [], []
@@ -636,12 +640,12 @@ class Machine:
             change.append([c for size in sizes for c in (size, -size)])
         columns = np.repeat([column for column, *_ in spans], 2)
         steps = np.isin(columns, (DIRTIED, BUSY, STORED))
-        return Edges(np.array(at), columns, np.array(change), np.where(steps, 0.0, p.ramp_s))
+        return PowerEdges(np.array(at), columns, np.array(change), np.where(steps, 0.0, p.ramp_s))
 
 
 def _stretch(
-    begin_s: ArrayLike, until_s: ArrayLike, edges: Edges, before: Array, after: Array
-) -> tuple[Pieces, float]:
+    begin_s: ArrayLike, until_s: ArrayLike, edges: PowerEdges, before: Array, after: Array
+) -> tuple[PowerPieces, float]:
     begin, until = np.asarray(begin_s, dtype=np.float64), np.asarray(until_s, dtype=np.float64)
     return pieces(begin, np.minimum(until, FAR_AHEAD_S), edges, before, after), float(until[-1])
 

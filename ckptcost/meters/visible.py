@@ -50,19 +50,21 @@ class Choice(NamedTuple):
     """the setting that decided, as `NAME=value`; empty where all cards are taken"""
 
 
-def chosen(environ: Mapping[str, str], cards: Sequence[Card], everything: bool = False) -> Choice:
+def choose_cards(
+    environ: Mapping[str, str], cards: Sequence[Card], everything: bool = False
+) -> Choice:
     """The NVIDIA cards that a job with this environment can use.
 
     >>> two = [Card(0, "GPU-aa"), Card(1, "GPU-bb")]
-    >>> [card.number for card in chosen({"CUDA_VISIBLE_DEVICES": "1,7,0"}, two).cards]
+    >>> [card.number for card in choose_cards({"CUDA_VISIBLE_DEVICES": "1,7,0"}, two).cards]
     [1]
     """
     text = environ.get("CUDA_VISIBLE_DEVICES")
     if everything:
         return Choice(tuple(cards), {})
     if text is None:
-        return _container(environ.get("NVIDIA_VISIBLE_DEVICES"), cards)
-    choice = listed("CUDA_VISIBLE_DEVICES", text, cards)
+        return _container_choice(environ.get("NVIDIA_VISIBLE_DEVICES"), cards)
+    choice = cards_named("CUDA_VISIBLE_DEVICES", text, cards)
     if (
         _INDEX.match(text.strip())
         and environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID"
@@ -77,10 +79,10 @@ def chosen(environ: Mapping[str, str], cards: Sequence[Card], everything: bool =
     return choice
 
 
-def listed(variable: str, text: str, cards: Sequence[Card]) -> Choice:
+def cards_named(variable: str, text: str, cards: Sequence[Card]) -> Choice:
     """The cards that one variable names.
 
-    >>> listed("HIP_VISIBLE_DEVICES", "0,0", [Card(0, "")]).cards
+    >>> cards_named("HIP_VISIBLE_DEVICES", "0,0", [Card(0, "")]).cards
     ()
     """
     by = f"{variable}={text}"
@@ -88,7 +90,7 @@ def listed(variable: str, text: str, cards: Sequence[Card]) -> Choice:
     remarks: list[Remark] = []
     kind = _kind(text.split(",", maxsplit=1)[0].strip())
     for entry in (part.strip() for part in text.split(",")):
-        found = _named(entry, cards) if _kind(entry) == kind else None
+        found = _card_of(entry, cards) if _kind(entry) == kind else None
         if found is None:
             if (
                 text.strip() and entry != "-1"
@@ -119,13 +121,13 @@ def _kind(entry: str) -> str:
     return "index" if _INDEX.match(entry) else ""
 
 
-def _named(entry: str, cards: Sequence[Card]) -> tuple[Card, str] | None:
+def _card_of(entry: str, cards: Sequence[Card]) -> tuple[Card, str] | None:
     """The card an entry names, and the MIG instance on it, if any."""
     if number := _INDEX.match(entry):  # `1gpu` is 1: the driver reads digits and no further
         place = int(number[1][:9])
         return (cards[place], "") if place < len(cards) else None
     if old := _OLD_MIG.fullmatch(entry):
-        for card in _beginning(old[1], cards):
+        for card in _card_by_prefix(old[1], cards):
             for part in card.slices:
                 if (part.gpu_instance, part.compute_instance) == (int(old[2]), int(old[3])):
                     return card, part.uuid
@@ -139,24 +141,24 @@ def _named(entry: str, cards: Sequence[Card]) -> tuple[Card, str] | None:
         ]
         return hits[0] if len(hits) == 1 else None
     if entry.startswith("GPU-"):
-        near = _beginning(entry, cards)
+        near = _card_by_prefix(entry, cards)
         return (near[0], "") if near else None
     return None
 
 
-def _beginning(uuid: str, cards: Sequence[Card]) -> list[Card]:
+def _card_by_prefix(uuid: str, cards: Sequence[Card]) -> list[Card]:
     """The one card whose UUID begins so; none where it is not one."""
     near = [card for card in cards if card.uuid.startswith(uuid)]
     return near if len(near) == 1 else []
 
 
-def _container(granted: str | None, cards: Sequence[Card]) -> Choice:
+def _container_choice(granted: str | None, cards: Sequence[Card]) -> Choice:
     """What a container was granted matters only where it sees more, as a privileged one does: its
     indices are the host's then."""
     names = [name.strip() for name in (granted or "").split(",")]
     if granted is None or granted in _NO_CARDS or "all" in names or len(names) >= len(cards):
         return Choice(tuple(cards), {})
-    choice = listed("NVIDIA_VISIBLE_DEVICES", granted, cards)
+    choice = cards_named("NVIDIA_VISIBLE_DEVICES", granted, cards)
     if len(choice.cards) == len(names) or choice.slices:
         return choice
     return Choice(tuple(cards), {}, choice.remarks)

@@ -18,8 +18,8 @@ import numpy as np
 from ckptcost.core.channels import Channel, Series
 from ckptcost.core.page_cache import dirty_limit_bytes
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Absence, Basic, Found
-from ckptcost.meters.kept import Kept, why
+from ckptcost.meters.base import NOTHING, Absence, Basic, FoundMeters
+from ckptcost.meters.kept import OpenFile, os_error_text
 
 KIB = 1024.0
 MOST_SLACK_BYTES = 1 << 20
@@ -34,7 +34,7 @@ def _number(pattern: re.Pattern[bytes], text: bytes, unit: float) -> float:
     return float(found[1]) * unit if found else NOTHING
 
 
-def held_up_bytes(procfs: Path = Path("/proc")) -> float | None:
+def dirty_limit_of_host(procfs: Path = Path("/proc")) -> float | None:
     """Dirty bytes of this host at which a writer waits for the drives; None where the kernel does
     not say."""
     try:
@@ -58,7 +58,7 @@ class Writeback(Basic):
 
     def __init__(self, path: Path) -> None:
         super().__init__("writeback")
-        self._kept = Kept(path)
+        self._kept = OpenFile(path)
         self.channels = (
             Channel("host", "dirty_bytes", f"{path} Dirty", "host", role="detail", resolution=KIB),
             Channel(
@@ -75,19 +75,19 @@ class Writeback(Basic):
         try:
             text = self._kept.read(8192)
         except OSError as error:
-            raise MeterLost(f"{self._kept.path}: {why(error)}") from error
+            raise MeterLost(f"{self._kept.path}: {os_error_text(error)}") from error
         return _number(_DIRTY, text, KIB), _number(_WRITEBACK, text, KIB)
 
     def close(self) -> None:
         self._kept.close()
 
 
-class Written(Basic):
+class WrittenMeter(Basic):
     """Bytes that write-back has sent, since boot."""
 
     def __init__(self, path: Path, page_bytes: float) -> None:
         super().__init__("vmstat", least_s=0.5)
-        self._kept = Kept(path)
+        self._kept = OpenFile(path)
         self._page_bytes = page_bytes
         note = "page cache only, on any device or server; direct I/O passes by"
         self.channels = (
@@ -104,9 +104,9 @@ class Written(Basic):
 
     def read(self, t_ns: int) -> tuple[float]:
         try:
-            text = self._kept.whole()
+            text = self._kept.read_all()
         except OSError as error:
-            raise MeterLost(f"{self._kept.path}: {why(error)}") from error
+            raise MeterLost(f"{self._kept.path}: {os_error_text(error)}") from error
         return (_number(_WRITTEN, text, self._page_bytes),)
 
     def close(self) -> None:
@@ -115,20 +115,22 @@ class Written(Basic):
 
 def find(
     *, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys"), page_bytes: int | None = None
-) -> Found:
+) -> FoundMeters:
     """The meters `writeback` (meminfo) and `vmstat`."""
     remedy = "the kernel's own /proc; containers with a made-up meminfo (lxcfs) need the host's"
-    meters: list[Writeback | Written] = []
+    meters: list[Writeback | WrittenMeter] = []
     absences = []
     page = float(page_bytes or os.sysconf("SC_PAGE_SIZE"))
     for name in ("meminfo", "vmstat"):
         path = procfs / name
         what = "writeback" if name == "meminfo" else name
         try:
-            meter = Writeback(path) if name == "meminfo" else Written(path, page)
+            meter = Writeback(path) if name == "meminfo" else WrittenMeter(path, page)
             values = meter.read(0)
         except (OSError, MeterLost) as error:
-            reason = f"{path}: {why(error)}" if isinstance(error, OSError) else error.reason
+            reason = (
+                f"{path}: {os_error_text(error)}" if isinstance(error, OSError) else error.reason
+            )
             absences.append(Absence(what, reason, remedy, "storage"))
             continue
         if all(value != value for value in values):
@@ -137,7 +139,7 @@ def find(
             absences.append(Absence(what, f"{path} has no line {lines}", remedy, "storage"))
         else:
             meters.append(meter)
-    return Found(tuple(meters), tuple(absences))
+    return FoundMeters(tuple(meters), tuple(absences))
 
 
 class Drained(NamedTuple):
@@ -159,7 +161,7 @@ class Drained(NamedTuple):
     another device"""
 
 
-def drained(
+def drain_times(
     owed: Series,
     written: Series | None,
     *,
@@ -183,7 +185,7 @@ def drained(
     ...     series([0, 1, 2, 3, 4], [0, 90e6, 60e6, 30e6, 0]),
     ...     series([0, 1, 2, 3, 4], [5e6, 15e6, 45e6, 75e6, 105e6]),
     ... )
-    >>> drained(owed, disk, begin_s=0.0, returned_s=1.0, size_bytes=100e6)[:3]
+    >>> drain_times(owed, disk, begin_s=0.0, returned_s=1.0, size_bytes=100e6)[:3]
     (4.0, 3.0, 4.0)
     """
     known = ~np.isnan(owed.value)

@@ -58,7 +58,7 @@ def probe(
     from ckptcost.jobs.probe import ProbeRequest
     from ckptcost.jobs.probe import probe as probe_job
     from ckptcost.report.studies.probe import study_of
-    from ckptcost.savers.base import Settings
+    from ckptcost.savers.base import SaverSettings
 
     wanted = wanted_of(gpus, rapl, None, None, redfish, redfish_ca, redfish_insecure)
     needed = needed_kinds(need)
@@ -81,7 +81,7 @@ def probe(
         read=not no_read,
         warm_up=warm_up,
         pause_s=flag_value(Argument("pause"), text_of("pause", pause), "s"),
-        settings=Settings(block_bytes=block_bytes, depth=depth, verify=not no_verify),
+        settings=SaverSettings(block_bytes=block_bytes, depth=depth, verify=not no_verify),
     )
     probed = probe_job(asked, meters, wanted, None if record is None else Path(record), tell)
     lacking = lacking_of(probed.measured.energies, needed)

@@ -178,7 +178,7 @@ class Shape:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class SaverSettings:
     """How it is written. An engine takes what it understands."""
 
     block_bytes: int = 4 << 20
@@ -264,15 +264,15 @@ class Saver(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def save(self, place: Place, shape: Shape, settings: Settings, number: int) -> Io:
+    def save(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
         """Write checkpoint `number`, until it is durable. It stays until `place.remove(number)`."""
 
     @abstractmethod
-    def load(self, place: Place, shape: Shape, settings: Settings, number: int) -> Io:
+    def load(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
         """Read it, from the storage and not from the page cache as far as that can be had."""
 
     @abstractmethod
-    def verify(self, place: Place, shape: Shape, settings: Settings, number: int) -> None:
+    def verify(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> None:
         """Read it and compare with what was written. Raises CkptcostError naming the file and the
         offset. Not timed."""
 
@@ -297,7 +297,7 @@ _REMEDIES = {
 }
 
 
-def refused(error: OSError, where: str, doing: str = "") -> OutputError:
+def output_error(error: OSError, where: str, doing: str = "") -> OutputError:
     """`where` is the directory as the user knows it; the file in it comes from the error."""
     name = error.filename if isinstance(error.filename, str) and "/" not in error.filename else ""
     place = f"{where}: {name}" if name else where

@@ -15,12 +15,12 @@ from functools import partial
 import numpy as np
 
 from ckptcost.errors import InputError
-from ckptcost.savers.base import PAGE_BYTES, FileShape, Io, Settings, Shape, Tally
+from ckptcost.savers.base import PAGE_BYTES, FileShape, Io, SaverSettings, Shape, Tally
 from ckptcost.savers.content import Bytes
 from ckptcost.savers.crew import Crew, Span, now_ns
-from ckptcost.savers.dealer import Dealer, Open, naming
-from ckptcost.savers.page_cache import padded
-from ckptcost.savers.place import Save
+from ckptcost.savers.dealer import Dealer, DealtFile, naming
+from ckptcost.savers.page_cache import pad
+from ckptcost.savers.place import SaveFolder
 
 
 def buffers(block_bytes: int, count: int) -> list[Bytes]:
@@ -51,7 +51,7 @@ def buffers(block_bytes: int, count: int) -> list[Bytes]:
 class Blocks(ABC):
     """One pass. A thread for each buffer; at most `depth` of them are in `move` at a time."""
 
-    def __init__(self, save: Save, shape: Shape, settings: Settings) -> None:
+    def __init__(self, save: SaveFolder, shape: Shape, settings: SaverSettings) -> None:
         self.save, self.shape, self.settings = save, shape, settings
         self._crew = Crew(settings.control)
         self._slots = threading.BoundedSemaphore(settings.depth)
@@ -62,16 +62,16 @@ class Blocks(ABC):
         """The open file."""
 
     @abstractmethod
-    def move(self, file: Open, offset: int, buffer: Bytes) -> int:
+    def move(self, file: DealtFile, offset: int, buffer: Bytes) -> int:
         """The request that is timed. How many bytes of the buffer count."""
 
-    def before(self, file: Open, offset: int, buffer: Bytes) -> None:  # noqa: B027 - nothing is a good answer
+    def before(self, file: DealtFile, offset: int, buffer: Bytes) -> None:  # noqa: B027 - nothing is a good answer
         """While others are in `move`."""
 
-    def after(self, file: Open, offset: int, moved: Bytes) -> None:  # noqa: B027
+    def after(self, file: DealtFile, offset: int, moved: Bytes) -> None:  # noqa: B027
         """With what was moved."""
 
-    def last(self, file: Open) -> Span | None:
+    def last(self, file: DealtFile) -> Span | None:
         """When all blocks of a file are through: the time its fsync took."""
         return None
 
@@ -87,7 +87,7 @@ class Blocks(ABC):
         while not self._crew.stopped and (dealt := dealer.take()):
             file, offset = dealt
             with naming(file.shape.name):
-                part = buffer[: padded(file.shape.size_bytes - offset)]
+                part = buffer[: pad(file.shape.size_bytes - offset)]
                 if len(part):
                     self.before(file, offset, part)
                     with self._slots:
@@ -122,12 +122,12 @@ class Blocks(ABC):
         marks: tuple[tuple[str, int], ...] = (),
         notes: tuple[str, ...] = (),
     ) -> Io:
-        return told(self._crew, self.shape, self._ends, begin_ns, durable_ns, marks)._replace(
+        return notes_of(self._crew, self.shape, self._ends, begin_ns, durable_ns, marks)._replace(
             notes=notes
         )
 
 
-def told(
+def notes_of(
     crew: Crew,
     shape: Shape,
     ends: Sequence[tuple[int, int]],

@@ -16,13 +16,13 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import ClassVar, TypeVar
 
-from ckptcost.savers.base import FileShape, Io, Saver, Settings, Shape, Tally
-from ckptcost.savers.blocks import buffers, told
-from ckptcost.savers.content import Bytes, Content, damaged, wrong_length
+from ckptcost.savers.base import FileShape, Io, Saver, SaverSettings, Shape, Tally
+from ckptcost.savers.blocks import buffers, notes_of
+from ckptcost.savers.content import Bytes, Content, damage_error, wrong_length
 from ckptcost.savers.crew import Crew, now_ns
 from ckptcost.savers.dealer import naming
-from ckptcost.savers.page_cache import cached_bytes, drop, padded
-from ckptcost.savers.place import Place, Save
+from ckptcost.savers.page_cache import cached_bytes, drop, pad
+from ckptcost.savers.place import Place, SaveFolder
 
 _Tool = TypeVar("_Tool")
 _STRETCH_BYTES = 1 << 20
@@ -34,8 +34,8 @@ _WORTH_SAYING = 0.01
 class Posix(Saver):
     name: ClassVar[str] = "posix"
 
-    def save(self, place: Place, shape: Shape, settings: Settings, number: int) -> Io:
-        content, files = Content(settings.seed, number), _Files()
+    def save(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
+        content, files = Content(settings.seed, number), _CutFiles()
         ahead = [_Ahead(content, settings.block_bytes) for _ in range(_writers(shape, settings))]
         try:
             with place.saving(number, shape.size_bytes) as save:
@@ -52,25 +52,25 @@ class Posix(Saver):
         marks = (("written", ranks.crew.last_ns), ("synced", synced_ns), ("committed", durable_ns))
         return ranks.io(begin_ns, durable_ns, marks)
 
-    def load(self, place: Place, shape: Shape, settings: Settings, number: int) -> Io:
+    def load(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
         memory = buffers(settings.block_bytes, _writers(shape, settings))
         with place.loading(number) as save:
-            cached = _dropped(save, shape)
+            cached = _drop_cached(save, shape)
             ranks = _Ranks(shape, settings)
             begin_ns = now_ns()
             ranks.go(memory, partial(_read_rank, save, None))
         return ranks.io(begin_ns)._replace(cached_bytes=cached, notes=_notes(cached, shape))
 
-    def verify(self, place: Place, shape: Shape, settings: Settings, number: int) -> None:
+    def verify(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> None:
         memory = buffers(settings.block_bytes, _writers(shape, settings))
         with place.loading(number) as save:
-            _dropped(save, shape)
+            _drop_cached(save, shape)
             _Ranks(shape, settings).go(
                 memory, partial(_read_rank, save, Content(settings.seed, number))
             )
 
 
-def _writers(shape: Shape, settings: Settings) -> int:
+def _writers(shape: Shape, settings: SaverSettings) -> int:
     return min(settings.threads or shape.ranks, shape.ranks)
 
 
@@ -78,7 +78,7 @@ class _Ranks:
     """Every rank's part done once, by so many threads at a time as there are tools (what a thread
     works with)."""
 
-    def __init__(self, shape: Shape, settings: Settings) -> None:
+    def __init__(self, shape: Shape, settings: SaverSettings) -> None:
         self.crew, self._shape = Crew(settings.control), shape
         self._left = list(reversed(range(shape.ranks)))
         self._ends: list[tuple[int, int]] = []
@@ -107,10 +107,10 @@ class _Ranks:
     def io(
         self, begin_ns: int, durable_ns: int | None = None, marks: tuple[tuple[str, int], ...] = ()
     ) -> Io:
-        return told(self.crew, self._shape, self._ends, begin_ns, durable_ns, marks)
+        return notes_of(self.crew, self._shape, self._ends, begin_ns, durable_ns, marks)
 
 
-class _Files:
+class _CutFiles:
     """Those open for writing."""
 
     def __init__(self) -> None:
@@ -163,13 +163,13 @@ class _Ahead:
 
     def _fill(self, whole: Bytes, file: FileShape, at: int) -> tuple[FileShape, Bytes]:
         left = file.size_bytes - at
-        self._content.fill(whole[: padded(left)], file.name, at)
+        self._content.fill(whole[: pad(left)], file.name, at)
         return file, whole[:left]
 
 
 def _write_rank(
-    save: Save,
-    opened: _Files,
+    save: SaveFolder,
+    opened: _CutFiles,
     block_bytes: int,
     crew: Crew,
     files: Sequence[FileShape],
@@ -212,7 +212,7 @@ def _write(fd: int, part: Bytes, tally: Tally) -> int:
 
 
 def _read_rank(
-    save: Save, content: Content | None, crew: Crew, files: Sequence[FileShape], buffer: Bytes
+    save: SaveFolder, content: Content | None, crew: Crew, files: Sequence[FileShape], buffer: Bytes
 ) -> None:
     """With a content, compare."""
     tally, last_ns = Tally(), 0
@@ -231,7 +231,7 @@ def _read_rank(
                     last_ns = now_ns()
                     tally.add((last_ns - start_ns) * 1e-9)
                     if not count:
-                        raise damaged(file.name, at, "the file ends there", save.shown)
+                        raise damage_error(file.name, at, "the file ends there", save.shown)
                     if content:
                         content.check(part[:count], file.name, at, where=save.shown)
                     at += count
@@ -241,7 +241,7 @@ def _read_rank(
     crew.report(tally, last_ns)
 
 
-def _dropped(save: Save, shape: Shape) -> int | None:
+def _drop_cached(save: SaveFolder, shape: Shape) -> int | None:
     """Drop all from the page cache; what is there still."""
     cached: int | None = 0
     for file in shape.files:

@@ -50,7 +50,9 @@ class Content:
         if np.array_equal(found, expected):
             return
         first = int(np.flatnonzero(found != expected)[0])
-        raise damaged(name, offset + first, self._looks_like(found, name, offset, first), where)
+        raise damage_error(
+            name, offset + first, self._looks_like(found, name, offset, first), where
+        )
 
     def _parts(
         self, count: int, name: str, offset: int
@@ -92,7 +94,7 @@ class Content:
         return "there is something that was not written"
 
 
-def damaged(name: str, offset: int, what: str, where: str = "") -> OutputError:
+def damage_error(name: str, offset: int, what: str, where: str = "") -> OutputError:
     """What was read is not what was written."""
     place = f"{where}: {name}" if where else name
     return OutputError(f"{place}: read back wrongly at offset {offset}: {what}")
@@ -100,6 +102,6 @@ def damaged(name: str, offset: int, what: str, where: str = "") -> OutputError:
 
 def wrong_length(name: str, size_bytes: int, length: int, where: str = "") -> OutputError:
     """It was cut off, or something was put behind it."""
-    return damaged(
+    return damage_error(
         name, min(size_bytes, length), f"the file is {length} bytes long, not {size_bytes}", where
     )

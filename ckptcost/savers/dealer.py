@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ckptcost.savers.base import FileShape, Shape
 
 
-class Open:
+class DealtFile:
     """A file at work: opened with its first block, closed with its last."""
 
     __slots__ = ("fd", "left", "next", "shape")
@@ -28,12 +28,12 @@ class Dealer:
     ) -> None:
         self._block, self._open = block_bytes, open_file
         self._queues = [list(reversed(shape.of_rank(rank))) for rank in range(shape.ranks)]
-        self._current: list[Open | None] = [None] * shape.ranks
+        self._current: list[DealtFile | None] = [None] * shape.ranks
         self._turn = 0
         self._lock = threading.Lock()
         self._fds: set[int] = set()
 
-    def take(self) -> tuple[Open, int] | None:
+    def take(self) -> tuple[DealtFile, int] | None:
         """The next block; None when all are dealt. An empty file is one block of nothing."""
         with self._lock:
             for _ in self._queues:
@@ -47,22 +47,22 @@ class Dealer:
                 return file, offset
         return None
 
-    def _begin(self, rank: int) -> Open | None:
+    def _begin(self, rank: int) -> DealtFile | None:
         if not self._queues[rank]:
             return None
         shape = self._queues[rank].pop()
         with naming(shape.name):
             fd = self._open(shape)
         self._fds.add(fd)
-        return Open(shape, fd, max(-(-shape.size_bytes // self._block), 1))
+        return DealtFile(shape, fd, max(-(-shape.size_bytes // self._block), 1))
 
-    def done(self, file: Open) -> bool:
+    def done(self, file: DealtFile) -> bool:
         """A block is through; True with the last one of its file."""
         with self._lock:
             file.left -= 1
             return file.left == 0
 
-    def finish(self, file: Open) -> None:
+    def finish(self, file: DealtFile) -> None:
         with self._lock:
             self._fds.discard(file.fd)
             os.close(file.fd)

@@ -17,13 +17,13 @@ from contextlib import contextmanager
 from typing import ClassVar
 
 from ckptcost.errors import InputError
-from ckptcost.savers.base import FileShape, Io, Saver, Settings, Shape
+from ckptcost.savers.base import FileShape, Io, Saver, SaverSettings, Shape
 from ckptcost.savers.blocks import Blocks, buffers
-from ckptcost.savers.content import Bytes, Content, damaged, wrong_length
+from ckptcost.savers.content import Bytes, Content, damage_error, wrong_length
 from ckptcost.savers.crew import Span, now_ns
-from ckptcost.savers.dealer import Open
-from ckptcost.savers.page_cache import cached_bytes, padded, reserve
-from ckptcost.savers.place import Place, Save
+from ckptcost.savers.dealer import DealtFile
+from ckptcost.savers.page_cache import cached_bytes, pad, reserve
+from ckptcost.savers.place import Place, SaveFolder
 
 _SPARE = 1
 """threads that fill a block while `depth` are in flight"""
@@ -38,7 +38,7 @@ BUFFERED = (
 class Direct(Saver):
     name: ClassVar[str] = "direct"
 
-    def save(self, place: Place, shape: Shape, settings: Settings, number: int) -> Io:
+    def save(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
         memory = buffers(settings.block_bytes, settings.depth + _SPARE)
         content = Content(settings.seed, number)
         with place.saving(number, shape.size_bytes) as save:
@@ -58,7 +58,7 @@ class Direct(Saver):
             notes,
         )
 
-    def load(self, place: Place, shape: Shape, settings: Settings, number: int) -> Io:
+    def load(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
         memory = buffers(settings.block_bytes, settings.depth)
         with place.loading(number) as save:
             begin_ns = now_ns()
@@ -68,7 +68,7 @@ class Direct(Saver):
             notes = _notes(save, shape)
         return read.io(begin_ns, notes=notes)
 
-    def verify(self, place: Place, shape: Shape, settings: Settings, number: int) -> None:
+    def verify(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> None:
         with place.loading(number) as save, _refusals(place):
             _Compare(save, shape, settings, Content(settings.seed, number)).go(
                 buffers(settings.block_bytes, settings.depth)
@@ -76,7 +76,9 @@ class Direct(Saver):
 
 
 class _Write(Blocks):
-    def __init__(self, save: Save, shape: Shape, settings: Settings, content: Content) -> None:
+    def __init__(
+        self, save: SaveFolder, shape: Shape, settings: SaverSettings, content: Content
+    ) -> None:
         super().__init__(save, shape, settings)
         self._content = content
 
@@ -84,24 +86,24 @@ class _Write(Blocks):
         fd = self.save.create(file.name, os.O_RDWR | os.O_DIRECT)
         if self.settings.preallocate and file.size_bytes:
             try:
-                reserve(fd, padded(file.size_bytes))
+                reserve(fd, pad(file.size_bytes))
             except OSError:
                 os.close(fd)
                 raise
         return fd
 
-    def before(self, file: Open, offset: int, buffer: Bytes) -> None:
+    def before(self, file: DealtFile, offset: int, buffer: Bytes) -> None:
         self._content.fill(buffer, file.shape.name, offset)
 
-    def move(self, file: Open, offset: int, buffer: Bytes) -> int:
+    def move(self, file: DealtFile, offset: int, buffer: Bytes) -> int:
         at = os.pwrite(file.fd, buffer.data, offset)
         while at < len(buffer):
             at += os.pwrite(file.fd, buffer[at:].data, offset + at)
         return at
 
-    def last(self, file: Open) -> Span:
+    def last(self, file: DealtFile) -> Span:
         size = file.shape.size_bytes
-        if padded(size) != size:
+        if pad(size) != size:
             os.ftruncate(file.fd, size)
         start_ns = now_ns()
         os.fsync(file.fd)
@@ -117,22 +119,26 @@ class _Read(Blocks):
             raise wrong_length(file.name, file.size_bytes, size, self.save.shown)
         return fd
 
-    def move(self, file: Open, offset: int, buffer: Bytes) -> int:
+    def move(self, file: DealtFile, offset: int, buffer: Bytes) -> int:
         want, at = min(len(buffer), file.shape.size_bytes - offset), 0
         while at < want:
             count = os.preadv(file.fd, [buffer[at:].data], offset + at)
             if not count:
-                raise damaged(file.shape.name, offset + at, "the file ends there", self.save.shown)
+                raise damage_error(
+                    file.shape.name, offset + at, "the file ends there", self.save.shown
+                )
             at += count
         return want
 
 
 class _Compare(_Read):
-    def __init__(self, save: Save, shape: Shape, settings: Settings, content: Content) -> None:
+    def __init__(
+        self, save: SaveFolder, shape: Shape, settings: SaverSettings, content: Content
+    ) -> None:
         super().__init__(save, shape, settings)
         self._content = content
 
-    def after(self, file: Open, offset: int, moved: Bytes) -> None:
+    def after(self, file: DealtFile, offset: int, moved: Bytes) -> None:
         self._content.check(moved, file.shape.name, offset, where=self.save.shown)
 
 
@@ -152,7 +158,7 @@ def _refusals(place: Place) -> Iterator[None]:
         ) from error
 
 
-def _notes(save: Save, shape: Shape) -> tuple[str, ...]:
+def _notes(save: SaveFolder, shape: Shape) -> tuple[str, ...]:
     """Some file systems take O_DIRECT and do not mean it."""
     cached = 0
     for file in shape.files:

@@ -60,9 +60,9 @@ def reserve(fd: int, size_bytes: int) -> bool:
     raise OSError(number, os.strerror(number))
 
 
-def padded(size_bytes: int) -> int:
+def pad(size_bytes: int) -> int:
     """
-    >>> padded(0), padded(1), padded(4096)
+    >>> pad(0), pad(1), pad(4096)
     (0, 4096, 4096)
     """
     return -(-size_bytes // PAGE_BYTES) * PAGE_BYTES

@@ -21,7 +21,7 @@ from types import TracebackType
 
 from ckptcost.errors import InputError, OutputError
 from ckptcost.savers import owners
-from ckptcost.savers.base import refused
+from ckptcost.savers.base import output_error
 from ckptcost.savers.janitor import Janitor
 from ckptcost.savers.removal import remove, remove_save
 
@@ -41,7 +41,7 @@ def margin_bytes(whole_bytes: int) -> int:
     return min(whole_bytes // 20, _MOST_MARGIN_BYTES)
 
 
-def plain(name: str) -> str:
+def check_name(name: str) -> str:
     """A name that is only a name. Raises InputError."""
     if (
         not name
@@ -54,7 +54,7 @@ def plain(name: str) -> str:
     return name
 
 
-class Save:
+class SaveFolder:
     """A directory `save-N`, open. `path` leads to it for libraries that want a path; it holds in
     this process and what it forks."""
 
@@ -71,14 +71,14 @@ class Save:
         """A new file; `flags` says how it is opened (os.O_WRONLY | os.O_DIRECT ...). The open
         file."""
         return os.open(
-            plain(name),
+            check_name(name),
             flags | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC,
             0o600,
             dir_fd=self.fd,
         )
 
     def open(self, name: str, flags: int = os.O_RDONLY) -> int:
-        return os.open(plain(name), flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
+        return os.open(check_name(name), flags | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self.fd)
 
     def sync_files(self) -> None:
         """fsync of every file: for libraries that do not do it themselves."""
@@ -123,7 +123,7 @@ class Place:
         except NotADirectoryError as error:
             raise OutputError(f"{self.shown}: not a directory") from error
         except OSError as error:
-            raise refused(error, self.shown, "cannot be opened") from error
+            raise output_error(error, self.shown, "cannot be opened") from error
         except ValueError as error:
             raise InputError(str(error), where=repr(self.shown)) from error
         try:
@@ -134,7 +134,7 @@ class Place:
                 self._watch()
             except OSError as error:
                 error.filename = None
-                raise refused(error, self.shown, "cannot make a directory in it") from error
+                raise output_error(error, self.shown, "cannot make a directory in it") from error
         except BaseException:
             self.close()
             raise
@@ -178,7 +178,7 @@ class Place:
             )
 
     @contextmanager
-    def saving(self, number: int, size_bytes: int) -> Iterator[Save]:
+    def saving(self, number: int, size_bytes: int) -> Iterator[SaveFolder]:
         """Checkpoint `number` while it is written. If the block raises anything, Ctrl-C too,
         nothing of it is left; an OSError becomes OutputError. The block ends with `commit()`."""
         self.check_room(size_bytes)
@@ -187,7 +187,7 @@ class Place:
             if f"save-{number}" in os.listdir(self.fd):
                 raise FileExistsError(errno.EEXIST, "it is there already")
             os.mkdir(part, 0o700, dir_fd=self.fd)
-            save = Save(self, number, part)
+            save = SaveFolder(self, number, part)
             try:
                 yield save
             except BaseException:
@@ -197,19 +197,19 @@ class Place:
                 raise
             os.close(save.fd)
         except OSError as error:
-            raise refused(error, f"{self.shown}: save {number}") from error
+            raise output_error(error, f"{self.shown}: save {number}") from error
 
     @contextmanager
-    def loading(self, number: int) -> Iterator[Save]:
+    def loading(self, number: int) -> Iterator[SaveFolder]:
         """Checkpoint `number` while it is read."""
         try:
-            save = Save(self, number, f"save-{number}")
+            save = SaveFolder(self, number, f"save-{number}")
             try:
                 yield save
             finally:
                 os.close(save.fd)
         except OSError as error:
-            raise refused(error, f"{self.shown}: load of save {number}") from error
+            raise output_error(error, f"{self.shown}: load of save {number}") from error
 
     def remove(self, number: int) -> None:
         """Take checkpoint `number` away, and wait until the file system has taken note, so that
@@ -222,7 +222,7 @@ class Place:
         try:
             os.fsync(self.fd)
         except OSError as error:
-            raise refused(error, self.shown) from error
+            raise output_error(error, self.shown) from error
 
     def close(self) -> None:
         """Removes everything. Twice is once; in a forked child, nothing."""
@@ -232,7 +232,7 @@ class Place:
             if self.fd >= 0:
                 left = remove(self._parent, self.name, self.fd)
                 if left and any(name.startswith(_HIDDEN) for name in os.listdir(self.fd)):
-                    left = self._remove_again(left)
+                    left = self._retry_removal(left)
                 if left:
                     self.notes.append(
                         f"{self.shown}/{self.name} could not be removed whole:"
@@ -249,7 +249,7 @@ class Place:
                     os.close(fd)
             self.fd = self._owner = self._parent = -1
 
-    def _remove_again(self, left: list[str]) -> list[str]:
+    def _retry_removal(self, left: list[str]) -> list[str]:
         """A file system in user space keeps a removed file under a hidden name until whoever has it
         open lets go: the lock's too."""
         if self._janitor is not None:

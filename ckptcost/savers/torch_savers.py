@@ -14,18 +14,18 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from ckptcost.savers.base import NONE, FileShape, Io, Saver, Settings, Shape
+from ckptcost.savers.base import NONE, FileShape, Io, Saver, SaverSettings, Shape
 from ckptcost.savers.content import Content
 from ckptcost.savers.crew import Crew, covered_ns
 from ckptcost.savers.page_cache import cached_bytes, drop
-from ckptcost.savers.place import Place, Save
+from ckptcost.savers.place import Place, SaveFolder
 from ckptcost.savers.torch_state import (
-    State,
     Streams,
     Tensor,
+    TensorState,
     bytes_of,
     check,
-    fits,
+    check_shape,
     library,
     refusal,
 )
@@ -33,7 +33,7 @@ from ckptcost.savers.torch_state import (
 NAN = float("nan")
 
 
-class Written(NamedTuple):
+class WriteTimes(NamedTuple):
     """What a library's save was, as far as the page cache."""
 
     begin_ns: int
@@ -54,24 +54,24 @@ class TorchSaver(Saver):
 
     def __init__(self) -> None:
         library("torch")
-        self._state = State()
+        self._state = TensorState()
 
     @abstractmethod
-    def _write(self, save: Save, shape: Shape, settings: Settings) -> Written: ...
+    def _write(self, save: SaveFolder, shape: Shape, settings: SaverSettings) -> WriteTimes: ...
 
     @abstractmethod
     def _sync(
-        self, save: Save, shape: Shape, settings: Settings, ended_ns: list[int]
+        self, save: SaveFolder, shape: Shape, settings: SaverSettings, ended_ns: list[int]
     ) -> list[tuple[int, int]]:
         """Begin and end of each fsync."""
 
     @abstractmethod
-    def _read(self, save: Save, shape: Shape, settings: Settings) -> list[int]:
+    def _read(self, save: SaveFolder, shape: Shape, settings: SaverSettings) -> list[int]:
         """Into the state; when each rank was done, where that is known."""
 
     @abstractmethod
     def _read_back(
-        self, save: Save, shape: Shape, settings: Settings
+        self, save: SaveFolder, shape: Shape, settings: SaverSettings
     ) -> Iterator[tuple[FileShape, dict[str, Tensor]]]:
         """The tensors of each file, as they are on the storage."""
 
@@ -80,7 +80,7 @@ class TorchSaver(Saver):
     def _refusals(self) -> tuple[type[BaseException], ...]:
         """What the library raises where a storage refuses."""
 
-    def save(self, place: Place, shape: Shape, settings: Settings, number: int) -> Io:
+    def save(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
         self._state.fill(shape, settings, number)
         with place.saving(number, shape.size_bytes) as save:
             done = self._write(save, shape, settings)
@@ -109,7 +109,7 @@ class TorchSaver(Saver):
             self.notes,
         )
 
-    def load(self, place: Place, shape: Shape, settings: Settings, number: int) -> Io:
+    def load(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
         self._state.make(shape)
         with place.loading(number) as save:
             sizes, cached = sizes_of(save), forget(save)
@@ -131,7 +131,7 @@ class TorchSaver(Saver):
             self.load_notes,
         )
 
-    def verify(self, place: Place, shape: Shape, settings: Settings, number: int) -> None:
+    def verify(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> None:
         content = Content(settings.seed, number)
         with place.loading(number) as save:
             forget(save)
@@ -139,8 +139,8 @@ class TorchSaver(Saver):
                 check(tensors, file, content, save.shown)
 
     @contextmanager
-    def _in_our_words(
-        self, save: Save, doing: str, settings: Settings, size_bytes: int | None = None
+    def _translate_errors(
+        self, save: SaveFolder, doing: str, settings: SaverSettings, size_bytes: int | None = None
     ) -> Iterator[None]:
         """The library's errors; one that was stopped raises errors of its own."""
         try:
@@ -174,12 +174,12 @@ class OneCallSaver(TorchSaver):
     def _fetch(self, found: dict[str, Tensor], into: dict[str, Tensor]) -> None:
         """The rest of a load, where `_read_file` has not read everything."""
 
-    def _write(self, save: Save, shape: Shape, settings: Settings) -> Written:
+    def _write(self, save: SaveFolder, shape: Shape, settings: SaverSettings) -> WriteTimes:
         ended_ns = [0] * shape.ranks
 
         def write(file: FileShape) -> None:
             doing = f"{self.call} of {file.name}"
-            with self._in_our_words(save, doing, settings, file.size_bytes):
+            with self._translate_errors(save, doing, settings, file.size_bytes):
                 self._write_file(self._state.tensors[file.name], f"{save.path}/{file.name}")
             ended_ns[file.rank] = monotonic_ns()
             count_moved(settings, file)
@@ -187,10 +187,10 @@ class OneCallSaver(TorchSaver):
         begin_ns = monotonic_ns()
         by_ranks(shape, settings, write, partial(cut_short, save))
         returned_ns = monotonic_ns()
-        return Written(begin_ns, returned_ns, returned_ns, ended_ns)
+        return WriteTimes(begin_ns, returned_ns, returned_ns, ended_ns)
 
     def _sync(
-        self, save: Save, shape: Shape, settings: Settings, ended_ns: list[int]
+        self, save: SaveFolder, shape: Shape, settings: SaverSettings, ended_ns: list[int]
     ) -> list[tuple[int, int]]:
         syncs: list[tuple[int, int]] = []
 
@@ -207,17 +207,17 @@ class OneCallSaver(TorchSaver):
         return syncs
 
     def _file(
-        self, save: Save, file: FileShape, doing: str, settings: Settings
+        self, save: SaveFolder, file: FileShape, doing: str, settings: SaverSettings
     ) -> dict[str, Tensor]:
-        with self._in_our_words(save, f"{doing} of {file.name}", settings):
+        with self._translate_errors(save, f"{doing} of {file.name}", settings):
             return self._read_file(f"{save.path}/{file.name}")
 
-    def _read(self, save: Save, shape: Shape, settings: Settings) -> list[int]:
+    def _read(self, save: SaveFolder, shape: Shape, settings: SaverSettings) -> list[int]:
         ended_ns = [0] * shape.ranks
 
         def read(file: FileShape) -> None:
             found = self._file(save, file, "loading", settings)
-            fits(found, file, save.shown)
+            check_shape(found, file, save.shown)
             self._fetch(found, self._state.tensors[file.name])
             ended_ns[file.rank] = monotonic_ns()
             count_moved(settings, file)
@@ -226,7 +226,7 @@ class OneCallSaver(TorchSaver):
         return ended_ns
 
     def _read_back(
-        self, save: Save, shape: Shape, settings: Settings
+        self, save: SaveFolder, shape: Shape, settings: SaverSettings
     ) -> Iterator[tuple[FileShape, dict[str, Tensor]]]:
         for file in shape.files:
             yield file, self._file(save, file, "reading back", settings)
@@ -333,17 +333,17 @@ class TorchDcp(TorchSaver):
         """DCP wraps whatever happens in an exception that is no Exception."""
         return (self._refused, RuntimeError, EOFError)
 
-    def _write(self, save: Save, shape: Shape, settings: Settings) -> Written:
+    def _write(self, save: SaveFolder, shape: Shape, settings: SaverSettings) -> WriteTimes:
         tensors, streams = self._flat(), Streams(settings.control)
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", _ALONE)
             begin_ns = monotonic_ns()
             try:
-                with self._in_our_words(save, "dcp.save", settings, 0):
+                with self._translate_errors(save, "dcp.save", settings, 0):
                     writer = self._dcp.FileSystemWriter(
                         save.path, thread_count=settings.threads or shape.ranks
                     )
-                    writer.fs = self._watched(streams)
+                    writer.fs = self._watch(streams)
                     metadata, returned_ns, marks = self._call(tensors, writer)
             except BaseException:
                 cut_short(save)
@@ -358,7 +358,7 @@ class TorchDcp(TorchSaver):
             lacks = RuntimeError("a writer thread failed, and the checkpoint lacks its tensors")
             raise refusal(lacks, save, "dcp.save", 0)
         ended_ns = [t for name, t in sorted(streams.ended.items()) if name.endswith(".distcp")]
-        return Written(begin_ns, returned_ns, monotonic_ns(), ended_ns, marks)
+        return WriteTimes(begin_ns, returned_ns, monotonic_ns(), ended_ns, marks)
 
     def _call(
         self, tensors: dict[str, Tensor], writer: Any
@@ -368,29 +368,29 @@ class TorchDcp(TorchSaver):
         return metadata, monotonic_ns(), ()
 
     def _sync(
-        self, save: Save, shape: Shape, settings: Settings, ended_ns: list[int]
+        self, save: SaveFolder, shape: Shape, settings: SaverSettings, ended_ns: list[int]
     ) -> list[tuple[int, int]]:
         begin_ns = monotonic_ns()
         save.sync_files()
         return [(begin_ns, monotonic_ns())]
 
-    def _read(self, save: Save, shape: Shape, settings: Settings) -> list[int]:
+    def _read(self, save: SaveFolder, shape: Shape, settings: SaverSettings) -> list[int]:
         self._load(save, "dcp.load", settings)
         return []
 
     def _read_back(
-        self, save: Save, shape: Shape, settings: Settings
+        self, save: SaveFolder, shape: Shape, settings: SaverSettings
     ) -> Iterator[tuple[FileShape, dict[str, Tensor]]]:
         self._state.blank(shape)
         self._load(save, "reading back", settings)
         for file in shape.files:
             yield file, self._state.tensors[file.name]
 
-    def _load(self, save: Save, doing: str, settings: Settings) -> None:
+    def _load(self, save: SaveFolder, doing: str, settings: SaverSettings) -> None:
         reader = self._dcp.FileSystemReader(save.path)
         if settings.control is not None:
-            reader.fs = self._watched(Streams(settings.control))
-        with warnings.catch_warnings(), self._in_our_words(save, doing, settings):
+            reader.fs = self._watch(Streams(settings.control))
+        with warnings.catch_warnings(), self._translate_errors(save, doing, settings):
             warnings.filterwarnings("ignore", _ALONE)
             self._dcp.load(self._flat(), storage_reader=reader)
 
@@ -401,7 +401,7 @@ class TorchDcp(TorchSaver):
             for key, tensor in tensors.items()
         }
 
-    def _watched(self, streams: Streams) -> Any:
+    def _watch(self, streams: Streams) -> Any:
         class Watched(self._filesystem):  # type: ignore[misc, name-defined]
             def create_stream(self, path: Any, mode: str) -> Any:
                 file = super().create_stream(path, mode)
@@ -447,12 +447,12 @@ def durations_s(ended_ns: list[int], begin_ns: int) -> tuple[float, ...]:
     return tuple((end - begin_ns) * 1e-9 if end else NAN for end in ended_ns)
 
 
-def raise_if_stopped(settings: Settings) -> None:
+def raise_if_stopped(settings: SaverSettings) -> None:
     if settings.control is not None:
         settings.control.check()
 
 
-def count_moved(settings: Settings, file: FileShape) -> None:
+def count_moved(settings: SaverSettings, file: FileShape) -> None:
     """One file more, which is as often as a library that writes one in one call can be asked to
     stop."""
     if settings.control is not None:
@@ -462,7 +462,7 @@ def count_moved(settings: Settings, file: FileShape) -> None:
 
 def by_ranks(
     shape: Shape,
-    settings: Settings,
+    settings: SaverSettings,
     act: Callable[[FileShape], None],
     hurry: Callable[[], None] | None = None,
 ) -> None:
@@ -479,7 +479,7 @@ def by_ranks(
     crew.run([partial(task, first) for first in range(count)], hurry)
 
 
-def cut_short(save: Save) -> None:
+def cut_short(save: SaveFolder) -> None:
     """When it has to end early: an fsync would go on until all that is dirty is written, unless
     there is nothing left to write."""
     for name in os.listdir(save.fd):
@@ -493,14 +493,14 @@ def cut_short(save: Save) -> None:
             continue  # renamed meanwhile, or it cannot be: the fsync then takes as long as it takes
 
 
-def sizes_of(save: Save) -> list[int]:
+def sizes_of(save: SaveFolder) -> list[int]:
     """Of all files that are there, whatever names the library gave them."""
     return [
         os.stat(name, dir_fd=save.fd, follow_symlinks=False).st_size for name in os.listdir(save.fd)
     ]
 
 
-def forget(save: Save) -> int | None:
+def forget(save: SaveFolder) -> int | None:
     """Ask the page cache to let go of every file. How much of them it holds still."""
     total: int | None = 0
     for name in os.listdir(save.fd):

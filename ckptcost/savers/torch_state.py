@@ -22,9 +22,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
-from ckptcost.savers.base import Control, FileShape, Kind, Settings, Shape
+from ckptcost.savers.base import Control, FileShape, Kind, SaverSettings, Shape
 from ckptcost.savers.content import Bytes, Content
-from ckptcost.savers.place import Save
+from ckptcost.savers.place import SaveFolder
 
 Tensor = Any
 """torch.Tensor; the library is optional"""
@@ -50,7 +50,7 @@ def library(name: str) -> Any:
     raise MeterUnavailable(reason, REMEDY)
 
 
-class Part(NamedTuple):
+class TensorPart(NamedTuple):
     """A tensor of a file: its key, and which bytes of the file's content it holds."""
 
     key: str
@@ -59,7 +59,7 @@ class Part(NamedTuple):
     dtype: str
 
 
-def parts_of(file: FileShape) -> Iterator[Part]:
+def parts_of(file: FileShape) -> Iterator[TensorPart]:
     """
     >>> [part[1:] for part in parts_of(FileShape("weights-00000", (64 << 20) + 5, 0, "weights"))]
     [(0, 67108864, 'bfloat16'), (67108864, 5, 'uint8')]
@@ -67,9 +67,9 @@ def parts_of(file: FileShape) -> Iterator[Part]:
     dtype = _DTYPES[file.kind]
     whole = file.size_bytes - file.size_bytes % 8
     for number, offset in enumerate(range(0, whole, TENSOR_BYTES)):
-        yield Part(f"{file.kind}.{number}", offset, min(TENSOR_BYTES, whole - offset), dtype)
+        yield TensorPart(f"{file.kind}.{number}", offset, min(TENSOR_BYTES, whole - offset), dtype)
     if whole < file.size_bytes:
-        yield Part(f"{file.kind}.rest", whole, file.size_bytes - whole, "uint8")
+        yield TensorPart(f"{file.kind}.rest", whole, file.size_bytes - whole, "uint8")
 
 
 def bytes_of(tensor: Tensor) -> Bytes:
@@ -80,7 +80,7 @@ def bytes_of(tensor: Tensor) -> Bytes:
     return found
 
 
-class State:
+class TensorState:
     """The tensors of each file. The memory is taken once for a shape, and filled anew for each
     save, outside of what is timed."""
 
@@ -90,7 +90,7 @@ class State:
         self.tensors: dict[str, dict[str, Tensor]] = {}
         """by file and key"""
 
-    def fill(self, shape: Shape, settings: Settings, number: int) -> None:
+    def fill(self, shape: Shape, settings: SaverSettings, number: int) -> None:
         self.make(shape)
         content = Content(settings.seed, number)
         for name, memory in self._memory.items():
@@ -124,7 +124,7 @@ class State:
         self._shape = shape
 
 
-def fits(tensors: dict[str, Tensor], file: FileShape, where: str) -> None:
+def check_shape(tensors: dict[str, Tensor], file: FileShape, where: str) -> None:
     """Raises OutputError where a tensor is missing, or has another type or size."""
     for part in parts_of(file):
         tensor = tensors.get(part.key)
@@ -141,8 +141,8 @@ def fits(tensors: dict[str, Tensor], file: FileShape, where: str) -> None:
 
 
 def check(tensors: dict[str, Tensor], file: FileShape, content: Content, where: str) -> None:
-    """As `fits`, and where one has another content."""
-    fits(tensors, file, where)
+    """As `check_shape`, and where one has another content."""
+    check_shape(tensors, file, where)
     for part in parts_of(file):
         content.check(bytes_of(tensors[part.key]), file.name, part.offset, where=where)
 
@@ -162,7 +162,7 @@ _TRIAL_BYTES = 1 << 20
 
 
 def refusal(
-    error: BaseException, save: Save, doing: str, size_bytes: int | None = None
+    error: BaseException, save: SaveFolder, doing: str, size_bytes: int | None = None
 ) -> OSError | OutputError | KeyboardInterrupt:
     """The error of the system behind it; where none is found and a write of so many bytes failed, a
     trial write, which ends a file of that size, asks the storage again; else the library's own
@@ -189,7 +189,7 @@ def refusal(
     return OutputError(f"{save.shown}: {doing} failed: {words[0]}")
 
 
-def _try_to_write(save: Save, size_bytes: int) -> None:
+def _try_to_write(save: SaveFolder, size_bytes: int) -> None:
     fd = save.create(f".trial-{threading.get_ident()}", os.O_WRONLY)
     try:
         at, left = max(size_bytes - _TRIAL_BYTES, 0), _TRIAL_BYTES
@@ -299,29 +299,29 @@ class _Stoppable:
         self._stream, self._streams = stream, streams
 
     def write(self, data: Any) -> int:
-        self._goes_on()
+        self._raise_if_stopped()
         count: int = self._stream.write(data)
-        self._moved(count)
+        self._count(count)
         return count
 
     def readinto(self, buffer: Any) -> int:
-        self._goes_on()
+        self._raise_if_stopped()
         count: int = self._stream.readinto(buffer)
-        self._moved(count)
+        self._count(count)
         return count
 
     def read(self, size: int = -1) -> bytes:
-        self._goes_on()
+        self._raise_if_stopped()
         data: bytes = self._stream.read(size)
-        self._moved(len(data))
+        self._count(len(data))
         return data
 
-    def _goes_on(self) -> None:
+    def _raise_if_stopped(self) -> None:
         control = self._streams.control
         if self._streams.closed or (control is not None and control.stopped):
             raise OSError(errno.ECANCELED, os.strerror(errno.ECANCELED))
 
-    def _moved(self, count: int) -> None:
+    def _count(self, count: int) -> None:
         if self._streams.control is not None:
             self._streams.control.moved(count)
 

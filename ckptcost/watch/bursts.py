@@ -19,10 +19,10 @@ from statistics import median
 from typing import Any, Final, NamedTuple, Protocol
 
 from ckptcost.meters.base import Absence
-from ckptcost.meters.kept import Kept, why
-from ckptcost.meters.process import Tree
+from ckptcost.meters.kept import OpenFile, os_error_text
+from ckptcost.meters.process import ProcessTree
 from ckptcost.watch.base import Expect, Tell
-from ckptcost.watch.writers import Growing, name_of, open_for_writing, run_together, told_of
+from ckptcost.watch.writers import Growing, file_details, name_of, open_for_writing, run_together
 
 S: Final = 1_000_000_000
 LEAST_BYTES: Final = 4 << 20
@@ -43,13 +43,13 @@ WHY: Final = {
 }
 
 
-class Begun(NamedTuple):
+class BegunBurst(NamedTuple):
     begin_ns: int
     unsure_ns: int
     """the burst began at most so much earlier or later: readings lie so far apart"""
 
 
-class Over(NamedTuple):
+class EndedBurst(NamedTuple):
     begin_ns: int
     written_ns: int
     unsure_ns: int
@@ -97,7 +97,7 @@ class Bursts:
         """bytes of whole seconds outside bursts"""
         self._second, self._second_ns = 0, 0
         self._usual = 0.0
-        self._begun: Begun | None = None
+        self._begun: BegunBurst | None = None
         self._rising = False
         self._bytes = 0
         self._edge: tuple[int, int] = (0, 0)
@@ -122,7 +122,7 @@ class Bursts:
         """Bytes within so long that are a burst."""
         return max(float(self._least), self._factor * self._usual * length_ns / S)
 
-    def feed(self, t_ns: int, total_bytes: int) -> Begun | Over | None:
+    def feed(self, t_ns: int, total_bytes: int) -> BegunBurst | EndedBurst | None:
         """A reading of the counter. Readings that do not advance are left out."""
         if self._last is None or t_ns <= self._last[0]:
             self._last = self._last or (t_ns, total_bytes)
@@ -136,14 +136,14 @@ class Bursts:
             self._recent -= self._steps.popleft().bytes
         return self._go_on(step) if self._begun else self._wait(step)
 
-    def finish(self) -> Over | None:
+    def finish(self) -> EndedBurst | None:
         """There will be no more readings."""
         if self._rising:
             self._rising = False
             self._begin()
         return self._end() if self._begun else None
 
-    def _wait(self, step: _Step) -> Begun | None:
+    def _wait(self, step: _Step) -> BegunBurst | None:
         if self._rising:
             self._rising = False
             return self._begin()
@@ -159,7 +159,7 @@ class Bursts:
             self._usual = median(self._quiet)
         return None
 
-    def _begin(self) -> Begun:
+    def _begin(self) -> BegunBurst:
         """Back to the first step of the window that belongs to it: no hole between, and not the
         noise before."""
         steps = list(self._steps)
@@ -174,14 +174,14 @@ class Bursts:
         # at the rate of the next step, its bytes took so long before its end
         length_ns = step.to_ns - step.from_ns
         took_ns = min(step.bytes / after.rate, length_ns) if after.rate > 0.0 else length_ns
-        self._begun = Begun(step.to_ns - round(took_ns), length_ns)
+        self._begun = BegunBurst(step.to_ns - round(took_ns), length_ns)
         self._bytes = sum(each.bytes for each in mine)
         self._second = self._second_ns = 0
         end = max(place for place, each in enumerate(mine) if place == 0 or self._counts(each))
         self._mark_edge(mine[end], mine[max(end - 1, 0)])
         return self._begun
 
-    def _go_on(self, step: _Step) -> Over | None:
+    def _go_on(self, step: _Step) -> EndedBurst | None:
         assert self._begun is not None
         self._bytes += step.bytes
         if self._counts(step):
@@ -205,17 +205,19 @@ class Bursts:
         took_ns = min(step.bytes / before.rate, length_ns) if before.rate > 0.0 else length_ns
         self._edge = (step.from_ns + round(took_ns), length_ns)
 
-    def _end(self) -> Over:
+    def _end(self) -> EndedBurst:
         assert self._begun is not None
         at_ns, unsure_ns = self._edge
-        over = Over(self._begun.begin_ns, max(at_ns, self._begun.begin_ns), unsure_ns, self._bytes)
+        over = EndedBurst(
+            self._begun.begin_ns, max(at_ns, self._begun.begin_ns), unsure_ns, self._bytes
+        )
         self._begun, self._bytes = None, 0
         self._steps.clear()
         self._recent = 0
         return over
 
 
-class Settle(Protocol):
+class SettleBurst(Protocol):
     """`Settling.follow`."""
 
     def __call__(
@@ -232,7 +234,7 @@ class Burster:
         pid: int,
         tell: Tell,
         expect: Expect,
-        settle: Settle | None = None,
+        settle: SettleBurst | None = None,
         *,
         poll_s: float = 0.05,
         bursts: Bursts | None = None,
@@ -242,7 +244,7 @@ class Burster:
         self._files = Growing()
         self._labels: set[str] = set()
         self._count = 0
-        self._begun: Begun | None = None
+        self._begun: BegunBurst | None = None
         self._window = ""
         self._look_ns = self._files_ns = 0
         self._last_newest = b""
@@ -250,10 +252,10 @@ class Burster:
         self._thread: threading.Thread | None = None
         self.cpu_s = 0.0
         self.absence: Absence | None = None
-        self._tree: Tree | None = None
+        self._tree: ProcessTree | None = None
         try:
-            self._tree = Tree(pid, Path("/proc"), True)
-            self._loadavg = Kept(Path("/proc/loadavg"))
+            self._tree = ProcessTree(pid, Path("/proc"), True)
+            self._loadavg = OpenFile(Path("/proc/loadavg"))
         except OSError as error:
             remedy = (
                 "run as the owner of the process or with CAP_SYS_PTRACE"
@@ -261,7 +263,10 @@ class Burster:
                 else f"ps -p {pid}"
             )
             self.absence = Absence(
-                f"bursts of process {pid}", f"/proc/{pid}/io: {why(error)}", remedy, "storage"
+                f"bursts of process {pid}",
+                f"/proc/{pid}/io: {os_error_text(error)}",
+                remedy,
+                "storage",
             )
 
     def start(self) -> Burster:
@@ -280,7 +285,7 @@ class Burster:
             self._close(self._tree)
         self._tree = None
 
-    def _close(self, tree: Tree) -> None:
+    def _close(self, tree: ProcessTree) -> None:
         self._files.clear()
         self._loadavg.close()
         tree.close()
@@ -294,12 +299,12 @@ class Burster:
                 self._ending.wait(self._poll_s)
             if over := self._bursts.finish():
                 if self._begun is None:
-                    self._begin(tree, Begun(over.begin_ns, over.unsure_ns))
-                self._over(over)
+                    self._begin(tree, BegunBurst(over.begin_ns, over.unsure_ns))
+                self._tell_end(over)
         finally:
             self._close(tree)
 
-    def _poll(self, tree: Tree) -> bool:
+    def _poll(self, tree: ProcessTree) -> bool:
         """False when no process is left."""
         began_ns = time.thread_time_ns()
         now_ns = time.monotonic_ns()
@@ -316,10 +321,10 @@ class Burster:
             return False
         was_on = self._bursts.on
         event = self._bursts.feed(now_ns, sums[0])
-        if isinstance(event, Begun):
+        if isinstance(event, BegunBurst):
             self._begin(tree, event)
-        elif isinstance(event, Over):
-            self._over(event)
+        elif isinstance(event, EndedBurst):
+            self._tell_end(event)
         elif now_ns >= self._files_ns or self._bursts.on is not was_on:
             self._look_at_files(tree)
         if self._begun is not None and not self._window:
@@ -331,7 +336,7 @@ class Burster:
         stands, nobody has a new child."""
         return self._loadavg.read(128).rpartition(b" ")[2]
 
-    def _look_at_files(self, tree: Tree) -> None:
+    def _look_at_files(self, tree: ProcessTree) -> None:
         began_ns = time.thread_time_ns()
         found = open_for_writing(tree.live)
         if self._bursts.on:
@@ -343,13 +348,13 @@ class Burster:
         pause_ns = 10 * S if not self._bursts.on else S // 4 if self._window else 0
         self._files_ns = time.monotonic_ns() + max(pause_ns, cost_ns * share)
 
-    def _begin(self, tree: Tree, begun: Begun) -> None:
+    def _begin(self, tree: ProcessTree, begun: BegunBurst) -> None:
         self._begun, self._window = begun, ""
         self._count += 1
         self._expect(5.0)
         self._look_at_files(tree)
 
-    def _tell_begin(self, begun: Begun, at_last: bool) -> None:
+    def _tell_begin(self, begun: BegunBurst, at_last: bool) -> None:
         """As soon as there is a name, which a file has that has grown."""
         paths = [path for path, _ in self._files.written(0.01 * self._bursts.bytes)]
         label = name_of(paths) or (f"burst {self._count}" if at_last else "")
@@ -363,10 +368,10 @@ class Burster:
                 t_ns=begun.begin_ns,
                 how="io",
                 unsure_s=begun.unsure_ns / S,
-                **told_of(paths),
+                **file_details(paths),
             )
 
-    def _over(self, over: Over) -> None:
+    def _tell_end(self, over: EndedBurst) -> None:
         if self._begun is not None and not self._window:
             self._tell_begin(self._begun, True)
         files = self._files.written(0.01 * over.bytes)
@@ -386,7 +391,7 @@ class Burster:
             how="io",
             bytes=over.bytes,
             unsure_s=unsure_s,
-            **told_of(paths),
+            **file_details(paths),
             **several,
         )
         if over.is_level:

@@ -121,7 +121,7 @@ _libc = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
 
-def owed(fd: int, offset: int = 0, length: int = 0) -> Owed:
+def owed_bytes(fd: int, offset: int = 0, length: int = 0) -> Owed:
     """Of `length` bytes (0: all) of a regular file that is open for reading. Never raises for what
     a kernel may answer."""
     try:
@@ -213,7 +213,7 @@ class NotKnown(Exception):
     """Whether a file is on the storage; with a code of REASONS, or GONE, REPLACED, REWRITTEN."""
 
 
-class Held:
+class FollowedFile:
     """A file that is followed by its descriptor, whatever becomes of its name."""
 
     __slots__ = ("at", "fd", "identity", "mtime_ns", "path", "seen_owing", "size_bytes")
@@ -244,7 +244,7 @@ class Held:
         by range, so that a look at one that is far from clean costs little."""
         size_bytes = os.fstat(self.fd).st_size
         while True:
-            answer = owed(self.fd, self.at, _RANGE_BYTES)
+            answer = owed_bytes(self.fd, self.at, _RANGE_BYTES)
             if answer.bytes is None:
                 raise NotKnown(answer.why)
             if answer.bytes:

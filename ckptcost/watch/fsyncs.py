@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ckptcost.meters.kept import Kept
+from ckptcost.meters.kept import OpenFile
 from ckptcost.watch.base import Tell
 from ckptcost.watch.settle import files_in
 from ckptcost.watch.writers import covers
@@ -114,7 +114,7 @@ class _Thread:
 
     def __init__(self, pid: int, tid: int, procfs: Path) -> None:
         self.pid, self.tid = pid, tid
-        self.kept = Kept(procfs / str(pid) / "task" / str(tid) / "syscall")
+        self.kept = OpenFile(procfs / str(pid) / "task" / str(tid) / "syscall")
         self.now: Sync | None = None
         self.raw = b""
         self.doubted = False
@@ -331,7 +331,7 @@ class Fsyncs:
             return "", None
         try:
             if call == "msync":
-                return _mapped(self._procfs / str(pid) / "maps", argument)
+                return _mapped_file(self._procfs / str(pid) / "maps", argument)
             link = f"{self._procfs}/{pid}/fd/{argument & 0xFFFFFFFF}"
             path = os.readlink(link)
             there = os.stat(link)
@@ -388,7 +388,7 @@ class Fsyncs:
             self._ending.wait(max(self._poll_s, cost_s / SHARE))
 
 
-def _mapped(maps: Path, address: int) -> tuple[str, tuple[int, int] | None]:
+def _mapped_file(maps: Path, address: int) -> tuple[str, tuple[int, int] | None]:
     """The file behind an address. Reading `maps` may take a millisecond, and is done once a
     call."""
     for line in maps.read_bytes().splitlines():

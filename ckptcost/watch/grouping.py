@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ckptcost.watch.groups import File, Group, Opened, Rules, Stat, Step
+from ckptcost.watch.groups import CheckpointStep, FileGroup, FileStat, Opened, Rules, WatchedFile
 from ckptcost.watch.inotify import FileEvent
 from ckptcost.watch.names import (
     APPENDED,
@@ -26,7 +26,7 @@ from ckptcost.watch.names import (
     same_step,
     unit_of,
 )
-from ckptcost.watch.telling import Telling
+from ckptcost.watch.telling import StepLog
 
 S = 1_000_000_000
 CLOCK_NS = 20_000_000
@@ -54,13 +54,13 @@ class Grouping:
         self._small = self.rules.small_bytes
         self.polled = False
         """files are looked at again and again, and their being still is told as a close"""
-        self._groups: list[Group] = []
-        self._of: dict[str, Group] = {}
+        self._groups: list[FileGroup] = []
+        self._of: dict[str, FileGroup] = {}
         self._opened: dict[str, Opened] = {}
         self._made: dict[str, int] = {}
         self._known: dict[str, int] = {}
         self._left_out: set[str] = set()
-        self._telling = Telling(self._small)
+        self._telling = StepLog(self._small)
         self.paused: list[str] = []
         """files that may be written and are not closed: when they are safe is to be looked at from
         now on. Whoever takes them empties it"""
@@ -136,7 +136,7 @@ class Grouping:
 
     # ---- events ----
 
-    def event(self, event: FileEvent, stat: Stat | None) -> None:
+    def event(self, event: FileEvent, stat: FileStat | None) -> None:
         """`stat` is the file's, read after the event; None if it could not be."""
         if self._is_left_out(event, stat):
             return
@@ -164,7 +164,7 @@ class Grouping:
             return OPENED if path in self._opened else UNKNOWN
         return WRITTEN if group.files[path].closed_ns is None else CLOSED
 
-    def _is_left_out(self, event: FileEvent, stat: Stat | None) -> bool:
+    def _is_left_out(self, event: FileEvent, stat: FileStat | None) -> bool:
         """Another job's file stays so under another name; one that is made anew may be
         anybody's."""
         path, out = event.path, self._left_out
@@ -187,18 +187,18 @@ class Grouping:
             return event.kind == "gone"
         return path in out
 
-    def _make_directory(self, event: FileEvent, _: Stat | None) -> None:
+    def _make_directory(self, event: FileEvent, _: FileStat | None) -> None:
         if len(self._made) > 1000:
             self._made = {
                 path: t_ns for path, t_ns in self._made.items() if event.t_ns - t_ns < MADE_NS
             }
         self._made[event.path] = event.t_ns
 
-    def _remove_directory(self, event: FileEvent, _: Stat | None) -> None:
+    def _remove_directory(self, event: FileEvent, _: FileStat | None) -> None:
         for path in [path for path in self._of if path.startswith(event.path + "/")]:
             self._take_out(event.t_ns, path)
 
-    def _move_directory(self, event: FileEvent, _: Stat | None) -> None:
+    def _move_directory(self, event: FileEvent, _: FileStat | None) -> None:
         old, new = event.old_path, event.path
         if not old:
             return
@@ -245,13 +245,13 @@ class Grouping:
         if not group.files and not group.began:
             self._groups.remove(group)
 
-    def _begin(self, event: FileEvent, stat: Stat | None) -> None:
+    def _begin(self, event: FileEvent, stat: FileStat | None) -> None:
         self._start(event.path, event.t_ns, event.t_ns, stat, event.how)
 
-    def _begin_anew(self, event: FileEvent, stat: Stat | None) -> None:
-        self._again(event.path, event.t_ns, event.t_ns, stat, event.how, is_new=True)
+    def _begin_anew(self, event: FileEvent, stat: FileStat | None) -> None:
+        self._write_again(event.path, event.t_ns, event.t_ns, stat, event.how, is_new=True)
 
-    def _open(self, event: FileEvent, stat: Stat | None) -> None:
+    def _open(self, event: FileEvent, stat: FileStat | None) -> None:
         """Somebody opened a file that nobody is known to write: a reader, unless he cuts it."""
         path, t_ns = event.path, event.t_ns
         before = self._opened.get(path)
@@ -265,9 +265,9 @@ class Grouping:
                 self._opened.clear()
             self._opened[path] = Opened(t_ns, stat)
         if stat is not None and (cut or event.how in ("mtime", "scan")):
-            self._changed(path, t_ns, stat, event.how)
+            self._note_change(path, t_ns, stat, event.how)
 
-    def _is_cut(self, path: str, t_ns: int, stat: Stat) -> bool:
+    def _is_cut(self, path: str, t_ns: int, stat: FileStat) -> bool:
         """It is shorter than it was, or was made empty just now. An empty file of a group may be a
         sign that all is there, and one that has been empty for long is no news: who opens it need
         not be its writer."""
@@ -277,14 +277,14 @@ class Grouping:
         lately = stat.wrote_ns is not None and stat.wrote_ns > t_ns - JUST_NS
         return stat.size < self._known.get(path, 0) or (stat.size == 0 and lately)
 
-    def _close(self, event: FileEvent, stat: Stat | None) -> None:
+    def _close(self, event: FileEvent, stat: FileStat | None) -> None:
         file = self._of[event.path].files[event.path]
         file.closed_ns, file.changed_ns, file.how = event.t_ns, event.t_ns, event.how
         file.mtime_ns = 0  # what was read before is not the last word
-        self._sized(file, event.t_ns, stat)
+        self._resize(file, event.t_ns, stat)
         self._let_go(event)
 
-    def _close_again(self, event: FileEvent, stat: Stat | None) -> None:
+    def _close_again(self, event: FileEvent, stat: FileStat | None) -> None:
         path, t_ns = event.path, event.t_ns
         file = self._of[path].files[path]
         if stat is None:
@@ -293,14 +293,14 @@ class Grouping:
         if path in self._opened:
             if not changed:
                 return  # opened for writing, for an fsync, and nothing written
-            self._changed(path, t_ns, stat, event.how)
+            self._note_change(path, t_ns, stat, event.how)
             self._close_now(path, t_ns)
         elif changed:  # another of its writers
-            self._sized(file, t_ns, stat)
+            self._resize(file, t_ns, stat)
             file.closed_ns = t_ns
         self._let_go(event)
 
-    def _close_unseen(self, event: FileEvent, stat: Stat | None) -> None:
+    def _close_unseen(self, event: FileEvent, stat: FileStat | None) -> None:
         """A file of no group was open for writing: a save, if it changed meanwhile."""
         path, opened = event.path, self._opened.get(event.path)
         if stat is None:
@@ -314,7 +314,7 @@ class Grouping:
             changed = stat.wrote_ns is not None and stat.wrote_ns >= opened.first_ns - CLOCK_NS
             changed |= was is not None and (was.size, was.mtime_ns) != (stat.size, stat.mtime_ns)
         if changed:
-            self._changed(path, event.t_ns, stat, event.how)
+            self._note_change(path, event.t_ns, stat, event.how)
             self._close_now(path, event.t_ns)
         self._let_go(event)
 
@@ -323,12 +323,12 @@ class Grouping:
         self._opened.pop(event.path, None)
         self._sign(event.path, event.t_ns, event.how)
 
-    def _resume_unknown(self, event: FileEvent, stat: Stat | None) -> None:
+    def _resume_unknown(self, event: FileEvent, stat: FileStat | None) -> None:
         """A file that was still and nobody had closed is written again."""
         if stat is not None:
             self._resume(event, stat, self._known.get(event.path, 0))
 
-    def _go_on(self, event: FileEvent, stat: Stat | None) -> None:
+    def _go_on(self, event: FileEvent, stat: FileStat | None) -> None:
         """More of the same save."""
         if stat is None:
             return
@@ -337,9 +337,9 @@ class Grouping:
         file = group.files[event.path]
         file.told = file.told and (file.closed_ns is None or not group.is_unit)
         file.closed_ns = None
-        self._sized(file, event.t_ns, stat)
+        self._resize(file, event.t_ns, stat)
 
-    def _resume_closed(self, event: FileEvent, stat: Stat | None) -> None:
+    def _resume_closed(self, event: FileEvent, stat: FileStat | None) -> None:
         """The next save, unless more of this one is awaited."""
         group = self._of[event.path]
         file = group.files[event.path]
@@ -349,7 +349,7 @@ class Grouping:
             self._end(group, event.t_ns, "")
             self._resume(event, stat, file.size)
 
-    def _resume(self, event: FileEvent, stat: Stat, before: int) -> None:
+    def _resume(self, event: FileEvent, stat: FileStat, before: int) -> None:
         path, t_ns = event.path, event.t_ns
         self._awaited.discard(path)
         self._opened.pop(path, None)
@@ -359,21 +359,21 @@ class Grouping:
         file = self._of[path].files[path]
         file.closed_ns = file.changed_ns = t_ns
 
-    def _changed(self, path: str, t_ns: int, stat: Stat, how: str) -> None:
+    def _note_change(self, path: str, t_ns: int, stat: FileStat, how: str) -> None:
         """An existing file is being written, since somebody opened it."""
         opened = self._opened.pop(path, None)
         begin_ns = opened.first_ns if opened is not None else None
         if path in self._of:
-            self._again(path, begin_ns, t_ns, stat, how)
+            self._write_again(path, begin_ns, t_ns, stat, how)
         else:
             self._start(path, begin_ns, t_ns, stat, how, self._known.get(path, 0))
 
-    def _again(
+    def _write_again(
         self,
         path: str,
         begin_ns: int | None,
         t_ns: int,
-        stat: Stat | None,
+        stat: FileStat | None,
         how: str,
         *,
         is_new: bool = False,
@@ -402,14 +402,14 @@ class Grouping:
         else:
             file.closed_ns = None
             file.told = False
-            self._sized(file, t_ns, stat)
+            self._resize(file, t_ns, stat)
 
     def _start(
         self,
         path: str,
         begin_ns: int | None,
         t_ns: int,
-        stat: Stat | None,
+        stat: FileStat | None,
         how: str,
         before: int = 0,
         *,
@@ -417,14 +417,14 @@ class Grouping:
     ) -> None:
         group = self._place(path, t_ns)
         appended = appended or APPENDED.fullmatch(path) is not None
-        file = group.files[path] = File(begin_ns, t_ns, how=how, appended=appended)
+        file = group.files[path] = WatchedFile(begin_ns, t_ns, how=how, appended=appended)
         self._of[path] = group
         most = stat.size if stat is not None else 0
         if (0 < before < most and not DATA.fullmatch(path)) or (appended and before <= most):
             file.before = before
-        self._sized(file, t_ns, stat)
+        self._resize(file, t_ns, stat)
 
-    def _sized(self, file: File, t_ns: int, stat: Stat | None) -> None:
+    def _resize(self, file: WatchedFile, t_ns: int, stat: FileStat | None) -> None:
         if stat is None or (stat.size, stat.mtime_ns) == (file.size, file.mtime_ns):
             return
         if stat.size < file.size:
@@ -436,7 +436,7 @@ class Grouping:
             own_clock = file.was_there(self.polled) or (file.appended and not self.polled)
             file.changed_ns = stat.wrote_ns if own_clock and stat.wrote_ns is not None else t_ns
 
-    def _place(self, path: str, t_ns: int) -> Group:
+    def _place(self, path: str, t_ns: int) -> FileGroup:
         """The group that a file which begins now belongs to."""
         unit, key, is_unit = unit_of(path)
         name = path.rpartition("/")[2]
@@ -457,11 +457,11 @@ class Grouping:
             unit, None
         )  # it begins one checkpoint, not the next in the same directory too
         since_ns = made_ns if is_unit and made_ns is not None and t_ns - made_ns < MADE_NS else t_ns
-        group = Group(unit, key, is_unit, since_ns)
+        group = FileGroup(unit, key, is_unit, since_ns)
         self._groups.append(group)
         return group
 
-    def _move(self, event: FileEvent, stat: Stat | None) -> None:
+    def _move(self, event: FileEvent, stat: FileStat | None) -> None:
         old, new, t_ns = event.old_path, event.path, event.t_ns
         self._opened.pop(new, None)  # whoever had it open has another file now
         if old in self._opened:
@@ -481,32 +481,32 @@ class Grouping:
             self._close_now(new, t_ns)
             self._sign(new, t_ns, event.how)
 
-    def _move_of_group(self, event: FileEvent, stat: Stat | None) -> None:
+    def _move_of_group(self, event: FileEvent, stat: FileStat | None) -> None:
         old, new, t_ns = event.old_path, event.path, event.t_ns
         name, there = new.rpartition("/")[2], self._of.get(new)
         if there is not None and not there.is_unit and there.files[new].size >= self._small:
-            self._part(old)  # the save before, of the same name
+            self._split_off(old)  # the save before, of the same name
             self._end(there, t_ns, "")
         self._rename(old, new)
         group = self._of[new]
         file = group.files[new]
         if file.closed_ns is None or not file.appended:
             # else what is new in it is the next save's
-            self._sized(file, t_ns, stat)
+            self._resize(file, t_ns, stat)
         if final(name) == name and (not group.is_unit or COMMIT.fullmatch(name)):
             group.commit, group.is_sure = (t_ns, new, event.how), True
         self._sign(new, t_ns, event.how)
 
-    def _part(self, path: str) -> None:
+    def _split_off(self, path: str) -> None:
         """The file is a group of its own from now on."""
         group = self._of[path]
         if len(group.files) > 1:
             file = group.files.pop(path)
             since_ns = file.begin_ns if file.begin_ns is not None else file.changed_ns
-            self._of[path] = Group(group.unit, group.key, group.is_unit, since_ns, {path: file})
+            self._of[path] = FileGroup(group.unit, group.key, group.is_unit, since_ns, {path: file})
             self._groups.append(self._of[path])
 
-    def _remove(self, event: FileEvent, _: Stat | None) -> None:
+    def _remove(self, event: FileEvent, _: FileStat | None) -> None:
         self._take_out(event.t_ns, event.path)
 
     def _take_out(self, t_ns: int, path: str) -> None:
@@ -541,10 +541,10 @@ class Grouping:
             if pointed is not None:
                 pointed.commit, pointed.is_sure = (t_ns, path, how), True
 
-    def _is_whole(self, group: Group) -> bool:
+    def _is_whole(self, group: FileGroup) -> bool:
         return not group.is_open and group.bytes >= self.rules.least_bytes
 
-    def _pointed_at(self, directory: str, mine: Group | None) -> Group | None:
+    def _pointed_at(self, directory: str, mine: FileGroup | None) -> FileGroup | None:
         """The last checkpoint in a directory or just below it."""
         for group in reversed(self._groups):
             above = group.unit.rpartition("/")[0] if group.is_unit else group.unit
@@ -554,7 +554,7 @@ class Grouping:
 
     # ---- sizes and time ----
 
-    def read(self, t_ns: int, stats: Mapping[str, Stat | None]) -> None:
+    def read(self, t_ns: int, stats: Mapping[str, FileStat | None]) -> None:
         """What the files of `wanted` are now."""
         for path, stat in stats.items():
             opened, group = self._opened.get(path), self._of.get(path)
@@ -563,36 +563,36 @@ class Grouping:
             elif group is not None and stat is not None:
                 self._read_file(t_ns, group.files[path], stat)
 
-    def _read_opened(self, t_ns: int, path: str, stat: Stat | None, opened: Opened) -> None:
+    def _read_opened(self, t_ns: int, path: str, stat: FileStat | None, opened: Opened) -> None:
         if stat is None:
             del self._opened[path]
         elif opened.stat is None:
             opened.stat = stat
         elif (opened.stat.size, opened.stat.mtime_ns) != (stat.size, stat.mtime_ns):
-            self._changed(path, t_ns, stat, "inotify")
+            self._note_change(path, t_ns, stat, "inotify")
         elif t_ns - opened.first_ns > LOOK_NS:
             opened.looked = True
             if APPENDED.fullmatch(path):
                 self._known[path] = stat.size
                 self._await(path, stat.size, stat.mtime_ns)
 
-    def _read_file(self, t_ns: int, file: File, stat: Stat) -> None:
+    def _read_file(self, t_ns: int, file: WatchedFile, stat: FileStat) -> None:
         if file.closed_ns is not None and file.mtime_ns:
             if stat.size < file.size:
                 return  # cut for the next save: its event is on the way
             later = stat.wrote_ns is not None and stat.wrote_ns > file.closed_ns + CLOCK_NS
             if stat.size > file.size or (later and stat.mtime_ns != file.mtime_ns):
                 file.closed_ns = None  # one of several writers had closed it
-        self._sized(file, t_ns, stat)
+        self._resize(file, t_ns, stat)
 
-    def tick(self, t_ns: int) -> list[Step]:
+    def tick(self, t_ns: int) -> list[CheckpointStep]:
         """What is certain by now."""
         for group in list(self._groups):
             self._turn(group, t_ns)
         told, self._telling.out = self._telling.out, []
         return told
 
-    def finish(self, t_ns: int) -> list[Step]:
+    def finish(self, t_ns: int) -> list[CheckpointStep]:
         """The last word on every group: nobody writes any more, or nobody watches."""
         for group in list(self._groups):
             for file in group.files.values():
@@ -601,7 +601,7 @@ class Grouping:
             self._end(group, t_ns, "unfinished" if group.is_open else "")
         return self.tick(t_ns)
 
-    def _turn(self, group: Group, t_ns: int) -> None:
+    def _turn(self, group: FileGroup, t_ns: int) -> None:
         rules = self.rules
         for path, file in group.files.items():
             if file.closed_ns is None:
@@ -620,7 +620,7 @@ class Grouping:
         elif not large and quiet_s >= max(rules.gap_s, rules.commit_s * group.may_grow):
             self._drop(group)
 
-    def _look_for_pause(self, path: str, file: File, t_ns: int) -> None:
+    def _look_for_pause(self, path: str, file: WatchedFile, t_ns: int) -> None:
         """A file that is written has not changed for a moment, or for so long that it is done."""
         quiet_ns = t_ns - file.changed_ns
         if file.appended and quiet_ns >= PAUSE_NS and not file.paused:
@@ -638,7 +638,7 @@ class Grouping:
             self.still[path] = (size, mtime_ns)
             self._awaited.add(path)
 
-    def _end(self, group: Group, t_ns: int, error: str) -> None:
+    def _end(self, group: FileGroup, t_ns: int, error: str) -> None:
         """All that is still to be said of it. Nothing, if it never was large enough."""
         if group not in self._groups:
             return
@@ -658,7 +658,7 @@ class Grouping:
             )
         self._drop(group)
 
-    def _drop(self, group: Group) -> None:
+    def _drop(self, group: FileGroup) -> None:
         self._groups.remove(group)
         if len(self._known) > _MOST_KNOWN:
             self._known.clear()
@@ -668,7 +668,7 @@ class Grouping:
                 del self._of[path]
 
 
-Transition = Callable[[Grouping, FileEvent, Stat | None], None]
+Transition = Callable[[Grouping, FileEvent, FileStat | None], None]
 _OF_DIRECTORIES: dict[str, Transition] = {
     "created": Grouping._make_directory,
     "gone": Grouping._remove_directory,

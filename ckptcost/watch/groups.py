@@ -30,13 +30,13 @@ class Rules:
         """Less than that is a companion, not data."""
         return self.least_bytes // 16
 
-    def still_for_s(self, file: File, polled: bool) -> float:
+    def still_for_s(self, file: WatchedFile, polled: bool) -> float:
         """How long a file that nobody closed has not changed when it is taken for written."""
         if file.was_there(polled):  # when we looked: its close may have gone by unseen
             return self.gap_s
         return self.append_s if file.appended else self.still_s
 
-    def patience_s(self, group: Group) -> float:
+    def patience_s(self, group: FileGroup) -> float:
         """How long after its last file a group is waited for."""
         if group.lacks(self.small_bytes):
             return self.unfinished_s
@@ -45,7 +45,7 @@ class Rules:
         return self.commit_s if group.may_grow else 3.0 * self.gap_s
 
 
-class Stat(NamedTuple):
+class FileStat(NamedTuple):
     """Of a file, read without opening it."""
 
     size: int
@@ -57,7 +57,7 @@ class Stat(NamedTuple):
     """its birth on our clock, where it was asked for and is lately"""
 
 
-class Step(NamedTuple):
+class CheckpointStep(NamedTuple):
     """What is to be told of a checkpoint."""
 
     name: str
@@ -77,7 +77,7 @@ class Step(NamedTuple):
 
 
 @dataclass(slots=True)
-class File:
+class WatchedFile:
     begin_ns: int | None
     changed_ns: int
     size: int = 0
@@ -114,17 +114,17 @@ class Opened:
     """A file that somebody opened: a reader, as long as it does not change."""
 
     first_ns: int
-    stat: Stat | None
+    stat: FileStat | None
     looked: bool = False
 
 
 @dataclass(slots=True)
-class Group:
+class FileGroup:
     unit: str
     key: str
     is_unit: bool
     since_ns: int
-    files: dict[str, File] = field(default_factory=dict)
+    files: dict[str, WatchedFile] = field(default_factory=dict)
     label: str = ""
     began: bool = False
     commit: tuple[int, str, str] | None = None
@@ -144,7 +144,7 @@ class Group:
             "rank" in numbers_of(final(path.rpartition("/")[2])).kinds for path in self.files
         )
 
-    def data(self, small_bytes: int) -> dict[str, File]:
+    def data(self, small_bytes: int) -> dict[str, WatchedFile]:
         """Without companions, if it has anything else; a directory's files all count."""
         large = {
             path: file

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
-from ckptcost.meters.kept import why
+from ckptcost.meters.kept import os_error_text
 from ckptcost.watch.filesystems import born_ns
 
 OPEN, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x20, 0x8, 0x40, 0x80, 0x100, 0x200
@@ -74,13 +74,17 @@ class FileEvent(NamedTuple):
     """what `t_ns` rests on: inotify, btime (its birth, of a file found later), mtime, scan"""
 
 
-def _refused(number: int) -> str:
+def _refusal_text(number: int) -> str:
     try:
         limit = Path(WATCHES).read_text("ascii").strip()
     except OSError:
         limit = "unknown"
     error = OSError(number, os.strerror(number))
-    what = "no inotify watch is left" if number == errno.ENOSPC else f"no inotify: {why(error)}"
+    what = (
+        "no inotify watch is left"
+        if number == errno.ENOSPC
+        else f"no inotify: {os_error_text(error)}"
+    )
     return f"{what}; {REMEDY.get(number, 'the directory is polled instead').format(limit)}"
 
 
@@ -100,7 +104,7 @@ class Inotify:
         self._ignore = frozenset(map(os.fsencode, ignore))
         self._fd: int = self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
         self.problem = ""
-        self.exhausted = _refused(ctypes.get_errno()) if self._fd < 0 else ""
+        self.exhausted = _refusal_text(ctypes.get_errno()) if self._fd < 0 else ""
         self._dirs: dict[int, bytes] = {}
         self._names: dict[bytes, set[bytes]] = {}
         """by watched directory: the names that were told, or were there at the start"""
@@ -183,9 +187,9 @@ class Inotify:
             if t_ns - since_ns > _HALF_MOVE_NS
         ]:
             path, is_dir, since_ns = self._half.pop(cookie)
-            self._left(since_ns, path, is_dir)
+            self._tell_gone(since_ns, path, is_dir)
         if overflowed:
-            self._again(t_ns)
+            self._read_tree_again(t_ns)
         if len(data) < _BUFFER_BYTES - _EVENT_BYTES:
             self._empty_ns = t_ns
         told, self._out = self._out, []
@@ -209,7 +213,7 @@ class Inotify:
             for path in list(self._denied):
                 del self._denied[path]
                 self._watch(t_ns, path, "created")
-            self._say_denied()
+            self._tell_denied()
         told, self._out = self._out, []
         return told
 
@@ -243,7 +247,7 @@ class Inotify:
             self._libc.inotify_rm_watch(self._fd, wd)
         self._dirs, self._wds, self._names, self._half, self._denied = {}, {}, {}, {}, {}
         self._awaited = {}
-        self._say_denied()
+        self._tell_denied()
         self._tell(t_ns, "lost", b"", True)
 
     def _add(self, path: bytes) -> int | None:
@@ -253,17 +257,17 @@ class Inotify:
             return wd
         number = ctypes.get_errno()
         if number in (errno.ENOSPC, errno.ENOMEM):
-            self.exhausted = _refused(number)
+            self.exhausted = _refusal_text(number)
         elif number not in (
             errno.ENOENT,
             errno.ENOTDIR,
             errno.ELOOP,
         ):  # those are gone again, or became a link
-            self._denied[path] = why(OSError(number, os.strerror(number)))
-            self._say_denied()
+            self._denied[path] = os_error_text(OSError(number, os.strerror(number)))
+            self._tell_denied()
         return None
 
-    def _say_denied(self) -> None:
+    def _tell_denied(self) -> None:
         if self._denied:
             path, reason = next(iter(self._denied.items()))
             more = f" and {len(self._denied) - 1} more" if len(self._denied) > 1 else ""
@@ -290,8 +294,8 @@ class Inotify:
                     found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
             except OSError as error:
                 if error.errno == errno.EACCES:
-                    self._denied[path] = why(error)
-                    self._say_denied()
+                    self._denied[path] = os_error_text(error)
+                    self._tell_denied()
                 continue
             for name, is_dir in found:
                 inner = os.path.join(path, name)
@@ -300,11 +304,11 @@ class Inotify:
                 is_new = name not in names
                 names.add(name)
                 if is_new and kind:
-                    self._found(t_ns, kind, inner, is_dir)
+                    self._tell_found(t_ns, kind, inner, is_dir)
                 if is_dir and (is_new or inner not in self._wds):
                     todo.append(inner)
 
-    def _found(self, t_ns: int, kind: str, path: bytes, is_dir: bool) -> None:
+    def _tell_found(self, t_ns: int, kind: str, path: bytes, is_dir: bool) -> None:
         """A name that no event told: a little older than its finding, and its birth says how
         much."""
         if kind == "created" and not is_dir and self._is_old(path):
@@ -373,7 +377,7 @@ class Inotify:
             self._tell(t_ns, "closed", path)
         elif mask & DELETE:
             names.discard(name)
-            self._left(t_ns, path, is_dir)
+            self._tell_gone(t_ns, path, is_dir)
         elif mask & MOVED_FROM:
             names.discard(name)
             self._half[cookie] = (path, is_dir, t_ns)
@@ -407,12 +411,12 @@ class Inotify:
         for path in [path for path in self._denied if path == old or path.startswith(old + b"/")]:
             self._denied[new + path[len(old) :]] = self._denied.pop(path)
 
-    def _left(self, t_ns: int, path: bytes, is_dir: bool) -> None:
+    def _tell_gone(self, t_ns: int, path: bytes, is_dir: bool) -> None:
         self._tell(t_ns, "gone", path, is_dir)
         if is_dir:
             self._forget(path)
 
-    def _again(self, t_ns: int) -> None:
+    def _read_tree_again(self, t_ns: int) -> None:
         """The queue was full: what is there now against what was told, and what changed since the
         queue was last empty."""
         self._tell(t_ns, "overflow", b"", True)
@@ -431,7 +435,7 @@ class Inotify:
             path = os.fsencode(event.path)
             if path not in was:
                 told.append(event)
-            elif not event.is_dir and self._changed(path, since_ns, t_ns):
+            elif not event.is_dir and self._has_changed(path, since_ns, t_ns):
                 told.append(event._replace(t_ns=since_ns, kind="opened", how="scan"))
         now = {
             os.path.join(directory, name)
@@ -443,7 +447,7 @@ class Inotify:
             self._tell(t_ns, "gone", path, path in known, how="scan")
         self._names = {path: names for path, names in self._names.items() if path in self._wds}
 
-    def _changed(self, path: bytes, since_ns: int, t_ns: int) -> bool:
+    def _has_changed(self, path: bytes, since_ns: int, t_ns: int) -> bool:
         try:
             age_ns = time.time_ns() - os.lstat(os.path.join(self._root, path)).st_mtime_ns
         except OSError:

@@ -258,7 +258,7 @@ def unit_of(path: str) -> tuple[str, str, bool]:
     return "/".join(dirs[: at + 1]), "/".join(named), True
 
 
-def _apart(a: int, b: int) -> bool:
+def _is_far(a: int, b: int) -> bool:
     """Steps are counted in round numbers, ranks are not."""
     return a != b and a % 10 == 0 and b % 10 == 0
 
@@ -284,7 +284,7 @@ def same_step(new: str, others: Iterable[str], *, overlap: bool) -> bool:
             for value, kind in zip(other.values, other.kinds, strict=True)
             if kind != "rank"
         ]
-        return first is None or not theirs or any(not _apart(first, value) for value in theirs)
+        return first is None or not theirs or any(not _is_far(first, value) for value in theirs)
     free = [place for place, kind in enumerate(name.kinds) if kind != "rank"]
     varied = {place for place in free if len({other.values[place] for other in alike}) > 1}
     nearest = min(
@@ -302,7 +302,7 @@ def same_step(new: str, others: Iterable[str], *, overlap: bool) -> bool:
     if len(free) == 1 and name.kinds[differ[0]] in ("save", "bare") and not overlap:
         return False
     value = name.values[differ[0]]
-    return any(not _apart(value, other.values[differ[0]]) for other in alike)
+    return any(not _is_far(value, other.values[differ[0]]) for other in alike)
 
 
 def another_rank(new: str, others: Iterable[str]) -> bool:

@@ -35,7 +35,7 @@ _MOST_LEFT: Final = 1 << 20
 """a pipe holds no more, unless root made it larger"""
 
 
-class Token(NamedTuple):
+class OutputToken(NamedTuple):
     """A line that says something."""
 
     name: str
@@ -48,13 +48,13 @@ class Tokens:
     label of the window is the group `window`, else the first group, else nothing."""
 
     def __init__(self, patterns: Sequence[tuple[str, str]]) -> None:
-        self._patterns = [(name, _compiled(name, pattern)) for name, pattern in patterns]
+        self._patterns = [(name, _compile(name, pattern)) for name, pattern in patterns]
         self._rest = b""
         self._cut = False
 
-    def feed(self, data: bytes) -> list[Token]:
+    def feed(self, data: bytes) -> list[OutputToken]:
         """The tokens in all lines that are complete with these bytes; `\\r` ends a line too."""
-        found: list[Token] = []
+        found: list[OutputToken] = []
         parts = _ENDS.split(self._rest + data)
         self._rest = parts.pop()
         for line in parts:
@@ -68,12 +68,12 @@ class Tokens:
             self._rest, self._cut = b"", True
         return found
 
-    def finish(self) -> list[Token]:
+    def finish(self) -> list[OutputToken]:
         """There will be no more: what is left is a line too."""
         rest, self._rest = self._rest, b""
         return self._tokens(rest) if rest and not self._cut else []
 
-    def _tokens(self, line: bytes) -> list[Token]:
+    def _tokens(self, line: bytes) -> list[OutputToken]:
         text = _CONTROLS.sub(b"", line[:MOST_LINE_BYTES]).decode("utf-8", "replace")
         found = []
         for name, pattern in self._patterns:
@@ -82,11 +82,11 @@ class Tokens:
                 window = (
                     groups["window"] if "window" in groups else hit[1] if pattern.groups else ""
                 )
-                found.append(Token(name, (window or "").strip()))
+                found.append(OutputToken(name, (window or "").strip()))
         return found
 
 
-def _compiled(name: str, pattern: str) -> re.Pattern[str]:
+def _compile(name: str, pattern: str) -> re.Pattern[str]:
     try:
         return re.compile(pattern)
     except re.error as error:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from ckptcost.watch.writers import Open, open_for_writing
+from ckptcost.watch.writers import OpenForWriting, open_for_writing
 
 S: Final = 1_000_000_000
 _SHARE: Final = 50
@@ -62,7 +62,7 @@ class Owners:
         }
         return mine, theirs
 
-    def _open(self, pids: Iterable[int]) -> list[Open]:
+    def _open(self, pids: Iterable[int]) -> list[OpenForWriting]:
         found = open_for_writing(pids, self._procfs)
         return [each for each in found if each.path.startswith(self._folder + "/")]
 

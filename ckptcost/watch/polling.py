@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ckptcost.meters.kept import why
+from ckptcost.meters.kept import os_error_text
 from ckptcost.watch.filesystems import birth_ns, monotonic_ns
 from ckptcost.watch.inotify import FileEvent
 
@@ -91,7 +91,9 @@ class Polling:
             self._lose(t_ns)
             return
         except OSError as error:  # a server that does not answer has not deleted anything
-            self.problem = f"cannot be read now: {os.fsdecode(self._root)!r} ({why(error)})"
+            self.problem = (
+                f"cannot be read now: {os.fsdecode(self._root)!r} ({os_error_text(error)})"
+            )
             return
         if not stat.S_ISDIR(root.st_mode):
             self._lose(t_ns)
@@ -106,7 +108,7 @@ class Polling:
             self._compare(t_ns, files, dirs)
         else:
             self._files = {
-                path: _seen(found, None, t_ns, is_open=False) for path, found in files.items()
+                path: _new_seen(found, None, t_ns, is_open=False) for path, found in files.items()
             }
         self._dirs = {path: found.inode for path, found in dirs.items()}
         self._last_ns = t_ns
@@ -140,7 +142,7 @@ class Polling:
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
-                self.problem = f"not watched: {os.fsdecode(top)!r} ({why(error)})"
+                self.problem = f"not watched: {os.fsdecode(top)!r} ({os_error_text(error)})"
                 for path, seen in self._files.items():  # what cannot be read now is not gone
                     if path.startswith(top + b"/"):
                         files[path] = _Entry(seen.inode, seen.size, seen.mtime_ns, True)
@@ -152,10 +154,13 @@ class Polling:
         return files, dirs
 
     def _compare(self, t_ns: int, files: Found, dirs: Found) -> None:
-        self._moved_dirs(t_ns, files, dirs)
+        self._find_moved_dirs(t_ns, files, dirs)
         for path in dirs.keys() - self._dirs.keys():
             self._tell(
-                *_born(birth_ns(os.path.join(self._root, path)), t_ns), "created", path, is_dir=True
+                *_birth_or_now(birth_ns(os.path.join(self._root, path)), t_ns),
+                "created",
+                path,
+                is_dir=True,
             )
         left = {seen.inode: path for path, seen in self._files.items() if path not in files}
         for path, found in files.items():
@@ -165,35 +170,35 @@ class Polling:
                 old = left.get(found.inode)
                 if old is not None and not _same(self._files[old], found, birth):
                     old = None
-                self._arrived(t_ns, path, old, found, birth)
+                self._tell_new(t_ns, path, old, found, birth)
             elif (seen.size, seen.mtime_ns) != (found.size, found.mtime_ns):
                 if not seen.is_open:
-                    self._tell(*_wrote(found.mtime_ns, self._last_ns, t_ns), "opened", path)
-                self._files[path] = _seen(found, seen.birth_ns, t_ns, is_open=True)
+                    self._tell(*_write_or_now(found.mtime_ns, self._last_ns, t_ns), "opened", path)
+                self._files[path] = _new_seen(found, seen.birth_ns, t_ns, is_open=True)
             elif seen.is_open and t_ns - seen.changed_ns >= self._still_ns:
                 seen.is_open = False
-                self._tell(*_wrote(found.mtime_ns, 0, seen.changed_ns), "closed", path)
+                self._tell(*_write_or_now(found.mtime_ns, 0, seen.changed_ns), "closed", path)
         for path in [path for path in self._files if path not in files]:
-            self._missed(t_ns, path)
+            self._tell_gone(t_ns, path)
         for path in self._dirs.keys() - dirs.keys():
             if any(inner.startswith(path + b"/") for inner in self._files):
                 dirs[path] = _Entry(self._dirs[path], 0, 0, False)  # after what was in it
             else:
                 self._tell(t_ns, "scan", "gone", path, is_dir=True)
 
-    def _missed(self, t_ns: int, path: bytes) -> None:
+    def _tell_gone(self, t_ns: int, path: bytes) -> None:
         """A file that is not there any more. One that was never still is closed first, and is gone
         when we look again: a save whose files all vanish at once was whole before, and in the time
         between that can be told."""
         seen = self._files[path]
         if seen.is_open and not seen.is_missing:
             seen.is_open, seen.is_missing = False, True
-            self._tell(*_wrote(seen.mtime_ns, 0, seen.changed_ns), "closed", path)
+            self._tell(*_write_or_now(seen.mtime_ns, 0, seen.changed_ns), "closed", path)
             return
         del self._files[path]
         self._tell(t_ns, "scan", "gone", path)
 
-    def _moved_dirs(self, t_ns: int, files: Found, dirs: Found) -> None:
+    def _find_moved_dirs(self, t_ns: int, files: Found, dirs: Found) -> None:
         """A directory whose inode has another name now, and none of whose files says that it is
         another one.
 
@@ -214,7 +219,7 @@ class Polling:
                     continue
                 birth, seen = birth_ns(os.path.join(self._root, inner)), known.get(found.inode)
                 if seen is None or not _same(seen, found, birth):
-                    self._arrived(t_ns, before, None, found, birth)
+                    self._tell_new(t_ns, before, None, found, birth)
             self._tell(t_ns, "scan", "moved", path, is_dir=True, old=old)
             for inner in [
                 inner for inner in self._dirs if inner == old or inner.startswith(old + b"/")
@@ -238,17 +243,17 @@ class Polling:
             for rest, seen in inside.items()
         )
 
-    def _arrived(
+    def _tell_new(
         self, t_ns: int, path: bytes, old: bytes | None, found: _Entry, birth: int | None
     ) -> None:
         is_open = found.is_regular
         if old is not None:
             seen = self._files.pop(old)
-            self._files[path] = _seen(found, birth, seen.changed_ns, is_open=seen.is_open)
+            self._files[path] = _new_seen(found, birth, seen.changed_ns, is_open=seen.is_open)
             self._tell(t_ns, "scan", "moved", path, old=old)
             return
-        self._files[path] = _seen(found, birth, t_ns, is_open=is_open)
-        at_ns, how = _born(birth, t_ns)
+        self._files[path] = _new_seen(found, birth, t_ns, is_open=is_open)
+        at_ns, how = _birth_or_now(birth, t_ns)
         if how == "scan" and birth is not None and monotonic_ns(found.mtime_ns, t_ns) is None:
             self._files[path].is_open = False
             self._tell(t_ns, "scan", "moved", path)  # written long ago: it came from outside
@@ -268,7 +273,7 @@ class Polling:
         self._out.append(FileEvent(t_ns, kind, os.fsdecode(path), is_dir, os.fsdecode(old), how))
 
 
-def _seen(found: _Entry, birth: int | None, t_ns: int, *, is_open: bool) -> _Seen:
+def _new_seen(found: _Entry, birth: int | None, t_ns: int, *, is_open: bool) -> _Seen:
     return _Seen(found.inode, found.size, found.mtime_ns, birth, t_ns, is_open)
 
 
@@ -279,12 +284,12 @@ def _same(seen: _Seen, found: _Entry, birth: int | None) -> bool:
     return (found.size, found.mtime_ns) == (seen.size, seen.mtime_ns)
 
 
-def _born(birth: int | None, t_ns: int) -> tuple[int, str]:
+def _birth_or_now(birth: int | None, t_ns: int) -> tuple[int, str]:
     at_ns = monotonic_ns(birth, t_ns)
     return (t_ns, "scan") if at_ns is None else (at_ns, "btime")
 
 
-def _wrote(mtime_ns: int, after_ns: int, t_ns: int) -> tuple[int, str]:
+def _write_or_now(mtime_ns: int, after_ns: int, t_ns: int) -> tuple[int, str]:
     """The last write as the file system noted it, where that can be: after `after_ns` and not after
     `t_ns`."""
     at_ns = monotonic_ns(mtime_ns, t_ns)

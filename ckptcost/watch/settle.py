@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ckptcost.watch.base import Tell
-from ckptcost.watch.cached import REASONS, Held, NotKnown
+from ckptcost.watch.cached import REASONS, FollowedFile, NotKnown
 from ckptcost.watch.filesystems import born_ns
 
 WHY: Final = REASONS | {
@@ -112,8 +112,8 @@ class _Case:
         self.written_wall_ns = time.time_ns() - now_ns + written_ns + _COARSE_NS
         self.next_ns = now_ns
         self.wait_ns = 0
-        self.files: list[Held] = []
-        self.owing: deque[Held] = deque()
+        self.files: list[FollowedFile] = []
+        self.owing: deque[FollowedFile] = deque()
         self.after_ns: int | None = None
         self.clean_ns = 0
         self.how = "cachestat"
@@ -139,7 +139,7 @@ class _Case:
 
     def _open_one(self, name: str, alone: bool) -> None:
         try:
-            file = Held(name)
+            file = FollowedFile(name)
         except FileNotFoundError:
             if alone:
                 raise NotKnown("GONE") from None
@@ -151,7 +151,7 @@ class _Case:
             if self._owes(file):
                 self.owing.append(file)
 
-    def _owes(self, file: Held) -> bool:
+    def _owes(self, file: FollowedFile) -> bool:
         before_ns = time.monotonic_ns()
         file.check(self.written_wall_ns)
         answer = file.owes()

@@ -3,19 +3,19 @@ checkpoint, and nobody else's."""
 
 from __future__ import annotations
 
-from ckptcost.watch.groups import Group, Step
+from ckptcost.watch.groups import CheckpointStep, FileGroup
 from ckptcost.watch.names import CONTAINER, PLAIN, final, numbers_of
 
 
-class Telling:
+class StepLog:
     """Keeps the labels that were given; `out` is what is to be told."""
 
     def __init__(self, small_bytes: int) -> None:
         self._small = small_bytes
         self._labels: dict[str, str] = {}
-        self.out: list[Step] = []
+        self.out: list[CheckpointStep] = []
 
-    def label_of(self, group: Group, *, sure: bool) -> str:
+    def label_of(self, group: FileGroup, *, sure: bool) -> str:
         """Empty as long as nothing is known that would do, unless it must be said now."""
         data = list(group.data(self._small))
         names = [path.rpartition("/")[2] for path in data]
@@ -51,7 +51,7 @@ class Telling:
         self._labels[name] = key
         return name
 
-    def begin(self, group: Group, *, sure: bool) -> None:
+    def begin(self, group: FileGroup, *, sure: bool) -> None:
         """Once, as soon as there is a label; `sure`: now, whatever is known."""
         if group.began:
             return
@@ -64,7 +64,7 @@ class Telling:
             path = group.unit if group.is_unit else min(group.data(self._small))
             self.say(group, "begin", begin[0], path, begin[1])
 
-    def _begin_of(self, group: Group) -> tuple[int, str] | None:
+    def _begin_of(self, group: FileGroup) -> tuple[int, str] | None:
         known = [
             (file.begin_ns, file.how)
             for file in group.data(self._small).values()
@@ -77,7 +77,7 @@ class Telling:
 
     def say(
         self,
-        group: Group,
+        group: FileGroup,
         name: str,
         t_ns: int,
         path: str,
@@ -87,7 +87,7 @@ class Telling:
         paths: tuple[str, ...] = (),
     ) -> None:
         self.out.append(
-            Step(
+            CheckpointStep(
                 name,
                 group.label,
                 t_ns,
@@ -101,7 +101,7 @@ class Telling:
             )
         )
 
-    def written(self, group: Group) -> None:
+    def written(self, group: FileGroup) -> None:
         """The files since the last time, where data is among them."""
         self.begin(group, sure=True)
         paths = [path for path, file in group.files.items() if not file.told]

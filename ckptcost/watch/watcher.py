@@ -20,11 +20,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ckptcost.errors import InputError
-from ckptcost.meters.kept import why
+from ckptcost.meters.kept import os_error_text
 from ckptcost.watch.base import Expect, Tell
 from ckptcost.watch.filesystems import Mounted, born_ns, kind_of, monotonic_ns
 from ckptcost.watch.grouping import Grouping
-from ckptcost.watch.groups import Rules, Stat, Step
+from ckptcost.watch.groups import CheckpointStep, FileStat, Rules
 from ckptcost.watch.inotify import FileEvent, Inotify
 from ckptcost.watch.names import is_noise
 from ckptcost.watch.owners import Other, Owners
@@ -66,7 +66,7 @@ class Closed(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
+class WatchSettings:
     rules: Rules = field(default_factory=Rules)
     create_later: bool = False
     """wait for a directory that does not exist yet"""
@@ -88,14 +88,14 @@ class Watcher:
         tell: Tell,
         expect: Expect,
         *,
-        settings: Settings | None = None,
+        settings: WatchSettings | None = None,
         settle: Settle | None = None,
         closed: Closed | None = None,
         made: Callable[[], None] | None = None,
         job: Callable[[], Iterable[int]] | None = None,
     ) -> None:
         """`job`: its processes; files that others of this machine write are then left out."""
-        self.settings = settings or Settings()
+        self.settings = settings or WatchSettings()
         self.directory = Path(os.path.abspath(directory))
         self._tell, self._expect, self._settle, self._closed, self._made = (
             tell,
@@ -205,7 +205,7 @@ class Watcher:
                 self._step(poller)
                 self._step_problem = ""
             except OSError as error:
-                self._defect(f"{self.directory}: {why(error)}")
+                self._defect(f"{self.directory}: {os_error_text(error)}")
             except Exception as error:  # a defect of ours: say it and go on
                 self._defect(f"the watcher failed: {type(error).__name__}: {error}")
         try:
@@ -288,16 +288,16 @@ class Watcher:
             ):
                 self._closed(self.directory / event.path, event.t_ns)
 
-    def _stat(self, path: str, *, born: bool = False) -> Stat | None:
+    def _stat(self, path: str, *, born: bool = False) -> FileStat | None:
         full = os.path.join(self.directory, path)
         try:
             found = os.lstat(full)
         except (OSError, ValueError):
             return None
         if not stat.S_ISREG(found.st_mode):
-            return Stat(0, found.st_mtime_ns, None)
+            return FileStat(0, found.st_mtime_ns, None)
         now_ns = time.monotonic_ns()
-        return Stat(
+        return FileStat(
             found.st_size,
             found.st_mtime_ns,
             monotonic_ns(found.st_mtime_ns, now_ns),
@@ -313,7 +313,7 @@ class Watcher:
         if self._grouping.likely and now_ns >= self._expected_ns:
             self._expected_ns = now_ns + S
             self._expect(EXPECT_S)
-        self._say(self._grouping.tick(time.monotonic_ns()))
+        self._tell_steps(self._grouping.tick(time.monotonic_ns()))
         paused, self._grouping.paused = self._grouping.paused, []
         still, self._grouping.still = self._grouping.still, {}
         if self._closed is not None:
@@ -339,7 +339,7 @@ class Watcher:
             if self._grouping.leave_out(path):
                 self.left_out[path] = other
 
-    def _say(self, steps: list[Step]) -> None:
+    def _tell_steps(self, steps: list[CheckpointStep]) -> None:
         for step in steps:
             path = printable(step.path)
             if step.name == "end" and (step.error or self._settle is None):
@@ -397,7 +397,7 @@ class Watcher:
                 if not events:
                     time.sleep(0.01)
         self._turn()
-        self._say(self._grouping.finish(time.monotonic_ns()))
+        self._tell_steps(self._grouping.finish(time.monotonic_ns()))
 
 
 def printable(path: str) -> str:

@@ -49,7 +49,7 @@ _FLAGS = re.compile(rb"^flags:\s*([0-7]+)", re.M)
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 
 
-class Open(NamedTuple):
+class OpenForWriting(NamedTuple):
     """A regular file that a process has open for writing."""
 
     pid: int
@@ -58,7 +58,7 @@ class Open(NamedTuple):
     mtime_ns: int
 
 
-class Reading(NamedTuple):
+class ProcessReading(NamedTuple):
     """Of a process and its main thread: since their start."""
 
     parent: int
@@ -71,7 +71,7 @@ class Reading(NamedTuple):
     main_cpu_s: float
 
 
-class Writer(NamedTuple):
+class SeenWriter(NamedTuple):
     code: str
     """MAIN_WROTE, MAIN_WAITED, MAIN_WORKED or UNKNOWN"""
     why: str = ""
@@ -106,7 +106,7 @@ def covers(paths: Iterable[str], path: str) -> bool:
     return any(path == each or path.startswith(each.rstrip("/") + "/") for each in paths)
 
 
-def open_for_writing(pids: Iterable[int], procfs: Path = Path("/proc")) -> list[Open]:
+def open_for_writing(pids: Iterable[int], procfs: Path = Path("/proc")) -> list[OpenForWriting]:
     """About 5 us a descriptor. Processes that are gone or somebody else's have none."""
     found = []
     for pid in pids:
@@ -132,7 +132,9 @@ def open_for_writing(pids: Iterable[int], procfs: Path = Path("/proc")) -> list[
                 continue
             if stat.S_ISREG(there.st_mode):
                 found.append(
-                    Open(pid, path.removesuffix(" (deleted)"), there.st_size, there.st_mtime_ns)
+                    OpenForWriting(
+                        pid, path.removesuffix(" (deleted)"), there.st_size, there.st_mtime_ns
+                    )
                 )
     return found
 
@@ -148,11 +150,11 @@ class Growing:
         self._held: dict[str, tuple[int, int]] = {}
         """descriptor, and size when it was first seen"""
 
-    def rest(self, found: Iterable[Open]) -> None:
+    def rest(self, found: Iterable[OpenForWriting]) -> None:
         """Between bursts: what is open all the time is a log, unless it grows by a burst."""
         self._before = {each.path: each.size_bytes for each in found}
 
-    def look(self, found: Iterable[Open], since_wall_ns: int) -> None:
+    def look(self, found: Iterable[OpenForWriting], since_wall_ns: int) -> None:
         found = list(found)
         for each in found:
             if (
@@ -232,14 +234,14 @@ def run_together(files: Sequence[tuple[str, int]], wrote_bytes: int, at_once: in
     return like if like >= SEVERAL and (again or (apart and len(sizes) >= SEVERAL)) else 0
 
 
-def told_of(paths: Sequence[str]) -> dict[str, Any]:
+def file_details(paths: Sequence[str]) -> dict[str, Any]:
     """As detail: the file, or the folder of several, and how many were seen."""
     if not paths:
         return {}
     return {"path": paths[0] if len(paths) == 1 else os.path.commonpath(paths), "files": len(paths)}
 
 
-def reading(pid: int, procfs: Path = Path("/proc")) -> Reading:
+def read_process(pid: int, procfs: Path = Path("/proc")) -> ProcessReading:
     """About 40 us. Raises OSError."""
     folder = procfs / str(pid)
     whole = _IO.search((folder / "io").read_bytes())
@@ -248,7 +250,7 @@ def reading(pid: int, procfs: Path = Path("/proc")) -> Reading:
     placed = stat_of(about)
     if whole is None or main is None or placed is None:
         raise OSError(0, "a kernel without CONFIG_TASK_IO_ACCOUNTING")
-    return Reading(
+    return ProcessReading(
         placed[0],
         placed[1] / _TICKS,
         int(whole[1]),
@@ -274,8 +276,8 @@ class Writers:
 
     def __init__(self, pids: Callable[[], Iterable[int]], procfs: Path = Path("/proc")) -> None:
         self._pids, self._procfs = pids, procfs
-        self._before: dict[int, Reading] = {}
-        self._rested: dict[int, tuple[int, Reading]] = {}
+        self._before: dict[int, ProcessReading] = {}
+        self._rested: dict[int, tuple[int, ProcessReading]] = {}
         self._usual: dict[int, float] = {}
         self._begin_ns = 0
         self._holders: set[int] = set()
@@ -307,25 +309,25 @@ class Writers:
         self._holders |= holders
         return bool(holders)
 
-    def end(self, size_bytes: int | None = None) -> list[Writer]:
+    def end(self, size_bytes: int | None = None) -> list[SeenWriter]:
         """Who wrote, most first. `size_bytes`, where it is known, keeps out who wrote much less
         than half of it."""
         now_ns = time.monotonic_ns()
         after = self._all()
         self._rested = {pid: (now_ns, each) for pid, each in after.items()}
         if not after:
-            return [Writer("UNKNOWN", "NOT_PERMITTED" if self._refused else "NO_WRITER")]
+            return [SeenWriter("UNKNOWN", "NOT_PERMITTED" if self._refused else "NO_WRITER")]
         wrote = {pid: self._wrote(pid, each) for pid, each in after.items()}
-        chosen = self._chosen(wrote, size_bytes)
+        chosen = self._choose(wrote, size_bytes)
         if not chosen:
-            return [Writer("UNKNOWN", "NO_WRITER")]
+            return [SeenWriter("UNKNOWN", "NO_WRITER")]
         took_s = (now_ns - self._begin_ns) / S
         return [
             self._judge(pid, "open" if pid in self._holders else "bytes", wrote[pid], after, took_s)
             for pid in chosen
         ]
 
-    def _chosen(self, wrote: dict[int, tuple[int, float]], size_bytes: int | None) -> list[int]:
+    def _choose(self, wrote: dict[int, tuple[int, float]], size_bytes: int | None) -> list[int]:
         """Who had a file open; else, as when a helper has ended and its parent took over its sums,
         who wrote most, and others who wrote at least half as much."""
         chosen = [pid for pid in self._holders if pid in wrote and wrote[pid][0] > 0]
@@ -336,10 +338,10 @@ class Writers:
                 return []
         return sorted(chosen, key=lambda pid: -wrote[pid][0])
 
-    def _wrote(self, pid: int, after: Reading) -> tuple[int, float]:
+    def _wrote(self, pid: int, after: ProcessReading) -> tuple[int, float]:
         """Bytes and the main thread's share. mmap is not in wchar, memory and some servers are not
         in write_bytes: the larger counts."""
-        before = self._known(pid, after) or Reading(0, 0.0, 0, 0, 0, 0, 0.0)
+        before = self._reading_before(pid, after) or ProcessReading(0, 0.0, 0, 0, 0, 0, 0.0)
         called, dirtied = after.wchar - before.wchar, after.written - before.written
         if called >= dirtied:
             moved, main = called, after.main_wchar - before.main_wchar
@@ -347,16 +349,21 @@ class Writers:
             moved, main = dirtied, after.main_written - before.main_written
         return moved, main / moved if moved > 0 else 0.0
 
-    def _known(self, pid: int, after: Reading) -> Reading | None:
+    def _reading_before(self, pid: int, after: ProcessReading) -> ProcessReading | None:
         before = self._before.get(pid)
         return before if before is not None and before.born_s == after.born_s else None
 
     def _judge(
-        self, pid: int, how: str, wrote: tuple[int, float], after: dict[int, Reading], took_s: float
-    ) -> Writer:
+        self,
+        pid: int,
+        how: str,
+        wrote: tuple[int, float],
+        after: dict[int, ProcessReading],
+        took_s: float,
+    ) -> SeenWriter:
         trainer = self._trainer(pid, after)
         moved, main_share = wrote
-        before = self._known(trainer, after[trainer])
+        before = self._reading_before(trainer, after[trainer])
         usual = self._usual.get(trainer, 0.0) if before is not None else 0.0
         used = (
             (after[trainer].main_cpu_s - (before.main_cpu_s if before is not None else 0.0))
@@ -364,7 +371,7 @@ class Writers:
             if took_s > 0.0
             else 0.0
         )
-        found = Writer("UNKNOWN", "", pid, how, moved, main_share, trainer, used, usual)
+        found = SeenWriter("UNKNOWN", "", pid, how, moved, main_share, trainer, used, usual)
         if trainer == pid and before is not None and main_share >= MOST_BY_MAIN:
             return found._replace(code="MAIN_WROTE")
         if took_s < LEAST_S:
@@ -379,7 +386,7 @@ class Writers:
             else found._replace(why="UNCLEAR")
         )
 
-    def _trainer(self, pid: int, after: dict[int, Reading]) -> int:
+    def _trainer(self, pid: int, after: dict[int, ProcessReading]) -> int:
         """Of the writer and those above it, who was busiest before: a helper process waits between
         saves, a launcher always."""
         line = [pid]
@@ -388,17 +395,19 @@ class Writers:
 
         def busy(each: int) -> float:
             return (
-                self._usual.get(each, 0.0) if self._known(each, after[each]) is not None else -1.0
+                self._usual.get(each, 0.0)
+                if self._reading_before(each, after[each]) is not None
+                else -1.0
             )
 
         return max(line, key=busy)
 
-    def _all(self) -> dict[int, Reading]:
+    def _all(self) -> dict[int, ProcessReading]:
         found = {}
         self._refused = False
         for pid in self._pids():
             try:
-                found[pid] = reading(pid, self._procfs)
+                found[pid] = read_process(pid, self._procfs)
             except PermissionError:
                 self._refused = True
             except OSError:

@@ -11,7 +11,7 @@ from ckptcost.cli import flags, telling
 from ckptcost.cli.main import parser_for
 from ckptcost.errors import InputError, MeterUnavailable
 from ckptcost.jobs.instruments import Instruments, instruments
-from ckptcost.meters.base import Absence, Basic, Found
+from ckptcost.meters.base import Absence, Basic, FoundMeters
 from ckptcost.meters.found import Wanted
 from ckptcost.questions.parameters import needed_kinds
 from ckptcost.runs.clocks import RealClock, VirtualClock
@@ -164,7 +164,7 @@ def test_meters_by_name(monkeypatch, spec, names):
     wanted, gone = [], Absence("rapl", "not root")
     monkeypatch.setattr(
         "ckptcost.jobs.instruments.found",
-        lambda w: wanted.append(w) or Found((Basic("x"),), (gone,)),
+        lambda w: wanted.append(w) or FoundMeters((Basic("x"),), (gone,)),
     )
     seen = instruments(spec, Wanted(pid=7), 1.0)
     assert wanted == [Wanted(names=names, pid=7)]

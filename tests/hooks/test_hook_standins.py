@@ -441,7 +441,7 @@ def test_what_follows_a_save_may_break_and_breaks_nothing(ear):
     def after(handle, result):
         raise RuntimeError("broken")
 
-    saves = wrapping.around(lambda: 5, lambda: wrapping.Plan("a", after=after))
+    saves = wrapping.around(lambda: 5, lambda: wrapping.SavePlan("a", after=after))
     assert saves() == 5
     assert marks(ear) == ["begin", "returned"]
     quiet = wrapping.around(lambda: 5, lambda: None)

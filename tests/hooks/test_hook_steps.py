@@ -8,7 +8,7 @@ import pytest
 
 import ckptcost
 from ckptcost.hooks import receivers, steps
-from ckptcost.hooks.incoming import told
+from ckptcost.hooks.incoming import parse_line
 
 
 @pytest.fixture
@@ -57,14 +57,14 @@ def test_more_than_a_line_holds_waits_and_what_is_mad_is_forgotten(ear, clock):
 
 
 def test_the_longest_line_goes_through_the_wire_and_is_believed():
-    from ckptcost.hooks.wire import LONGEST, Client
+    from ckptcost.hooks.wire import LONGEST, WireClient
 
     ends_ms = [86_000_000.25 + part for part in range(steps.MOST)]
-    client = Client("/nowhere")
+    client = WireClient("/nowhere")
     client._pid, client.dropped = 4_000_000, 10**6
     line = client._line("steps", "", 10_000_000, 10**18, {"ends_ms": ends_ms, "base": 10**18})
     assert len(line) <= LONGEST
-    assert len(told(line, 10**18).detail["ends_ms"]) == steps.MOST
+    assert len(parse_line(line, 10**18).detail["ends_ms"]) == steps.MOST
 
 
 def test_a_loader_is_iterated_as_often_as_one_likes(ear):

@@ -578,7 +578,7 @@ def test_a_signal_handler_while_it_is_decided_who_listens(monkeypatch):
         every_hook()  # as a handler would, in the same thread
         return receivers.NOBODY
 
-    monkeypatch.setattr(sender, "_found", found)
+    monkeypatch.setattr(sender, "_find_receiver", found)
     before_s = time.monotonic()
     every_hook()
     assert time.monotonic() - before_s < 5.0

@@ -23,10 +23,10 @@ import ckptcost
 from ckptcost.core.phases import MARKS
 from ckptcost.errors import OutputError
 from ckptcost.hooks import receivers, sender
-from ckptcost.hooks.incoming import LONGEST_LINE, told
+from ckptcost.hooks.incoming import LONGEST_LINE, parse_line
 from ckptcost.hooks.listener import Listener
 from ckptcost.hooks.settles import Settles
-from ckptcost.hooks.wire import LONGEST, Client
+from ckptcost.hooks.wire import LONGEST, WireClient
 from ckptcost.runs import election
 
 
@@ -56,7 +56,7 @@ def client_of():
     made = []
 
     def make(path):
-        made.append(Client(str(path)))
+        made.append(WireClient(str(path)))
         return made[-1]
 
     yield make
@@ -482,7 +482,7 @@ def test_what_is_far_in_time_is_refused():
     said = {"name": "begin"}
     for ago_s, is_told in ((0, True), (80_000, True), (90_000, False), (-0.5, True), (-2, False)):
         assert (
-            bool(told(json.dumps(said | {"t": now_ns - round(ago_s * 1e9)}).encode(), now_ns))
+            bool(parse_line(json.dumps(said | {"t": now_ns - round(ago_s * 1e9)}).encode(), now_ns))
             is is_told
         )
 
@@ -718,7 +718,7 @@ def test_ranks_are_those_of_the_election():
         {"MPI_LOCALRANKID": "9"},
         {"RANK": ""},
     ):
-        assert sender._launched(environ) == election.global_rank(environ), environ
+        assert sender._rank_of_launcher(environ) == election.global_rank(environ), environ
     assert (sender._RANKS, sender._LOCAL_RANKS) == (election._RANKS, election._LOCAL_RANKS)
     assert set(MARKS) >= {
         "begin",

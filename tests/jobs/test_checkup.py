@@ -17,7 +17,7 @@ from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import record
 from ckptcost.meters import rapl
-from ckptcost.meters.base import Absence, Basic, Found
+from ckptcost.meters.base import Absence, Basic, FoundMeters
 from ckptcost.present.measured import absence_text
 from ckptcost.report.studies import checkup as report
 from ckptcost.runs.clocks import VirtualClock
@@ -278,7 +278,7 @@ def beside(monkeypatch):
             rapl,
             "find",
             lambda backend: (
-                Found(meters, absences) if backend == "pyrapl" else pytest.fail("another")
+                FoundMeters(meters, absences) if backend == "pyrapl" else pytest.fail("another")
             ),
         )
 

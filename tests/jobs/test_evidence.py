@@ -10,11 +10,11 @@ import pytest
 from ckptcost.jobs import evidence as module
 from ckptcost.jobs.evidence import AT_ONCE_NS, LATE_NS, REST_NS, Evidence, descendants
 from ckptcost.runs.clocks import S
-from ckptcost.watch.writers import Writer
+from ckptcost.watch.writers import SeenWriter
 
 PATHS = [Path("/c/step_1")]
-WROTE, WAITED = Writer("MAIN_WROTE", pid=7), Writer("MAIN_WAITED", pid=8)
-WORKED, UNKNOWN = Writer("MAIN_WORKED", pid=9), Writer("UNKNOWN", "TOO_SHORT")
+WROTE, WAITED = SeenWriter("MAIN_WROTE", pid=7), SeenWriter("MAIN_WAITED", pid=8)
+WORKED, UNKNOWN = SeenWriter("MAIN_WORKED", pid=9), SeenWriter("UNKNOWN", "TOO_SHORT")
 
 
 class Watched:

@@ -10,7 +10,7 @@ from ckptcost.core.channels import Mark
 from ckptcost.jobs.advice import rhythm_of
 from ckptcost.jobs.calibrate_rounds import RunToFit as Run
 from ckptcost.jobs.calibrate_rounds import rounds_of
-from ckptcost.meters.writeback import held_up_bytes
+from ckptcost.meters.writeback import dirty_limit_of_host
 from ckptcost.report.studies.measure_saves import honeymoon_told
 
 GPUS = Told("told", {energy("gpu:0", tick_s=0.001): at(300.0)})
@@ -62,7 +62,7 @@ def test_where_a_writer_waits_is_the_kernels_own_figure(tmp_path):
         ("dirty_background_bytes", 0),
     ):
         (vm / name).write_text(f"{value}\n")
-    assert held_up_bytes(tmp_path) is None
+    assert dirty_limit_of_host(tmp_path) is None
     (tmp_path / "meminfo").write_text("MemTotal: 2 kB\nMemAvailable:   1000000 kB\n")
-    assert held_up_bytes(tmp_path) == pytest.approx(0.15 * 1000000 * 1024)
-    assert (held_up_bytes() or 0.0) > 1e6
+    assert dirty_limit_of_host(tmp_path) == pytest.approx(0.15 * 1000000 * 1024)
+    assert (dirty_limit_of_host() or 0.0) > 1e6

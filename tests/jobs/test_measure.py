@@ -20,7 +20,7 @@ from ckptcost.jobs.measure import measure, reviewed
 from ckptcost.jobs.measured import Measured, evaluate
 from ckptcost.jobs.recording import MARGIN_S, record
 from ckptcost.meters import simulated
-from ckptcost.meters.found import FINDERS, Wanted, found
+from ckptcost.meters.found import FINDERS, Wanted, find_meters
 from ckptcost.meters.simulated_machine import Fault, Machine, Plan, marks
 from ckptcost.runs import baselines
 from ckptcost.runs.clocks import VirtualClock
@@ -300,11 +300,11 @@ class TestInstruments:
 
     def test_only_what_is_named_is_looked_for(self, tmp_path):
         bare = Wanted(names=("block", "gds"), sysfs=tmp_path, procfs=tmp_path, environ={})
-        seen = found(bare)
+        seen = find_meters(bare)
         assert {a.what.split()[0] for a in seen.absences} == {"block", "gds"}
 
     def test_nothing_here_raises_nothing(self, tmp_path):
-        seen = found(Wanted(sysfs=tmp_path / "sys", procfs=tmp_path / "proc", environ={}))
+        seen = find_meters(Wanted(sysfs=tmp_path / "sys", procfs=tmp_path / "proc", environ={}))
         assert list(seen.meters) == []
         assert {a.kind for a in seen.absences} >= {"gpu", "cpu", "dram", "storage", "node"}
         assert all(a.reason and a.remedy for a in seen.absences)

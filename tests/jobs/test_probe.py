@@ -13,7 +13,7 @@ from ckptcost.jobs import probe as module
 from ckptcost.jobs.probe import SMALL, ProbeRequest, probe
 from ckptcost.jobs.recording import EDGE
 from ckptcost.meters.found import Wanted
-from ckptcost.savers.base import NONE, Io, Settings
+from ckptcost.savers.base import NONE, Io, SaverSettings
 
 SIZE = 8_000_000
 
@@ -114,7 +114,7 @@ def test_each_round_is_written_verified_read_and_removed(bench):
 
 
 def test_unread_and_unverified(bench):
-    bench.rounds(asked(rounds=1, small=False, read=False, settings=Settings(verify=False)))
+    bench.rounds(asked(rounds=1, small=False, read=False, settings=SaverSettings(verify=False)))
     assert [one for one in bench.did if isinstance(one, str)] == ["save 1", "sleep 0.5", "remove 1"]
 
 

@@ -7,7 +7,7 @@ from throttled import throttled, why_not
 
 from ckptcost.jobs.probe import ProbeRequest, probe, sums
 from ckptcost.meters.found import Wanted
-from ckptcost.savers.base import Settings
+from ckptcost.savers.base import SaverSettings
 
 pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not() or "none")
 
@@ -27,7 +27,7 @@ def probed(directory, size_bytes, saver="direct", **more):
         rounds=1,
         small=False,
         pause_s=0.0,
-        settings=Settings(verify=False),
+        settings=SaverSettings(verify=False),
         **more,
     )
     return probe(asked, "block,writeback", Wanted())

@@ -204,7 +204,7 @@ def test_the_folders_own_device_is_a_fact(machine, monkeypatch):
     (meter,), _ = machine.find()
     assert "folder" not in meter.facts
     meter.close()
-    home = block.Home(("sda",), ("loop0", "sda1"), "ext4", "/mnt")
+    home = block.DiskHome(("sda",), ("loop0", "sda1"), "ext4", "/mnt")
     monkeypatch.setattr(block, "device_of", lambda *_, **__: home)
     (meter,), _ = machine.find(paths=["/mnt/checkpoints"])
     assert meter.facts["folder"] == "disk:loop0"

@@ -11,8 +11,8 @@ import pytest
 from ckptcost.core.channels import Channel
 from ckptcost.errors import UnknownName
 from ckptcost.meters.background import Background
-from ckptcost.meters.base import Absence, Basic, Found
-from ckptcost.meters.found import FINDERS, ON_REQUEST, Wanted, found
+from ckptcost.meters.base import Absence, Basic, FoundMeters
+from ckptcost.meters.found import FINDERS, ON_REQUEST, Wanted, find_meters
 
 MODULES = {name: name.replace("-", "_") for name in FINDERS} | {"nfs": "mounts"}
 
@@ -25,7 +25,7 @@ def told(monkeypatch):
     def spy(name):
         def find(*args, **kwargs):
             calls[name] = (args, kwargs)
-            return gives.get(name, Found((), ()))
+            return gives.get(name, FoundMeters((), ()))
 
         return find
 
@@ -36,7 +36,7 @@ def told(monkeypatch):
 
 
 def kwargs_of(told, name, **wanted):
-    found(Wanted(**wanted))
+    find_meters(Wanted(**wanted))
     return told[name][1]
 
 
@@ -45,7 +45,7 @@ def meter(name, *channels, **more):
 
 
 def test_everything_that_costs_nothing_is_looked_for(told, tmp_path):
-    found(Wanted(sysfs=tmp_path / "sys", procfs=tmp_path / "proc", environ={}))
+    find_meters(Wanted(sysfs=tmp_path / "sys", procfs=tmp_path / "proc", environ={}))
     del told["gives"]
     # the two that would start processes or use the network are told so by what they are given
     assert set(told) == set(FINDERS)
@@ -69,7 +69,7 @@ def test_everything_that_costs_nothing_is_looked_for(told, tmp_path):
 
 
 def test_what_is_named_may_do_more(told):
-    found(Wanted(names=("nvme", "nfs", "lustre", "ipmi")))
+    find_meters(Wanted(names=("nvme", "nfs", "lustre", "ipmi")))
     assert told["nvme"][1]["allow_commands"] is True
     assert told["nfs"][1]["asked"] is True
     assert (told["lustre"][1]["asked"], told["lustre"][1]["allow_commands"]) == (True, True)
@@ -78,7 +78,7 @@ def test_what_is_named_may_do_more(told):
 
 
 def test_an_address_is_as_good_as_a_name(told):
-    found(Wanted(names=("pressure",), redfish_url="https://bmc/"))
+    find_meters(Wanted(names=("pressure",), redfish_url="https://bmc/"))
     assert set(told) == {"gives", "pressure", "redfish"}
 
 
@@ -122,7 +122,7 @@ def test_the_account_of_a_management_controller_is_in_the_environment(told, monk
     other = dict.fromkeys(account, "other")
     for name, value in (other if by == "wanted" else account).items():
         monkeypatch.setenv(name, value)
-    found(Wanted(redfish_url="https://bmc/", environ=account if by == "wanted" else None))
+    find_meters(Wanted(redfish_url="https://bmc/", environ=account if by == "wanted" else None))
     assert told["redfish"][0] == ("https://bmc/", "u", "p")
 
 
@@ -137,13 +137,13 @@ class TestLaterMetersKnowOfEarlierOnes:
 
     def test_cards_are_numbered_on(self, told):
         assert kwargs_of(told, "amd")["first"] == 0
-        told["gives"]["nvml"] = Found([meter("nvml", *self.cards)])
+        told["gives"]["nvml"] = FoundMeters([meter("nvml", *self.cards)])
         assert kwargs_of(told, "amd")["first"] == 2
 
     def test_a_processor_is_not_measured_twice(self, told):
-        found(Wanted())
+        find_meters(Wanted())
         assert told["hwmon"][1]["beside_rapl"] is False
-        told["gives"]["rapl"] = Found(
+        told["gives"]["rapl"] = FoundMeters(
             [
                 meter(
                     "rapl",
@@ -152,20 +152,20 @@ class TestLaterMetersKnowOfEarlierOnes:
                 )
             ]
         )
-        found(Wanted())
+        find_meters(Wanted())
         assert told["hwmon"][1]["beside_rapl"] is True
-        told["gives"]["rapl"] = Found(
+        told["gives"]["rapl"] = FoundMeters(
             [meter("rapl", Channel("cpu:0", "energy_j", "rapl", role="detail"))]
         )
-        found(Wanted())
+        find_meters(Wanted())
         assert told["hwmon"][1]["beside_rapl"] is False
 
     def test_a_drive_that_measures_itself_is_not_modelled(self, told):
-        told["gives"]["nvml"] = Found([meter("nvml", *self.cards)])
-        told["gives"]["nvme"] = Found(
+        told["gives"]["nvml"] = FoundMeters([meter("nvml", *self.cards)])
+        told["gives"]["nvme"] = FoundMeters(
             [meter("nvme", Channel("drive:nvme0", "power_w", "log page 2"), least_s=1.0)]
         )
-        found(Wanted(known=frozenset({"node"})))
+        find_meters(Wanted(known=frozenset({"node"})))
         assert told["nvme-model"][1]["measured"] == {
             "node",
             "drive:nvme0",
@@ -176,11 +176,11 @@ class TestLaterMetersKnowOfEarlierOnes:
 
 
 def test_drives_are_asked_in_a_thread_of_their_own(told):
-    told["gives"]["nvme"] = Found(
+    told["gives"]["nvme"] = FoundMeters(
         [meter("nvme", Channel("drive:nvme0", "power_w", "log"), least_s=1.0)],
         [Absence("nvme nvme1", "old")],
     )
-    seen = found(Wanted(names=("nvme",)))
+    seen = find_meters(Wanted(names=("nvme",)))
     assert [type(one) for one in seen.meters] == [Background]
     assert seen.meters[0].pace_s == 1.0
     assert seen.absences == (Absence("nvme nvme1", "old"),)
@@ -188,13 +188,13 @@ def test_drives_are_asked_in_a_thread_of_their_own(told):
 
 def test_meters_and_absences_come_together_in_order(told):
     for name in ("nvml", "block", "gds"):
-        told["gives"][name] = Found([meter(name)], [Absence(name, "half of it", "", "gpu")])
-    seen = found(Wanted())
+        told["gives"][name] = FoundMeters([meter(name)], [Absence(name, "half of it", "", "gpu")])
+    seen = find_meters(Wanted())
     assert [one.name for one in seen.meters] == ["nvml", "block", "gds"]
     assert [one.what for one in seen.absences] == ["nvml", "block", "gds"]
 
 
 def test_a_name_that_no_meter_has_stops_before_anything_is_opened(told):
     with pytest.raises(UnknownName, match="nvlm"):
-        found(Wanted(names=("nvml", "nvlm")))
+        find_meters(Wanted(names=("nvml", "nvlm")))
     assert set(told) == {"gives"}

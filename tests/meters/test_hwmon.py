@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from ckptcost.meters import hwmon
 from ckptcost.meters.background import Background
-from ckptcost.meters.base import Event, Found, Meter
+from ckptcost.meters.base import Event, FoundMeters, Meter
 
 SECOND = 1_000_000_000
 
@@ -55,7 +55,7 @@ class Tree:
             old=old,
         )
 
-    def find(self, **more: object) -> Found:
+    def find(self, **more: object) -> FoundMeters:
         return hwmon.find(self.root, **{"slow_s": 60.0, **more})
 
     def only(self, **more: object) -> hwmon.Hwmon:

@@ -162,5 +162,5 @@ def test_absences(client):
     "text", [b"", b"write_bytes\n", b"write_bytes x samples [bytes] 1 2 3\n", b"\xff\n"]
 )
 def test_garbage_is_unknown(text):
-    assert lustre.counted(text) == {}
+    assert lustre.parse_stats(text) == {}
     assert math.isnan(lustre._quantity(text, "write_bytes", True))

@@ -108,14 +108,19 @@ def test_lines_that_are_missing_are_unknown_and_borrow_from_nobody(proc):
     cut = "device a:/x mounted on /scratch with fstype nfs4 statvers=1.1\n\tage:\t1\n" + entry(
         "nas:/data", "/data", "nfs"
     )
-    assert all(map(math.isnan, mounts.nfs(cut.encode())["/scratch"]))
+    assert all(map(math.isnan, mounts.parse_mountstats(cut.encode())["/scratch"]))
     then_local = (
         cut.split("device nas")[0]
         + "device /dev/sdb mounted on /mnt with fstype xfs\n\tbytes:\t1 2 3 4 5 6 7 8\n"
     )
-    assert all(map(math.isnan, mounts.nfs(then_local.encode())["/scratch"]))
-    assert mounts.nfs(b"\xff\x00 garbage\n") == {}
-    assert all(map(math.isnan, mounts.nfs(entry("a:/x", "/x", numbers="1 2 3").encode())["/x"][:2]))
+    assert all(map(math.isnan, mounts.parse_mountstats(then_local.encode())["/scratch"]))
+    assert mounts.parse_mountstats(b"\xff\x00 garbage\n") == {}
+    assert all(
+        map(
+            math.isnan,
+            mounts.parse_mountstats(entry("a:/x", "/x", numbers="1 2 3").encode())["/x"][:2],
+        )
+    )
 
 
 def test_absences(proc):

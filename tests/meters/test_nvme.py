@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from ckptcost.meters import nvme, nvme_model
 from ckptcost.meters.base import Meter
-from ckptcost.meters.nvme_model import Watts, stated, watts_of
+from ckptcost.meters.nvme_model import DriveWatts, watts_of, watts_stated
 from ckptcost.meters.nvme_pages import (
     ADMIN_CMD,
     Commands,
@@ -26,7 +26,7 @@ from ckptcost.meters.nvme_pages import (
     identity_of_json,
     identity_of_page,
     run,
-    scaled_w,
+    scale_w,
     smart_of_json,
     smart_of_page,
 )
@@ -269,8 +269,8 @@ def test_identity_from_page_and_from_json():
 
 
 def test_scales_that_do_not_exist():
-    assert math.isnan(scaled_w(5, 3))
-    assert math.isnan(scaled_w(0, 2))
+    assert math.isnan(scale_w(5, 3))
+    assert math.isnan(scale_w(0, 2))
 
 
 # ---- asking ----
@@ -542,7 +542,7 @@ def test_watts_from_power_states(states, expected):
     assert (got[:4] if got else None) == expected
 
 
-GIVEN = Watts(2.0, 10.0, 0.5, 14.0, "data sheet")
+GIVEN = DriveWatts(2.0, 10.0, 0.5, 14.0, "data sheet")
 
 
 @settings(max_examples=25)
@@ -605,7 +605,7 @@ def test_the_users_figures_go_before_the_drives(tmp_path):
     put_drive(tmp_path, "nvme0", ["nvme0n1"])
     ask = Ask(nvme0_identity=identity_page(STATES))
     (meter,), _ = nvme_model.find(
-        sysfs=tmp_path, ask=ask, watts={"nvme0": stated(5.0, 12.0, "catalogue")}
+        sysfs=tmp_path, ask=ask, watts={"nvme0": watts_stated(5.0, 12.0, "catalogue")}
     )
     assert "catalogue" in meter.channels[0].source
     assert "5 W idle, 12 W busy" in meter.channels[0].note

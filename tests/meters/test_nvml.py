@@ -262,7 +262,7 @@ def test_every_type_of_value():
 
 def test_a_field_of_an_unknown_type_is_no_answer():
     element = SimpleNamespace(nvmlReturn=0, valueType=9, value=SimpleNamespace())
-    ask = nvml_driver.Fields([0], [(186, 0)], binding(nvmlDeviceGetFieldValues=[element]))
+    ask = nvml_driver.FieldsCall([0], [(186, 0)], binding(nvmlDeviceGetFieldValues=[element]))
     (said,) = ask.call("handle", 0)
     assert said != said
     assert ask.why == [nvml_driver.NOT_A_NUMBER]

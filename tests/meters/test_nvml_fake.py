@@ -458,8 +458,8 @@ class TestTrouble:
 class TestBuffered:
     def test_the_drivers_own_samples(self, lab):
         said = lab.walk("gpus=2 samples.1=0 high_w=321 period_s=0", [5.0], since_us=0)
-        assert set(said.buffered) == {"gpu:0"}
-        samples = said.buffered["gpu:0"]
+        assert set(said.power_samples) == {"gpu:0"}
+        samples = said.power_samples["gpu:0"]
         assert len(samples) == 119
         assert all(watts == pytest.approx(321.0, abs=1e-3) for _, watts in samples)
         times = np.array([at for at, _ in samples])
@@ -467,13 +467,15 @@ class TestBuffered:
         assert 1.6e15 < times[0] < 1e17  # microseconds since 1970
 
     def test_only_newer_ones_and_none_is_an_empty_list(self, lab):
-        everything = lab.walk("", [5.0], since_us=0).buffered["gpu:0"]
-        assert lab.walk("", [5.0], since_us=everything[-1][0] + 60_000_000).buffered == {
+        everything = lab.walk("", [5.0], since_us=0).power_samples["gpu:0"]
+        assert lab.walk("", [5.0], since_us=everything[-1][0] + 60_000_000).power_samples == {
             "gpu:0": []
         }
 
     def test_another_type_of_value(self, lab):
-        samples = lab.walk("samples=2 high_w=321 period_s=0", [5.0], since_us=0).buffered["gpu:0"]
+        samples = lab.walk("samples=2 high_w=321 period_s=0", [5.0], since_us=0).power_samples[
+            "gpu:0"
+        ]
         assert {round(watts, 6) for _, watts in samples} == {321.0}
 
     def test_a_modules_samples(self, lab):
@@ -482,8 +484,8 @@ class TestBuffered:
             [5.0],
             since_us=0,
         )
-        assert {round(watts) for _, watts in said.buffered["module:0"]} == {750}
-        assert {round(watts) for _, watts in said.buffered["gpu:0"]} == {500}
+        assert {round(watts) for _, watts in said.power_samples["module:0"]} == {750}
+        assert {round(watts) for _, watts in said.power_samples["gpu:0"]} == {500}
 
 
 def test_watts_without_a_counter_are_asked_at_every_tick(lab):

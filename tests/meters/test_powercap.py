@@ -17,13 +17,13 @@ from ckptcost.core.channels import series
 from ckptcost.errors import MeterLost
 from ckptcost.meters import rapl_ways
 from ckptcost.meters.base import Meter
-from ckptcost.meters.rapl_domains import Processor, Spot, once_a_package, processor
+from ckptcost.meters.rapl_domains import Processor, RaplSpot, drop_repeated_dies, read_processor
 
 SECOND = 1_000_000_000
 
 
 def tree_of(host: Host, open_file=os.open):
-    return rapl_ways.tree(host.sysfs, processor(host.procfs), open_file)
+    return rapl_ways.tree(host.sysfs, read_processor(host.procfs), open_file)
 
 
 @pytest.fixture
@@ -154,15 +154,15 @@ def test_amd_counts_once_a_package_however_often_the_kernel_shows_it(tmp_path, m
 
 def test_only_amds_dies_are_one_counter():
     spots = [
-        Spot("cpu", 0, 1, where="b"),
-        Spot("cpu", 0, 0, where="a"),
-        Spot("cpu", 1, 0, where="c"),
+        RaplSpot("cpu", 0, 1, where="b"),
+        RaplSpot("cpu", 0, 0, where="a"),
+        RaplSpot("cpu", 1, 0, where="c"),
     ]
-    assert [(spot.domain, spot.where) for spot in once_a_package(spots, amd=True)] == [
+    assert [(spot.domain, spot.where) for spot in drop_repeated_dies(spots, amd=True)] == [
         ("cpu:0", "a"),
         ("cpu:1", "c"),
     ]
-    assert [spot.domain for spot in once_a_package(spots, amd=False)] == [
+    assert [spot.domain for spot in drop_repeated_dies(spots, amd=False)] == [
         "cpu:0.die0",
         "cpu:0.die1",
         "cpu:1.die0",
@@ -446,7 +446,7 @@ def test_odd_roots_are_no_zones(tmp_path, sysfs):
     elif sysfs == "loop":
         (root / "class/powercap/intel-rapl").mkdir(parents=True)
         (root / "class/powercap/intel-rapl/intel-rapl:0").symlink_to(".")
-    assert rapl_ways.tree(root, Processor()) == rapl_ways.Tree([], None, [])
+    assert rapl_ways.tree(root, Processor()) == rapl_ways.ZoneTree([], None, [])
 
 
 def test_a_reading_of_a_large_machine_is_cheap(tmp_path, meters):

@@ -12,7 +12,7 @@ import pytest
 from ckptcost.errors import MeterLost
 from ckptcost.meters import pressure
 from ckptcost.meters.base import Meter
-from ckptcost.meters.kept import Kept
+from ckptcost.meters.kept import OpenFile
 from ckptcost.meters.pressure import stalled_s
 
 TEXT = (
@@ -100,7 +100,7 @@ def test_it_is_said_once_and_when_it_is_back(host):
         values = meter.read(0)
         assert values[0] == 90.387941
         assert all(map(math.isnan, values[2:]))
-    meter._files[1] = ("cgroup:/x", Kept(host / "second"))
+    meter._files[1] = ("cgroup:/x", OpenFile(host / "second"))
     assert meter.read(0)[2] == 90.387941
     assert [(event.name, event.domain) for event in meter.events] == [
         ("lost", "cgroup:/x"),
@@ -112,18 +112,18 @@ def test_it_is_said_once_and_when_it_is_back(host):
 def test_a_file_longer_than_a_page_is_read_to_its_end(tmp_path):
     file = tmp_path / "long"
     file.write_bytes(os.urandom(200_000))
-    kept = Kept(file)
-    assert kept.whole() == file.read_bytes()
+    kept = OpenFile(file)
+    assert kept.read_all() == file.read_bytes()
     kept.close()
     kept.close()  # twice is no error
     with pytest.raises(OSError, match="Bad file descriptor"):
-        kept.whole()
+        kept.read_all()
 
 
 def test_the_kernels_paged_files_too():
     """One read of such a file ends after a page."""
-    kept = Kept(Path("/proc/self/maps"))
-    text, once = kept.whole(), kept.read(1 << 20)
+    kept = OpenFile(Path("/proc/self/maps"))
+    text, once = kept.read_all(), kept.read(1 << 20)
     kept.close()
     plain = Path("/proc/self/maps").read_bytes()
     if len(plain) < 12_000:

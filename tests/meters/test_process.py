@@ -24,7 +24,7 @@ SIZE = 32 * MIB
 
 class Processes:
     """A made-up /proc. A process that ends takes its files along; a kept descriptor must then fail
-    as the kernel's does, so `Kept` is replaced by one that looks at the path."""
+    as the kernel's does, so `OpenFile` is replaced by one that looks at the path."""
 
     def __init__(self, procfs: Path) -> None:
         self.procfs = procfs
@@ -79,7 +79,7 @@ def made(tmp_path, monkeypatch):
         def close(self):
             self.kept.close()
 
-    monkeypatch.setattr(process, "Kept", Looked)
+    monkeypatch.setattr(process, "OpenFile", Looked)
     return Processes(tmp_path)
 
 
@@ -222,7 +222,7 @@ def test_any_order_of_deaths_keeps_the_true_sum(tmp_path_factory, data):
             pass
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(process, "Kept", Looked)
+        patch.setattr(process, "OpenFile", Looked)
         made.start(10)
         account, parent = {10: 0}, {}
         true = 0
@@ -279,14 +279,14 @@ def test_a_child_that_becomes_another_user_is_not_counted_twice(made):
 
 def test_a_number_that_was_given_away(made):
     made.start(10)
-    before = process.started(10, made.procfs)
+    before = process.start_time(10, made.procfs)
     made.end(10)
-    assert process.started(10, made.procfs) is None
+    assert process.start_time(10, made.procfs) is None
     made.start(10, written=9)
     found = made.find(pids=[10], starts={10: before})
     assert found.meters == ()
     assert "belongs to another" in found.absences[0].reason
-    only(made.find(pids=[10], starts={10: process.started(10, made.procfs)})).close()
+    only(made.find(pids=[10], starts={10: process.start_time(10, made.procfs)})).close()
 
 
 def test_a_child_with_a_used_number_is_a_new_child(made):

@@ -23,9 +23,9 @@ from cpu_trees import Host
 
 from ckptcost.errors import MeterLost
 from ckptcost.meters import rapl, rapl_ways
-from ckptcost.meters.rapl_domains import processor
+from ckptcost.meters.rapl_domains import read_processor
 
-with rapl_ways.guarded():
+with rapl_ways.guard_logging():
     pyrapl = pytest.importorskip("pyRAPL", reason="pyRAPL is for Linux only")
     from pyRAPL import device_api
 
@@ -82,7 +82,7 @@ def redirected(monkeypatch):
 
 
 def both(host: Host):
-    cpu = processor(host.procfs)
+    cpu = read_processor(host.procfs)
     theirs = rapl.by_pyrapl(sysfs=host.sysfs, cpu=cpu)
     ours = rapl_ways.tree(host.sysfs, cpu).meter
     return ours, theirs
@@ -127,7 +127,7 @@ def test_nothing_is_added_without_a_range(tmp_path, redirected):
     host = cpu_trees.intel(tmp_path)
     (host.zones["cpu:0"].path / "max_energy_range_uj").unlink()
     redirected(host)
-    (meter,) = rapl.by_pyrapl(sysfs=host.sysfs, cpu=processor(host.procfs)).meters
+    (meter,) = rapl.by_pyrapl(sysfs=host.sysfs, cpu=read_processor(host.procfs)).meters
     assert meter.channels[0].wraps_at is None
     assert "a wrap is a gap" in meter.channels[0].note
     assert meter.channels[1].wraps_at is not None
@@ -137,7 +137,7 @@ def test_nothing_is_added_without_a_range(tmp_path, redirected):
 def test_amd_has_no_memory(tmp_path, redirected):
     host = cpu_trees.amd(tmp_path)
     redirected(host)
-    meters, absences = rapl.by_pyrapl(sysfs=host.sysfs, cpu=processor(host.procfs))
+    meters, absences = rapl.by_pyrapl(sysfs=host.sysfs, cpu=read_processor(host.procfs))
     assert meters[0].read(0) == pytest.approx([2000.0, 2000.0], abs=1e-3)
     assert [(absence.what, absence.kind) for absence in absences] == [("rapl pyrapl dram", "dram")]
     meters[0].close()
@@ -146,7 +146,7 @@ def test_amd_has_no_memory(tmp_path, redirected):
 def test_several_dies_are_beyond_it(tmp_path, redirected):
     host = cpu_trees.several_dies(tmp_path)
     redirected(host)
-    meters, absences = rapl.by_pyrapl(sysfs=host.sysfs, cpu=processor(host.procfs))
+    meters, absences = rapl.by_pyrapl(sysfs=host.sysfs, cpu=read_processor(host.procfs))
     assert meters == ()
     assert [absence.kind for absence in absences] == ["cpu", "dram"]
     assert "several dies" in absences[0].reason
@@ -156,7 +156,7 @@ def test_several_dies_are_beyond_it(tmp_path, redirected):
 def test_closed_files(tmp_path, redirected):
     host = cpu_trees.intel(tmp_path)
     redirected(host).errors["energy_uj"] = errno.EACCES
-    meters, absences = rapl.by_pyrapl(sysfs=host.sysfs, cpu=processor(host.procfs))
+    meters, absences = rapl.by_pyrapl(sysfs=host.sysfs, cpu=read_processor(host.procfs))
     assert meters == ()
     assert "energy_uj: Permission denied" in absences[0].reason
     assert "udevadm" in absences[0].remedy
@@ -166,7 +166,7 @@ def test_a_processor_without_topology(tmp_path, redirected):
     host = cpu_trees.intel(tmp_path)
     shutil.rmtree(host.sysfs / "devices/system/cpu/cpu1")
     redirected(host)
-    meters, absences = rapl.by_pyrapl(sysfs=host.sysfs, cpu=processor(host.procfs))
+    meters, absences = rapl.by_pyrapl(sysfs=host.sysfs, cpu=read_processor(host.procfs))
     assert meters == ()
     assert "No such file" in absences[0].reason
 
@@ -175,7 +175,7 @@ def test_no_zone_at_all(tmp_path, redirected):
     host = cpu_trees.nothing(tmp_path, flags="fpu hypervisor")
     host.add_processors({0: (0, 0)})
     redirected(host)
-    meters, absences = rapl.by_pyrapl(sysfs=host.sysfs, cpu=processor(host.procfs))
+    meters, absences = rapl.by_pyrapl(sysfs=host.sysfs, cpu=read_processor(host.procfs))
     assert meters == ()
     assert "virtual machine" in absences[0].reason
 
@@ -183,7 +183,7 @@ def test_no_zone_at_all(tmp_path, redirected):
 def test_a_package_that_cannot_be_imported(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyRAPL", None)
     host = cpu_trees.intel(tmp_path)
-    meters, (absence,) = rapl.by_pyrapl(sysfs=host.sysfs, cpu=processor(host.procfs))
+    meters, (absence,) = rapl.by_pyrapl(sysfs=host.sysfs, cpu=read_processor(host.procfs))
     assert meters == ()
     assert "cannot be imported" in absence.reason
     assert "pip install" in absence.remedy
@@ -198,7 +198,7 @@ def test_another_root_than_sys_is_refused(tmp_path):
 def test_a_counter_that_fails_and_comes_back(tmp_path, redirected):
     host = cpu_trees.intel(tmp_path, sockets=2)
     to = redirected(host)
-    (meter,) = rapl.by_pyrapl(sysfs=host.sysfs, cpu=processor(host.procfs)).meters
+    (meter,) = rapl.by_pyrapl(sysfs=host.sysfs, cpu=read_processor(host.procfs)).meters
     to.broken.add(
         "intel-rapl:1:1/energy_uj"
     )  # memory of the second socket: pyRAPL reads all memory in one go
@@ -230,7 +230,7 @@ def test_it_closes_what_pyrapl_leaves_open(tmp_path, redirected):
     before = held()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        (meter,) = rapl.by_pyrapl(sysfs=host.sysfs, cpu=processor(host.procfs)).meters
+        (meter,) = rapl.by_pyrapl(sysfs=host.sysfs, cpu=read_processor(host.procfs)).meters
         assert (len(to.files), sum(not file.closed for file in to.files)) == (4, 4)
         to.broken.add("energy_uj")
         for tick in range(10):
@@ -241,7 +241,7 @@ def test_it_closes_what_pyrapl_leaves_open(tmp_path, redirected):
         meter.read(20 * SECOND)
         meter.close()
         to.broken.add("energy_uj")
-        assert rapl.by_pyrapl(sysfs=host.sysfs, cpu=processor(host.procfs)).meters == ()
+        assert rapl.by_pyrapl(sysfs=host.sysfs, cpu=read_processor(host.procfs)).meters == ()
         assert all(file.closed for file in to.files)
     assert [str(warning.message) for warning in caught] == []
     assert held() == before
@@ -259,7 +259,7 @@ def test_the_guard_gives_everything_back(own):
     root.handlers[:] = own
     try:
         root.setLevel(logging.ERROR)
-        with rapl_ways.guarded():
+        with rapl_ways.guard_logging():
             logging.basicConfig(level=logging.DEBUG)
             root.addHandler(logging.StreamHandler())
             root.setLevel(logging.DEBUG)
@@ -267,7 +267,7 @@ def test_the_guard_gives_everything_back(own):
         assert root.handlers == own
         assert root.level == logging.ERROR
         assert root.filters == filters
-        with pytest.raises(KeyError), rapl_ways.guarded():
+        with pytest.raises(KeyError), rapl_ways.guard_logging():
             raise KeyError
         assert root.handlers == own
         assert root.filters == filters
@@ -287,7 +287,7 @@ def test_others_are_heard_meanwhile():
     ear = Ear()
     logging.root.addHandler(ear)
     try:
-        with rapl_ways.guarded():
+        with rapl_ways.guard_logging():
             logging.warning("of another thread")
             logging.root.handle(
                 logging.LogRecord(

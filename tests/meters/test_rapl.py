@@ -22,7 +22,7 @@ from cpu_trees import Host
 from ckptcost.errors import UnknownName
 from ckptcost.meters import rapl, rapl_ways
 from ckptcost.meters.base import Basic
-from ckptcost.meters.rapl_domains import processor
+from ckptcost.meters.rapl_domains import read_processor
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -55,7 +55,7 @@ def closed(*paths):
 
 
 def explained(host, open_file):
-    cpu = processor(host.procfs)
+    cpu = read_processor(host.procfs)
     tree = rapl_ways.tree(host.sysfs, cpu, open_file)
     answer = rapl.by_powercap(tree, host.sysfs, cpu)
     for meter in answer.meters:
@@ -418,12 +418,14 @@ def pipes(values):
 
 
 def chosen(host, open_file, values):
-    cpu = processor(host.procfs)
+    cpu = read_processor(host.procfs)
     tree = rapl_ways.tree(host.sysfs, cpu, open_file)
     if rapl.measures_cpu(tree.meter):
         tree.meter.close()
         return None
-    answer = rapl.either(tree, rapl_ways.pmu(host.sysfs, cpu, pipes(values)), host.sysfs, cpu)
+    answer = rapl.by_files_or_perf(
+        tree, rapl_ways.pmu(host.sysfs, cpu, pipes(values)), host.sysfs, cpu
+    )
     for meter in answer.meters:
         meter.close()
     return answer

@@ -13,7 +13,7 @@ import pytest
 
 from ckptcost.errors import MeterLost
 from ckptcost.meters import rapl, rapl_ways
-from ckptcost.meters.rapl_domains import processor
+from ckptcost.meters.rapl_domains import read_processor
 
 SCALE = 2.0**-32
 ALL = {"energy-cores": 1, "energy-pkg": 2, "energy-ram": 3, "energy-gpu": 4, "energy-psys": 5}
@@ -60,7 +60,7 @@ def kernel(tmp_path, monkeypatch):
 
 
 def pmu_of(host, kernel):
-    return rapl_ways.pmu(host.sysfs, processor(host.procfs), kernel.open)
+    return rapl_ways.pmu(host.sysfs, read_processor(host.procfs), kernel.open)
 
 
 def said(meter, t_ns=0):
@@ -150,7 +150,7 @@ def test_amd_has_packages_only_and_one_counter_each(tmp_path, kernel, release):
     pmu = pmu_of(host, kernel)
     assert said(pmu.meter) == {"cpu:0": 50.0, "cpu:1": 50.0}
     assert kernel.calls == [(16, 2, 0), (16, 2, 4)]
-    answer = rapl.by_perf(pmu, host.sysfs, processor(host.procfs))
+    answer = rapl.by_perf(pmu, host.sysfs, read_processor(host.procfs))
     told = {absence.what: absence for absence in answer.absences}
     assert set(told) == {f"rapl perf {event}" for event in ALL if event != "energy-pkg"} | {
         "rapl dram:0, dram:1"
@@ -172,7 +172,7 @@ def test_psys_alone_is_the_part(tmp_path, kernel):
 def test_not_allowed(tmp_path, kernel, number):
     host = server(tmp_path, TWO_SOCKETS, "0,8")
     kernel.refuse["all"] = number
-    answer = rapl.by_perf(pmu_of(host, kernel), host.sysfs, processor(host.procfs))
+    answer = rapl.by_perf(pmu_of(host, kernel), host.sysfs, read_processor(host.procfs))
     assert answer.meters == ()
     absence, memory = answer.absences
     assert (absence.kind, memory.kind) == ("cpu", "dram")
@@ -188,7 +188,7 @@ def test_one_event_refused(tmp_path, kernel):
     host = server(tmp_path, TWO_SOCKETS, "0,8", {"energy-pkg": 2, "energy-ram": 3})
     kernel.refuse[3] = errno.EINVAL
     pmu = pmu_of(host, kernel)
-    answer = rapl.by_perf(pmu, host.sysfs, processor(host.procfs))
+    answer = rapl.by_perf(pmu, host.sysfs, read_processor(host.procfs))
     assert [channel.domain for channel in answer.meters[0].channels] == ["cpu:0", "cpu:1"]
     assert [absence.what for absence in answer.absences] == ["rapl perf", "rapl dram:0, dram:1"]
     assert "dmesg" in answer.absences[0].remedy
@@ -260,7 +260,7 @@ def test_a_pmu_with_odd_files_is_refused(tmp_path, kernel, file, text):
         path.write_text(text)
     pmu = pmu_of(host, kernel)
     assert (pmu.present, pmu.meter, len(pmu.refused)) == (True, None, 1)
-    absences = rapl.by_perf(pmu, host.sysfs, processor(host.procfs)).absences
+    absences = rapl.by_perf(pmu, host.sysfs, read_processor(host.procfs)).absences
     assert [absence.kind for absence in absences] == ["cpu", "dram"]
     assert all(absence.reason and absence.remedy for absence in absences)
 
@@ -270,7 +270,7 @@ def test_a_pmu_that_lists_nothing(tmp_path, kernel, cpumask, events):
     host = server(tmp_path, {0: (0, 0)}, cpumask, events)
     pmu = pmu_of(host, kernel)
     assert (pmu.present, pmu.meter) == (True, None)
-    absences = rapl.by_perf(pmu, host.sysfs, processor(host.procfs)).absences
+    absences = rapl.by_perf(pmu, host.sysfs, read_processor(host.procfs)).absences
     assert [absence.kind for absence in absences] == ["cpu", "dram"]
 
 
@@ -292,7 +292,7 @@ def test_without_topology_packages_are_numbered_in_order(tmp_path, kernel, text)
     [("0", [0]), ("0-3", [0, 1, 2, 3]), ("0,16-17", [0, 16, 17]), ("", []), ("0,", [0])],
 )
 def test_processor_lists(text, wanted):
-    assert rapl_ways.numbers(text) == wanted
+    assert rapl_ways.parse_list(text) == wanted
 
 
 # ---------------------------------------------------------------- the call itself
@@ -346,7 +346,7 @@ def test_a_meter_over_the_real_call(tmp_path):
     base = host.sysfs / "bus/event_source/devices/power"
     (base / "type").write_text(f"{SOFTWARE}\n")
     (base / "events/energy-pkg.scale").write_text("1e-9\n")
-    pmu = rapl_ways.pmu(host.sysfs, processor(host.procfs))
+    pmu = rapl_ways.pmu(host.sysfs, read_processor(host.procfs))
     (before,) = pmu.meter.read(0)
     time.sleep(0.01)
     (after,) = pmu.meter.read(0)

@@ -504,7 +504,7 @@ def test_no_secret_in_any_repr(bmc):
 
 
 def client_of(server, **more):
-    return redfish.Client(redfish.service(server.url, **{"timeout_s": 5.0, **more}))
+    return redfish.RedfishClient(redfish.service(server.url, **{"timeout_s": 5.0, **more}))
 
 
 def complaint(server, path="/redfish/v1/Chassis", **more):

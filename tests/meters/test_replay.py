@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ckptcost.core.channels import Channel, Mark, series
 from ckptcost.errors import InputError
 from ckptcost.meters import base
-from ckptcost.meters.replay import Replay, SpedClock, Tape
+from ckptcost.meters.replay import MeterTape, RunReplay, SpedClock
 from ckptcost.meters.simulated import find
 from ckptcost.meters.simulated_machine import Plan, marks
 from ckptcost.runs.clocks import RealClock, VirtualClock, Wake
@@ -27,9 +27,9 @@ nan = float("nan")
 
 
 def one(power, energy, marks=(), start_ns=0):
-    return Replay(
+    return RunReplay(
         "run-7",
-        [Tape("nvml", (POWER, ENERGY), (power, energy), 0.01, {"driver": "590"})],
+        [MeterTape("nvml", (POWER, ENERGY), (power, energy), 0.01, {"driver": "590"})],
         marks,
         start_ns=start_ns,
     )
@@ -76,12 +76,12 @@ def test_the_last_reading_at_or_before():
     asked=st.lists(st.integers(-50, 450), max_size=20),
 )
 def test_against_a_plain_search(readings, begin_s, start_ns, asked):
-    tape = Tape(
+    tape = MeterTape(
         "x",
         (POWER,),
         (series([begin_s + ds / 10 for ds, _ in readings], [v for _, v in readings]),),
     )
-    replay = Replay("r", [tape], start_ns=start_ns)
+    replay = RunReplay("r", [tape], start_ns=start_ns)
     first = min(ds for ds, _ in readings)
     for ds in asked:
         found = [v for at, v in sorted(readings) if at <= ds]
@@ -130,22 +130,22 @@ def test_marks_between_two_times():
 
 
 def test_meters_end_together():
-    slow = Tape("slow", (ENERGY,), (series([0.0, 1.0], [1.0, 2.0]),))
-    quick = Tape("quick", (POWER,), (series([0.0, 2.5], [3.0, 4.0]),))
-    replay = Replay("r", [slow, quick])
+    slow = MeterTape("slow", (ENERGY,), (series([0.0, 1.0], [1.0, 2.0]),))
+    quick = MeterTape("quick", (POWER,), (series([0.0, 2.5], [3.0, 4.0]),))
+    replay = RunReplay("r", [slow, quick])
     assert [m.read(2 * S) for m in replay.meters] == [[2.0], [3.0]]
     assert all(math.isnan(m.read(3 * S)[0]) for m in replay.meters)
 
 
-@pytest.mark.parametrize("tapes", [[], [Tape("nvml", (POWER,), (series([], []),))]])
+@pytest.mark.parametrize("tapes", [[], [MeterTape("nvml", (POWER,), (series([], []),))]])
 def test_nothing_recorded(tapes):
     with pytest.raises(InputError, match="without readings"):
-        Replay("r", tapes)
+        RunReplay("r", tapes)
 
 
 def test_channels_and_series_that_do_not_belong_together():
     with pytest.raises(InputError, match="1 series for 2 channels"):
-        Replay("r", [Tape("nvml", (POWER, ENERGY), (series([0.0], [1.0]),))])
+        RunReplay("r", [MeterTape("nvml", (POWER, ENERGY), (series([0.0], [1.0]),))])
 
 
 def test_a_clock_ten_times_as_fast():
@@ -202,7 +202,7 @@ def record(meters, marks, until_s, clock):
 
 def tapes_of(run):
     return [
-        Tape(
+        MeterTape(
             head.name,
             head.channels,
             [run.series(channel) for channel in head.channels],
@@ -216,7 +216,7 @@ def tapes_of(run):
 def test_a_replay_as_fast_as_possible_is_the_run_again():
     plan = Plan(gpus=2, packages=1, disks=1, first_s=6.0, interval_s=10.0, saves=1)
     first = record(find(plan, origin_ns=0).meters, marks(plan, 0.0, 20.0), 20.0, VirtualClock())
-    replay = Replay("first", tapes_of(first), first.marks)
+    replay = RunReplay("first", tapes_of(first), first.marks)
     second = record(replay.meters, replay.marks(0, 20 * S), 20.0, VirtualClock())
     assert second.simulated
     assert [(m.name, m.window, m.t_s, m.detail) for m in second.marks] == [

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from ckptcost.core.phases import windows_of
-from ckptcost.meters.replay import Replay, Tape
+from ckptcost.meters.replay import MeterTape, RunReplay
 from ckptcost.meters.simulated import find
 from ckptcost.meters.simulated_machine import Machine, Plan, marks
-from ckptcost.meters.writeback import drained
+from ckptcost.meters.writeback import drain_times
 from ckptcost.runs.reader import load
 
 TRACES = Path(__file__).resolve().parents[2] / "data" / "traces"
@@ -161,7 +161,7 @@ def drained_in(name):
         dirty._replace(value=dirty.value + under_way.value),
         run.series("disk:vda written_bytes"),
     )
-    return drained(
+    return drain_times(
         owed,
         disk,
         begin_s=at(name)["begin"],
@@ -238,10 +238,10 @@ def test_it_can_be_replayed(name):
     run = run_of(name)
     (header,) = run.headers
     tapes = [
-        Tape(h.name, h.channels, [run.series(c) for c in h.channels], h.least_s, h.facts)
+        MeterTape(h.name, h.channels, [run.series(c) for c in h.channels], h.least_s, h.facts)
         for h in header.meters
     ]
-    replay = Replay(name, tapes, run.marks)
+    replay = RunReplay(name, tapes, run.marks)
     assert all(meter.simulated for meter in replay.meters)
     assert len(replay.marks(-S, 100 * S)) == len(run.marks)
     middle_ns = replay.at_ns(run.marks[0].t_s + 0.2)

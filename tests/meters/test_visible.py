@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckptcost.meters.visible import Card, Slice, chosen, listed
+from ckptcost.meters.visible import Card, Slice, cards_named, choose_cards
 
 CARDS = [
     Card(0, "GPU-aaaa1111", "H100", (Slice("MIG-0001", 7, 0), Slice("MIG-0002", 8, 0))),
@@ -17,7 +17,9 @@ CARDS = [
 
 
 def cards_of(value, cards=CARDS, **more):
-    return [card.number for card in chosen({"CUDA_VISIBLE_DEVICES": value, **more}, cards).cards]
+    return [
+        card.number for card in choose_cards({"CUDA_VISIBLE_DEVICES": value, **more}, cards).cards
+    ]
 
 
 @pytest.mark.parametrize(
@@ -96,15 +98,15 @@ def test_indices_are_read_as_cuda_reads_them(value):
 
 @given(st.text(alphabet="GPUMI-/,0123x ", max_size=30))
 def test_nothing_breaks_it(value):
-    choice = chosen({"CUDA_VISIBLE_DEVICES": value}, CARDS)
+    choice = choose_cards({"CUDA_VISIBLE_DEVICES": value}, CARDS)
     assert set(choice.cards) <= set(CARDS)
     assert len(set(choice.cards)) == len(choice.cards)
 
 
 def test_named_instances_are_kept_with_their_card():
-    choice = chosen({"CUDA_VISIBLE_DEVICES": "MIG-0001,MIG-1001,MIG-0002"}, CARDS)
+    choice = choose_cards({"CUDA_VISIBLE_DEVICES": "MIG-0001,MIG-1001,MIG-0002"}, CARDS)
     assert choice.slices == {0: ("MIG-0001", "MIG-0002"), 2: ("MIG-1001",)}
-    assert chosen({"CUDA_VISIBLE_DEVICES": "0"}, CARDS).slices == {}
+    assert choose_cards({"CUDA_VISIBLE_DEVICES": "0"}, CARDS).slices == {}
 
 
 def test_an_index_counts_the_cards_that_can_be_opened():
@@ -116,7 +118,7 @@ def test_an_index_counts_the_cards_that_can_be_opened():
     [("0,9", "'9' names no card"), ("0,0", "twice"), ("-1", ""), ("", ""), ("0", "")],
 )
 def test_what_is_wrong_is_said(value, said):
-    remarks = chosen({"CUDA_VISIBLE_DEVICES": value}, CARDS).remarks
+    remarks = choose_cards({"CUDA_VISIBLE_DEVICES": value}, CARDS).remarks
     assert [said in remark.reason and bool(remark.remedy) for remark in remarks] == (
         [True] if said else []
     )
@@ -139,7 +141,7 @@ def test_an_index_among_unlike_cards_is_not_trusted(names, value, order, said):
         for name, text in (("CUDA_VISIBLE_DEVICES", value), ("CUDA_DEVICE_ORDER", order))
         if text is not None
     }
-    choice = chosen(environ, [Card(k, f"GPU-{k}", name) for k, name in enumerate(names)])
+    choice = choose_cards(environ, [Card(k, f"GPU-{k}", name) for k, name in enumerate(names)])
     assert any("fastest first" in remark.reason for remark in choice.remarks) is said
 
 
@@ -160,23 +162,23 @@ def test_an_index_among_unlike_cards_is_not_trusted(names, value, order, said):
 )
 def test_what_a_container_was_granted(granted, cards):
     environ = {} if granted is None else {"NVIDIA_VISIBLE_DEVICES": granted}
-    choice = chosen(environ, CARDS)
+    choice = choose_cards(environ, CARDS)
     assert [card.number for card in choice.cards] == cards
     assert len(choice.remarks) == (granted == "9")
 
 
 def test_the_jobs_own_choice_comes_before_the_containers():
     environ = {"NVIDIA_VISIBLE_DEVICES": "1", "CUDA_VISIBLE_DEVICES": "2"}
-    assert [card.number for card in chosen(environ, CARDS).cards] == [2]
+    assert [card.number for card in choose_cards(environ, CARDS).cards] == [2]
 
 
 def test_everything_and_nothing():
-    assert chosen({"CUDA_VISIBLE_DEVICES": ""}, CARDS, everything=True).cards == tuple(CARDS)
-    assert chosen({}, []).cards == ()
-    assert chosen({"CUDA_VISIBLE_DEVICES": "0"}, []).cards == ()
+    assert choose_cards({"CUDA_VISIBLE_DEVICES": ""}, CARDS, everything=True).cards == tuple(CARDS)
+    assert choose_cards({}, []).cards == ()
+    assert choose_cards({"CUDA_VISIBLE_DEVICES": "0"}, []).cards == ()
 
 
 def test_the_variable_that_decided_is_named():
-    assert chosen({"CUDA_VISIBLE_DEVICES": "1"}, CARDS).by == "CUDA_VISIBLE_DEVICES=1"
-    assert listed("HIP_VISIBLE_DEVICES", "0", CARDS).by == "HIP_VISIBLE_DEVICES=0"
-    assert chosen({}, CARDS).by == ""
+    assert choose_cards({"CUDA_VISIBLE_DEVICES": "1"}, CARDS).by == "CUDA_VISIBLE_DEVICES=1"
+    assert cards_named("HIP_VISIBLE_DEVICES", "0", CARDS).by == "HIP_VISIBLE_DEVICES=0"
+    assert choose_cards({}, CARDS).by == ""

@@ -16,7 +16,7 @@ from ckptcost.core.channels import series
 from ckptcost.errors import MeterLost
 from ckptcost.meters import block, writeback
 from ckptcost.meters.base import Meter
-from ckptcost.meters.writeback import drained
+from ckptcost.meters.writeback import drain_times
 
 MEMINFO = (
     "MemTotal: 9 kB\nDirty:               284 kB\nWriteback:            16 kB\nNFS_Unstable: 7"
@@ -72,7 +72,7 @@ def a_save(size, rate, begin=10.0, returned=12.0, first=0.0, standing=0.0, perio
 def test_a_quiet_host_drains_when_the_arithmetic_says(size, seconds, first, period):
     t, level, taken = a_save(size, size / seconds, first=first, period=period)
     slack = min(0.01 * size, 1 << 20)
-    got = drained(
+    got = drain_times(
         series(t, level), series(t, taken), begin_s=10.0, returned_s=12.0, size_bytes=size
     )
     truth = 12.0 + seconds
@@ -87,7 +87,9 @@ def test_a_quiet_host_drains_when_the_arithmetic_says(size, seconds, first, peri
 
 def test_others_that_keep_the_cache_dirty_leave_certainty_out():
     t, level, taken = a_save(1e9, 1e8, standing=5e7)
-    got = drained(series(t, level), series(t, taken), begin_s=10.0, returned_s=12.0, size_bytes=1e9)
+    got = drain_times(
+        series(t, level), series(t, taken), begin_s=10.0, returned_s=12.0, size_bytes=1e9
+    )
     assert got.at_s == pytest.approx(22.0, abs=0.5)
     assert math.isnan(got.surely_s)
 
@@ -97,15 +99,19 @@ def test_a_level_that_is_back_is_not_enough():
     t = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
     level = [1e9, 1.5e9, 1.0e9, 0.9e9, 0.4e9, 0.0]
     taken = [0.0, 0.0, 0.5e9, 0.6e9, 1.1e9, 1.5e9]
-    got = drained(series(t, level), series(t, taken), begin_s=0.0, returned_s=1.0, size_bytes=1e9)
+    got = drain_times(
+        series(t, level), series(t, taken), begin_s=0.0, returned_s=1.0, size_bytes=1e9
+    )
     assert (got.at_s, got.after_s, got.surely_s) == (4.0, 3.0, 5.0)
-    assert drained(series(t, level), None, begin_s=0.0, returned_s=1.0, size_bytes=1e9).at_s == 2.0
-    assert drained(series(t, level), None, begin_s=0.0, returned_s=1.0).enough is None
+    assert (
+        drain_times(series(t, level), None, begin_s=0.0, returned_s=1.0, size_bytes=1e9).at_s == 2.0
+    )
+    assert drain_times(series(t, level), None, begin_s=0.0, returned_s=1.0).enough is None
 
 
 def test_bytes_that_never_went_there_are_told():
     t, level, _ = a_save(1e9, 1e8)
-    got = drained(
+    got = drain_times(
         series(t, level), series(t, np.zeros_like(t)), begin_s=10.0, returned_s=12.0, size_bytes=1e9
     )
     assert math.isnan(got.at_s)
@@ -115,7 +121,9 @@ def test_bytes_that_never_went_there_are_told():
 
 def test_not_drained_yet():
     t, level, taken = a_save(1e9, 1e7, end=30.0)
-    got = drained(series(t, level), series(t, taken), begin_s=10.0, returned_s=12.0, size_bytes=1e9)
+    got = drain_times(
+        series(t, level), series(t, taken), begin_s=10.0, returned_s=12.0, size_bytes=1e9
+    )
     assert math.isnan(got.at_s)
     assert math.isnan(got.after_s)
     assert got.left_bytes == pytest.approx(1e9 - 1e7 * 17.5)
@@ -123,7 +131,7 @@ def test_not_drained_yet():
 
 
 def test_direct_io_is_there_when_the_save_returns():
-    got = drained(
+    got = drain_times(
         series([0, 1, 2, 3], [0.0] * 4),
         series([0, 1, 2, 3], [0, 5e8, 1e9, 1e9]),
         begin_s=0.0,
@@ -136,14 +144,14 @@ def test_direct_io_is_there_when_the_save_returns():
 def test_readings_that_failed_are_passed_over():
     nan = float("nan")
     t = [0, 1, 2, 3, 4]
-    whole = drained(
+    whole = drain_times(
         series(t, [0, 9e8, 5e8, 1e8, 0]),
         series(t, [0, 1e8, 5e8, 9e8, 1e9]),
         begin_s=0.0,
         returned_s=1.0,
         size_bytes=1e9,
     )
-    holes = drained(
+    holes = drain_times(
         series(t, [0, 9e8, nan, 1e8, 0]),
         series(t, [0, nan, 5e8, 9e8, 1e9]),
         begin_s=0.0,
@@ -151,7 +159,7 @@ def test_readings_that_failed_are_passed_over():
         size_bytes=1e9,
     )
     assert whole == holes
-    fell = drained(
+    fell = drain_times(
         series(t, [0, 9e8, 5e8, 1e8, 0]),
         series(t, [5e9, 1e8, 5e8, 9e8, 1e9]),
         begin_s=0.0,
@@ -166,7 +174,7 @@ def test_readings_that_failed_are_passed_over():
     "level", [series([], []), series([5.0], [1.0]), series([0.0], [float("nan")])]
 )
 def test_nothing_known_before_the_save_is_nothing_known(level):
-    got = drained(level, None, begin_s=1.0, returned_s=2.0, size_bytes=1.0)
+    got = drain_times(level, None, begin_s=1.0, returned_s=2.0, size_bytes=1.0)
     assert all(map(math.isnan, got[:4]))
     assert got.enough is None
 
@@ -204,7 +212,7 @@ def test_a_real_buffered_write_drains(tmp_path):
         os.fsync(opened.fileno())
     synced = time.monotonic()
     look()
-    got = drained(
+    got = drain_times(
         series(t, level),
         series(t, taken),
         begin_s=begin,

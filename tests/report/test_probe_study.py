@@ -14,7 +14,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.reconcile import Energy, unknown
 from ckptcost.jobs.probe import ProbePass, ProbeRequest
 from ckptcost.report.studies.probe import BESIDE, HERE, LATER, SPREAD_OF_NOTE, study_of
-from ckptcost.savers.base import NONE, Io, Latencies, Settings
+from ckptcost.savers.base import NONE, Io, Latencies, SaverSettings
 
 LATE = Latencies(40, 0.05, 0.01, 0.02, 0.03, 0.04)
 
@@ -79,7 +79,7 @@ def probed(passes, joules=None, disks=(), notes=(), interrupted=False, simulated
         "saver": "posix",
         "rounds": 2,
         "small": False,
-        "settings": Settings(depth=3, block_bytes=1 << 20),
+        "settings": SaverSettings(depth=3, block_bytes=1 << 20),
     } | asked
     return SimpleNamespace(
         asked=ProbeRequest(Path("x"), 8 * 10**9, **given),

@@ -11,7 +11,7 @@ import sys
 import time
 
 from ckptcost.errors import CkptcostError
-from ckptcost.savers.base import Settings
+from ckptcost.savers.base import SaverSettings
 from ckptcost.savers.buffered import Posix
 from ckptcost.savers.direct import Direct
 from ckptcost.savers.place import Place
@@ -78,7 +78,7 @@ def save_on(directory: str, saver: str, size: str) -> None:
     with Place(directory) as place:
         print(place.name, flush=True)
         for number in range(10**6):
-            engine.save(place, shape, Settings(), number)
+            engine.save(place, shape, SaverSettings(), number)
             place.remove(number)
 
 
@@ -89,11 +89,11 @@ def save_once(directory: str, saver: str, size: str, *refusals: str) -> None:
     with Place(directory) as place:
         try:
             for number in range(2):
-                SAVERS[saver]().save(place, shape, Settings(depth=4), number)
+                SAVERS[saver]().save(place, shape, SaverSettings(depth=4), number)
                 if number == 0:
                     for call, *words in (refusal.split(":") for refusal in refusals):
                         refuse(call, *map(int, words))
-            io = SAVERS[saver]().load(place, shape, Settings(depth=4), number)
+            io = SAVERS[saver]().load(place, shape, SaverSettings(depth=4), number)
             print("cached", io.cached_bytes, *io.notes)
         except CkptcostError as error:
             print(type(error).__name__, error.exit_code, error)

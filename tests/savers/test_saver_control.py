@@ -10,7 +10,7 @@ import pytest
 
 from ckptcost.jobs.probe import ProbeRequest, probe
 from ckptcost.meters.found import Wanted
-from ckptcost.savers.base import Control, Settings
+from ckptcost.savers.base import Control, SaverSettings
 from ckptcost.savers.found import SAVERS, saver_of
 from ckptcost.savers.place import Place
 from ckptcost.savers.shapes import shape_of
@@ -45,7 +45,9 @@ def test_a_save_that_is_stopped_leaves_nothing(name, tmp_path):
     shape = shape_of(SIZE, ranks=2, files=12)
     with Place(tmp_path, SIZE) as place:
         with pytest.raises(KeyboardInterrupt):
-            saver.save(place, shape, Settings(block_bytes=256 << 10, depth=2, control=control), 1)
+            saver.save(
+                place, shape, SaverSettings(block_bytes=256 << 10, depth=2, control=control), 1
+            )
         assert os.listdir(place.fd) == ["owner"]
     assert control.all_bytes < SIZE
     assert not os.listdir(tmp_path)
@@ -56,11 +58,11 @@ def test_a_save_that_is_stopped_leaves_nothing(name, tmp_path):
 def test_reading_stops(name, what, tmp_path):
     saver, shape = made(name), shape_of(SIZE, ranks=2, files=12)
     with Place(tmp_path, SIZE) as place:
-        saver.save(place, shape, Settings(block_bytes=256 << 10, depth=2), 1)
+        saver.save(place, shape, SaverSettings(block_bytes=256 << 10, depth=2), 1)
         control = AfterBytes(SIZE // 8)
         with pytest.raises(KeyboardInterrupt):
             getattr(saver, what)(
-                place, shape, Settings(block_bytes=256 << 10, depth=2, control=control), 1
+                place, shape, SaverSettings(block_bytes=256 << 10, depth=2, control=control), 1
             )
         assert 0 < control.all_bytes < SIZE
     assert not os.listdir(tmp_path)
@@ -69,7 +71,7 @@ def test_reading_stops(name, what, tmp_path):
 @pytest.mark.parametrize("name", SAVERS)
 def test_all_bytes_are_told(name, tmp_path):
     saver, control, shape = made(name), Control(), shape_of(SIZE, ranks=2, files=12)
-    settings = Settings(block_bytes=256 << 10, depth=2, control=control)
+    settings = SaverSettings(block_bytes=256 << 10, depth=2, control=control)
     with Place(tmp_path, SIZE) as place:
         for what in ("save", "load", "verify"):
             control.begin(what, 1, SIZE)
@@ -88,7 +90,7 @@ def test_nothing_begins_when_it_is_stopped(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         control.rest(60.0)
     with Place(tmp_path, SIZE) as place, pytest.raises(KeyboardInterrupt):
-        saver_of("posix").save(place, shape_of(SIZE, 2), Settings(control=control), 1)
+        saver_of("posix").save(place, shape_of(SIZE, 2), SaverSettings(control=control), 1)
     assert not os.listdir(tmp_path)
 
 
@@ -104,7 +106,7 @@ def asked(directory, control, **more):
         "rounds": 1,
         "small": False,
         "pause_s": 0.0,
-        "settings": Settings(control=control, verify=False),
+        "settings": SaverSettings(control=control, verify=False),
     }
     return ProbeRequest(directory, SIZE, **given | more)
 

@@ -21,7 +21,7 @@ import pytest
 
 from ckptcost.errors import InputError, OutputError
 from ckptcost.savers import page_cache
-from ckptcost.savers.base import FileShape, Settings, Shape
+from ckptcost.savers.base import FileShape, SaverSettings, Shape
 from ckptcost.savers.blocks import buffers
 from ckptcost.savers.buffered import Posix
 from ckptcost.savers.content import Content
@@ -32,7 +32,7 @@ from ckptcost.savers.place import Place
 from ckptcost.savers.shapes import shape_of
 
 SCRIPT = Path(__file__).with_name("probe_process.py")
-SMALL = Settings(block_bytes=64 << 10, depth=4)
+SMALL = SaverSettings(block_bytes=64 << 10, depth=4)
 ODD = Shape(
     (
         FileShape("empty", 0, 0, "other"),
@@ -99,14 +99,19 @@ def in_tmpfs(directory, options):
 @pytest.mark.parametrize("preallocate", [True, False])
 @pytest.mark.parametrize(
     "settings",
-    [SMALL, Settings(block_bytes=4096, depth=3), Settings(depth=1), Settings(threads=2, depth=40)],
+    [
+        SMALL,
+        SaverSettings(block_bytes=4096, depth=3),
+        SaverSettings(depth=1),
+        SaverSettings(threads=2, depth=40),
+    ],
 )
 def test_every_byte_is_there_whatever_the_sizes(saver, place, settings, preallocate):
     settings = replace(settings, preallocate=preallocate)
     saver.save(place, ODD, settings, 7)
     expected = Content(settings.seed, 7)
     for file in ODD.files:
-        whole = np.empty(page_cache.padded(file.size_bytes), np.uint8)
+        whole = np.empty(page_cache.pad(file.size_bytes), np.uint8)
         expected.fill(whole, file.name, 0)
         assert path_of(place, 7, file.name).read_bytes() == whole[: file.size_bytes].tobytes()
     assert sorted(os.listdir(path_of(place, 7, ""))) == sorted(file.name for file in ODD.files)
@@ -117,14 +122,14 @@ def test_every_byte_is_there_whatever_the_sizes(saver, place, settings, prealloc
 def test_what_one_engine_wrote_the_other_reads(place):
     shape = shape_of(5_000_001, 2)
     Direct().save(place, shape, SMALL, 0)
-    Posix().verify(place, shape, Settings(block_bytes=12288), 0)
+    Posix().verify(place, shape, SaverSettings(block_bytes=12288), 0)
     Posix().save(place, shape, SMALL, 1)
-    Direct().verify(place, shape, Settings(block_bytes=20480, depth=3), 1)
+    Direct().verify(place, shape, SaverSettings(block_bytes=20480, depth=3), 1)
 
 
 def test_the_figures_of_a_save(saver, place):
     shape = shape_of(24 << 20, 3, straggler=4.0)
-    settings = Settings(block_bytes=256 << 10, depth=4)
+    settings = SaverSettings(block_bytes=256 << 10, depth=4)
     before = time.monotonic_ns()
     io = saver.save(place, shape, settings, 0)
     after = time.monotonic_ns()
@@ -342,7 +347,7 @@ def test_the_storage_is_full_in_the_midst(engine, preallocate, tmp_path):
     script = (
         "import os, sys\nsys.path.insert(0, sys.argv[1])\nfrom probe_process import"
         " *\nPlace.check_room = lambda self, size: None\nwith Place(sys.argv[2]) as place:\n   "
-        " try:\n        SAVERS[sys.argv[3]]().save(place, shape_of(64 << 20, 2), Settings(depth=3,"
+        " try:\n        SAVERS[sys.argv[3]]().save(place, shape_of(64 << 20, 2), SaverSettings(depth=3,"
         " preallocate=sys.argv[4] == 'True'), 0)\n    except CkptcostError as error:\n       "
         " print(type(error).__name__, error.exit_code, error)\n   "
         " print(*os.listdir(place.fd))\nprint('left', *os.listdir(sys.argv[2]))\n"

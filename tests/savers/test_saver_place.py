@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ckptcost.errors import InputError, OutputError
-from ckptcost.savers.place import Place, margin_bytes, plain
+from ckptcost.savers.place import Place, check_name, margin_bytes
 
 SCRIPT = Path(__file__).with_name("probe_process.py")
 
@@ -127,7 +127,7 @@ def test_files_are_new_and_links_are_not_followed(tmp_path):
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "/a", "../a", "a\0b", "n" * 256])
 def test_a_name_is_only_a_name(name, tmp_path):
     with pytest.raises(InputError):
-        plain(name)
+        check_name(name)
     with Place(tmp_path) as place, place.saving(1, 0) as save:
         with pytest.raises(InputError):
             save.create(name)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckptcost.errors import InputError
-from ckptcost.savers.base import FileShape, Settings, Shape
+from ckptcost.savers.base import FileShape, SaverSettings, Shape
 from ckptcost.savers.shapes import METADATA_BYTES, shape_of
 
 
@@ -105,7 +105,7 @@ def test_what_makes_no_checkpoint(wrong):
 )
 def test_settings_that_cannot_be(wrong):
     with pytest.raises(InputError):
-        Settings(**wrong)
+        SaverSettings(**wrong)
 
 
 def test_ranks_and_sizes_of_any_shape():

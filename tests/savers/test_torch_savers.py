@@ -19,7 +19,7 @@ import pytest
 
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
 from ckptcost.savers import torch_state
-from ckptcost.savers.base import FileShape, Saver, Settings, Shape
+from ckptcost.savers.base import FileShape, Saver, SaverSettings, Shape
 from ckptcost.savers.content import Content
 from ckptcost.savers.found import saver_of
 from ckptcost.savers.page_cache import cached_bytes, drop
@@ -29,7 +29,7 @@ from ckptcost.savers.torch_state import Streams, refusal
 
 NAMES = ("torch_save", "safetensors", "torch_dcp", "torch_dcp_async")
 SHAPE = shape_of(3_000_001, 2)
-SETTINGS = Settings(seed=7)
+SETTINGS = SaverSettings(seed=7)
 
 
 @pytest.fixture(params=NAMES)
@@ -118,7 +118,7 @@ def test_a_fresh_engine_reads_what_another_wrote(saver, place):
     fresh.load(place, SHAPE, SETTINGS, 1)
     fresh.verify(place, SHAPE, SETTINGS, 1)
     with pytest.raises(OutputError, match="read back wrongly at offset 0"):
-        fresh.verify(place, SHAPE, Settings(seed=8), 1)
+        fresh.verify(place, SHAPE, SaverSettings(seed=8), 1)
 
 
 def test_content_is_incompressible_and_new_in_each_save(saver, place):
@@ -171,9 +171,9 @@ def test_any_size_and_number_of_threads(saver, place):
         )
     )
     for threads in (0, 1, 3):
-        saver.save(place, odd, Settings(threads=threads), threads)
-        saver.load(place, odd, Settings(threads=threads), threads)
-        saver.verify(place, odd, Settings(threads=threads), threads)
+        saver.save(place, odd, SaverSettings(threads=threads), threads)
+        saver.load(place, odd, SaverSettings(threads=threads), threads)
+        saver.verify(place, odd, SaverSettings(threads=threads), threads)
 
 
 def test_a_flipped_byte_is_found(saver, place):
@@ -267,7 +267,7 @@ def test_a_refused_write_is_our_error_and_leaves_nothing(saver, place):
 FULL = """
 import os, sys
 from ckptcost.errors import OutputError
-from ckptcost.savers.base import Settings
+from ckptcost.savers.base import SaverSettings
 from ckptcost.savers.found import saver_of
 from ckptcost.savers.place import Place
 from ckptcost.savers.shapes import shape_of
@@ -275,7 +275,7 @@ Place.check_room = lambda *_: None  # somebody else takes the space after it was
 with Place(sys.argv[1]) as place:
     for name in sys.argv[2:]:
         try:
-            saver_of(name).save(place, shape_of(12 << 20, 3), Settings(), 1)
+            saver_of(name).save(place, shape_of(12 << 20, 3), SaverSettings(), 1)
         except OutputError as error:
             print(name, error)
         assert os.listdir(place.fd) == ["owner"], os.listdir(place.fd)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from nobody import as_nobody
 
 from ckptcost.watch import bursts
-from ckptcost.watch.bursts import Begun, Burster, Bursts, Over
+from ckptcost.watch.bursts import BegunBurst, Burster, Bursts, EndedBurst
 from ckptcost.watch.writers import name_of
 
 MIB = 1 << 20
@@ -49,8 +49,8 @@ def test_a_steady_save_is_found_with_its_edges(begin_s, length_s, rate, step_s, 
     until_s = end_s + 5.0
     pieces = [(begin_s, end_s, rate * length_s), (0.0, until_s, log * until_s)]
     begun, over = run(Bursts(), pieces, until_s, step_s, jitter=lambda i: step_s * 0.2 * (i % 3))
-    assert isinstance(begun, Begun)
-    assert isinstance(over, Over)
+    assert isinstance(begun, BegunBurst)
+    assert isinstance(over, EndedBurst)
     assert abs(begun.begin_ns / S - begin_s) <= begun.unsure_ns / S + 1e-6 <= 1.5 * step_s
     assert abs(over.written_ns / S - end_s) <= over.unsure_ns / S + 1e-6 <= 1.5 * step_s
     assert over.begin_ns == begun.begin_ns
@@ -87,7 +87,7 @@ def test_who_always_writes_much_is_learned():
     """A data loader that spills 20 MB/s: a save is five times that."""
     loader = (0.0, 2000.0, 2000 * 20e6)
     first, level, begun, over = run(Bursts(most_s=30.0), [loader, (100.0, 103.0, 3 * 800e6)], 120.0)
-    assert (isinstance(first, Begun), level.is_level) == (True, True)
+    assert (isinstance(first, BegunBurst), level.is_level) == (True, True)
     assert begun.begin_ns / S == pytest.approx(100.0, abs=0.06)
     assert over.written_ns / S == pytest.approx(103.0, abs=0.06)
     assert not over.is_level
@@ -95,15 +95,15 @@ def test_who_always_writes_much_is_learned():
 
 def test_a_pause_does_not_part_a_save_and_a_long_one_does():
     short = run(Bursts(), [(5.0, 6.0, 1e8), (7.5, 8.5, 1e8)], 15.0)
-    assert [type(event) for event in short] == [Begun, Over]
+    assert [type(event) for event in short] == [BegunBurst, EndedBurst]
     assert short[1].bytes == 2e8
     long = run(Bursts(), [(5.0, 6.0, 1e8), (9.5, 10.5, 1e8)], 15.0)
-    assert [type(event) for event in long] == [Begun, Over, Begun, Over]
+    assert [type(event) for event in long] == [BegunBurst, EndedBurst, BegunBurst, EndedBurst]
 
 
 def test_one_save_after_another_is_known_each():
     saves = [(10.0 * turn, 10.0 * turn + 1.0, 1e8) for turn in range(1, 8)]
-    assert [type(event) for event in run(Bursts(), saves, 90.0)] == [Begun, Over] * 7
+    assert [type(event) for event in run(Bursts(), saves, 90.0)] == [BegunBurst, EndedBurst] * 7
 
 
 def test_a_save_in_the_dark_between_two_readings():

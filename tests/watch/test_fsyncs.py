@@ -232,7 +232,7 @@ def test_the_end_of_a_thread_ends_its_sync(job, file, monkeypatch):
         raise ProcessLookupError(3, "No such process")
 
     with monkeypatch.context() as patch:
-        patch.setattr(fsyncs.Kept, "read", gone)
+        patch.setattr(fsyncs.OpenFile, "read", gone)
         job.seen.poll()
     assert job.seen.seen[0].over_ns is not None
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ckptcost.watch.grouping import Grouping
-from ckptcost.watch.groups import Rules, Stat
+from ckptcost.watch.groups import FileStat, Rules
 from ckptcost.watch.inotify import FileEvent
 from ckptcost.watch.names import final, numbers_of, same_step, unit_of
 
@@ -46,7 +46,7 @@ class World:
 
     def _stat(self, path):
         found = self.files.get(path)
-        return Stat(found[0], found[1] + 7 * 10**18, found[1]) if found else None
+        return FileStat(found[0], found[1] + 7 * 10**18, found[1]) if found else None
 
     def _event(self, kind, path, *, is_dir=False, old="", how="inotify"):
         stat = None if is_dir or kind == "gone" else self._stat(path)
@@ -473,7 +473,7 @@ def test_a_file_moved_in_has_no_begin_unless_its_birth_is_known():
     world.at(1.0)
     world.files["step_5.pt"] = [5 * MB, world.t_ns]
     world.grouping.event(
-        FileEvent(world.t_ns, "moved", "step_5.pt"), Stat(5 * MB, 1, world.t_ns, world.t_ns - S)
+        FileEvent(world.t_ns, "moved", "step_5.pt"), FileStat(5 * MB, 1, world.t_ns, world.t_ns - S)
     )
     assert one(world)[:3] == ("step_5.pt", 0.0, 1.0)
 
@@ -915,12 +915,12 @@ def test_no_order_of_events_breaks_it_and_every_begin_has_one_end(script):
         t_ns += S // 7
         path = top.rstrip("/") if is_dir and top else f"{top}{name}.pt"
         old = ("step_1" if top == "tmp-step_1/" else "tmp-step_1") if is_dir else f"{top}{other}.pt"
-        stat = None if size is None or is_dir else Stat(size, t_ns, t_ns)
+        stat = None if size is None or is_dir else FileStat(size, t_ns, t_ns)
         grouping.event(
             FileEvent(t_ns, kind, path, is_dir, old if kind == "moved" and old != path else ""),
             stat,
         )
-        grouping.read(t_ns, dict.fromkeys(grouping.wanted(t_ns), Stat(6 * MB, t_ns, t_ns)))
+        grouping.read(t_ns, dict.fromkeys(grouping.wanted(t_ns), FileStat(6 * MB, t_ns, t_ns)))
         steps += grouping.tick(t_ns)
     steps += grouping.finish(t_ns + S)
     assert grouping.pending == 0

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckptcost.errors import InputError
-from ckptcost.watch.output import Relay, Token, Tokens
+from ckptcost.watch.output import OutputToken, Relay, Tokens
 
 ROOT = Path(__file__).parents[2]
 THROUGH = f"""
@@ -58,10 +58,10 @@ SAVING = [
 def test_tokens_are_found_with_their_windows():
     tokens = Tokens(SAVING)
     assert tokens.feed(b"Saving model to step-9\nwe saved step-9 in 3 s\n") == [
-        Token("begin", "step-9"),
-        Token("end", "step-9"),
+        OutputToken("begin", "step-9"),
+        OutputToken("end", "step-9"),
     ]
-    assert tokens.feed(b"epoch 3\n") == [Token("note", "")]
+    assert tokens.feed(b"epoch 3\n") == [OutputToken("note", "")]
     assert tokens.feed(b"nothing\n\n") == []
 
 
@@ -74,10 +74,10 @@ def test_any_chunks_give_the_same_tokens(cuts):
         at += cut
     found += tokens.feed(data[at:]) + tokens.finish()
     assert found == [
-        Token("begin", "s1"),
-        Token("end", "s1"),
-        Token("begin", "ä"),
-        Token("end", "s3"),
+        OutputToken("begin", "s1"),
+        OutputToken("end", "s1"),
+        OutputToken("begin", "ä"),
+        OutputToken("end", "s3"),
     ]
 
 
@@ -87,8 +87,8 @@ def test_lines_without_an_end_take_no_memory():
     for _ in range(100):
         found += tokens.feed(b"saved " * 5000)
         assert len(tokens._rest) < 1 << 17
-    assert found == [Token("end", "")], "one line, looked at once"
-    assert tokens.feed(b"saved \nsaved\n") == [Token("end", "")], (
+    assert found == [OutputToken("end", "")], "one line, looked at once"
+    assert tokens.feed(b"saved \nsaved\n") == [OutputToken("end", "")], (
         "the rest of that line is passed over"
     )
     assert tokens.finish() == []
@@ -97,12 +97,12 @@ def test_lines_without_an_end_take_no_memory():
 def test_titles_and_colours_are_no_text():
     tokens = Tokens([("end", r"^saved (\S+)$")])
     assert tokens.feed(b"\x1b]0;title\x07\x1b[38;5;196msaved\x1b[0m \x1b[?25lstep\x1b[K\n") == [
-        Token("end", "step")
+        OutputToken("end", "step")
     ]
 
 
 def test_a_group_that_took_no_part_is_no_window():
-    assert Tokens([("end", r"saved( \w+)?")]).feed(b"saved.\n") == [Token("end", "")]
+    assert Tokens([("end", r"saved( \w+)?")]).feed(b"saved.\n") == [OutputToken("end", "")]
 
 
 def test_what_is_no_pattern_is_refused():

@@ -88,7 +88,7 @@ def disk(tmp_path):
     probe = tmp_path / "probe"
     written(probe, 1)
     with probe.open("rb") as file:
-        answer = cached.owed(file.fileno())
+        answer = cached.owed_bytes(file.fileno())
     probe.unlink()
     if answer.bytes is None:
         pytest.skip(f"{tmp_path}: {cached.REASONS[answer.why]}")
@@ -100,7 +100,7 @@ def dirty(path: Path, mib: int) -> None:
     for _ in range(20):
         written(path, mib)
         with path.open("rb") as file:
-            if cached.owed(file.fileno()).bytes == mib * MIB:
+            if cached.owed_bytes(file.fileno()).bytes == mib * MIB:
                 return
     pytest.fail("what is written is never owed")
 
@@ -110,13 +110,13 @@ def owing(monkeypatch):
     """Files (their inodes) that go on to owe something, whatever the host writes back meanwhile:
     any user may call sync."""
     inodes = set()
-    really = cached.owed
+    really = cached.owed_bytes
 
     def answer(fd, offset=0, length=0):
         found = really(fd, offset, length)
         return found._replace(bytes=max(found.bytes, 1)) if os.fstat(fd).st_ino in inodes else found
 
-    monkeypatch.setattr(cached, "owed", answer)
+    monkeypatch.setattr(cached, "owed_bytes", answer)
     return inodes
 
 
@@ -144,12 +144,12 @@ def test_a_file_owes_what_was_written_until_it_is_synced(disk):
     path = disk / "a"
     dirty(path, 4)
     with path.open("rb") as file:
-        before = cached.owed(file.fileno())
+        before = cached.owed_bytes(file.fileno())
         assert before.bytes == 4 * MIB
-        again = cached.owed(file.fileno())
+        again = cached.owed_bytes(file.fileno())
         assert again == before, "asking must not write anything back"
         synced(path)
-        assert cached.owed(file.fileno()) == (0, before.how, "")
+        assert cached.owed_bytes(file.fileno()) == (0, before.how, "")
 
 
 def test_a_range_of_a_file_is_asked_alone(disk):
@@ -162,8 +162,8 @@ def test_a_range_of_a_file_is_asked_alone(disk):
         file.flush()
         if cached.by_cachestat(file.fileno())[0] is None:
             pytest.skip("this kernel has no cachestat")
-        assert cached.owed(file.fileno(), 0, MIB).bytes == 0
-        assert cached.owed(file.fileno(), 3 * MIB, MIB).bytes >= 4096
+        assert cached.owed_bytes(file.fileno(), 0, MIB).bytes == 0
+        assert cached.owed_bytes(file.fileno(), 3 * MIB, MIB).bytes >= 4096
 
 
 def test_memory_is_never_safe():
@@ -174,7 +174,7 @@ def test_memory_is_never_safe():
     try:
         written(path, 1)
         with path.open("rb") as file:
-            assert cached.owed(file.fileno()) == (None, "", "IN_MEMORY")
+            assert cached.owed_bytes(file.fileno()) == (None, "", "IN_MEMORY")
     finally:
         path.unlink()
 
@@ -184,13 +184,13 @@ def test_without_cachestat_the_extents_are_asked(disk, monkeypatch):
     dirty(path, 4)
     monkeypatch.setattr(cached, "by_cachestat", lambda fd, offset=0, length=0: (None, errno.ENOSYS))
     with path.open("rb") as file:
-        first = cached.owed(file.fileno())
+        first = cached.owed_bytes(file.fileno())
         if first.bytes is None:
             pytest.skip("the file system has no FIEMAP that tells")
         assert (first.bytes, first.how) == (4 * MIB, "fiemap")
-        assert cached.owed(file.fileno(), 2 * MIB, MIB).bytes == MIB
+        assert cached.owed_bytes(file.fileno(), 2 * MIB, MIB).bytes == MIB
         synced(path)
-        assert cached.owed(file.fileno()).bytes == 0
+        assert cached.owed_bytes(file.fileno()).bytes == 0
 
 
 def test_many_extents_are_all_counted(disk, monkeypatch):
@@ -233,7 +233,7 @@ def test_other_peoples_files_are_asked_by_their_extents(disk):
         if cached.by_cachestat(fd)[0] is None:
             pytest.skip("this kernel has no cachestat")
         assert as_nobody(lambda: cached.by_cachestat(fd)) == repr((None, errno.EPERM))
-        answer = as_nobody(lambda: tuple(cached.owed(fd)))
+        answer = as_nobody(lambda: tuple(cached.owed_bytes(fd)))
         assert answer == repr((MIB, "fiemap", "")) or "NOT_PERMITTED" in answer
 
 
@@ -538,7 +538,7 @@ def test_a_look_at_a_large_file_stops_at_the_first_range_that_owes(disk, monkeyp
         file.seek(5 * MIB)
         file.write(b"x")
     monkeypatch.setattr(cached, "_RANGE_BYTES", MIB)
-    held = cached.Held(str(path))
+    held = cached.FollowedFile(str(path))
     try:
         if held.owes().how != "cachestat":
             pytest.skip("FIEMAP does not see what is written over in place")
@@ -560,7 +560,7 @@ def test_extents_alone_prove_nothing_of_an_older_file(disk, settling, told, monk
     synced(new)
     monkeypatch.setattr(cached, "by_cachestat", lambda fd, offset=0, length=0: (None, errno.ENOSYS))
     with new.open("rb") as file:
-        if cached.owed(file.fileno()).bytes is None:
+        if cached.owed_bytes(file.fileno()).bytes is None:
             pytest.skip("the file system has no FIEMAP that tells")
     settling.follow("new", [new], since_ns=since_ns, written_ns=time.monotonic_ns())
     mark = told.wait("new")

@@ -28,7 +28,7 @@ class World:
             thread_time_ns=lambda: 0,
         )
         monkeypatch.setattr(settle, "time", clock)
-        monkeypatch.setattr(cached, "owed", self.owed)
+        monkeypatch.setattr(cached, "owed_bytes", self.owed)
         self.settling = Settling(self.tell)
         self.cases = []
         monkeypatch.setattr(self.settling, "_begin", self.cases.append)

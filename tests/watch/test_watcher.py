@@ -19,7 +19,7 @@ from ckptcost.core.contents import contents_of
 from ckptcost.core.phases import windows_of
 from ckptcost.errors import InputError
 from ckptcost.watch.groups import Rules
-from ckptcost.watch.watcher import Settings, Watcher, printable
+from ckptcost.watch.watcher import Watcher, WatchSettings, printable
 
 MB = 1_000_000
 QUICK = Rules(gap_s=0.2, still_s=1.0, commit_s=1.0, unfinished_s=1.5)
@@ -60,7 +60,7 @@ def watch(tmp_path, told):
     made = []
 
     def begin(directory=tmp_path, *, settle=False, rules=QUICK, **more):
-        settings = Settings(rules=rules, **{"interval_s": 0.05, "poll_still_s": 0.4, **more})
+        settings = WatchSettings(rules=rules, **{"interval_s": 0.05, "poll_still_s": 0.4, **more})
         made.append(
             Watcher(
                 directory,
@@ -312,7 +312,7 @@ from pathlib import Path
 open('/proc/sys/user/max_inotify_watches', 'w').write('2')
 from ckptcost.watch.watcher import *
 root, marks = Path({str(tmp_path)!r}), []
-settings = Settings(rules=Rules(gap_s=0.2), interval_s=0.05, poll_still_s=0.3)
+settings = WatchSettings(rules=Rules(gap_s=0.2), interval_s=0.05, poll_still_s=0.3)
 keep = lambda name, window, **more: marks.append((name, window))
 watcher = Watcher(root, keep, lambda s: None, settings=settings).start()
 print(watcher.how)

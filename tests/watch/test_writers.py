@@ -162,7 +162,9 @@ def test_a_main_thread_that_always_waits_tells_nothing(tmp_path):
 def figures(
     parent=1, born_s=10.0, wchar=0, written=0, main_wchar=0, main_written=0, main_cpu_s=0.0
 ):
-    return writers.Reading(parent, born_s, wchar, written, main_wchar, main_written, main_cpu_s)
+    return writers.ProcessReading(
+        parent, born_s, wchar, written, main_wchar, main_written, main_cpu_s
+    )
 
 
 class Script:
@@ -171,7 +173,7 @@ class Script:
     def __init__(self, monkeypatch, *stages):
         self.stages, self.at = stages, -1
         self.now_s = 1000.0
-        monkeypatch.setattr(writers, "reading", self._reading)
+        monkeypatch.setattr(writers, "read_process", self._reading)
         monkeypatch.setattr(writers.time, "monotonic_ns", lambda: int(self.now_s * 1e9))
         monkeypatch.setattr(writers.time, "clock_gettime", lambda clock: self.now_s)
         self.seen = Writers(self._pids)
@@ -273,7 +275,7 @@ def test_a_process_number_that_was_given_away_begins_anew(monkeypatch):
 
 def test_nobody_wrote_so_much(monkeypatch):
     script = Script(monkeypatch, {7: figures()}, {7: figures()}, {7: figures(wchar=10)})
-    assert script.run(10.0, 5.0, size_bytes=1000) == [writers.Writer("UNKNOWN", "NO_WRITER")]
+    assert script.run(10.0, 5.0, size_bytes=1000) == [writers.SeenWriter("UNKNOWN", "NO_WRITER")]
 
 
 def test_all_ranks_are_told(monkeypatch):
@@ -294,7 +296,7 @@ def test_processes_that_are_gone():
     seen = Writers(lambda: [2**22 - 3])
     seen.begin()
     assert not seen.look(["/"])
-    assert seen.end() == [writers.Writer("UNKNOWN", "NO_WRITER")]
+    assert seen.end() == [writers.SeenWriter("UNKNOWN", "NO_WRITER")]
 
 
 def test_other_peoples_processes():
@@ -339,7 +341,7 @@ def test_how_many_files_were_open_at_once(tmp_path):
     paths = [str(tmp_path / name) for name in "abc"]
     for path in paths:
         Path(path).write_bytes(b"x" * 10)
-    seen = [writers.Open(1, path, 10, time.time_ns()) for path in paths]
+    seen = [writers.OpenForWriting(1, path, 10, time.time_ns()) for path in paths]
     for each in seen:
         growing.look([each], 0)
     assert growing.at_once == 1, "one after another"

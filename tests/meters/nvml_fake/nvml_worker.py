@@ -13,7 +13,7 @@ from typing import Any
 
 from ckptcost.errors import MeterLost
 from ckptcost.meters import nvml
-from ckptcost.meters.base import Found
+from ckptcost.meters.base import FoundMeters
 
 
 @functools.cache
@@ -31,7 +31,7 @@ def fake() -> ctypes.CDLL:
     return library
 
 
-def begun(settings: str, env: dict[str, str], everything: bool, grace_s: float) -> Found:
+def begun(settings: str, env: dict[str, str], everything: bool, grace_s: float) -> FoundMeters:
     os.environ["FAKE_NVML"] = settings
     fake().fake_reborn()
     fake().fake_at(0.0)
@@ -71,7 +71,7 @@ def walk(
             said["events"] += [[at_s, *event] for event in meter.events]
             meter.events.clear()
         if since_us is not None:
-            said["buffered"] = meter.buffered(since_us)  # type: ignore[attr-defined]
+            said["power_samples"] = meter.power_samples(since_us)  # type: ignore[attr-defined]
         said["calls"] = {name: fake().fake_calls(name.encode()) for name in calls}
         meter.close()
     born_ns = fake().fake_born_ns()
