@@ -266,19 +266,11 @@ class CkptcostApp(Modes):
 
     def action_find(self) -> None:
         """In the table that has the focus, else the first of the screen."""
-        from ckptcost.tui.modals.picker import Picker
-
-        tables = [rows for rows in self.screen.query(Rows) if rows.display and rows.grid.rows]
-        if not isinstance(self.screen, ModeScreen) or not tables:
-            return
-        table = next((rows for rows in tables if rows.has_focus), tables[0])
-
-        def go(key: str | None) -> None:
-            if key is not None:
-                table.focus()
-                table.select(key)
-
-        self.push_screen(Picker("Find a row", table.grid, table.key), go)
+        tables = [rows for rows in self.screen.focus_chain if isinstance(rows, Rows)]
+        if isinstance(self.focused, Rows):
+            self.focused.find()
+        elif filled := [rows for rows in tables if rows.grid.rows]:
+            filled[0].find()
 
     def action_save_scenario(self) -> None:
         from ckptcost.tui.modals.files import SaveScenario

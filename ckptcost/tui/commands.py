@@ -80,7 +80,13 @@ EVERYWHERE = (
     Command(
         "export.page", "H", "page", "Write what is shown as a page for a browser (HTML)", "page"
     ),
-    Command("view.find", "slash", "find", "Find a row of the table by its words", "find"),
+    Command(
+        "view.find",
+        "slash",
+        "find",
+        "Narrow the table to rows with some words",
+        "find",
+    ),
     Command("view.maximize", "z", "maximise", "Show the focused panel alone, and back", "zoom"),
     Command(
         "view.theme",

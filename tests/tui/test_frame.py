@@ -6,6 +6,7 @@ import re
 from typing import ClassVar
 
 import pytest
+from doctor_studies import common
 from recorded_runs import SMALL_RUN, simulated_run
 from screening import screen_text, settled, shown
 from textual.widgets import Input, Static
@@ -16,11 +17,13 @@ from ckptcost.tui.commands import EVERYWHERE, MODES, Command, bindings
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.help import Help
 from ckptcost.tui.palette import entries
+from ckptcost.tui.screens import meters
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.screens.run import RunScreen
 from ckptcost.tui.themes import THEMES, theme_for
 from ckptcost.tui.widgets.bottom import Keys, Status, key_name
 from ckptcost.tui.widgets.mode_bar import ModeBar
+from ckptcost.tui.widgets.rows import Rows, matches
 
 MINE = (
     Command("plain.one", "s", "sort", "Sort by the next column", "one", footer=1),
@@ -269,6 +272,51 @@ def test_a_row_is_found_by_its_words_and_a_page_is_never_written_over(drive, tmp
         lines = screen_text(app).splitlines()
         assert "Also 2.14M USD less" in lines[-2], "what is said of it covers no other line"
         assert "? help" in lines[-1]
+
+    drive(app, script)
+
+
+async def narrows(pilot, rows):
+    """`/` and words of its last row leave only what has them, and Escape shows all again."""
+    before, screen = rows.grid.rows, pilot.app.screen
+    words = before[-1].cells[0].split()[0]
+    rows.focus()
+    await pilot.press("slash", *words)
+    await shown(pilot, f"/{words}_")
+    left = [row.key for row in rows.grid.rows]
+    assert left == [row.key for row in before if matches(row, words)]
+    await shown(pilot, f" {len(left)} of {len(before)}")
+    await pilot.press(*"zzz", "enter")
+    await shown(pilot, f" 0 of {len(before)}")
+    await pilot.press("escape")
+    await pilot.pause()
+    assert len(rows.grid.rows) == len(before)
+    assert pilot.app.screen is screen
+
+
+@pytest.mark.parametrize("mode", ["model", "tiers", "interval", "live", "runs", "audit", "doctor"])
+def test_every_table_is_narrowed_by_words(drive, tmp_path, monkeypatch, mode):
+    simulated_run(tmp_path / "runs" / "run", 20e9, SMALL_RUN)
+    monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr(meters, "look", lambda *given: common())
+    app = CkptcostApp(start=mode, meters="simulated", demo=mode == "live")
+
+    async def script(pilot):
+        if mode == "live":
+            await shown(pilot, "A demonstration")
+            await pilot.press("v", "v")  # the list of meters
+        await settled(pilot)
+
+        def tables():
+            chain = app.screen.focus_chain
+            return [rows for rows in chain if isinstance(rows, Rows) and rows.grid.rows]
+
+        while not tables():
+            await pilot.pause(0.05)
+        for rows in tables():
+            await narrows(pilot, rows)
+        await pilot.press("question_mark", "slash", *"narrow")
+        await shown(pilot, "Narrow the table to rows with some")
 
     drive(app, script)
 

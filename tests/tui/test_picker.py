@@ -12,10 +12,9 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from ckptcost.present.grid import Grid, Head, Row
-from ckptcost.tui.modals.filtered import matches
 from ckptcost.tui.modals.picker import Picker
 from ckptcost.tui.themes import THEMES
-from ckptcost.tui.widgets.rows import Rows
+from ckptcost.tui.widgets.rows import Rows, matches
 
 GPUS = Grid(
     (Head("id", "GPU", True), Head("w", "TDP W")),

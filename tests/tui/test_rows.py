@@ -384,3 +384,73 @@ def test_a_hundred_thousand_rows() -> None:
     shown_s, move_s = drive(app, script)
     assert shown_s < 0.3  # 5 to 20 ms where nothing else runs
     assert move_s < 0.005  # 0.15 ms
+
+
+def test_words_narrow_the_table_and_escape_shows_it_whole() -> None:
+    app = OneTable()
+
+    async def script(pilot: Pilot[None]) -> list[Any]:
+        app.rows.sort("kwh")
+        app.rows.find()
+        await pilot.press("s", "backspace", *"AS", "space", *"1,1")
+        seen: list[Any] = [app.text, [row.key for row in app.rows.grid.rows]]
+        await pilot.press("ctrl+u", "h", "up")
+        seen += [[row.key for row in app.rows.grid.rows], app.rows.key]
+        await pilot.press("enter")
+        seen += [app.text[-1], list(app.heard)]
+        app.rows.show(GRID._replace(rows=ROWS[1:]))
+        seen += [[row.key for row in app.rows.grid.rows], app.text[-1].split()[:4]]
+        await pilot.press("enter")
+        seen += [app.heard[-1]]
+        await pilot.press("escape")
+        return [*seen, [row.key for row in app.rows.grid.rows], app.rows.key, app.text[-1]]
+
+    text, one, two, at, foot, heard, fewer, fewer_foot, chosen, rest, stays, last = drive(
+        app, script
+    )
+    assert text[:2] == ["  tier   GB/s     write   \u25b2kWh", "  nas     0.2     2.8 h  1,190"]
+    assert text[2] == ""
+    assert text[-1] == f"{'/AS 1,1_':<25} 1 of 4  Enter keeps, Esc shows all".rstrip()
+    assert one == ["nas"]
+    assert (two, at) == (["flash", "nas"], "flash"), "in the order of the sorting"
+    assert foot.split() == ["/h", "2", "of", "4", "Esc", "shows", "all"]
+    assert ("chosen", "flash") not in heard, "the first Enter only ends the typing"
+    assert (fewer, fewer_foot) == (["flash"], ["/h", "1", "of", "3"])
+    assert chosen == ("chosen", "flash")
+    assert (rest, stays, last) == (["flash", "pfs", "new"], "flash", "")
+
+
+def test_where_nothing_has_the_words_the_table_says_so() -> None:
+    app = OneTable()
+
+    async def script(pilot: Pilot[None]) -> tuple[list[str], list[str]]:
+        app.rows.find()
+        await pilot.press(*"zz")
+        app.screen.set_focus(None)
+        await pilot.pause()
+        before = app.text
+        app.rows.find()
+        await pilot.press("escape")
+        return before, app.text
+
+    before, after = drive(app, script)
+    assert before[0] == ' Nothing matches "zz".'
+    assert before[-1].startswith("/zz ")
+    assert before[-1].endswith("0 of 4  Esc shows all")
+    assert after[-1] == ""
+
+
+def test_the_last_row_is_seen_above_the_words() -> None:
+    app = OneTable(
+        GRID._replace(rows=[Row(f"k{at}", (f"k{at}", "1", "1 s", "2")) for at in range(100)])
+    )
+
+    async def script(pilot: Pilot[None]) -> list[str]:
+        app.rows.find()
+        await pilot.press("k", "end")
+        await pilot.pause()
+        return app.text
+
+    text = drive(app, script)
+    assert text[-2].split()[0] == "k99"
+    assert text[-1].startswith("/k_")

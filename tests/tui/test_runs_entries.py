@@ -28,6 +28,7 @@ from ckptcost.tui.screens import run_traces, runs_entries
 from ckptcost.tui.screens.recorded_run import RUNS, KeptRuns, Source, read_run
 from ckptcost.tui.screens.run import CHECKPOINTS, RunScreen
 from ckptcost.tui.study_grids import grid_of
+from ckptcost.tui.widgets.rows import matches
 
 
 def never():
@@ -130,13 +131,14 @@ def test_details_are_those_of_show_and_report(cli, home):
 
 def test_words_marks_and_empty_lists(home):
     entries, _ = listed(learn=False)
-    assert [entry.source.short for entry in runs_entries.matching(entries, "GPU-07 train")] == [
-        "c0ffee00"
-    ]
-    assert [entry.source.short for entry in runs_entries.matching(entries, "cut short")] == [
-        "dead0000"
-    ]
-    assert runs_entries.matching(entries, "gpu-09") == []
+    rows = runs_entries.grid_of_runs(entries).rows
+
+    def found(words):
+        return [row.cells[1] for row in rows if matches(row, words)]
+
+    assert found("GPU-07 train") == ["c0ffee00"]
+    assert found("cut short") == ["dead0000"]
+    assert found("gpu-09") == []
     marked = runs_entries.grid_of_runs(entries, [entries[1].key])
     assert [row.marked for row in marked.rows] == [False, True, False, False]
     row = dict(zip([head.id for head in marked.heads], marked.rows[0].cells, strict=True))

@@ -529,14 +529,6 @@ def test_what_was_learned_of_other_files_is_forgotten(tmp_path):
     )
 
 
-def test_a_run_has_all_of_the_words_that_are_asked_for():
-    entries = [
-        SimpleNamespace(words=words.lower())
-        for words in ("node1 torch", "node2 torch", "node1 jax")
-    ]
-    assert runs_entries.matching(entries, "Torch node1") == entries[:1]
-
-
 def test_a_link_that_was_put_in_a_file_s_place_is_left(tmp_path):
     (folder := tmp_path / "run").mkdir()
     (folder / "real.jsonl").write_text("x")

@@ -13,8 +13,8 @@ from textual.events import Key
 from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
-from ckptcost.present.grid import Grid, Row
-from ckptcost.tui.widgets.rows import Rows
+from ckptcost.present.grid import Grid
+from ckptcost.tui.widgets.rows import Rows, matches
 
 Answer = TypeVar("Answer")
 
@@ -115,21 +115,3 @@ class Filtered(ModalScreen[Answer]):
 
     def on_rows_moved(self, event: Rows.Moved) -> None:
         event.stop()
-
-
-def matches(row: Row, text: str) -> bool:
-    """All words of the text somewhere in the row, in any case.
-
-    >>> (
-    ...     matches(Row("h100", ("NVIDIA H100 SXM", "700 W")), "sxm nvi"),
-    ...     matches(Row("h100", ("NVIDIA H100", "700 W")), "a100"),
-    ... )
-    (True, False)
-    """
-    return has_words(" ".join((row.key, *row.cells)), text)
-
-
-def has_words(whole: str, text: str) -> bool:
-    """All words of the text somewhere in the whole, in any case."""
-    folded = whole.casefold()
-    return all(word in folded for word in text.casefold().split())

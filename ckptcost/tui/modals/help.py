@@ -16,8 +16,8 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ckptcost.tui.commands import EVERYWHERE, Command
-from ckptcost.tui.modals.filtered import has_words
 from ckptcost.tui.widgets.bottom import keys_of
+from ckptcost.tui.widgets.rows import has_words
 
 _PLAIN = str.maketrans(
     {

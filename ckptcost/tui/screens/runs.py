@@ -55,14 +55,6 @@ class RunsScreen(TablesScreen):
     )
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (
         Command("runs.open", "enter", "open", "Open the run under the cursor", "open_run", 1),
-        Command(
-            "runs.filter",
-            "slash",
-            "filter",
-            "Show only runs that have some words",
-            "ask('filter')",
-            2,
-        ),
         Command("runs.mark", "space", "mark", "Mark runs to be calibrated together", "mark", 3),
         Command(
             "runs.calibrate",
@@ -93,7 +85,7 @@ class RunsScreen(TablesScreen):
             "o",
             "open path",
             "Open a run elsewhere by its path, or list another folder",
-            "ask('path')",
+            "path",
             7,
         ),
         Command("runs.sort", "s", "sort", "Sort by the next column", "sort", 8),
@@ -153,11 +145,6 @@ class RunsScreen(TablesScreen):
 
     def body(self) -> Iterable[Widget]:
         yield Static(id="head", markup=False)
-        yield Input(
-            id="filter",
-            placeholder="words to look for: host, command, day, state ...",
-            compact=True,
-        )
         yield Input(
             id="path",
             placeholder=(
@@ -295,27 +282,23 @@ class RunsScreen(TablesScreen):
             self._draw.stop()
             self._draw = None
         began_s = time.monotonic()
-        words = self.query_one("#filter", Input).value
         entries = runs_entries.latest_first(self._entries.values())
-        matching = runs_entries.matching(entries, words)
         empty = self._problem or (runs_entries.READING if self._reading else runs_entries.EMPTY)
-        empty = runs_entries.NO_MATCH if entries else empty
-        self._rows.show(runs_entries.grid_of_runs(matching, self._marked, empty))
-        self.query_one("#head", Static).update(self._problem or self._heading(len(matching)))
+        self._rows.show(runs_entries.grid_of_runs(entries, self._marked, empty))
+        self.query_one("#head", Static).update(self._problem or self._heading())
         self._details()
         if self._so_far and self._reading and not self._quiet:
             self.say(f"Reading the runs: {self._so_far}; x stops")
         self._drew_s = time.monotonic() - began_s
 
-    def _heading(self, matching: int) -> str:
+    def _heading(self) -> str:
         """How many, where, and how much they take; as the command line says it."""
-        study, all_of_them, marked = self._study, len(self._entries), len(self._marked)
-        found = study.findings if study is not None and all_of_them else []
+        study, marked = self._study, len(self._marked)
+        found = study.findings if study is not None and self._entries else []
         title = study.title if study is not None else "Runs"
         parts = [
             f"{title} in {shown(self._within or store.home())}",
             *(finding.rstrip(".") for finding in found),
-            f"{count(matching)} shown" if matching != all_of_them else "",
             f"{count(marked)} marked" if marked else "",
         ]
         return "; ".join(filter(None, parts))
@@ -353,26 +336,18 @@ class RunsScreen(TablesScreen):
             self.say("Stopped before all folders were read; R reads on.", "warn")
             self._show()
 
-    def action_ask(self, field: str) -> None:
-        asked = self.query_one(f"#{field}", Input)
+    def action_path(self) -> None:
+        asked = self.query_one("#path", Input)
         asked.add_class("-on")
         asked.focus()
 
-    @on(Input.Changed, "#filter")
-    def _narrow(self) -> None:
-        self._show()
-
     @on(Input.Blurred)
     def _left(self, event: Input.Blurred) -> None:
-        event.input.set_class(bool(event.value) and event.input.id == "filter", "-on")
+        event.input.remove_class("-on")
         if self.focused is None:
             self._rows.focus()
 
-    @on(Input.Submitted, "#filter")
-    def _filtered(self) -> None:
-        self._rows.focus()
-
-    @on(Input.Submitted, "#path")
+    @on(Input.Submitted)
     def _named(self, event: Input.Submitted) -> None:
         text, within = event.value, self._within
         if not text.strip():

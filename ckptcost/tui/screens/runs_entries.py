@@ -28,7 +28,6 @@ EMPTY = (
     " disk. o opens a run elsewhere."
 )
 READING = "Reading the runs ..."
-NO_MATCH = "No run has all of these words. Escape leaves the field, an empty one shows all runs."
 MARKS_BYTES = 256_000_000
 """of a run whose marks are counted unasked: about a second's work"""
 READ_BYTES = 8_000_000
@@ -107,12 +106,6 @@ class Entry(NamedTuple):
 
 def latest_first(entries: Iterable[Entry]) -> list[Entry]:
     return sorted(entries, key=lambda each: (-each.summary.began_ns, each.key))
-
-
-def matching(entries: Iterable[Entry], words: str) -> list[Entry]:
-    """Those that have every word."""
-    asked = words.lower().split()
-    return [entry for entry in entries if all(word in entry.words for word in asked)]
 
 
 def grid_of_runs(entries: Sequence[Entry], marked: Collection[str] = (), empty: str = "") -> Grid:

@@ -1,5 +1,5 @@
-"""The one table of all screens: a head that stays, a cursor, sorting, and as many columns as fit.
-Rows may be many thousand."""
+"""The one table of all screens: a head that stays, a cursor, sorting, words that narrow it, and as
+many columns as fit. Rows may be many thousand."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from typing import ClassVar
 from rich.segment import Segment
 from rich.style import Style
 from textual.binding import Binding, BindingType
-from textual.events import Click, Focus, Key, Resize
+from textual.events import Blur, Click, Focus, Key, Paste, Resize
 from textual.geometry import Region, Size
 from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
+from ckptcost.present.amounts import count
 from ckptcost.present.grid import Grid, Row, sorted_by
 from ckptcost.tui.widgets.columns import (
     GUTTER,
@@ -55,6 +56,7 @@ class Rows(ScrollView, can_focus=True):
         "rows--warn",
         "rows--bad",
         "rows--muted",
+        "rows--foot",
     }
     DEFAULT_CSS = """
     Rows { height: 1fr; overflow-x: hidden; scrollbar-size: 1 1; }
@@ -67,6 +69,7 @@ class Rows(ScrollView, can_focus=True):
     Rows > .rows--warn { color: $text-warning; }
     Rows > .rows--bad { color: $text-error; text-style: bold; }
     Rows > .rows--muted { color: $text-muted; }
+    Rows > .rows--foot { color: $text; background: $panel; }
     """
 
     class Told(Message):
@@ -96,6 +99,8 @@ class Rows(ScrollView, can_focus=True):
         self._shift = 0
         self._cursor = 0
         self._sort: tuple[str, bool] = ("", False)
+        self._words = ""
+        self._typing = False
         self._just_focused = False
         self._base: Style | None = None
         self._drawn: dict[int, object] = {}
@@ -104,7 +109,7 @@ class Rows(ScrollView, can_focus=True):
 
     @property
     def grid(self) -> Grid:
-        """As it stands on the screen, in the order of its sorting."""
+        """As it stands on the screen: the rows that have the words, in the order of its sorting."""
         return self._shown
 
     @property
@@ -127,7 +132,7 @@ class Rows(ScrollView, can_focus=True):
         self._natural = natural_widths(grid)
         self._order()
         self._cursor = self._place_of(key, at)
-        self.virtual_size = Size(0, len(self._shown.rows) + 1 if self._shown.rows else 1)
+        self.virtual_size = Size(0, len(self._shown.rows) + self._foot + 1)
         self._refit(changed_only=not others)
         if self.key != key:
             self.post_message(self.Moved(self, self.key))
@@ -143,6 +148,19 @@ class Rows(ScrollView, can_focus=True):
         self._sort = (head_id, down)
         self._order()
         self._cursor = self._place_of(key, self._cursor)
+        self._reveal()
+        self.refresh()
+
+    def find(self) -> None:
+        """Have words typed at the foot; Enter keeps what they leave, Escape shows all rows."""
+        self.focus()
+        self._typing = True
+        self.narrow(self._words)
+
+    def narrow(self, words: str) -> None:
+        """Show the rows that have all of the words, wherever in the row; empty: all rows."""
+        self._words = words
+        self.show(self._given)
         self._reveal()
         self.refresh()
 
@@ -167,11 +185,38 @@ class Rows(ScrollView, can_focus=True):
         self._move_to(len(self._shown.rows) - 1 if last else 0)
 
     def on_key(self, event: Key) -> None:
-        if event.key == "enter" and self.key:
+        if self._foot and self._type(event):
+            event.stop()
+        elif event.key == "enter" and self.key:
             self.post_message(self.Chosen(self, self.key))
             event.stop()
         elif event.key in ("left", "right") and self._slide(1 if event.key == "right" else -1):
             event.stop()
+
+    def _type(self, event: Key) -> bool:
+        """A key as the line at the foot takes it; False where it means something else."""
+        if event.key == "escape" or (event.key == "enter" and self._typing):
+            self._typing = False
+            self.narrow("" if event.key == "escape" else self._words)
+        elif not self._typing:
+            return False
+        elif event.key in ("backspace", "ctrl+u"):
+            self.narrow(self._words[:-1] if event.key == "backspace" else "")
+        elif event.character and event.is_printable:
+            self.narrow(self._words + event.character)
+        else:
+            return False
+        return True
+
+    def on_paste(self, event: Paste) -> None:
+        if self._typing:
+            event.stop()
+            self.narrow(self._words + " ".join(event.text.split()))
+
+    def on_blur(self, event: Blur) -> None:
+        if self._typing:
+            self._typing = False
+            self.narrow(self._words)
 
     def on_focus(self, event: Focus) -> None:
         self._just_focused = True
@@ -230,11 +275,20 @@ class Rows(ScrollView, can_focus=True):
     @property
     def _lines(self) -> int:
         """Rows that are seen at once."""
-        return max(self.scrollable_content_region.height - 1, 0)
+        return max(self.scrollable_content_region.height - 1 - self._foot, 0)
+
+    @property
+    def _foot(self) -> int:
+        """Lines of words below the rows."""
+        return int(self._typing or self._words != "")
 
     def _order(self) -> None:
         head_id, down = self._sort
-        self._shown = sorted_by(self._given, head_id, down) if head_id else self._given
+        grid = self._given
+        if self._words:
+            rows = [row for row in grid.rows if matches(row, self._words)]
+            grid = grid._replace(rows=rows, empty=f'Nothing matches "{self._words.strip()}".')
+        self._shown = sorted_by(grid, head_id, down) if head_id else grid
 
     def _place_of(self, key: str, otherwise: int) -> int:
         rows = self._shown.rows
@@ -283,6 +337,8 @@ class Rows(ScrollView, can_focus=True):
     def _look(self, y: int) -> object:
         """All that a line is drawn from. Colours are not among it: where a theme, a class or the
         focus changes them, Textual draws the whole widget again."""
+        if self._is_foot(y):
+            return (self._words, len(self._shown.rows), len(self._given.rows), self._fitted_for)
         if not self._shown.rows:
             return (self._shown.empty, self._fitted_for)
         if y == 0:
@@ -292,6 +348,19 @@ class Rows(ScrollView, can_focus=True):
             return (self._fitted_for,)
         row = self._shown.rows[at]
         return (row.cells, row.tone, row.marked, at == self._cursor, self._fit, self._fitted_for)
+
+    def _is_foot(self, y: int) -> bool:
+        return self._foot > 0 and y == self.scrollable_content_region.height - 1
+
+    def _foot_line(self, width: int) -> str:
+        """The words, and how many rows have them."""
+        keys = "Enter keeps, Esc shows all" if self._typing else "Esc shows all"
+        said = f"{count(len(self._shown.rows))} of {count(len(self._given.rows))}"
+        words = f"/{self._words}{'_' if self._typing else ''}"
+        if len(words) + len(said) + len(keys) + 3 <= width:
+            said += f"  {keys}"
+        room = max(width - len(said) - 1, 1)
+        return f"{words[-room:]:<{room}} {said}"
 
     def on_resize(self, event: Resize) -> None:
         self._refit()
@@ -310,6 +379,8 @@ class Rows(ScrollView, can_focus=True):
         if width != self._fitted_for:  # the scroll bar has come or gone
             self._refit()
         self._drawn[y] = self._look(y)
+        if self._is_foot(y):
+            return _strip(self._foot_line(width), width, self._style("foot"))
         if not self._shown.rows:
             lines = textwrap.wrap(self._shown.empty, max(width - 2, 1))
             text = f" {lines[y]}" if y < len(lines) else ""
@@ -364,3 +435,21 @@ def _strip(text: str, width: int, style: Style) -> Strip:
     """One line in one style, exactly as wide as the widget."""
     text = padded(text, width, left=True) if text.isascii() else text
     return Strip([Segment(text, style)]).adjust_cell_length(width, style)
+
+
+def matches(row: Row, text: str) -> bool:
+    """All words of the text somewhere in the row, in any case.
+
+    >>> (
+    ...     matches(Row("h100", ("NVIDIA H100 SXM", "700 W")), "sxm nvi"),
+    ...     matches(Row("h100", ("NVIDIA H100", "700 W")), "a100"),
+    ... )
+    (True, False)
+    """
+    return has_words(" ".join((row.key, *row.cells)), text)
+
+
+def has_words(whole: str, text: str) -> bool:
+    """All words of the text somewhere in the whole, in any case."""
+    folded = whole.casefold()
+    return all(word in folded for word in text.casefold().split())
