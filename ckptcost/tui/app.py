@@ -135,12 +135,15 @@ class CkptcostApp(Modes):
             self._on,
         )
 
-    def _on(self, where: str | None) -> None:
+    async def _on(self, where: str | None) -> None:
         if where == "open":
             self.action_open_scenario()
         elif where == "demo":
             self.demo, self.meters = True, "simulated"
             self.switch_mode("live")
+        elif where == "job":
+            await self.switch_mode("live")
+            await self.screen.run_action("field('command')")
         elif where == "inputs":
             self.call_after_refresh(self.screen.run_action, "inputs")
         elif where:

@@ -1,4 +1,4 @@
-"""The first start: what this is, what this machine can measure, and four ways on. Below it stands
+"""The first start: what this is, what this machine can measure, and five ways on. Below it stands
 the worked example already."""
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ WAYS = (
         "Watch checkpoints being measured",
         "a made-up machine with 8 GPUs; nothing is written",
     ),
+    ("c", "job", "Measure your own job", "type its command; later Esc 4 c"),
     ("5", "probe", "Try a disk with a real checkpoint", "says what it writes before it does"),
     ("o", "open", "Open your own scenario", "a .toml file, or one of the presets"),
 )
