@@ -128,6 +128,10 @@ class UnknownName(InputError):
             remedy = f"there are {len(known)}; {lists}"
         super().__init__(f"no {kind} named {brief(name)}", where=where, key=key, remedy=remedy)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """To another process it goes as what it says."""
+        return InputError, (self.problem,), vars(self)
+
 
 class OutputError(CkptcostError):
     exit_code = 4

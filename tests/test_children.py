@@ -80,7 +80,7 @@ def test_the_application_of_a_served_page(planted):
 
 
 def test_the_process_that_reads_runs(planted):
-    code = "from ckptcost.tui.run_reader import Apart; print(Apart()._started() is not None)"
+    code = "from ckptcost.tui.run_reader import Apart; print(Apart()._started().alive)"
     in_folder([sys.executable, "-P", "-c", code], planted)
     nothing_ran(planted)
 

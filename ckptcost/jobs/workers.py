@@ -10,10 +10,19 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import Connection, Pipe, wait
-from typing import Any
+from typing import Any, NamedTuple
 
 from ckptcost.errors import CkptcostError
 from ckptcost.interpreter import python
+
+here: list[Connection] = []
+"""in a process that works: the pipe to whoever gave the work"""
+
+
+class Told(NamedTuple):
+    """How far a piece of work is."""
+
+    said: tuple[Any, ...]
 
 
 def in_order(
@@ -25,11 +34,11 @@ def in_order(
     ever.
     """
     waiting = deque(enumerate(pieces))
-    crew: list[_Worker] = []
+    crew: list[Worker] = []
     values: dict[int, Any] = {}
     try:
         # fresh processes: a fork would copy the locks of whoever calls
-        crew += (_Worker() for _ in range(min(workers, len(pieces))))
+        crew += (Worker() for _ in range(min(workers, len(pieces))))
         for each in crew:
             each.give(task, *waiting.popleft())
         for index in range(len(pieces)):
@@ -46,7 +55,7 @@ def in_order(
             each.end()
 
 
-class _Worker:
+class Worker:
     """One process, and the piece that it works on."""
 
     def __init__(self) -> None:
@@ -72,13 +81,17 @@ class _Worker:
     def take(self) -> tuple[int, Any]:
         index, self.index = self.index, None
         assert index is not None
+        return index, self.receive()
+
+    def receive(self) -> Any:
+        """What the process has to say: Told, or the value; its error is raised."""
         try:
             value, error = self.pipe.recv()
         except (EOFError, OSError):
             raise self._lost() from None
         if error is not None:
             raise error
-        return index, value
+        return value
 
     def _lost(self) -> CkptcostError:
         code = self._process.wait()
@@ -88,6 +101,10 @@ class _Worker:
             "or Python cannot start here. With one worker the work is done in this process"
         )
 
+    @property
+    def alive(self) -> bool:
+        return self._process.poll() is None
+
     def end(self) -> None:
         self._process.kill()  # it holds nothing but memory
         self._process.wait()
@@ -96,11 +113,17 @@ class _Worker:
             self._process.stdin.close()
 
 
+def tell(*said: Any) -> None:
+    """In the process, before the answer: whoever gave the work finds it in the pipe."""
+    here[0].send((Told(said), None))
+
+
 def serve(fileno: int) -> None:
     """The process: pieces of work, one after another, until nobody has any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to hear
     threading.Thread(target=_end_with_parent, daemon=True).start()
     with Connection(fileno) as pipe:
+        here.append(pipe)
         while True:
             try:
                 task, piece = pipe.recv()
