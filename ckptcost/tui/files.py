@@ -74,7 +74,7 @@ def scenario_name(path: str) -> str:
 def save_scenario(desk: Desk, path: str, over: bool = False) -> Path:
     """Write the changes as a file that extends what they were made over; into that file itself,
     where it is named. Raises CkptcostError."""
-    target = _target(scenario_name(path), over)
+    target = target_of(scenario_name(path), over)
     own = target.exists() and Path(desk.base).exists() and target.samefile(desk.base)
     try:
         text = (
@@ -90,7 +90,7 @@ def save_scenario(desk: Desk, path: str, over: bool = False) -> Path:
 
 def write_text(text: str, path: str, over: bool = False) -> Path:
     """Whole or not at all. Raises OutputError."""
-    target = _target(path, over)
+    target = target_of(path, over)
     _write([text], target)
     return target
 
@@ -105,7 +105,7 @@ def write_view(
 ) -> Path:
     """In the format that the name ends in, as the command line writes it; `read` are files that it
     rests on. Raises OutputError."""
-    target = _target(path, over)
+    target = target_of(path, over)
     form = target.suffix.removeprefix(".")
     if form not in FORMATS:
         raise OutputError(f"{brief(target.name)}: end the name in .{', .'.join(FORMATS)} or .svg")
@@ -162,7 +162,8 @@ def exists(path: str) -> bool:
     return path_of(path).exists()
 
 
-def _target(path: str, over: bool) -> Path:
+def target_of(path: str, over: bool) -> Path:
+    """Where it is to be written. Raises OutputError where it cannot be."""
     if not path.strip():
         raise OutputError("no file is named")
     target = path_of(path)

@@ -95,9 +95,6 @@ class AgainstScreen(HostScreen):
         self.query_one("#said").border_title = "What explains it"
         super().on_mount()
 
-    def on_desk(self) -> None:
-        self._read(self._host)
-
     def study_of(self, run: RecordedRun, desk: Desk) -> Study:
         return study_against(run.seen, desk)
 

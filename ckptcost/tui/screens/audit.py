@@ -23,6 +23,7 @@ from ckptcost.report.studies.audit import overview
 from ckptcost.report.study import Study, Table
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.paths import path_of
+from ckptcost.tui.screens.base import panel
 from ckptcost.tui.screens.tables import TablesScreen
 from ckptcost.tui.study_grids import grid_of, toned_grid
 from ckptcost.tui.widgets.note import Note
@@ -157,7 +158,7 @@ class AuditScreen(TablesScreen):
 
     def body(self) -> Iterable[Widget]:
         with Horizontal(id="audit-all"):
-            with Vertical(id="audit-left", classes="panel"):
+            with panel(Vertical(id="audit-left"), "Claims"):
                 yield Rows(id="audit-sheets")
                 yield Input(
                     placeholder="o: a TOML file of your own",
@@ -166,12 +167,11 @@ class AuditScreen(TablesScreen):
                     select_on_focus=False,
                 )
             with Vertical(id="audit-right"):
-                yield Rows(id="table", classes="panel")
-                yield Note(id="said", classes="panel")
+                yield panel(Rows(id="table"))
+                yield panel(Note(id="said"))
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one("#audit-left").border_title = "Claims"
         self._list()
         self._open(START)
         self._sheet_rows.focus()

@@ -27,8 +27,16 @@ from ckptcost.tui.widgets.mode_bar import ModeBar
 LEAST_COLUMNS, LEAST_ROWS = 80, 20
 
 T = TypeVar("T")
+W = TypeVar("W", bound=Widget)
 Stopped = Callable[[], bool]
 """asked by work in the background between its steps"""
+
+
+def panel(widget: W, title: str = "", note: str = "") -> W:
+    """A part of a screen with a frame, a name on it, and a word below."""
+    widget.add_class("panel")
+    widget.border_title, widget.border_subtitle = title, note
+    return widget
 
 
 class Host(Protocol):

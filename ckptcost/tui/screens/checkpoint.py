@@ -20,6 +20,7 @@ from ckptcost.report.study import Column, Study, Table, cell
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens import against
+from ckptcost.tui.screens.base import panel
 from ckptcost.tui.screens.recorded_run import RecordedRun, Source
 from ckptcost.tui.screens.runs_entries import source_at
 from ckptcost.tui.screens.tables import HostScreen
@@ -85,13 +86,10 @@ class CheckpointScreen(HostScreen):
         yield Stats(id="stats")
         with VerticalScroll(id="top", can_focus=False):
             with Vertical(id="left"):
-                yield BarRows(id="phases", classes="panel")
-                yield Note(id="said", classes="panel")
-            yield TraceStack(id="trace", classes="panel")
-        yield Rows(id="table", classes="panel")
-
-    def on_desk(self) -> None:
-        self._read(self._host)
+                yield panel(BarRows(id="phases"), "Phases", "on a time line from its begin")
+                yield panel(Note(id="said"), "What to know")
+            yield panel(TraceStack(id="trace"), "Trace", "seconds from its begin")
+        yield panel(Rows(id="table"))
 
     def study_of(self, run: RecordedRun, desk: Desk) -> Study:
         return study_beside(run, run.place(self._which), desk)
@@ -121,12 +119,8 @@ class CheckpointScreen(HostScreen):
         super()._show(run, study._replace(tables=list(tables.values())))
         self._which = row["window"]
         self.query_one(Stats).show(stats_of(row, tables.get("bill")))
-        phases, trace = self.query_one(BarRows), self.query_one(TraceStack)
-        phases.show(phases_of(tables["phases"], row["begin"] or 0.0))
-        phases.border_title, phases.border_subtitle = "Phases", "on a time line from its begin"
-        trace.show(run.near(run.place(self._which)))
-        trace.border_title, trace.border_subtitle = "Trace", "seconds from its begin"
-        self.query_one("#said").border_title = "What to know"
+        self.query_one(BarRows).show(phases_of(tables["phases"], row["begin"] or 0.0))
+        self.query_one(TraceStack).show(run.near(run.place(self._which)))
 
     def action_step(self, by: int) -> None:
         if self._run is None:

@@ -19,7 +19,7 @@ from ckptcost.tui.clipboard import copy
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.screens import report_answers
-from ckptcost.tui.screens.base import ModeScreen, Stopped
+from ckptcost.tui.screens.base import ModeScreen, Stopped, panel
 from ckptcost.tui.screens.report_answers import FORMATS, Answer, Page
 from ckptcost.tui.study_grids import tables_of
 from ckptcost.tui.widgets.listing import Listing
@@ -78,18 +78,17 @@ class ReportScreen(ModeScreen):
         self._awaited = self._write_awaited = False
 
     def body(self) -> Iterable[Widget]:
-        what = Vertical(Rows(id="report-what"), id="report-what-panel", classes="panel")
-        file = Vertical(
-            Static(id="report-form"),
-            Input(id="report-name", compact=True, select_on_focus=False),
-            Static(id="report-standing", markup=False),
-            Static(id="report-command", markup=False),
-            id="report-file",
-            classes="panel",
-        )
-        shown = Vertical(Listing(id="report-text"), id="report-preview", classes="panel")
-        what.border_title, file.border_title, shown.border_title = "Report", "File", "Preview"
-        yield Horizontal(Vertical(what, file, id="report-left"), shown, id="report-all")
+        with Horizontal(id="report-all"):
+            with Vertical(id="report-left"):
+                with panel(Vertical(id="report-what-panel"), "Report"):
+                    yield Rows(id="report-what")
+                with panel(Vertical(id="report-file"), "File"):
+                    yield Static(id="report-form")
+                    yield Input(id="report-name", compact=True, select_on_focus=False)
+                    yield Static(id="report-standing", markup=False)
+                    yield Static(id="report-command", markup=False)
+            with panel(Vertical(id="report-preview"), "Preview"):
+                yield Listing(id="report-text")
 
     def on_mount(self) -> None:
         super().on_mount()

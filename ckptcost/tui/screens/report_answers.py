@@ -10,7 +10,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ckptcost.errors import InputError
+from ckptcost.errors import CkptcostError, InputError
 from ckptcost.jobs.compare import MOST
 from ckptcost.jobs.model import model, one_of
 from ckptcost.present.amounts import count, size
@@ -25,7 +25,6 @@ from ckptcost.runs import store
 from ckptcost.runs.summary import summary_of
 from ckptcost.tui import files
 from ckptcost.tui.desk import OWN, Desk, by_flags, scenario_of
-from ckptcost.tui.paths import path_of
 from ckptcost.tui.screens import model_view
 from ckptcost.tui.screens.model_runs import METRICS
 from ckptcost.tui.screens.recorded_run import RUNS
@@ -229,14 +228,10 @@ def renamed(name: str, form: str) -> str:
 
 def standing(name: str) -> tuple[str, Tone]:
     """What will happen to the file that is named."""
-    if not name.strip():
-        return "no file is named", "bad"
     try:
-        target = path_of(name)
-        if target.is_dir():
-            return "is a folder", "bad"
+        target = files.target_of(name, over=True)
         if not target.parent.is_dir():
             return f"no folder {target.parent}", "bad"
         return ("exists: will ask", "warn") if target.exists() else ("new file", "muted")
-    except (InputError, OSError) as error:
+    except (CkptcostError, OSError) as error:
         return str(error), "bad"

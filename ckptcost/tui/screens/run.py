@@ -21,7 +21,8 @@ from ckptcost.report.study import Study, Table
 from ckptcost.runs.header import stamp
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.screens import run_traces
-from ckptcost.tui.screens.recorded_run import RecordedRun, Source
+from ckptcost.tui.screens.base import panel
+from ckptcost.tui.screens.recorded_run import RecordedRun
 from ckptcost.tui.screens.tables import HostScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
@@ -107,22 +108,14 @@ class RunScreen(HostScreen):
     RunScreen.-narrow #traces, RunScreen.-narrow #said { width: 1fr; }
     """
 
-    def __init__(self, source: Source) -> None:
-        super().__init__(source)
-        self._traces = Traces((), (0.0, 1.0))
+    _traces = Traces((), (0.0, 1.0))
 
     def body(self) -> Iterable[Widget]:
         yield Static(self._source.title, id="head", markup=False)
         with Container(id="top"):
-            yield TraceStack(id="traces", classes="panel")
-            yield Note(id="said", classes="panel")
-        yield Rows(id="table", classes="panel")
-
-    def on_mount(self) -> None:
-        super().on_mount()
-        self.query_one("#traces").border_title = "Traces"
-        self.query_one("#said").border_title = "What was measured"
-        self._read("")
+            yield panel(TraceStack(id="traces"), "Traces")
+            yield panel(Note(id="said"), "What was measured")
+        yield panel(Rows(id="table"))
 
     def command_line(self) -> str:
         if self._run is not None:

@@ -26,7 +26,7 @@ from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.run_reader import READER
 from ckptcost.tui.screens import runs_entries
-from ckptcost.tui.screens.base import Stopped
+from ckptcost.tui.screens.base import Stopped, panel
 from ckptcost.tui.screens.recorded_run import Source
 from ckptcost.tui.screens.runs_entries import Entry, Reading
 from ckptcost.tui.screens.tables import TablesScreen
@@ -153,11 +153,10 @@ class RunsScreen(TablesScreen):
             compact=True,
         )
         yield Rows(id="table")
-        yield Note(id="details", classes="panel tall-only")
+        yield panel(Note(id="details", classes="tall-only"), "Under the cursor")
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one("#details").border_title = "Under the cursor"
         self._live = self.set_interval(LIVE_S, self._look_at_live, pause=True)
         self._read()
 

@@ -110,6 +110,9 @@ class HostScreen(TablesScreen):
         """Which tables come first."""
         return not table.shown
 
+    def on_desk(self) -> None:
+        self._read(self._host)
+
     def _read(self, host: str) -> None:
         """Read the run for this host, empty: the first; leaving the screen gives it up."""
         self._host, desk, source = host, self.desk, self._source
