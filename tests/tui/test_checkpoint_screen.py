@@ -130,6 +130,10 @@ def test_a_run_that_was_read_is_not_read_again(drive, run, monkeypatch):
     async def script(pilot):
         await opened(pilot, run, "save-2")
         assert "save-2, save 2 of 2" in screen_text(app)
+        monkeypatch.setattr("ckptcost.tui.screens.recorded_run._stamps", lambda source: ())
+        await pilot.press("left")  # it grows, as one that is being recorded does
+        await settled(pilot)
+        assert "save-1, save 1 of 2" in screen_text(app)
 
     drive(app, script)
 

@@ -129,7 +129,7 @@ class CheckpointScreen(HostScreen):
         place = self._run.place(self._which) + by
         if 0 <= place < len(names):
             self._which = names[place]
-            self._read(self._host)
+            self._read(self._host, self._run)
         else:
             self.say(f"There is none {'before' if by < 0 else 'after'} this one.")
 

@@ -111,21 +111,23 @@ class HostScreen(TablesScreen):
         return not table.shown
 
     def on_desk(self) -> None:
-        self._read(self._host)
+        self._read(self._host, self._run)
 
-    def _read(self, host: str) -> None:
-        """Read the run for this host, empty: the first; leaving the screen gives it up."""
+    def _read(self, host: str, known: RecordedRun | None = None) -> None:
+        """Read the run for this host, empty: the first, unless it is known as it is to be seen;
+        leaving the screen gives it up."""
         self._host, desk, source = host, self.desk, self._source
         if self._run is None:
             self._rows.show(Grid(empty="Reading the run ..."))
-        self.say(reading_text(source))
+        if known is None:
+            self.say(reading_text(source))
 
         def work(stopped: Stopped) -> tuple[RecordedRun, Study]:
             def tell(what: str, share: float) -> None:
                 if not stopped():
                     self.post_message(self.Progress(reading_text(source, what=what, part=share)))
 
-            run = RUNS.load(source, host, stopped, tell)
+            run = known or RUNS.load(source, host, stopped, tell)
             return run, self.study_of(run, desk)
 
         self.background("read", work, lambda found: self._show(*found), self._failed)
