@@ -8,7 +8,7 @@ from ckptcost.errors import CkptcostError, InputError
 from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.paths import path_of
-from ckptcost.tui.screens import audit, live_setup, report_answers, runs_entries
+from ckptcost.tui.screens import audit, live_start, report_answers, runs_entries
 
 IMPOSSIBLE = ["~nosuchuser/x", "x" * 300, "a\0b", "/dev/null/below"]
 
@@ -36,8 +36,8 @@ def test_nowhere_does_it_crash(text):
         lambda: files.save_scenario(Desk(Catalog()), text),
         lambda: runs_entries.opened(text),
         lambda: audit.open_sheet(Catalog(), text if text.startswith("~") else f"{text}.toml"),
-        lambda: live_setup.start_of(live_setup.Typed(watch=text), "auto"),
-        lambda: live_setup.start_of(live_setup.Typed(record=text), "auto"),
+        lambda: live_start.start_of(live_start.Typed(watch=text), "auto"),
+        lambda: live_start.start_of(live_start.Typed(record=text), "auto"),
     ):
         with pytest.raises((CkptcostError, OSError)):
             call()

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 
 from ckptcost.core.channels import Channel, Mark, Series
 from ckptcost.core.contents import first_s
-from ckptcost.core.reconcile import chosen
 from ckptcost.jobs.account import Account, Evaluation, Seen
 from ckptcost.jobs.energies import at_once
 from ckptcost.jobs.recording import ASKED, MARGIN_S
@@ -26,7 +25,7 @@ from ckptcost.runs.live import MISFITS, Item, LiveRun, Named
 from ckptcost.runs.run import Run
 from ckptcost.runs.tables import Key, key_of
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.live.curves import Curves, Sum, sources_of
+from ckptcost.tui.live.curves import HOLD_S, Curves, Place, Sum, sources_of
 
 MOST_VALUES = 3_000_000
 """of 8 bytes, among the readings that are held: six hours of a node with 8 GPUs at rest, or ten
@@ -247,18 +246,18 @@ class LiveBoard:
             self._choose()
 
     def _choose(self) -> None:
-        channels_of = list(self._slots.values())
-        least_s = [0.0] * len(channels_of)
-        for part in self._parts.values():
-            if part is not None:
-                for slot, meter in zip(part.slots, part.header.meters, strict=True):
-                    least_s[slot] = meter.least_s
-        curves = Curves(
-            sources_of(
-                list(zip(channels_of, least_s, strict=True)),
-                lambda slot, place: (slot, place) in self._answered,
-            )
-        )
+        least_s = {
+            slot: meter.least_s
+            for part in self._parts.values()
+            if part is not None
+            for slot, meter in zip(part.slots, part.header.meters, strict=True)
+        }
+        places = [
+            Place(slot, place, channel, least_s[slot])
+            for slot, channels in enumerate(self._slots.values())
+            for place, channel in enumerate(channels)
+        ]
+        curves = Curves(sources_of(places, lambda place: place[:2] in self._answered))
         old = self.curves
         if old is not None:
             if old.bins.curves == curves.bins.curves:
@@ -266,20 +265,9 @@ class LiveBoard:
             curves.last_s = old.last_s
         self.curves = curves
         before = {(one.slot, one.place): one for one in self.sums}
-        places = [
-            (slot, place, channel)
-            for slot, channels in enumerate(channels_of)
-            for place, channel in enumerate(channels)
-        ]
-        counted = chosen(
-            [channel for *_, channel in places],
-            [(slot, place) in self._answered for slot, place, _ in places],
-        )
-        self.sums = []
-        self._sums_by_slot = {}
-        for n in (*counted.parts, *counted.wholes):
-            slot, place, channel = places[n]
-            hold_s = max(2.5, 2.5 * least_s[slot])
+        self.sums, self._sums_by_slot = [], {}
+        for slot, place, channel, meter_s in curves.sources.counted:
+            hold_s = max(HOLD_S, 2.5 * meter_s)
             one = before.get((slot, place)) or Sum(slot, place, channel, hold_s)
             self.sums.append(one)
             self._sums_by_slot.setdefault(slot, []).append(one)

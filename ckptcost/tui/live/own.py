@@ -235,7 +235,9 @@ def middle_cut(path: str, most: int = 48) -> str:
 def what_of(start: Start) -> What:
     """Raises InputError."""
     if start.command.strip() and start.pid is not None:
-        raise InputError("give a command or a process, not both", where="command")
+        raise InputError(
+            "a command or a process, not both", where="pid", remedy="empty one of the two fields"
+        )
     try:
         argv = shlex.split(start.command)
     except ValueError as error:
@@ -243,7 +245,7 @@ def what_of(start: Start) -> What:
             f"cannot be split into words ({error})", where="command", remedy="close the quotes"
         ) from None
     if start.pid is not None and start.pid <= 0:
-        raise InputError("expected a process id", where="PID")
+        raise InputError("expected a process id", where="pid", remedy="a number, e.g. 4711")
     return What(tuple(argv), start.pid)
 
 
@@ -256,8 +258,8 @@ def look_of(start: Start, settle_s: float = SETTLE_S, gap_s: float = 1.0) -> Loo
         path = path_of(text).absolute()
         if path.exists() and not path.is_dir():
             raise InputError(
-                "is no folder",
-                where=brief(text),
+                f"{brief(text, 60)} is no folder",
+                where="watch",
                 remedy="name the folder that checkpoints are written to",
             )
         watch.append(path)

@@ -12,6 +12,7 @@ from ckptcost.present.amounts import count, duration, number, size
 from ckptcost.present.grid import Tone
 from ckptcost.present.words import line_label
 from ckptcost.tui.live.board import LiveBoard
+from ckptcost.tui.live.curves import EACH_MOST
 from ckptcost.tui.live.figures import SHOWN, reason, stats_of
 from ckptcost.tui.live.source import SPANS_S, Headline, Kind, LiveView, State
 from ckptcost.tui.live.tables import Checkpoints, disorder, gpus_grid, last_of, meters_grid
@@ -66,7 +67,7 @@ class Picture:
             last_s = max(board.last_s, 0.0)
             until_s = last_s if end_s is None else min(end_s, last_s)
             from_s = until_s - shown_s(board, status, span_s)
-            gpus = board.gpu_domains
+            gpus = len(board.gpu_domains)
             traces = traces_of(board, from_s, until_s, per_gpu, last_s)
             alone = gpu_trace(board, gpu, from_s, until_s) if gpu else None
             if alone is not None:
@@ -82,8 +83,8 @@ class Picture:
                 from_s,
                 until_s,
                 last_s,
-                per_gpu and 0 < len(gpus) <= 8,
-                len(gpus),
+                per_gpu and 0 < gpus <= EACH_MOST,
+                gpus,
                 status.output,
                 outages_of(board),
                 status.no_output,
@@ -103,18 +104,6 @@ def shown_s(board: LiveBoard, status: Status, chosen_s: float) -> float:
     return min(chosen_s, next((span_s for span_s in SPANS_S if span_s >= last_s), chosen_s))
 
 
-_WORDS: dict[State, str] = {
-    "starting": "STARTING",
-    "armed": "ARMED",
-    "recording": "RECORDING",
-    "measuring": "MEASURING",
-    "stopping": "STOPPING",
-    "settling": "SETTLING",
-    "playing": "REPLAY",
-    "paused": "PAUSED",
-    "ended": "ENDED",
-    "failed": "FAILED",
-}
 _TONES: dict[State, Tone] = {
     "measuring": "warn",
     "recording": "good",
@@ -126,63 +115,46 @@ _TONES: dict[State, Tone] = {
 
 def headline_of(board: LiveBoard, status: Status) -> Headline:
     state = status.state or _state(board)
-    word = _WORDS[state]
+    is_over, held = state in ("ended", "failed"), " PAUSED" if status.paused else ""
+    tone, word, speed = _TONES.get(state, ""), state.upper(), f"{number(status.speed)}x"
     if status.kind == "replay" and state != "failed":
-        word = f"REPLAY {number(status.speed)}x" + (
-            " PAUSED" if status.paused else " ENDED" if state == "ended" else ""
-        )
-        state = "paused" if status.paused else "ended" if state == "ended" else "playing"
-    elif status.kind == "simulated" and state not in ("failed", "ended"):
-        word = (
-            "SIMULATED"
-            + ("" if status.speed == 1.0 else f" {number(status.speed)}x")
-            + (" PAUSED" if status.paused else "")
-        )
-        state = "paused" if status.paused else state
+        word = f"REPLAY {speed}{held or (' ENDED' if is_over else '')}"
+        state = "paused" if held else "ended" if is_over else "playing"
+    elif status.kind == "simulated" and not is_over:
+        word = f"SIMULATED{'' if status.speed == 1.0 else f' {speed}'}{held}"
+        state = "paused" if held else state
     elif status.kind == "followed" and state in ("armed", "recording", "measuring"):
         word = "FOLLOWED"
-    if state == "stopping" and not isnan(status.kill_in_s):
+    elif state == "stopping" and not isnan(status.kill_in_s):
         word = f"STOPPING {duration(ceil(status.kill_in_s))}"
-    tone, is_over = _TONES.get(state, ""), state in ("ended", "failed")
     if status.unwritten:
-        tone = "bad"
+        tone, lost = "bad", f"NOT RECORDED {status.unwritten}"
         if state == "ended":
-            word = f"ENDED, NOT RECORDED {status.unwritten}"
+            word = f"ENDED, {lost}"
         elif state != "failed":
-            state, word = (
-                "failed",
-                f"NOT RECORDED {status.unwritten}"
-                + (f"  {word}" if state in ("stopping", "settling") else ""),
-            )
-    saves = [entry for entry in board.book.entries if not entry.is_load]
-    told = f"{count(float(len(saves)))} checkpoint{'' if len(saves) == 1 else 's'}"
-    open_ = board.book.open
+            word = f"{lost}  {word}" if state in ("stopping", "settling") else lost
+            state = "failed"
+    saves = sum(not entry.is_load for entry in board.book.entries)
+    told = f"{count(float(saves))} checkpoint{'' if saves == 1 else 's'}"
     if not saves:
-        told = "no checkpoint yet" + (
-            f"; {status.looked}" if status.looked and status.kind == "own" else ""
-        )
-    elif open_:
-        told += f", #{open_[-1].number} under way"
+        told = "no checkpoint yet" + (f"; {status.looked}" if status.looked else "")
+    elif board.book.open:
+        told += f", #{board.book.open[-1].number} under way"
     length = duration(board.length_s if is_over else round(board.length_s))
-    if status.kind == "replay" and not isnan(status.length_s):  # a place on the tape
+    if not isnan(status.length_s):  # a place on the tape
         length = f"{duration(round(max(board.last_s, 0.0)))} of {duration(round(status.length_s))}"
-    parts = [
+    parts = (
         status.about,
         status.title,
-        board.host if board.host and board.host not in status.title else "",
+        "" if board.host in status.title else board.host,
         told,
         length,
         "" if isnan(board.rate_hz) else f"{number(board.rate_hz, 2)} Hz",
         "" if isnan(status.own_cpu) else f"own CPU {number(status.own_cpu * 100, 2)} %",
         "" if isnan(status.file_bytes) else size(status.file_bytes),
-    ]
-    return Headline(
-        state,
-        word,
-        "  ".join(part for part in parts if part),
-        "  ".join(p for p in (status.about, told, length) if p),
-        tone,
     )
+    detail, short = ("  ".join(filter(None, some)) for some in (parts, (parts[0], told, length)))
+    return Headline(state, word, detail, short, tone)
 
 
 def _state(board: LiveBoard) -> State:
@@ -197,14 +169,14 @@ def _state(board: LiveBoard) -> State:
 
 def notes_of(board: LiveBoard, status: Status) -> tuple[str, ...]:
     """Sentences, the most pressing first."""
+    totals, prices, entries = board.account.totals, board.account.prices, board.book.entries
     said = [*dict.fromkeys(status.troubles)]
     for event in list(board.lost.values())[:5]:
-        told = (
-            f"{event.domain} was lost {duration(round(max(board.last_s - event.t_s, 0.0)))} ago:"
-            f" {event.text}."
+        ago = duration(round(max(board.last_s - event.t_s, 0.0)))
+        said.append(
+            f"{event.domain} was lost {ago} ago: {event.text}. Until it is back its curves have a"
+            " gap and sums are unknown."
         )
-        said.append(f"{told} Until it is back its curves have a gap and sums are unknown.")
-    totals, prices = board.account.totals, board.account.prices
     if prices.problem:
         said.append(f"Nothing is priced: {prices.problem}")
     if totals.lacking:
@@ -214,29 +186,17 @@ def notes_of(board: LiveBoard, status: Status) -> tuple[str, ...]:
         )
         said.append(f"Left out of the totals: {told}.")
     said += _of_some(totals)
-    waiting = board.waiting
-    if waiting > 1:
-        said.append(
-            f"{_counted(waiting, 'checkpoint')} are being evaluated; the totals grow with them."
-        )
-    entries = board.book.entries
-    failed = [entry for entry in entries if entry.contents.error]
-    if failed:
-        said.append(
-            f"{_counted(len(failed), 'checkpoint')} ended with an error and"
-            f" {'is' if len(failed) == 1 else 'are'} not in the totals."
-        )
-    odd = {entry.number: text for entry in entries[-_LOOKED_AT:] if (text := disorder(entry))}
+    waiting = board.waiting if board.waiting > 1 else 0
+    said += _some(waiting, "checkpoint", "{are} being evaluated; the totals grow with them.")
+    failed = sum(bool(entry.contents.error) for entry in entries)
+    said += _some(failed, "checkpoint", "ended with an error and {are} not in the totals.")
+    odd = [(entry.number, text) for entry in entries[-_LOOKED_AT:] if (text := disorder(entry))]
     if odd:
-        first = next(reversed(odd))
+        number_, text = odd[-1]
         more = f"; so are {count(float(len(odd) - 1))} before it" if len(odd) > 1 else ""
-        said.append(f"The instants of #{first} (marked !) are out of order: {odd[first]}{more}.")
-    loads = [entry for entry in entries if entry.is_load]
-    if loads:
-        said.append(
-            f"{_counted(len(loads), 'load')} {'is' if len(loads) == 1 else 'are'} in the table and"
-            " not in the totals."
-        )
+        said.append(f"The instants of #{number_} (marked !) are out of order: {text}{more}.")
+    loads = sum(entry.is_load for entry in entries)
+    said += _some(loads, "load", "{are} in the table and not in the totals.")
     if any(entry.by == "hand" for entry in entries):
         said.append(
             "Checkpoints marked by hand: training is taken to have stood still between the two"
@@ -244,35 +204,33 @@ def notes_of(board: LiveBoard, status: Status) -> tuple[str, ...]:
         )
     machine = prices.machine
     if machine is not None and machine.is_part:
+        nodes = count(machine.job_gpus / machine.gpus_per_node)
         said.append(
-            f"The readings are of one node of {count(machine.job_gpus / machine.gpus_per_node)}:"
-            " GPU-hours and joules are this node's."
+            f"The readings are of one node of {nodes}: GPU-hours and joules are this node's."
         )
     if board.other_hosts:
-        said.append(
-            f"The run has other hosts too ({', '.join(sorted(board.other_hosts)[:4])}); shown is"
-            f" {board.host}."
-        )
-    if board.bad_lines:
-        said.append(
-            f"{_counted(board.bad_lines, 'line')} of the run could not be read and"
-            f" {'is' if board.bad_lines == 1 else 'are'} left out."
-        )
+        others = ", ".join(sorted(board.other_hosts)[:4])
+        said.append(f"The run has other hosts too ({others}); shown is {board.host}.")
+    said += _some(board.bad_lines, "line", "of the run could not be read and {are} left out.")
     return tuple(said)
+
+
+def _some(many: int, what: str, goes_on: str) -> list[str]:
+    """A sentence, where there are any."""
+    s, are = ("", "is") if many == 1 else ("s", "are")
+    return [f"{count(float(many))} {what}{s} {goes_on.format(are=are)}"] if many else []
 
 
 def outages_of(board: LiveBoard) -> tuple[tuple[float, str], ...]:
     """Meters that were lost and are back: when they came back, and a sentence."""
     since_s: dict[str, float] = {}
-    found: list[tuple[float, str]] = []
+    found = []
     for event in board.events:
         if event.name == "lost":
             since_s[event.domain] = event.t_s
         elif event.name == "found" and event.domain in since_s:
-            away_s = event.t_s - since_s.pop(event.domain)
-            found.append(
-                (event.t_s, f"{event.domain} was lost for {duration(round(away_s))} and is back.")
-            )
+            away = duration(round(event.t_s - since_s.pop(event.domain)))
+            found.append((event.t_s, f"{event.domain} was lost for {away} and is back."))
     return tuple(found)
 
 
@@ -280,21 +238,18 @@ def _of_some(totals: Totals) -> list[str]:
     """Which sums leave checkpoints out."""
     of: dict[int, list[str]] = {}
     for quantity, name in zip(SHOWN, ("energy", "cost", "CO2e"), strict=True):
-        if 0 < (known := totals.known[quantity]) < totals.saves:
-            of.setdefault(known, []).append(name)
+        of.setdefault(totals.known[quantity], []).append(name)
+    all_ = count(float(totals.saves))
     return [
-        f"Of {count(float(known))} of {count(float(totals.saves))} checkpoints only:"
-        f" {', '.join(names)}; of the others too little is known."
+        f"Of {count(float(known))} of {all_} checkpoints only: {', '.join(names)}; of the others"
+        " too little is known."
         for known, names in of.items()
+        if 0 < known < totals.saves
     ]
 
 
 def _of(unknown: int, saves: int) -> str:
     return "" if unknown >= saves else f", in {count(float(unknown))} of {count(float(saves))}"
-
-
-def _counted(number_: int, what: str) -> str:
-    return f"{count(float(number_))} {what}{'' if number_ == 1 else 's'}"
 
 
 def last_lines(text: bytes, most: int = 200) -> Sequence[str]:

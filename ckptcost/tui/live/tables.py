@@ -1,13 +1,15 @@
-"""The tables of the live screen: checkpoints, GPUs, meters."""
+"""The tables of the live screen: checkpoints, GPUs, meters; and the sentence on the last
+checkpoint."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
-from math import isinf, isnan, nan
+from collections.abc import Callable, Iterable, Sequence
+from math import isfinite, isnan, nan
 from statistics import median
 
 from ckptcost.core.contents import Contents
+from ckptcost.core.quantities import LineField
 from ckptcost.core.reconcile import total
 from ckptcost.core.units import KWH_J
 from ckptcost.core.windows import Window
@@ -19,16 +21,10 @@ from ckptcost.present.measured import absence_text
 from ckptcost.report.studies.measure_saves import rate_of
 from ckptcost.report.studies.measured_parts import off
 from ckptcost.tui.live.board import LiveBoard
-from ckptcost.tui.live.curves import Sum, now_of, total_j
+from ckptcost.tui.live.curves import now_of, total_j
 
 WH_J = KWH_J / 1000.0
-FOUND_BY = {
-    "api": "hook",
-    "watch": "folder",
-    "io": "its writing",
-    "hand": "hand",
-    "output": "output",
-}
+FOUND_BY = {"api": "hook", "watch": "folder", "io": "its writing"}
 CHECKPOINTS = (
     Head("number", "#"),
     Head("start", "start", rank=3),
@@ -47,6 +43,27 @@ CHECKPOINTS = (
 )
 OUTLIERS = 20
 
+Cell = tuple[str, Order]
+"""a text, and what it is sorted by"""
+
+
+def _value(value: float | None, word: Callable[[float | None], str] = number) -> Cell:
+    return word(value), None if value is None or isnan(value) else value
+
+
+def _watts(value: float | None) -> str:
+    return amount(value, "w")
+
+
+def _apart(share_: float | None) -> str:
+    return DASH if share_ is None or isnan(share_) else f"{share_ * 100:+.1f} %"
+
+
+def _row(key: str, cells: Iterable[Cell | str], tone: Tone = "") -> Row:
+    """A text is sorted by itself."""
+    pairs = [(cell, cell) if isinstance(cell, str) else cell for cell in cells]
+    return Row(key, tuple(text for text, _ in pairs), tuple(order for _, order in pairs), tone)
+
 
 class Checkpoints:
     """Rows of checkpoints that are settled are made once."""
@@ -55,121 +72,79 @@ class Checkpoints:
         self._made: dict[int, tuple[tuple[object, ...], Row]] = {}
 
     def grid(self, board: LiveBoard, now_s: float) -> Grid:
-        rows = []
-        for entry in reversed(board.book.entries):
-            key = (board, entry.window, entry.better, board.account.priced.get(entry.number))
-            made = self._made.get(entry.number)
-            if (
-                entry.open
-                or made is None
-                or any(old is not new for old, new in zip(made[0], key, strict=True))
-            ):
-                made = (key if not entry.open else (None,) * 4, row_of(board, entry, now_s))
-                self._made[entry.number] = made
-            rows.append(made[1])
-        prices = board.account.prices
-        pue = nan if prices.scenario is None else float(prices.scenario.site.pue)
-        note = (
-            ""
-            if isnan(pue) or not rows
-            else (
-                "J: metered parts until safe, at the node. USD and CO2e: of the stall, at the"
-                f" facility, PUE {number(pue)}"
-            )
-        )
+        rows = [self._row(board, entry, now_s) for entry in reversed(board.book.entries)]
+        s, note = board.account.prices.scenario, ""
+        if s is not None and rows:
+            pue = number(float(s.site.pue))
+            note = "J: metered parts until safe, at the node. USD and CO2e: of the stall, at the"
+            note += f" facility, PUE {pue}"
         return Grid(CHECKPOINTS, rows, "Checkpoints", note, "no checkpoint yet")
+
+    def _row(self, board: LiveBoard, entry: Entry, now_s: float) -> Row:
+        priced = board.account.priced.get(entry.number)
+        key = (board, entry.window, entry.better, priced, entry.open)
+        before, row = self._made.get(entry.number, ((), None))
+        if row is None or entry.open or any(a is not b for a, b in zip(before, key, strict=True)):
+            row = row_of(board, entry, now_s)
+            self._made[entry.number] = key, row
+        return row
 
 
 def row_of(board: LiveBoard, entry: Entry, now_s: float) -> Row:
     window, what = entry.best
-    priced = board.account.priced.get(entry.number)
-    begin_s = window.begin_s
-    joules = board.account.joules(entry.number)
-    values = [
-        joules.all.value,
-        joules.gpus.value,
-        joules.hosts.value,
-        window.stall_s,
-        _safe_s(window, what),
-        what.bytes,
-        nan if priced is None else priced.amount("cost_usd"),
-        rate_of(window, what),
-        nan if priced is None else priced.amount("location_kgco2e"),
-        _written_s(window),
-    ]
-    words: tuple[Callable[[float | None], str], ...] = (
-        *(number,) * 5,
-        size,
-        number,
-        rate,
-        number,
-        number,
-    )
-    texts = [word(value) for word, value in zip(words, values, strict=True)]
+    priced, joules = board.account.priced.get(entry.number), board.account.joules(entry.number)
+    begin_s, safe = window.begin_s, _value(safe_s(window, what))
     if entry.open and begin_s is not None:
-        texts[4] = f"{number(round(max(now_s - begin_s, 0.0), 1))} ..."
-    by = FOUND_BY.get(entry.by, entry.by)
-    name = (
-        window.name
-        + (" (load)" if entry.is_load else "")
-        + (f": failed, {what.error}" if what.error else "")
-    )
+        safe = f"{number(round(max(now_s - begin_s, 0.0), 1))} ...", safe[1]
+    name = window.name + (" (load)" if entry.is_load else "")
     odd = disorder(entry)
+    tone: Tone = "warn" if entry.open or odd else "muted" if entry.is_load else ""
     cells = (
-        count(float(entry.number)) + ("!" if odd else ""),
-        _start(board, begin_s),
-        *texts,
-        by,
-        name,
+        (count(float(entry.number)) + ("!" if odd else ""), float(entry.number)),
+        (_start(board, begin_s), begin_s),
+        _value(joules.all.value),
+        _value(joules.gpus.value),
+        _value(joules.hosts.value),
+        _value(window.stall_s),
+        safe,
+        _value(what.bytes, size),
+        _value(_amount(priced, "cost_usd")),
+        _value(rate_of(window, what), rate),
+        _value(_amount(priced, "location_kgco2e")),
+        _value(_written_s(window)),
+        FOUND_BY.get(entry.by, entry.by),
+        name + (f": failed, {what.error}" if what.error else ""),
     )
-    order: tuple[Order, ...] = (
-        float(entry.number),
-        begin_s,
-        *(None if v is None or isnan(v) else v for v in values),
-        by,
-        name,
-    )
-    tone: Tone = (
-        "bad" if what.error else "warn" if entry.open or odd else "muted" if entry.is_load else ""
-    )
-    return Row(str(entry.number), cells, order, tone)
+    return _row(str(entry.number), cells, "bad" if what.error else tone)
+
+
+def _amount(priced: Priced | None, quantity: LineField) -> float:
+    return nan if priced is None else priced.amount(quantity)
 
 
 def disorder(entry: Entry) -> str:
     """Why its times cannot all be right; empty where its instants follow each other."""
     window, what = entry.best
-    odd = [
-        f"the mark {flag.about} stands before one that it should follow"
-        for flag in window.flags
-        if flag.code == "OUT_OF_ORDER"
-    ]
-    written_s, safe_s = _written_s(window), _safe_s(window, what)
-    if not odd and written_s is not None and safe_s is not None and written_s > safe_s:
-        odd = ["it is said to be safe before its last byte was written"]
-    return ", ".join(dict.fromkeys(odd))
+    odd = [flag.about for flag in window.flags if flag.code == "OUT_OF_ORDER"]
+    if odd:
+        told = (f"the mark {about} stands before one that it should follow" for about in odd)
+        return ", ".join(dict.fromkeys(told))
+    late = (_written_s(window) or 0.0) > (safe_s(window, what) or float("inf"))
+    return "it is said to be safe before its last byte was written" if late else ""
 
 
 def _written_s(window: Window) -> float | None:
     """Until the last rank had written its bytes."""
-    lasts = [
-        max(
-            (span.at_s[name] for name in ("written", "synced", "committed") if name in span.at_s),
-            default=nan,
-        )
-        for span in window.spans
-    ]
-    if window.begin_s is None or not lasts or any(isnan(last) for last in lasts):
+    spans = [span.at_s for span in window.spans]
+    ends = [at_s.get("written", nan) for at_s in spans]
+    known = [[at_s[n] for n in ("written", "synced", "committed") if n in at_s] for at_s in spans]
+    if window.begin_s is None or not spans or not all(known):
         return None
-    first = [span.at_s.get("written") for span in window.spans]
-    ends = (
-        [one for one in first if one is not None]
-        if all(one is not None for one in first)
-        else lasts
-    )
-    return max(ends) - window.begin_s
+    return max(map(max, known) if any(map(isnan, ends)) else ends) - window.begin_s
 
 
-def _safe_s(window: Window, what: Contents) -> float | None:
+def safe_s(window: Window, what: Contents) -> float | None:
+    """From its begin."""
     if what.error or window.begin_s is None or window.durable_s is None:
         return None
     return window.durable_s - window.begin_s
@@ -185,102 +160,73 @@ def _start(board: LiveBoard, begin_s: float | None) -> str:
     return DASH if isnan(wall_s) else time.strftime("%H:%M:%S", time.localtime(wall_s))
 
 
+_BESIDE: dict[str, tuple[str, Callable[[float | None], str]]] = {
+    "utilisation": ("busy", share),
+    "memory_used_bytes": ("memory", size),
+    "temperature_c": ("C", number),
+}
+
+
 def gpus_grid(board: LiveBoard) -> Grid:
     """One row a card: what it takes now and took so far."""
-    curves = board.curves
+    gpu, curves = Head("gpu", "GPU"), board.curves
     if curves is None or not curves.sources.gpus:
-        return Grid(
-            (Head("gpu", "GPU"),), (), "GPUs", "", _why_no(board, "gpu", "no GPU answers here")
-        )
+        return Grid((gpu,), (), "GPUs", "", _why_no_gpu(board))
     joules = {} if board.partly else {one.channel.domain: one.joules for one in board.sums}
-    quantities = [
-        q
-        for q in ("utilisation", "memory_used_bytes", "temperature_c")
-        if any(q in more for more in curves.sources.gpu_more)
-    ]
-    labels = {"utilisation": "busy", "memory_used_bytes": "memory", "temperature_c": "C"}
-    words = {"utilisation": share, "memory_used_bytes": size, "temperature_c": number}
-    heads = (
-        Head("gpu", "GPU"),
-        Head("power", "W"),
-        Head("energy", "Wh so far"),
-        *(Head(q, labels[q], rank=2) for q in quantities),
-        Head("source", "power from", left=True, rank=3),
-    )
+    shown = [q for q in _BESIDE if any(q in more for more in curves.sources.gpu_more)]
     rows = []
     for probe, more in zip(curves.sources.gpus, curves.sources.gpu_more, strict=True):
-        domain = probe.channel.domain
-        now_w, so_far = probe.lately(board.last_s), joules.get(domain, nan) / WH_J
-        beside = [more[q].value(board.last_s) if q in more else nan for q in quantities]
-        cells = (
-            domain.partition(":")[2],
-            number(now_w),
-            number(so_far),
-            *(words[q](v) for q, v in zip(quantities, beside, strict=True)),
+        domain, now_w = probe.channel.domain, probe.lately(board.last_s)
+        name = domain.partition(":")[2]
+        cells: list[Cell | str] = [
+            (name, float(name) if name.isdigit() else name),
+            _value(now_w),
+            _value(joules.get(domain, nan) / WH_J),
+            *(
+                _value(more[q].value(board.last_s) if q in more else nan, _BESIDE[q][1])
+                for q in shown
+            ),
             probe.channel.source,
-        )
-        lost = now_w != now_w
-        name = cells[0]
-        order: tuple[Order, ...] = (
-            float(name) if name.isdigit() else name,
-            _known(now_w),
-            _known(so_far),
-            *map(_known, beside),
-            cells[-1],
-        )
-        rows.append(Row(domain, cells, order, "bad" if lost else ""))
-    return Grid(
-        heads,
-        rows,
-        "GPUs",
-        "a GPU without a number does not answer" if any(row.tone == "bad" for row in rows) else "",
+        ]
+        rows.append(_row(domain, cells, "bad" if isnan(now_w) else ""))
+    heads = (
+        gpu,
+        Head("power", "W"),
+        Head("energy", "Wh so far"),
+        *(Head(q, _BESIDE[q][0], rank=2) for q in shown),
+        Head("source", "power from", left=True, rank=3),
     )
-
-
-def _known(value: float) -> Order:
-    return None if isnan(value) else value
+    lost = any(row.tone == "bad" for row in rows)
+    return Grid(heads, rows, "GPUs", "a GPU without a number does not answer" if lost else "")
 
 
 def outliers_grid(board: LiveBoard) -> Grid:
     """Cards whose power is farthest from the median just now; those that do not answer come
     first."""
     heads = (Head("gpu", "GPU"), Head("power", "W"), Head("off", "off the median"))
-    curves = board.curves
-    now = (
-        []
-        if curves is None
-        else [(probe.channel.domain, probe.lately(board.last_s)) for probe in curves.sources.gpus]
-    )
+    title = "Farthest from the others"
+    gpus = () if board.curves is None else board.curves.sources.gpus
+    now = [(probe.channel.domain, probe.lately(board.last_s)) for probe in gpus]
     known = [watts for _, watts in now if watts == watts]
     if not known:
-        return Grid(
-            heads, (), "Farthest from the others", "", _why_no(board, "gpu", "no GPU answers here")
-        )
+        return Grid(heads, (), title, "", _why_no_gpu(board))
     middle_w = median(known)
-    off = [
-        (domain, watts, nan if watts != watts or not middle_w else watts / middle_w - 1.0)
-        for domain, watts in now
-    ]
-    off.sort(key=lambda one: (one[2] == one[2], -abs(one[2]) if one[2] == one[2] else 0.0))
+    apart = [(domain, w, w / middle_w - 1.0 if middle_w else nan) for domain, w in now]
+    apart.sort(key=lambda one: float("-inf") if isnan(one[2]) else -abs(one[2]))
     rows = [
-        Row(
+        _row(
             domain,
             (
-                domain.partition(":")[2],
-                number(watts),
-                DASH if isnan(apart) else f"{apart * 100:+.1f} %",
+                (domain.partition(":")[2], domain),
+                _value(watts),
+                _value(off_, _apart),
             ),
-            (domain, _known(watts), _known(apart)),
-            "bad" if isnan(apart) else "",
+            "bad" if isnan(off_) else "",
         )
-        for domain, watts, apart in off[:OUTLIERS]
+        for domain, watts, off_ in apart[:OUTLIERS]
     ]
-    return Grid(
-        heads,
-        rows,
-        "Farthest from the others",
-        f"median {amount(middle_w, 'w')} of {count(float(len(known)))} GPUs",
-    )
+    note = f"median {amount(middle_w, 'w')} of {count(float(len(known)))} GPUs"
+    return Grid(heads, rows, title, note)
 
 
 _METERS = (
@@ -296,164 +242,120 @@ _METERS = (
 def meters_grid(board: LiveBoard) -> Grid:
     """What answers, what was lost, and what is not here."""
     rows: list[Row] = []
-    if board.headers:
-        for meter in board.headers[-1].meters:
-            by_kind: dict[str, list[str]] = {}
-            for channel in meter.channels:
-                by_kind.setdefault(channel.kind_of_domain, []).append(channel.domain)
-            for kind, domains in by_kind.items():
-                rows.append(
-                    _meter_row(
-                        board,
-                        meter.name,
-                        kind,
-                        list(dict.fromkeys(d for d in domains if "." not in d)) or domains,
-                    )
-                )
-    rows += [
-        Row(
-            f"absent {n}",
-            (
-                "not here",
-                absence.what,
-                absence.kind,
-                "",
-                "",
-                why := absence_text("", absence.reason, absence.remedy)[2:],
-            ),
-            ("not here", absence.what, absence.kind, None, None, why),
-            "muted",
-        )
-        for n, absence in enumerate(board.absences)
-    ]
-    return Grid(
-        _METERS,
-        rows,
-        "Meters",
-        "",
-        "no meter was looked for yet" if not board.records else "no meter answers here",
-    )
+    for meter in board.headers[-1].meters if board.headers else ():
+        by_kind: dict[str, list[str]] = {}
+        for channel in meter.channels:
+            by_kind.setdefault(channel.kind_of_domain, []).append(channel.domain)
+        for kind, domains in by_kind.items():
+            whole = [domain for domain in domains if "." not in domain] or domains
+            rows.append(_meter_row(board, meter.name, kind, list(dict.fromkeys(whole))))
+    for n, absence in enumerate(board.absences):
+        why = absence_text("", absence.reason, absence.remedy)[2:]
+        cells = ("not here", absence.what, absence.kind, ("", None), ("", None), why)
+        rows.append(_row(f"absent {n}", cells, "muted"))
+    empty = "no meter answers here" if board.records else "no meter was looked for yet"
+    return Grid(_METERS, rows, "Meters", "", empty)
+
+
+_ANSWERS: tuple[Tone, Tone] = "good", "warn"
 
 
 def _meter_row(board: LiveBoard, meter: str, kind: str, domains: Sequence[str]) -> Row:
-    wanted = set(domains)
-    sums = [one for one in board.sums if one.channel.domain in wanted]
-    sources = None if board.curves is None else board.curves.sources
-    powered = () if sources is None else (*sources.gpus, *sources.host, *sources.node)
-    probes = [probe for probe in powered if probe.channel.domain in wanted]
-    stored = (
-        []
-        if sources is None
-        else [probe for probe in sources.writes if probe.channel.domain in wanted]
-    )
-    lost = [event for name, event in board.lost.items() if name in wanted or name == meter]
-    level, kwh = now_of(probes or stored, board.last_s), nan
-    now = amount(level, "w") if probes else rate(level) if stored else ""
-    mine: list[Sum] = sums if len(sums) == len(probes) and probes else []
-    so_far = ""
-    if mine and not board.partly:
-        kwh = total_j(mine) / KWH_J
-        so_far = number(kwh)
+    sums = [one for one in board.sums if one.channel.domain in domains]
+    rows = () if board.curves is None else board.curves.sources.rows
+    told = [[probe for probe in row if probe.channel.domain in domains] for row in rows]
+    probes, stored = [probe for row in told[:3] for probe in row], told[3] if told else []
+    now = _value(now_of(probes or stored, board.last_s), _watts if probes else rate)
+    kwh: Cell = ("", None)
+    if probes and len(sums) == len(probes) and not board.partly:
+        kwh = _value(total_j(sums) / KWH_J)
     names = domains[0] if len(domains) == 1 else f"{count(float(len(domains)))} x {kind}"
-    silent = bool(probes) and now == DASH
-    state, why = "no answer" if silent else "answers", ""
-    tone: Tone = "warn" if silent else "good"
+    silent, why = bool(probes) and now[0] == DASH, ""
+    state, tone = "no answer" if silent else "answers", _ANSWERS[silent]
+    lost = [event for name, event in board.lost.items() if name in domains or name == meter]
     if lost:
-        ago_s = max(board.last_s - lost[-1].t_s, 0.0)
-        state, why, tone = (
-            "lost",
-            f"{lost[-1].domain}, {duration(round(ago_s))} ago: {lost[-1].text}",
-            "bad",
-        )
-    order: tuple[Order, ...] = (state, meter, names, _known(level), _known(kwh), why)
-    return Row(f"{meter} {kind}", (state, meter, names, now, so_far, why), order, tone)
+        ago = duration(round(max(board.last_s - lost[-1].t_s, 0.0)))
+        state, tone, why = "lost", "bad", f"{lost[-1].domain}, {ago} ago: {lost[-1].text}"
+    cells = (state, meter, names, now if probes or stored else ("", None), kwh, why)
+    return _row(f"{meter} {kind}", cells, tone)
 
 
-def _why_no(board: LiveBoard, kind: str, otherwise: str) -> str:
-    found = next((a for a in board.absences if a.kind == kind), None)
-    return otherwise if found is None else absence_text(found.what, found.reason, found.remedy)
+def _why_no_gpu(board: LiveBoard) -> str:
+    found = next((absence for absence in board.absences if absence.kind == "gpu"), None)
+    if found is None:
+        return "no GPU answers here"
+    return absence_text(found.what, found.reason, found.remedy)
 
 
 def last_of(board: LiveBoard) -> tuple[str, Tone]:
     """Of the newest save that is over; of one under way, how long it has been so."""
-    saves = [entry for entry in board.book.entries if not entry.is_load]
-    over = next((entry for entry in reversed(saves) if not entry.open), None)
-    open_ = next((entry for entry in reversed(saves) if entry.open), None)
-    nothing: tuple[str, Tone] = "", ""
+    saves = [entry for entry in reversed(board.book.entries) if not entry.is_load]
+    over = next((entry for entry in saves if not entry.open), None)
+    open_ = next((entry for entry in saves if entry.open), None)
+    nothing: tuple[str, Tone] = (
+        "No checkpoint yet: the first one is told here when it is over.",
+        "muted",
+    )
     told, tone = nothing if over is None else _save_sentence(board, over)
     if open_ is not None:
         begin_s = open_.window.begin_s
         for_s = "" if begin_s is None else f" for {duration(round(board.last_s - begin_s, 1))}"
-        return f"#{open_.number} under way{for_s}." + (f" {told}" if told else ""), "warn"
-    if not told:
-        return "No checkpoint yet: the first one is told here when it is over.", "muted"
+        first = f"#{open_.number} under way{for_s}."
+        return first if over is None else f"{first} {told}", "warn"
     return told, tone
 
 
 def _save_sentence(board: LiveBoard, entry: Entry) -> tuple[str, Tone]:
-    window, what = entry.best
-    name = f"#{entry.number}"
+    (window, what), account, name = entry.best, board.account, f"#{entry.number}"
     if what.error:
         return f"{name} failed: {what.error}.", "bad"
-    safe_s = (
-        None
-        if window.begin_s is None or window.durable_s is None
-        else window.durable_s - window.begin_s
-    )
+    safe, stall = safe_s(window, what), window.stall_s
     bytes_ = "unknown bytes" if isnan(what.bytes) else size(what.bytes)
-    times = "safe at an unknown time" if safe_s is None else f"in {duration(safe_s)}"
-    stall = "unknown" if window.stall_s is None else duration(window.stall_s)
-    first = f"{name}: {bytes_} {times} (stall {stall})"
-    seen, priced = board.account.seen.get(entry.number), board.account.priced.get(entry.number)
-    if seen is None and entry.evaluated != entry.window:
+    times = "safe at an unknown time" if safe is None else f"in {duration(safe)}"
+    held_up = "unknown" if stall is None else duration(stall)
+    first = f"{name}: {bytes_} {times} (stall {held_up})"
+    if entry.number not in account.seen and entry.evaluated != entry.window:
         return f"{first}; its energy is being worked out.", ""
-    machine = board.account.prices.machine
-    parts = [
-        first,
-        _energy(board.account.joules(entry.number)),
-        _waited(priced, float("nan") if machine is None else machine.gpus),
-        _cost(priced),
-    ]
+    machine, priced = account.prices.machine, account.priced.get(entry.number)
+    gpus = nan if machine is None else machine.gpus
+    parts = (first, _energy(account.joules(entry.number)), _waited(priced, gpus), _cost(priced))
     return ", ".join(parts) + ".", ""
 
 
 def _energy(joules: Joules) -> str:
     """The sum with its doubt; where a part is missing, what is at least known."""
-    told = [("GPU", joules.gpus), ("host", joules.hosts)]
-    known = [energy for _, energy in told if energy.known]
+    told = {"GPU": joules.gpus, "host": joules.hosts}
+    known = [energy for energy in told.values() if energy.known]
     if not known:
         return "energy unknown"
     parts = ", ".join(
-        f"{name} {number(energy.value) if energy.known else 'unknown'}" for name, energy in told
+        f"{name} {number(energy.value) if energy.known else 'unknown'}"
+        for name, energy in told.items()
     )
     if len(known) < len(told) or not joules.all.known:
         return f"at least {number(total(known).value)} J ({parts})"
     far_j = off(joules.all)
-    doubt = "" if isinf(far_j) or isnan(far_j) else f" +-{number(far_j)}"
+    doubt = f" +-{number(far_j)}" if isfinite(far_j) else ""
     return f"{number(joules.all.value)} J{doubt} ({parts})"
 
 
 def _waited(priced: Priced | None, gpus: float) -> str:
-    gpu_s = float("nan") if priced is None else priced.amount("gpu_s")
-    if isnan(gpu_s) and priced is not None:
-        least = _least(priced, "gpu_s")
-        if least:
-            return f"GPUs waited at least {number(least)} GPU-s"
-    if isnan(gpu_s):
-        return "GPU-s unknown"
-    who = "GPUs" if isnan(gpus) else f"{count(gpus)} GPU{'' if gpus == 1 else 's'}"
-    return f"{who} waited {number(gpu_s)} GPU-s"
+    gpu_s, least_s = _amount(priced, "gpu_s"), _least(priced, "gpu_s")
+    if not isnan(gpu_s):
+        who = "GPUs" if isnan(gpus) else f"{count(gpus)} GPU{'' if gpus == 1 else 's'}"
+        return f"{who} waited {number(gpu_s)} GPU-s"
+    return f"GPUs waited at least {number(least_s)} GPU-s" if least_s else "GPU-s unknown"
 
 
 def _cost(priced: Priced | None) -> str:
-    usd = float("nan") if priced is None else priced.amount("cost_usd")
+    usd, least = _amount(priced, "cost_usd"), _least(priced, "cost_usd")
     if not isnan(usd):
         return f"${number(usd)}"
-    least = 0.0 if priced is None else _least(priced, "cost_usd")
     return f"at least ${number(least)}" if least else "cost unknown"
 
 
-def _least(priced: Priced, quantity: str) -> float:
+def _least(priced: Priced | None, quantity: LineField) -> float:
     """Of the lines that are known; 0 where none is."""
-    found: Sequence[float] = [float(getattr(line, quantity)) for line in priced.bill.bill.lines]
+    lines = () if priced is None else priced.bill.bill.lines
+    found = (float(getattr(line, quantity)) for line in lines)
     return sum(value for value in found if not isnan(value))

@@ -1,23 +1,201 @@
-"""Before anything is measured: the start page, and opening what was asked for in the background."""
+"""Before anything is measured: the start page and what it asks, what can be measured here, which
+processes hold a GPU; and opening what was asked for in the background."""
 
 from __future__ import annotations
 
+import contextlib
+import os
+import re
+import shlex
 from collections.abc import Callable
-from typing import ClassVar
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
-from ckptcost.errors import InputError
-from ckptcost.present.grid import Grid
+from ckptcost.errors import CkptcostError, InputError, brief
+from ckptcost.present.amounts import count
+from ckptcost.present.grid import Grid, Head, Row, Tone
+from ckptcost.questions.review import of_path
+from ckptcost.report.studies.runs import shown
+from ckptcost.report.study import Study
+from ckptcost.runs import baselines, store
+from ckptcost.runs.summary import RECORDING, summary_of
 from ckptcost.tui.live import sources as live_sources
-from ckptcost.tui.live.reading import Source
+from ckptcost.tui.live.source import Start
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.modals.picker import Picker
-from ckptcost.tui.screens import live_setup
+from ckptcost.tui.paths import path_of
 from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.screens.meters import KINDS, kinds_of, look, overview, rows_of
 from ckptcost.tui.widgets.live_start import StartPage
+
+if TYPE_CHECKING:
+    from ckptcost.tui.live.reading import Source
+
+    Opener = Callable[[], Source]
+
+DEMO_COMMAND = "ckptcost measure --meters simulated --for '5 min'"
+_CARD = re.compile(r"/dev/(?:nvidia(\d+)|kfd)$")
+_LETTERS = 200
+"""of a command"""
+_LOOKED_AT = 40
+"""runs, the latest first: one that is being recorded is among them"""
+
+
+class Typed(NamedTuple):
+    """The fields of the page."""
+
+    command: str = ""
+    pid: str = ""
+    watch: str = ""
+    """folders, with commas between"""
+    record: str = ""
+
+
+def start_of(typed: Typed, meters: str) -> Start:
+    """What the fields mean. Raises InputError, whose `where` is the field."""
+    from ckptcost.tui.live.own import look_of, what_of
+
+    pid, record = typed.pid.strip(), typed.record.strip()
+    if pid and not (pid.isascii() and pid.isdigit()):
+        raise InputError(
+            f"{brief(pid, 20)} is no process id", where="pid", remedy="a number, e.g. 4711"
+        )
+    start = Start(
+        typed.command.strip(),
+        int(pid) if pid else None,
+        tuple(str(path_of(text, "watch")) for text in typed.watch.split(",") if text.strip()),
+        meters,
+        str(path_of(record, "record")) if record else "",
+    )
+    what_of(start)
+    look_of(start)
+    return start
+
+
+def command_of(start: Start) -> str:
+    """The command line that records the same; of a folder that is watched alone there is none."""
+    words: list[str] = []
+    if start.command:
+        words = ["ckptcost", "run"]
+    elif start.pid is not None:
+        words = ["ckptcost", "attach", str(start.pid)]
+    elif start.watch:
+        return ""
+    else:
+        words = ["ckptcost", "measure", "--for", "10 min"]
+    words += ["--meters", start.meters] if start.meters != "auto" else []
+    for folder in start.watch:
+        words += ["--watch", folder]
+    words += ["--record", start.record] if start.record else []
+    return shlex.join(words) + (f" -- {start.command}" if start.command else "")
+
+
+def lines(study: Study, plain: bool = False) -> list[tuple[str, Tone]]:
+    """A line for each kind; below what refuses, what would help."""
+    told = overview(study, plain)
+    kinds = kinds_of(study)
+    first = 1 if study.simulated else 0
+    out = told[:first]
+    absences = rows_of(study, "absences")
+    for kind, line in zip(kinds, told[first:], strict=False):
+        out.append(line)
+        helps = [
+            str(row["remedy"]).split("\n")[0]
+            for row in absences
+            if row["kind"] == kind.id and row["remedy"]
+        ]
+        if kind.state == "refuses" and helps:
+            out.append((f"{'':<{len(max(KINDS.values(), key=len)) + 3}}{helps[0]}", "muted"))
+    return out
+
+
+def lights_of(meters: str, plain: bool = False) -> list[tuple[str, Tone]]:
+    """Tries every meter, which takes a second or three; where that cannot be done, why."""
+    try:
+        return lines(look(meters), plain)
+    except (CkptcostError, OSError) as error:
+        return [(str(error), "bad")]
+
+
+def home() -> str:
+    """Where runs go if no folder is named."""
+    return shown(store.home())
+
+
+def baseline_file() -> str:
+    return shown(baselines.file_of())
+
+
+def report_of(source: Source) -> str:
+    """The command that says of its run what the screen says."""
+    return "" if source.folder is None else shlex.join(["ckptcost", "report", str(source.folder)])
+
+
+def checkpoint_named(grid: Grid, key: str) -> str:
+    """The name of the checkpoint in a row of the live list."""
+    row = next(row for row in grid.rows if row.key == key)
+    return row.cells[-1].partition(": failed")[0].removesuffix(" (load)")
+
+
+def study_of(source: Source) -> Study | None:
+    """Its run so far, as that command has it; None where nothing is kept or nothing can be told
+    yet."""
+    if source.folder is None:
+        return None
+    try:
+        return of_path(source.folder).study
+    except (CkptcostError, OSError):
+        return None
+
+
+def gpu_processes(procfs: Path = Path("/proc")) -> Grid:
+    """Processes that hold a GPU open, as far as this user may see: for the field of the PID."""
+    heads = (
+        Head("pid", "PID"),
+        Head("gpus", "GPUs", left=True),
+        Head("command", "command", left=True),
+    )
+    rows = []
+    for pid in sorted((int(name) for name in os.listdir(procfs) if name.isdigit()), reverse=True):
+        with contextlib.suppress(OSError):  # it has ended, or belongs to somebody else
+            cards = _cards(procfs / str(pid) / "fd")
+            if cards is not None and pid != os.getpid():
+                said = (procfs / str(pid) / "cmdline").read_bytes().decode("utf-8", "replace")
+                command = " ".join(filter(None, said.split("\0")))[:_LETTERS] or "-"
+                rows.append(Row(str(pid), (str(pid), cards, command), (float(pid), cards, command)))
+    empty = "No process of yours has a GPU open."
+    return Grid(heads, rows, "Processes that hold a GPU", f"{count(len(rows))} seen", empty)
+
+
+def _cards(fds: Path) -> str | None:
+    """The numbers of the cards that are open; None where none is."""
+    found = set()
+    for name in os.listdir(fds):
+        with contextlib.suppress(OSError):
+            found.add(_CARD.match(os.readlink(fds / name)))
+    held = [each for each in found if each is not None]
+    numbers = sorted({int(each[1]) for each in held if each[1]})
+    return (", ".join(map(str, numbers)) or "AMD") if held else None
+
+
+def being_recorded(within: Path | None = None) -> Grid:
+    """Runs that a recorder is writing just now, here or elsewhere on a shared disk; a row's key is
+    the folder."""
+    heads = (
+        Head("name", "run", left=True),
+        Head("host", "host", left=True),
+        Head("what", "what", left=True),
+    )
+    rows = []
+    for kept in store.kept(within).runs[:_LOOKED_AT]:
+        run = summary_of(kept)
+        if run.state == RECORDING:
+            rows.append(Row(str(run.path), (run.name, ", ".join(run.hosts), run.command or "-")))
+    return Grid(heads, rows, "Being recorded", "", "Nobody is recording just now.")
+
 
 STOP_S = 1.5
 """quitting waits no longer for a job to end"""
-Opener = Callable[[], Source]
 
 
 class Opening(ModeScreen):
@@ -59,12 +237,10 @@ class Opening(ModeScreen):
             self._open(*handed)
         elif self._source is None and not self._opening:
             page, meters, plain = self.query_one(StartPage), self.host.meters, self.host.plain
-            page.keep_in(live_setup.home())
+            page.keep_in(home())
             if not page.lit:
                 page.show([("Looking for meters ...", "muted")])
-            self.background(
-                "lights", lambda stopped: live_setup.lights_of(meters, plain), page.show
-            )
+            self.background("lights", lambda stopped: lights_of(meters, plain), page.show)
 
     def _handed_over(self) -> tuple[Opener, str] | None:
         """From a test; from another screen, as `app.to_live` = ("replay" or "follow", a run); from
@@ -83,7 +259,7 @@ class Opening(ModeScreen):
             ), ""
         if getattr(self.app, "demo", False):
             self.app.demo = False  # type: ignore[attr-defined]
-            return (lambda: live_sources.demo(desk)), live_setup.DEMO_COMMAND
+            return (lambda: live_sources.demo(desk)), DEMO_COMMAND
         return None
 
     def _open(self, opener: Opener, command: str = "", says: str = "Starting ...") -> None:
@@ -115,7 +291,7 @@ class Opening(ModeScreen):
         opens = "Enter: the last checkpoint; g: each GPU; v: another list."
         if source.folder is None:
             self.say("Nothing is written.")
-        elif self._command == live_setup.DEMO_COMMAND:
+        elif self._command == DEMO_COMMAND:
             self.say(f"A demonstration. {opens}")
         else:
             self.say(f"Recorded to {source.folder}. {opens}")
@@ -136,15 +312,15 @@ class Opening(ModeScreen):
 
     def _begin(self, page: StartPage) -> None:
         try:
-            start = live_setup.start_of(live_setup.Typed(**page.typed()), self.host.meters)
+            start = start_of(Typed(**page.typed()), self.host.meters)
         except InputError as error:
             page.refuse(error.where, str(error))
             return
         opens = (
             "Starting; the run is written to"
-            f" {start.record or f'{live_setup.home()}, a folder of its own'} ..."
+            f" {start.record or f'{home()}, a folder of its own'} ..."
         )
-        self._open(lambda: live_sources.own(start, self.desk), live_setup.command_of(start), opens)
+        self._open(lambda: live_sources.own(start, self.desk), command_of(start), opens)
 
     def action_measure(self) -> None:
         """With what was typed, if anything was; of a made-up machine there is the demo."""
@@ -154,7 +330,7 @@ class Opening(ModeScreen):
             self._begin(self.query_one(StartPage))
 
     def action_demo(self) -> None:
-        self._open(lambda: live_sources.demo(self.desk), live_setup.DEMO_COMMAND)
+        self._open(lambda: live_sources.demo(self.desk), DEMO_COMMAND)
 
     def action_field(self, name: str) -> None:
         self.query_one(StartPage).go_to(name)
@@ -167,7 +343,7 @@ class Opening(ModeScreen):
 
         self.background(
             "processes",
-            lambda stopped: live_setup.gpu_processes(),
+            lambda stopped: gpu_processes(),
             lambda grid: self._pick(grid, chosen),
         )
 
@@ -178,7 +354,7 @@ class Opening(ModeScreen):
 
         self.background(
             "runs",
-            lambda stopped: live_setup.being_recorded(),
+            lambda stopped: being_recorded(),
             lambda grid: self._pick(grid, chosen),
         )
 
@@ -200,7 +376,7 @@ class Opening(ModeScreen):
 
         text = (
             "The machine is watched for 30 s, and nothing else may run on it.\nThe baseline goes"
-            f" to {live_setup.baseline_file()}"
+            f" to {baseline_file()}"
         )
         self.app.push_screen(Confirm("Learn the idle power?", text, "learn"), answered)
 

@@ -9,7 +9,7 @@ from screening import SMALL, screen_text, settled
 
 from ckptcost.tui.live import sources as live_sources
 from ckptcost.tui.live.source import Start
-from ckptcost.tui.screens import live_setup
+from ckptcost.tui.screens import live_start
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.live_board import Board, Traced
 from ckptcost.tui.widgets.live_start import StartPage
@@ -19,9 +19,9 @@ from ckptcost.tui.widgets.note import Note
 @pytest.fixture(autouse=True)
 def told_lights(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        live_setup, "lights_of", lambda meters, plain=False: [("one", ""), ("two", "")]
+        live_start, "lights_of", lambda meters, plain=False: [("one", ""), ("two", "")]
     )
-    monkeypatch.setattr(live_setup, "home", lambda: "~/.local/share/ckptcost/runs")
+    monkeypatch.setattr(live_start, "home", lambda: "~/.local/share/ckptcost/runs")
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
 
 

@@ -18,9 +18,9 @@ from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui.live import sources as live_sources
 from ckptcost.tui.live.simulated import plan_of
 from ckptcost.tui.live.source import Start
-from ckptcost.tui.screens import live, live_setup
+from ckptcost.tui.screens import live, live_start
 from ckptcost.tui.screens.checkpoint import CheckpointScreen
-from ckptcost.tui.screens.live_setup import Typed, command_of, start_of
+from ckptcost.tui.screens.live_start import Typed, command_of, start_of
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.live_board import Board, Traced
 from ckptcost.tui.widgets.live_start import StartPage
@@ -45,8 +45,8 @@ NO_GPU = [
 @pytest.fixture(autouse=True)
 def told_lights(monkeypatch: pytest.MonkeyPatch) -> None:
     """No meter is tried, and runs go to a place that any machine has."""
-    monkeypatch.setattr(live_setup, "lights_of", lambda meters, plain=False: NO_GPU)
-    monkeypatch.setattr(live_setup, "home", lambda: "~/.local/share/ckptcost/runs")
+    monkeypatch.setattr(live_start, "lights_of", lambda meters, plain=False: NO_GPU)
+    monkeypatch.setattr(live_start, "home", lambda: "~/.local/share/ckptcost/runs")
     monkeypatch.delenv("SSH_CONNECTION", raising=False)
 
 
@@ -120,11 +120,11 @@ def test_other_ways_on(drive, snapshot, monkeypatch):
         [Row("4711", ("4711", "python train.py"))],
         "Processes that hold a GPU",
     )
-    monkeypatch.setattr(live_setup, "gpu_processes", lambda: grid)
+    monkeypatch.setattr(live_start, "gpu_processes", lambda: grid)
     monkeypatch.setattr(
-        live_setup, "being_recorded", lambda: Grid(empty="Nobody is recording just now.")
+        live_start, "being_recorded", lambda: Grid(empty="Nobody is recording just now.")
     )
-    monkeypatch.setattr(live_setup, "baseline_file", lambda: "~/.config/ckptcost/baselines/vm.json")
+    monkeypatch.setattr(live_start, "baseline_file", lambda: "~/.config/ckptcost/baselines/vm.json")
     monkeypatch.setattr(
         live_sources,
         "learn_baseline",
@@ -662,7 +662,7 @@ def test_processes_that_hold_a_gpu_are_found_by_their_open_files(tmp_path):
         (fds / "5").symlink_to(target)
         (tmp_path / pid / "cmdline").write_bytes(b"python\0train.py\0")
     (tmp_path / "self").mkdir()
-    rows = live_setup.gpu_processes(tmp_path).rows
+    rows = live_start.gpu_processes(tmp_path).rows
     assert [row.cells for row in rows] == [
         ("12", "0", "python train.py"),
         ("10", "3", "python train.py"),
