@@ -3,7 +3,7 @@ them into words; no drawing."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
 from ckptcost.present.amounts import duration, number
@@ -137,3 +137,13 @@ class Stat(NamedTuple):
     value: str
     note: str = ""
     tone: Tone = ""
+
+
+def hanging(steps: Iterable[tuple[str, float, str, Tone]], at: float = 0.0) -> list[Bar]:
+    """A waterfall: each amount begins where the one before it ended. Label, amount, text, tone."""
+    bars = []
+    for label, amount, text, tone in steps:
+        low, high = sorted((at, at + amount))
+        bars.append(Bar(label, (Part(label, low, high, tone),), text))
+        at += amount
+    return bars

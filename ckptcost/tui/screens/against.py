@@ -10,7 +10,6 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 from textual.containers import Container
-from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -20,7 +19,7 @@ from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.model import one_of
 from ckptcost.layers import layers_for
 from ckptcost.present.amounts import duration
-from ckptcost.present.chart import Bar, Bars, Part
+from ckptcost.present.chart import Bars, hanging
 from ckptcost.present.grid import Tone
 from ckptcost.report.studies import gap as gap_study
 from ckptcost.report.study import Study, Table
@@ -114,9 +113,7 @@ class AgainstScreen(HostScreen):
 
     def _show(self, run: RecordedRun, study: Study) -> None:
         super()._show(run, study)
-        shown, bars = bars_of(study), self.query_one(BarRows)
-        bars.border_title, bars.border_subtitle = Content(shown.title), Content(shown.note)
-        bars.show(shown._replace(title="", note=""))
+        self.show_in("bars", bars_of(study))
 
     def _failed(self, text: str) -> None:
         """What was shown before is of another scenario, so it goes."""
@@ -154,26 +151,20 @@ def bars_of(study: Study) -> Bars:
     lines = tables[LINES]
     of = table.id.removeprefix("parts_")
     time = next(row for row in lines.rows if row["of"] == of and row["quantity"] == "time")
-    rows: list[Bar] = []
-    whole = next(row for row in table.rows if row["id"] == "whole")
-    at_s = float(time["modelled"])
-    rows.append(
-        Bar("modelled", [Part("modelled", 0.0, at_s)], whole["modelled"], "modelled", "base")
-    )
-    for row in table.rows:
-        if row["id"] == "whole" or row["seconds"] is None:
-            continue
+    ends = next(row for row in table.rows if row["id"] == "whole")
+    modelled_s = float(time["modelled"])
+    causes = [row for row in table.rows if row["id"] != "whole" and row["seconds"] is not None]
+    steps: list[tuple[str, float, str, Tone]] = []
+    for row in causes:
         more_s = float(row["seconds"])
         tone: Tone = "bad" if more_s > 0 else "good" if more_s < 0 else "muted"
-        low_s, high_s = sorted((at_s, at_s + more_s))
-        text = f"{'+' if more_s > 0 else ''}{duration(more_s)}"
-        rows.append(
-            Bar(row["cause"], [Part(row["cause"], low_s, high_s, tone)], text, row["id"], tone)
-        )
-        at_s += more_s
-    rows.append(
-        Bar("measured", [Part("measured", 0.0, at_s)], whole["measured"], "measured", "base")
-    )
+        steps.append((row["cause"], more_s, f"{'+' if more_s > 0 else ''}{duration(more_s)}", tone))
+    measured_s = modelled_s + sum(float(row["seconds"]) for row in causes)
+    rows = [
+        *hanging([("modelled", modelled_s, ends["modelled"], "base")]),
+        *hanging(steps, modelled_s),
+        *hanging([("measured", measured_s, ends["measured"], "base")]),
+    ]
     return Bars(
         rows,
         title=f"From modelled to measured: one {of}, mean",

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Protocol, TypeVar, cast
 from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Vertical
+from textual.content import Content
 from textual.events import Resize, ScreenResume
 from textual.screen import Screen
 from textual.widget import Widget
@@ -16,6 +17,7 @@ from textual.widgets import Static
 from textual.worker import Worker, WorkerState, get_current_worker
 
 from ckptcost.errors import CkptcostError
+from ckptcost.present.chart import Bars, Chart
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.commands import Command
 from ckptcost.tui.desk import Desk
@@ -185,6 +187,13 @@ class ModeScreen(WorkerScreen):
     def say(self, text: str, tone: Tone = "") -> None:
         """The line above the keys."""
         self.query_one(Status).show(text, tone)
+
+    def show_in(self, panel: str, shown: Grid | Bars | Chart) -> None:
+        """A table or a picture, whose title and note stand in the border."""
+        widget: Any = self.query_one(f"#{panel}")
+        plain = shown._replace(title="", note="")
+        widget.show(shown if isinstance(shown, Grid) else plain)
+        widget.border_title, widget.border_subtitle = Content(shown.title), Content(shown.note)
 
     def hand_over(self, what: str, given: object) -> bool:
         """To another mode, which the application knows; False where it does not."""

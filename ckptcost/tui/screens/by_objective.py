@@ -5,14 +5,10 @@ from __future__ import annotations
 
 from typing import Generic, TypeVar
 
-from textual.content import Content
-
 from ckptcost.core.regret import OBJECTIVES
 from ckptcost.errors import InputError
-from ckptcost.present.grid import Grid
 from ckptcost.tui.desk import Desk, Stamp
 from ckptcost.tui.screens.base import ModeScreen, Stopped
-from ckptcost.tui.widgets.rows import Rows
 
 T = TypeVar("T")
 
@@ -76,11 +72,6 @@ class ByObjectiveScreen(ModeScreen, Generic[T]):
     def action_objective(self) -> None:
         self.objective = next_objective(self.objective or OBJECTIVES[-1])
         self._look()
-
-    def show_grid(self, name: str, grid: Grid) -> None:
-        rows = self.query_one(f"#{name}", Rows)
-        rows.show(grid)
-        rows.border_title, rows.border_subtitle = Content(grid.title), Content(grid.note)
 
 
 def next_objective(objective: str) -> str:

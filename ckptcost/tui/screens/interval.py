@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 from textual.binding import BindingType
 from textual.containers import Horizontal
-from textual.content import Content
 from textual.widget import Widget
 
 from ckptcost.errors import CkptcostError
@@ -118,11 +117,10 @@ class IntervalScreen(ByObjectiveScreen[interval.Studied]):
         return self.found.study if self.found is not None else None
 
     def refused(self, text: str) -> None:
-        self.query_one("#curve", Plot).show(Chart(empty=text))
-        self.query_one("#curve", Plot).border_title = Content(f"Best for {self.objective}")
+        self.show_in("curve", Chart(f"Best for {self.objective}", empty=text))
         self.add_class("-none")
         for name in ("points", "lost"):
-            self.show_grid(name, Grid(empty="nothing to show"))
+            self.show_in(name, Grid(empty="nothing to show"))
         self.query_one("#notes", Note).show(
             ["t takes the next tier, m another measure, 1 goes back to the inputs."]
         )
@@ -134,13 +132,10 @@ class IntervalScreen(ByObjectiveScreen[interval.Studied]):
             return
         self._trial = self._trial or interval.trial_of(one)
         trial = interval.point_at(one, self._trial)
-        chart = interval.chart(one, trial)
         self.remove_class("-none")
-        curve = self.query_one("#curve", Plot)
-        curve.show(chart._replace(title="", y_label=""))
-        curve.border_title = Content(chart.title)
-        self.show_grid("points", interval.points(one, trial))
-        self.show_grid("lost", interval.parts(one, trial))
+        self.show_in("curve", interval.chart(one, trial)._replace(y_label=""))
+        self.show_in("points", interval.points(one, trial))
+        self.show_in("lost", interval.parts(one, trial))
         self.query_one("#notes", Note).show(interval.notes(one))
         self.say(interval.trial_line(one, trial))
 

@@ -26,7 +26,7 @@ from ckptcost.jobs.model import Answer, Case, case_of, compared, one_of, what_is
 from ckptcost.jobs.model import model as model_job
 from ckptcost.layers import Layer
 from ckptcost.present.amounts import duration, number, share
-from ckptcost.present.chart import Bar, Bars, Part
+from ckptcost.present.chart import Bars, hanging
 from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.present.words import line_label
@@ -276,19 +276,14 @@ def settled(view: ModelView) -> Settled:
 def course_of(bill: Table, metric: Metric) -> Bars:
     """What is added to a run, one line of its bill after the other."""
     counted = counted_in(metric)
-    column = counted.q.measure
+    column, title = counted.q.measure, f"Where the {counted.unit} of the run go"
     *lines, total = bill.rows
-    at, rows, title = 0.0, [], f"Where the {counted.unit} of the run go"
     if total[column] is None:
         return Bars(title=title, empty=f"the {counted.unit} of the run are not known")
-    for line in lines:
-        if amount := line[column]:
-            part = Part(line["line"], at, at + amount, "warn")
-            rows.append(Bar(line["line"], (part,), f"+{number(amount)} {counted.unit}"))
-            at += amount
-    whole = Part("total", 0.0, total[column])
-    rows.append(Bar("added in the run", (whole,), f"{number(total[column])} {counted.unit}"))
-    return Bars(rows, (), title, "useful training is not in it")
+    steps = [(line["line"], line[column], counted.said(line[column])) for line in lines]
+    rows = hanging((label, each, f"+{text}", "warn") for label, each, text in steps if each)
+    whole = hanging([("added in the run", total[column], counted.said(total[column]), "")])
+    return Bars([*rows, *whole], (), title, "useful training is not in it")
 
 
 # what is handed on

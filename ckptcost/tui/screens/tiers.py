@@ -130,10 +130,10 @@ class TiersScreen(ByObjectiveScreen[tiers.Weighed]):
         return tiers.exported(self.found, self._shown) if self.found is not None else None
 
     def refused(self, text: str) -> None:
-        self.show_grid("tiers", Grid(title="Storage tiers", empty=text))
-        self.query_one("#front", Plot).show(Chart(empty="nothing to show"))
-        self.query_one("#saves", BarRows).show(Bars(empty="nothing to show"))
-        self.show_grid("claims", Grid())
+        self.show_in("tiers", Grid(title="Storage tiers", empty=text))
+        self.show_in("front", Chart(empty="nothing to show"))
+        self.show_in("saves", Bars(empty="nothing to show"))
+        self.show_in("claims", Grid())
         told: tuple[str, Tone] = (text, "bad")
         self.query_one("#details", Note).show((told,))
         self._say_verdict(
@@ -144,13 +144,10 @@ class TiersScreen(ByObjectiveScreen[tiers.Weighed]):
         weighed, desk = self.found, self.desk
         if weighed is None:
             return
-        self.show_grid("tiers", tiers.grid(weighed, desk, self._shown))
+        self.show_in("tiers", tiers.grid(weighed, desk, self._shown))
         self._draw_cursor()
-        bars = tiers_pictures.save_bars(weighed, desk)
-        saves = self.query_one("#saves", BarRows)
-        saves.show(bars._replace(title=""))
-        saves.border_title = Content(bars.title)
-        self.show_grid("claims", tiers_pictures.claims(weighed))
+        self.show_in("saves", tiers_pictures.save_bars(weighed, desk))
+        self.show_in("claims", tiers_pictures.claims(weighed))
         self._say_verdict(*tiers.sentence(weighed, self._shown))
 
     def _draw_cursor(self) -> None:
@@ -160,12 +157,8 @@ class TiersScreen(ByObjectiveScreen[tiers.Weighed]):
             return
         key = self.query_one("#tiers", Rows).key
         chart = tiers_pictures.front_chart(weighed, self.desk, key)
-        front = self.query_one("#front", Plot)
-        front.show(chart._replace(title="", note="", y_label=""))
-        front.border_title, front.border_subtitle = (
-            Content(chart.title),
-            Content(f"at each tier's best for {self.objective}"),
-        )
+        note = f"at each tier's best for {self.objective}"
+        self.show_in("front", chart._replace(note=note, y_label=""))
         details = self.query_one("#details", Note)
         details.show(tiers_pictures.details(weighed, self.desk, key, self._shown))
         details.border_title = Content(tiers_pictures.short(key, 40))
