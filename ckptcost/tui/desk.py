@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ckptcost.catalog.keys import CADENCES, KEYS, SECTIONS, WORDS
+from ckptcost.catalog.keys import KEYS, WORDS
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import compared, one_of
 from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_for, layers_of
 from ckptcost.scenario import Resolved
-from ckptcost.tui.scenario_file import quoted
+from ckptcost.tui.scenario_file import ONE_OF, changed, quoted
 
 _FLAGS = {"changes": "--set", "target": "--for", "variants": "--with"}
 
@@ -164,8 +164,16 @@ class Desk:
 
     def to_toml(self, beside: Path) -> str:
         """A scenario file that says only what differs; a base that is a file is named as seen from
-        the folder `beside`."""
-        return _toml(self, beside)
+        the folder `beside`. Raises InputError where a change is none of a scenario."""
+        for said in self.edits:
+            section, _, key = said.partition(".")
+            if key not in KEYS[section] and key not in WORDS[section]:
+                raise InputError("is no key of a scenario", key=said)
+        base = self.base
+        if base.endswith(".toml") or "/" in base:
+            path, folder = Path(base).resolve(), beside.resolve()
+            base = str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
+        return changed(f"extends = {quoted(base)}\n", self.edits, self.tiers)
 
 
 def scenario_of(desk: Desk) -> Desk:
@@ -191,37 +199,5 @@ def _seen(file: Path) -> tuple[str, int, int] | None:
 
 
 def _ousts(new: str, old: str) -> bool:
-    cadences = {f"policy.{key}" for key in (*CADENCES, "optimal")}
+    cadences = {f"policy.{key}" for key in ONE_OF}
     return new in cadences and old in cadences
-
-
-def _toml(desk: Desk, beside: Path) -> str:
-    base = desk.base
-    if base.endswith(".toml") or "/" in base:
-        path = Path(base).resolve()
-        folder = beside.resolve()
-        base = str(path.relative_to(folder)) if path.is_relative_to(folder) else str(path)
-    out = [f"extends = {quoted(base)}", ""]
-    if desk.tiers:
-        out += ["[compare]", f"tier = [{', '.join(quoted(tier) for tier in desk.tiers)}]", ""]
-    for section in SECTIONS:
-        said = {
-            path.partition(".")[2]: text
-            for path, text in desk.edits.items()
-            if path.partition(".")[0] == section
-        }
-        if said:
-            out += [
-                f"[{section}]",
-                *(f"{key} = {_value(section, key, text)}" for key, text in said.items()),
-                "",
-            ]
-    return "\n".join(out)
-
-
-def _value(section: str, key: str, text: str) -> str:
-    if WORDS[section].get(key) == (bool,) and text.lower() in ("true", "false"):
-        return text.lower()
-    if key not in KEYS[section] and key not in WORDS[section]:
-        raise InputError("is no key of a scenario", key=f"{section}.{key}")
-    return quoted(text)
