@@ -263,6 +263,10 @@ def test_a_run_that_never_ends_is_hopeless_and_has_no_amounts() -> None:
     assert text.startswith("Hopeless: even at its best interval a run on nas-hdd")
     assert not any(unit in text for unit in ("USD", "kWh", "GPU-h"))
     assert tone == "bad"
+    several, _ = tiers.sentence(
+        tiers.weighed(desk.edited("cluster.gpus", "10000000"), "time"), "best"
+    )
+    assert ", the best of these, makes next to no headway" in several
 
 
 def test_three_tiers_have_no_closed_form_and_say_so() -> None:

@@ -86,8 +86,10 @@ def save_bars(weighed: Weighed, desk: Desk) -> Bars:
         tone: Tone = "best" if key == best else "base" if key == baseline else ""
         part = Part("USD", 0.0, usd, tone)
         rows += [Bar(short(key), (part,), f"{number(usd)} USD", key, tone)] if usd else []
-    unpriced = "the price of a GPU-hour is not known: cluster.gpu_price"
-    return Bars(rows, (), "USD of one save, log scale", "", True, unpriced)
+    able = [run.case.resolved for run in weighed.runs if run.found is not None]
+    unpriced = any("cluster.gpu_price" in each.unknown for each in able)
+    why = f"what one save costs is not known{': cluster.gpu_price' if unpriced else ''}"
+    return Bars(rows, (), "USD of one save, log scale", "", True, why)
 
 
 def details(weighed: Weighed, desk: Desk, key: str, shown: Shown) -> list[Line]:

@@ -218,9 +218,9 @@ def sentence(weighed: Weighed, shown: Shown) -> Line:
         return f"No best tier{o}: {why.rstrip('.')}.", "warn"
     goodput = float(found.best.outcome.goodput)
     if not goodput >= HEADWAY_GOODPUT:
-        others = ", the best of these" if len(weighed.runs) > 1 else ""
+        others = ", the best of these," if len(weighed.runs) > 1 else ""
         return (
-            f"Hopeless: even at its best interval a run on {found.option.tier_id}{others}, makes"
+            f"Hopeless: even at its best interval a run on {found.option.tier_id}{others} makes"
             f" next to no headway (goodput {share(goodput)}).",
             "bad",
         )
