@@ -89,11 +89,6 @@ class Entry(NamedTuple):
         return self.cells | facts | {"saves": None if self.told is None else self.told.saves}
 
     @property
-    def words(self) -> str:
-        """What a search looks at."""
-        return " ".join(map(str, self.cells.values())).lower()
-
-    @property
     def tone(self) -> Tone:
         return _TONES.get(self.summary.state, "bad" if self.summary.problems else "")
 
