@@ -21,9 +21,10 @@ def grid_of(
     keys: Sequence[str] = (),
     tone: Callable[[dict[str, Any]], Tone] = no_tone,
     first: Sequence[str] = (),
+    marked: str | None = None,
 ) -> Grid:
     """The columns that people are shown; later ones give way first, but for those that go `first`.
-    `keys`: what its rows are, else their leading texts."""
+    `keys`: what its rows are, else their leading texts; `marked`: the one that is ticked."""
     columns = [column for column in table.columns if column.shown]
     labels, cells, left = shown_cells(table)
     texts = [
@@ -37,7 +38,7 @@ def grid_of(
     names = keys or _distinct([" / ".join(row[:left]) for row in cells])
     orders = zip(*(_orders([row.get(c.id) for row in table.rows]) for c in columns), strict=True)
     rows = [
-        Row(name, tuple(shown), order, tone(of))
+        Row(name, tuple(shown), order, tone(of), name == marked)
         for name, shown, order, of in zip(names, cells, orders, table.rows, strict=True)
     ]
     return Grid(heads, rows, table.title, table.note, "Nothing to list here.")

@@ -13,7 +13,7 @@ from ckptcost.questions.solve import solve
 from ckptcost.report.study import Column, Study, Table, shown_cells
 from ckptcost.report.study_views import text
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.study_grids import grid_of, paragraphs, tables_of
+from ckptcost.tui.study_grids import grid_of, paragraphs, tables_of, with_columns
 
 COLUMNS = (
     Column("name", "name"),
@@ -115,3 +115,23 @@ def test_a_simulation_says_so_first() -> None:
 def _flat(words: str) -> str:
     """Without the breaks and dashes of the page."""
     return re.sub(r"\s+", "", words.replace("\n- ", "\n"))
+
+
+def test_columns_are_chosen_by_id_and_rows_told_apart_by_tone_and_mark() -> None:
+    chosen = with_columns(
+        TABLE, {"name": "who", "raw": "raw", "more": "own"}, Column("more", "", "1")
+    )
+    assert [(c.id, c.label, c.shown) for c in chosen.columns] == [
+        ("name", "who", True),
+        ("raw", "raw", True),
+        ("more", "own", True),
+    ]
+    grid = grid_of(
+        TABLE, ["1", "2", "3"], lambda row: "best" if row["seen"] else "", ("took",), "2"
+    )
+    assert [(row.tone, row.marked) for row in grid.rows] == [
+        ("best", False),
+        ("", True),
+        ("best", False),
+    ]
+    assert [head.rank for head in grid.heads] == [0, 0, 0]

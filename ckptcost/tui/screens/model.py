@@ -201,7 +201,7 @@ class ModelScreen(EditingScreen):
         " says. On the right the answer: how often to save and where, and how much less that takes"
         " than now, which is the base tier at the interval in force. Below it the tiers: what one"
         " save costs, so many saves without failures, and the whole run with failures and recovery;"
-        " then the bill of the tier that is ticked; v turns to its notes and pictures."
+        " then the bill of the tier that is ticked; v turns to its notes and its picture."
         " Energy is at the facility, PUE included. A dash: nobody knows, and it is in no sum. Where"
         " a line is known for some tiers only, none is called best."
     )

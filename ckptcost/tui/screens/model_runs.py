@@ -178,9 +178,8 @@ def runs_grid(
     rows = [run.row for run in runs]
     title = f"{title}; base {base.key}" if several else title
     table = table._replace(title=title, rows=rows, note=note_of(metric, runs))
-    grid = grid_of(table, [run.key for run in runs], tone, (metric.column("run"),))
     marked = looked.key if several else None
-    return grid._replace(rows=[row._replace(marked=row.key == marked) for row in grid.rows])
+    return grid_of(table, [run.key for run in runs], tone, (metric.column("run"),), marked)
 
 
 def note_of(metric: Metric, runs: Sequence[TierRuns]) -> str:

@@ -176,9 +176,8 @@ def grid(weighed: Weighed, desk: Desk, shown: Shown) -> Grid:
     title = f"{TITLES[shown].format(objective)}; base {base}, by {labels[column]}"
     known = Table("tiers", title, CASES.columns, rows, _note(weighed, shown))
     table = with_columns(known, {"tier": "tier"} | labels, *option_columns(objective), RATIO)
-    out = grid_of(table, [row["tier"] for row in rows], tone, ("tier", column, "ratio"))
-    marked = [row._replace(marked=row.key == desk.chosen) for row in out.rows]
-    return out._replace(rows=marked, empty="no tier")
+    first = ("tier", column, "ratio")
+    return grid_of(table, [row["tier"] for row in rows], tone, first, desk.chosen)
 
 
 def _ratio(mine: Row, theirs: Row, column: str, objective: str) -> float | None:
