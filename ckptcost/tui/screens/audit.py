@@ -20,7 +20,7 @@ from ckptcost.jobs.audit import shipped
 from ckptcost.present.grid import Grid, Row, Tone
 from ckptcost.questions.audit import audit
 from ckptcost.report.studies.audit import overview
-from ckptcost.report.study import Study, Table
+from ckptcost.report.study import Column, Study, Table
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.paths import path_of
 from ckptcost.tui.screens.base import panel
@@ -33,7 +33,12 @@ START = "ddn-2025"
 """the sheet that is shown first"""
 VOCABULARY = "--vocabulary"
 """the row below the sheets: what a claim can speak of"""
-LABELS = {"consistent": "holds", "inconsistent": "fails", "not_derivable": "open"}
+COLUMNS = (
+    Column("id", "claims"),
+    Column("consistent", "holds", "count"),
+    Column("inconsistent", "fails", "count"),
+    Column("not_derivable", "open", "count"),
+)
 _TONES: dict[Any, Tone] = {
     CONSISTENT: "good",
     INCONSISTENT: "bad",
@@ -69,10 +74,7 @@ def sheets(catalog: Catalog, own: Sequence[str] = ()) -> tuple[Grid, list[str]]:
             keys = [*keys, path]
         except (CkptcostError, OSError) as error:
             refused.append(str(error))
-    (table,) = overview(audits).tables
-    columns = tuple(c._replace(label=LABELS.get(c.id, c.label)) for c in table.columns)
-    table = table._replace(columns=tuple(c for c in columns if c.id != "name"))
-    grid = grid_of(table, keys)
+    grid = grid_of(overview(audits).tables[0]._replace(columns=COLUMNS), keys)
     last = Row(VOCABULARY, ("(vocabulary)", "", "", ""), ("", None, None, None), tone="muted")
     return grid._replace(rows=[*grid.rows, last]), refused
 

@@ -132,20 +132,20 @@ def zoomed(traces: Traces, whole: Traces, steps: int) -> Traces:
     begin_s, end_s = traces.x_range
     marked = (rule.at for rule in traces.rules if begin_s <= rule.at <= end_s)
     middle_s = next(marked, (begin_s + end_s) / 2)
-    most_s = whole.x_range[1] - whole.x_range[0]
-    length_s = min(max((end_s - begin_s) * ZOOM**-steps, 3 * LEAST_S), most_s)
-    return _within(traces, whole, middle_s - length_s / 2, length_s)
+    return _around(traces, whole, middle_s, max((end_s - begin_s) * ZOOM**-steps, 3 * LEAST_S))
 
 
 def panned(traces: Traces, whole: Traces, steps: int) -> Traces:
     begin_s, end_s = traces.x_range
-    return _within(traces, whole, begin_s + steps * PAN * (end_s - begin_s), end_s - begin_s)
+    length_s = end_s - begin_s
+    return _around(traces, whole, (begin_s + end_s) / 2 + steps * PAN * length_s, length_s)
 
 
-def _within(traces: Traces, whole: Traces, begin_s: float, length_s: float) -> Traces:
+def _around(traces: Traces, whole: Traces, middle_s: float, length_s: float) -> Traces:
     first_s, last_s = whole.x_range
-    begin_s = min(max(begin_s, first_s), max(last_s - length_s, first_s))
-    return traces._replace(x_range=(begin_s, min(begin_s + length_s, last_s)))
+    length_s = min(length_s, last_s - first_s)
+    begin_s = min(max(middle_s - length_s / 2, first_s), last_s - length_s)
+    return traces._replace(x_range=(begin_s, begin_s + length_s))
 
 
 def pointed(traces: Traces, name: str) -> Traces:
