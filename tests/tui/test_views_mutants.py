@@ -458,11 +458,11 @@ def test_cards_that_do_not_answer_come_before_those_that_differ():
     assert [row.key for row in outliers_grid(one).rows][:2] == ["gpu:3", "gpu:1"]
 
 
-def test_what_has_not_come_yet_is_not_shown():
+def test_the_newest_seconds_are_shown():
     one = board("gpu:0")
     seconds(one, 0, 10, 600.0)
-    view = Picture().view(one, Status("own", "x"), 5.0, 1e6, False)
-    assert (view.end_s, view.begin_s) == (one.last_s, one.last_s - 5.0)
+    view = Picture().view(one, Status("own", "x"), 5.0, False)
+    assert (view.last_s, view.begin_s) == (one.last_s, one.last_s - 5.0)
 
 
 def test_a_jump_behind_the_end_goes_to_the_end(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from math import isfinite, nan
 from typing import Any, NamedTuple
 
@@ -25,7 +26,7 @@ from ckptcost.runs.live import MISFITS, Item, LiveRun, Named
 from ckptcost.runs.run import Run
 from ckptcost.runs.tables import Key, key_of
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.live.curves import HOLD_S, Curves, Place, Sum, sources_of
+from ckptcost.tui.live.curves import HOLD_S, Curves, Place, Probe, Sum, sources_of
 
 MOST_VALUES = 3_000_000
 """of 8 bytes, among the readings that are held: six hours of a node with 8 GPUs at rest, or ten
@@ -94,8 +95,6 @@ class LiveBoard:
         self.events: deque[Happened] = deque(maxlen=_EVENTS_KEPT)
         self.lost: dict[str, Happened] = {}
         self.headers: list[Header] = []
-        self.newest: dict[Key, Channel] = {}
-        """channels as the newest header has them"""
         self.records = 0
         self.first_s = self.last_s = self._tick_s = -1.0
         self.ticks: deque[tuple[float, int]] = deque(maxlen=30)
@@ -145,7 +144,8 @@ class LiveBoard:
     def _take_in(self, name: str, part: _Part, item: Item) -> None:
         self.run.feed(name, item)
         if isinstance(item, Raw):
-            self._raw(part, item)
+            t_s = self._at_s(item.t_ns + part.ahead_ns)
+            self._readings(part, t_s, t_s, item.values)
         elif isinstance(item, Second):
             self._second(part, item)
         elif not isinstance(item, Header):
@@ -169,8 +169,6 @@ class LiveBoard:
         self._parts[name] = _Part(header, slots, ahead_ns)
         if header.meters:
             self.headers.append(header)
-            for meter in header.meters:
-                self.newest |= {key_of(channel): channel for channel in meter.channels}
         self._pairs.append((self._at_s(header.monotonic_ns + ahead_ns), header.wall_ns / S))
 
     def _slot(self, name: str, channels: Sequence[Channel]) -> int:
@@ -184,23 +182,10 @@ class LiveBoard:
     def _at_s(self, t_ns: int) -> float:
         return (t_ns - (self._origin_ns or 0)) / S
 
-    def _raw(self, part: _Part, tick: Raw) -> None:
-        t_s = self._at_s(tick.t_ns + part.ahead_ns)
-        if self.curves is not None and t_s > self.curves.last_s:
-            for slot, row in zip(part.slots, tick.values, strict=False):
-                self._tell(slot, t_s, row)
-            self.curves.put(t_s, t_s)
-        self._reached(t_s, t_s)
-
     def _second(self, part: _Part, second: Second) -> None:
         t_s = self._at_s(second.t_ns + part.ahead_ns)
-        from_s = self._at_s(second.from_ns + part.ahead_ns)
         if self._silent or self._chosen_from != len(self._answered):
             self._listen(part, second)
-        if self.curves is not None and t_s > self.curves.last_s:
-            for slot, row in zip(part.slots, second.values, strict=False):
-                self._tell(slot, t_s, row)
-            self.curves.put(from_s, t_s)
         if part.slots:
             asked = [
                 n if isinstance(n, int) else n[0]
@@ -208,19 +193,23 @@ class LiveBoard:
                 if row is not None
             ]
             self.ticks.append((t_s, max(asked, default=0)))
-        self._reached(t_s, from_s)
+        from_s = self._at_s(second.from_ns + part.ahead_ns)
+        self._readings(part, from_s, t_s, second.values)
 
-    def _tell(self, slot: int, t_s: float, row: Sequence[Any] | None) -> None:
-        if row is None:
-            return
-        assert self.curves is not None
-        self.curves.see(slot, t_s, row)
-        for one in self._sums_by_slot.get(slot, ()):
-            one.see(t_s, row[one.place])
-
-    def _reached(self, t_s: float, tick_s: float) -> None:
+    def _readings(
+        self, part: _Part, from_s: float, t_s: float, rows: Sequence[Sequence[Any] | None]
+    ) -> None:
+        """What all meters of a part said, each one's values in a row."""
+        curves = self.curves
+        if curves is not None and t_s > curves.last_s:
+            for slot, row in zip(part.slots, rows, strict=False):
+                if row is not None:
+                    curves.see(slot, t_s, row)
+                    for one in self._sums_by_slot.get(slot, ()):
+                        one.see(t_s, row[one.place])
+            curves.put(from_s, t_s)
         if self.first_s < 0:
-            self.first_s, self._tick_s = t_s, tick_s
+            self.first_s, self._tick_s = t_s, from_s
         self.last_s = max(self.last_s, t_s)
 
     def reach(self, t_s: float) -> None:
@@ -231,16 +220,13 @@ class LiveBoard:
     def _listen(self, part: _Part, second: Second) -> None:
         """Which channels have answered at all; those that have decide what speaks for a domain."""
         rows = dict(zip(part.slots, second.values, strict=False))
-        silent = []
         for slot, place in self._silent:
             row = rows.get(slot)
             entry = None if row is None else row[place]
             entry = entry[0] if type(entry) is list else entry
             if entry is not None and isfinite(entry):
                 self._answered.add((slot, place))
-            else:
-                silent.append((slot, place))
-        self._silent = silent
+        self._silent = [one for one in self._silent if one not in self._answered]
         if len(self._answered) != self._chosen_from:
             self._chosen_from = len(self._answered)
             self._choose()
@@ -425,18 +411,16 @@ class LiveBoard:
         ]
 
     @property
-    def gpu_domains(self) -> list[str]:
-        if self.curves is None:
-            return []
-        return [probe.channel.domain for probe in self.curves.sources.gpus]
+    def gpus(self) -> tuple[Probe, ...]:
+        return () if self.curves is None else self.curves.sources.gpus
 
     @property
     def powerless(self) -> bool:
         """Nothing here has told of power although there was time for it."""
         if self.curves is None or self.last_s - max(self.first_s, 0.0) < _NO_POWER_S:
             return False
-        sources = self.curves.sources
-        return not any(probe.answered for probe in (*sources.gpus, *sources.host, *sources.node))
+        powered = chain(*self.curves.sources.rows[:3])
+        return not any(probe.answered for probe in powered)
 
     @property
     def waiting(self) -> int:

@@ -288,8 +288,8 @@ def now_of(probes: Sequence[Probe], t_s: float) -> float:
 
 
 Floats = NDArray[np.float64]
-LEVELS = ((0.2, 3_000), (1.0, 7_200), (10.0, 8_640))
-"""width of bins in seconds, and how many are kept: 10 minutes, 2 hours, a day"""
+LEVELS = ((0.2, 3_000), (1.0, 7_200), (4.0, 5_400), (60.0, 1_440))
+"""width of bins in seconds, and how many are kept: 10 minutes, 2 hours, 6 hours, a day"""
 MOST_POINTS = 900
 """of one curve; more than a screen has dots"""
 _QUICK_S = 0.02
@@ -311,30 +311,26 @@ class _Level:
 
     def __init__(self, curves: int, width_s: float, kept: int) -> None:
         self.width_s, self.kept, self.last = width_s, kept, -1
-        self.sum, self.weight = np.zeros((2, curves, kept))
-        self.low, self.high = np.full((2, curves, kept), np.nan)
+        self.sums = np.zeros((2, curves, kept))
+        """values by their weights, and the weights"""
+        self.ends = np.full((2, curves, kept), np.nan)
+        """the least below zero, and the most"""
 
     def bin(self, t_s: float) -> int:
         return max(int(t_s / self.width_s + 1e-6), 0)
 
-    def add(
-        self, from_s: float, to_s: float, at: Floats, known: Floats, low: Floats, high: Floats
-    ) -> None:
+    def add(self, from_s: float, to_s: float, amounts: Floats, ends: Floats) -> None:
         """Into all bins between two instants, by how much of each lies between them."""
         last = self.bin(to_s)
-        new = np.arange(max(self.last + 1, last - self.kept + 1), last + 1) % self.kept
-        if len(new):  # those that were passed over are empty
-            self.sum[:, new] = self.weight[:, new] = 0.0
-            self.low[:, new] = self.high[:, new] = np.nan
+        if last > self.last:  # those that were passed over are empty
+            new = np.arange(max(self.last, last - self.kept) + 1, last + 1) % self.kept
+            self.sums[..., new], self.ends[..., new] = 0.0, np.nan
             self.last = last
         for number in range(max(self.bin(from_s), self.last - self.kept + 1), last + 1):
             begin_s, slot = number * self.width_s, number % self.kept
             within_s = min(to_s, begin_s + self.width_s) - max(from_s, begin_s)
-            weight = max(round(within_s / _QUICK_S), 1)
-            self.sum[:, slot] += at * weight
-            self.weight[:, slot] += known * weight
-            self.low[:, slot] = np.fmin(self.low[:, slot], low)
-            self.high[:, slot] = np.fmax(self.high[:, slot], high)
+            self.sums[..., slot] += amounts * max(round(within_s / _QUICK_S), 1)
+            self.ends[..., slot] = np.fmax(self.ends[..., slot], ends)
 
     @property
     def oldest(self) -> int:
@@ -345,11 +341,10 @@ class _Level:
         first = max(int(begin_s / self.width_s), self.oldest)
         end = min(int(end_s / self.width_s), self.last) + 1
         bins = np.arange(first, max(end, first))
-        slots = bins % self.kept
+        (total, weight), (low, high) = (a[..., bins % self.kept] for a in (self.sums, self.ends))
         with np.errstate(invalid="ignore"):
-            mean = self.sum[:, slots] / self.weight[:, slots]
-        middles = ((bins + 0.5) * self.width_s).astype(np.float64)
-        return Stretch(middles, mean, self.low[:, slots], self.high[:, slots])
+            mean = total / weight
+        return Stretch(((bins + 0.5) * self.width_s).astype(np.float64), mean, -low, high)
 
 
 class Bins:
@@ -368,10 +363,12 @@ class Bins:
         highs: Sequence[float],
     ) -> None:
         """One value of each curve for all bins between two instants; NaN is nothing."""
-        at, low, high = np.asarray(values), np.asarray(lows), np.asarray(highs)
+        at = np.asarray(values)
         known = np.isfinite(at)
+        amounts = np.array([np.where(known, at, 0.0), known])
+        ends = np.array([np.negative(lows), highs])
         for level in self._levels:
-            level.add(from_s, to_s, np.where(known, at, 0.0), known.astype(float), low, high)
+            level.add(from_s, to_s, amounts, ends)
 
     def stretch(self, begin_s: float, end_s: float) -> Stretch:
         """From the finest bins that reach back so far and are not too many."""
@@ -379,30 +376,9 @@ class Bins:
             (
                 each
                 for each in self._levels
-                if (end_s - begin_s) / each.width_s <= 2 * MOST_POINTS
+                if (end_s - begin_s) / each.width_s <= MOST_POINTS
                 and max(begin_s, 0.0) >= each.oldest * each.width_s
             ),
             self._levels[-1],
         )
-        found = level.stretch(begin_s, end_s)
-        return _grouped(found, -(-len(found.t_s) // MOST_POINTS))
-
-
-def _grouped(stretch: Stretch, ratio: int) -> Stretch:
-    """Each `ratio` bins as one."""
-    count = len(stretch.t_s)
-    if ratio <= 1:
-        return stretch
-    starts = np.arange(0, count, ratio)
-    known = np.isfinite(stretch.mean)
-    sums = np.add.reduceat(np.where(known, stretch.mean, 0.0), starts, axis=1)
-    counts = np.add.reduceat(known.astype(np.float64), starts, axis=1)
-    with np.errstate(invalid="ignore"):
-        mean = sums / counts
-    middles = np.add.reduceat(stretch.t_s, starts) / np.add.reduceat(np.ones(count), starts)
-    return Stretch(
-        middles,
-        mean,
-        np.fmin.reduceat(stretch.low, starts, axis=1),
-        np.fmax.reduceat(stretch.high, starts, axis=1),
-    )
+        return level.stretch(begin_s, end_s)

@@ -6,14 +6,13 @@ from math import isnan, nan
 
 from ckptcost.core.quantities import LineField
 from ckptcost.core.units import HOUR_S, KWH_J
-from ckptcost.jobs.account import Totals
 from ckptcost.present.amounts import DASH, count, duration, number, quantity, rate, share, size
 from ckptcost.present.chart import Stat
 from ckptcost.report.studies.gap_words import why_text
 from ckptcost.report.studies.measure_saves import rate_of
 from ckptcost.tui.live.board import LiveBoard
 from ckptcost.tui.live.curves import total_j
-from ckptcost.tui.live.tables import WH_J
+from ckptcost.tui.live.tables import WH_J, safe_s
 
 SHOWN: tuple[LineField, ...] = ("energy_j", "cost_usd", "location_kgco2e")
 
@@ -21,53 +20,46 @@ SHOWN: tuple[LineField, ...] = ("energy_j", "cost_usd", "location_kgco2e")
 def stats_of(board: LiveBoard) -> tuple[Stat, ...]:
     """Where nothing meters power, what is known leads: when the last checkpoint was safe, and how
     much time they take."""
-    stats = _stats(board)
-    if not board.powerless:
-        return stats
-    return tuple(
-        sorted((*stats[-1:], *stats[-2:-1], *stats[:-2]), key=lambda stat: stat.value == DASH)
-    )
-
-
-def _stats(board: LiveBoard) -> tuple[Stat, ...]:
-    totals, prices = board.account.totals, board.account.prices
-    s, machine = prices.scenario, prices.machine
-    joules, usd, kg = (totals.amounts[q] for q in SHOWN)
-    gpu_s = totals.least["gpu_s"]  # of the stalls: what drains take from training is not known
-    gpus = nan if machine is None else machine.gpus
-    price = (
-        ""
-        if s is None or isnan(float(s.cluster.usd_per_gpu_s))
-        else quantity(float(s.cluster.usd_per_gpu_s), "usd_per_gpu_s")
-    )
-    grid = (
-        ""
-        if s is None or isnan(float(s.site.kgco2e_per_j))
-        else quantity(float(s.site.kgco2e_per_j), "kgco2e_per_j")
-    )
-    return (
-        _energy(board, joules),
+    totals, machine = board.account.totals, board.account.prices.machine
+    kg, gpu_s = totals.amounts["location_kgco2e"], totals.least["gpu_s"]
+    # `gpu_s` is of the stalls: what drains take from training is not known
+    stood = f"{count(nan if machine is None else machine.gpus)} GPUs stood still"
+    stats = (
+        _energy(board),
         _session(board),
-        _cost(board, usd, price),
-        Stat("CO2e", _with(kg, "kg"), _why_not(board, "location_kgco2e") if isnan(kg) else grid),
+        _cost(board),
+        Stat(
+            "CO2e",
+            _with(kg, "kg"),
+            _why_not(board, "location_kgco2e") if isnan(kg) else _grid(board),
+        ),
         Stat(
             "GPU-h lost",
             number(gpu_s / HOUR_S),
-            _why_not(board, "gpu_s") if isnan(gpu_s) else f"{count(gpus)} GPUs stood still",
+            _why_not(board, "gpu_s") if isnan(gpu_s) else stood,
         ),
         _in_checkpoints(board),
-        _last_stat(board),
+        _last(board),
     )
+    if not board.powerless:
+        return stats
+    *others, timed, last = stats
+    return tuple(sorted((last, timed, *others), key=lambda stat: stat.value == DASH))
 
 
-def _energy(board: LiveBoard, joules: float) -> Stat:
+def _energy(board: LiveBoard) -> Stat:
     """Of all checkpoints; where a part of each is not known, what the others come to."""
     totals = board.account.totals
-    told = _parts(totals) or _why_not(board, "energy_j")
-    least_j = sum(totals.lines_j.values())
+    joules, lines = totals.amounts["energy_j"], totals.lines_j
+    names = (("gpu_wait", "GPU"), ("host_wait", "host"), ("storage_write", "storage"))
+    told = ", ".join(
+        f"{name} {number(lines[line] / WH_J)}" for line, name in names if line in lines
+    )
+    note = f"{told} Wh" if told else _why_not(board, "energy_j")
+    least_j = sum(lines.values())
     if isnan(joules) and least_j > 0:
-        return Stat("checkpoints", f"at least {number(least_j / KWH_J)} kWh", told)
-    return Stat("checkpoints", _with(joules / KWH_J, "kWh"), told)
+        return Stat("checkpoints", f"at least {number(least_j / KWH_J)} kWh", note)
+    return Stat("checkpoints", _with(joules / KWH_J, "kWh"), note)
 
 
 def _session(board: LiveBoard) -> Stat:
@@ -75,10 +67,8 @@ def _session(board: LiveBoard) -> Stat:
     it; where nothing meters the whole node, of the parts that are metered."""
     if board.partly:
         return Stat("session", DASH, "not seen from its beginning")
-    node = [one for one in board.sums if one.channel.kind_of_domain == "node"][:1]
-    parts = set(board.parts)
-    node_j = total_j(node)
-    parts_j = total_j([one for one in board.sums if one.channel.domain in parts])
+    node_j = total_j([one for one in board.sums if one.channel.kind_of_domain == "node"][:1])
+    parts_j = total_j([one for one in board.sums if one.channel.domain in board.parts])
     s = board.account.prices.scenario
     pue = 1.0 if s is None else float(s.site.pue)
     note = "at the node" if s is None else f"at the facility, PUE {number(pue)}"
@@ -101,101 +91,91 @@ def _in_checkpoints(board: LiveBoard) -> Stat:
     return Stat("in checkpoints", share(min(timed.open_s / length_s, 1.0)), note)
 
 
-def _cost(board: LiveBoard, usd: float, price: str) -> Stat:
+def _cost(board: LiveBoard) -> Stat:
     """Where a drain runs beside training, what it costs training is not metered: then the rest is a
     lower bound."""
-    totals = board.account.totals
-    least = totals.least["cost_usd"]
-    drains = any((seen.window.drain_s or 0.0) > 0 for seen in board.account.seen.values())
-    if isnan(usd) and drains and least > 0:
-        return Stat(
-            "cost", f"at least {number(least)} USD", "what drains take from training is not known"
-        )
-    return Stat("cost", _with(usd, "USD"), _why_not(board, "cost_usd") if isnan(usd) else price)
+    totals, seen = board.account.totals, board.account.seen.values()
+    usd, least = totals.amounts["cost_usd"], totals.least["cost_usd"]
+    if isnan(usd) and least > 0 and any((one.window.drain_s or 0.0) > 0 for one in seen):
+        note = "what drains take from training is not known"
+        return Stat("cost", f"at least {number(least)} USD", note)
+    return Stat(
+        "cost", _with(usd, "USD"), _why_not(board, "cost_usd") if isnan(usd) else _price(board)
+    )
 
 
 def _with(value: float, unit: str) -> str:
     return DASH if isnan(value) else f"{number(value)} {unit}"
 
 
-def _parts(totals: Totals) -> str:
-    lines = totals.lines_j
-    names = (("gpu_wait", "GPU"), ("host_wait", "host"), ("storage_write", "storage"))
-    told = [f"{name} {number(lines[line] / WH_J)}" for line, name in names if line in lines]
-    return f"{', '.join(told)} Wh" if told else ""
+def _price(board: LiveBoard) -> str:
+    """Of a GPU-hour; empty where the scenario has none."""
+    s = board.account.prices.scenario
+    usd = nan if s is None else float(s.cluster.usd_per_gpu_s)
+    return "" if isnan(usd) else quantity(usd, "usd_per_gpu_s")
 
 
-def _why_not(board: LiveBoard, quantity_: LineField) -> str:
-    """Why a total is a dash, in a few words."""
-    totals, prices = board.account.totals, board.account.prices
-    if quantity_ == "gpu_s" and not isnan(totals.least[quantity_]):
-        return ""
-    if not isnan(totals.amounts[quantity_]):
+def _grid(board: LiveBoard) -> str:
+    s = board.account.prices.scenario
+    kg = nan if s is None else float(s.site.kgco2e_per_j)
+    return "" if isnan(kg) else quantity(kg, "kgco2e_per_j")
+
+
+def _why_not(board: LiveBoard, asked: LineField) -> str:
+    """Why a total is a dash, in a few words; empty where it is none."""
+    totals, prices, machine = (
+        board.account.totals,
+        board.account.prices,
+        board.account.prices.machine,
+    )
+    known = totals.least[asked] if asked == "gpu_s" else totals.amounts[asked]
+    if not isnan(known):
         return ""
     if prices.problem:
         return "the scenario cannot be used"
     if not totals.saves:
-        if not board.book.entries:
-            return "no checkpoint yet"
-        waiting, over = board.waiting, sum(not entry.open for entry in board.book.entries)
-        return (
-            f"evaluating {count(float(over - waiting + 1))} of {count(float(over))} ..."
-            if waiting
-            else "not evaluated yet"
-        )
-    s, machine = prices.scenario, prices.machine
-    stalls = [
-        seen.window.stall_s for seen in board.account.seen.values() if seen.contents.of != "load"
-    ]
-    if quantity_ in ("gpu_s", "cost_usd") and machine is not None and isnan(machine.gpus):
+        return _why_none(board)
+    seen = board.account.seen.values()
+    stalls = [one.window.stall_s for one in seen if one.contents.of != "load"]
+    if asked in ("gpu_s", "cost_usd") and machine is not None and isnan(machine.gpus):
         return "nothing says how many GPUs"
     if stalls and all(stall is None for stall in stalls):
         return "not known how long training stood"
-    if quantity_ == "cost_usd" and s is not None and isnan(float(s.cluster.usd_per_gpu_s)):
-        return "the scenario has no price of a GPU-hour"
-    if quantity_ == "location_kgco2e" and s is not None and isnan(float(s.site.kgco2e_per_j)):
-        return "the scenario has no grid factor"
-    return next(
-        (
-            reason(code)
-            for name, (code, _) in totals.lacking.items()
-            if name in ("gpu_wait", "host_wait")
-        ),
-        "",
-    )
+    if prices.scenario is not None:
+        if asked == "cost_usd" and not _price(board):
+            return "the scenario has no price of a GPU-hour"
+        if asked == "location_kgco2e" and not _grid(board):
+            return "the scenario has no grid factor"
+    waits = [totals.lacking[name] for name in totals.lacking if name in ("gpu_wait", "host_wait")]
+    return reason(waits[0][0]) if waits else ""
 
 
-def _last_stat(board: LiveBoard) -> Stat:
-    last = next(
-        (entry for entry in reversed(board.book.entries) if not entry.is_load and not entry.open),
-        None,
-    )
+def _why_none(board: LiveBoard) -> str:
+    if not board.book.entries:
+        return "no checkpoint yet"
+    over = sum(not entry.open for entry in board.book.entries)
+    if not board.waiting:
+        return "not evaluated yet"
+    return f"evaluating {count(float(over - board.waiting + 1))} of {count(float(over))} ..."
+
+
+def _last(board: LiveBoard) -> Stat:
+    saves = (entry for entry in reversed(board.book.entries) if not entry.is_load)
+    last = next((entry for entry in saves if not entry.open), None)
     if last is None:
         return Stat("last checkpoint", DASH, "under way" if board.book.open else "none yet")
-    window, what = last.best
+    (window, what), name = last.best, f"#{last.number}"
     if what.error:
-        return Stat("last checkpoint", f"#{last.number} failed", what.error, "bad")
-    safe_s = (
-        None
-        if window.begin_s is None or window.durable_s is None
-        else window.durable_s - window.begin_s
-    )
-    value = f"#{last.number}"
-    if board.powerless and safe_s is not None:
-        told = (f"#{last.number}", size(what.bytes), rate(rate_of(window, what)))
-        return Stat(
-            "safe after", duration(safe_s), "  ".join(text for text in told if text != DASH)
-        )
-    if safe_s is not None:
-        value += f"  {duration(safe_s)}"
-    elif window.stall_s is not None:
-        value += f"  held up {duration(window.stall_s)}"
-    note = "  ".join(
-        text for text in (size(what.bytes), rate(rate_of(window, what))) if text != DASH
-    )
-    if safe_s is None:
-        note = "  ".join(part for part in (note, "not known when safe") if part)
-    return Stat("last checkpoint", value, note)
+        return Stat("last checkpoint", f"{name} failed", what.error, "bad")
+    safe, stall = safe_s(window, what), window.stall_s
+    told = [text for text in (size(what.bytes), rate(rate_of(window, what))) if text != DASH]
+    if safe is None:
+        note = "  ".join((*told, "not known when safe"))
+        held_up = "" if stall is None else f"  held up {duration(stall)}"
+        return Stat("last checkpoint", name + held_up, note)
+    if board.powerless:
+        return Stat("safe after", duration(safe), "  ".join((name, *told)))
+    return Stat("last checkpoint", f"{name}  {duration(safe)}", "  ".join(told))
 
 
 def reason(code: str) -> str:

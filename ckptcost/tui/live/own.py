@@ -76,7 +76,7 @@ class Own(Source):
             return Actions()
         stops = supervisor.phase in ("running", "stopping", "settling")
         marks = supervisor.phase == "running"
-        return Actions(marks, bool(self._hand_open), stops, supervisor.running)
+        return Actions(marks, stops, supervisor.running)
 
     def _begin(self) -> None:
         folder = path_of(self._start.record) if self._start.record else None

@@ -15,7 +15,14 @@ from ckptcost.tui.live.board import LiveBoard
 from ckptcost.tui.live.curves import EACH_MOST
 from ckptcost.tui.live.figures import SHOWN, reason, stats_of
 from ckptcost.tui.live.source import SPANS_S, Headline, Kind, LiveView, State
-from ckptcost.tui.live.tables import Checkpoints, disorder, gpus_grid, last_of, meters_grid
+from ckptcost.tui.live.tables import (
+    Checkpoints,
+    disorder,
+    gpus_grid,
+    last_of,
+    meters_grid,
+    outliers_grid,
+)
 from ckptcost.tui.live.traces import gpu_trace, traces_of
 
 
@@ -59,17 +66,15 @@ class Picture:
         board: LiveBoard,
         status: Status,
         span_s: float,
-        end_s: float | None,
         per_gpu: bool,
         gpu: str = "",
     ) -> LiveView:
         with board.lock:
             last_s = max(board.last_s, 0.0)
-            until_s = last_s if end_s is None else min(end_s, last_s)
-            from_s = until_s - shown_s(board, status, span_s)
-            gpus = len(board.gpu_domains)
-            traces = traces_of(board, from_s, until_s, per_gpu, last_s)
-            alone = gpu_trace(board, gpu, from_s, until_s) if gpu else None
+            from_s = last_s - shown_s(board, status, span_s)
+            gpus = len(board.gpus)
+            traces = traces_of(board, from_s, last_s, per_gpu)
+            alone = gpu_trace(board, gpu, from_s, last_s) if gpu else None
             if alone is not None:
                 traces = traces._replace(charts=[alone, *traces.charts])
             return LiveView(
@@ -77,11 +82,10 @@ class Picture:
                 stats_of(board),
                 traces,
                 self._checkpoints.grid(board, last_s),
-                gpus_grid(board),
+                outliers_grid(board) if per_gpu and gpus > EACH_MOST else gpus_grid(board),
                 meters_grid(board),
                 notes_of(board, status),
                 from_s,
-                until_s,
                 last_s,
                 per_gpu and 0 < gpus <= EACH_MOST,
                 gpus,

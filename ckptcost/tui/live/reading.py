@@ -12,7 +12,6 @@ from math import nan
 from pathlib import Path
 
 from ckptcost.errors import CkptcostError
-from ckptcost.present.grid import Grid
 from ckptcost.runs.baselines import Idle, file_of, load
 from ckptcost.runs.header import host_name
 from ckptcost.runs.live import Named
@@ -20,7 +19,6 @@ from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.board import LiveBoard
 from ckptcost.tui.live.picture import Picture, Status
 from ckptcost.tui.live.source import SPAN_S, Actions, Kind, LiveView
-from ckptcost.tui.live.tables import outliers_grid
 
 TURN_S = 0.2
 """a reading thread looks so often"""
@@ -213,17 +211,11 @@ class Source:
     def view(
         self,
         span_s: float = SPAN_S,
-        end_s: float | None = None,
         per_gpu: bool = False,
         gpu: str = "",
     ) -> LiveView:
-        """The picture; `end_s` None: up to now; `gpu`: with the trace of that card on top."""
-        return self._picture.view(self.board, self._status(), span_s, end_s, per_gpu, gpu)
-
-    def outliers(self) -> Grid:
-        """GPUs whose power is farthest from the others', worst first; for machines with many."""
-        with self.board.lock:
-            return outliers_grid(self.board)
+        """The picture, up to now; `gpu`: with the trace of that card on top."""
+        return self._picture.view(self.board, self._status(), span_s, per_gpu, gpu)
 
     # how it works
 

@@ -57,6 +57,7 @@ class LiveView(NamedTuple):
     checkpoints: Grid
     """newest first; a row's key is the checkpoint's number"""
     gpus: Grid
+    """of more than eight, where each was asked for, those that differ most"""
     meters: Grid
     """what answers, and what does not, with the reason and the remedy"""
     notes: tuple[str, ...]
@@ -64,7 +65,6 @@ class LiveView(NamedTuple):
     lost"""
     begin_s: float
     """seconds since the run began: of what is shown, and of the last reading"""
-    end_s: float
     last_s: float
     per_gpu: bool
     """one curve for each GPU, where that was asked for and there are no more than eight"""
@@ -86,8 +86,6 @@ class Actions(NamedTuple):
 
     mark: bool = False
     """begin or end a checkpoint by hand"""
-    mark_open: bool = False
-    """one is open: the next mark ends it"""
     stop: bool = False
     """end the recording, and the command where there is one"""
     stops_job: bool = False

@@ -100,19 +100,14 @@ def learn_baseline(
         if stopped():
             raise CkptcostError("stopped; nothing was kept")
         passed_s = min(time.monotonic() - began_s, for_s)
-        told(
-            passed_s / for_s,
-            f"measuring idle power, {duration(round(passed_s))} of {duration(for_s)}",
-        )
+        far = f"{duration(round(passed_s))} of {duration(for_s)}"
+        told(passed_s / for_s, f"measuring idle power, {far}")
 
     told(0.0, "looking for meters")
     learned = learn(meters, Wanted(), for_s, tell=tell)
     told(1.0, "done")
     parts = [domain for domain in learned.measured.energies.parts if domain in learned.idle.domains]
     watts = sum(learned.idle.domains[domain].power_w for domain in parts)
-    kept = (
-        "kept for this machine"
-        if learned.file is not None
-        else "of a simulated machine, so nothing is kept"
-    )
+    nowhere = "of a simulated machine, so nothing is kept"
+    kept = nowhere if learned.file is None else "kept for this machine"
     return f"idle power {amount(watts, 'w')} over {len(parts)} metered parts; {kept}"

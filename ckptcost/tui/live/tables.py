@@ -170,12 +170,12 @@ _BESIDE: dict[str, tuple[str, Callable[[float | None], str]]] = {
 def gpus_grid(board: LiveBoard) -> Grid:
     """One row a card: what it takes now and took so far."""
     gpu, curves = Head("gpu", "GPU"), board.curves
-    if curves is None or not curves.sources.gpus:
+    if curves is None or not board.gpus:
         return Grid((gpu,), (), "GPUs", "", _why_no_gpu(board))
     joules = {} if board.partly else {one.channel.domain: one.joules for one in board.sums}
     shown = [q for q in _BESIDE if any(q in more for more in curves.sources.gpu_more)]
     rows = []
-    for probe, more in zip(curves.sources.gpus, curves.sources.gpu_more, strict=True):
+    for probe, more in zip(board.gpus, curves.sources.gpu_more, strict=True):
         domain, now_w = probe.channel.domain, probe.lately(board.last_s)
         name = domain.partition(":")[2]
         cells: list[Cell | str] = [
@@ -205,8 +205,7 @@ def outliers_grid(board: LiveBoard) -> Grid:
     first."""
     heads = (Head("gpu", "GPU"), Head("power", "W"), Head("off", "off the median"))
     title = "Farthest from the others"
-    gpus = () if board.curves is None else board.curves.sources.gpus
-    now = [(probe.channel.domain, probe.lately(board.last_s)) for probe in gpus]
+    now = [(probe.channel.domain, probe.lately(board.last_s)) for probe in board.gpus]
     known = [watts for _, watts in now if watts == watts]
     if not known:
         return Grid(heads, (), title, "", _why_no_gpu(board))

@@ -4,12 +4,11 @@ right."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import isfinite, nan
+from math import nan
 from typing import cast
 
 import numpy as np
 
-from ckptcost.core.channels import Series
 from ckptcost.jobs.save_book import Entry
 from ckptcost.present.amounts import count, duration, number, rate
 from ckptcost.present.chart import Band, Chart, Curve, Level, Text, Traces
@@ -24,9 +23,9 @@ from ckptcost.tui.live.curves import (
     QUEUE,
     READ,
     WRITE,
-    Curves,
     Floats,
     Probe,
+    Sources,
     Stretch,
     now_of,
 )
@@ -34,206 +33,165 @@ from ckptcost.tui.live.curves import (
 _MOST_BANDS = 200
 
 
-def traces_of(
-    board: LiveBoard, begin_s: float, end_s: float, per_gpu: bool, now_s: float
-) -> Traces:
-    span = (begin_s - end_s, 0.0)
-    curves = board.curves
-    if curves is None or board.last_s < 0:
-        waiting = (
-            "no meter answers here: see the list of meters"
-            if board.records and not board.parts
-            else "waiting for the first reading"
-        )
+def traces_of(board: LiveBoard, begin_s: float, end_s: float, per_gpu: bool) -> Traces:
+    span, curves, last_s = (begin_s - end_s, 0.0), board.curves, board.last_s
+    if curves is None or last_s < 0:
+        silent = board.records and not board.parts
+        waiting = "no meter answers here: see the list of meters" if silent else _WAITING
         return Traces([Chart(title="power", empty=waiting)], span)
-    stretch = curves.stretch(begin_s, end_s)
-    bands = bands_of(board.book.entries[-_MOST_BANDS:], begin_s, end_s, now_s)
-    xs = stretch.t_s - end_s
-    last_s = board.last_s
-    power = _power(board, curves, stretch, xs, bands, per_gpu)
-    storage = _storage(curves, stretch, xs, last_s)
-    rest = (_each(curves, stretch, xs, last_s), _queue(curves, stretch, xs, last_s))
+    told = curves.stretch(begin_s, end_s)
+    sources, stretch = curves.sources, told._replace(t_s=told.t_s - end_s)
+    bands = bands_of(board.book.entries[-_MOST_BANDS:], begin_s, end_s)
+    storage = _storage(sources, stretch, last_s)
+    if per_gpu and 1 < len(sources.gpus) <= EACH_MOST:
+        power: Chart | None = _each(sources, stretch, last_s)
+    else:
+        power = _power(board, sources, stretch, bands)
     leads = (storage, power) if board.powerless else (power, storage)
-    charts = [chart for chart in (*leads, *rest) if chart is not None]
-    if not charts:
-        charts = [
-            Chart(
-                title="power", empty="nothing here meters power or storage: see the list of meters"
-            )
-        ]
-    return Traces(charts, span, bands, (), duration)
+    all_ = (*leads, _range(sources, stretch, last_s), _queue(sources, stretch, last_s))
+    nothing = "nothing here meters power or storage: see the list of meters"
+    charts = [chart for chart in all_ if chart is not None]
+    return Traces(charts or [Chart(title="power", empty=nothing)], span, bands, (), duration)
 
 
-def bands_of(entries: Sequence[Entry], begin_s: float, end_s: float, now_s: float) -> list[Band]:
+_WAITING = "waiting for the first reading"
+
+
+def bands_of(entries: Sequence[Entry], begin_s: float, end_s: float) -> list[Band]:
     """Checkpoints as stretches: training held up, then draining; of an open one, up to now."""
     found: list[Band] = []
     for entry in entries:
-        window, what = entry.best
-        from_s = window.begin_s
+        window, from_s = entry.best[0], entry.best[0].begin_s
         if from_s is None:
             continue
-        over_s = (
-            now_s if entry.open else (window.end_s if window.end_s is not None else window.last_s)
-        )
-        until_s = window.returned_s if window.returned_s is not None else over_s
-        if over_s < begin_s or from_s > end_s:
-            continue
-        kind = "load" if what.of == "load" else "save"
-        found.append(Band(from_s - end_s, until_s - end_s, f"#{entry.number}", kind))  # type: ignore[arg-type]
-        if over_s > until_s:
-            found.append(Band(until_s - end_s, over_s - end_s, "", "drain"))
+        over_s = end_s if entry.open else window.last_s if window.end_s is None else window.end_s
+        until_s = over_s if window.returned_s is None else window.returned_s
+        if over_s >= begin_s and from_s <= end_s:
+            name, at_s = f"#{entry.number}", from_s - end_s
+            found.append(Band(at_s, until_s - end_s, name, "load" if entry.is_load else "save"))
+            if over_s > until_s:
+                found.append(Band(until_s - end_s, over_s - end_s, "", "drain"))
     return found
 
 
 def _power(
-    board: LiveBoard,
-    curves: Curves,
-    stretch: Stretch,
-    xs: Floats,
-    bands: Sequence[Band],
-    per_gpu: bool,
+    board: LiveBoard, sources: Sources, stretch: Stretch, bands: Sequence[Band]
 ) -> Chart | None:
     """GPUs, and on them processors and memory: what a report adds up. The whole node, where it is
     metered, is a number beside it."""
-    gpus, host, node = curves.sources.gpus, curves.sources.host, curves.sources.node
-    last_s = board.last_s
-    parts = [
-        (probes, row, name)
-        for probes, row, name in ((gpus, GPU, _cards(gpus)), (host, HOST, _host_name(host)))
-        if probes
-    ] or ([(node, NODE, "node")] if node else [])
+    gpus, host, node, last_s = sources.gpus, sources.host, sources.node, board.last_s
+    cards = f"{count(float(len(gpus)))} {_card(gpus)}{'' if len(gpus) == 1 else 's'}"
+    parts = [(gpus, GPU, "GPU", cards)] if gpus else []
+    parts += [(host, HOST, "host", _host_name(host))] if host else []
+    wattless = not parts
+    parts = parts or ([(node, NODE, "node", "node")] if node else [])
     if not parts:
         return None
-    words = " + ".join("host" if row == HOST else _WORDS.get(row, name) for _, row, name in parts)
-    if per_gpu and 1 < len(gpus) <= EACH_MOST:
-        each = [
-            _curve(
-                stretch,
-                FIRST_GPU + n,
-                xs,
-                f"{_card(gpus)} {probe.channel.domain.partition(':')[2]}"
-                f" {number(probe.lately(last_s)):>5} W",
-            )
-            for n, probe in enumerate(gpus)
-        ]
-        title = f"Each {_card(gpus)}, on one scale, W{_now(gpus, last_s, number)}"
-        return _watts(title, each)._replace(filled="each", main=True)
-    shown, so_far = [], np.zeros(len(xs))
-    for probes, row, name in parts:
+    shown, so_far = [], np.zeros(len(stretch.t_s))
+    for probes, row, _, name in parts:
         so_far = so_far + stretch.mean[row]
-        label = f"{name} {number(now_of(probes, last_s))}"
-        shown.append(Curve(label, cast(Sequence[float], xs), cast(Sequence[float], so_far)))
-    probes = tuple(probe for each, _, _ in parts for probe in each)
-    notes = [_within(so_far, xs, bands)]
-    if node and parts[0][0] is not node and (watts := now_of(node, last_s)) == watts:
+        shown.append(_curve(stretch, so_far, f"{name} {number(now_of(probes, last_s))}"))
+    all_ = tuple(probe for probes, *_ in parts for probe in probes)
+    notes = [_within(so_far, stretch.t_s, bands)]
+    if node and not wattless and (watts := now_of(node, last_s)) == watts:
         notes.append(f"node {number(watts)}")
-    floor_w = _floor_w(board, probes)
-    words = f"{words[:1].upper()}{words[1:]}"
-    return _watts(f"{words} power, W{_now(probes, last_s, number)}", shown)._replace(
+    words, floor_w = " + ".join(word for _, _, word, _ in parts), _floor_w(board, all_)
+    title = f"{words[:1].upper()}{words[1:]} power, W{_now(all_, last_s, number)}"
+    return _from_zero(title, shown, "W")._replace(
         filled="stack",
         main=True,
-        note="   ".join(note for note in notes if note),
+        note="   ".join(filter(None, notes)),
         level=None if floor_w != floor_w else Level(floor_w, f"idle {number(floor_w)}"),
     )
 
 
-_WORDS = {GPU: "GPU", NODE: "Node"}
+def _each(sources: Sources, stretch: Stretch, last_s: float) -> Chart:
+    """Of few GPUs a curve for each."""
+    gpus, card = sources.gpus, _card(sources.gpus)
+    each = []
+    for n, probe in enumerate(gpus):
+        name = f"{card} {probe.channel.domain.partition(':')[2]}"
+        label = f"{name} {number(probe.lately(last_s)):>5} W"
+        each.append(_curve(stretch, stretch.mean[FIRST_GPU + n], label))
+    title = f"Each {card}, on one scale, W{_now(gpus, last_s, number)}"
+    return _from_zero(title, each, "W")._replace(filled="each", main=True)
 
 
 def _floor_w(board: LiveBoard, probes: Sequence[Probe]) -> float:
     """What they take while nothing runs; NaN where it was not learned of all of them."""
     known = {} if board.idle is None else board.idle.domains
     domains = [probe.channel.domain for probe in probes]
-    if not all(domain in known for domain in domains):
-        return nan
-    return sum(known[domain].power_w for domain in domains)
+    return sum(known[domain].power_w if domain in known else nan for domain in domains)
 
 
 def _card(gpus: Sequence[Probe]) -> str:
     return "GPU" if not gpus or gpus[0].channel.kind_of_domain == "gpu" else "module"
 
 
-def _cards(gpus: Sequence[Probe]) -> str:
-    return f"{count(float(len(gpus)))} {_card(gpus)}{'' if len(gpus) == 1 else 's'}"
-
-
 def _host_name(host: Sequence[Probe]) -> str:
-    kinds = [probe.channel.kind_of_domain for probe in host]
-    if set(kinds) == {"psys"}:
-        return "whole node (psys)"
-    return " + ".join(kind.upper() for kind in dict.fromkeys(kinds))
+    kinds = dict.fromkeys(probe.channel.kind_of_domain for probe in host)
+    return "whole node (psys)" if [*kinds] == ["psys"] else " + ".join(map(str.upper, kinds))
 
 
-def _each(curves: Curves, stretch: Stretch, xs: Floats, last_s: float) -> Chart | None:
+def _range(sources: Sources, stretch: Stretch, last_s: float) -> Chart | None:
     """Of many GPUs, their mean between the least and the most."""
-    gpus = curves.sources.gpus
-    if len(gpus) <= EACH_MOST:
+    if len(sources.gpus) <= EACH_MOST:
         return None
-    now = [watts for probe in gpus if (watts := probe.lately(last_s)) == watts]
-    title = "Power of each GPU, W: mean, least and most" + (
-        f"   now {number(min(now))} to {number(max(now))}" if now else ""
-    )
-    return _watts(title, [_curve(stretch, EACH, xs, "mean", band=True)])
+    now = [watts for probe in sources.gpus if (watts := probe.lately(last_s)) == watts]
+    title = "Power of each GPU, W: mean, least and most"
+    if now:
+        title += f"   now {number(min(now))} to {number(max(now))}"
+    low, high = _plain(stretch.low[EACH]), _plain(stretch.high[EACH])
+    mean = _curve(stretch, stretch.mean[EACH], "mean")._replace(lows=low, highs=high)
+    return _from_zero(title, [mean], "W")
 
 
-def _storage(curves: Curves, stretch: Stretch, xs: Floats, last_s: float) -> Chart | None:
+def _storage(sources: Sources, stretch: Stretch, last_s: float) -> Chart | None:
     """Its peak is the quickest reading in the time that is shown, however wide the bins of the
     curve are."""
-    sources = curves.sources
     if not sources.writes and not sources.reads:
         return None
     of_job = any(probe.channel.kind_of_domain == "process" for probe in sources.writes)
-    written = stretch.mean[WRITE]
-    shown = [Curve("write", cast(Sequence[float], xs), cast(Sequence[float], written))]
-    peak = _most(stretch.high[WRITE])
+    written, peak = stretch.mean[WRITE], _most(stretch.high[WRITE])
+    shown = [_curve(stretch, written, "write")]
     title = "Written by the job" if of_job else "Storage write"
     title += _now(sources.writes, last_s, rate) + ("" if peak != peak else f"   peak {rate(peak)}")
-    if sources.reads and (_most(stretch.high[READ]) or 0.0) > 1e6:
+    if _most(stretch.high[READ]) > 1e6:
         both = np.where(np.isfinite(written), written, 0.0) + stretch.mean[READ]
-        shown.append(Curve("read", cast(Sequence[float], xs), cast(Sequence[float], both)))
+        shown.append(_curve(stretch, both, "read"))
         title += f"   read {rate(now_of(sources.reads, last_s))}"
-    return Chart(
-        title=title,
-        curves=shown,
-        y_label="B/s",
-        y_text=rate,
-        y_range=(0.0, nan),
-        empty="nothing here counts bytes to storage",
-        filled="stack",
+    return _from_zero(title, shown, "B/s", rate)._replace(
+        empty="nothing here counts bytes to storage", filled="stack"
     )
 
 
-def _queue(curves: Curves, stretch: Stretch, xs: Floats, last_s: float) -> Chart | None:
-    if not curves.sources.queue:
+def _queue(sources: Sources, stretch: Stretch, last_s: float) -> Chart | None:
+    if not sources.queue:
         return None
-    title = "Requests under way at the drives" + _now(curves.sources.queue, last_s, _requests)
-    return Chart(
-        title=title, curves=[_curve(stretch, QUEUE, xs, "")], y_text=number, y_range=(0.0, nan)
-    )
+    title = "Requests under way at the drives" + _now(sources.queue, last_s, _requests)
+    return _from_zero(title, [_curve(stretch, stretch.mean[QUEUE], "")])
 
 
-def _watts(title: str, curves: Sequence[Curve]) -> Chart:
-    return Chart(title=title, curves=curves, y_label="W", y_text=number, y_range=(0.0, nan))
+def _from_zero(title: str, curves: Sequence[Curve], unit: str = "", text: Text = number) -> Chart:
+    return Chart(title=title, curves=curves, y_label=unit, y_text=text, y_range=(0.0, nan))
 
 
-def _curve(stretch: Stretch, row: int, xs: Floats, label: str, band: bool = False) -> Curve:
+def _curve(stretch: Stretch, values: Floats, label: str) -> Curve:
+    return Curve(label, _plain(stretch.t_s), _plain(values))
+
+
+def _plain(values: Floats) -> Sequence[float]:
     """Arrays as they are: they are drawn as arrays, and a list of each would be made for every
     picture."""
-    at, mean, low, high = (
-        cast(Sequence[float], values)
-        for values in (xs, stretch.mean[row], stretch.low[row], stretch.high[row])
-    )
-    return Curve(label, at, mean, "", low, high) if band else Curve(label, at, mean)
+    return cast(Sequence[float], values)
 
 
 def _most(values: Floats) -> float:
-    known = values[np.isfinite(values)]
-    return float(known.max()) if len(known) else nan
+    return float(np.fmax.reduce(values, initial=nan))
 
 
 def _now(probes: Sequence[Probe], last_s: float, text: Text) -> str:
-    now = now_of(probes, last_s)
-    return f"   now {text(now)}" if now == now else "   now -"
+    return f"   now {text(now_of(probes, last_s))}"
 
 
 def _requests(value: float) -> str:
@@ -253,43 +211,20 @@ def _within(values: Floats, xs: Floats, bands: Sequence[Band]) -> str:
     return f"in checkpoints {number(float(known.mean()))}" if len(known) else ""
 
 
-APART_S = 0.25
-"""two readings of a counter are no closer: nearer ones tell of its ticks"""
-
-
 def gpu_trace(board: LiveBoard, domain: str, begin_s: float, end_s: float) -> Chart | None:
     """One GPU's own power, for machines with more cards than there is room for curves; readings are
     held for some minutes, so a longer time begins with a gap."""
-    gpus = () if board.curves is None else board.curves.sources.gpus
-    probe = next((p for p in gpus if p.channel.domain == domain), None)
+    probe = next((p for p in board.gpus if p.channel.domain == domain), None)
     series = None if probe is None else board.series(probe.channel)
     if probe is None or series is None:
         return None
-    is_counter, now = probe.channel.is_counter, probe.lately(board.last_s)
-    xs, ys = _rates(series) if is_counter else (series.t_s.tolist(), series.value.tolist())
-    inside = [(x - end_s, y) for x, y in zip(xs, ys, strict=True) if begin_s <= x <= end_s]
-    name = f"GPU {domain.partition(':')[2]} alone, W   now {number(now)}"
-    return Chart(
-        name,
-        [Curve("", [x for x, _ in inside], [y for _, y in inside])],
-        y_label="W",
-        y_text=number,
-        y_range=(0.0, nan),
-    )
-
-
-def _rates(series: Series) -> tuple[list[float], list[float]]:
-    """Watts between readings of a counter; a step back is a gap."""
-    xs: list[float] = []
-    ys: list[float] = []
-    before_s = before = nan
+    again = Probe(probe.slot, probe.place, probe.channel, probe.least_s, probe.hold_s)
+    xs, ys = [], []
     for t_s, value in zip(series.t_s.tolist(), series.value.tolist(), strict=True):
-        if not isfinite(value):
-            continue
-        if t_s - before_s < APART_S:
-            continue
-        if before_s == before_s:
-            xs.append((t_s + before_s) / 2)
-            ys.append((value - before) / (t_s - before_s) if value >= before else nan)
-        before_s, before = t_s, value
-    return xs, ys
+        again.see(t_s, value)
+        if begin_s <= t_s <= end_s:
+            xs.append(t_s - end_s)
+            ys.append(again.value(t_s) if value == value else nan)
+    now = number(probe.lately(board.last_s))
+    title = f"GPU {domain.partition(':')[2]} alone, W   now {now}"
+    return _from_zero(title, [Curve("", xs, ys)], "W")

@@ -4,8 +4,8 @@ taken in while nobody looks."""
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.events import Key, Resize
@@ -19,8 +19,8 @@ from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.live.source import SPAN_S, SPANS_S, SPEEDS, LiveView
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.screens.live_keys import ABOUT, BOARD, START, possible
-from ckptcost.tui.screens.live_start import Opening, checkpoint_named, report_of, study_of
-from ckptcost.tui.widgets.live_board import PRESETS, Board
+from ckptcost.tui.screens.live_start import Opening, report_of, study_of
+from ckptcost.tui.widgets.live_board import PRESETS, Board, Traced
 from ckptcost.tui.widgets.live_start import StartPage
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.traces import TraceStack
@@ -28,7 +28,6 @@ from ckptcost.tui.widgets.traces import TraceStack
 if TYPE_CHECKING:
     from ckptcost.tui.live.reading import Source
 
-T = TypeVar("T")
 
 RATES_HZ = (1.0, 2.0, 4.0, 10.0)
 UNSEEN_S = 1.0
@@ -40,8 +39,7 @@ _OF_BOARD = frozenset(command.action.partition("(")[0] for command in BOARD)
 
 
 class LiveScreen(Opening):
-    """`source` and `clock` are for tests; else the start page asks, or another screen hands a run
-    over."""
+    """`source` is for tests; else the start page asks, or another screen hands a run over."""
 
     ABOUT = ABOUT
     KEYS_HERE: ClassVar[tuple[Command, ...]] = (*START, *BOARD)
@@ -58,11 +56,8 @@ class LiveScreen(Opening):
     LiveScreen.-short #last { max-height: 2; }
     """
 
-    def __init__(
-        self, source: Source | None = None, clock: Callable[[], float] | None = None
-    ) -> None:
+    def __init__(self, source: Source | None = None) -> None:
         super().__init__(source)
-        self._clock = clock
         self._over = self._frozen = self._per_gpu = False
         self._span_s = SPAN_S
         self._gpu = ""
@@ -166,11 +161,7 @@ class LiveScreen(Opening):
 
     def _take_in(self) -> int:
         """Readings since the last time, drawn or not."""
-        return (
-            0
-            if self._source is None
-            else self._source.pump(None if self._clock is None else self._clock())
-        )
+        return 0 if self._source is None else self._source.pump()
 
     def tick(self, again: int = 0) -> None:
         """Nothing is drawn where nothing is new."""
@@ -200,9 +191,7 @@ class LiveScreen(Opening):
             self._ended(source)
 
     def _draw(self, source: Source) -> None:
-        view = source.view(self._span_s, None, self._per_gpu, self._gpu)
-        if self._per_gpu and not view.per_gpu and view.gpu_count:
-            view = view._replace(gpus=source.outliers())
+        view = source.view(self._span_s, self._per_gpu, self._gpu)
         self.board.show(view, self._frozen)
         self._tell_of_lost(view)
         self._tell_of_unwritten(view, source)
@@ -231,31 +220,27 @@ class LiveScreen(Opening):
         }
         if self._lost is not None:
             for key in lost.keys() - self._lost:
-                self.app.notify(
-                    lost[key], title="A meter was lost", severity="warning", timeout=8, markup=False
-                )
+                self._warn("A meter was lost", lost[key])
         self._lost = frozenset(lost)
         if self._unseen_from_s is not None and self.is_current:
             told = [text for at_s, text in view.outages if at_s > self._unseen_from_s]
             self._unseen_from_s = None
+            if len(told) > OUTAGES:
+                more = f"So it was {len(told) - OUTAGES} times more."
+                told = [*told[-OUTAGES:], more]
             if told:
-                more = (
-                    [f"So it was {len(told) - OUTAGES} times more."] if len(told) > OUTAGES else []
-                )
-                text = "\n".join([*told[-OUTAGES:], *more])
-                self.app.notify(
-                    text, title="While nobody looked", severity="warning", timeout=8, markup=False
-                )
+                self._warn("While nobody looked", "\n".join(told))
+
+    def _warn(self, title: str, text: str) -> None:
+        self.app.notify(text, title=title, severity="warning", timeout=8, markup=False)
 
     def _ended(self, source: Source) -> None:
         self._over = True
         self._keep_time()
         self.refresh_bindings()
-        opens = (
-            "r opens the run, n begins another."
-            if source.folder is not None
-            else "n begins another."
-        )
+        opens = "n begins another."
+        if source.folder is not None:
+            opens = f"r opens the run, {opens}"
 
         def done(text: str) -> None:
             lost = source is self._source and source.view().unwritten
@@ -273,22 +258,16 @@ class LiveScreen(Opening):
 
     def action_pause(self) -> None:
         self._frozen = not self._frozen
-        self.say(
-            "Drawing is paused; the recording goes on. Space goes on drawing."
-            if self._frozen
-            else ""
-        )
+        told = "Drawing is paused; the recording goes on. Space goes on drawing."
+        self.say(told if self._frozen else "")
         self.tick()
 
     def action_span(self, by: int) -> None:
         view = self.board.view
-        shown_s = self._span_s if view is None else min(self._span_s, view.end_s - view.begin_s)
-        if (
-            by < 0 and shown_s < self._span_s
-        ):  # closer than what is seen, which is not as much as was chosen
-            self._span_s = next(
-                (span_s for span_s in reversed(SPANS_S) if span_s < shown_s), SPANS_S[0]
-            )
+        shown_s = self._span_s if view is None else min(self._span_s, view.last_s - view.begin_s)
+        if by < 0 and shown_s < self._span_s:  # of what is seen, not of what was chosen
+            shorter = [span_s for span_s in SPANS_S if span_s < shown_s]
+            self._span_s = max(shorter, default=SPANS_S[0])
         else:
             self._span_s = shifted(SPANS_S, self._span_s, by)
         self.say(f"Shown: the last {duration(self._span_s)}, of what there is.")
@@ -324,7 +303,7 @@ class LiveScreen(Opening):
         self.board.choose_next()
 
     def action_turn(self) -> None:
-        self.board.turn()
+        self.board.query_one(Traced).turn()
 
     def action_alone(self) -> None:
         """What has the focus fills the screen, and goes back; on the board, where nothing has it,
@@ -347,60 +326,55 @@ class LiveScreen(Opening):
 
     # what is done to the source
 
+    @property
+    def source(self) -> Source:
+        """Of keys that are there only with one."""
+        assert self._source is not None
+        return self._source
+
     def action_mark(self) -> None:
-        if self._source is not None:
-            self.say(f"{_sentence(self._source.mark())}")
-            self.tick()
+        self.say(_sentence(self.source.mark()))
+        self.tick()
 
     def action_hold(self) -> None:
-        if self._source is not None:
-            self._source.pause(not self._source.paused)
-            self.tick()
+        self.source.pause(not self.source.paused)
+        self.tick()
 
     def action_speed(self, by: int) -> None:
-        if self._source is not None:
-            self._source.set_speed(shifted(SPEEDS, self._source.speed, by))
-            self.tick()
+        self.source.set_speed(shifted(SPEEDS, self.source.speed, by))
+        self.tick()
 
     def action_seek(self, by: int) -> None:
-        if self._source is not None:
-            self._source.seek(self._source.position_s + by * self._span_s)
-            self.tick(again=2)
+        self.source.seek(self.source.position_s + by * self._span_s)
+        self.tick(again=2)
 
     def action_stop(self) -> None:
-        source = self._source
-        if source is None:
-            return
+        source = self.source
 
         def answered(yes: bool | None) -> None:
             if yes:
                 self.say("Stopping ...")
                 self.background("stop", lambda stopped: source.stop(), self._stopped)
 
+        what = "What is watched goes on; only the recording ends."
         if source.actions.stops_job:
-            what = (
-                "The command is told to end with it (SIGTERM), and killed if it has not after 10 s."
-            )
-        else:
-            what = "What is watched goes on; only the recording ends."
-        self.app.push_screen(
-            Confirm("End the recording?", f"{source.title}\n{what}", "end it"), answered
-        )
+            what = "The command is told to end with it (SIGTERM), and killed if it has not after"
+            what += " 10 s."
+        ask = Confirm("End the recording?", f"{source.title}\n{what}", "end it")
+        self.app.push_screen(ask, answered)
 
     def _stopped(self, text: str) -> None:
         if text:
-            self.say(
-                _sentence(text),
-                "bad" if self._source is not None and self._source.view().unwritten else "",
-            )
+            lost = self._source is not None and self._source.view().unwritten
+            self.say(_sentence(text), "bad" if lost else "")
         self.tick(again=1)
 
     def action_open_run(self) -> None:
         """`app.open_run` is who knows the screen of a run; without it, the list of runs."""
-        if self._source is None or self._source.folder is None:
+        folder = self.source.folder
+        if folder is None:
             self.say("Nothing was written of this one.")
-            return
-        if not self.hand_over("open_run", str(self._source.folder)):
+        elif not self.hand_over("open_run", str(folder)):
             self.app.action_go("runs")  # type: ignore[attr-defined]
 
     def action_new(self) -> None:
@@ -410,41 +384,35 @@ class LiveScreen(Opening):
         self.look_around()
 
     def on_key(self, event: Key) -> None:
-        if (
-            event.key == "enter"
-            and self._source is None
-            and not self._opening
-            and not isinstance(self.focused, Input)
-        ):
+        if event.key != "enter" or isinstance(self.focused, Input):
+            return
+        if self._source is None and not self._opening:
             self.on_start_page_begin()
             event.stop()
-        elif event.key == "enter" and self._over and not isinstance(self.focused, Rows | Input):
+        elif self._over and not isinstance(self.focused, Rows):
             self.action_open_run()
             event.stop()
 
     def action_detail(self) -> None:
         """The newest checkpoint; of another one, Enter in the list."""
-        rows = self.query_one("#checkpoints", Rows)
-        keys = [row.key for row in rows.grid.rows]
-        if keys:
-            self._open_checkpoint(rows.grid, max(keys, key=int))
+        rows = self.query_one("#checkpoints", Rows).grid.rows
+        if rows:
+            self._open_checkpoint(max((row.key for row in rows), key=int))
         else:
             self.say("No checkpoint yet: there is nothing to open.")
 
     def on_rows_chosen(self, event: Rows.Chosen) -> None:
         """Enter on a checkpoint: its detail; on a GPU: its own trace, and away again."""
         event.stop()
-        source = self._source
-        if source is None:
-            return
         if event.rows.id == "gpus":
             self._gpu = "" if event.key == self._gpu else event.key
             self.tick()
         elif event.rows.id == "checkpoints":
-            self._open_checkpoint(event.rows.grid, event.key)
+            self._open_checkpoint(event.key)
 
-    def _open_checkpoint(self, grid: Grid, key: str) -> None:
-        if self._source is None or self._source.folder is None:
+    def _open_checkpoint(self, key: str) -> None:
+        folder, rows = self.source.folder, self.query_one("#checkpoints", Rows).grid.rows
+        if folder is None:
             self.say(
                 "Nothing is written of this one, so there is no more to say of a checkpoint than"
                 " its row does."
@@ -452,15 +420,14 @@ class LiveScreen(Opening):
             return
         from ckptcost.tui.screens.checkpoint import CheckpointOverLive
 
-        self.app.push_screen(
-            CheckpointOverLive(str(self._source.folder), checkpoint_named(grid, key))
-        )
+        name = next(row.cells[-1] for row in rows if row.key == key)
+        name = name.partition(": failed")[0].removesuffix(" (load)")
+        self.app.push_screen(CheckpointOverLive(str(folder), name))
 
 
-def shifted(among: tuple[T, ...], now: T, by: int, around: bool = False) -> T:
+def shifted(among: tuple[float, ...], now: float, by: int) -> float:
     """The value so many places further."""
-    place = (among.index(now) if now in among else 0) + by
-    return among[place % len(among)] if around else among[min(max(place, 0), len(among) - 1)]
+    return among[min(max(among.index(now) + by, 0), len(among) - 1)]
 
 
 def _sentence(text: str) -> str:

@@ -131,12 +131,6 @@ def report_of(source: Source) -> str:
     return "" if source.folder is None else shlex.join(["ckptcost", "report", str(source.folder)])
 
 
-def checkpoint_named(grid: Grid, key: str) -> str:
-    """The name of the checkpoint in a row of the live list."""
-    row = next(row for row in grid.rows if row.key == key)
-    return row.cells[-1].partition(": failed")[0].removesuffix(" (load)")
-
-
 def study_of(source: Source) -> Study | None:
     """Its run so far, as that command has it; None where nothing is kept or nothing can be told
     yet."""

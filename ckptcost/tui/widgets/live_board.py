@@ -12,6 +12,7 @@ from textual.events import Resize
 from textual.widgets import Static
 
 from ckptcost.present.chart import Traces
+from ckptcost.present.grid import Grid
 from ckptcost.tui.live.source import Headline, LiveView, State
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
@@ -119,7 +120,7 @@ class Board(Vertical):
         self._view: LiveView | None = None
         self.preset = preset
         self._list = self.preset.list
-        self._shown: dict[str, object] = {}
+        self._shown: dict[str | None, object] = {}
 
     def compose(self) -> ComposeResult:
         yield Static(id="headline")
@@ -149,9 +150,9 @@ class Board(Vertical):
         self._view = None
         self._shown = {}
 
-    def show(self, view: LiveView, frozen: bool = False) -> int:
-        """How many widgets were told to draw. While frozen, only the line of the state is."""
-        before, drawn = self._view, 0
+    def show(self, view: LiveView, frozen: bool = False) -> None:
+        """While frozen, only the line of the state is drawn."""
+        before = self._view
         if (
             before is None
             or view.headline != before.headline
@@ -159,27 +160,20 @@ class Board(Vertical):
         ):
             self.set_class(frozen, "-frozen")
             self._headline(view.headline, frozen)
-            drawn += 1
         if frozen and before is not None:
             self._view = before._replace(headline=view.headline)
-            return drawn
+            return
         self._view = view
-        if before is None or view.stats != before.stats:
-            self.query_one("#numbers", Stats).show(view.stats)
-            drawn += 1
-        if before is None or view.traces is not before.traces:
-            self.query_one(Traced).show_all(view.traces)
-            drawn += 1
+        self.query_one("#numbers", Stats).show(view.stats)
+        self.query_one(Traced).show_all(view.traces)
         if before is None or view.last != before.last:
             text, tone = view.last
             self.query_one("#last", Static).update(Content.styled(text, _STYLES.get(tone, "")))
-            drawn += 1
-        drawn += self._lists()
+        self._lists()
         if before is None or view.notes != before.notes:
             foot = self.query_one("#foot", Static)
             foot.update("; ".join(note.rstrip(".") for note in view.notes))
             foot.set_class(bool(view.notes), "-on")
-        return drawn
 
     def _headline(self, head: Headline, frozen: bool) -> None:
         plain = bool(getattr(self.app, "plain", False))
@@ -197,35 +191,23 @@ class Board(Vertical):
             )
         )
 
-    def turn(self) -> None:
-        """Other traces, where not all have room."""
-        self.query_one(Traced).turn()
-
-    def _lists(self) -> int:
+    def _lists(self) -> None:
         """Those that are seen, where they are not what they were."""
-        view, drawn = self._view, 0
+        view = self._view
         if view is None:
-            return 0
-        for name, grid in (
-            ("checkpoints", view.checkpoints),
-            ("gpus", view.gpus),
-            ("meters", view.meters),
-        ):
-            rows = self.query_one(f"#{name}", Rows)
-            if rows.has_class("-on") and self._shown.get(name) != grid:
-                self._shown[name] = grid
+            return
+        for rows in self.query(Rows):
+            grid: Grid = getattr(view, rows.id or "")
+            if rows.has_class("-on") and self._shown.get(rows.id) != grid:
+                self._shown[rows.id] = grid
                 rows.border_title, rows.border_subtitle = Content(grid.title), Content(grid.note)
                 rows.show(grid)
-                drawn += 1
-        note = self.query_one("#output", Note)
-        output = view.output or (view.no_output,)
-        if note.has_class("-on") and self._shown.get("output") != output:
-            self._shown["output"] = output
+        note, output = self.query_one("#output", Note), view.output or (view.no_output,)
+        if note.has_class("-on") and self._shown.get(note.id) != output:
+            self._shown[note.id] = output
             note.border_title = "Output of the job, last lines"
             note.show(output)
             note.call_after_refresh(note.scroll_end, animate=False)
-            drawn += 1
-        return drawn
 
     def lay_out(self, preset: Preset) -> None:
         """Without traces there is room for every number."""
@@ -243,18 +225,20 @@ class Board(Vertical):
         self._list = name
         self.lay_lists()
 
+    @property
+    def _beside(self) -> str:
+        """What stands at the right where there is room for two."""
+        return "gpus" if self._list == "checkpoints" else self._list
+
     def choose_next(self) -> None:
         """After the one that is seen: where two stand side by side, after the right one."""
-        among = LISTS[1:] if self.screen.has_class("-wide") else LISTS
-        now = (
-            "gpus" if self.screen.has_class("-wide") and self._list == "checkpoints" else self._list
-        )
+        wide = self.screen.has_class("-wide")
+        among, now = (LISTS[1:], self._beside) if wide else (LISTS, self._list)
         self.choose(among[(among.index(now) + 1) % len(among)])
 
     def lay_lists(self) -> None:
         wide = self.screen.has_class("-wide")
-        beside = "gpus" if self._list == "checkpoints" else self._list
-        on = {"checkpoints", beside} if wide else {self._list}
+        on = {"checkpoints", self._beside} if wide else {self._list}
         for each in LISTS:
             self.query_one(f"#{each}").set_class(each in on, "-on")
         if self._view is not None:

@@ -19,7 +19,6 @@ from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.board import LiveBoard
 from ckptcost.tui.live.curves import Bins
 from ckptcost.tui.live.picture import Picture, Status, last_lines
-from ckptcost.tui.live.tables import outliers_grid
 
 WALL_NS = 1_767_225_600 * S
 
@@ -81,7 +80,6 @@ class Played:
     def view(
         self,
         span_s: float = 60.0,
-        end_s: float | None = None,
         per_gpu: bool = False,
         status: Status | None = None,
     ):
@@ -89,7 +87,6 @@ class Played:
             self.board,
             status or Status("own", "python train.py", "looked for in ckpt"),
             span_s,
-            end_s,
             per_gpu,
         )
 
@@ -102,7 +99,7 @@ def test_at_first_it_starts_and_then_it_is_armed():
     one = Played(nvml())
     assert one.board.records == 1
     fresh = LiveBoard()
-    view = Picture().view(fresh, Status("own", "x"), 60.0, None, False)
+    view = Picture().view(fresh, Status("own", "x"), 60.0, False)
     assert view.headline.word == "STARTING"
     assert [stat.value for stat in view.stats] == ["-"] * 7
     assert "waiting" in view.traces.charts[0].empty
@@ -166,9 +163,9 @@ def test_hundreds_of_gpus_have_one_curve_a_range_and_outliers():
     assert len(total.curves) == len(spread.curves) == 1
     assert total.curves[0].ys[-1] == pytest.approx(255 * 600.0 + 400.0)
     assert (spread.curves[0].lows[-1], spread.curves[0].highs[-1]) == (400.0, 600.0)
-    far = outliers_grid(one.board)
+    far = view.gpus
     assert far.rows[0].cells == ("255", "400", "-33.3 %")
-    assert len(view.gpus.rows) == 256
+    assert len(one.view().gpus.rows) == 256
 
 
 def test_a_counter_that_stands_still_is_no_power_of_zero():
