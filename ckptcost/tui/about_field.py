@@ -13,8 +13,7 @@ from ckptcost.present.words import unknown_text
 from ckptcost.report.factors import sources_of
 from ckptcost.scenario import Input, Resolved
 from ckptcost.tui.desk import OWN, Desk
-from ckptcost.tui.field_text import text_of
-from ckptcost.tui.fields import COUNTED, KINDS, TIER, choices_of
+from ckptcost.tui.fields import COUNTED, KINDS, TIER, choices_of, text_of
 
 Lines = tuple[tuple[str, Tone], ...]
 _BASES = {

@@ -13,7 +13,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
 from ckptcost.runs import store
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens import against, calibrate_effect, calibrate_fit
+from ckptcost.tui.screens import against, calibrate_fit
 from ckptcost.tui.screens.recorded_run import Source
 
 
@@ -110,7 +110,7 @@ def test_ticks_are_for_what_no_tier_file_holds(fitted):
     assert "written whole" in calibrate_fit.why_not(fitted, "tier.node_write")
     assert "not known" in calibrate_fit.why_not(fitted, "policy.snapshot")
     assert "No figure" in calibrate_fit.why_not(fitted, "nothing.at_all")
-    edits = calibrate_effect.edits_of(fitted, ["cluster.gpu_train"])
+    edits = calibrate_fit.edits_of(fitted, ["cluster.gpu_train"])
     assert list(edits) == ["cluster.gpu_train"]
     train = fitted.found.parameter("gpu_train").estimate.value
     resolved = Desk(base="small-8b", edits=edits).resolved()
@@ -196,7 +196,7 @@ def test_undo_takes_back_only_what_nobody_changed(fitted, mine):
 
 def test_the_check_is_what_compare_says_before_and_after(cli, made, fitted, mine):
     base, settings = against.settings_of(DESK)
-    checked = calibrate_effect.check(fitted, base, settings)
+    checked = calibrate_fit.check(fitted, base, settings)
     assert not list(mine.rglob("*.toml"))
     rows = {row.order[0]: row.order for row in checked.rows if row.order[1] == "save"}
     written = calibrate_fit.write(fitted, "planted")
@@ -230,9 +230,9 @@ def lines(said):
 
 
 def test_the_effect_is_what_model_and_optimize_print(cli, fitted, mine):
-    grid = calibrate_effect.effect(fitted, DESK, fitted.usual)
+    grid = calibrate_fit.effect(fitted, DESK, fitted.usual)
     rows = {row.key: row.order for row in grid.rows}
-    edits = calibrate_effect.edits_of(fitted, fitted.usual)
+    edits = calibrate_fit.edits_of(fitted, fitted.usual)
     calibrate_fit.write(fitted, "planted")
     flags = [word for path, text in edits.items() for word in ("--set", f"{path}={text}")]
     now = json.loads(
@@ -253,28 +253,26 @@ def test_the_effect_is_what_model_and_optimize_print(cli, fitted, mine):
 
 def test_on_the_desk_and_off_again(fitted, mine):
     calibrate_fit.write(fitted, "planted")
-    edits = calibrate_effect.edits_of(fitted, ["cluster.gpu_stall"])
-    desk = calibrate_effect.put_on(DESK, "planted", edits)
+    edits = calibrate_fit.edits_of(fitted, ["cluster.gpu_stall"])
+    desk = calibrate_fit.put_on(DESK, "planted", edits)
     assert desk.tiers_shown() == (*DESK.tiers_shown(), "planted")
     assert desk.tier_chosen() == "planted"
     assert "cluster.gpu_stall" in desk.edits
     written = float(desk.resolved().scenario.tier.node_write_bytes_per_s)
     assert written == pytest.approx(fitted.found.parameter("write").estimate.value, rel=1e-6)
-    back = calibrate_effect.without(desk, "planted")
+    back = calibrate_fit.without(desk, "planted")
     assert back.tiers_shown() == DESK.tiers_shown()
     assert back.chosen == ""
-    assert "planted" in calibrate_effect.offer(fitted, "planted", ["cluster.gpu_stall"])
-    assert "cluster.gpu_stall = " in calibrate_effect.offer(
-        fitted, "planted", ["cluster.gpu_stall"]
-    )
+    assert "planted" in calibrate_fit.offer(fitted, "planted", ["cluster.gpu_stall"])
+    assert "cluster.gpu_stall = " in calibrate_fit.offer(fitted, "planted", ["cluster.gpu_stall"])
 
 
 def test_the_users_other_entries_count_in_a_check(fitted, mine):
     calibrate_fit.write(fitted, "own-tier")
-    desk = calibrate_effect.put_on(DESK, "own-tier", {})
+    desk = calibrate_fit.put_on(DESK, "own-tier", {})
     base, settings = against.settings_of(desk)
     assert "tier.id=own-tier" in settings
-    checked = calibrate_effect.check(fitted, base, settings)
+    checked = calibrate_fit.check(fitted, base, settings)
     assert checked.note == ""
     assert all(abs(row.order[4]) < 0.03 for row in checked.rows)
     assert "own-tier" in Catalog().ids("tier")

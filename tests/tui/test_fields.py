@@ -16,7 +16,7 @@ from ckptcost.report.rows import COLUMNS
 from ckptcost.tui import fields
 from ckptcost.tui.about_field import about_field, entries
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.field_text import exact_text, with_unit
+from ckptcost.tui.fields import exact_text, with_unit
 from ckptcost.tui.screens import model_view as model
 
 PRESETS = [

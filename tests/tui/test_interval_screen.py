@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens import calibrate_effect, solve
+from ckptcost.tui.screens import calibrate_fit, solve
 from ckptcost.tui.screens import interval_view as interval
 from ckptcost.tui.screens.interval import IntervalScreen
 from ckptcost.tui.screens.solve import Solve
@@ -196,7 +196,7 @@ def test_a_tier_calibrated_again_is_studied_again(
         await press(pilot, "o")
         assert trial_in(app) == "3.53 h"
         write("40 GB/s")
-        screen_of(app).change(calibrate_effect.fresh(app.desk))
+        screen_of(app).change(calibrate_fit.fresh(app.desk))
         await settled(pilot)
         await press(pilot, "o")
         assert trial_in(app) == "3090 s"

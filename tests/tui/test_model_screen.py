@@ -13,8 +13,7 @@ from ckptcost.present.amounts import number
 from ckptcost.tui import fields, files
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.modals.picker import Picker
-from ckptcost.tui.modals.ticks import Ticks
+from ckptcost.tui.modals.picker import Picker, Ticks
 from ckptcost.tui.screens import model as screen_module
 from ckptcost.tui.screens import model_view as model
 

@@ -23,7 +23,7 @@ from ckptcost.runs import store
 from ckptcost.savers.base import NONE, Io
 from ckptcost.savers.place import Place
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens import probe_plan, probe_result, probe_run
+from ckptcost.tui.screens import probe_plan, probe_run
 from ckptcost.tui.screens.probe_plan import NODES, WHOLE, Draft
 
 GB = 1e9
@@ -311,11 +311,11 @@ class TestRun:
         )
         assert not os.listdir(place)
         assert not ended.cancelled
-        assert probe_result.ended_text(ended) == (
+        assert probe_run.ended_text(ended) == (
             "Done; everything that was written is removed.",
             "good",
         )
-        rates, passes = probe_result.grids(ended.study)
+        rates, passes = probe_run.grids(ended.study)
         rows = passes.rows
         assert [row.cells[1:3] for row in rows] == [
             (of, size) for size in ("16 MB", "4 MB") * 2 for of in ("save", "load")
@@ -335,7 +335,7 @@ class TestRun:
         )
         ended = running.work(lambda: False)
         assert not store.folders()
-        assert "Not kept yet" in probe_result.words(ended.study, desk)[-1][0]
+        assert "Not kept yet" in probe_run.words(ended.study, desk)[-1][0]
         kept = ended._replace(folder=probe_run.keep(ended))
         assert [kept.folder] == store.folders()
         assert not os.listdir(tmp_path / "scratch")
@@ -371,7 +371,7 @@ class TestRun:
         assert not os.listdir(place)
         assert not os.listdir(tmp_path / "scratch")
         assert (ended[0].cancelled, ended[0].study) == (True, None)
-        assert probe_result.ended_text(ended[0]) == (
+        assert probe_run.ended_text(ended[0]) == (
             "Stopped before a pass was through; everything that was written is removed.",
             "warn",
         )
@@ -392,10 +392,10 @@ class TestRun:
         stop_at(running.watch, 2)
         ended = running.work(lambda: False)
         assert (ended.cancelled, len(ended.probed.rounds)) == (True, 2)
-        assert len(probe_result.grids(ended.study)[1].rows) == 2
-        line, _ = probe_result.ended_text(ended)
+        assert len(probe_run.grids(ended.study)[1].rows) == 2
+        line, _ = probe_run.ended_text(ended)
         assert line == "Stopped after 2 passes; everything that was written is removed."
-        words = probe_result.words(ended.study, desk)
+        words = probe_run.words(ended.study, desk)
         assert any("Interrupted after 2 passes" in text for text, _ in words)
         timed = [one for one in running.watch.passes if one.what != "verify"]
         assert [one.io is not None for one in timed] == [True, True]
@@ -425,7 +425,7 @@ class TestRun:
         other.mkdir()
         assert probe_run.left_in(place) == (other.name,)
         ended = probe_run.Ended(False, left=probe_run.left_in(place))
-        assert other.name in probe_result.ended_text(ended)[0]
+        assert other.name in probe_run.ended_text(ended)[0]
 
 
 class TestProgress:
@@ -503,26 +503,26 @@ class TestResult:
         ended, desk, draft = simulated
         words = shlex.split(probe_plan.command(draft, desk, "simulated"))
         printed = " ".join(cli(*words[1:], "-q", "--full").out.split())
-        for grid in probe_result.grids(ended.study):
+        for grid in probe_run.grids(ended.study):
             assert grid.rows
             for row in grid.rows:
                 assert " ".join(row.cells) in printed
-        for bar in probe_result.tiers(ended.study).rows:
+        for bar in probe_run.tiers(ended.study).rows:
             assert bar.label in printed
             assert bar.text in printed
-        assert [
-            bar.label for bar in probe_result.tiers(ended.study).rows if bar.tone == "best"
-        ] == ["measured here"]
+        assert [bar.label for bar in probe_run.tiers(ended.study).rows if bar.tone == "best"] == [
+            "measured here"
+        ]
 
     def test_the_scenarios_checkpoint_at_this_rate(self, simulated, cli):
         ended, desk, _ = simulated
-        rate = probe_result.rates_of(ended.study)["save"]["rate"]
-        here = probe_result.like_this(desk, rate, None)
+        rate = probe_run.rates_of(ended.study)["save"]["rate"]
+        here = probe_run.like_this(desk, rate, None)
         assert here.edits["tier.node_write"] == quantity(rate, "bytes_per_s")
         document = json.loads(
             cli(*shlex.split(here.command("model"))[1:], "--tier", "nas-hdd", "-f", "json").out
         )
-        said = " ".join(text for text, _ in probe_result.on_the_desk(ended.study, desk))
+        said = " ".join(text for text, _ in probe_run.on_the_desk(ended.study, desk))
         (bill,) = document["statements"]
         totals = bill["one_save"]["totals"]
         assert f"{duration(bill['schedule']['write_s'])} to write" in said
@@ -537,10 +537,10 @@ class TestResult:
     def test_a_scenario_that_cannot_be_computed(self, simulated):
         ended, desk, _ = simulated
         wrong = replace(desk, edits={"cluster.gpus": "none"})
-        assert probe_result.on_the_desk(ended.study, wrong)[0][1] == "warn"
+        assert probe_run.on_the_desk(ended.study, wrong)[0][1] == "warn"
 
     def test_the_catalogue_to_compare_with(self, desk):
-        bars = probe_result.known_tiers(desk)
+        bars = probe_run.known_tiers(desk)
         ends = [bar.parts[0].end for bar in bars.rows]
         assert len(ends) > 8
         assert ends == sorted(ends)

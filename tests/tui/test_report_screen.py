@@ -16,7 +16,7 @@ from ckptcost.tui import files
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
-from ckptcost.tui.screens import calibrate_effect, report_answers
+from ckptcost.tui.screens import calibrate_fit, report_answers
 from ckptcost.tui.screens import report_answers as preview
 from ckptcost.tui.screens.report import ReportScreen
 from ckptcost.tui.widgets.bottom import Status
@@ -302,7 +302,7 @@ def test_a_rewritten_scenario_or_tier_is_reported_anew(drive, tmp_path, monkeypa
     async def script(pilot):
         assert "1,000 s" in _text(pilot)
         write("40 GB/s")
-        _screen(pilot).change(calibrate_effect.fresh(pilot.app.desk))
+        _screen(pilot).change(calibrate_fit.fresh(pilot.app.desk))
         await settled(pilot)
         assert "2 GB/s" not in _text(pilot)
         assert "55 s" in _text(pilot)

@@ -15,8 +15,8 @@ from textual.widgets import Input
 
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.modals.ticks import Ticks
-from ckptcost.tui.screens import calibrate_effect
+from ckptcost.tui.modals.picker import Ticks
+from ckptcost.tui.screens import calibrate_fit
 from ckptcost.tui.screens import tiers_view as tiers
 from ckptcost.tui.screens.tiers import TiersScreen
 from ckptcost.tui.widgets.note import Note
@@ -243,7 +243,7 @@ def test_a_tier_calibrated_again_has_other_figures(
         assert stall_s() == pytest.approx(1005.0)
         write("40 GB/s")
         assert isinstance(app.screen, TiersScreen)
-        app.screen.change(calibrate_effect.put_on(app.desk, "mine", {}))
+        app.screen.change(calibrate_fit.put_on(app.desk, "mine", {}))
         await settled(pilot)
         assert stall_s() == pytest.approx(55.0, rel=0.1)
 

@@ -15,7 +15,7 @@ from textual.widgets import Input, Static
 from ckptcost.errors import CkptcostError
 from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.modals.filtered import Filtered
+from ckptcost.tui.modals.picker import Filtered
 
 
 class OpenScenario(Filtered[Desk | None]):

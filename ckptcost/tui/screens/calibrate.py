@@ -19,7 +19,7 @@ from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.run_reader import READER
-from ckptcost.tui.screens import against, calibrate_effect, calibrate_fit
+from ckptcost.tui.screens import against, calibrate_fit
 from ckptcost.tui.screens.calibrate_fit import Calibrated, Written
 from ckptcost.tui.screens.recorded_run import Source, reading_text, refusal
 from ckptcost.tui.screens.tables import TablesScreen
@@ -176,7 +176,7 @@ class CalibrateScreen(TablesScreen):
         ]
         self.query_one("#said", Note).show([*calibrate_fit.lines(fitted), *left])
         try:
-            self._fill("#effect", calibrate_effect.effect(fitted, self.desk, self._ticked))
+            self._fill("#effect", calibrate_fit.effect(fitted, self.desk, self._ticked))
         except (CkptcostError, OSError) as error:
             self._fill("#effect", Grid(title="What changes", empty=str(error)))
 
@@ -196,7 +196,7 @@ class CalibrateScreen(TablesScreen):
         self.background(
             "check",
             lambda stopped: READER.ask(
-                calibrate_effect.check, fitted, base, settings, weight=weight, stopped=stopped
+                calibrate_fit.check, fitted, base, settings, weight=weight, stopped=stopped
             ),
             lambda grid: self._fill("#check", grid),
             self._check_failed,
@@ -253,7 +253,7 @@ class CalibrateScreen(TablesScreen):
             self.say(str(error), "bad")
             return
         self.say(self._written.text, "good")
-        offer = calibrate_effect.offer(fitted, self._written.id, self._ticked)
+        offer = calibrate_fit.offer(fitted, self._written.id, self._ticked)
         if "tier" in self._written.kinds:
             self.app.push_screen(
                 Confirm("Put it on the desk?", offer, "put it there"), self._put_on
@@ -263,8 +263,8 @@ class CalibrateScreen(TablesScreen):
         if not yes or self._fitted is None or self._written is None:
             return
         try:
-            desk = calibrate_effect.put_on(
-                self.desk, self._written.id, calibrate_effect.edits_of(self._fitted, self._ticked)
+            desk = calibrate_fit.put_on(
+                self.desk, self._written.id, calibrate_fit.edits_of(self._fitted, self._ticked)
             )
             desk.resolved()
         except (CkptcostError, OSError) as error:
@@ -285,8 +285,8 @@ class CalibrateScreen(TablesScreen):
             return
         id_, self._written = self._written.id, None
         if self._before is not None and self.desk is self._put:
-            self.change(calibrate_effect.fresh(self._before))
+            self.change(calibrate_fit.fresh(self._before))
         elif self._put is not None:
-            self.change(calibrate_effect.fresh(calibrate_effect.without(self.desk, id_)))
+            self.change(calibrate_fit.fresh(calibrate_fit.without(self.desk, id_)))
         self._before = self._put = None
         self.say(done, "good")

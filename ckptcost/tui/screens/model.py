@@ -20,7 +20,7 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui import fields
 from ckptcost.tui.about_field import about_field, tier_entries
 from ckptcost.tui.commands import Command, bindings
-from ckptcost.tui.modals.ticks import Ticks
+from ckptcost.tui.modals.picker import Ticks
 from ckptcost.tui.screens import model_view as model
 from ckptcost.tui.screens.editing import EditingScreen
 from ckptcost.tui.widgets.bars import BarRows

@@ -3,32 +3,111 @@ what was found."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Literal
 
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
+from textual.content import Content
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input
 
 from ckptcost.errors import CkptcostError
+from ckptcost.present.chart import Bars, Chart
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.clipboard import copy
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.modals.picker import Picker
-from ckptcost.tui.screens import probe_plan, probe_result, probe_run
+from ckptcost.tui.screens import probe_plan, probe_run
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.screens.probe_plan import Plan, Spot
 from ckptcost.tui.screens.probe_run import Ended, Running
+from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.form import Form
 from ckptcost.tui.widgets.note import Note
-from ckptcost.tui.widgets.probe_panels import ProbePanels
+from ckptcost.tui.widgets.plot import Plot
+from ckptcost.tui.widgets.rows import Rows
 
 DRAWN_S = 0.5
 GIVE_UP_S = 2.0
 State = Literal["form", "running", "result"]
+PICTURES = ("passes", "tiers", "chart")
+
+
+class ProbePanels(Vertical):
+    """A tall screen has room for the passes and one picture, a short one for one of the three."""
+
+    SCOPED_CSS: ClassVar[bool] = False  # how tall the screen is decides
+    DEFAULT_CSS = """
+    ProbePanels { width: 1fr; height: 1fr; }
+    ProbePanels > * { display: none; height: 1fr; }
+    .-form ProbePanels #tiers { display: block; }
+    .-result ProbePanels #rates { display: block; height: auto; max-height: 7; }
+    .-running ProbePanels #chart, .-running ProbePanels #passes, .-result ProbePanels #words {
+        display: block;
+    }
+    .-result ProbePanels.-passes #passes, .-result ProbePanels.-tiers #tiers,
+    .-result ProbePanels.-chart #chart {
+        display: block;
+    }
+    .-result ProbePanels #passes, .-result ProbePanels #tiers { height: auto; max-height: 12; }
+    .-result ProbePanels #chart { height: 12; }
+    .-short.-result ProbePanels #chart { height: 9; }
+    .-short.-result ProbePanels #passes, .-short.-result ProbePanels #tiers { max-height: 10; }
+    .-tall.-result ProbePanels #passes { display: block; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="right")
+        self._turned = 0
+
+    def compose(self) -> Iterable[Widget]:
+        yield Rows(id="rates", classes="panel")
+        yield Plot(id="chart", classes="panel")
+        yield Rows(id="passes", classes="panel")
+        yield BarRows(id="tiers", classes="panel")
+        yield Note(id="words", classes="panel")
+
+    def on_mount(self) -> None:
+        self.query_one("#words").border_title = "What follows"
+
+    @property
+    def rows(self) -> Rows:
+        return self.query_one("#passes", Rows)
+
+    def turn(self, by: int = 0) -> None:
+        """The next picture; which panels are seen is the screen's own class."""
+        self._turned += by
+        pictures = [
+            name for name in PICTURES if name != "passes" or not self.screen.has_class("-tall")
+        ]
+        now = pictures[self._turned % len(pictures)]
+        for name in PICTURES:
+            self.set_class(name == now, f"-{name}")
+
+    def show(self, chart: Chart, passes: Grid) -> None:
+        plot = self.query_one("#chart", Plot)
+        plot.border_title, plot.border_subtitle = Content(chart.title), Content(chart.note)
+        plot.show(chart._replace(title="", note=""))
+        self._fill("#passes", passes)
+
+    def sum_up(self, rates: Grid) -> None:
+        self._fill("#rates", rates)
+
+    def _fill(self, name: str, grid: Grid) -> None:
+        rows = self.query_one(name, Rows)
+        rows.border_title, rows.border_subtitle = Content(grid.title), Content(grid.note)
+        rows.show(grid)
+
+    def compare(self, bars: Bars) -> None:
+        tiers = self.query_one("#tiers", BarRows)
+        tiers.border_title = Content(bars.title)
+        tiers.show(bars._replace(title=""))
+
+    def follow(self, words: Sequence[tuple[str, Tone]]) -> None:
+        self.query_one("#words", Note).show(words)
 
 
 class ProbeScreen(ModeScreen):
@@ -137,7 +216,7 @@ class ProbeScreen(ModeScreen):
     def on_desk(self) -> None:
         self._ask()
         if self.exported() is None:
-            self._panels.compare(probe_result.known_tiers(self.desk))
+            self._panels.compare(probe_run.known_tiers(self.desk))
         else:
             self._follow()
 
@@ -264,7 +343,7 @@ class ProbeScreen(ModeScreen):
         self._forget()
         self._ended, self._kept, self._stopping = None, "", False
         self._under_way = Running(plan, self.host.meters)
-        self._panels.compare(probe_result.known_tiers(self.desk))
+        self._panels.compare(probe_run.known_tiers(self.desk))
         self._turn("running")
         self._panels.rows.focus()
         self._draw()
@@ -362,16 +441,16 @@ class ProbeScreen(ModeScreen):
         running, self._ended = self._under_way, ended
         self._rest("form" if ended.study is None else "result")
         if running is not None and ended.study is not None:
-            asked, found = running.plan.asked, probe_result.rates_of(ended.study).get("save")
+            asked, found = running.plan.asked, probe_run.rates_of(ended.study).get("save")
             if found is not None and found["rate"] and not ended.cancelled:
                 self._known[(str(asked.directory), asked.saver)] = found["rate"]
-            rates, passes = probe_result.grids(ended.study)
+            rates, passes = probe_run.grids(ended.study)
             self._panels.sum_up(rates)
             self._panels.show(probe_run.curve(running.watch), passes)
-            self._panels.compare(probe_result.tiers(ended.study))
+            self._panels.compare(probe_run.tiers(ended.study))
             self._follow()
         self._ask()
-        self._tell(*probe_result.ended_text(ended))
+        self._tell(*probe_run.ended_text(ended))
 
     def _failed(self, text: str) -> None:
         self._rest("form")
@@ -387,4 +466,4 @@ class ProbeScreen(ModeScreen):
 
     def _follow(self) -> None:
         """What follows for the scenario on the desk."""
-        self._panels.follow(probe_result.words(self.exported(), self.desk, self._kept))
+        self._panels.follow(probe_run.words(self.exported(), self.desk, self._kept))

@@ -18,7 +18,7 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.about_field import tier_entries
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.modals.ticks import Ticks
+from ckptcost.tui.modals.picker import Ticks
 from ckptcost.tui.screens import tiers_pictures
 from ckptcost.tui.screens import tiers_view as tiers
 from ckptcost.tui.screens.base import Stopped

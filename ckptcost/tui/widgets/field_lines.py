@@ -1,9 +1,11 @@
-"""The fields of a form as lines: label, text, unit, mark. Drawn, so that sixty of them cost no more
-than one."""
+"""The fields of a form, what was typed in each, and all of them as lines: label, text, unit, mark.
+Drawn, so that sixty of them cost no more than one."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 from rich.segment import Segment
@@ -14,13 +16,59 @@ from textual.message import Message
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
-from ckptcost.tui.widgets.columns import padded, text_width
-from ckptcost.tui.widgets.field import FieldState
+from ckptcost.present.form import Field
+from ckptcost.tui.widgets.columns import clean, padded, text_width
 
 LEAST_INPUT, MOST_UNIT = 10, 14
 BEHIND = 4
 """places behind the unit: the arrow of choices, the mark, and blanks before both"""
 MARKS = {"u": "yours", "m": "measured", "s": "sourced", "d": "default", "=": "derived"}
+MOST_REASONS = 3
+"""lines that a reason may take"""
+
+
+@dataclass
+class FieldState:
+    """A field and what happened in it."""
+
+    spec: Field
+    text: str
+    typed: bool = False
+    """since it has the focus"""
+    told: bool = True
+    """the value was shown to it after the last edit"""
+    refused: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Why its text cannot be used; empty where it can."""
+        return self.refused or self.spec.error
+
+    def show(self, spec: Field) -> None:
+        """What is being typed stays, and so does what was refused."""
+        self.spec, self.told = spec, True
+        if not self.refused and not self.typed:
+            self.text = spec.text
+
+    def edit(self, text: str) -> None:
+        self.text, self.typed, self.told, self.refused = text, True, False, ""
+
+    def settle(self) -> None:
+        """The focus has gone: from now on it shows what it is told, unless that is an error."""
+        self.typed = False
+        if self.told and not self.reason:
+            self.text = self.spec.text
+
+    def forget(self) -> None:
+        self.text, self.typed, self.told, self.refused = self.spec.text, False, True, ""
+
+    def reason_lines(self, width: int, mark: str) -> list[str]:
+        if not self.reason:
+            return []
+        words = f"{mark} {clean(self.reason)}"
+        return textwrap.wrap(
+            words, max(width, 20), subsequent_indent="  ", max_lines=MOST_REASONS, placeholder=" .."
+        )
 
 
 class Line(NamedTuple):
