@@ -20,6 +20,8 @@ MAJOR: Final = 1
 VERSION: Final = "1.0"
 SEAL: Final = 16
 """bytes of `,"c":"01234567"}`"""
+MOST_READ: Final = 1e30
+"""no meter counts so far, whatever its unit; sums of what is beyond may not be finite"""
 LONGEST_DETAIL: Final = 16_384
 """characters; what is longer in a mark's detail is cut, a run file is no place for data"""
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.runs import decimals
-from ckptcost.runs.lines import SEAL
+from ckptcost.runs.lines import MOST_READ, SEAL
 from ckptcost.runs.tables import Table
 
 AT_ONCE = 1024
@@ -113,6 +113,8 @@ class RawLines:
             self._lines = []
         if len(values) != sum(shape.numbers for shape in shapes):
             raise ValueError("a number too many or too few")
+        if (np.abs(values) > MOST_READ).any():
+            raise ValueError("a number that no meter has")
         self.whole = []
         t_ns = np.array([*map(int, t)], np.int64)
         took = np.array([*map(int, b",".join(d).split(b","))], np.int64).reshape(len(t), -1)

@@ -14,7 +14,7 @@ from ckptcost.errors import RunFileError
 from ckptcost.runs.clocks import S
 from ckptcost.runs.gaps import gaps_of, missing_parts, side_by_side
 from ckptcost.runs.header import Header, header_from, periods_from
-from ckptcost.runs.lines import BadLine, Raw, Second, begun_ns, decode
+from ckptcost.runs.lines import MOST_READ, BadLine, Raw, Second, begun_ns, decode
 from ckptcost.runs.raw_lines import RawLines
 from ckptcost.runs.run import Node, Problem, Run, RunEvent
 from ckptcost.runs.tables import Key, Seals, Table, key_of
@@ -113,9 +113,11 @@ class Part:
         self.last_ns = max(self.last_ns, t_ns)
 
     def _raw(self, f: Mapping[str, Any]) -> None:
+        _believed(f["v"])
         self.tick(Raw(f["t"], f["d"], f["v"]))
 
     def _second(self, f: Mapping[str, Any]) -> None:
+        _believed(f["v"])
         self.second(Second(f["from"], f["t"], f["n"], f["d"], f["v"]))
 
     def _fits(self, rows: Sequence[Sequence[Any] | None]) -> None:
@@ -160,6 +162,15 @@ class Part:
 
     def _end(self, f: Mapping[str, Any]) -> None:
         self.ended = str(f["why"])
+
+
+def _believed(rows: Sequence[Sequence[Any] | None]) -> None:
+    """Raises ValueError for a number that no meter has, of which sums would not be finite."""
+    for row in rows:
+        for entry in row or ():
+            number = entry[0] if type(entry) is list else entry
+            if number is not None and abs(number) > MOST_READ:
+                raise ValueError(f"{number:g} is no reading")
 
 
 class Loading:

@@ -14,7 +14,7 @@ from ckptcost.core.channels import Channel
 from ckptcost.errors import InputError, RunFileError, UnknownName
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.header import Header, heads_of
-from ckptcost.runs.lines import Raw, Second, decode, encode, raw_line, second_line
+from ckptcost.runs.lines import Raw, Second, decode, encode, raw_line, sealed, second_line
 from ckptcost.runs.reader import load
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
@@ -187,6 +187,10 @@ def test_bad_lines_are_named_by_part_and_number(tmp_path, bad):
         encode({"k": "clock", "t": 1}),
         encode({"k": "raw", "t": 2**70, "d": [1], "v": [[1.0, 2.0]]}),
         encode({"k": "second", "t": 1, "from": 1, "n": [1], "d": [1], "v": 3}),
+        encode({"k": "raw", "t": 1, "d": [1], "v": [[1e308, 2.0]]}),
+        sealed('{"k":"raw","t":1,"d":[1],"v":[[1.0,-1e31]]'),
+        encode({"k": "second", "t": 1, "from": 1, "n": [1], "d": [1], "v": [[1.0, 1e300]]}),
+        encode({"k": "second", "t": 1, "from": 1, "n": [1], "d": [1], "v": [[[1e300, 1], 1.0]]}),
     ],
 )
 def test_lines_with_a_good_checksum_that_do_not_fit(tmp_path, line):
