@@ -130,7 +130,7 @@ def section_markdown(section: Section) -> list[str]:
     lines = [sentence(line) for line in section.lines]
     if section.codes:
         lines = [
-            f"`{code.replace('`', '')}` {line}"
+            f"`{on_one_line(code).replace('`', '')}` {line}"
             for line, code in zip(lines, section.codes, strict=True)
         ]
     title = [f"## {section.title}", ""] if section.title else []
@@ -143,7 +143,7 @@ def section_markdown(section: Section) -> list[str]:
 def csv_rows(table: Table) -> list[list[object]]:
     """Header and rows: raw numbers, the unit in the header, None where unknown."""
     held = [column for column in table.columns if not column.range_of]
-    header: list[object] = [_csv_name(column.id, column.unit) for column in held]
+    header: list[object] = [on_one_line(_csv_name(column.id, column.unit)) for column in held]
     rows = [[_csv_cell(row.get(column.id), column.unit) for column in held] for row in table.rows]
     return [header, *rows]
 

@@ -188,16 +188,23 @@ def test_rows_of_time_are_whole_and_of_its_own_lines(cli, tmp_path, dated, named
         assert named in done.err
 
 
-def test_the_head_of_a_column_tells_a_terminal_nothing(cli, tmp_path, model):
+def test_heads_of_columns_and_codes_tell_a_terminal_nothing(cli, tmp_path, model):
     raw, file = json.loads(json.dumps(model)), tmp_path / "odd.json"
+    odd = "\x1b[31mred\x07\u202e"
     for table in raw["tables"].values():
         for column in table["columns"].values():
-            column["label"] = "\x1b[31mred\x07"
+            column["label"] = odd
+    bill = raw["tables"]["one_save"]
+    bill["columns"][odd] = {"label": odd, "unit": "1"}
+    for row in bill["rows"]:
+        row[odd] = odd
+    raw["warnings"] = [{"code": odd, "message": odd}]
     file.write_text(json.dumps(raw))
-    for words in ([], ["--full"], ["-f", "md"], ["-f", "csv"], ["-f", "html"]):
+    ways = [[], ["--full"], ["-f", "md"], ["-f", "csv"], ["-f", "html"]]
+    for words in [*ways, ["-f", "csv", "--table", "one_save"]]:
         done = cli("report", str(file), *words)
         assert done.code == 0, done.err
-        assert not {"\x1b", "\x07"} & set(done.out), words
+        assert not {"\x1b", "\x07", "\u202e"} & set(done.out), words
 
 
 REFERENCES = {
