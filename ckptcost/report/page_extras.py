@@ -26,7 +26,13 @@ from ckptcost.report.html.sections import Tile
 from ckptcost.report.html.svg import PlotLine
 from ckptcost.report.parts import Quantity
 from ckptcost.report.statement import Statement
-from ckptcost.report.studies.model_words import basis_line, carbon_lines, remarks_of
+from ckptcost.report.studies.model_words import (
+    basis_line,
+    carbon_lines,
+    case_text,
+    least_of,
+    remarks_of,
+)
 from ckptcost.report.study import Column, Study, Table
 from ckptcost.report.study_views import SIMULATED
 
@@ -88,8 +94,11 @@ def _of_model(study: Study, s: Statement) -> Extras:
     cases = study.question["cases"]
     is_first = s.id.partition("#")[2] == cases[0]
     untrue = [] if own else carbon_lines(s)
-    several = f"In large and in the bill: {s.subject.tier}, one of {len(cases)} cases."
     found = _of_study(study)
+    rows = next((table.rows for table in study.tables if table.id == "cases"), [])
+    tiles = _least_tiles(rows, own) if is_first else []
+    large = "In large: the least that a case adds. In" if tiles else "In large and in"
+    several = f"{large} the bill: {s.subject.tier}, one of {len(cases)} cases."
     said = found.answer if is_first else _targets(study)
     tables, more = (
         [table if own else _without_carbon(table) for table in those if table.id != "bill"]
@@ -98,12 +107,36 @@ def _of_model(study: Study, s: Statement) -> Extras:
     return found._replace(
         title=s.subject.name,
         lead=several if len(cases) > 1 else "",
+        tiles=tiles,
         answer=[line for line in said if own or "kgCO2e" not in line],
         tables=tables,
         curve=curve_of(s),
         findings=[*(line for line in remarks_of(s) if line not in untrue), basis_line(s.factors)],
         more=more,
     )
+
+
+_LEAST = {"run_energy_kwh": "energy", "run_gpu_hours": "gpu_time_lost", "run_cost_usd": "cost"}
+"""columns of the cases, and which quantity each is of"""
+
+
+def _least_tiles(cases: Sequence[Mapping[str, Any]], has_carbon: bool) -> list[Tile]:
+    """Of several cases what the one that adds least comes to, for each figure; emissions are of the
+    one with the least energy, since all draw from one grid."""
+    least = least_of([dict(row) for row in cases])
+    found = [(column, what, least[column]) for column, what in _LEAST.items() if column in least]
+    if has_carbon and "run_energy_kwh" in least:
+        row = least["run_energy_kwh"]
+        if row["run_location_kgco2e"] is not None:
+            found.append(("run_location_kgco2e", "emissions_location", row))
+    tiles = []
+    for column, what, row in found:
+        low, high = (row.get(f"{column}_{end}") for end in ("low", "high"))
+        ends = ranged(Quantity(value=row[column], unit="1", low=low, high=high))
+        of = f"{case_text(row, cases)}, of {len(cases)} cases"
+        notes = [*([f"{ends} (p5-p95)"] if ends else []), of]
+        tiles.append(Tile(sections.NAMES[what], row[column], BY_ID[what].unit, notes, "modelled"))
+    return tiles
 
 
 def _without_carbon(table: Table) -> Table:

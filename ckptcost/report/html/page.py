@@ -37,7 +37,7 @@ class Extras(NamedTuple):
     answer: Sequence[str] = ()
     """a few sentences that stand before everything else"""
     tiles: Sequence[sections.Tile] = ()
-    """figures in large where there is no statement that has them itself"""
+    """figures in large; without them those of the statement, where it is the only one"""
     tables: Sequence[Table] = ()
     """those that carry the answer"""
     falls: Sequence[pictures.Fall] = ()
@@ -109,7 +109,7 @@ def _story(document: Report, extras: Extras, title: str) -> Markup:
                 note(banner, class_="simulated"),
             ),
             sections.sentences("answer", "The answer", extras.answer, 2),
-            sections.tiles([*extras.tiles, *(sections.tiles_of(alone) if alone else [])]),
+            sections.tiles(extras.tiles or (sections.tiles_of(alone) if alone else [])),
             sections.missing(alone) if alone else None,
             _links(join(body)),
             *body,

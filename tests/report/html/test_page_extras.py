@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -27,11 +28,32 @@ def section(page: str, at: str) -> str:
 
 def test_tiers_stand_beside_each_other_before_the_first_ones_bill(page_of_command):
     page = page_of_command("model", *TINY, "--tier", "nas-hdd", "--tier", "local-nvme")
-    assert "In large and in the bill: Traditional NAS, hard drives" in page
+    assert "In large: the least that a case adds. In the bill: Traditional NAS, hard driv" in page
     tiers = section(page, "table-1")
     assert re.search(r'<tr class="best"><th scope="row">local-nvme<', tiers)
     assert page.index('id="table-1"') < page.index('id="steps"') < page.index('id="bill"')
     assert page.count(">The bill") == 2, "in the list of sections, and once as a table"
+
+
+def cards(page: str) -> str:
+    return page.split('class="cards"')[1].split("</ul>", maxsplit=1)[0]
+
+
+def test_figures_in_large_are_of_the_case_that_adds_least(page_of_command, cli):
+    words = ("model", *TINY, "--tier", "nas-hdd", "--tier", "local-nvme")
+    rows = json.loads(cli(*words, "-f", "json").out)["tables"]["cases"]["rows"]
+    large = cards(page_of_command(*words))
+    shown = [float(each) for each in re.findall(r'<data value="([^"]+)"', large)]
+    best = next(row for row in rows if row["tier"] == "local-nvme")
+    assert best["run_energy_kwh"] < rows[0]["run_energy_kwh"]
+    names = ("run_energy_kwh", "run_gpu_hours", "run_cost_usd", "run_location_kgco2e")
+    assert shown == [pytest.approx(best[name]) for name in names]
+    assert large.count("local-nvme, of 2 cases") == 4
+    alone = cards(page_of_command(*words[:-2]))
+    assert "cases" not in alone
+    assert float(re.findall(r'<data value="([^"]+)"', alone)[0]) == pytest.approx(
+        rows[0]["run_energy_kwh"]
+    )
 
 
 def test_an_answer_says_whether_its_targets_are_met(page_of_command):
