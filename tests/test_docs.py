@@ -25,7 +25,8 @@ from ckptcost.catalog.store import Catalog
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted(DOCS.rglob("*.md"))]
+FRONT = ["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "data/LICENSES.md"]
+PAGES = [*(ROOT / name for name in FRONT), *sorted(DOCS.rglob("*.md"))]
 SHARED = {
     "sweep": "outcome",
     "channels": "counters",
