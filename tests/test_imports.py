@@ -114,6 +114,8 @@ def test_models_and_data_hold_no_python():
 FIRST_FRAME = """
 import asyncio
 from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.screens import model
+model.IDLE_S = 600.0  # what follows when nobody types comes after the first frame
 async def shown(app):
     async with app.run_test(size=(120, 36)):
         assert app.screen.view is not None
