@@ -11,7 +11,7 @@ READERS := .consumers
 # the validator of FOCUS needs Python 3.12 or newer
 PYTHON312 ?= $(firstword $(wildcard $(HOME)/.pyenv/versions/3.12.*/bin/python) $(shell command -v python3.12 python3.13 2>/dev/null))
 
-.PHONY: demo fleet test check lint types contracts tests torch consumers fuzz unprivileged fmt golden bench schema screenshots site clean
+.PHONY: demo fleet quick test check lint types contracts tests torch consumers fuzz unprivileged fmt golden bench schema screenshots site clean
 
 demo: $(VENV)/.installed
 	@$(BIN)/ckptcost model
@@ -21,6 +21,11 @@ test: $(VENV)/.tested
 	@$(MAKE) --no-print-directory tests
 
 check: $(VENV)/.tested lint types contracts tests
+
+# formulas, catalogue, and what every question prints: no process is started and nothing is waited for
+QUICK := tests/core tests/catalog tests/claims tests/cases tests/present tests/golden
+quick: $(VENV)/.tested
+	$(BIN)/python -m pytest -n 2 -q $(QUICK)
 
 # what `ckptcost fleet` needs besides: pandas, pyarrow and Dask, some 300 MB
 fleet: $(VENV)/.fleet
