@@ -122,14 +122,9 @@ def studied(desk: Desk, objective: str) -> Studied:
     """The optimum of the chosen tier. Raises InputError where there is none, with what is
     lacking."""
     alone_desk, tier = alone(desk.timed(objective)[0])
-    layers = alone_desk.layers()
-    found = optimize(alone_desk.catalog, layers, (), "", objective)
-    now = None
-    if (
-        any(layer.has_cadence for layer in layers)
-        and found.option.scenario.policy.cadence != "optimal"
-    ):
-        now = next((point for point in found.points if point.id == "now"), None)
+    found = optimize(alone_desk.catalog, alone_desk.layers(), (), "", objective)
+    given = found.option.scenario.policy.cadence != "optimal"
+    now = next((point for point in found.points if point.id == "now" and given), None)
     return Studied(alone_desk, tier, objective, found, study_of(found), now)
 
 
