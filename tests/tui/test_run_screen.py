@@ -7,8 +7,13 @@ from recorded_runs import LARGE_RUN, SMALL_RUN, simulated_run
 from screening import SMALL, USUAL, screen_text, settled
 from small_runs import recorded
 from textual.widgets import Input
+from told_meters import Told, at, energy
 
+from ckptcost.jobs.instruments import Instruments
+from ckptcost.jobs.measured import evaluate
+from ckptcost.jobs.recording import record
 from ckptcost.runs import reader, store
+from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui import run_reader
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
@@ -18,6 +23,7 @@ from ckptcost.tui.screens.calibrate import CalibrateScreen
 from ckptcost.tui.screens.checkpoint import CheckpointScreen
 from ckptcost.tui.screens.recorded_run import Source
 from ckptcost.tui.screens.run import RunScreen
+from ckptcost.tui.screens.run_traces import traces_of
 from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.traces import TraceStack
 
@@ -291,3 +297,20 @@ def test_calibrating_from_the_comparison(made, drive):
         assert pilot.app.screen.query_one("#id", Input).value == "simulated-storage"
 
     opened(drive, AgainstScreen(source_of(made / "large")), script)
+
+
+# its curves: what is not known is no curve, and no zero
+
+
+def titles(says):
+    recorded = record(Instruments([Told("told", says)], (), VirtualClock(0)), 10.0)
+    seen = evaluate(recorded.run, recorded.begin_s, recorded.end_s)
+    return [chart.title for chart in traces_of(seen).charts]
+
+
+def test_a_counter_that_never_moves_is_not_drawn_as_nothing_used():
+    assert titles({energy("psys:0"): lambda t: 5.0}) == []
+
+
+def test_one_that_moves_is_drawn():
+    assert titles({energy("psys:0"): at(90.0)}) == ["CPU and memory, W"]

@@ -199,12 +199,12 @@ class RunsScreen(TablesScreen):
         self._reading, self._problem, self._so_far, self._quiet = True, "", "", quiet
         self.stop_background("learn")
         within = self._within
-        self.background(
-            "read",
-            lambda stopped: runs_entries.read(within, stopped, self._tell),
-            self._read_done,
-            self._read_failed,
-        )
+
+        def work(stopped: Stopped) -> tuple[Reading, Study]:
+            reading = runs_entries.read(within, stopped, self._tell)
+            return reading, runs_entries.study_of_runs(reading.entries, reading.unread, within)
+
+        self.background("read", work, self._read_done, self._read_failed)
         self.refresh_bindings()
         self._show()
 
@@ -227,12 +227,12 @@ class RunsScreen(TablesScreen):
         if self._draw is None:
             self._draw = self.set_timer(max(DRAW_S, self._drew_s / DRAW_SHARE), self._show)
 
-    def _read_done(self, reading: Reading) -> None:
+    def _read_done(self, found: tuple[Reading, Study]) -> None:
+        reading, self._study = found
         self._reading, self._unread = False, reading.unread
         known = self._entries
         self._entries = {entry.key: known.get(entry.key, entry) for entry in reading.entries}
         self._marked = {key: None for key in self._marked if key in self._entries}
-        self._study = self._listed()
         if self._unread or not self._quiet:
             self.say(runs_entries.unread_text(self._unread), "warn" if self._unread else "")
         self._show()
