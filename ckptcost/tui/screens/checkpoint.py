@@ -205,7 +205,12 @@ def stats_of(row: dict[str, Any], bill: Table | None) -> list[Stat]:
     cost, carbon = _with_unit(total, "measured_cost"), _with_unit(total, "measured_location", "kg")
     return [
         Stat("size", cell(row["bytes"], "bytes"), _with_unit(row, "files", "files")),
-        Stat("safe after", cell(row["length"], "s"), "failed" * failed, "bad" if failed else ""),
+        Stat(
+            "safe after",
+            cell(row["length"], "s"),
+            "failed" if failed else "",
+            "bad" if failed else "",
+        ),
         Stat("stall", cell(row["stall"], "s"), _with_unit(row, "gpu_s", "GPU-s")),
         Stat("rate", cell(row["rate"], "bytes_per_s")),
         Stat("energy at node", _with_unit(row, "joules", "J") or "-", "metered until safe"),
