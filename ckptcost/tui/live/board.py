@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import chain
 from math import isfinite, nan
 from typing import Any, NamedTuple
@@ -23,7 +24,7 @@ from ckptcost.runs.clocks import S
 from ckptcost.runs.header import Header
 from ckptcost.runs.lines import Raw, Second
 from ckptcost.runs.live import MISFITS, Item, LiveRun, Named
-from ckptcost.runs.run import Run
+from ckptcost.runs.run import RunEvent
 from ckptcost.runs.tables import Key, key_of
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.curves import HOLD_S, Curves, Place, Probe, Sum, sources_of
@@ -43,32 +44,12 @@ _NO_POWER_S = 2.0
 """a counter needs two readings before it tells of power"""
 
 
-class Happened(NamedTuple):
-    """Something with a meter."""
-
-    t_s: float
-    name: str
-    domain: str
-    text: str
-
-
 class _Part(NamedTuple):
     """A recorder's file: its clock, and where its meters' answers go."""
 
     header: Header
     slots: tuple[int, ...]
     ahead_ns: int
-
-
-class Due(NamedTuple):
-    """Checkpoints that are to be evaluated, and the piece of the run that reaches around them."""
-
-    entries: Sequence[Entry]
-    run: Run | None
-    """None: the whole run is at hand elsewhere"""
-    now_s: float
-    since_s: float
-    final: bool
 
 
 class LiveBoard:
@@ -92,8 +73,8 @@ class LiveBoard:
         self.book, self.account = Book(later=whole is not None), Account()
         self.curves: Curves | None = None
         self.sums: list[Sum] = []
-        self.events: deque[Happened] = deque(maxlen=_EVENTS_KEPT)
-        self.lost: dict[str, Happened] = {}
+        self.events: deque[RunEvent] = deque(maxlen=_EVENTS_KEPT)
+        self.lost: dict[str, RunEvent] = {}
         self.headers: list[Header] = []
         self.records = 0
         self.first_s = self.last_s = self._tick_s = -1.0
@@ -125,12 +106,10 @@ class LiveBoard:
 
     # what comes in
 
-    def absorb(self, items: Iterable[Named]) -> int:
-        """How many were taken."""
-        count = 0
+    def absorb(self, items: Iterable[Named]) -> None:
         with self.lock:
             for part, item in items:
-                count += 1
+                self.records += 1
                 if isinstance(item, Header):
                     self._header(part, item)
                 elif (known := self._parts.get(part)) is not None:
@@ -138,8 +117,6 @@ class LiveBoard:
                         self._take_in(part, known, item)
                     except MISFITS:
                         self.bad_lines += 1
-            self.records += count
-        return count
 
     def _take_in(self, name: str, part: _Part, item: Item) -> None:
         self.run.feed(name, item)
@@ -161,8 +138,8 @@ class LiveBoard:
         self.run.feed(name, header)
         clock = (header.host, header.boot)
         self._wall_ahead.setdefault(clock, header.wall_ns - header.monotonic_ns)
-        first = next(iter(self._wall_ahead))
-        ahead_ns = 0 if clock == first else self._wall_ahead[clock] - self._wall_ahead[first]
+        first_ns = next(iter(self._wall_ahead.values()))
+        ahead_ns = self._wall_ahead[clock] - first_ns
         if self._origin_ns is None:
             self._origin_ns = header.monotonic_ns
         slots = tuple(self._slot(meter.name, meter.channels) for meter in header.meters)
@@ -262,18 +239,12 @@ class LiveBoard:
         kind, t_ns = fields.get("k"), fields.get("t")
         t_s = self._at_s(t_ns + part.ahead_ns) if isinstance(t_ns, int) else self.last_s
         if kind == "mark":
-            mark = Mark(
-                t_s,
-                str(fields["name"]),
-                str(fields["window"]),
-                int(fields["rank"]),
-                str(fields["by"]),
-                dict(fields.get("detail") or {}),
-            )
-            self._mark(mark)
+            name, window, by = (str(fields[each]) for each in ("name", "window", "by"))
+            detail = dict(fields.get("detail") or {})
+            self._mark(Mark(t_s, name, window, int(fields["rank"]), by, detail))
         elif kind == "event":
-            words = (str(fields[name]) for name in ("name", "domain", "text"))
-            self._event(Happened(t_s, *words))
+            name, domain, text = (str(fields[each]) for each in ("name", "domain", "text"))
+            self._event(RunEvent(t_s, name, domain, text, part.header.host, {}))
         elif kind == "clock":
             self._pairs.append((t_s, fields["w"] / S))
         elif kind == "end" and part.header.meters:
@@ -288,7 +259,7 @@ class LiveBoard:
         elif mark.t_s not in self._asked_s:
             self._asked_s.append(mark.t_s)
 
-    def _event(self, event: Happened) -> None:
+    def _event(self, event: RunEvent) -> None:
         if event.name == "cost" or event.domain == job_facts.DOMAIN:
             return
         self.events.append(event)
@@ -324,40 +295,38 @@ class LiveBoard:
         may rest when `breathe` is called."""
         if self._reprice():
             return True
-        due = self._take_due()
-        if due is None:
-            return False
-        if due.run is not None:
-            evaluation = Evaluation(due.run, self.idle, due.since_s, breathe)
-        else:
-            assert self._whole is not None
-            evaluation = self._whole(breathe)
-        for entry in due.entries:
+        with self.lock:
+            now_s, whole = self.last_s, self._whole
+            entries = self.book.take_due(now_s, self._over)
+            if not entries or self._origin_ns is None:
+                return False
+            quiet = all(now_s - entry.last_s >= FINAL_S for entry in entries)
+            final = self._over or whole is not None or quiet
+            if whole is None:
+                begin_s = min(first_s(entry.window) for entry in entries) - BEFORE_S - FINAL_S
+                since_s = max(min(self._tick_s, self.first_s), 0.0)
+                whole = partial(Evaluation, self.run.run(begin_s), self.idle, since_s)
+        evaluation = whole(breathe)
+        for entry in entries:
             seen = evaluation.of(entry.window)
             with self.lock:
-                if not self._postponed(due, entry, seen):
-                    self._take(due, entry, seen)
+                self._take(entry, seen, now_s, final)
         return True
 
-    def _take(self, due: Due, entry: Entry, seen: Seen | None) -> None:
+    def _take(self, entry: Entry, seen: Seen | None, now_s: float, final: bool) -> None:
+        """Where some meter's last reading lies before the checkpoint's end, its joules would be
+        unknown for good, and are known in a moment."""
         mine = self.book.entry(entry.number)
-        if mine is None or mine.window != entry.window:
-            return  # more is known of it by now
-        mine.evaluated, mine.final = mine.window, due.final or seen is None
-        if seen is not None:
-            mine.better = (seen.window, seen.contents)
-            self.account.take(mine.number, seen)
-
-    def _postponed(self, due: Due, entry: Entry, seen: Seen | None) -> bool:
-        """Some meter's last reading lies before the checkpoint's end. Its joules would be unknown
-        for good, and are known in a moment."""
-        if due.final or seen is None or not seen.lags:
-            return False
-        mine = self.book.entry(entry.number)
-        if self._over or mine is None or due.now_s - mine.last_s > _READ_S:
-            return False
-        mine.not_before_s, mine.ready = due.now_s + _LOOK_S, False
-        return True
+        if mine is None:
+            return
+        lags = seen is not None and seen.lags and not (final or self._over)
+        if lags and now_s - mine.last_s <= _READ_S:
+            mine.not_before_s, mine.ready = now_s + _LOOK_S, False
+        elif mine.window == entry.window:  # else more is known of it by now
+            mine.evaluated, mine.final = mine.window, final or seen is None
+            if seen is not None:
+                mine.better = (seen.window, seen.contents)
+                self.account.take(mine.number, seen)
 
     def skip(self) -> None:
         """The checkpoint whose evaluation failed is not tried again as it is."""
@@ -376,23 +345,6 @@ class LiveBoard:
             hosts = 1 + len(self.other_hosts)
             self.account.price(self._desk.resolved, parts, hosts, self.book.world)
             return True
-
-    def _take_due(self) -> Due | None:
-        with self.lock:
-            entries = self.book.take_due(self.last_s, self._over)
-            if not entries or self._origin_ns is None:
-                return None
-            run = None
-            if self._whole is None:
-                begin_s = min(first_s(entry.window) for entry in entries)
-                run = self.run.run(begin_s - BEFORE_S - FINAL_S)
-            final = (
-                self._whole is not None
-                or self._over
-                or all(self.last_s - entry.last_s >= FINAL_S for entry in entries)
-            )
-            since_s = max(min(self._tick_s, self.first_s), 0.0)
-            return Due(entries, run, self.last_s, since_s, final)
 
     # what the screen asks for
 

@@ -4,7 +4,6 @@ ended by us."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 from ckptcost.runs import store
 from ckptcost.runs.follow import Line, follow
@@ -27,21 +26,14 @@ class Followed(Source):
 
     kind: Kind = "followed"
 
-    def __init__(
-        self,
-        run: str,
-        desk: Desk,
-        *,
-        threaded: bool = True,
-        clock: Callable[[], float] | None = None,
-    ) -> None:
+    def __init__(self, run: str, desk: Desk) -> None:
         """Raises InputError where there is no such run."""
         self._path = self.folder = store.found(run).path
         store.kept_at(self._path)
         self.title = self._path.resolve().name
         self._last_wall_s = time.monotonic()
         self._idle_sought = False
-        super().__init__(desk, LiveBoard(), threaded=threaded, clock=clock)
+        super().__init__(desk, LiveBoard(), threaded=True)
 
     def _begin(self) -> None:
         self._run("follows", self._tail)

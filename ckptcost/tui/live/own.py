@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from math import nan
 
 from ckptcost.errors import InputError, brief
-from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.observe import SETTLE_S, Look
 from ckptcost.jobs.supervise import Supervisor, What
 from ckptcost.jobs.wrap import beside, tools_of
@@ -18,7 +16,6 @@ from ckptcost.present.amounts import count
 from ckptcost.report.studies.runs import shown
 from ckptcost.runs.clocks import RealClock
 from ckptcost.runs.live import Tee
-from ckptcost.runs.sinks import Sink
 from ckptcost.tui.desk import Desk, by_flags
 from ckptcost.tui.live.board import LiveBoard
 from ckptcost.tui.live.picture import Status, last_lines
@@ -38,73 +35,57 @@ class Own(Source):
         desk: Desk,
         *,
         threaded: bool = True,
-        tools: Instruments | None = None,
         settle_s: float = SETTLE_S,
         gap_s: float = 1.0,
-        clock: Callable[[], float] | None = None,
     ) -> None:
-        """`tools`: other meters than this machine's, for tests."""
-        self._what, self._look = what_of(start), look_of(start, settle_s, gap_s)
-        self._start = start
-        if tools is None:
-            wanted = replace(beside(Wanted(), self._look), pid=start.pid)
-            with by_flags():
-                tools = tools_of(start.meters, wanted, least=0)
-        self._tools = tools
-        self._hand = 0
-        self._hand_open = ""
-        self._supervisor: Supervisor | None = None
-        places = ", ".join(middle_cut(shown(path)) for path in self._look.watch)
-        self.title = places or "this machine"
-        if self._what.argv:
-            self.title = shlex.join(self._what.argv).replace("\n", " ")
-        elif self._what.pid is not None:
-            self.title = f"PID {self._what.pid}"
+        what, look = what_of(start), look_of(start, settle_s, gap_s)
+        with by_flags():
+            tools = tools_of(start.meters, replace(beside(Wanted(), look), pid=start.pid), least=0)
+        board = LiveBoard(absences=tools.absences, idle=idle_of())
+        super().__init__(desk, board, threaded=threaded)
+        folder = path_of(start.record) if start.record else None
+        items = self._items
+        self._supervisor = Supervisor(
+            what, tools, look, folder, tee=lambda files: Tee(items, files)
+        )
+        self._what, self._look = what, look
+        self.title = ", ".join(middle_cut(shown(path)) for path in look.watch) or "this machine"
+        if what.argv:
+            self.title = shlex.join(what.argv).replace("\n", " ")
+        elif what.pid is not None:
+            self.title = f"PID {what.pid}"
+        self._hand, self._hand_open = 0, ""
         self._said: tuple[float, tuple[str, ...]] = (-1e9, ())
         self._absent: tuple[str, ...] = ()
         """folders that are waited for"""
-        self._unwritten: tuple[str, str] = ("", "")
+        self._unwritten = ("", "")
         """since when nothing reaches the disk, and why"""
-        super().__init__(
-            desk, LiveBoard(absences=tools.absences, idle=idle_of()), threaded=threaded, clock=clock
-        )
 
     @property
     def actions(self) -> Actions:
-        supervisor = self._supervisor
-        if supervisor is None:
-            return Actions()
-        stops = supervisor.phase in ("running", "stopping", "settling")
-        marks = supervisor.phase == "running"
-        return Actions(marks, stops, supervisor.running)
+        phase = self._supervisor.phase
+        stops = phase in ("running", "stopping", "settling")
+        return Actions(phase == "running", stops, self._supervisor.running)
 
     def _begin(self) -> None:
-        folder = path_of(self._start.record) if self._start.record else None
-
-        def tee(files: Sink | None) -> Tee:
-            return Tee(self._items, files)
-
-        supervisor = Supervisor(self._what, self._tools, self._look, folder, tee=tee)
-        supervisor.start()
-        self._supervisor, self.folder = supervisor, supervisor.folder
+        self._supervisor.start()
+        self.folder = self._supervisor.folder
         self._look_again()
 
     def _turn(self, now_s: float) -> None:
         self._look_again()
-        if self._supervisor is not None and self._supervisor.phase == "over":
-            self.over = True
+        self.over = self.over or self._supervisor.phase == "over"
 
     def _end(self, within_s: float | None) -> str:
-        said = "" if self._supervisor is None else self._supervisor.stop(within_s)
+        said = self._supervisor.stop(within_s)
         self._look_again()
         return self._with_loss(said)
 
     def _hasten(self) -> None:
-        if self._supervisor is not None:
-            self._supervisor.hurry()
+        self._supervisor.hurry()
 
     def _left(self) -> str:
-        return self._with_loss("" if self._supervisor is None else self._supervisor.left())
+        return self._with_loss(self._supervisor.left())
 
     def _with_loss(self, said: str) -> str:
         lost = self._lost()
@@ -115,9 +96,7 @@ class Own(Source):
         self._absent = tuple(
             middle_cut(shown(path)) for path in self._look.watch if not path.is_dir()
         )
-        problem = (
-            "" if self._supervisor is None else self._supervisor.observer.recorder.stats.problem
-        )
+        problem = self._supervisor.observer.recorder.stats.problem
         if not problem:
             self._unwritten = ("", "")
         elif not self._unwritten[0]:
@@ -131,7 +110,6 @@ class Own(Source):
     def mark(self) -> str:
         if not self.actions.mark:
             return "nothing is recorded just now"
-        assert self._supervisor is not None
         tell = self._supervisor.observer.tell
         if not self._hand_open:
             self._hand += 1
@@ -146,15 +124,14 @@ class Own(Source):
         return f"checkpoint {window} is over"
 
     def busy(self) -> str:
-        if self._supervisor is None or self._supervisor.phase == "over":
+        if self._supervisor.phase in ("new", "over"):
             return ""
         if self._supervisor.running:
             return f"{self.title} is running and being recorded; quitting ends both"
         return "a recording is under way; quitting ends it, and what there is is kept"
 
     def _status(self) -> Status:
-        supervisor = self._supervisor
-        state, about = _state(supervisor, bool(self.board.records))
+        state, about = _state(self._supervisor, bool(self.board.records))
         if state == "ended" and self.board.exit_status is not None:
             about = f"exit {self.board.exit_status}"
         since, why = self._unwritten
@@ -168,15 +145,14 @@ class Own(Source):
                 output=self._output(),
                 no_output=self._no_output(),
                 unwritten=f"since {since}: {why}" if since else "",
-                kill_in_s=nan if supervisor is None else supervisor.patience_left_s,
+                kill_in_s=self._supervisor.patience_left_s,
             )
         )
 
     def _troubles(self) -> list[str]:
         absent = [f"{path} is not there yet; waited for." for path in self._absent]
         lost = [self._lost()] if self.over and self._lost() else []
-        more = [] if self._supervisor is None else self._supervisor.troubles()
-        return [*lost, *super()._troubles(), *absent, *more]
+        return [*lost, *super()._troubles(), *absent, *self._supervisor.troubles()]
 
     def _no_output(self) -> str:
         if self._what.argv:
@@ -186,7 +162,7 @@ class Own(Source):
         return "No command was started here, so there is no output."
 
     def _output(self) -> tuple[str, ...]:
-        if self._supervisor is None or not self._what.argv:
+        if not self._what.argv:
             return ()
         now_s = self._clock()
         if now_s - self._said[0] >= 0.4 or self.over:
@@ -194,18 +170,14 @@ class Own(Source):
         return self._said[1]
 
 
-def _state(supervisor: Supervisor | None, has_records: bool) -> tuple[State | None, str]:
-    if supervisor is None:
-        return "starting", ""
+def _state(supervisor: Supervisor, has_records: bool) -> tuple[State | None, str]:
     match supervisor.phase:
         case "stopping":
             return "stopping", "the command was told to end"
         case "settling":
             pending = supervisor.observer.pending
-            waiting = (
-                f"; waiting for {count(float(pending))} to be on the storage" if pending else ""
-            )
-            return "settling", f"{supervisor.why}{waiting}"
+            waiting = f"; waiting for {count(float(pending))} to be on the storage"
+            return "settling", supervisor.why + (waiting if pending else "")
         case "over":
             if supervisor.problem:
                 return "failed", supervisor.problem

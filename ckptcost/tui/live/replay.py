@@ -42,7 +42,6 @@ class Replay(Played):
         run: str,
         desk: Desk,
         *,
-        speed: float = 1.0,
         threaded: bool = True,
         clock: Callable[[], float] | None = None,
     ) -> None:
@@ -65,7 +64,6 @@ class Replay(Played):
         self._played_ns = 0
         self._wanted: float | None = None
         super().__init__(desk, LiveBoard(), threaded=threaded, clock=clock)
-        self.speed = speed
 
     @property
     def actions(self) -> Actions:
@@ -197,7 +195,6 @@ class Tape:
         self,
         paths: Sequence[Path],
         run: str,
-        host: str = "",
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         """Goes over every line once, without decoding readings: a day's file in about a second.
@@ -211,7 +208,7 @@ class Tape:
         if not heads:
             raise RunFileError("no run in here", where=str(paths[0]) if paths else "")
         heads.sort(key=lambda one: (one[1].wall_ns, one[1].part))
-        mine = (h for _, h in heads if (not host or h.host == host) and h.meters)
+        mine = (header for _, header in heads if header.meters)
         first = next(mine, heads[0][1])
         self.host, self.origin_ns = first.host, first.monotonic_ns
         self.hosts = {header.host for _, header in heads}

@@ -38,7 +38,6 @@ class Simulated(Played):
         desk: Desk,
         plan: Plan | None = None,
         *,
-        speed: float = 1.0,
         history_s: float = HISTORY_S,
         threaded: bool = True,
         clock: Callable[[], float] | None = None,
@@ -50,7 +49,7 @@ class Simulated(Played):
         board = LiveBoard(absences=found.absences, idle=idle_of(self._plan, found.meters))
         super().__init__(desk, board, threaded=threaded, clock=clock)
         self._virtual = VirtualClock(0)
-        self.folder, self.speed, self._history_s = directory, speed, history_s
+        self.folder, self._history_s = directory, history_s
         sink = Tee(self._items, None if directory is None else FileSink(directory))
         self._recorder = Recorder(found.meters, sink, self._virtual, host="simulated")
         self.title = f"{count(float(self._plan.gpus))} simulated GPUs"

@@ -25,7 +25,6 @@ def demo(
     desk: Desk,
     *,
     gpus: int = 8,
-    speed: float = 1.0,
     history_s: float = 150.0,
     threaded: bool = True,
     clock: Callable[[], float] | None = None,
@@ -43,7 +42,6 @@ def demo(
     source = Simulated(
         desk,
         plan_of(gpus),
-        speed=speed,
         history_s=history_s,
         threaded=threaded,
         clock=clock,
@@ -58,21 +56,20 @@ def replay(
     run: str,
     desk: Desk,
     *,
-    speed: float = 1.0,
     threaded: bool = True,
     clock: Callable[[], float] | None = None,
 ) -> Source:
     """A recorded run, by path, id or `last`. Raises InputError where there is none."""
     from ckptcost.tui.live.replay import Replay
 
-    return Replay(run, desk, speed=speed, threaded=threaded, clock=clock)
+    return Replay(run, desk, threaded=threaded, clock=clock)
 
 
-def followed(run: str, desk: Desk, *, threaded: bool = True) -> Source:
+def followed(run: str, desk: Desk) -> Source:
     """A run that another process is writing."""
     from ckptcost.tui.live.followed import Followed
 
-    return Followed(run, desk, threaded=threaded)
+    return Followed(run, desk)
 
 
 def learn_baseline(

@@ -389,7 +389,7 @@ class LiveScreen(Opening):
         if self._source is None and not self._opening:
             self.on_start_page_begin()
             event.stop()
-        elif self._over and not isinstance(self.focused, Rows):
+        elif self._source is not None and self._over and not isinstance(self.focused, Rows):
             self.action_open_run()
             event.stop()
 

@@ -163,7 +163,8 @@ def test_a_replay_has_the_same_rows_at_any_speed_and_after_jumps(tmp_path):
     live = played(PLANS["held up"], 130.0, tmp_path / "run", desk)
     rows = [row.cells[2:] for row in live.view().checkpoints.rows]
     clock = Hand()
-    source = Replay(str(tmp_path / "run"), desk, speed=60.0, threaded=False, clock=clock)
+    source = Replay(str(tmp_path / "run"), desk, threaded=False, clock=clock)
+    source.speed = 60.0
     source.start()
     clock.now_s += 2.0
     source.pump()
