@@ -29,6 +29,7 @@ from ckptcost.present.amounts import number
 from ckptcost.present.chart import Traces
 from ckptcost.present.grid import Grid, Head, Row, sorted_by
 from ckptcost.report.studies.checkup import study_of as checkup_study
+from ckptcost.runs import store
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.header import Header, MeterHead
 from ckptcost.runs.lines import Second
@@ -198,7 +199,7 @@ def test_a_line_that_stands_after_a_later_one_is_read_all_the_same(tmp_path):
     first, second = [n for n, line in enumerate(lines) if line.startswith(b'{"k":"second"')][5:7]
     lines[first], lines[second] = lines[second], lines[first]
     file.write_bytes(b"".join(lines))
-    tape = Tape([file], "a" * 32)
+    tape = Tape(*store.kept_at(tmp_path / "run"))
     early_ns, late_ns = sorted(json.loads(lines[n])["t"] for n in (first, second))
     told = [t_ns for t_ns, _, fields in tape.readings(0, late_ns - 1) if fields["k"] == "second"]
     assert early_ns in told

@@ -7,7 +7,7 @@ import contextlib
 import re
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -16,10 +16,11 @@ from ckptcost.errors import InputError, RunFileError
 from ckptcost.jobs.account import Evaluation
 from ckptcost.runs import store
 from ckptcost.runs.clocks import S
-from ckptcost.runs.header import Header, header_from
+from ckptcost.runs.header import Header
 from ckptcost.runs.lines import BadLine, decode
 from ckptcost.runs.live import MISFITS, Named, item_of
 from ckptcost.runs.reader import load
+from ckptcost.runs.store import Kept
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.board import LiveBoard
 from ckptcost.tui.live.picture import Status
@@ -78,8 +79,7 @@ class Replay(Played):
         return 0.0 if self._tape is None else max(self._played_ns - self._tape.origin_ns, 0) / S
 
     def _begin(self) -> None:
-        files = [head.file for head in self._kept.heads]
-        self._tape = Tape(files, self._kept.run, stopped=self._ending.is_set)
+        self._tape = Tape(self._kept, self._ending.is_set)
         if not self._tape.files or not self._tape.last_ns:
             raise RunFileError("holds no readings", where=self._kept.name)
         self._rewind(0.0)
@@ -191,27 +191,16 @@ class _File:
 class Tape:
     """One host of a run. Times are nanoseconds on the clock of its first file."""
 
-    def __init__(
-        self,
-        paths: Sequence[Path],
-        run: str,
-        stopped: Callable[[], bool] = lambda: False,
-    ) -> None:
-        """Goes over every line once, without decoding readings: a day's file in about a second.
-        Raises RunFileError."""
+    def __init__(self, kept: Kept, stopped: Callable[[], bool] = lambda: False) -> None:
+        """Goes over every line once, without decoding readings: a day's file in about a second."""
         self.files: list[_File] = []
         self.remarks: list[tuple[int, Named]] = []
         """headers, marks, events and the like, by time"""
         self.problems = self.last_ns = 0
-        heads = [(path, header) for path in paths if (header := _header_of(path)) is not None]
-        heads = [one for one in heads if one[1].run == run]
-        if not heads:
-            raise RunFileError("no run in here", where=str(paths[0]) if paths else "")
-        heads.sort(key=lambda one: (one[1].wall_ns, one[1].part))
-        mine = (header for _, header in heads if header.meters)
-        first = next(mine, heads[0][1])
+        heads = sorted(kept.heads, key=lambda head: (head.header.wall_ns, head.header.part))
+        first = next((head.header for head in heads if head.header.meters), heads[0].header)
         self.host, self.origin_ns = first.host, first.monotonic_ns
-        self.hosts = {header.host for _, header in heads}
+        self.hosts = {head.header.host for head in heads}
         ahead = {first.boot: 0}
         for path, header in heads:
             if header.host == self.host and not stopped():
@@ -269,11 +258,3 @@ class Tape:
                         if begin_ns <= t_ns <= end_ns:
                             with contextlib.suppress(BadLine):
                                 yield t_ns, file.path.name, decode(line.removesuffix(b"\n"))
-
-
-def _header_of(path: Path) -> Header | None:
-    try:
-        with path.open("rb") as stream:
-            return header_from(decode(stream.readline().removesuffix(b"\n")), str(path))
-    except (OSError, BadLine):
-        return None

@@ -75,10 +75,10 @@ def followed(run: str, desk: Desk) -> Source:
 def learn_baseline(
     meters: str,
     stopped: Callable[[], bool],
-    told: Callable[[float, str], None],
+    told: Callable[[str], None],
     for_s: float = 30.0,
 ) -> str:
-    """The idle power of this machine, learned while nothing else runs. `told`: share done, and a
+    """The idle power of this machine, learned while nothing else runs. `told`: a
     sentence. Returns what was learned.
 
     Raises CkptcostError where it is not idle, nothing is metered, or somebody stopped it; then
@@ -98,11 +98,10 @@ def learn_baseline(
             raise CkptcostError("stopped; nothing was kept")
         passed_s = min(time.monotonic() - began_s, for_s)
         far = f"{duration(round(passed_s))} of {duration(for_s)}"
-        told(passed_s / for_s, f"measuring idle power, {far}")
+        told(f"measuring idle power, {far}")
 
-    told(0.0, "looking for meters")
+    told("looking for meters")
     learned = learn(meters, Wanted(), for_s, tell=tell)
-    told(1.0, "done")
     parts = [domain for domain in learned.measured.energies.parts if domain in learned.idle.domains]
     watts = sum(learned.idle.domains[domain].power_w for domain in parts)
     nowhere = "of a simulated machine, so nothing is kept"

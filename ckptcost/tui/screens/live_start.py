@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from ckptcost.errors import CkptcostError, InputError, brief
 from ckptcost.present.amounts import count
@@ -29,6 +29,7 @@ from ckptcost.tui.screens.meters import KINDS, kinds_of, look, overview, rows_of
 from ckptcost.tui.widgets.live_start import StartPage
 
 if TYPE_CHECKING:
+    from ckptcost.tui.desk import Desk
     from ckptcost.tui.live.reading import Source
 
     Opener = Callable[[], Source]
@@ -225,36 +226,29 @@ class Opening(ModeScreen):
         """Show the board, or the start page."""
 
     def look_around(self) -> None:
-        """What was handed over by another screen, or else what the start page shows."""
-        handed = self._handed_over()
-        if handed is not None:
-            self._open(*handed)
+        """What was handed over, from a test, from another screen as `app.to_live` = ("replay" or
+        "follow", a run) or from the command line as `app.demo`; or else what the start page
+        shows."""
+        app: Any = self.app
+        desk, (what, run) = self.desk, getattr(app, "to_live", None) or ("", "")
+        if (given := self._given) is not None:
+            self._given = None
+            self._open(lambda: given)
+        elif what:
+            app.to_live = None
+            again: Callable[[str, Desk], Source] = live_sources.followed
+            if what == "replay":
+                again = live_sources.replay
+            self._open(lambda: again(run, desk))
+        elif getattr(app, "demo", False):
+            app.demo = False
+            self.action_demo()
         elif self._source is None and not self._opening:
             page, meters, plain = self.query_one(StartPage), self.host.meters, self.host.plain
             page.keep_in(home())
             if not page.lit:
                 page.show([("Looking for meters ...", "muted")])
             self.background("lights", lambda stopped: lights_of(meters, plain), page.show)
-
-    def _handed_over(self) -> tuple[Opener, str] | None:
-        """From a test; from another screen, as `app.to_live` = ("replay" or "follow", a run); from
-        the command line, as `app.demo`."""
-        desk = self.desk
-        if (given := self._given) is not None:
-            self._given = None
-            return (lambda: given), ""
-        what, run = getattr(self.app, "to_live", None) or ("", "")
-        if what:
-            self.app.to_live = None  # type: ignore[attr-defined]
-            return (
-                (lambda: live_sources.replay(run, desk))
-                if what == "replay"
-                else (lambda: live_sources.followed(run, desk))
-            ), ""
-        if getattr(self.app, "demo", False):
-            self.app.demo = False  # type: ignore[attr-defined]
-            return (lambda: live_sources.demo(desk)), DEMO_COMMAND
-        return None
 
     def _open(self, opener: Opener, command: str = "", says: str = "Starting ...") -> None:
         """In the background: meters, commands and runs take a moment."""
@@ -310,11 +304,9 @@ class Opening(ModeScreen):
         except InputError as error:
             page.refuse(error.where, str(error))
             return
-        opens = (
-            "Starting; the run is written to"
-            f" {start.record or f'{home()}, a folder of its own'} ..."
-        )
-        self._open(lambda: live_sources.own(start, self.desk), command_of(start), opens)
+        where = start.record or f"{home()}, a folder of its own"
+        says = f"Starting; the run is written to {where} ..."
+        self._open(lambda: live_sources.own(start, self.desk), command_of(start), says)
 
     def action_measure(self) -> None:
         """With what was typed, if anything was; of a made-up machine there is the demo."""
@@ -330,49 +322,43 @@ class Opening(ModeScreen):
         self.query_one(StartPage).go_to(name)
 
     def action_processes(self) -> None:
-        def chosen(pid: str | None) -> None:
-            if pid:
-                self.query_one(StartPage).type("pid", pid)
-                self.action_field("pid")
+        def chosen(pid: str) -> None:
+            self.query_one(StartPage).type("pid", pid)
+            self.action_field("pid")
 
-        self.background(
-            "processes",
-            lambda stopped: gpu_processes(),
-            lambda grid: self._pick(grid, chosen),
-        )
+        self._pick(gpu_processes, chosen)
 
     def action_follow(self) -> None:
-        def chosen(run: str | None) -> None:
-            if run:
-                self._open(lambda: live_sources.followed(run, self.desk))
+        def chosen(run: str) -> None:
+            self._open(lambda: live_sources.followed(run, self.desk))
 
-        self.background(
-            "runs",
-            lambda stopped: being_recorded(),
-            lambda grid: self._pick(grid, chosen),
-        )
+        self._pick(being_recorded, chosen)
 
-    def _pick(self, grid: Grid, chosen: Callable[[str | None], None]) -> None:
-        if grid.rows:
-            self.app.push_screen(Picker(grid.title, grid), chosen)
-        else:
-            self.say(grid.empty)
+    def _pick(self, look: Callable[[], Grid], chosen: Callable[[str], None]) -> None:
+        def found(grid: Grid) -> None:
+            if grid.rows:
+                self.app.push_screen(
+                    Picker(grid.title, grid), lambda key: chosen(key) if key else None
+                )
+            else:
+                self.say(grid.empty)
+
+        self.background("pick", lambda stopped: look(), found)
 
     def action_baseline(self) -> None:
+        meters = self.host.meters
+
+        def tell(text: str) -> None:
+            self.app.call_from_thread(self.say, text)
+
         def answered(yes: bool | None) -> None:
             if yes:
-                meters = self.host.meters
                 self.background(
                     "baseline",
-                    lambda stopped: live_sources.learn_baseline(meters, stopped, self._learning),
+                    lambda stopped: live_sources.learn_baseline(meters, stopped, tell),
                     lambda text: self.say(text, "good"),
                 )
 
-        text = (
-            "The machine is watched for 30 s, and nothing else may run on it.\nThe baseline goes"
-            f" to {baseline_file()}"
-        )
+        text = "The machine is watched for 30 s, and nothing else may run on it."
+        text += f"\nThe baseline goes to {baseline_file()}"
         self.app.push_screen(Confirm("Learn the idle power?", text, "learn"), answered)
-
-    def _learning(self, done: float, text: str) -> None:
-        self.app.call_from_thread(self.say, text)
