@@ -161,7 +161,7 @@ class Energies:
             if 2 * len(node.tables) > len(self.node.tables):
                 return self._all
             self._near = _Stretch(since_s, until_s, node, {}, {})
-            self._forget()
+            self.forget()
         return self._near
 
     def over(self, begin_s: float, end_s: float) -> Energies:
@@ -172,7 +172,7 @@ class Energies:
         part._is_long, part._spans = part.node.is_long, {}
         return part
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """What was made of all of a long run."""
         self._all.series.clear()
         self._all.counters.clear()

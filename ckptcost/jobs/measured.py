@@ -284,7 +284,8 @@ def evaluate(
     names = [*energies.parts, *wholes]
     ticked = node.ticked_s()
     since_s = float(ticked[0, 0]) if len(ticked) else 0.0
-    # first what takes counts as long as the run, and lets go of them
+    # what takes counts as long as the run, one after the other, before many small things come
+    energies.forget()
     stored = _stored(energies, windows, begin_s, end_s)
     costs: list[Cost] = []
     dips: list[Dip | None] = []
