@@ -27,7 +27,7 @@ def read(source: str) -> Report:
     name = raw.get("schema_name") if isinstance(raw, dict) else None
     if name == OF_A_SWEEP:
         raise InputError(
-            "is a sweep's rows, for other programs to read: it is no report",
+            "is no document but the rows of a sweep, for other programs to read",
             where=source,
             key="schema_name",
             remedy="show the sweep with `ckptcost sweep -f text`, or one of its jobs with"

@@ -148,7 +148,7 @@ def test_the_rows_of_a_sweep_are_told_to_be_that(cli, tmp_path, words):
     assert made.code == 0, made.err
     done = cli(words[0], str(file), *words[1:])
     assert (done.code, done.out) == (2, "")
-    assert "is a sweep's rows" in done.err
+    assert "but the rows of a sweep" in done.err
 
 
 @pytest.fixture(scope="module")
