@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from textual import on
 from textual.binding import BindingType
 from textual.containers import Container
-from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
@@ -20,6 +19,7 @@ from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.run_reader import READER
 from ckptcost.tui.screens import against, calibrate_fit
+from ckptcost.tui.screens.base import panel
 from ckptcost.tui.screens.calibrate_fit import Calibrated, Written
 from ckptcost.tui.screens.recorded_run import Source, reading_text, refusal
 from ckptcost.tui.screens.tables import TablesScreen
@@ -97,15 +97,14 @@ class CalibrateScreen(TablesScreen):
                 placeholder="what it is; the host's name where nothing is said",
                 compact=True,
             )
-        yield Rows(id="table", classes="panel")
+        yield panel(Rows(id="table"))
         with Container(id="below"):
-            yield Rows(id="check", classes="panel")
-            yield Rows(id="effect", classes="panel")
-        yield Note(id="said", classes="panel tall-only")
+            yield panel(Rows(id="check"))
+            yield panel(Rows(id="effect"))
+        yield panel(Note(id="said", classes="tall-only"), "What the runs say")
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one("#said").border_title = "What the runs say"
         self._rows.show(Grid(empty="Reading the runs ..."))
         sources, weight = self._sources, sum(source.weight for source in self._sources)
         self.say(reading_text(*sources))
@@ -176,14 +175,9 @@ class CalibrateScreen(TablesScreen):
         ]
         self.query_one("#said", Note).show([*calibrate_fit.lines(fitted), *left])
         try:
-            self._fill("#effect", calibrate_fit.effect(fitted, self.desk, self._ticked))
+            self.show_in("effect", calibrate_fit.effect(fitted, self.desk, self._ticked))
         except (CkptcostError, OSError) as error:
-            self._fill("#effect", Grid(title="What changes", empty=str(error)))
-
-    def _fill(self, name: str, grid: Grid) -> None:
-        rows = self.query_one(name, Rows)
-        rows.show(grid)
-        rows.border_title, rows.border_subtitle = Content(grid.title), Content(grid.note)
+            self.show_in("effect", Grid(title="What changes", empty=str(error)))
 
     def _check(self) -> None:
         """The model against the runs needs their readings again."""
@@ -198,12 +192,12 @@ class CalibrateScreen(TablesScreen):
             lambda stopped: READER.ask(
                 calibrate_fit.check, fitted, base, settings, weight=weight, stopped=stopped
             ),
-            lambda grid: self._fill("#check", grid),
+            lambda grid: self.show_in("check", grid),
             self._check_failed,
         )
 
     def _check_failed(self, text: str) -> None:
-        self._fill("#check", Grid(title="Does the model predict it?", empty=text))
+        self.show_in("check", Grid(title="Does the model predict it?", empty=text))
 
     @on(Rows.Moved, "#table")
     def _moved(self) -> None:

@@ -14,6 +14,7 @@ from ckptcost.report.study import Study
 from ckptcost.tui.clipboard import copy
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.screens import meters
+from ckptcost.tui.screens.base import panel
 from ckptcost.tui.screens.tables import TablesScreen
 from ckptcost.tui.widgets.mode_bar import ModeBar
 from ckptcost.tui.widgets.note import Note
@@ -74,14 +75,12 @@ class DoctorScreen(TablesScreen):
         self._every_gpu = False
 
     def body(self) -> Iterable[Widget]:
-        yield Note(id="brief", classes="panel")
-        yield Rows(id="table", classes="panel")
-        yield Note(id="detail", classes="panel")
+        yield panel(Note(id="brief"), "This machine")
+        yield panel(Rows(id="table"))
+        yield panel(Note(id="detail"), "Under the cursor")
 
     def on_mount(self) -> None:
         super().on_mount()
-        self.query_one("#brief").border_title = "This machine"
-        self.query_one("#detail").border_title = "Under the cursor"
         self._look()
 
     def command_line(self) -> str:

@@ -3,25 +3,23 @@ what was found."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, ClassVar, Literal
 
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
-from textual.content import Content
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Input
 
 from ckptcost.errors import CkptcostError
-from ckptcost.present.chart import Bars, Chart
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.tui.clipboard import copy
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.modals.picker import Picker
 from ckptcost.tui.screens import probe_plan, probe_run
-from ckptcost.tui.screens.base import ModeScreen
+from ckptcost.tui.screens.base import ModeScreen, panel
 from ckptcost.tui.screens.probe_plan import Plan, Spot
 from ckptcost.tui.screens.probe_run import Ended, Running
 from ckptcost.tui.widgets.bars import BarRows
@@ -34,80 +32,7 @@ DRAWN_S = 0.5
 GIVE_UP_S = 2.0
 State = Literal["form", "running", "result"]
 PICTURES = ("passes", "tiers", "chart")
-
-
-class ProbePanels(Vertical):
-    """A tall screen has room for the passes and one picture, a short one for one of the three."""
-
-    SCOPED_CSS: ClassVar[bool] = False  # how tall the screen is decides
-    DEFAULT_CSS = """
-    ProbePanels { width: 1fr; height: 1fr; }
-    ProbePanels > * { display: none; height: 1fr; }
-    .-form ProbePanels #tiers { display: block; }
-    .-result ProbePanels #rates { display: block; height: auto; max-height: 7; }
-    .-running ProbePanels #chart, .-running ProbePanels #passes, .-result ProbePanels #words {
-        display: block;
-    }
-    .-result ProbePanels.-passes #passes, .-result ProbePanels.-tiers #tiers,
-    .-result ProbePanels.-chart #chart {
-        display: block;
-    }
-    .-result ProbePanels #passes, .-result ProbePanels #tiers { height: auto; max-height: 12; }
-    .-result ProbePanels #chart { height: 12; }
-    .-short.-result ProbePanels #chart { height: 9; }
-    .-short.-result ProbePanels #passes, .-short.-result ProbePanels #tiers { max-height: 10; }
-    .-tall.-result ProbePanels #passes { display: block; }
-    """
-
-    def __init__(self) -> None:
-        super().__init__(id="right")
-        self._turned = 0
-
-    def compose(self) -> Iterable[Widget]:
-        yield Rows(id="rates", classes="panel")
-        yield Plot(id="chart", classes="panel")
-        yield Rows(id="passes", classes="panel")
-        yield BarRows(id="tiers", classes="panel")
-        yield Note(id="words", classes="panel")
-
-    def on_mount(self) -> None:
-        self.query_one("#words").border_title = "What follows"
-
-    @property
-    def rows(self) -> Rows:
-        return self.query_one("#passes", Rows)
-
-    def turn(self, by: int = 0) -> None:
-        """The next picture; which panels are seen is the screen's own class."""
-        self._turned += by
-        pictures = [
-            name for name in PICTURES if name != "passes" or not self.screen.has_class("-tall")
-        ]
-        now = pictures[self._turned % len(pictures)]
-        for name in PICTURES:
-            self.set_class(name == now, f"-{name}")
-
-    def show(self, chart: Chart, passes: Grid) -> None:
-        plot = self.query_one("#chart", Plot)
-        plot.border_title, plot.border_subtitle = Content(chart.title), Content(chart.note)
-        plot.show(chart._replace(title="", note=""))
-        self._fill("#passes", passes)
-
-    def sum_up(self, rates: Grid) -> None:
-        self._fill("#rates", rates)
-
-    def _fill(self, name: str, grid: Grid) -> None:
-        rows = self.query_one(name, Rows)
-        rows.border_title, rows.border_subtitle = Content(grid.title), Content(grid.note)
-        rows.show(grid)
-
-    def compare(self, bars: Bars) -> None:
-        tiers = self.query_one("#tiers", BarRows)
-        tiers.border_title = Content(bars.title)
-        tiers.show(bars._replace(title=""))
-
-    def follow(self, words: Sequence[tuple[str, Tone]]) -> None:
-        self.query_one("#words", Note).show(words)
+"""a tall screen has room for the passes and one of the others, a short one for one of the three"""
 
 
 class ProbeScreen(ModeScreen):
@@ -175,6 +100,19 @@ class ProbeScreen(ModeScreen):
     ProbeScreen #left { width: 50; height: 1fr; }
     ProbeScreen #form { height: auto; max-height: 60%; }
     ProbeScreen #plan { height: 1fr; border-top: solid $panel-lighten-2; }
+    ProbeScreen #right { width: 1fr; height: 1fr; }
+    ProbeScreen #right > * { display: none; }
+    ProbeScreen.-form #tiers, ProbeScreen.-running #chart, ProbeScreen.-running #passes,
+    ProbeScreen.-result #words, ProbeScreen.-result.-passes #passes,
+    ProbeScreen.-result.-tiers #tiers, ProbeScreen.-result.-chart #chart,
+    ProbeScreen.-tall.-result #passes {
+        display: block;
+    }
+    ProbeScreen.-result #rates { display: block; height: auto; max-height: 7; }
+    ProbeScreen.-result #passes, ProbeScreen.-result #tiers { height: auto; max-height: 12; }
+    ProbeScreen.-result #chart { height: 12; }
+    ProbeScreen.-short.-result #chart { height: 9; }
+    ProbeScreen.-short.-result #passes, ProbeScreen.-short.-result #tiers { max-height: 10; }
     ProbeScreen.-narrow #left { width: 1fr; }
     ProbeScreen.-narrow.-form #right, ProbeScreen.-narrow.-running #left,
     ProbeScreen.-narrow.-result #left {
@@ -195,17 +133,22 @@ class ProbeScreen(ModeScreen):
         self._kept = ""
         """where the run is kept, as a line; empty while it is not"""
         self._state: State = "form"
+        self._turned = 0
         self._timer: Timer | None = None
 
     def body(self) -> Iterable[Widget]:
         with Horizontal(id="all"):
-            with Vertical(id="left", classes="panel"):
+            with panel(Vertical(id="left"), "Probe"):
                 yield Form(id="form")
                 yield Note(id="plan")
-            yield ProbePanels()
+            with Vertical(id="right"):
+                yield panel(Rows(id="rates"))
+                yield panel(Plot(id="chart"))
+                yield panel(Rows(id="passes"))
+                yield panel(BarRows(id="tiers"))
+                yield panel(Note(id="words"), "What follows")
 
     def on_mount(self) -> None:
-        self.query_one("#left").border_title = "Probe"
         self._timer = self.set_interval(DRAWN_S, self._draw, pause=True)
         super().on_mount()
         self._turn("form")
@@ -216,7 +159,7 @@ class ProbeScreen(ModeScreen):
     def on_desk(self) -> None:
         self._ask()
         if self.exported() is None:
-            self._panels.compare(probe_run.known_tiers(self.desk))
+            self.show_in("tiers", probe_run.known_tiers(self.desk))
         else:
             self._follow()
 
@@ -233,7 +176,7 @@ class ProbeScreen(ModeScreen):
         return probe_plan.command(self._draft, self.desk, self.host.meters)
 
     def table(self) -> Grid | None:
-        return self._panels.rows.grid
+        return self.query_one("#passes", Rows).grid
 
     def exported(self) -> Any:
         return None if self._ended is None else self._ended.study
@@ -267,10 +210,6 @@ class ProbeScreen(ModeScreen):
     @property
     def _form(self) -> Form:
         return self.query_one("#form", Form)
-
-    @property
-    def _panels(self) -> ProbePanels:
-        return self.query_one(ProbePanels)
 
     # what is asked for
 
@@ -343,9 +282,9 @@ class ProbeScreen(ModeScreen):
         self._forget()
         self._ended, self._kept, self._stopping = None, "", False
         self._under_way = Running(plan, self.host.meters)
-        self._panels.compare(probe_run.known_tiers(self.desk))
+        self.show_in("tiers", probe_run.known_tiers(self.desk))
         self._turn("running")
-        self._panels.rows.focus()
+        self.query_one("#passes").focus()
         self._draw()
         if self._timer is not None:
             self._timer.resume()
@@ -421,13 +360,17 @@ class ProbeScreen(ModeScreen):
         self._state = state
         for name in ("form", "running", "result"):
             self.set_class(name == state, f"-{name}")
-        self._panels.turn(by)
+        self._turned += by
+        pictures = PICTURES[self.has_class("-tall") :]  # there the passes are seen anyway
+        for name in PICTURES:
+            self.set_class(name == pictures[self._turned % len(pictures)], f"-{name}")
         self.refresh_bindings()
 
     def _draw(self) -> None:
         if self._under_way is not None:
             now = probe_run.progress(self._under_way, self._stopping)
-            self._panels.show(now.chart, now.rows)
+            self.show_in("chart", now.chart)
+            self.show_in("passes", now.rows)
             self.say(now.line, "warn" if self._stopping else "")
 
     def _rest(self, state: State) -> None:
@@ -445,9 +388,10 @@ class ProbeScreen(ModeScreen):
             if found is not None and found["rate"] and not ended.cancelled:
                 self._known[(str(asked.directory), asked.saver)] = found["rate"]
             rates, passes = probe_run.grids(ended.study)
-            self._panels.sum_up(rates)
-            self._panels.show(probe_run.curve(running.watch), passes)
-            self._panels.compare(probe_run.tiers(ended.study))
+            self.show_in("rates", rates)
+            self.show_in("chart", probe_run.curve(running.watch))
+            self.show_in("passes", passes)
+            self.show_in("tiers", probe_run.tiers(ended.study))
             self._follow()
         self._ask()
         self._tell(*probe_run.ended_text(ended))
@@ -466,4 +410,5 @@ class ProbeScreen(ModeScreen):
 
     def _follow(self) -> None:
         """What follows for the scenario on the desk."""
-        self._panels.follow(probe_run.words(self.exported(), self.desk, self._kept))
+        words = probe_run.words(self.exported(), self.desk, self._kept)
+        self.query_one("#words", Note).show(words)

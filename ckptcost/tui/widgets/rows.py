@@ -195,17 +195,13 @@ class Rows(ScrollView, can_focus=True):
 
     def _type(self, event: Key) -> bool:
         """A key as the line at the foot takes it; False where it means something else."""
-        if event.key == "escape" or (event.key == "enter" and self._typing):
-            self._typing = False
-            self.narrow("" if event.key == "escape" else self._words)
-        elif not self._typing:
+        words = {"escape": "", "ctrl+u": "", "enter": self._words, "backspace": self._words[:-1]}
+        if event.character and event.is_printable:
+            words[event.key] = self._words + event.character
+        if event.key not in words or not (self._typing or event.key == "escape"):
             return False
-        elif event.key in ("backspace", "ctrl+u"):
-            self.narrow(self._words[:-1] if event.key == "backspace" else "")
-        elif event.character and event.is_printable:
-            self.narrow(self._words + event.character)
-        else:
-            return False
+        self._typing = self._typing and event.key not in ("escape", "enter")
+        self.narrow(words[event.key])
         return True
 
     def on_paste(self, event: Paste) -> None:
@@ -337,8 +333,8 @@ class Rows(ScrollView, can_focus=True):
     def _look(self, y: int) -> object:
         """All that a line is drawn from. Colours are not among it: where a theme, a class or the
         focus changes them, Textual draws the whole widget again."""
-        if self._is_foot(y):
-            return (self._words, len(self._shown.rows), len(self._given.rows), self._fitted_for)
+        if foot := self._foot_line(y):
+            return foot
         if not self._shown.rows:
             return (self._shown.empty, self._fitted_for)
         if y == 0:
@@ -349,16 +345,15 @@ class Rows(ScrollView, can_focus=True):
         row = self._shown.rows[at]
         return (row.cells, row.tone, row.marked, at == self._cursor, self._fit, self._fitted_for)
 
-    def _is_foot(self, y: int) -> bool:
-        return self._foot > 0 and y == self.scrollable_content_region.height - 1
-
-    def _foot_line(self, width: int) -> str:
-        """The words, and how many rows have them."""
-        keys = "Enter keeps, Esc shows all" if self._typing else "Esc shows all"
-        said = f"{count(len(self._shown.rows))} of {count(len(self._given.rows))}"
+    def _foot_line(self, y: int) -> str:
+        """The words, and how many rows have them; empty for every other line."""
+        width, height = self.scrollable_content_region.size
+        if not self._foot or y < height - 1:
+            return ""
         words = f"/{self._words}{'_' if self._typing else ''}"
-        if len(words) + len(said) + len(keys) + 3 <= width:
-            said += f"  {keys}"
+        said = f"{count(len(self._shown.rows))} of {count(len(self._given.rows))}"
+        keys = "  Enter keeps, Esc shows all" if self._typing else "  Esc shows all"
+        said += keys if len(words + said + keys) < width else ""
         room = max(width - len(said) - 1, 1)
         return f"{words[-room:]:<{room}} {said}"
 
@@ -379,8 +374,8 @@ class Rows(ScrollView, can_focus=True):
         if width != self._fitted_for:  # the scroll bar has come or gone
             self._refit()
         self._drawn[y] = self._look(y)
-        if self._is_foot(y):
-            return _strip(self._foot_line(width), width, self._style("foot"))
+        if foot := self._foot_line(y):
+            return _strip(foot, width, self._style("foot"))
         if not self._shown.rows:
             lines = textwrap.wrap(self._shown.empty, max(width - 2, 1))
             text = f" {lines[y]}" if y < len(lines) else ""
