@@ -36,17 +36,17 @@ NODES, WHOLE = "a node's share", "the scenario's"
 YES_NO = ("yes", "no")
 LEAST_BYTES, MOST_BYTES = 1e6, 1e15
 _COUNTS = {"ranks": (1, 4096), "rounds": (1, 1000), "warm_up": (0, 100)}
-_FIELDS: dict[str, tuple[str, str, tuple[str, ...], str]] = {
-    "directory": ("folder", "Where", (), "a folder on the storage"),
-    "size": ("size", "What", (NODES, WHOLE), "20 GB"),
-    "writer": ("writer", "What", tuple(SAVERS), ""),
-    "ranks": ("writers", "What", (), ""),
-    "rounds": ("rounds", "How often", (), ""),
-    "quarter": ("quarter size too", "How often", YES_NO, ""),
-    "warm_up": ("warm-up saves", "How often", (), ""),
-    "read": ("read back", "How often", YES_NO, ""),
-}
-"""label, group, choices, placeholder"""
+_FIELDS = (
+    Field("directory", "folder", "", group="Where", placeholder="a folder on the storage"),
+    Field("size", "size", "", group="What", choices=(NODES, WHOLE), placeholder="20 GB"),
+    Field("writer", "writer", "", group="What", choices=tuple(SAVERS)),
+    Field("ranks", "writers", "", group="What"),
+    Field("rounds", "rounds", "", group="How often"),
+    Field("quarter", "quarter size too", "", group="How often", choices=YES_NO),
+    Field("warm_up", "warm-up saves", "", group="How often"),
+    Field("read", "read back", "", group="How often", choices=YES_NO),
+)
+_LABELS = {field.path: field.label for field in _FIELDS}
 
 
 @dataclass(frozen=True)
@@ -79,24 +79,19 @@ def fields(draft: Draft, desk: Desk) -> tuple[Field, ...]:
     sized = draft.size.strip() in (NODES, WHOLE) and "size" not in wrong
     units = {"size": quantity(_known_bytes(draft.size.strip(), desk), "bytes")} if sized else {}
     return tuple(
-        Field(
-            path,
-            label,
-            getattr(draft, path),
-            units.get(path, ""),
-            group=group,
-            choices=choices,
-            error=wrong.get(path, ""),
-            placeholder=placeholder,
+        each._replace(
+            text=getattr(draft, each.path),
+            unit=units.get(each.path, ""),
+            error=wrong.get(each.path, ""),
         )
-        for path, (label, group, choices, placeholder) in _FIELDS.items()
+        for each in _FIELDS
     )
 
 
 def problems(draft: Draft, desk: Desk) -> dict[str, str]:
     """By field, why its text cannot be used."""
     found = {}
-    for path in _FIELDS:
+    for path in _LABELS:
         try:
             _value(path, draft, desk)
         except CkptcostError as error:
@@ -106,7 +101,7 @@ def problems(draft: Draft, desk: Desk) -> dict[str, str]:
 
 def request(draft: Draft, desk: Desk) -> ProbeRequest:
     """What is asked of the job. Raises InputError for the first field that cannot be used."""
-    values = {path: _value(path, draft, desk) for path in _FIELDS}
+    values = {path: _value(path, draft, desk) for path in _LABELS}
     return ProbeRequest(
         Path(values["directory"]),
         values["size"],
@@ -182,7 +177,7 @@ def choices(path: str, desk: Desk) -> Grid:
             NODES: f"{each}: what one of its nodes writes at a save",
             WHOLE: f"{whole}: a whole checkpoint, as if one node wrote all of it",
         }
-    label = _FIELDS[path][0]
+    label = _LABELS[path]
     heads = (Head("name", label, left=True), Head("about", "what it is", left=True))
     return Grid(heads, [Row(name, (name, text)) for name, text in about.items()], label)
 
@@ -457,7 +452,7 @@ def asking(
         one = request(draft, desk)
     except CkptcostError as error:
         path, problem = next(iter(problems(draft, desk).items()), ("", str(error)))
-        wrong = f"{_FIELDS[path][0]}: {problem}" if path else problem
+        wrong = f"{_LABELS[path]}: {problem}" if path else problem
         place = place_lines(spot) if spot is not None and path != "directory" else []
         return Asking([*place, (wrong, "bad")], None, wrong)
     if "simulated" in meters.split(","):
