@@ -222,16 +222,20 @@ def _error_of(text: str) -> float | None:
 def _acpi_meters(chip: _Chip) -> Iterator[_Acpi]:
     for stem, path in _attribute_files(chip.where, "power", "average|input").items():
 
-        def told(item: str, start: Path = chip.where / stem) -> str:
+        def attribute(item: str, start: Path = chip.where / stem) -> str:
             return _text(start.with_name(f"{start.name}_{item}"))
 
-        if told("is_battery") == "1":
+        if attribute("is_battery") == "1":
             continue
-        interval_ms = _number(told("average_interval"))
+        interval_ms = _number(attribute("average_interval"))
         averaging_s = interval_ms / 1000.0 if interval_ms and interval_ms < 86_400_000 else None
-        maker = " ".join(filter(None, (told("model_number"), told("serial_number"))))
+        maker = " ".join(filter(None, (attribute("model_number"), attribute("serial_number"))))
         yield _Acpi(
-            path, told("oem_info") or told("label"), averaging_s, _error_of(told("accuracy")), maker
+            path,
+            attribute("oem_info") or attribute("label"),
+            averaging_s,
+            _error_of(attribute("accuracy")),
+            maker,
         )
 
 

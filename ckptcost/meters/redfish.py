@@ -69,55 +69,17 @@ def service(
     timeout_s: float = 5.0,
 ) -> Service:
     """Checks what the user gave; InputError never quotes it."""
-    import base64
-    import ipaddress
     import os
-    from urllib.parse import urlsplit
 
-    try:
-        parts = urlsplit(url.strip())
-        host, port = parts.hostname or "", parts.port
-    except ValueError:
-        raise _input_error(
-            "the address is no URL", "give it as https://HOST or https://HOST:PORT"
-        ) from None
-    if "@" in parts.netloc:
-        raise _input_error(
-            "the address holds a user name or password", "give them apart, where no log shows them"
-        )
-    if (
-        parts.scheme not in ("https", "http")
-        or not host
-        or re.search(r"[\x00-\x20\x7f]", url.strip())
-    ):
-        raise _input_error(
-            "the address is no http or https URL", "give it as https://HOST or https://HOST:PORT"
-        )
-    if (
-        parts.path.rstrip("/") not in ("", "/redfish", "/redfish/v1")
-        or parts.query
-        or parts.fragment
-    ):
-        raise _input_error(
-            "the address has more than a host and a port",
-            "give it as https://HOST or https://HOST:PORT",
-        )
-    tls = parts.scheme == "https"
-    if not tls and not plain_http:
-        try:
-            near = host == "localhost" or ipaddress.ip_address(host).is_loopback
-        except ValueError:
-            near = False
-        if not near:
-            raise _input_error("plain http sends the password for all to read", "use https")
+    host, port, tls = _address_of(url.strip())
+    if not tls and not plain_http and not _is_loopback(host):
+        raise _input_error("plain http sends the password for all to read", "use https")
     if insecure and ca_file:
         raise _input_error(
             "a CA file and an unverified certificate exclude each other", "drop one of them"
         )
     if ca_file and not os.access(ca_file, os.R_OK):
         raise _input_error("the CA file cannot be read", "check its path and permissions")
-    if (user is None) != (password is None):
-        raise _input_error("a user name needs a password and the other way round")
     headers = {
         "Accept": "application/json",
         "Accept-Encoding": "identity",
@@ -125,19 +87,53 @@ def service(
         "User-Agent": "ckptcost",
     }
     if user is not None and password is not None:
-        if ":" in user or re.search(r"[\x00-\x1f\x7f]", user + password):
-            raise _input_error(
-                "the user name or password has a character that basic authentication cannot carry"
-            )
-        try:
-            headers["Authorization"] = (
-                "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
-            )
-        except UnicodeEncodeError:  # quotes what it could not encode
-            raise _input_error(
-                "the user name or password has a character that basic authentication cannot carry"
-            ) from None
+        headers["Authorization"] = _basic_authentication(user, password)
+    elif user is not None or password is not None:
+        raise _input_error("a user name needs a password and the other way round")
     return Service(host, port or (443 if tls else 80), tls, headers, ca_file, insecure, timeout_s)
+
+
+def _address_of(url: str) -> tuple[str, int | None, bool]:
+    """Host, port where one is given, and whether it is https."""
+    from urllib.parse import urlsplit
+
+    form = "give it as https://HOST or https://HOST:PORT"
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+    except ValueError:
+        raise _input_error("the address is no URL", form) from None
+    if "@" in parts.netloc:
+        raise _input_error(
+            "the address holds a user name or password", "give them apart, where no log shows them"
+        )
+    if parts.scheme not in ("https", "http") or not host or re.search(r"[\x00-\x20\x7f]", url):
+        raise _input_error("the address is no http or https URL", form)
+    path = parts.path.rstrip("/")
+    if path not in ("", "/redfish", "/redfish/v1") or parts.query or parts.fragment:
+        raise _input_error("the address has more than a host and a port", form)
+    return host, port, parts.scheme == "https"
+
+
+def _is_loopback(host: str) -> bool:
+    import ipaddress
+
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _basic_authentication(user: str, password: str) -> str:
+    import base64
+
+    cannot = "the user name or password has a character that basic authentication cannot carry"
+    if ":" in user or re.search(r"[\x00-\x1f\x7f]", user + password):
+        raise _input_error(cannot)
+    try:
+        return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+    except UnicodeEncodeError:  # quotes what it could not encode
+        raise _input_error(cannot) from None
 
 
 class RedfishClient:
