@@ -347,9 +347,9 @@ class Rows(ScrollView, can_focus=True):
 
     def _foot_line(self, y: int) -> str:
         """The words, and how many rows have them; empty for every other line."""
-        width, height = self.scrollable_content_region.size
-        if not self._foot or y < height - 1:
+        if not self._foot or y < self.scrollable_content_region.height - 1:
             return ""
+        width = self.scrollable_content_region.width
         words = f"/{self._words}{'_' if self._typing else ''}"
         said = f"{count(len(self._shown.rows))} of {count(len(self._given.rows))}"
         keys = "  Enter keeps, Esc shows all" if self._typing else "  Esc shows all"
