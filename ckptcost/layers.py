@@ -200,7 +200,9 @@ _RATES = {
 """a measured time overrides the rates; a rate that a later layer gives takes its place"""
 
 
-def merged(layers: Sequence[Layer]) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, str]]]:
+def merge_layers(
+    layers: Sequence[Layer],
+) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, str]]]:
     """Values by section, later layers over earlier ones, and the label of the layer each comes
     from."""
     values: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}

@@ -15,7 +15,7 @@ from ckptcost.catalog.store import Catalog, Entity
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.size import full_bytes
 from ckptcost.errors import InputError, UnknownName
-from ckptcost.layers import Layer, merged, read_layer
+from ckptcost.layers import Layer, merge_layers, read_layer
 
 DEFAULTS = "models/defaults.toml"
 
@@ -43,7 +43,7 @@ class Resolved(NamedTuple):
     names: dict[str, str]
     """what each section is called"""
     name: str
-    claims: tuple[schema.Claim, ...]
+    claims: tuple[schema.CheckpointClaim, ...]
     unknown: dict[str, str]
     """why a quantity that a bill would like is not known, with the key that would supply it"""
 
@@ -60,7 +60,7 @@ def _defaults(catalog: Catalog) -> Layer:
 
 def resolve(catalog: Catalog, layers: Sequence[Layer]) -> Resolved:
     """The Scenario these layers describe, every input with its pedigree."""
-    values, said_by = merged([_defaults(catalog), *layers])
+    values, said_by = merge_layers([_defaults(catalog), *layers])
     builder = _Builder(catalog, values, said_by)
     parts = {
         section: builder.section(section)
@@ -188,7 +188,7 @@ class _Builder:
         self.inputs: list[Input] = []
         self.words: dict[str, Any] = {}
         self.names: dict[str, str] = {}
-        self.claims: tuple[schema.Claim, ...] = ()
+        self.claims: tuple[schema.CheckpointClaim, ...] = ()
         self.unknown: dict[str, str] = {}
 
     def section(self, section: str) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from throttled import throttled, why_not
 
-from ckptcost.core.joining import joined
+from ckptcost.core.joining import join_marks
 from ckptcost.core.phases import windows_of
 from ckptcost.runs.reader import load
 
@@ -120,7 +120,7 @@ def test_inside_and_outside_agree(tmp_path, storage, way):
         assert abs(ours - theirs) <= near_s
     # what the job says of its safety, what the kernel said of the hook's path, and what it said of
     # the watched files
-    windows = [window for window in windows_of(joined(run.marks)) if window.begin_s is not None]
+    windows = [window for window in windows_of(join_marks(run.marks)) if window.begin_s is not None]
     assert len(windows) == SAVES
     for window in windows:
         said = [
@@ -139,6 +139,6 @@ def test_inside_and_outside_agree(tmp_path, storage, way):
 @pytest.mark.parametrize(("watch", "hooks"), [(True, False), (False, True)])
 def test_either_alone_finds_every_checkpoint_and_when_it_was_safe(tmp_path, storage, watch, hooks):
     run, _ = wrapped(tmp_path, storage, "torch-tmp", watch=watch, hooks=hooks)
-    windows = [window for window in windows_of(joined(run.marks)) if window.begin_s is not None]
+    windows = [window for window in windows_of(join_marks(run.marks)) if window.begin_s is not None]
     assert len(windows) == SAVES
     assert all(window.durable_s is not None for window in windows)

@@ -17,7 +17,7 @@ from ckptcost.core.outcome import evaluate, plan_of
 from ckptcost.core.timing import nodes_of
 from ckptcost.errors import InputError
 from ckptcost.jobs.model import model
-from ckptcost.layers import layers_of, merged, read_layer, set_layer
+from ckptcost.layers import layers_of, merge_layers, read_layer, set_layer
 from ckptcost.scenario import ranges_of, resolve
 
 SCENARIOS = [
@@ -612,7 +612,7 @@ def test_merging_does_not_change_its_layers(catalog):
         read_layer(catalog, {"tier": {"id": "generic-pfs"}}, "two"),
     ]
     before = [repr(layer) for layer in layers]
-    merged(layers)
+    merge_layers(layers)
     resolve(catalog, layers)
     assert [repr(layer) for layer in layers] == before
 

@@ -12,7 +12,7 @@ from ckptcost.catalog import files
 from ckptcost.catalog.schema import printable
 from ckptcost.catalog.stated import stated_of
 from ckptcost.catalog.store import Catalog
-from ckptcost.core.audit import Claim, Held, Sheet, Stated, unit_of_formula
+from ckptcost.core.audit import CheckedFormula, Claim, Sheet, Stated, unit_of_formula
 from ckptcost.core.expressions import formula
 from ckptcost.core.relations import QUANTITIES
 from ckptcost.core.units import parse
@@ -61,11 +61,11 @@ def read(catalog: Catalog, name: str) -> tuple[Sheet, list[tuple[str, bytes]]]:
 def sheet_of(raw: Any, where: str) -> Sheet:
     """A document as a sheet; the first complaint names the file and the key."""
     try:
-        _known(raw, _TOP)
+        require_known(raw, _TOP)
         texts = {key: _text(raw, key) for key in ("id", "name", "source", "note")}
         context = _quantities(_table(raw.get("context", {}), "context"), (), "context")
         claims = _claims(raw, context)
-        held = _held(raw, claims)
+        held = audit_formulas(raw, claims)
         stem = Path(where).stem
         return Sheet(
             texts["id"] or stem, texts["name"] or stem, texts["source"], texts["note"], claims, held
@@ -110,13 +110,13 @@ def _claims(raw: dict[str, Any], context: dict[str, Stated]) -> tuple[Claim, ...
     return tuple(found.values())
 
 
-def _held(raw: dict[str, Any], claims: tuple[Claim, ...]) -> tuple[Held, ...]:
+def audit_formulas(raw: dict[str, Any], claims: tuple[Claim, ...]) -> tuple[CheckedFormula, ...]:
     found = []
     for table_name, needs in (("holds", ("that", "is")), ("follows", ("that",))):
         for i, each in enumerate(_list(raw, table_name)):
             key = f"{table_name}.{i + 1}"
             table = _table(each, key)
-            _known(table, ("what", "that", "said", "unit", *needs), key)
+            require_known(table, ("what", "that", "said", "unit", *needs), key)
             for need in needs:
                 if need not in table:
                     raise InputError(
@@ -126,7 +126,7 @@ def _held(raw: dict[str, Any], claims: tuple[Claim, ...]) -> tuple[Held, ...]:
                     )
             that = _text(table, "that", key)
             try:
-                held = Held(
+                held = CheckedFormula(
                     _text(table, "what", key) or that,
                     formula(that),
                     None,
@@ -135,7 +135,7 @@ def _held(raw: dict[str, Any], claims: tuple[Claim, ...]) -> tuple[Held, ...]:
                 unit = unit_of_formula(held, claims)
             except InputError as error:
                 raise error.at(key=f"{key}.that") from None
-            held = held._replace(shown=_shown(_text(table, "unit", key), unit, f"{key}.unit"))
+            held = held._replace(shown=display_unit(_text(table, "unit", key), unit, f"{key}.unit"))
             if "is" in table:
                 try:
                     held = held._replace(stated=stated_of(table["is"], unit, floor=-math.inf))
@@ -147,7 +147,7 @@ def _held(raw: dict[str, Any], claims: tuple[Claim, ...]) -> tuple[Held, ...]:
     return tuple(found)
 
 
-def _shown(text: str, unit: str, key: str) -> str:
+def display_unit(text: str, unit: str, key: str) -> str:
     """A unit that the value can be shown in."""
     try:
         if text:
@@ -158,7 +158,7 @@ def _shown(text: str, unit: str, key: str) -> str:
 
 
 def _quantities(table: dict[str, Any], besides: tuple[str, ...], key: str) -> dict[str, Stated]:
-    _known(table, (*besides, *QUANTITIES), key)
+    require_known(table, (*besides, *QUANTITIES), key)
     found = {}
     for name, raw in table.items():
         if name in besides:
@@ -176,7 +176,7 @@ def _quantities(table: dict[str, Any], besides: tuple[str, ...], key: str) -> di
     return found
 
 
-def _known(table: Any, names: tuple[str, ...], key: str = "") -> None:
+def require_known(table: Any, names: tuple[str, ...], key: str = "") -> None:
     for name in table:
         if name not in names:
             raise UnknownName("quantity" if "size" in names else "key", str(name), names, key=key)

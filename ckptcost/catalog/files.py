@@ -20,7 +20,7 @@ MOST_BYTES = 1_000_000
 """largest TOML or CSV that is read; a scenario is a few hundred bytes and the grid table 60 kB"""
 
 
-def shipped() -> Traversable:
+def shipped_folder() -> Traversable:
     """The folder that holds models/ and data/: $CKPTCOST_HOME, else the wheel's, else the
     checkout's."""
     home = os.environ.get("CKPTCOST_HOME")

@@ -27,7 +27,7 @@ from ckptcost.errors import InputError, UnknownName, brief
 MOST_LETTERS = 4000
 
 
-def _limited(section: str, key: str, raw: Any) -> Figure:
+def figure_within_limits(section: str, key: str, raw: Any) -> Figure:
     if key.endswith("keep_last") and raw == "all":
         return Figure(float("inf"), text="all")
     figure = figure_of(raw, unit_of(section, key))
@@ -112,7 +112,7 @@ def section_values(section: str, raw: Any, besides: tuple[str, ...] = ()) -> dic
     for key, given in raw.items():
         try:
             if key in KEYS[section]:
-                values[key] = _limited(section, key, given)
+                values[key] = figure_within_limits(section, key, given)
             elif key in WORDS[section]:
                 values[key] = _word(WORDS[section][key], given)
             else:
@@ -197,7 +197,7 @@ def _compare(raw: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
 def saves_of(raw: Any, key: str) -> float:
     """A number of saves in a run, as a flag or a file gives it."""
     try:
-        return _limited("policy", "saves", raw).value
+        return figure_within_limits("policy", "saves", raw).value
     except InputError as error:
         raise error.at(key=key) from None
 
@@ -215,7 +215,7 @@ def _basis(basis: str) -> None:
         raise UnknownName("basis", basis, BASES, key="basis")
 
 
-class Claim(NamedTuple):
+class CheckpointClaim(NamedTuple):
     """What somebody says one checkpoint takes; shown beside the model, never an input to it."""
 
     what: str
@@ -230,7 +230,7 @@ class Claim(NamedTuple):
 CLAIMED = {"energy": "j", "time": "s"}
 
 
-def _claim(raw: Any, key: str) -> Claim:
+def _claim(raw: Any, key: str) -> CheckpointClaim:
     """A claim whose quantities parse, so that showing it cannot fail."""
     raw = _only(raw, ("what", "size", "value", "low", "high", "basis", "source", "note"), key)
     try:
@@ -243,7 +243,7 @@ def _claim(raw: Any, key: str) -> Claim:
         for name in ("value", "low", "high"):
             if name in raw:
                 parse(raw[name], CLAIMED[raw["what"]])
-        return Claim(
+        return CheckpointClaim(
             raw["what"],
             raw["size"],
             raw["value"],
@@ -267,7 +267,7 @@ class EntityFile(NamedTuple):
     basis: str
     source: str
     about: dict[str, Any]
-    claims: tuple[Claim, ...]
+    claims: tuple[CheckpointClaim, ...]
     values: dict[str, Any]
 
 

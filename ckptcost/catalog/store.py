@@ -38,7 +38,7 @@ class Entity(NamedTuple):
     figures: dict[str, Figure]
     words: dict[str, Any]
     about: dict[str, Any]
-    claims: tuple[schema.Claim, ...]
+    claims: tuple[schema.CheckpointClaim, ...]
     note: str
     label: str
     """what sort of entry: published, vendor-claim, benchmark ..."""
@@ -51,7 +51,7 @@ class Catalog:
     def __init__(
         self, shipped: Traversable | None = None, overlay: Traversable | None = None
     ) -> None:
-        self._shipped = shipped if shipped is not None else files.shipped()
+        self._shipped = shipped if shipped is not None else files.shipped_folder()
         self._overlay = overlay if overlay is not None else files.overlay()
         self._seen: dict[tuple[str, str], Entity] = {}
 

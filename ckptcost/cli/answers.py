@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
-    from ckptcost.jobs.gates import Verdict
+    from ckptcost.jobs.gates import GateVerdict
     from ckptcost.questions.results import StudyResult
 
 T = TypeVar("T")
@@ -54,10 +54,10 @@ def answer(result: StudyResult, options: argparse.Namespace) -> int:
 
         written = view(study, options.format, options.table, options.full)
     output.write([written], options.output)
-    return missed(study.gates)
+    return report_missed_targets(study.gates)
 
 
-def missed(verdicts: Sequence[Verdict]) -> int:
+def report_missed_targets(verdicts: Sequence[GateVerdict]) -> int:
     """Say on stderr which targets were missed; the exit code."""
     from ckptcost.present.words import gate_text
 

@@ -50,13 +50,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ckptcost.errors import InputError
-    from ckptcost.jobs.gap import run_named
+    from ckptcost.jobs.gap import run_path
     from ckptcost.questions.compare import compare
     from ckptcost.questions.parameters import gates_of
 
     gates_of(options.require)  # before a run is looked for
-    recorded = run_named(options.scenarios[0]) if options.scenarios else None
-    if any(run_named(name) is not None for name in options.scenarios[1:]):
+    recorded = run_path(options.scenarios[0]) if options.scenarios else None
+    if any(run_path(name) is not None for name in options.scenarios[1:]):
         raise InputError(
             "one run at a time, and the run comes first",
             where="compare",

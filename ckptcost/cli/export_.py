@@ -74,11 +74,11 @@ def run(options: argparse.Namespace) -> int:
     from ckptcost.cli import telling
     from ckptcost.exports.formats import exported, format_named, left_out
     from ckptcost.questions.statements import statement_document
-    from ckptcost.report.statements.reading import cases_of, spooled
+    from ckptcost.report.statements.reading import cases_of, spool_pipe
 
     wanted = format_named(options.to)
     with contextlib.ExitStack() as kept:
-        sources = [kept.enter_context(spooled(source)) for source in options.source]
+        sources = [kept.enter_context(spool_pipe(source)) for source in options.source]
         document = statement_document(
             sources,
             flags.placing_of(options)._replace(summed=wanted.title if wanted.summed else ""),

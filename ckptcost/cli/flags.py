@@ -399,4 +399,4 @@ def within_of(options: argparse.Namespace) -> Path | None:
 def found_of(options: argparse.Namespace) -> Found:
     from ckptcost.runs import store
 
-    return store.found(options.run_name, within_of(options))
+    return store.find_run(options.run_name, within_of(options))

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     from ckptcost.report.statements import reading
 
     words = telling.command_of(options)
-    with reading.spooled(options.source) as options.source:
+    with reading.spool_pipe(options.source) as options.source:
         return _write_report(options, words)
 
 

@@ -44,7 +44,7 @@ def run_list(options: argparse.Namespace) -> int:
 
     answers.fits(options)
     folder = flags.within_of(options)
-    listing = store.kept(folder)
+    listing = store.list_runs(folder)
     runs = [summary_of(kept) for kept in listing.runs]
     return answer(list_of(runs, listing.unread, folder or store.home()), options)
 
@@ -77,12 +77,12 @@ def arguments_show(parser: argparse.ArgumentParser) -> None:
 
 def run_show(options: argparse.Namespace) -> int:
     from ckptcost.report.studies.runs import show_of
-    from ckptcost.runs.summary import counted, one_of, summary_of
+    from ckptcost.runs.summary import count_marks, one_of, summary_of
 
     answers.fits(options)
     found = flags.found_of(options)
     kept = one_of(found.path, found.run)
-    return answer(show_of(summary_of(kept), counted(kept)), options)
+    return answer(show_of(summary_of(kept), count_marks(kept)), options)
 
 
 EPILOG_PACK = """\
@@ -174,7 +174,7 @@ def _pack_into_store(options: argparse.Namespace) -> int:
     import sys
 
     from ckptcost.errors import InputError
-    from ckptcost.fleet.packing import Asked, beside, packed, study_of
+    from ckptcost.fleet.packing import PackingRequest, beside, pack_runs, study_of
     from ckptcost.fleet.store import open_store
     from ckptcost.runs import store
     from ckptcost.runs.job_facts import labels_of
@@ -197,13 +197,17 @@ def _pack_into_store(options: argparse.Namespace) -> int:
         raise error.at("--label") from None
     unread: list[str] = []
     if options.all:
-        listing = store.kept(flags.within_of(options))
+        listing = store.list_runs(flags.within_of(options))
         runs, unread = listing.runs, listing.unread
     else:
         found = flags.found_of(options)
-        runs = beside(one_of(found.path, found.run), store.kept(found.path.resolve().parent).runs)
-    packing = packed(
-        open_store(options.store, make=True), runs, Asked((options.job or "").strip(), labels)
+        runs = beside(
+            one_of(found.path, found.run), store.list_runs(found.path.resolve().parent).runs
+        )
+    packing = pack_runs(
+        open_store(options.store, make=True),
+        runs,
+        PackingRequest((options.job or "").strip(), labels),
     )
     for failed in packing.failed:
         print(f"ckptcost: {failed.name}: {failed.error}", file=sys.stderr)

@@ -24,7 +24,7 @@ from ckptcost.core.reconcile import (
     Energy,
     Measured,
     difference,
-    taken,
+    energy_of_amount,
     times,
     total,
     unknown,
@@ -72,7 +72,7 @@ class Baseline(NamedTuple):
     driver: str = ""
 
 
-class Place(NamedTuple):
+class RunPlace(NamedTuple):
     """Where and when the run was: what a baseline is held against."""
 
     host: str = ""
@@ -186,7 +186,7 @@ def spent(joules: Joules, domain: str, stretches: Iterable[Stretch]) -> Energy:
     """Joules of some stretches together; no time costs nothing, whoever measures."""
     return in_turn(
         [
-            (taken(joules(domain, begin_s, end_s)), end_s - begin_s)
+            (energy_of_amount(joules(domain, begin_s, end_s)), end_s - begin_s)
             for begin_s, end_s in stretches
             if end_s > begin_s
         ]
@@ -230,7 +230,7 @@ def training_power(
 
 
 def excess(
-    absolute: Energy, length_s: float, baseline: Baseline | None, place: Place | None = None
+    absolute: Energy, length_s: float, baseline: Baseline | None, place: RunPlace | None = None
 ) -> Energy:
     """Above idle, both over the covered part. A baseline of another host or driver, or older than
     30 days, is used and flagged.
@@ -240,12 +240,12 @@ def excess(
     """
     if baseline is None or isnan(baseline.power_w):
         return unknown(absolute.why or "NO_BASELINE", *absolute.flags)
-    idle_w = taken(Energy(baseline.power_w, baseline.low_w, baseline.high_w))
+    idle_w = energy_of_amount(Energy(baseline.power_w, baseline.low_w, baseline.high_w))
     above = difference(absolute, times(idle_w, length_s * absolute.coverage))
-    return _judged(above._replace(flags=above.flags + tuple(_doubts(baseline, place))))
+    return zero_in_range(above._replace(flags=above.flags + tuple(_doubts(baseline, place))))
 
 
-def _doubts(baseline: Baseline, place: Place | None) -> Iterable[str]:
+def _doubts(baseline: Baseline, place: RunPlace | None) -> Iterable[str]:
     if place is None:
         return
     if baseline.host and place.host and baseline.host != place.host:
@@ -258,7 +258,7 @@ def _doubts(baseline: Baseline, place: Place | None) -> Iterable[str]:
         yield "BASELINE_OLD"
 
 
-def _judged(net: Energy) -> Energy:
+def zero_in_range(net: Energy) -> Energy:
     """Zero within the range: the sign of the value says nothing."""
     return (
         net._replace(flags=(*net.flags, "NOT_DISTINGUISHABLE")) if net.low <= 0 <= net.high else net
@@ -301,7 +301,7 @@ def power(joules: Joules, domain: str, phase: Phase, bin_s: float = 1.0) -> Powe
     begins = [
         phase.begin_s + width_s * n for n in range(ceil(phase.length_s / width_s - 1e-9) - 1)
     ] + [phase.end_s - width_s]
-    seen = [taken(joules(domain, begin_s, begin_s + width_s)) for begin_s in begins]
+    seen = [energy_of_amount(joules(domain, begin_s, begin_s + width_s)) for begin_s in begins]
     peaks_w = [one.value / width_s for one in seen if one.coverage >= WHOLE]
     # the last two bins overlap, so what lies beside the overlap can make the mean higher than both
     return Power(
@@ -311,13 +311,13 @@ def power(joules: Joules, domain: str, phase: Phase, bin_s: float = 1.0) -> Powe
     )
 
 
-def attributed(
+def attribute_energy(
     windows: Sequence[Window],
     domains: Iterable[str],
     joules: Joules,
     since_s: float,
     baselines: Mapping[str, Baseline] | None = None,
-    places: Mapping[str, Place] | None = None,
+    places: Mapping[str, RunPlace] | None = None,
     curve: Curve | None = None,
     only: int | None = None,
 ) -> list[Cost]:
@@ -340,7 +340,7 @@ def attributed_in_turn(
     joules: Joules,
     since_s: float,
     baselines: Mapping[str, Baseline] | None = None,
-    places: Mapping[str, Place] | None = None,
+    places: Mapping[str, RunPlace] | None = None,
     curve: Curve | None = None,
     only: int | None = None,
     ahead: Ahead | None = None,
@@ -389,7 +389,7 @@ def costs_of(
     names: Sequence[str],
     joules: Joules,
     baselines: Mapping[str, Baseline] | None = None,
-    places: Mapping[str, Place] | None = None,
+    places: Mapping[str, RunPlace] | None = None,
     curve: Curve | None = None,
     ahead: Ahead | None = None,
 ) -> Iterator[list[Cost]]:
@@ -448,7 +448,7 @@ def _cost(
     drained: Sequence[Piece],
     quiet: Stretch | None,
     baseline: Baseline | None,
-    place: Place | None,
+    place: RunPlace | None,
 ) -> Cost:
     begin_s, end_s, length_s = window.begin_s, window.end_s, window.length_s
     not_durable = window.begin_why or window.durable_why
@@ -458,7 +458,10 @@ def _cost(
         if any(len(piece.open) > 1 for piece in pieces):
             share = in_turn(
                 [
-                    (times(_of(joules, domain, piece), 1.0 / len(piece.open)), piece.length_s)
+                    (
+                        times(domain_energy(joules, domain, piece), 1.0 / len(piece.open)),
+                        piece.length_s,
+                    )
                     for piece in pieces
                 ]
             )
@@ -488,10 +491,13 @@ def _cost(
     elif not drained:
         extra = unknown("OTHERS_STALL")
     else:
-        extra = _judged(
+        extra = zero_in_range(
             in_turn(
                 [
-                    (_above_training(_of(joules, domain, piece), piece, training_w), piece.length_s)
+                    (
+                        _above_training(domain_energy(joules, domain, piece), piece, training_w),
+                        piece.length_s,
+                    )
                     for piece in drained
                 ]
             )
@@ -506,7 +512,7 @@ def _above_training(energy: Energy, piece: Piece, training_w: Energy) -> Energy:
     return times(difference(energy, expected), 1.0 / len(piece.open))
 
 
-def _of(joules: Joules, domain: str, piece: Piece) -> Energy:
+def domain_energy(joules: Joules, domain: str, piece: Piece) -> Energy:
     return spent(joules, domain, [(piece.begin_s, piece.end_s)])
 
 

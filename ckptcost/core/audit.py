@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Final, Literal, NamedTuple
 
-from ckptcost.core.expressions import Amount, Formula, evaluate, formula, unit_of
+from ckptcost.core.expressions import ExpressionValue, Formula, evaluate, formula, unit_of
 from ckptcost.core.intervals import Interval
 from ckptcost.core.relations import QUANTITIES, RELATIONS, Relation
 from ckptcost.core.units import UNITS
@@ -51,7 +51,7 @@ class Claim(NamedTuple):
     """which of them come from the sheet's context"""
 
 
-class Held(NamedTuple):
+class CheckedFormula(NamedTuple):
     """A formula over claims; `stated` is None where only its value is asked for."""
 
     what: str
@@ -70,7 +70,7 @@ class Sheet(NamedTuple):
     source: str
     note: str
     claims: tuple[Claim, ...]
-    held: tuple[Held, ...]
+    held: tuple[CheckedFormula, ...]
 
 
 class Fact(NamedTuple):
@@ -152,7 +152,9 @@ def _pick(claim: Claim, slots: Slots, name: str, without: str = "") -> Fact | No
     return best
 
 
-def _derived(claim: Claim, slots: Slots, relation: Relation, target: str, text: str) -> Fact | None:
+def derive_fact(
+    claim: Claim, slots: Slots, relation: Relation, target: str, text: str
+) -> Fact | None:
     law = formula(text)
     facts = {name: _pick(claim, slots, name, without=target) for name in law.names}
     known = {name: fact for name, fact in facts.items() if fact is not None}
@@ -163,10 +165,10 @@ def _derived(claim: Claim, slots: Slots, relation: Relation, target: str, text: 
         return None
     try:
         printed = evaluate(
-            law, lambda name: Amount(known[name].printed, UNITS[QUANTITIES[name].unit][0])
+            law, lambda name: ExpressionValue(known[name].printed, UNITS[QUANTITIES[name].unit][0])
         ).range
         allowed = evaluate(
-            law, lambda name: Amount(known[name].allowed, UNITS[QUANTITIES[name].unit][0])
+            law, lambda name: ExpressionValue(known[name].allowed, UNITS[QUANTITIES[name].unit][0])
         ).range
     except (ZeroDivisionError, InputError):
         return None  # with these values the law says nothing
@@ -195,7 +197,7 @@ def derive(claim: Claim) -> Slots:
             if not claim.stated.keys().isdisjoint(relation.unless):
                 continue
             for target, text in relation.forms.items():
-                fact = _derived(claim, slots, relation, target, text)
+                fact = derive_fact(claim, slots, relation, target, text)
                 if fact is not None:
                     found[target, relation.id] = fact
         if found == slots:
@@ -204,7 +206,7 @@ def derive(claim: Claim) -> Slots:
     return slots
 
 
-def judged(stated: Stated, fact: Fact) -> tuple[Word, str, float]:
+def verdict_of(stated: Stated, fact: Fact) -> tuple[Word, str, float]:
     """Verdict, how, and how many times the nearest ends differ."""
     if fact.at_most:
         if stated.allowed.low <= fact.allowed.high * (1 + 1e-9):
@@ -253,7 +255,7 @@ def _checks(claim: Claim, slots: Slots) -> list[Verdict]:
         together = fact.uses | {target}
         if together <= claim.shared:
             continue
-        word, how, factor = judged(stated, fact)
+        word, how, factor = verdict_of(stated, fact)
         unit = QUANTITIES[target].unit
         verdict = Verdict(claim.id, target, stated, fact, word, how, factor, unit, relation.id)
         if relation.only_then and word == INCONSISTENT:
@@ -298,7 +300,7 @@ def _follows(claim: Claim, slots: Slots) -> list[Follow]:
 
 
 def _of_formula(
-    held: Held, claims: Mapping[str, Claim], slots: Mapping[str, Slots]
+    held: CheckedFormula, claims: Mapping[str, Claim], slots: Mapping[str, Slots]
 ) -> tuple[Fact, str]:
     """The value of a formula over claims, and its unit."""
     facts: dict[str, Fact] = {}
@@ -321,8 +323,10 @@ def _of_formula(
             )
         facts[name] = fact
 
-    def amount(name: str, part: str) -> Amount:
-        return Amount(getattr(facts[name], part), UNITS[QUANTITIES[name.partition(".")[2]].unit][0])
+    def amount(name: str, part: str) -> ExpressionValue:
+        return ExpressionValue(
+            getattr(facts[name], part), UNITS[QUANTITIES[name.partition(".")[2]].unit][0]
+        )
 
     try:
         value = evaluate(held.that, lambda name: amount(name, "printed"))
@@ -346,7 +350,7 @@ def _of_formula(
     return Fact(value.range, allowed, uses, soft, False, held.that.text, "", of), unit
 
 
-def unit_of_formula(held: Held, claims: Sequence[Claim]) -> str:
+def unit_of_formula(held: CheckedFormula, claims: Sequence[Claim]) -> str:
     """The unit of a formula's value, before what is stated of it is read."""
     owners = {name.partition(".")[0] for name in held.that.names}
     return _of_formula(
@@ -369,7 +373,7 @@ def audit(sheet: Sheet) -> Audit:
             follows.append(Follow("", held.what, fact, unit, held.shown))
             continue
         used |= fact.uses
-        word, how, factor = judged(held.stated, fact)
+        word, how, factor = verdict_of(held.stated, fact)
         verdicts.append(
             Verdict("", held.what, held.stated, fact, word, how, factor, unit, "formula", held.said)
         )

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from ckptcost.core import energy, money
 from ckptcost.core.domain import Boundary, Number, Scenario, Tier
 from ckptcost.core.lines import KINDS, OF_THE_JOB, Cause, Ledger
-from ckptcost.core.numeric import is_unknown, isnan, known, times, where
+from ckptcost.core.numeric import is_unknown, isnan, or_otherwise, times, where
 from ckptcost.core.quantities import LineField, derivation
 from ckptcost.core.timing import Save, nodes_of
 
@@ -52,7 +52,7 @@ class Bill(NamedTuple):
         parts = []
         for line in self.of(ledger, cause):
             value = getattr(line, quantity)
-            total = total + known(value, 0.0)
+            total = total + or_otherwise(value, 0.0)
             parts.append((isnan(value), line.id in OF_THE_JOB))
         return where(has_no_total(parts), float("nan"), total)
 
@@ -111,14 +111,14 @@ def states_w(s: Scenario) -> tuple[Number, Number, Number, Number, Number, Numbe
     """IT power of GPUs and of hosts: (GPU train, stall, idle, host train, stall, idle)."""
     c = s.cluster
     nodes = nodes_of(c)
-    host_stall_w = known(c.host_stall_w, c.host_train_w * c.host_stall_fraction)
+    host_stall_w = or_otherwise(c.host_stall_w, c.host_train_w * c.host_stall_fraction)
     return (
         c.gpus * c.gpu_train_w,
         c.gpus * c.gpu_stall_w,
         c.gpus * c.gpu_idle_w,
         nodes * c.host_train_w,
         nodes * host_stall_w,
-        nodes * known(c.host_idle_w, host_stall_w),
+        nodes * or_otherwise(c.host_idle_w, host_stall_w),
     )
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from ckptcost.core.domain import Number, Scenario, Tier
 from ckptcost.core.money import kept_saves
-from ckptcost.core.numeric import isnan, known, minimum, ratio
+from ckptcost.core.numeric import isnan, minimum, or_otherwise, ratio
 from ckptcost.core.outcome import HOPELESS_GOODPUT, Outcome, busiest_s
 from ckptcost.core.size import full_bytes
 from ckptcost.core.timing import Save, buffers, nodes_of, staged_bytes
@@ -58,7 +58,7 @@ class HostRam(NamedTuple):
     @property
     def least_bytes(self) -> Number:
         """What is needed at least, whatever the job holds."""
-        return self.copies_bytes + known(self.used_bytes, 0.0)
+        return self.copies_bytes + or_otherwise(self.used_bytes, 0.0)
 
 
 def host_ram(s: Scenario, saves: Number) -> HostRam:
@@ -132,7 +132,7 @@ def keeping_shares(s: Scenario, o: Outcome) -> tuple[Number, Number]:
     for prefix, tier, saves, keep_last in tiers:
         if tier is None or prefix + "retention" not in held:
             continue
-        now = minimum(known(held[prefix + "retention"], 0.0), most)
+        now = minimum(or_otherwise(held[prefix + "retention"], 0.0), most)
         fewer = ratio(kept_saves(saves, minimum(keep_last, A_FEW)), kept_saves(saves, keep_last))
         keeping = keeping + now
         few = few + now * (1.0 if tier.billed_on == "provisioned" else fewer)
@@ -157,7 +157,7 @@ def cautions_of(s: Scenario, o: Outcome, spread: Outcome | None = None) -> list[
     p, saved, c = s.policy, o.plan.saved, s.cluster
     rate = o.plan.failures_per_s
     cycle_s = o.interval_s + o.cycle.stall_s
-    step_w = o.gpu_step_w + known(o.host_step_w, 0.0)
+    step_w = o.gpu_step_w + or_otherwise(o.host_step_w, 0.0)
     ram = host_ram(s, o.saves)
     keeping, keeping_few = keeping_shares(s, o)
     found = [

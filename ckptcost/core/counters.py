@@ -383,7 +383,7 @@ def _late(seen: Floats, lows: Floats, highs: Floats) -> tuple[Floats, Floats]:
     return low - between, high + between
 
 
-def unwrapped(
+def unwrap_counter(
     series: Series,
     wraps_at: float | None = None,
     *,
@@ -506,7 +506,7 @@ def energy(
     while stop < len(series.t_s) and not _moves(series.value[last:stop]):
         stop += 3 * (stop - last)
     near = Series(series.t_s[start:stop], series.value[start:stop], series.took_s[start:stop])
-    return unwrapped(
+    return unwrap_counter(
         near, wraps_at, tick_s=tick_s, resolution=resolution, most_per_s=most_per_s
     ).energy(begin_s, end_s)
 

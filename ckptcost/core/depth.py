@@ -128,7 +128,7 @@ class Queue(NamedTuple):
     """between the readings within and those around the window: a short one ends between two"""
 
 
-class Line(NamedTuple):
+class DepthLine(NamedTuple):
     """The same over time, one value a bin; NaN where a bin is not fully known."""
 
     begin_s: Floats
@@ -218,7 +218,7 @@ class Counted(NamedTuple):
     """... and how many they were"""
 
 
-def counted(
+def queue_counts(
     readings: Mapping[Quantity, Series], wraps_at: Mapping[Quantity, float] | None = None
 ) -> Counted:
     """From series to what they count."""
@@ -250,7 +250,7 @@ def over(
     >>> seen.mean_depth, seen.writes, seen.wait_s, seen.peak_depth, seen.peak_over_s
     (20.0, 2000.0, 0.02, 20.0, 2.0)
     """
-    disk = readings if isinstance(readings, Counted) else counted(readings, wraps_at)
+    disk = readings if isinstance(readings, Counted) else queue_counts(readings, wraps_at)
     return each_over(disk, [(begin_s, end_s)], bin_s)[0]
 
 
@@ -309,11 +309,11 @@ def _queue(
         write_bytes_per_s=rate("written_bytes"),
         peak_write_bytes_per_s=peak("written_bytes"),
         writes=total("writes"),
-        mean_write_bytes=_each(rate("written_bytes"), rate("writes")),
+        mean_write_bytes=bytes_per_operation(rate("written_bytes"), rate("writes")),
         read_bytes=total("read_bytes"),
         read_bytes_per_s=rate("read_bytes"),
         reads=total("reads"),
-        mean_read_bytes=_each(rate("read_bytes"), rate("reads")),
+        mean_read_bytes=bytes_per_operation(rate("read_bytes"), rate("reads")),
         flushes=total("flushes"),
         wait_s=wait_s(rate("queue_s"), rate("writes") + rate("reads")),
         gaps=max(
@@ -328,7 +328,7 @@ def _queue(
     )
 
 
-def _each(bytes_per_s: float, operations_per_s: float) -> float:
+def bytes_per_operation(bytes_per_s: float, operations_per_s: float) -> float:
     return bytes_per_s / operations_per_s if operations_per_s > 0 else nan
 
 
@@ -338,11 +338,11 @@ def line(
     end_s: float,
     bin_s: float = 1.0,
     wraps_at: Mapping[Quantity, float] | None = None,
-) -> Line:
+) -> DepthLine:
     """A disk's counters bin by bin; the last bin is shorter where they do not fit."""
     grown = _grown(readings, wraps_at or {})
     width_s = max(bin_s, (end_s - begin_s) / MOST_BINS)
     count = int(np.ceil((end_s - begin_s) / width_s - 1e-9)) if end_s > begin_s else 0
     begins = begin_s + width_s * np.arange(count, dtype=np.float64)
     ends = np.append(begins[1:], end_s)[:count]
-    return Line(begins, ends, *(_per_s(grown.get(name), begins, ends) for name in _SHOWN))
+    return DepthLine(begins, ends, *(_per_s(grown.get(name), begins, ends) for name in _SHOWN))

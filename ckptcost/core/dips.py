@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from ckptcost.core import gauges
 from ckptcost.core.attribution import WHOLE, Joules, mean_w, spent
 from ckptcost.core.channels import Series
-from ckptcost.core.reconcile import Energy, taken, total, unknown
+from ckptcost.core.reconcile import Energy, energy_of_amount, total, unknown
 from ckptcost.core.windows import Stretch
 
 Verdict = Literal["CONFIRMED", "CONTRADICTED", "NOT_RESOLVED", "NO_READINGS"]
@@ -99,7 +99,7 @@ def of_gauge(
         area = gauges.energy(
             series, begin_s, end_s, averaging_s=averaging_s, looks=looks, tick_s=tick_s
         )
-        return mean_w(taken(area), end_s - begin_s)
+        return mean_w(energy_of_amount(area), end_s - begin_s)
 
     return mean
 

@@ -112,12 +112,12 @@ def drawn(
 ) -> Scenario:
     """The scenario with each path of `ranges` spread over its (low, mode, high); a path tied to
     another rises and falls with it."""
-    return placed(
+    return scenario_at_quantiles(
         scenario, ranges, ties or {}, "triangle", lambda figure: strata(figure, samples, seed)
     )
 
 
-def placed(
+def scenario_at_quantiles(
     scenario: Scenario,
     ranges: Ranges,
     ties: dict[str, str],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckptcost.core.domain import Number
-from ckptcost.core.numeric import isnan, known, ratio, times, where
+from ckptcost.core.numeric import isnan, or_otherwise, ratio, times, where
 
 
 def job_w(gpus: Number, gpu_w: Number, nodes: Number, host_w: Number) -> Number:
@@ -73,7 +73,7 @@ def write_j(
     ... )
     278000.0
     """
-    added_w = active_w - known(idle_w, 0.0)
+    added_w = active_w - or_otherwise(idle_w, 0.0)
     return where(isnan(write_j_per_byte), added_w * write_s, written_bytes * write_j_per_byte) * pue
 
 

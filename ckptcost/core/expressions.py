@@ -24,7 +24,7 @@ DEEPEST: Final = 40
 _REMEDY = 'write e.g. "1 - fast.energy / slow.energy"'
 
 
-class Amount(NamedTuple):
+class ExpressionValue(NamedTuple):
     """An interval in base units, and its dimensions."""
 
     range: Interval
@@ -45,14 +45,14 @@ _TOKEN = re.compile(
 )
 
 
-class Token(NamedTuple):
+class ExpressionToken(NamedTuple):
     kind: str
     text: str
     unit: str
     at: int
 
 
-def _tokens(text: str) -> list[Token]:
+def _tokens(text: str) -> list[ExpressionToken]:
     found, at = [], 0
     while text[at:].strip():
         match = _TOKEN.match(text, at)
@@ -61,16 +61,16 @@ def _tokens(text: str) -> list[Token]:
                 f"cannot read {brief(text[at:].strip(), 30)} in {brief(text)}", remedy=_REMEDY
             )
         kind = match.lastgroup if match.lastgroup != "unit" else "number"
-        found.append(Token(str(kind), match[str(kind)], match["unit"] or "", at))
+        found.append(ExpressionToken(str(kind), match[str(kind)], match["unit"] or "", at))
         at = match.end()
-    return [*found, Token("end", "", "", at)]
+    return [*found, ExpressionToken("end", "", "", at)]
 
 
 @cache
-def _literal(number: str, unit: str) -> Amount:
+def _literal(number: str, unit: str) -> ExpressionValue:
     for key in ("", "s", "bytes", "w", "j", "usd", "kgco2e"):
         try:
-            return Amount(interval(parse(f"{number} {unit}".strip(), key)), UNITS[key][0])
+            return ExpressionValue(interval(parse(f"{number} {unit}".strip(), key)), UNITS[key][0])
         except UnitError:
             continue
     raise UnitError(
@@ -88,7 +88,7 @@ class _Parser:
         self.names: dict[str, None] = {}
 
     @property
-    def next(self) -> Token:
+    def next(self) -> ExpressionToken:
         return self.tokens[self.at]
 
     def take(self, *marks: str) -> str:
@@ -194,7 +194,7 @@ def formula(text: str) -> Formula:
     return Formula(text, tree, tuple(parser.names))
 
 
-def evaluate(what: Formula, lookup: Callable[[str], Amount]) -> Amount:
+def evaluate(what: Formula, lookup: Callable[[str], ExpressionValue]) -> ExpressionValue:
     """The formula's value; ZeroDivisionError where a divisor can be zero, InputError where
     dimensions do not fit.
 
@@ -205,7 +205,9 @@ def evaluate(what: Formula, lookup: Callable[[str], Amount]) -> Amount:
     return _value(what.tree, lookup, what.text)
 
 
-def _value(tree: tuple[Any, ...], lookup: Callable[[str], Amount], text: str) -> Amount:
+def _value(
+    tree: tuple[Any, ...], lookup: Callable[[str], ExpressionValue], text: str
+) -> ExpressionValue:
     match tree:
         case ("number", amount):
             return amount
@@ -213,27 +215,27 @@ def _value(tree: tuple[Any, ...], lookup: Callable[[str], Amount], text: str) ->
             return lookup(name)
         case ("neg", part):
             inner = _value(part, lookup, text)
-            return Amount(-inner.range, inner.dims)
+            return ExpressionValue(-inner.range, inner.dims)
         case ("^", part, exponent):
             inner = _value(part, lookup, text)
-            return Amount(inner.range.power(exponent), _dims(inner.dims, exponent))
+            return ExpressionValue(inner.range.power(exponent), _dims(inner.dims, exponent))
         case ("call", name, parts):
-            return _called(name, [_value(part, lookup, text) for part in parts], text)
+            return call_function(name, [_value(part, lookup, text) for part in parts], text)
     mark, left, right = tree[0], _value(tree[1], lookup, text), _value(tree[2], lookup, text)
     if mark in "+-":
         if left.dims != right.dims:
             doing = "added to" if mark == "+" else "taken from"
-            first, second = (named(right.dims), named(left.dims))
+            first, second = (dimension_words(right.dims), dimension_words(left.dims))
             raise UnitError(
                 f"{first} cannot be {doing} {second} in {brief(text)}",
                 remedy="both sides need the same unit",
             )
-        return Amount(
+        return ExpressionValue(
             left.range + right.range if mark == "+" else left.range - right.range, left.dims
         )
     if mark == "*":
-        return Amount(left.range * right.range, _dims(left.dims, 1, right.dims, 1))
-    return Amount(left.range / right.range, _dims(left.dims, 1, right.dims, -1))
+        return ExpressionValue(left.range * right.range, _dims(left.dims, 1, right.dims, 1))
+    return ExpressionValue(left.range / right.range, _dims(left.dims, 1, right.dims, -1))
 
 
 def _dims(left: Dims, times: int, right: Dims = (), also: int = 0) -> Dims:
@@ -252,7 +254,7 @@ def unit_of(dims: Dims) -> str | None:
     )
 
 
-def named(dims: Dims) -> str:
+def dimension_words(dims: Dims) -> str:
     """Dimensions in words, for a message."""
     if not dims:
         return "a plain number"
@@ -261,22 +263,24 @@ def named(dims: Dims) -> str:
     )
 
 
-def _called(name: str, given: list[Amount], text: str) -> Amount:
+def call_function(name: str, given: list[ExpressionValue], text: str) -> ExpressionValue:
     _, wanted, function = FUNCTIONS[name]
     if wanted is None:
         if any(each.dims != given[0].dims for each in given):
             raise UnitError(
-                f"{name} of {' and '.join(named(each.dims) for each in given)} in {brief(text)}",
+                f"{name} of {' and '.join(dimension_words(each.dims) for each in given)}"
+                f" in {brief(text)}",
                 remedy="give one unit",
             )
-        return Amount(function(*(each.range for each in given)), given[0].dims)
+        return ExpressionValue(function(*(each.range for each in given)), given[0].dims)
     for each, unit in zip(given, wanted, strict=True):
         if each.dims != UNITS[unit][0]:
             raise UnitError(
-                f"{name} of {named(each.dims)} in {brief(text)}, expected {named(UNITS[unit][0])}"
+                f"{name} of {dimension_words(each.dims)} in {brief(text)},"
+                f" expected {dimension_words(UNITS[unit][0])}"
             )
     try:
-        return Amount(function(*(each.range for each in given)), ())
+        return ExpressionValue(function(*(each.range for each in given)), ())
     except ValueError:
         raise InputError(f"{name} of a number that can be negative, in {brief(text)}") from None
 

@@ -30,8 +30,8 @@ from ckptcost.core.numeric import (
     expm1,
     exprel,
     isnan,
-    known,
     maximum,
+    or_otherwise,
     ratio,
     times,
     where,
@@ -131,7 +131,7 @@ def rack_loss_fraction(failures: Failures, cluster: Cluster) -> Number:
     if _never(failures.rack_failures_per_s):
         return 0.0
     racks = ratio(_racks_per_s(failures, cluster), _summed_per_s(failures, cluster))
-    return known(racks, 0.0)
+    return or_otherwise(racks, 0.0)
 
 
 def node_loss_fraction(failures: Failures, cluster: Cluster) -> Number:
@@ -160,7 +160,7 @@ def until_hit_s(start_s: Number, length_s: Number, failures_per_s: Number) -> Nu
     return exp(-failures_per_s * start_s) * length_s * exprel(-failures_per_s * length_s)
 
 
-def recovered(
+def recovery_times(
     recovery: Recovery, failures_per_s: Number, entries: Number
 ) -> tuple[Number, Number, Number, Number, Number, Number]:
     """Expected (detect, reschedule, init, load, warm-up) seconds and starts of recovery, for
@@ -226,7 +226,7 @@ def segment(
         )
         stalling_s = again * (own_s * exprel(failures_per_s * own_s) + waiting_s)
     return States(
-        working_s, stalling_s, *recovered(recovery, failures_per_s, entries), 0.0 * stall_s
+        working_s, stalling_s, *recovery_times(recovery, failures_per_s, entries), 0.0 * stall_s
     )
 
 

@@ -110,7 +110,7 @@ def _with_rest(
     )
 
 
-def resized(checkpoint: Checkpoint, factor: Number) -> Checkpoint:
+def resize_checkpoint(checkpoint: Checkpoint, factor: Number) -> Checkpoint:
     """The same checkpoint, larger or smaller: what is written and read of it grows by the
     factor."""
     return replace(checkpoint, size_bytes=full_bytes(checkpoint) * factor)

@@ -40,7 +40,7 @@ _MOST: Final = 20_000
 """renewals that scatter is measured on, at most"""
 
 
-class _Line(NamedTuple):
+class _PowerLine(NamedTuple):
     """Power as samples draw it: through (at, power), with what is uncertain in each span."""
 
     at: Floats
@@ -144,13 +144,15 @@ def energy(
     )
 
 
-def _line(series: Series, over_s: float, tick_s: float | None, most_gap_s: float | None) -> _Line:
+def _line(
+    series: Series, over_s: float, tick_s: float | None, most_gap_s: float | None
+) -> _PowerLine:
     """Samples where they belong in time. A value that is polled again before it was renewed is one
     sample, and one that stays the same for long is many."""
     answered = np.isfinite(series.value)
     t_s, power, took_s = series.t_s[answered], series.value[answered], series.took_s[answered]
     if len(t_s) == 0:
-        return _Line(t_s, power, (), math.nan, 0.0, 0.0)
+        return _PowerLine(t_s, power, (), math.nan, 0.0, 0.0)
     polled_s = float(np.median(np.diff(t_s))) if len(t_s) > 1 else 0.0
     most_s = most_gap_s or max(GAP_S, 3.0 * polled_s)
     holes = np.flatnonzero(np.diff(t_s) > most_s)
@@ -192,7 +194,7 @@ def _line(series: Series, over_s: float, tick_s: float | None, most_gap_s: float
         Gap(float(middle[k]) - over_s / 2.0, float(middle[k + 1]) - over_s / 2.0, MISSING)
         for k in holes
     )
-    return _Line(at - over_s / 2.0, power, gaps, renewed_s, loose_s, rough)
+    return _PowerLine(at - over_s / 2.0, power, gaps, renewed_s, loose_s, rough)
 
 
 def _without(begin_s: float, end_s: float, gaps: list[Gap]) -> list[tuple[float, float]]:
@@ -206,7 +208,7 @@ def _without(begin_s: float, end_s: float, gaps: list[Gap]) -> list[tuple[float,
 
 
 @np.errstate(over="ignore", invalid="ignore")
-def _area(line: _Line, begin_s: float, end_s: float) -> tuple[float, float, float]:
+def _area(line: _PowerLine, begin_s: float, end_s: float) -> tuple[float, float, float]:
     """Joules under the line; how far they may be off if between samples power lies between them;
     and the sum of the squares of what each span differs by."""
     first, stop = (
@@ -252,13 +254,13 @@ def carried_s(span_s: float, over_s: float) -> float:
     return over_s / 4.0 * max(over_s / max(span_s, TINY), 1.0) if over_s else 0.0
 
 
-def _range(line: _Line, edge_s: float, over_s: float) -> float:
+def _range(line: _PowerLine, edge_s: float, over_s: float) -> float:
     """How far samples differ that may have taken in what lies across an edge."""
     near = line.power[slice(*np.searchsorted(line.at, [edge_s - over_s, edge_s + over_s]))]
     return float(np.ptp(near)) if len(near) else 0.0
 
 
-class Spread(NamedTuple):
+class GaugeSpread(NamedTuple):
     """What a gauge said over a while: for baselines."""
 
     mean: float
@@ -282,7 +284,7 @@ def spread(
     *,
     averaging_s: float | None = None,
     most_gap_s: float | None = None,
-) -> Spread:
+) -> GaugeSpread:
     """Mean, scatter and percentiles of the samples in a window.
 
     >>> from ckptcost.core.channels import series
@@ -298,14 +300,16 @@ def spread(
     value = value[np.isfinite(value)]
     count = len(value)
     if count == 0:
-        return Spread(math.nan, math.nan, math.nan, math.nan, 0, math.nan, math.nan, math.nan, 0.0)
+        return GaugeSpread(
+            math.nan, math.nan, math.nan, math.nan, 0, math.nan, math.nan, math.nan, 0.0
+        )
     whole = energy(series, begin_s, end_s, averaging_s=averaging_s, most_gap_s=most_gap_s)
     covered_s = whole.coverage * (end_s - begin_s)
     mean = whole.value / covered_s if covered_s > 0 else float(value.mean())
     deviation = float(value.std(ddof=1)) if count > 1 else math.nan
     error = 2.0 * deviation / math.sqrt(_independent(value)) if count > 1 else math.nan
     p5, median, p95 = (float(p) for p in np.percentile(value, [5, 50, 95]))
-    return Spread(
+    return GaugeSpread(
         mean, mean - error, mean + error, deviation, count, median, p5, p95, whole.coverage
     )
 

@@ -26,7 +26,7 @@ SAME_S = 1e-3
 clock's sum say"""
 
 
-class Kind(NamedTuple):
+class InterruptionKind(NamedTuple):
     """One class of interruption and the pieces of getting back from it."""
 
     name: str
@@ -45,14 +45,14 @@ class Kind(NamedTuple):
     0"""
 
 
-class Process(Protocol):
+class InterruptionProcess(Protocol):
     """When the next interruption comes, for the runs still under way."""
 
     def next_s(self, clock_s: Floats, event: int) -> tuple[Floats, NDArray[np.intp] | None]:
         """(time until it from `clock_s`, when the job is up again; its kind, where the process
         itself knows)"""
 
-    def keep(self, going: NDArray[np.bool_]) -> Process:
+    def keep(self, going: NDArray[np.bool_]) -> InterruptionProcess:
         """The same for some of the runs."""
 
 
@@ -82,7 +82,7 @@ class Renewal(NamedTuple):
         )
 
 
-class Replay(NamedTuple):
+class TraceReplay(NamedTuple):
     """A recorded trace, begun at each run's own place in it and repeated every `span_s`."""
 
     times_s: Floats
@@ -99,7 +99,7 @@ class Replay(NamedTuple):
             None if self.kinds is None else self.kinds[at]
         )
 
-    def keep(self, going: NDArray[np.bool_]) -> Replay:
+    def keep(self, going: NDArray[np.bool_]) -> TraceReplay:
         return self._replace(offsets_s=self.offsets_s[going])
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.core.domain import Number
-from ckptcost.core.interruptions import NEVER, Floats, Kind
+from ckptcost.core.interruptions import NEVER, Floats, InterruptionKind
 from ckptcost.core.rhythm import Rhythm
 
 DONE, STOPPED = -1, -2
@@ -21,7 +21,7 @@ class Job(NamedTuple):
 
     work_s: Number
     rhythm: Rhythm
-    kinds: tuple[Kind, ...]
+    kinds: tuple[InterruptionKind, ...]
     loads_s: tuple[Number, ...]
     """by tier"""
     emergency_s: tuple[Number, ...]
@@ -69,7 +69,7 @@ class Runs(NamedTuple):
         )
 
 
-class Step(NamedTuple):
+class JobStep(NamedTuple):
     """One run from a start of the job to its next interruption or its end: a piece of its time
     line."""
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ckptcost.core.domain import Number, Policy
-from ckptcost.core.numeric import known
+from ckptcost.core.numeric import or_otherwise
 from ckptcost.core.timing import Save
 
 SIGNAL_MOST_S = 65535
@@ -27,7 +27,7 @@ def lead_s(saved: Save, policy: Policy) -> Number:
     142.0
     """
     waits_s = saved.lag_s / policy.in_flight if policy.mode == "async" else 0.0
-    return known(policy.step_s, 0.0) + waits_s + saved.stall_s + saved.lag_s
+    return or_otherwise(policy.step_s, 0.0) + waits_s + saved.stall_s + saved.lag_s
 
 
 def p99(values: Any) -> float:

@@ -9,7 +9,7 @@ exp(l1*lag1 + l2*lag2), right to first order.
 from __future__ import annotations
 
 from ckptcost.core.domain import Number
-from ckptcost.core.failures import Recovery, States, recovered
+from ckptcost.core.failures import Recovery, States, recovery_times
 from ckptcost.core.numeric import exp, expm1, exprel, log1p, minimum, ratio, times, where
 
 
@@ -32,7 +32,10 @@ def period(
     not survive.
     """
     rate = spared_per_s + lost_per_s
-    recovery, second_recovery = _held(recovery, rate), _held(second_recovery, rate)
+    recovery, second_recovery = (
+        bounded_recovery(recovery, rate),
+        bounded_recovery(second_recovery, rate),
+    )
     spared, lost = _share(spared_per_s, rate), _share(lost_per_s, rate)
     exposed_s = recovery.exposed_s
     # odds of losing the period to getting through, however often the first tier is needed on the
@@ -75,9 +78,9 @@ def period(
         again * tries / every, times(segments, spared_entries) + times(reach, last_entries)
     )
     # a recovery from the first tier runs until it is through, or until a worse failure ends it
-    one = recovered(recovery, rate, first / (1.0 + recovery_odds))
+    one = recovery_times(recovery, rate, first / (1.0 + recovery_odds))
     # every try but the last ends in a failure that needs the second tier
-    second = recovered(second_recovery, rate, times(again / every, tries - 1.0))
+    second = recovery_times(second_recovery, rate, times(again / every, tries - 1.0))
     detect_s, reschedule_s, init_s, load_s, warmup_s, starts = (
         a + b for a, b in zip(one, second, strict=True)
     )
@@ -99,7 +102,7 @@ MOST_REPEATS = 600.0
 exponentials overflow"""
 
 
-def _held(recovery: Recovery, rate: Number) -> Recovery:
+def bounded_recovery(recovery: Recovery, rate: Number) -> Recovery:
     """A recovery that the exponentials can hold."""
     share = minimum(1.0, ratio(MOST_REPEATS, rate * recovery.exposed_s))
     return recovery._replace(

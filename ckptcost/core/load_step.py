@@ -59,7 +59,7 @@ NO_STEP, FEW_STEPS, FEW_TICKS, TOO_LATE = "no-step", "few-steps", "few-ticks", "
 can tell"""
 
 
-class Step(NamedTuple):
+class LoadStep(NamedTuple):
     """The load was switched at some instant within `loose_s` of `t_s`."""
 
     t_s: float
@@ -120,7 +120,9 @@ class _Ticks(NamedTuple):
     is_every: bool
 
 
-def timing_of_counter(seen: Series, steps: Sequence[Step], tick_s: float | None = None) -> Timing:
+def timing_of_counter(
+    seen: Series, steps: Sequence[LoadStep], tick_s: float | None = None
+) -> Timing:
     """`seen`: joules without wraps, asked at `t_s`, with the answer `took_s` later; `tick_s` as
     published, used where polls are too slow.
 
@@ -159,7 +161,7 @@ def timing_of_counter(seen: Series, steps: Sequence[Step], tick_s: float | None 
     return _with_lag(told, lags, loose_s, guard_s, _still_before(ticks, steps, guard_s, apart_w))
 
 
-def timing_of_gauge(seen: Series, steps: Sequence[Step], tick_s: float | None = None) -> Timing:
+def timing_of_gauge(seen: Series, steps: Sequence[LoadStep], tick_s: float | None = None) -> Timing:
     """The same of watts: the lag is how late a step is shown on average, the time that a value is
     held and what it is averaged over included. When they are renewed is not told: constant power is
     renewed with the value that it had.
@@ -327,7 +329,7 @@ def _peak(rates: Floats, sums: Floats, best: int) -> float:
     return float(rates[best] + moved * (rates[1] - rates[0]))
 
 
-class _Line(NamedTuple):
+class _JoulesLine(NamedTuple):
     """Joules of a phase: `at` at `t_s`, and `watts` from there."""
 
     t_s: float
@@ -338,15 +340,15 @@ class _Line(NamedTuple):
         return self.at + self.watts * (t_s - self.t_s)
 
 
-def _guard_s(steps: Sequence[Step], tick_s: float) -> float:
+def _guard_s(steps: Sequence[LoadStep], tick_s: float) -> float:
     lengths_s = np.diff([step.t_s for step in steps])
     shortest_s = float(lengths_s.min()) if len(lengths_s) else math.inf
     return min(max(GUARD_S, GUARD_TICKS * tick_s), MOST_GUARD * shortest_s)
 
 
 def _phases(
-    ticks: _Ticks, seen: Series, steps: Sequence[Step], tick_s: float
-) -> list[tuple[_Line | None, bool]]:
+    ticks: _Ticks, seen: Series, steps: Sequence[LoadStep], tick_s: float
+) -> list[tuple[_JoulesLine | None, bool]]:
     """The line of every phase, from a while after its step up to the next; None where it has too
     few ticks."""
     if not steps or not len(ticks.t_s):
@@ -354,22 +356,24 @@ def _phases(
     guard_s = _guard_s(steps, tick_s)
     bounds = [-math.inf, *(step.t_s for step in steps), math.inf]
     ways = [not steps[0].is_up, *(step.is_up for step in steps)]
-    found: list[tuple[_Line | None, bool]] = []
+    found: list[tuple[_JoulesLine | None, bool]] = []
     for begin_s, end_s, is_up in zip(bounds[:-1], bounds[1:], ways, strict=True):
         inside = (ticks.t_s > begin_s + guard_s) & (ticks.t_s <= end_s)
         found.append((_line(ticks.t_s[inside], ticks.total[inside]), is_up))
     return found
 
 
-def _line(t_s: Floats, total: Floats) -> _Line | None:
+def _line(t_s: Floats, total: Floats) -> _JoulesLine | None:
     if len(t_s) < LEAST_IN_PHASE:
         return None
     middle_s, mean = float(t_s.mean()), float(total.mean())
     away_s = t_s - middle_s
-    return _Line(middle_s, mean, float(away_s @ (total - mean) / (away_s @ away_s)))
+    return _JoulesLine(middle_s, mean, float(away_s @ (total - mean) / (away_s @ away_s)))
 
 
-def _still_before(ticks: _Ticks, steps: Sequence[Step], guard_s: float, apart_w: float) -> float:
+def _still_before(
+    ticks: _Ticks, steps: Sequence[LoadStep], guard_s: float, apart_w: float
+) -> float:
     """What power lacks of its level in the first half of what is believed of a phase, as a share of
     the step: a lag beyond the guard is a step within that half."""
     lacks = []
@@ -389,7 +393,7 @@ def _still_before(ticks: _Ticks, steps: Sequence[Step], guard_s: float, apart_w:
 
 
 def _crossings(
-    phases: Sequence[tuple[_Line | None, bool]], steps: Sequence[Step]
+    phases: Sequence[tuple[_JoulesLine | None, bool]], steps: Sequence[LoadStep]
 ) -> tuple[list[tuple[float, bool]], str]:
     """By step: how long after it the lines of both its phases cross; steps without both lines, or
     along which power went the other way, are left out."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckptcost.core.domain import Number
-from ckptcost.core.numeric import known, minimum, ratio, times, where
+from ckptcost.core.numeric import minimum, or_otherwise, ratio, times, where
 
 
 def gpu_usd(gpu_s: Number, usd_per_gpu_s: Number) -> Number:
@@ -64,7 +64,7 @@ def request_usd(
     0.003625
     """
     by_request = times(ratio(written_bytes, request_bytes), usd_per_request)
-    return by_request + times(written_bytes, known(usd_per_byte, 0.0))
+    return by_request + times(written_bytes, or_otherwise(usd_per_byte, 0.0))
 
 
 def kept_saves(saves: Number, keep_last: Number) -> Number:

@@ -82,7 +82,7 @@ class Nested(NamedTuple):
     needed"""
 
 
-def nested(intervals_s: Sequence[float]) -> Nested:
+def nest_intervals(intervals_s: Sequence[float]) -> Nested:
     """Intervals rounded to whole multiples of each other, by ratio: 1.4 times counts as once, 1.5
     times as twice.
 

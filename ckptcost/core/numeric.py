@@ -86,7 +86,7 @@ def isnan(x: Any) -> Any:
     return x != x if _plain(x) else np.isnan(x)
 
 
-def known(x: Any, otherwise: Any) -> Any:
+def or_otherwise(x: Any, otherwise: Any) -> Any:
     """x where it is known, else `otherwise`."""
     if type(x) is float:
         return otherwise if x != x else x

@@ -32,9 +32,9 @@ from ckptcost.core.numeric import (
     exp,
     exprel,
     isnan,
-    known,
     maximum,
     minimum,
+    or_otherwise,
     ratio,
     times,
     where,
@@ -165,9 +165,9 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
     c, site = s.cluster, s.site
     gpu_train_w, gpu_stall_w, gpu_idle_w, host_train_w, host_stall_w, host_idle_w = states_w(s)
     local = is_local(s.tier)
-    save_j = known(stored_j(s.tier, plan.saved, site.pue), 0.0)
+    save_j = or_otherwise(stored_j(s.tier, plan.saved, site.pue), 0.0)
     if crosses_network(s.tier):
-        save_j = save_j + known(
+        save_j = save_j + or_otherwise(
             carried_j(plan.saved.written_bytes, s.tier.network_j_per_byte, site.pue), 0.0
         )
     per_j: Number
@@ -187,12 +187,12 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
             ),
         )
         per_s = c.gpus * c.usd_per_gpu_s + (
-            0.0 if local else times(kept_bytes, known(rent_usd_per_byte_s(s.tier), 0.0))
+            0.0 if local else times(kept_bytes, or_otherwise(rent_usd_per_byte_s(s.tier), 0.0))
         )
         request = (
             0.0
             if local
-            else known(
+            else or_otherwise(
                 request_usd(
                     plan.saved.written_bytes,
                     s.tier.request_bytes,
@@ -202,7 +202,7 @@ def rates_for(s: Scenario, plan: Plan, objective: str) -> optimum.Rates:
                 0.0,
             )
         )
-        save_cost = times(save_j, known(storage_usd_per_j(s, s.tier), 0.0)) + request
+        save_cost = times(save_j, or_otherwise(storage_usd_per_j(s, s.tier), 0.0)) + request
     save_cost = save_cost * writes_per_save(s, plan) * exp(-plan.failures_per_s * plan.saved.lag_s)
     train, stall, idle = (
         times(per_j, (gpu_w + host_w) * site.pue) + per_s
@@ -228,10 +228,10 @@ def cost_at(s: Scenario, plan: Plan, objective: str, interval_s: Number) -> Numb
     run = run_at(s, plan, interval_s)
     if objective == "time":
         return run.spent.wall_s
-    return billed(bill_of(s, run.spent, plan.saved, plan.second), objective)
+    return objective_amount(bill_of(s, run.spent, plan.saved, plan.second), objective)
 
 
-def billed(bill: Bill, objective: str) -> Number:
+def objective_amount(bill: Bill, objective: str) -> Number:
     """What a bill counts for an objective: J, USD, or kgCO2e (location-based; embodied is a figure
     of its own)."""
     return bill.total(BY_OBJECTIVE[objective].field)
@@ -313,7 +313,7 @@ def _between_clocks_s(s: Scenario, plan: Plan) -> Number:
             + (p.slowdown_fraction * second.lag_s if behind else second.stall_s) / p.second_every
         )
     begins = 1.0 - ceil(-ratio(lost_s, p.every))  # those until training gets any time
-    return known(begins * p.every - lost_s, p.every)
+    return or_otherwise(begins * p.every - lost_s, p.every)
 
 
 def evaluate(s: Scenario) -> Outcome:

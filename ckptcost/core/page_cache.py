@@ -21,7 +21,7 @@ CHANCE = 0.05
 """all later saves being slower than all before them comes about by chance less often than this"""
 
 
-class Change(NamedTuple):
+class SlowerSaves(NamedTuple):
     """From one save on, all took longer than every one before."""
 
     first: int
@@ -31,7 +31,7 @@ class Change(NamedTuple):
     """medians"""
 
 
-def slower_from(seconds: Sequence[float]) -> Change | None:
+def slower_from(seconds: Sequence[float]) -> SlowerSaves | None:
     """Where a sequence of saves changes for the worse, if it does for good: at its widest step up.
 
     Of n saves in any order, the k slowest stand last in one of C(n, k) orders: fewer than 6 saves
@@ -51,7 +51,7 @@ def slower_from(seconds: Sequence[float]) -> Change | None:
         before_s, after_s = slowest_before[first - 1], quickest_after[first]
         if after_s > step * before_s and comb(len(seconds), first) >= 1.0 / CHANCE:
             best, step = first, after_s / before_s
-    return Change(best, median(seconds[:best]), median(seconds[best:])) if best else None
+    return SlowerSaves(best, median(seconds[:best]), median(seconds[best:])) if best else None
 
 
 def saves_until_full(

@@ -69,7 +69,7 @@ class Piece(NamedTuple):
     total: Floats
 
 
-class Bins(NamedTuple):
+class PowerBins(NamedTuple):
     """Mean watts of each stretch, and between which bounds; NaN where less than half of it is
     known."""
 
@@ -194,7 +194,7 @@ def edges_of(found: Iterable[list[Piece]], begin_s: float, end_s: float, least_s
 
 def watts(
     found: list[Piece], edges: Floats, *, lag_s: float = 0.0, resolution: float = 0.0
-) -> Bins:
+) -> PowerBins:
     """Mean power between edges, which rise; over the part of each stretch that is known.
 
     >>> from ckptcost.core.channels import series
@@ -233,7 +233,9 @@ def watts(
         known_s[here] += part_s[here]
     enough = known_s >= KNOWN * np.diff(edges)
     with np.errstate(invalid="ignore", divide="ignore"):
-        return Bins(*(np.where(enough, part / known_s, math.nan) for part in (joules, low, high)))
+        return PowerBins(
+            *(np.where(enough, part / known_s, math.nan) for part in (joules, low, high))
+        )
 
 
 class _Curves(NamedTuple):
@@ -326,9 +328,9 @@ def _beside(values: Floats, pick: np.ufunc, reach: int) -> Floats:
     return found
 
 
-def said(
+def gauge_bins(
     readings: Series, edges: Floats, *, averaging_s: float = 0.0, resolution: float = 0.0
-) -> Bins:
+) -> PowerBins:
     """The same of a gauge of watts: the mean of what it said in each stretch.
 
     A sample may be off by half of what it differs from the next, such errors add as squares, and a
@@ -359,7 +361,7 @@ def said(
         means = np.bincount(where, samples, count) / number
         carried = (around_high - around_low) * np.minimum(averaging_s / np.diff(edges), 1.0)
         off = 2.0 * loose / number + carried + resolution / 2.0
-    return Bins(means, np.maximum(means - off, 0.0), means + off)
+    return PowerBins(means, np.maximum(means - off, 0.0), means + off)
 
 
 def _with_next(values: Floats, pick: np.ufunc) -> Floats:

@@ -16,15 +16,15 @@ from ckptcost.core.audit import (
     CONSISTENT,
     INCONSISTENT,
     Audit,
+    CheckedFormula,
     Claim,
     Fact,
-    Held,
     Sheet,
     Stated,
     Verdict,
     audit,
     derive,
-    judged,
+    verdict_of,
 )
 from ckptcost.core.intervals import Interval
 from ckptcost.core.relations import QUANTITIES
@@ -52,7 +52,7 @@ _PREFIX = re.compile(r"([kKMGTPE])(i?)B(?=$|/| )")
 _POWER = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 
 
-class Reading(NamedTuple):
+class OtherReading(NamedTuple):
     """One stated value read in another way."""
 
     claim: str
@@ -70,7 +70,7 @@ class Reading(NamedTuple):
     """how many times the nearest ends differ where it does not fit"""
 
 
-def scaled(stated: Stated, factor: float) -> Stated:
+def scale_stated(stated: Stated, factor: float) -> Stated:
     """The same digits in a unit `factor` times as large."""
     return stated._replace(printed=stated.printed * factor, allowed=stated.allowed * factor)
 
@@ -83,10 +83,10 @@ def alternatives(stated: Stated, rate: bool = False) -> Iterator[tuple[str, str,
         letter, binary = found[1], found[2]
         by = (2.0**10 / 1e3) ** _POWER[letter]
         other = stated.unit.replace(found[0], letter + ("" if binary else "i") + "B")
-        yield "unit", f"{other}, not {stated.unit}", scaled(stated, 1 / by if binary else by)
+        yield "unit", f"{other}, not {stated.unit}", scale_stated(stated, 1 / by if binary else by)
         if "/" in stated.unit:
             bits = stated.unit.replace(found[0], found[0][:-1] + "b")
-            yield "bits", f"bits: {bits}, not {stated.unit}", scaled(stated, 0.125)
+            yield "bits", f"bits: {bits}, not {stated.unit}", scale_stated(stated, 0.125)
     if rate:
         wide = Interval(stated.allowed.low / MEAN_OF_RATES, stated.allowed.high)
         printed = Interval(stated.printed.low / MEAN_OF_RATES, stated.printed.high)
@@ -165,7 +165,7 @@ def _variants(sheet: Sheet, verdict: Verdict) -> Iterator[tuple[str, str, Sheet]
                     )
 
 
-def _same(held: Held, verdict: Verdict) -> bool:
+def _same(held: CheckedFormula, verdict: Verdict) -> bool:
     return (
         held.what == verdict.what
         and verdict.fact is not None
@@ -173,7 +173,7 @@ def _same(held: Held, verdict: Verdict) -> bool:
     )
 
 
-def _unit_readings(sheet: Sheet, verdict: Verdict) -> Iterator[Reading]:
+def _unit_readings(sheet: Sheet, verdict: Verdict) -> Iterator[OtherReading]:
     for kind, words, variant in _variants(sheet, verdict):
         again = next((v for v in audit(variant).verdicts if _key(v) == _key(verdict)), None)
         if again is None or again.fact is None:
@@ -181,7 +181,7 @@ def _unit_readings(sheet: Sheet, verdict: Verdict) -> Iterator[Reading]:
         nearer = kind == "unit" and again.factor - 1 < (verdict.factor - 1) / 2
         if again.word == CONSISTENT or nearer:
             fits = again.word == CONSISTENT
-            yield Reading(
+            yield OtherReading(
                 verdict.claim,
                 verdict.what,
                 kind,
@@ -196,18 +196,20 @@ def _unit_readings(sheet: Sheet, verdict: Verdict) -> Iterator[Reading]:
 
 def _against(
     claim: Claim, what: str, kind: str, words: str, stated: Stated, gives: Interval, unit: str
-) -> Reading:
-    word, _, factor = judged(stated, Fact(gives, gives, frozenset()))
-    return Reading(claim.id, what, kind, words, stated, gives, unit, word == CONSISTENT, factor)
+) -> OtherReading:
+    word, _, factor = verdict_of(stated, Fact(gives, gives, frozenset()))
+    return OtherReading(
+        claim.id, what, kind, words, stated, gives, unit, word == CONSISTENT, factor
+    )
 
 
-def boundaries(claim: Claim) -> Iterator[Reading]:
+def boundaries(claim: Claim) -> Iterator[OtherReading]:
     """What one save takes at each boundary, beside what is claimed."""
     energy = claim.stated.get("energy")
     if energy is None:
         return
     slots = derive(claim)
-    size, time = (_known(claim, slots, name) for name in ("size", "time"))
+    size, time = (known_interval(claim, slots, name) for name in ("size", "time"))
     if size is not None:
         for boundary, joules in J_PER_BYTE.items():
             yield _against(claim, "energy", "boundary", boundary, energy, size * joules, "j")
@@ -219,7 +221,7 @@ def boundaries(claim: Claim) -> Iterator[Reading]:
         )
 
 
-def _known(claim: Claim, slots: dict[tuple[str, str], Fact], name: str) -> Interval | None:
+def known_interval(claim: Claim, slots: dict[tuple[str, str], Fact], name: str) -> Interval | None:
     """Derived from firm values, else as stated."""
     derived = [
         fact
@@ -233,7 +235,7 @@ def _known(claim: Claim, slots: dict[tuple[str, str], Fact], name: str) -> Inter
     return claim.stated[name].printed if name in claim.stated else None
 
 
-def states(claim: Claim) -> Iterator[Reading]:
+def states(claim: Claim) -> Iterator[OtherReading]:
     """The saved states whose bytes per parameter are what size and parameters give."""
     if not {"size", "params"} <= claim.stated.keys():
         return
@@ -245,7 +247,7 @@ def states(claim: Claim) -> Iterator[Reading]:
     for per_param, words in STATES.items():
         if Interval(per_param, per_param).within(near):
             gives = claim.stated["params"].printed * per_param
-            yield Reading(
+            yield OtherReading(
                 claim.id,
                 "size",
                 "state",
@@ -257,7 +259,7 @@ def states(claim: Claim) -> Iterator[Reading]:
             )
 
 
-def readings(sheet: Sheet, result: Audit) -> list[Reading]:
+def readings(sheet: Sheet, result: Audit) -> list[OtherReading]:
     """Readings that make an inconsistent claim hold, every boundary of a claimed energy, and what a
     size can contain."""
     found = [

@@ -69,7 +69,7 @@ def unknown(why: str, *flags: str) -> Energy:
     return Energy(nan, nan, nan, 0.0, why, flags)
 
 
-def taken(amount: Measured) -> Energy:
+def energy_of_amount(amount: Measured) -> Energy:
     """A meter's amount with its doubts as flags. None of the window seen is not 0 J; an end that is
     not known is open."""
     reasons: tuple[str, ...] = getattr(amount, "reasons", ())
@@ -316,7 +316,7 @@ class Reconciled(NamedTuple):
     are not of the same time), PSU_LOSS_INCLUDED"""
 
 
-def reconciled(
+def reconcile(
     parts: Mapping[str, Energy],
     node: Energy | None,
     boundaries: Mapping[str, Boundary] | None = None,

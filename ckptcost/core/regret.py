@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ckptcost.core.domain import Number
-from ckptcost.core.outcome import Outcome, billed
+from ckptcost.core.outcome import Outcome, objective_amount
 from ckptcost.core.solve import boundary
 
 OBJECTIVES = ("time", "energy", "usd", "carbon")
@@ -24,7 +24,7 @@ WITHIN = 0.01
 def cost_of(outcome: Outcome, objective: str) -> Number:
     """What an outcome costs in an objective's unit (s, J, USD, kgCO2e); the same figure that
     decides the best interval."""
-    return outcome.wall_s if objective == "time" else billed(outcome.run, objective)
+    return outcome.wall_s if objective == "time" else objective_amount(outcome.run, objective)
 
 
 class Plateau(NamedTuple):

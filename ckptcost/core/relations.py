@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 
-class Quantity(NamedTuple):
+class ClaimKey(NamedTuple):
     """A key of a claim."""
 
     unit: str
@@ -24,43 +24,43 @@ class Quantity(NamedTuple):
         return self.most == 1.0
 
 
-def _share(meaning: str) -> Quantity:
-    return Quantity("", meaning, 1.0)
+def _share(meaning: str) -> ClaimKey:
+    return ClaimKey("", meaning, 1.0)
 
 
-QUANTITIES: Final[dict[str, Quantity]] = {
-    "size": Quantity("bytes", "bytes of one checkpoint, or written in all"),
-    "write": Quantity("bytes_per_s", "write rate"),
-    "time": Quantity("s", "duration of one save, or of the run that wrote `size`"),
-    "power": Quantity("w", "mean power meanwhile"),
-    "energy": Quantity("j", "energy of one save"),
-    "energy_per_byte": Quantity("j_per_byte", "energy per byte written"),
-    "saves": Quantity("", "saves in all"),
-    "total_size": Quantity("bytes", "bytes of all saves"),
-    "total_energy": Quantity("j", "energy of all saves"),
-    "params": Quantity("", "parameters"),
-    "bytes_per_param": Quantity("bytes_per_param", "bytes saved for each parameter"),
-    "interval": Quantity("s", "training time between two saves"),
-    "saves_per_day": Quantity("", "saves in a day"),
+QUANTITIES: Final[dict[str, ClaimKey]] = {
+    "size": ClaimKey("bytes", "bytes of one checkpoint, or written in all"),
+    "write": ClaimKey("bytes_per_s", "write rate"),
+    "time": ClaimKey("s", "duration of one save, or of the run that wrote `size`"),
+    "power": ClaimKey("w", "mean power meanwhile"),
+    "energy": ClaimKey("j", "energy of one save"),
+    "energy_per_byte": ClaimKey("j_per_byte", "energy per byte written"),
+    "saves": ClaimKey("", "saves in all"),
+    "total_size": ClaimKey("bytes", "bytes of all saves"),
+    "total_energy": ClaimKey("j", "energy of all saves"),
+    "params": ClaimKey("", "parameters"),
+    "bytes_per_param": ClaimKey("bytes_per_param", "bytes saved for each parameter"),
+    "interval": ClaimKey("s", "training time between two saves"),
+    "saves_per_day": ClaimKey("", "saves in a day"),
     "stall_share": _share("share of the training time that saves take"),
-    "speedup": Quantity("", "how many times faster a save gets"),
+    "speedup": ClaimKey("", "how many times faster a save gets"),
     "runtime_saved": _share("share of the training time that a speedup saves"),
-    "stall": Quantity("s", "time training stands still for one save"),
-    "recovery": Quantity("s", "time lost to each failure, redone work aside"),
+    "stall": ClaimKey("s", "time training stands still for one save"),
+    "recovery": ClaimKey("s", "time lost to each failure, redone work aside"),
     "goodput": _share("useful training time over wall time"),
-    "failures": Quantity("", "failures counted"),
-    "duration": Quantity("s", "time in which they were counted"),
-    "failures_per_day": Quantity("", "failures in a day"),
-    "mttf": Quantity("s", "mean time to failure of the job"),
-    "gpu_mttf": Quantity("s", "GPU time per failure: mttf times GPUs"),
-    "gpus": Quantity("", "GPUs of the job"),
-    "gpu_power": Quantity("w", "power per GPU while it waits, host included"),
-    "requests": Quantity("", "write requests"),
-    "request_size": Quantity("bytes", "mean bytes of a write request"),
-    "queue_depth": Quantity("", "mean requests in flight"),
-    "latency": Quantity("s", "mean time of a request"),
-    "capacity": Quantity("bytes", "capacity of the drive"),
-    "drive_writes_per_day": Quantity("", "capacities written in a day"),
+    "failures": ClaimKey("", "failures counted"),
+    "duration": ClaimKey("s", "time in which they were counted"),
+    "failures_per_day": ClaimKey("", "failures in a day"),
+    "mttf": ClaimKey("s", "mean time to failure of the job"),
+    "gpu_mttf": ClaimKey("s", "GPU time per failure: mttf times GPUs"),
+    "gpus": ClaimKey("", "GPUs of the job"),
+    "gpu_power": ClaimKey("w", "power per GPU while it waits, host included"),
+    "requests": ClaimKey("", "write requests"),
+    "request_size": ClaimKey("bytes", "mean bytes of a write request"),
+    "queue_depth": ClaimKey("", "mean requests in flight"),
+    "latency": ClaimKey("s", "mean time of a request"),
+    "capacity": ClaimKey("bytes", "capacity of the drive"),
+    "drive_writes_per_day": ClaimKey("", "capacities written in a day"),
 }
 
 

@@ -60,7 +60,7 @@ class Rhythm(NamedTuple):
         return self.third_every * self.period_s + self.third_stall_s
 
 
-class Place(NamedTuple):
+class RhythmPlace(NamedTuple):
     """A point of the time line, taken apart; by tier where a tuple."""
 
     trained_s: Any
@@ -150,7 +150,7 @@ def end_of(rhythm: Rhythm, work_s: Number) -> End:
     return End(knee_s + last_s, saves, knee_s, missing_s)
 
 
-def place(r: Rhythm, at_s: Any) -> Place:
+def place(r: Rhythm, at_s: Any) -> RhythmPlace:
     """Where a run stands `at_s` seconds into the uninterrupted time line.
 
     >>> rhythm = Rhythm(90.0, 0.0, 10.0, 0.0, 0, 0.0, 0, 0.0, (0.0,))
@@ -162,7 +162,7 @@ def place(r: Rhythm, at_s: Any) -> Place:
         saves = np.floor(at_s / r.cycle_s + EDGE)
         end = saves * r.cycle_s
         trained = saves * r.train_s + np.minimum(at_s - end, r.train_s)
-        return Place(trained, (saves,), (end,), (at_s - trained,))
+        return RhythmPlace(trained, (saves,), (end,), (at_s - trained,))
     base_s, thirds, on_third = 0.0 * at_s, 0.0 * at_s, 0.0 * at_s
     if r.third_every:
         thirds = np.floor(at_s / r.long_period_s + EDGE)
@@ -186,7 +186,7 @@ def place(r: Rhythm, at_s: Any) -> Place:
     stalled = at_s - trained - second_stalled - third_stalled
     ends = (second_end + firsts * r.cycle_s, second_end, base_s)
     tiers = 3 if r.third_every else 2
-    return Place(
+    return RhythmPlace(
         trained,
         (saves, all_seconds, thirds)[:tiers],
         ends[:tiers],

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Saves(NamedTuple):
+class SavesHeld(NamedTuple):
     """What is held at the same time."""
 
     full_bytes: float
@@ -29,13 +29,13 @@ class Limit(NamedTuple):
     files: float
 
 
-def held(saves: Saves, keep_last: float) -> float:
+def saves_held(saves: SavesHeld, keep_last: float) -> float:
     """Saves that are there at worst: the oldest kept may be a delta, whose chain begins at a full
     save before it."""
     return keep_last + saves.writing + (saves.full_every - 1)
 
 
-def needed_bytes(saves: Saves, keep_last: float) -> float:
+def needed_bytes(saves: SavesHeld, keep_last: float) -> float:
     """Bytes at worst.
 
     >>> needed_bytes(Saves(10.0, 10.0, 1, 3, 1, 0.0), keep_last=3)
@@ -43,21 +43,21 @@ def needed_bytes(saves: Saves, keep_last: float) -> float:
     >>> needed_bytes(Saves(10.0, 1.0, 4, 2, 1, 0.0), keep_last=2)  # 6 saves, of which 2 are full
     24.0
     """
-    count = held(saves, keep_last)
+    count = saves_held(saves, keep_last)
     if math.isinf(count):
         return math.inf
     full = math.ceil(count / saves.full_every)
     return full * saves.full_bytes + (count - full) * saves.delta_bytes
 
 
-def fits(saves: Saves, limit: Limit, keep_last: float) -> bool:
+def fits(saves: SavesHeld, limit: Limit, keep_last: float) -> bool:
     """A limit that is not known forbids nothing."""
     too_big = needed_bytes(saves, keep_last) > limit.bytes_
-    too_many = saves.files > 0 and held(saves, keep_last) * saves.files > limit.files
+    too_many = saves.files > 0 and saves_held(saves, keep_last) * saves.files > limit.files
     return not (too_big or too_many)
 
 
-def most_kept(saves: Saves, limits: Sequence[Limit]) -> int | None:
+def most_saves_kept(saves: SavesHeld, limits: Sequence[Limit]) -> int | None:
     """The largest keep_last that fits, 0 where not one does; None where nothing limits it.
 
     >>> most_kept(Saves(10.0, 10.0, 1, 3, 1, 0.0), [Limit("free space", 35.0, math.nan)])

@@ -92,7 +92,7 @@ UNSHARED = 200_000
 """multiplications of matrices below which a linear algebra library starts no threads"""
 
 
-class Shares(NamedTuple):
+class VarianceShares(NamedTuple):
     """Of a result's variance."""
 
     each: NDArray[np.float64]
@@ -131,7 +131,7 @@ def _products(
 
 def variance_shares(
     values: NDArray[np.float64], result: NDArray[np.float64], degree: int = DEGREE
-) -> Shares:
+) -> VarianceShares:
     """First-order shares (Sobol's indices): `values` has a row of draws for each input, `result`
     what each draw came to.
 
@@ -151,7 +151,7 @@ def variance_shares(
     if (
         inputs == 0 or not variance > 1e-24 * float(np.mean(np.abs(result))) ** 2
     ):  # no spread but rounding
-        return Shares(np.zeros(inputs), 0.0)
+        return VarianceShares(np.zeros(inputs), 0.0)
     ranks = np.empty(values.shape)
     in_order = np.argsort(values, axis=1, kind="stable")
     np.put_along_axis(ranks, in_order, (np.arange(samples) + 0.5) / samples, axis=1)
@@ -170,6 +170,6 @@ def variance_shares(
     total = (
         float(np.sum(each)) + left
     )  # what the variance would be over draws without chance correlations
-    return Shares(
+    return VarianceShares(
         np.round(each / total, 6), round(left / total, 6)
     )  # a solver's last bits differ from machine to machine

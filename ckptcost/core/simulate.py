@@ -10,7 +10,7 @@ import numpy as np
 from ckptcost.core import timing
 from ckptcost.core.bill import Bill, Spent, bill_of
 from ckptcost.core.domain import Number, Scenario
-from ckptcost.core.interruptions import NEVER, Floats, Kind
+from ckptcost.core.interruptions import NEVER, Floats, InterruptionKind
 from ckptcost.core.job import Job, Runs
 from ckptcost.core.money import kept_saves
 from ckptcost.core.outcome import Plan, first_lost_fraction
@@ -27,7 +27,7 @@ def third_of(s: Scenario) -> Save | None:
     )
 
 
-def kinds_of(s: Scenario, plan: Plan) -> tuple[Kind, ...]:
+def kinds_of(s: Scenario, plan: Plan) -> tuple[InterruptionKind, ...]:
     """The kinds of interruption that the scenario itself speaks of: by the tier whose copy
     survives."""
     f = s.failures
@@ -42,14 +42,18 @@ def kinds_of(s: Scenario, plan: Plan) -> tuple[Kind, ...]:
             "second tier lost": worst,
         }
     return tuple(
-        Kind(name, share, level, f.detect_s, f.reschedule_s, f.init_s, f.warmup_s)
+        InterruptionKind(name, share, level, f.detect_s, f.reschedule_s, f.init_s, f.warmup_s)
         for level, (name, share) in enumerate(names.items())
         if share > 0
     )
 
 
 def job_of(
-    s: Scenario, plan: Plan, interval_s: Number, kinds: tuple[Kind, ...], limit_s: float = NEVER
+    s: Scenario,
+    plan: Plan,
+    interval_s: Number,
+    kinds: tuple[InterruptionKind, ...],
+    limit_s: float = NEVER,
 ) -> Job:
     """What the walk needs to know of a scenario at one interval."""
     third = third_of(s)
@@ -107,7 +111,7 @@ def bills_of(s: Scenario, plan: Plan, spent: Spent) -> Bill:
     return bill_of(s, spent, plan.saved, plan.second, third_of(s))
 
 
-class Summary(NamedTuple):
+class QuantitySummary(NamedTuple):
     """What many runs say of one quantity."""
 
     mean: float
@@ -120,17 +124,17 @@ class Summary(NamedTuple):
     high: float
 
 
-def summary_of(values: Floats) -> Summary:
+def summary_of(values: Floats) -> QuantitySummary:
     """Mean with its standard error, and percentiles; NaN where a run's value is not known."""
     count = len(values)
     mean = float(np.mean(values))
     error = float(np.std(values, ddof=1) / np.sqrt(count)) if count > 1 else float("nan")
     error = 0.0 if error < 1e-12 * abs(mean) else error  # all alike but for the last bits
     p5, p50, p95 = (float(x) for x in np.quantile(values, (0.05, 0.5, 0.95)))
-    return Summary(mean, error, p5, p50, p95, float(np.min(values)), float(np.max(values)))
+    return QuantitySummary(mean, error, p5, p50, p95, float(np.min(values)), float(np.max(values)))
 
 
-def ratio_summary(parts: Floats, wholes: Floats) -> Summary:
+def ratio_summary(parts: Floats, wholes: Floats) -> QuantitySummary:
     """The same of a share: its mean is all parts over all wholes, as a fleet of such runs would see
     it.
 

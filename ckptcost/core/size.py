@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ckptcost.core.domain import Checkpoint, Number
-from ckptcost.core.numeric import known
+from ckptcost.core.numeric import or_otherwise
 
 
 def state_bytes(params: Number, bytes_per_param: Number, extra_bytes: Number = 0.0) -> Number:
@@ -55,7 +55,7 @@ def mlperf_bytes(
 def full_bytes(checkpoint: Checkpoint) -> Number:
     """Size of one full checkpoint: as stated, else from its parameters."""
     counted = state_bytes(checkpoint.params, checkpoint.bytes_per_param, checkpoint.extra_bytes)
-    return known(checkpoint.size_bytes, counted)
+    return or_otherwise(checkpoint.size_bytes, counted)
 
 
 def mean_save_bytes(

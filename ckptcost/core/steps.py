@@ -28,7 +28,7 @@ _TO_SIGMA: Final = 1.4826
 """a median deviation in standard deviations, were the law normal"""
 
 
-class Pace(NamedTuple):
+class StepPace(NamedTuple):
     """Of steps that no save touches."""
 
     step_s: Estimate
@@ -37,7 +37,7 @@ class Pace(NamedTuple):
     """from step to step, as a standard deviation; single long steps do not move it"""
 
 
-class Split(NamedTuple):
+class StepSplit(NamedTuple):
     """Durations of whole steps, by what went on."""
 
     quiet_s: Floats
@@ -119,7 +119,7 @@ def _drain(window: Window) -> Stretch | None:
     )
 
 
-def split(ends_s: Floats, windows: Sequence[Window]) -> Split:
+def split(ends_s: Floats, windows: Sequence[Window]) -> StepSplit:
     """Steps that no save touches, and those that lie in a drain from end to end."""
     begin, end = _steps(ends_s)
     free = ~_touch(begin, end, [extent(window) for window in windows])
@@ -127,21 +127,21 @@ def split(ends_s: Floats, windows: Sequence[Window]) -> Split:
     for since_s, until_s in union(_drain(window) for window in windows):
         inside |= (begin >= since_s) & (end <= until_s)
     inside &= ~_touch(begin, end, [_stall(window) for window in windows])
-    return Split((end - begin)[free], (end - begin)[inside])
+    return StepSplit((end - begin)[free], (end - begin)[inside])
 
 
-def pace(quiet_s: Floats) -> Pace:
+def pace(quiet_s: Floats) -> StepPace:
     """The undisturbed step."""
     if not len(quiet_s):
-        return Pace(absent("NO_STEPS"), nan)
+        return StepPace(absent("NO_STEPS"), nan)
     step_s = median_of(quiet_s)
     spread_s = (
         _TO_SIGMA * float(np.median(np.abs(quiet_s - step_s.value))) if len(quiet_s) > 1 else nan
     )
-    return Pace(step_s._replace(why="FEW_STEPS" if step_s.low is None else ""), spread_s)
+    return StepPace(step_s._replace(why="FEW_STEPS" if step_s.low is None else ""), spread_s)
 
 
-def stalls(ends_s: Floats, windows: Sequence[Window], usual: Pace) -> list[Estimate]:
+def stalls(ends_s: Floats, windows: Sequence[Window], usual: StepPace) -> list[Estimate]:
     """By window, how much longer than usual the steps took that its stall touches; the range is
     what steps vary by anyway.
 
@@ -176,7 +176,7 @@ def stalls(ends_s: Floats, windows: Sequence[Window], usual: Pace) -> list[Estim
     return found
 
 
-def _longer(taken_s: Floats, usual: Pace) -> Estimate:
+def _longer(taken_s: Floats, usual: StepPace) -> Estimate:
     value, count = float(taken_s.sum()) - len(taken_s) * usual.step_s.value, len(taken_s)
     stderr = usual.spread_s * sqrt(count)
     if stderr != stderr:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from ckptcost.core.domain import UNLIMITED, Checkpoint, Cluster, Number, Policy, Tier
-from ckptcost.core.numeric import ceil, isnan, known, maximum, minimum, ratio, where
+from ckptcost.core.numeric import ceil, isnan, maximum, minimum, or_otherwise, ratio, where
 from ckptcost.core.size import full_bytes, mean_load_bytes, mean_save_bytes
 
 
@@ -36,30 +36,32 @@ def write_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
     Where the time of a whole save was measured, its bytes over that time.
     """
     nodes = nodes_of(cluster)
-    system = minimum(tier.write_bytes_per_s, _provisioned(tier.capacity_bytes, tier.write_per_s))
+    system = minimum(
+        tier.write_bytes_per_s, provisioned_rate(tier.capacity_bytes, tier.write_per_s)
+    )
     narrowest = minimum(
         minimum(system, nodes * minimum(tier.node_write_bytes_per_s, _nic(tier, cluster))),
         cluster.gpus * tier.gpu_write_bytes_per_s,
     )
     if _absent(tier.save_time_s):
         return narrowest
-    return known(ratio(tier.timed_bytes, tier.save_time_s), narrowest)
+    return or_otherwise(ratio(tier.timed_bytes, tier.save_time_s), narrowest)
 
 
 def read_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
     """As `write_rate_bytes_per_s`, for reading back."""
     nodes = nodes_of(cluster)
-    system = minimum(tier.read_bytes_per_s, _provisioned(tier.capacity_bytes, tier.read_per_s))
+    system = minimum(tier.read_bytes_per_s, provisioned_rate(tier.capacity_bytes, tier.read_per_s))
     narrowest = minimum(
         minimum(system, nodes * minimum(tier.node_read_bytes_per_s, _nic(tier, cluster))),
         cluster.gpus * tier.gpu_read_bytes_per_s,
     )
     if _absent(tier.load_time_s):
         return narrowest
-    return known(ratio(tier.timed_bytes, tier.load_time_s), narrowest)
+    return or_otherwise(ratio(tier.timed_bytes, tier.load_time_s), narrowest)
 
 
-def _provisioned(capacity_bytes: Number, per_s: Number) -> Number:
+def provisioned_rate(capacity_bytes: Number, per_s: Number) -> Number:
     rate = capacity_bytes * per_s
     return where(rate != rate, float("inf"), rate)
 
@@ -140,7 +142,7 @@ def save(
     moving_s = checkpoint.straggler_factor * ratio(written_bytes, rate)
     timed = not _absent(tier.save_time_s)
     if timed:
-        moving_s = known(tier.save_time_s * ratio(written_bytes, tier.timed_bytes), moving_s)
+        moving_s = or_otherwise(tier.save_time_s * ratio(written_bytes, tier.timed_bytes), moving_s)
     write_s = setup_s + moving_s
     squeeze_s = checkpoint.straggler_factor * ratio(moved_bytes, checkpoint.compress_bytes_per_s)
     d2h_s = copy_s(
@@ -157,7 +159,7 @@ def save(
         # pieces
         copied = minimum(cluster.gpu_d2h_bytes_per_s, policy.gpu_snapshot_bytes_per_s)
         snapshot_s = copy_s(moved_bytes, cluster.gpus, copied, checkpoint.straggler_factor)
-        stall_s = tier.planning_s + known(policy.snapshot_s, snapshot_s)
+        stall_s = tier.planning_s + or_otherwise(policy.snapshot_s, snapshot_s)
         lag_s = setup_s + behind_s
         if staged and _some(cluster.staging_budget_bytes != UNLIMITED):
             spilled_s = spilled_fraction(checkpoint, cluster, policy) * behind_s
@@ -182,7 +184,7 @@ def load_s(checkpoint: Checkpoint, tier: Tier, cluster: Cluster) -> Number:
     stored_bytes = mean_load_bytes(
         full_bytes(checkpoint), checkpoint.full_every, checkpoint.delta_fraction
     )
-    rate = known(read_rate_bytes_per_s(tier, cluster), write_rate_bytes_per_s(tier, cluster))
+    rate = or_otherwise(read_rate_bytes_per_s(tier, cluster), write_rate_bytes_per_s(tier, cluster))
     reading_s = checkpoint.straggler_factor * ratio(
         stored_bytes / checkpoint.compression_ratio * cluster.readers_per_byte, rate
     )
@@ -196,7 +198,7 @@ def load_s(checkpoint: Checkpoint, tier: Tier, cluster: Cluster) -> Number:
     if _absent(tier.load_time_s):
         return through_s
     stored = stored_bytes / checkpoint.compression_ratio
-    return known(tier.load_time_s * ratio(stored, tier.timed_bytes), through_s)
+    return or_otherwise(tier.load_time_s * ratio(stored, tier.timed_bytes), through_s)
 
 
 def _absent(amount: Number) -> bool:

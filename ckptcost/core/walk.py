@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from ckptcost.core import streams
 from ckptcost.core.domain import Number
-from ckptcost.core.interruptions import NEVER, Floats, Process
-from ckptcost.core.job import DONE, STOPPED, Job, Runs, Step
+from ckptcost.core.interruptions import NEVER, Floats, InterruptionProcess
+from ckptcost.core.job import DONE, STOPPED, Job, JobStep, Runs
 from ckptcost.core.numeric import ratio
-from ckptcost.core.rhythm import EDGE, End, Place, end_of, place
+from ckptcost.core.rhythm import EDGE, End, RhythmPlace, end_of, place
 from ckptcost.core.streams import Keys
 
 MOST_EVENTS = 1_000_000
@@ -60,10 +60,10 @@ _WRITES = _SUMS[-3:]
 
 def walk(
     job: Job,
-    process: Process,
+    process: InterruptionProcess,
     kind_keys: Keys,
     note: Callable[[float], None] | None = None,
-    line: list[Step] | None = None,
+    line: list[JobStep] | None = None,
 ) -> Runs:
     """All runs to their end. `line` collects the first run's steps.
 
@@ -92,7 +92,7 @@ def walk(
 class _Walk:
     """The runs still under way, one array element each."""
 
-    def __init__(self, job: Job, process: Process, kind_keys: Keys) -> None:
+    def __init__(self, job: Job, process: InterruptionProcess, kind_keys: Keys) -> None:
         count = len(kind_keys)
         self.job, self.process, self.kind_keys = job, process, kind_keys
         self.at = np.arange(count)
@@ -145,13 +145,13 @@ class _Walk:
             setattr(self, name, getattr(self, name)[going])
         self.usable_s = [each[going] for each in self.usable_s]
         self.start, self.end, self.bounds = (
-            _kept(self.start, going),
-            _kept(self.end, going),
-            _kept(self.bounds, going),
+            of_going_runs(self.start, going),
+            of_going_runs(self.end, going),
+            of_going_runs(self.bounds, going),
         )
-        self.process, self.job = self.process.keep(going), _kept(self.job, going)
+        self.process, self.job = self.process.keep(going), of_going_runs(self.job, going)
 
-    def step(self, event: int, line: list[Step] | None) -> NDArray[np.bool_]:
+    def step(self, event: int, line: list[JobStep] | None) -> NDArray[np.bool_]:
         """From a start of the job to its next interruption or its end; which runs go on."""
         job, rhythm, sums = self.job, self.job.rhythm, self.sums
         gap_s, kind, stopped = self._interruption(event)
@@ -195,7 +195,7 @@ class _Walk:
                 for x in (*back, trained_s, stall_s, lost_s, made, down_s)
             ]
             line.append(
-                Step._make(
+                JobStep._make(
                     [
                         float(self.clock_s[0]) - sum(parts[:5]) - parts[7],
                         *parts,
@@ -261,7 +261,7 @@ class _Walk:
             at_s > self.end.knee_s, np.maximum(at_s - self._late(), self.end.knee_s), at_s
         )
 
-    def _place(self, at_s: Any) -> Place:
+    def _place(self, at_s: Any) -> RhythmPlace:
         """`place`, with the last interval as short as it is: after its training the rhythm is ahead
         by what is missing of it."""
         late = at_s >= self.end.knee_s
@@ -297,7 +297,7 @@ class _Walk:
         return values[0] if len(values) == 1 else _by(self.kind, values)
 
     def _count_writes(
-        self, here: Place, at_s: Floats, up_s: Floats, done: NDArray[np.bool_]
+        self, here: RhythmPlace, at_s: Floats, up_s: Floats, done: NDArray[np.bool_]
     ) -> None:
         """Saves written since the start, cut-short ones in part: by the stall they had, or,
         drained, by the time they had."""
@@ -317,7 +317,9 @@ class _Walk:
                 made = (np.where(done, self.end.saves, now) if tier == 0 else now) - then
             self.sums[name] += made
 
-    def _drained(self, tier: int, here: Place, at_s: Floats, done: NDArray[np.bool_]) -> Floats:
+    def _drained(
+        self, tier: int, here: RhythmPlace, at_s: Floats, done: NDArray[np.bool_]
+    ) -> Floats:
         """Drains begun since the start, each counted by the part that is through: the sum of min(1,
         time/length)."""
         rhythm = self.job.rhythm
@@ -338,7 +340,9 @@ class _Walk:
             - since
         )
 
-    def _drained_between_waits(self, here: Place, up_s: Floats, done: NDArray[np.bool_]) -> Floats:
+    def _drained_between_waits(
+        self, here: RhythmPlace, up_s: Floats, done: NDArray[np.bool_]
+    ) -> Floats:
         """The same where saves come m together and then wait."""
         rhythm, since = self.job.rhythm, self.start.saves[0]
         many, lag_s = rhythm.in_flight, rhythm.lags_s[0]
@@ -363,7 +367,7 @@ class _Walk:
 
     def _fall_back(
         self,
-        here: Place,
+        here: RhythmPlace,
         at_s: Floats,
         up_s: Floats,
         kind: Any,
@@ -430,7 +434,7 @@ class _Walk:
         return down_s
 
 
-def _written(here: Place, tier: int, stall_s: Number) -> Any:
+def _written(here: RhythmPlace, tier: int, stall_s: Number) -> Any:
     """Saves on a tier, the one under way in part."""
     if _is_zero(stall_s):
         return here.saves[tier]
@@ -456,11 +460,11 @@ def _is_zero(value: Number) -> bool:
     return not np.any(np.asarray(value))
 
 
-def _kept(value: Any, going: NDArray[np.bool_]) -> Any:
+def of_going_runs(value: Any, going: NDArray[np.bool_]) -> Any:
     """A value of the job, or a tuple of them, for the runs that go on."""
     if isinstance(value, np.ndarray):
         return value[going] if value.ndim and len(value) == len(going) else value
     if isinstance(value, tuple):
-        parts = [_kept(each, going) for each in value]
+        parts = [of_going_runs(each, going) for each in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value

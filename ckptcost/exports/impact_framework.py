@@ -33,8 +33,8 @@ from typing import Any, NamedTuple
 
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
+from ckptcost.exports.texts import quote_yaml as quoted
 from ckptcost.exports.texts import yaml_number as number
-from ckptcost.exports.texts import yaml_quoted as quoted
 from ckptcost.report import sci
 from ckptcost.report.document import Report
 from ckptcost.report.parts import Component, Factor, Quantity

@@ -18,7 +18,7 @@ from ckptcost.errors import CkptcostError
 from ckptcost.exports import metric_names as names
 from ckptcost.exports.metric_names import Family, Flavour
 from ckptcost.jobs.live_counters import LiveCounters
-from ckptcost.jobs.live_figures import Counters, Freshness, HostCounters, Saves
+from ckptcost.jobs.live_figures import Freshness, HostCounters, RunCounters, SaveCounts
 from ckptcost.runs.follow import follow
 from ckptcost.version import __version__
 
@@ -175,7 +175,7 @@ def text(samples: Iterable[LiveSample], flavour: Flavour) -> str:
     return "".join(names.text(samples, flavour)) + "# EOF\n" * (flavour == "openmetrics")
 
 
-def samples_of(counters: Counters, name: str) -> Iterator[LiveSample]:
+def samples_of(counters: RunCounters, name: str) -> Iterator[LiveSample]:
     """All that is told, NaN where it is not known. `name` is what people call the run; paths are
     nobody's business."""
     run = {"run": name, "run_id": counters.run} | (
@@ -221,7 +221,7 @@ def _of_host(host: HostCounters, who: dict[str, str]) -> Iterator[LiveSample]:
     yield LiveSample(OWN_CPU, mine, host.own_cpu_s)
 
 
-def _of_saves(saves: Saves, mine: str, gpus: float) -> Iterator[LiveSample]:
+def _of_saves(saves: SaveCounts, mine: str, gpus: float) -> Iterator[LiveSample]:
     """Where there was no save, none has cost anything, which is known; where there were some and
     nobody says what, it is not."""
     of_stalls, of_sizes = saves.stalls or not saves.started, saves.sizes or not saves.started

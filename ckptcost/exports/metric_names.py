@@ -81,14 +81,14 @@ HELP = {
 }
 
 
-def _counted(q: Quantity) -> CountedQuantity:
+def counted_quantity(q: Quantity) -> CountedQuantity:
     word, base_units = BASE_UNITS[q.base]
     name = f"ckptcost_{CALLED.get(q.id, q.id)}_{word}"
     help_ = HELP.get(q.id, f"{q.label.capitalize()}, since the run began.")
     return CountedQuantity(Family(name, "counter", help_), q.per_unit * base_units)
 
 
-QUANTITIES = {q.id: _counted(q) for q in IN_DOCUMENTS}
+QUANTITIES = {q.id: counted_quantity(q) for q in IN_DOCUMENTS}
 """By the statement's names. Location and market are families of their own, not labels of one: a
 plain sum cannot add them up."""
 CHECKPOINTS = Family(
@@ -192,11 +192,11 @@ def labels(pairs: Labels) -> str:
     >>> labels({"run": 'a "b"', "zone": None})
     '{run="a \\"b\\""}'
     """
-    known = (f'{name}="{escaped(value)}"' for name, value in pairs.items() if value)
+    known = (f'{name}="{escape_label(value)}"' for name, value in pairs.items() if value)
     return "{" + ",".join(known) + "}"
 
 
-def escaped(value: str) -> str:
+def escape_label(value: str) -> str:
     """A label's value. Control characters, which end the text for some readers, become a
     replacement character."""
     return (

@@ -26,7 +26,7 @@ from typing import NamedTuple
 from ckptcost.core.units import KWH_J
 from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
-from ckptcost.exports.texts import sources_of, yaml_number, yaml_quoted
+from ckptcost.exports.texts import quote_yaml, sources_of, yaml_number
 from ckptcost.present.amounts import count, number, share
 from ckptcost.present.table import plain
 from ckptcost.present.words import METHODS
@@ -142,7 +142,7 @@ def _pieces(document: Report, s: Statement, whole: Whole | str) -> Iterator[str]
             "hardware_used": hardware,
         }
         yield f"---\nco2_eq_emissions:\n  emissions: {yaml_number(whole.grams)}\n"
-        yield "".join(f"  {key}: {yaml_quoted(text)}\n" for key, text in fields.items() if text)
+        yield "".join(f"  {key}: {quote_yaml(text)}\n" for key, text in fields.items() if text)
         yield "---\n\n"
         lines = _lines(whole)
     else:
@@ -198,10 +198,10 @@ def _lines(whole: Whole) -> Iterator[str]:
     yield f"Energy of the whole run: {number(whole.kwh)} kWh ({metered}{pue})"
     kg = f"{number(whole.grams / GRAMS)} kgCO2e, of {METHODS[s.grid_method]}"
     yield f"Emissions of the whole run, location-based: {kg}; embodied carbon is not among them"
-    yield from _added(whole)
+    yield from added_lines(whole)
 
 
-def _added(whole: Whole) -> Iterator[str]:
+def added_lines(whole: Whole) -> Iterator[str]:
     """What checkpoints and failures are of it, and what they need outside the nodes."""
     s = whole.statement
     lines = s.known("energy")

@@ -20,7 +20,7 @@ def yaml_number(value: float) -> str:
     return text if "." in text else text.replace("e", ".0e")
 
 
-def yaml_quoted(text: str) -> str:
+def quote_yaml(text: str) -> str:
     """Any text as YAML in double quotes, on one line.
 
     >>> print(yaml_quoted('a: "b"\\n\\u2028 - é'))

@@ -16,15 +16,15 @@ from ckptcost.core.quantities import EVERYDAY, LineField
 from ckptcost.core.units import HOUR_S, to_hours, to_kwh
 from ckptcost.errors import Argument, InputError, UnknownName, brief
 from ckptcost.fleet import bill_tables, look_tables, savings_tables
-from ckptcost.fleet.figures import Fleet, Group
-from ckptcost.fleet.lines import Amount, Line
-from ckptcost.fleet.part import Part
+from ckptcost.fleet.figures import Fleet, GroupFigures
+from ckptcost.fleet.lines import FleetAmount, FleetLine
+from ckptcost.fleet.part import StorePart
 from ckptcost.fleet.runs_seen import days_without
 from ckptcost.fleet.savings import Savings
 from ckptcost.fleet.store import Store, open_store
 from ckptcost.fleet.tiers import TierSeen
 from ckptcost.fleet.worst import Worst
-from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
+from ckptcost.jobs.gates import Gate, GateVerdict, check_gates, no_percentiles
 from ckptcost.present.amounts import count, duration, number, share, size
 from ckptcost.present.words import METHODS, line_label
 from ckptcost.report.study import Bills, Study
@@ -32,7 +32,7 @@ from ckptcost.report.study import Bills, Study
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
     from ckptcost.fleet.figures import Fleet
-    from ckptcost.fleet.part import Part
+    from ckptcost.fleet.part import StorePart
     from ckptcost.report.statement import Statement
     from ckptcost.report.study import Study
     from ckptcost.scenario import Resolved
@@ -52,7 +52,7 @@ class Findings(NamedTuple):
 
     fleet: Fleet
     """by what was asked for"""
-    part: Part
+    part: StorePart
     savings: Savings
     tiers: Sequence[TierSeen]
     worst: Worst
@@ -60,7 +60,7 @@ class Findings(NamedTuple):
     """files that no fleet puts there"""
 
 
-def study_of(asked: Asked, found: Findings, verdicts: Sequence[Verdict]) -> Study:
+def study_of(asked: FleetQuestion, found: Findings, verdicts: Sequence[GateVerdict]) -> Study:
     placed, fleet = asked.resolved is not None, found.fleet
     simulated = bool(len(found.part.heads)) and bool(found.part.heads["simulated"].all())
     tables = [
@@ -98,7 +98,7 @@ def study_of(asked: Asked, found: Findings, verdicts: Sequence[Verdict]) -> Stud
     )
 
 
-def _bills(asked: Asked, found: Findings, catalog: Catalog) -> list[Statement]:
+def _bills(asked: FleetQuestion, found: Findings, catalog: Catalog) -> list[Statement]:
     from ckptcost.fleet.statements import statements_of
 
     return statements_of(found.part, found.fleet, asked.resolved, asked.priced, catalog)
@@ -109,7 +109,7 @@ def _span(fleet: Fleet) -> str:
     return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}" if days else "no day"
 
 
-def _about(asked: Asked, fleet: Fleet) -> list[str]:
+def _about(asked: FleetQuestion, fleet: Fleet) -> list[str]:
     whole = fleet.whole
     only = f" Only {', '.join(asked.jobs)}." if asked.jobs else ""
     return [
@@ -121,12 +121,12 @@ def _about(asked: Asked, fleet: Fleet) -> list[str]:
         (
             "Energies are the machines' own: no PUE."
             if asked.resolved is None
-            else f"At {asked.resolved.names.get('site', 'a site')}{_counted(asked.resolved)}."
+            else f"At {asked.resolved.names.get('site', 'a site')}{carbon_counted(asked.resolved)}."
         ),
     ]
 
 
-def _counted(resolved: Resolved) -> str:
+def carbon_counted(resolved: Resolved) -> str:
     """What its kgCO2e counts, where it has a grid."""
     if "site.grid_method" not in resolved.words:
         return ""
@@ -155,7 +155,7 @@ def _findings(found: Findings, placed: bool) -> list[str]:
     return said
 
 
-def _took(whole: Group, placed: bool) -> str:
+def _took(whole: GroupFigures, placed: bool) -> str:
     """In each quantity that there is a sum of: first those of which all is known, then what is more
     than that."""
     if not whole.totals.gpu_s.known:
@@ -163,7 +163,7 @@ def _took(whole: Group, placed: bool) -> str:
     exact: list[str] = []
     least: list[str] = []
     for q in EVERYDAY:
-        amount: Amount = getattr(whole.totals, q.field)
+        amount: FleetAmount = getattr(whole.totals, q.field)
         if amount.known and (placed or q.metered):
             said = f"{number(q.people(amount.value))} {q.unit.replace('GPU-h', 'GPU-hours')}"
             (least if _is_least(whole, q.field) else exact).append(said)
@@ -175,7 +175,7 @@ def _took(whole: Group, placed: bool) -> str:
     )
 
 
-def _is_least(whole: Group, quantity: LineField) -> bool:
+def _is_least(whole: GroupFigures, quantity: LineField) -> bool:
     """Of saves that failed nobody knows the joules: those few make no sum the least."""
     lacks = whole.totals.lacks[quantity]
     shares = [line.known[quantity] for line in whole.lines if line.id in lacks]
@@ -243,7 +243,7 @@ def _missing(fleet: Fleet) -> str:
     return f"Missing: {whom}{share_of}, on a line of its own."
 
 
-def _lacks(line: Line) -> str:
+def _lacks(line: FleetLine) -> str:
     """A line whose joules are unknown, or of much of it. Of saves that failed nobody knows them;
     those few are in the table."""
     some, of = line.known["energy_j"]
@@ -316,7 +316,7 @@ def _warnings(found: Findings, placed: bool) -> list[tuple[str, str]]:
     return said
 
 
-def _unknown_saves(whole: Group) -> list[tuple[str, str]]:
+def _unknown_saves(whole: GroupFigures) -> list[tuple[str, str]]:
     """Of more than one in a hundred; fewer are in hidden columns."""
     said = []
     many = whole.checkpoints
@@ -359,7 +359,7 @@ LOST: Final = ("CORRUPT", "TRUNCATED", "FUTURE", "UNREADABLE", "SKEWED", "UNSTEA
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-class Asked(NamedTuple):
+class FleetQuestion(NamedTuple):
     """Of which part of a store, grouped how, standing where."""
 
     store: str
@@ -379,16 +379,16 @@ class Asked(NamedTuple):
 
 
 def answer_of(
-    asked: Asked, gates: Sequence[Gate] = (), tell: Callable[[int, int], None] | None = None
+    asked: FleetQuestion, gates: Sequence[Gate] = (), tell: Callable[[int, int], None] | None = None
 ) -> Study:
     """The fleet as a study. Raises InputError where the store holds nothing of what is asked
     for."""
-    from ckptcost.fleet.engine import collected, grouped
+    from ckptcost.fleet.engine import collect_parts, group_by_job_day
     from ckptcost.fleet.figures import fleet_of
     from ckptcost.fleet.savings import savings_of
     from ckptcost.fleet.tiers import tiers_of
     from ckptcost.fleet.worst import worst_of
-    from ckptcost.report.statements.run_lines import unpriced
+    from ckptcost.report.statements.run_lines import without_prices
 
     no_percentiles(gates, "fleet")
     for name, day in (("since", asked.since), ("until", asked.until)):
@@ -402,13 +402,13 @@ def answer_of(
     )
     if not any(_inside(asked, entry.day) for entry in entries):
         raise _nothing(store, asked)
-    part = _counting(collected(store, grouped(entries), asked.scheduler, tell), asked)
+    part = _counting(collect_parts(store, group_by_job_day(entries), asked.scheduler, tell), asked)
     s = (
         None
         if asked.resolved is None
         else asked.resolved.scenario
         if asked.priced
-        else unpriced(asked.resolved.scenario)
+        else without_prices(asked.resolved.scenario)
     )
     if (
         s is not None and not asked.machine
@@ -426,7 +426,7 @@ def answer_of(
     return study_of(asked, findings, verdicts_of(fleet, part, gates))
 
 
-def _nothing(store: Store, asked: Asked) -> InputError:
+def _nothing(store: Store, asked: FleetQuestion) -> InputError:
     """What there would be instead."""
     all_of_it = store.listing()
     if not all_of_it:
@@ -445,7 +445,7 @@ def _nothing(store: Store, asked: Asked) -> InputError:
     )
 
 
-def _counting(part: Part, asked: Asked) -> Part:
+def _counting(part: StorePart, asked: FleetQuestion) -> StorePart:
     """Of the days that were asked for. Raises InputError where no file of them counts: that is not
     nothing, it is not known."""
     found = _cut(part, asked)
@@ -460,7 +460,7 @@ def _counting(part: Part, asked: Asked) -> Part:
     )
 
 
-def _inside(asked: Asked, day: str) -> bool:
+def _inside(asked: FleetQuestion, day: str) -> bool:
     return asked.since <= day and (not asked.until or day <= asked.until)
 
 
@@ -468,7 +468,7 @@ def _beside(day: str, by: int) -> str:
     return (date.fromisoformat(day) + timedelta(days=by)).isoformat() if day else ""
 
 
-def _cut(part: Part, asked: Asked) -> Part:
+def _cut(part: StorePart, asked: FleetQuestion) -> StorePart:
     """What is of the days that were asked for, by the jobs' clocks. A run that began before is seen
     from there on."""
     if not asked.since and not asked.until:
@@ -488,7 +488,7 @@ def _cut(part: Part, asked: Asked) -> Part:
             if len(frame)
             else frame
         )
-    return Part(*found)
+    return StorePart(*found)
 
 
 def _is_day(text: str, where: str) -> None:
@@ -504,7 +504,7 @@ def _is_day(text: str, where: str) -> None:
         ) from None
 
 
-def not_estimated(part: Part) -> list[str]:
+def files_not_estimated(part: StorePart) -> list[str]:
     """Files that were set aside and of whose job's day nothing else is there, so that no estimate
     stands for them."""
     if not len(part.files):
@@ -518,7 +518,7 @@ def not_estimated(part: Part) -> list[str]:
     ]
 
 
-def verdicts_of(fleet: Fleet, part: Part, gates: Sequence[Gate]) -> list[Verdict]:
+def verdicts_of(fleet: Fleet, part: StorePart, gates: Sequence[Gate]) -> list[GateVerdict]:
     """Budgets against the whole fleet. What is not known meets none, and what lies in files that
     cannot be read is not known."""
     whole = fleet.whole
@@ -532,7 +532,7 @@ def verdicts_of(fleet: Fleet, part: Part, gates: Sequence[Gate]) -> list[Verdict
         "wall": nan,
         "interval": nan,
     }
-    if not_estimated(part):
+    if files_not_estimated(part):
         known = dict.fromkeys(known, nan)
     for gate in gates:
         if gate.measure.id in ("wall", "interval"):
@@ -541,4 +541,4 @@ def verdicts_of(fleet: Fleet, part: Part, gates: Sequence[Gate]) -> list[Verdict
                 where=gate.text,
                 remedy=f"one of {', '.join(list(known)[:-2])}",
             )
-    return judged(gates, lambda gate: known[gate.measure.id])
+    return check_gates(gates, lambda gate: known[gate.measure.id])

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from ckptcost.core.quantities import LineField, Quantity, in_order
 from ckptcost.core.units import HOUR_S, to_hours
-from ckptcost.fleet.figures import Fleet, Group
-from ckptcost.fleet.lines import Amount, Line
+from ckptcost.fleet.figures import Fleet, GroupFigures
+from ckptcost.fleet.lines import FleetAmount, FleetLine
 from ckptcost.fleet.worst import Worst
 from ckptcost.present.words import line_label
 from ckptcost.report.study import Column, Table
@@ -28,7 +28,7 @@ def plain(value: float | None) -> float | None:
     return None if value is None or not math.isfinite(value) else float(value)
 
 
-def billed(amounts: object, placed: bool) -> dict[str, Any]:
+def bill_cells(amounts: object, placed: bool) -> dict[str, Any]:
     """The quantities of a line or of totals, in people's units, with their ends."""
     row: dict[str, Any] = {}
     for q in BILLED:
@@ -37,7 +37,7 @@ def billed(amounts: object, placed: bool) -> dict[str, Any]:
     return row
 
 
-def with_ends(q: Quantity, amount: Amount) -> dict[str, float | None]:
+def with_ends(q: Quantity, amount: FleetAmount) -> dict[str, float | None]:
     """One quantity in people's units, by column."""
     ends = {"": amount.value, "_low": amount.low, "_high": amount.high}
     return {q.measure + end: plain(q.people(value)) for end, value in ends.items()}
@@ -62,15 +62,15 @@ def _is_hidden(q: Quantity) -> bool:
     return q.derived is not None and not q.objective
 
 
-def _shown(placed: bool) -> tuple[Quantity, ...]:
+def shown_quantities(placed: bool) -> tuple[Quantity, ...]:
     return tuple(q for q in BILLED if not _is_hidden(q) and (placed or q.metered))
 
 
-def lacking(group: Group, placed: bool) -> dict[str, str]:
+def lines_not_summed(group: GroupFigures, placed: bool) -> dict[str, str]:
     """By what is shown, the lines that are not in its sum, or not all of them. Of what has no
     factor at all there is no sum to be in."""
     found = {}
-    for q in _shown(placed):
+    for q in shown_quantities(placed):
         some = any(
             amount.known and amount.value
             for line in group.lines
@@ -89,7 +89,7 @@ def lacking_columns(placed: bool) -> tuple[Column, ...]:
             meaning="lines that are not in the sum, or not all of them",
             shown=False,
         )
-        for q in _shown(placed)
+        for q in shown_quantities(placed)
     )
 
 
@@ -150,7 +150,7 @@ def days(fleet: Fleet, placed: bool) -> Table:
     )
 
 
-def _group(group: Group, placed: bool) -> dict[str, Any]:
+def _group(group: GroupFigures, placed: bool) -> dict[str, Any]:
     times, mtbf, missing = group.stalls, group.node_mtbf_s, group.bytes_missing
     return {
         "name": group.name,
@@ -171,7 +171,7 @@ def _group(group: Group, placed: bool) -> dict[str, Any]:
         "stall_max": plain(times.max_s),
         "stall_sum": plain(group.stall_s),
         "load_sum": plain(group.load_s),
-        **billed(group.totals, placed),
+        **bill_cells(group.totals, placed),
         "goodput": plain(group.goodput),
         "failures": float(group.failures),
         "node_mtbf": plain(mtbf.value / HOUR_S),
@@ -181,7 +181,7 @@ def _group(group: Group, placed: bool) -> dict[str, Any]:
         "write_rate": plain(group.write_bytes_per_s),
         "running": plain(group.running_s),
         **{f"unknown_{name}": float(group.unknown.get(key, 0)) for name, key, _ in UNKNOWN},
-        **lacking(group, placed),
+        **lines_not_summed(group, placed),
     }
 
 
@@ -273,10 +273,10 @@ def _group_columns(by: str, placed: bool) -> tuple[Column, ...]:
     )
 
 
-def lines(whole: Group, placed: bool) -> Table:
+def lines(whole: GroupFigures, placed: bool) -> Table:
     """The bill of all of it."""
     rows = [_line(line, placed) for line in whole.lines]
-    rows.append({"line": "total", "id": "total", "basis": "", **billed(whole.totals, placed)})
+    rows.append({"line": "total", "id": "total", "basis": "", **bill_cells(whole.totals, placed)})
     columns = (
         Column("line", "line"),
         Column("id", "id", shown=False),
@@ -305,7 +305,7 @@ def lines(whole: Group, placed: bool) -> Table:
     return Table("lines", "What it is made of", columns, rows, note)
 
 
-def _line(line: Line, placed: bool) -> dict[str, Any]:
+def _line(line: FleetLine, placed: bool) -> dict[str, Any]:
     shares = {
         name: line.known[attribute]
         for name, attribute, *_ in SHARES
@@ -315,7 +315,7 @@ def _line(line: Line, placed: bool) -> dict[str, Any]:
         "line": line_label(line.id),
         "id": line.id,
         "basis": "estimated" if line.estimated else "measured",
-        **billed(line, placed),
+        **bill_cells(line, placed),
         **{name: some / of if of else None for name, (some, of) in shares.items()},
     }
 

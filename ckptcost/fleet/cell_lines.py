@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from ckptcost.core.domain import Scenario
 from ckptcost.core.estimates import Floats
-from ckptcost.fleet.grouping import Cells, Places, added, flags, numbers
-from ckptcost.fleet.lines import Amounts, CellLine, line_of, usd_per_j
+from ckptcost.fleet.grouping import Places, RunCells, add_by_place, flags, numbers
+from ckptcost.fleet.lines import CellLine, FleetAmounts, line_of, usd_per_j
 from ckptcost.fleet.missing_nodes import ends_of, missing_line
 from ckptcost.fleet.runs_seen import FAILED, RunSeen
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from ckptcost.fleet.missing_nodes import Lacking
-    from ckptcost.fleet.part import Part
+    from ckptcost.fleet.part import StorePart
 
 _ENDS: Final = ("_j", "_low_j", "_high_j")
 
 
 def cell_lines_of(
-    part: Part,
-    cells: Cells,
+    part: StorePart,
+    cells: RunCells,
     lacking: Sequence[Lacking],
     runs: Sequence[RunSeen],
     s: Scenario | None,
@@ -51,7 +51,7 @@ class _Rows(NamedTuple):
     nodes: Floats
 
     def summed(self, values: Floats) -> Floats:
-        return added(values, self.bins, self.cells + 1)[: self.cells]
+        return add_by_place(values, self.bins, self.cells + 1)[: self.cells]
 
     def known(self, *lines: str) -> Floats:
         """By window, of how many of its nodes all of the lines are known."""
@@ -69,7 +69,7 @@ class _Rows(NamedTuple):
             known = np.minimum(known, some)
         return np.asarray(known)
 
-    def energy(self, *lines: str) -> Amounts:
+    def energy(self, *lines: str) -> FleetAmounts:
         """The lines' together, known where all of them are. An end that is not known is open."""
         known = self.known(*lines)
         of_each = [[numbers(self.frame, f"{line}{end}") for end in _ENDS] for line in lines]
@@ -83,17 +83,17 @@ class _Rows(NamedTuple):
                 )
             )
         value, low, high = sums
-        return Amounts.of_sums(value, low, high, self.summed(known), self.summed(self.nodes))
+        return FleetAmounts.of_sums(value, low, high, self.summed(known), self.summed(self.nodes))
 
-    def time(self, gpu_s: Floats) -> Amounts:
+    def time(self, gpu_s: Floats) -> FleetAmounts:
         lacking = np.isnan(gpu_s)
-        return Amounts.exact(
+        return FleetAmounts.exact(
             self.summed(np.where(lacking, 0.0, gpu_s)),
             self.summed(np.where(lacking, 0.0, self.nodes)),
             self.summed(self.nodes),
         )
 
-    def both(self, energy: Amounts, gpu_s: Floats, *lines: str) -> tuple[Amounts, Floats]:
+    def both(self, energy: FleetAmounts, gpu_s: Floats, *lines: str) -> tuple[FleetAmounts, Floats]:
         """Joules of windows whose GPU-seconds are known, and GPU-seconds of nodes whose joules are,
         if a window's nodes stood alike: what has no joules has no price where electricity is paid
         apart, and so for what has no time.
@@ -108,7 +108,7 @@ class _Rows(NamedTuple):
         return energy, self.summed(np.where(lacking, 0.0, gpu_s * share))
 
 
-def _of_windows(windows: DataFrame, cells: Cells, s: Scenario | None) -> list[CellLine]:
+def _of_windows(windows: DataFrame, cells: RunCells, s: Scenario | None) -> list[CellLine]:
     load, failed, nodes = (
         flags(windows, "load"),
         flags(windows, "failed"),
@@ -126,7 +126,7 @@ def _of_windows(windows: DataFrame, cells: Cells, s: Scenario | None) -> list[Ce
     drained = saves._replace(bins=np.where(idle, cells.many, saves.bins))
     # what training takes longer beside a drain is not seen: there is none where nothing drains
     slowed = np.where(drain_s == 0, 0.0, nan)
-    still = Amounts.nothing(cells.many)
+    still = FleetAmounts.nothing(cells.many)
     paid_apart = s is not None and usd_per_j(s) != 0
 
     def timed(name: str, rows: _Rows, gpu_s: Floats, *lines: str) -> CellLine:
@@ -149,7 +149,7 @@ def _of_windows(windows: DataFrame, cells: Cells, s: Scenario | None) -> list[Ce
     ]
 
 
-def _redone(runs: Sequence[RunSeen], cells: Cells, s: Scenario | None) -> CellLine:
+def _redone(runs: Sequence[RunSeen], cells: RunCells, s: Scenario | None) -> CellLine:
     """At the power that the run's nodes had while they trained."""
     energy, gpu_s = np.zeros((2, 5, cells.many))
     for run in runs:
@@ -171,10 +171,10 @@ def _redone(runs: Sequence[RunSeen], cells: Cells, s: Scenario | None) -> CellLi
             (max(low_w, 0.0) + max(host_low_w, 0.0)) * node_s,
             (high_w + host_high_w) * node_s,
         )
-    return line_of(s, "redone_work", Amounts.of_sums(*energy), Amounts.of_sums(*gpu_s))
+    return line_of(s, "redone_work", FleetAmounts.of_sums(*energy), FleetAmounts.of_sums(*gpu_s))
 
 
-def _restart(runs: Sequence[RunSeen], cells: Cells, s: Scenario | None) -> CellLine:
+def _restart(runs: Sequence[RunSeen], cells: RunCells, s: Scenario | None) -> CellLine:
     """Nobody records between two runs: GPU-seconds are known, joules are not. Where electricity is
     paid apart, dollars are the rent, and more by nobody knows how much."""
     energy, gpu_s = np.zeros((2, 5, cells.many))
@@ -182,14 +182,14 @@ def _restart(runs: Sequence[RunSeen], cells: Cells, s: Scenario | None) -> CellL
         if run.restart_s > 0:
             _add(energy, run.last_cell, nan)
             _add(gpu_s, run.last_cell, run.restart_s * run.gpus)
-    of_time = Amounts.of_sums(*gpu_s)
+    of_time = FleetAmounts.of_sums(*gpu_s)
     costs = None
     if s is not None and usd_per_j(s) != 0:
         rent = of_time.times(float(s.cluster.usd_per_gpu_s))
         costs = rent._replace(
             high=np.where(rent.known > 0, inf, rent.high), known=0.0 * rent.of, partly=rent.known
         )
-    return line_of(s, "restart", Amounts.of_sums(*energy), of_time, costs=costs)
+    return line_of(s, "restart", FleetAmounts.of_sums(*energy), of_time, costs=costs)
 
 
 def _add(

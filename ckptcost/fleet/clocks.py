@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ckptcost.core.offsets import offsets_of
 from ckptcost.fleet.same_save import Ints, places_of
-from ckptcost.fleet.validate import SKEW_S, SKEWED, UNSTEADY, Seen, Verdict, verdict
+from ckptcost.fleet.validate import SKEW_S, SKEWED, UNSTEADY, FileVerdict, ValidFile, verdict
 
 UNSTEADY_S: Final = 1.0
 """nodes of a job come to a save together; one that strays so far from save to save has a clock that
@@ -24,11 +24,11 @@ SMALL: Final = 8
 others are looked at again"""
 
 
-class Timed(NamedTuple):
+class TimedFiles(NamedTuple):
     """Files that count, in the order of their sums; of their rows, one file after another, which
     window and file they belong to."""
 
-    files: list[Seen]
+    files: list[ValidFile]
     window: Ints
     windows: int
     node: Ints
@@ -40,7 +40,7 @@ class Timed(NamedTuple):
 
 
 class _Run(NamedTuple):
-    files: list[Seen]
+    files: list[ValidFile]
     window: Ints
     windows: int
     offset_ns: Ints
@@ -49,7 +49,7 @@ class _Run(NamedTuple):
     scatter_s: NDArray[np.float64]
 
 
-def on_one_clock(files: Sequence[Seen]) -> tuple[Timed, list[Verdict]]:
+def on_one_clock(files: Sequence[ValidFile]) -> tuple[TimedFiles, list[FileVerdict]]:
     """Files sorted by Seen.order. Where a clock is set aside, the others' offsets are told without
     it."""
     runs, aside = [], []
@@ -63,13 +63,13 @@ def on_one_clock(files: Sequence[Seen]) -> tuple[Timed, list[Verdict]]:
     kept = [file for run in runs for file in run.files]
     ints = np.zeros(0, dtype=np.int64)
     return (
-        Timed(
+        TimedFiles(
             kept,
             np.concatenate(
                 [run.window + base for run, base in zip(runs, bases, strict=False)] or [ints]
             ),
             int(bases[-1]),
-            _repeated([file.many for file in kept]),
+            repeat_places([file.many for file in kept]),
             np.concatenate([run.offset_ns for run in runs] or [ints]),
             np.concatenate([run.unsure_s for run in runs] or [ints.astype(float)]),
             np.concatenate([run.told for run in runs] or [ints]),
@@ -78,9 +78,9 @@ def on_one_clock(files: Sequence[Seen]) -> tuple[Timed, list[Verdict]]:
     )
 
 
-def _run(files: list[Seen]) -> _Run:
+def _run(files: list[ValidFile]) -> _Run:
     window, windows = places_of([file.rows for file in files])
-    node = _repeated([file.many for file in files])
+    node = repeat_places([file.many for file in files])
     found = offsets_of(window, node, np.concatenate([file.rows["begin_ns"] for file in files]))
     # it speaks of nodes up to the last one that has a row
     rest = len(files) - len(found.offset_ns)
@@ -95,7 +95,7 @@ def _run(files: list[Seen]) -> _Run:
     )
 
 
-def _repeated(counts: list[int]) -> Ints:
+def repeat_places(counts: list[int]) -> Ints:
     return np.repeat(np.arange(len(counts), dtype=np.int64), counts)
 
 

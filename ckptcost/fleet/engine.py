@@ -28,19 +28,19 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
 from ckptcost.errors import Argument, CkptcostError, InputError, MeterUnavailable, brief, not_there
 from ckptcost.fleet import frames
-from ckptcost.fleet.frames import Pieces
-from ckptcost.fleet.job_day import finished, pieces_of
+from ckptcost.fleet.frames import PartFrames
+from ckptcost.fleet.job_day import finish_part, pieces_of
 from ckptcost.fleet.node_day import COLUMNS
-from ckptcost.fleet.part import Part
+from ckptcost.fleet.part import StorePart
 from ckptcost.fleet.store import ABOUT
-from ckptcost.fleet.validate import Verdict, heads_apart, read_in
+from ckptcost.fleet.validate import FileVerdict, heads_apart, read_in
 from ckptcost.jobs.workers import in_order
 from ckptcost.version import __version__
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from ckptcost.fleet.store import Entry, Store
+    from ckptcost.fleet.store import Store, StoreEntry
 
 
 # Work done by a Dask cluster that somebody else runs: it is asked, never started, and left as it
@@ -70,7 +70,7 @@ def by_cluster(
     """Results in the order of what was given."""
     if not given:
         return []
-    distributed = _distributed()
+    distributed = distributed_client()
     with _quiet(), _client(distributed, address) as client:
         _same_on_workers(client, store, address)
         try:
@@ -102,7 +102,7 @@ def _lost(address: str, problem: str, remedy: str) -> NoReturn:
     raise CkptcostError(f"{address}: {problem}. {remedy}") from None
 
 
-def _distributed() -> Any:
+def distributed_client() -> Any:
     try:
         import distributed
     except ImportError as error:
@@ -175,7 +175,7 @@ def _same_on_workers(client: Any, store: Store, address: str) -> None:
     """The sums are the same bits only where the program is the same, and a store that a worker does
     not see would seem empty."""
     where = Argument("scheduler", address)
-    has = client.run(_asked(), on_error="return")
+    has = client.run(worker_version(), on_error="return")
     for worker, version in has.items():
         if version != __version__:
             other = (
@@ -197,7 +197,7 @@ def _same_on_workers(client: Any, store: Store, address: str) -> None:
             )
 
 
-def _asked() -> Callable[[], str]:
+def worker_version() -> Callable[[], str]:
     def version() -> str:
         # within a function, so that its text is sent: a worker without ckptcost could not look it
         # up by name
@@ -241,7 +241,7 @@ def _quiet() -> Iterator[None]:
 
 Tell = Callable[[int, int], None]
 """so many parts are done, of so many"""
-Work = tuple["Store", list["Entry"]]
+Work = tuple["Store", list["StoreEntry"]]
 
 ONE: Final = "pandas"
 THREADS: Final = "threads"
@@ -254,34 +254,37 @@ FILES_AT_ONCE: Final = 128
 RAW: Final = ("job", "run", "host", *COLUMNS)
 
 
-def grouped(entries: Iterable[Entry]) -> list[list[Entry]]:
+def group_by_job_day(entries: Iterable[StoreEntry]) -> list[list[StoreEntry]]:
     """By job and day, as the work is divided."""
     ordered = sorted(entries, key=lambda entry: (entry.job, entry.day, entry.path))
     return [list(same) for _, same in groupby(ordered, key=lambda entry: (entry.job, entry.day))]
 
 
-def collected(
-    store: Store, groups: Sequence[Sequence[Entry]], scheduler: str = ONE, tell: Tell | None = None
-) -> Part:
+def collect_parts(
+    store: Store,
+    groups: Sequence[Sequence[StoreEntry]],
+    scheduler: str = ONE,
+    tell: Tell | None = None,
+) -> StorePart:
     """Each group is the files of one job and day. The result is the same bits whatever the
     scheduler and the number of workers."""
     groups, aside = _one_job_each(store, groups)
     work = [(store, list(group)) for group in groups]
-    return finished(
+    return finish_part(
         frames.put_together(
             [frames.pieces(files=frames.of_files(aside)), *_done(store, work, scheduler, tell)]
         )
     )
 
 
-def worked(work: Work) -> Pieces:
+def work_through(work: Work) -> PartFrames:
     """What a worker does."""
     return pieces_of(*work)
 
 
 def _done(
     store: Store, work: Sequence[Work], scheduler: str, tell: Tell | None
-) -> Iterator[Pieces]:
+) -> Iterator[PartFrames]:
     if scheduler == ONE:
         yield from _here(work, tell)
     elif scheduler == THREADS:
@@ -289,7 +292,7 @@ def _done(
     elif scheduler == PROCESSES:
         yield from _by_processes(work, tell)
     elif scheduler.startswith(("tcp://", "tls://")):
-        yield from by_cluster(worked, work, store, scheduler, tell)
+        yield from by_cluster(work_through, work, store, scheduler, tell)
     else:
         raise InputError(
             f"no scheduler named {brief(scheduler)}",
@@ -298,14 +301,14 @@ def _done(
         )
 
 
-def _here(work: Sequence[Work], tell: Tell | None) -> Iterator[Pieces]:
+def _here(work: Sequence[Work], tell: Tell | None) -> Iterator[PartFrames]:
     """In this process. A second thread reads files while the first one adds up: a fifth quicker, at
     half as much memory again."""
     if len(work) < HERE:
-        yield from map(worked, work)
+        yield from map(work_through, work)
         return
     with ThreadPoolExecutor(HERE) as pool, _no_collecting():
-        futures = [pool.submit(worked, each) for each in work]
+        futures = [pool.submit(work_through, each) for each in work]
         try:
             for done, future in enumerate(futures, 1):
                 yield future.result()
@@ -328,16 +331,16 @@ def _no_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def _by_processes(work: Sequence[Work], tell: Tell | None) -> Iterator[Pieces]:
+def _by_processes(work: Sequence[Work], tell: Tell | None) -> Iterator[PartFrames]:
     """Not dask's: its processes import from the current folder while they start."""
     pieces = [(each,) for each in work]
-    for done, found in enumerate(in_order(worked, pieces, os.cpu_count() or 1), 1):
+    for done, found in enumerate(in_order(work_through, pieces, os.cpu_count() or 1), 1):
         yield found
         if tell:
             tell(done, len(work))
 
 
-def _by_dask(work: Sequence[Work], tell: Tell | None) -> Sequence[Pieces]:
+def _by_dask(work: Sequence[Work], tell: Tell | None) -> Sequence[PartFrames]:
     dask = dask_of()
     from dask.callbacks import Callback
 
@@ -350,9 +353,9 @@ def _by_dask(work: Sequence[Work], tell: Tell | None) -> Sequence[Pieces]:
             tell(min(done, len(work)), len(work))
 
     with Callback(posttask=one_more):
-        delayed = dask.delayed(worked, pure=False)
+        delayed = dask.delayed(work_through, pure=False)
         # a list of files is not looked into for other delayed work
-        found: Sequence[Pieces] = dask.compute(
+        found: Sequence[PartFrames] = dask.compute(
             *(delayed(dask.delayed(each, traverse=False)) for each in work), scheduler=THREADS
         )
     return found
@@ -369,11 +372,11 @@ def dask_of() -> Any:
 
 
 def _one_job_each(
-    store: Store, groups: Sequence[Sequence[Entry]]
-) -> tuple[list[list[Entry]], list[Verdict]]:
+    store: Store, groups: Sequence[Sequence[StoreEntry]]
+) -> tuple[list[list[StoreEntry]], list[FileVerdict]]:
     """A run, host and day under two jobs has the same file name in both: only of such files are the
     heads read, before anything counts."""
-    named: defaultdict[tuple[str, str], list[Entry]] = defaultdict(list)
+    named: defaultdict[tuple[str, str], list[StoreEntry]] = defaultdict(list)
     for group in groups:
         for entry in group:
             named[entry.day, entry.path.rpartition("/")[2]].append(entry)
@@ -391,7 +394,7 @@ def _one_job_each(
     ]
 
 
-def windows_frame(store: Store, entries: Iterable[Entry], columns: Sequence[str] = RAW) -> Any:
+def windows_frame(store: Store, entries: Iterable[StoreEntry], columns: Sequence[str] = RAW) -> Any:
     """A lazy dask.dataframe of the rows as the nodes wrote them, by their own clocks, for questions
     of one's own.
 
@@ -403,7 +406,7 @@ def windows_frame(store: Store, entries: Iterable[Entry], columns: Sequence[str]
 
     pieces = [
         group[at : at + FILES_AT_ONCE]
-        for group in grouped(entries)
+        for group in group_by_job_day(entries)
         for at in range(0, len(group), FILES_AT_ONCE)
     ]
     wanted = list(columns)
@@ -414,7 +417,7 @@ def windows_frame(store: Store, entries: Iterable[Entry], columns: Sequence[str]
     )
 
 
-def _raw(entries: Sequence[Entry], store: Store, columns: Sequence[str]) -> DataFrame:
+def _raw(entries: Sequence[StoreEntry], store: Store, columns: Sequence[str]) -> DataFrame:
     import numpy as np
     import pandas as pd
 

@@ -15,19 +15,19 @@ from ckptcost.core.mtbf import mtbf_of, shape_of
 from ckptcost.core.units import DAY_S
 from ckptcost.fleet.cell_lines import cell_lines_of
 from ckptcost.fleet.grouping import (
-    Cells,
     Groups,
     Places,
-    added,
+    RunCells,
+    add_by_place,
     cells_of,
-    counted,
+    count_by_place,
     flags,
     groups_of,
     numbers,
-    summed,
+    sum_by_place,
     texts,
 )
-from ckptcost.fleet.lines import Amount, CellLine, Line, Totals, lines_of, totals_of
+from ckptcost.fleet.lines import CellLine, FleetAmount, FleetLine, FleetTotals, lines_of, totals_of
 from ckptcost.fleet.missing_nodes import Lacking, WholeJob, lacking_of, whole_job_of
 from ckptcost.fleet.runs_seen import FAILED, RunSeen, runs_of
 
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from ckptcost.core.domain import Scenario
-    from ckptcost.fleet.part import Part
+    from ckptcost.fleet.part import StorePart
 
 
 # How much of the time of some runs was work that was kept, each run by its GPUs.
 
 
-class Kept(NamedTuple):
+class UsefulWork(NamedTuple):
     """A run of which nobody knows how much was work is taken at the mean of the others, unless
     those are less than half of the time: then nothing is known. NaN in GPU-seconds where nobody
     knows any GPUs."""
@@ -54,10 +54,10 @@ class Kept(NamedTuple):
     """runs of which nobody knows how much was work"""
 
 
-UNKNOWN_KEPT: Final = Kept(nan, nan, nan, 0)
+UNKNOWN_KEPT: Final = UsefulWork(nan, nan, nan, 0)
 
 
-def kept_of(runs: Sequence[RunSeen]) -> Kept:
+def kept_of(runs: Sequence[RunSeen]) -> UsefulWork:
     gpus, counted = weights_of(runs)
     walls = [(run.own_s + run.restart_s) * weight for run, weight in zip(runs, gpus, strict=True)]
     useful = [run.spent.useful_s * weight for run, weight in zip(runs, gpus, strict=True)]
@@ -71,7 +71,7 @@ def kept_of(runs: Sequence[RunSeen]) -> Kept:
         else nan
     )
     all_of = wall if counted else nan
-    return Kept(goodput * all_of, all_of, goodput, sum(lacking))
+    return UsefulWork(goodput * all_of, all_of, goodput, sum(lacking))
 
 
 def weights_of(runs: Sequence[RunSeen]) -> tuple[list[float], bool]:
@@ -152,7 +152,7 @@ class Times(NamedTuple):
     max_s: float
 
 
-class Group(NamedTuple):
+class GroupFigures(NamedTuple):
     name: str
     jobs: int
     nodes: int
@@ -164,7 +164,7 @@ class Group(NamedTuple):
     loads: int
     bytes: float
     """of completed saves and of nodes that are there, as files"""
-    bytes_missing: Amount
+    bytes_missing: FleetAmount
     """of completed saves: what nodes that are missing would have written, at the mean of the
     others"""
     files: float
@@ -191,17 +191,17 @@ class Group(NamedTuple):
     """of runs, and from a failure until the next one"""
     goodput: float
     """useful over wall. NaN by day: what a failure loses was done on the days before"""
-    lines: tuple[Line, ...]
-    totals: Totals
+    lines: tuple[FleetLine, ...]
+    totals: FleetTotals
 
 
 class Fleet(NamedTuple):
     by: str
-    groups: tuple[Group, ...]
-    whole: Group
-    trend: tuple[Group, ...]
+    groups: tuple[GroupFigures, ...]
+    whole: GroupFigures
+    trend: tuple[GroupFigures, ...]
     """by day"""
-    jobs: tuple[Group, ...]
+    jobs: tuple[GroupFigures, ...]
     """by job"""
     runs: tuple[RunSeen, ...]
     lacking: tuple[Lacking, ...]
@@ -209,10 +209,10 @@ class Fleet(NamedTuple):
     failures: FailuresSeen
     pue: float
     """that is in the joules; 1 where no site is known"""
-    cells: Cells
+    cells: RunCells
 
 
-def fleet_of(part: Part, by: str, site: Scenario | None) -> Fleet:
+def fleet_of(part: StorePart, by: str, site: Scenario | None) -> Fleet:
     """`site`: where it stands and what it pays; without one joules are as metered, and there are
     neither dollars nor carbon."""
     cells = cells_of(part)
@@ -239,8 +239,8 @@ class _Sums:
 
     def __init__(
         self,
-        part: Part,
-        cells: Cells,
+        part: StorePart,
+        cells: RunCells,
         runs: Sequence[RunSeen],
         job: WholeJob,
         lines: Sequence[CellLine],
@@ -259,9 +259,12 @@ class _Sums:
                 running[:, cell] += (seconds, seconds * run.nodes)
         self.columns["running"], self.columns["node"] = running
 
-    def grouped(self, groups: Groups, with_goodput: bool = True) -> tuple[Group, ...]:
+    def grouped(self, groups: Groups, with_goodput: bool = True) -> tuple[GroupFigures, ...]:
         which, many = groups.of_cells, len(groups.names)
-        sums = {name: added(values, which, many).tolist() for name, values in self.columns.items()}
+        sums = {
+            name: add_by_place(values, which, many).tolist()
+            for name, values in self.columns.items()
+        }
         lines = lines_of(self.lines, which, many)
         missing = self.bytes_missing.among(which, many)
         times = _times(self.stall_s, which[self.of_stalls], many)
@@ -279,7 +282,7 @@ class _Sums:
             unknown = {key: int(mine[f"no_{key}"]) for key in _UNKNOWN}
             unknown |= {"assumed": sum(run.assumed for run in of_group[at]), "useful": kept.unknown}
             found.append(
-                Group(
+                GroupFigures(
                     name,
                     jobs[at],
                     nodes[at],
@@ -287,12 +290,12 @@ class _Sums:
                     int(mine["done"]),
                     int(mine["failed"]),
                     int(mine["loads"]),
-                    _of("bytes", mine, "done"),
+                    sum_or_unknown("bytes", mine, "done"),
                     missing[at][0],
-                    _of("files", mine, "done"),
+                    sum_or_unknown("files", mine, "done"),
                     {key: count for key, count in unknown.items() if count},
-                    _of("stall", mine, "saves"),
-                    _of("load", mine, "loads"),
+                    sum_or_unknown("stall", mine, "saves"),
+                    sum_or_unknown("load", mine, "loads"),
                     times[at],
                     _over(mine["rated_bytes"], mine["rated_s"]),
                     mine["running"],
@@ -313,7 +316,7 @@ _UNKNOWN = ("bytes", "files", "stall", "done_stall", "load")
 
 
 def _by_cell(
-    windows: DataFrame, cells: Cells, job_times: Floats
+    windows: DataFrame, cells: RunCells, job_times: Floats
 ) -> tuple[dict[str, Floats], Floats, Places]:
     """Sums by cell; and the stalls of completed saves, shortest first, with the cell of each.
     `job_times`: nodes of the whole job over those that are there."""
@@ -327,28 +330,28 @@ def _by_cell(
     of_done, of_saves, of_loads = (np.where(which, at, many) for which in (done, ~load, load))
 
     def total(values: Floats, bins: Places) -> Floats:
-        return summed(values, bins, many + 1)[:many]
+        return sum_by_place(values, bins, many + 1)[:many]
 
     safe_s = stall_s + np.where(np.isnan(drain_s), 0.0, drain_s)
     rated = ~(np.isnan(size) | np.isnan(stall_s))
     timed = np.flatnonzero(done & ~np.isnan(stall_s))
     order = timed[np.argsort(stall_s[timed])]
     columns = {
-        "done": counted(done, at, many),
-        "failed": counted(~load & failed, at, many),
-        "saves": counted(~load, at, many),
-        "loads": counted(load, at, many),
+        "done": count_by_place(done, at, many),
+        "failed": count_by_place(~load & failed, at, many),
+        "saves": count_by_place(~load, at, many),
+        "loads": count_by_place(load, at, many),
         "bytes": total(size, of_done),
         "files": total(files, of_done),
         "stall": total(stall_s, of_saves),
         "load": total(stall_s, of_loads),
         "rated_bytes": total(np.where(rated, size * job_times, 0.0), of_done),
         "rated_s": total(np.where(rated, safe_s, 0.0), of_done),
-        "no_bytes": counted(done & np.isnan(size), at, many),
-        "no_files": counted(done & np.isnan(files), at, many),
-        "no_stall": counted(~load & np.isnan(stall_s), at, many),
-        "no_done_stall": counted(done & np.isnan(stall_s), at, many),
-        "no_load": counted(load & np.isnan(stall_s), at, many),
+        "no_bytes": count_by_place(done & np.isnan(size), at, many),
+        "no_files": count_by_place(done & np.isnan(files), at, many),
+        "no_stall": count_by_place(~load & np.isnan(stall_s), at, many),
+        "no_done_stall": count_by_place(done & np.isnan(stall_s), at, many),
+        "no_load": count_by_place(load & np.isnan(stall_s), at, many),
     }
     return columns, stall_s[order], at[order]
 
@@ -391,7 +394,7 @@ def _distinct(which: Places, names: Iterable[object], many: int) -> list[int]:
     return [len(each) for each in found]
 
 
-def _of(what: str, mine: Mapping[str, float], all_of: str) -> float:
+def sum_or_unknown(what: str, mine: Mapping[str, float], all_of: str) -> float:
     """A sum, unless it is of nothing although something is there."""
     return nan if 0 < mine[all_of] == mine[f"no_{what}"] else mine[what]
 

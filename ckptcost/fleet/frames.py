@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcost.fleet.node_day import COLUMNS, Head
-from ckptcost.fleet.part import FILES, HEADS, NODES, WINDOWS, Part
+from ckptcost.fleet.node_day import COLUMNS, NodeDayHead
+from ckptcost.fleet.part import FILES, HEADS, NODES, WINDOWS, StorePart
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from ckptcost.fleet.clocks import Timed
+    from ckptcost.fleet.clocks import TimedFiles
     from ckptcost.fleet.same_save import Ints
-    from ckptcost.fleet.validate import Verdict
+    from ckptcost.fleet.validate import FileVerdict
 
 EDGES: Final = ("job", "run", "host", "day", "gpus", *COLUMNS)
 """`day`: of the file that the row is from"""
@@ -61,7 +61,7 @@ FLAGS: Final = {"load", "failed", "simulated", "over"}
 Columns = Mapping[str, NDArray[Any]]
 
 
-class Pieces(NamedTuple):
+class PartFrames(NamedTuple):
     """What a part is made of, as `Part` has it."""
 
     files: Columns
@@ -71,7 +71,9 @@ class Pieces(NamedTuple):
     edges: Columns
 
 
-def typed(names: Sequence[str], columns: Mapping[str, Any], whole: Iterable[str] = ()) -> Columns:
+def typed_columns(
+    names: Sequence[str], columns: Mapping[str, Any], whole: Iterable[str] = ()
+) -> Columns:
     """Arrays of these names; of the same types wherever they are made, so that they can be put one
     after another."""
     found = {}
@@ -97,31 +99,33 @@ def frame_of(columns: Columns) -> DataFrame:
     )
 
 
-def made(names: Sequence[str], columns: Mapping[str, Any], whole: Iterable[str] = ()) -> DataFrame:
-    return frame_of(typed(names, columns, whole))
+def make_frame(
+    names: Sequence[str], columns: Mapping[str, Any], whole: Iterable[str] = ()
+) -> DataFrame:
+    return frame_of(typed_columns(names, columns, whole))
 
 
-def pieces(**given: Columns) -> Pieces:
+def pieces(**given: Columns) -> PartFrames:
     """What is not given is empty."""
     empty = {
         "files": of_files(()),
-        "heads": typed(HEADS, {}),
-        "windows": typed(WINDOWS, {}),
-        "nodes": typed(NODES, {}, ("slowest",)),
-        "edges": typed(EDGES, {}, ("ranks",)),
+        "heads": typed_columns(HEADS, {}),
+        "windows": typed_columns(WINDOWS, {}),
+        "nodes": typed_columns(NODES, {}, ("slowest",)),
+        "edges": typed_columns(EDGES, {}, ("ranks",)),
     }
-    return Pieces(**{**empty, **given})
+    return PartFrames(**{**empty, **given})
 
 
-def part(**given: DataFrame) -> Part:
+def part(**given: DataFrame) -> StorePart:
     """What is not given is empty."""
     empty = {
         name: frame_of(columns) for name, columns in pieces()._asdict().items() if name not in given
     }
-    return Part(**{**empty, **given})
+    return StorePart(**{**empty, **given})
 
 
-def put_together(many: Sequence[Pieces]) -> Part:
+def put_together(many: Sequence[PartFrames]) -> StorePart:
     """One after another."""
     found = []
     for each in zip(*many, strict=True):
@@ -130,22 +134,22 @@ def put_together(many: Sequence[Pieces]) -> Part:
                 {name: np.concatenate([columns[name] for columns in each]) for name in each[0]}
             )
         )
-    return Part(*found)
+    return StorePart(*found)
 
 
-def of_files(verdicts: Iterable[Verdict]) -> Columns:
+def of_files(verdicts: Iterable[FileVerdict]) -> Columns:
     lines = list(verdicts)
-    return typed(FILES, {name: [getattr(line, name) for line in lines] for name in FILES})
+    return typed_columns(FILES, {name: [getattr(line, name) for line in lines] for name in FILES})
 
 
-def of_heads(timed: Timed, first_ns: Ints, kept_ns: Ints, last_ns: Ints) -> Columns:
+def of_heads(timed: TimedFiles, first_ns: Ints, kept_ns: Ints, last_ns: Ints) -> Columns:
     """Instants with the offset taken off; where nothing tells it, it is NaN and nothing is taken
     off. Who does not say when it began had begun by its first row."""
     heads = [file.head for file in timed.files]
     found: dict[str, Any] = {
         name: [getattr(head, name) for head in heads]
         for name in HEADS
-        if name in Head.__dataclass_fields__
+        if name in NodeDayHead.__dataclass_fields__
     }
     for name in ("began_ns", "until_ns", "run_began_ns"):
         given = np.array(found[name], dtype=np.int64)
@@ -161,11 +165,11 @@ def of_heads(timed: Timed, first_ns: Ints, kept_ns: Ints, last_ns: Ints) -> Colu
     found["last_kept_ns"], found["last_mark_ns"] = kept_ns, last_ns
     found["offset_s"] = np.where(timed.told > 0, timed.offset_ns / 1e9, np.nan)
     found["offset_unsure_s"], found["offset_windows"] = timed.unsure_s, timed.told
-    return typed(HEADS, found)
+    return typed_columns(HEADS, found)
 
 
 def of_windows(
-    timed: Timed,
+    timed: TimedFiles,
     columns: Mapping[str, Any],
     sums: Mapping[str, Any],
     slowest: Ints,
@@ -190,18 +194,18 @@ def of_windows(
             "" if row < 0 else host for row, host in zip(last.tolist(), hosts, strict=True)
         ],
     }
-    return typed(WINDOWS, found)
+    return typed_columns(WINDOWS, found)
 
 
-def of_nodes(heads: Sequence[Head], sums: Mapping[str, Any]) -> Columns:
+def of_nodes(heads: Sequence[NodeDayHead], sums: Mapping[str, Any]) -> Columns:
     named = {
         name: [getattr(head, name) for head in heads] for name in ("job", "run", "host", "day")
     }
-    return typed(NODES, {**named, **sums}, ("slowest",))
+    return typed_columns(NODES, {**named, **sums}, ("slowest",))
 
 
 def of_edges(
-    timed: Timed, columns: Mapping[str, Any], rows: Ints, labels: Mapping[int, str]
+    timed: TimedFiles, columns: Mapping[str, Any], rows: Ints, labels: Mapping[int, str]
 ) -> Columns:
     heads = [timed.files[file].head for file in timed.node[rows].tolist()]
     found: dict[str, Any] = {name: values[rows] for name, values in columns.items()}
@@ -212,7 +216,7 @@ def of_edges(
     found["label"] = [labels.get(place, "") for place in timed.window[rows].tolist()]
     # not read, and of no use here: node_day says that 0 is unknown
     found["ranks"] = np.zeros(len(rows), dtype=np.int64)
-    return typed(EDGES, found, ("ranks",))
+    return typed_columns(EDGES, found, ("ranks",))
 
 
 def in_order(frame: DataFrame, *names: str) -> DataFrame:

@@ -20,7 +20,7 @@ from ckptcost.fleet.node_day import WORDS
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from ckptcost.fleet.part import Part
+    from ckptcost.fleet.part import StorePart
 
 Places = NDArray[np.int64]
 
@@ -30,7 +30,7 @@ NOT_SAID: Final = "(not said)"
 _KEYS: Final = ("job", "run", "day")
 
 
-class Cells(NamedTuple):
+class RunCells(NamedTuple):
     """A job's run on one day, by job, day and run; and which cell each row of the frames belongs
     to."""
 
@@ -96,21 +96,21 @@ def texts(frame: DataFrame, name: str) -> list[str]:
     )
 
 
-def added(values: Floats, places: Places, count: int) -> Floats:
+def add_by_place(values: Floats, places: Places, count: int) -> Floats:
     """Sums by place."""
     return np.asarray(np.bincount(places, weights=values, minlength=count), dtype=np.float64)
 
 
-def summed(values: Floats, places: Places, count: int) -> Floats:
+def sum_by_place(values: Floats, places: Places, count: int) -> Floats:
     """By place; what is not known is left out, so whoever asks counts it with `counted`."""
-    return added(np.where(np.isnan(values), 0.0, values), places, count)
+    return add_by_place(np.where(np.isnan(values), 0.0, values), places, count)
 
 
-def counted(which: NDArray[np.bool_], places: Places, count: int) -> Floats:
+def count_by_place(which: NDArray[np.bool_], places: Places, count: int) -> Floats:
     return np.bincount(places[which], minlength=count).astype(np.float64)
 
 
-def cells_of(part: Part) -> Cells:
+def cells_of(part: StorePart) -> RunCells:
     """Every job, run and day of which there is a head or a row."""
     import pandas as pd
 
@@ -119,7 +119,7 @@ def cells_of(part: Part) -> Cells:
     some = [frame for frame in frames if len(frame)]
     if not some:
         none = np.zeros(0, dtype=np.int64)
-        return Cells((), (), (), (), none, none, none)
+        return RunCells((), (), (), (), none, none, none)
     code: Any = 0
     names: list[Any] = []
     for key in _KEYS:
@@ -137,7 +137,7 @@ def cells_of(part: Part) -> Cells:
     of_rows = of_rows.astype(np.int64)
     ends = np.cumsum([0, *sizes])
     of_heads, of_windows, of_nodes = (of_rows[begin:end] for begin, end in pairwise(ends))
-    return Cells(
+    return RunCells(
         tuple(str(each) for each in names[0][job]),
         tuple(str(each) for each in names[1][run]),
         tuple(str(each) for each in names[2][day]),
@@ -175,7 +175,7 @@ def _read(text: str) -> dict[str, str]:
     )
 
 
-def groups_of(cells: Cells, by: str) -> Groups:
+def groups_of(cells: RunCells, by: str) -> Groups:
     """By name, what is not said last."""
     if by not in BY:
         raise InputError(f"a fleet is not grouped by {brief(by)}", remedy=f"one of {', '.join(BY)}")

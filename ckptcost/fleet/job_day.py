@@ -19,15 +19,15 @@ from numpy.typing import NDArray
 from ckptcost.core.stragglers import Stragglers, stragglers_of
 from ckptcost.errors import InputError
 from ckptcost.fleet import frames
-from ckptcost.fleet.clocks import Timed, on_one_clock
-from ckptcost.fleet.frames import made
+from ckptcost.fleet.clocks import TimedFiles, on_one_clock
+from ckptcost.fleet.frames import make_frame
 from ckptcost.fleet.node_day import COLUMNS, LINES
 from ckptcost.fleet.node_file import BadNodeFile, decode
-from ckptcost.fleet.part import NODES, SUMS, WINDOWS, Part
+from ckptcost.fleet.part import NODES, SUMS, WINDOWS, StorePart
 from ckptcost.fleet.same_save import Ints, again_of
 from ckptcost.fleet.validate import (
     NEEDED,
-    Seen,
+    ValidFile,
     day_of,
     one_meter,
     one_of_each,
@@ -38,7 +38,7 @@ from ckptcost.fleet.validate import (
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from ckptcost.fleet.store import Entry, Store
+    from ckptcost.fleet.store import Store, StoreEntry
 
 
 # Arithmetic over rows: what the nodes of a window come to together, and what the windows of a
@@ -50,7 +50,7 @@ Floats = NDArray[np.float64]
 Columns = Mapping[str, NDArray[Any]]
 
 
-class Placed(NamedTuple):
+class PlacedRows(NamedTuple):
     """Rows of several nodes on the job's clock. `window`: the place of the window of each row."""
 
     window: Ints
@@ -61,7 +61,7 @@ class Placed(NamedTuple):
     """of the row's node"""
 
 
-class Bins:
+class RowBins:
     """What rows come to, by the place that each belongs to."""
 
     def __init__(self, place: Ints, places: int) -> None:
@@ -96,7 +96,7 @@ class Bins:
         return sums, count
 
 
-def stragglers(rows: Placed) -> Stragglers:
+def stragglers(rows: PlacedRows) -> Stragglers:
     """A node's watts are those while it stands still for the save."""
     stall_s: Floats = rows.columns["stall_s"]
     watts = _standing_j(rows.columns, "")
@@ -117,12 +117,12 @@ def _standing_j(columns: Columns, end: str) -> Floats:
     )
 
 
-def window_sums(rows: Placed, waits: Stragglers) -> dict[str, NDArray[Any]]:
+def window_sums(rows: PlacedRows, waits: Stragglers) -> dict[str, NDArray[Any]]:
     """Columns of part.WINDOWS that are numbers, without those that name something. Bytes, files and
     GPU-seconds that one node does not know are not known of the window; joules are summed over
     those that know them, and how many those are is said.
     """
-    columns, bins = rows.columns, Bins(rows.window, rows.windows)
+    columns, bins = rows.columns, RowBins(rows.window, rows.windows)
     found: dict[str, NDArray[Any]] = {
         "failed": bins.count(columns["failed"]) > 0,
         "begin_ns": waits.begin_ns,
@@ -148,7 +148,7 @@ def window_sums(rows: Placed, waits: Stragglers) -> dict[str, NDArray[Any]]:
     return found
 
 
-def _wait_ends_j(rows: Placed, waits: Stragglers) -> list[Floats]:
+def _wait_ends_j(rows: PlacedRows, waits: Stragglers) -> list[Floats]:
     """Low and high of what each row waits."""
     with np.errstate(invalid="ignore", divide="ignore"):
         times = waits.wait_s / rows.columns["stall_s"]
@@ -159,7 +159,7 @@ def _wait_ends_j(rows: Placed, waits: Stragglers) -> list[Floats]:
     return found
 
 
-def _drain_s(rows: Placed, waits: Stragglers) -> Floats:
+def _drain_s(rows: PlacedRows, waits: Stragglers) -> Floats:
     """From the last return until the last node is safe."""
     found = np.zeros(rows.windows)
     with np.errstate(invalid="ignore"):  # unknown where one is unknown
@@ -168,7 +168,7 @@ def _drain_s(rows: Placed, waits: Stragglers) -> Floats:
 
 
 def node_sums(
-    rows: Placed, waits: Stragglers, node: Ints, nodes: int, left_out: NDArray[np.bool_]
+    rows: PlacedRows, waits: Stragglers, node: Ints, nodes: int, left_out: NDArray[np.bool_]
 ) -> dict[str, NDArray[Any]]:
     """Columns of part.NODES that are numbers: of each node, over its windows, but not over those
     that are left out. What is not known of a window is not in the sum; where it is known of none,
@@ -183,7 +183,7 @@ def node_sums(
     last = waits.slowest[
         (waits.slowest >= 0) & (np.bincount(rows.window, minlength=rows.windows) > 1) & ~left_out
     ]
-    bins = Bins(place, places)
+    bins = RowBins(place, places)
     found: dict[str, NDArray[Any]] = {
         "windows": bins.rows,
         "saves": bins.count(~columns["load"]),
@@ -215,13 +215,13 @@ _NODE: Final = ["job", "run", "host"]
 _S: Final = 1e9
 
 
-def merged(part: Part) -> tuple[DataFrame, DataFrame, DataFrame]:
+def merge_edges(part: StorePart) -> tuple[DataFrame, DataFrame, DataFrame]:
     """Windows, nodes and heads with what the edges add to them."""
     heads, edges = _with_offsets_of_other_days(part.heads, part.edges)
     if edges.empty:
-        return part.windows, _added(part.nodes), heads
-    windows, nodes = _summed(edges)
-    return _put_together(part.windows, windows), _added(_put_together(part.nodes, nodes)), heads
+        return part.windows, add_nodes(part.nodes), heads
+    windows, nodes = sum_edges(edges)
+    return _put_together(part.windows, windows), add_nodes(_put_together(part.nodes, nodes)), heads
 
 
 def _put_together(some: DataFrame, more: DataFrame) -> DataFrame:
@@ -266,7 +266,7 @@ def _with_offsets_of_other_days(heads: DataFrame, edges: DataFrame) -> tuple[Dat
     return heads, edges
 
 
-def _summed(edges: DataFrame) -> tuple[DataFrame, DataFrame]:
+def sum_edges(edges: DataFrame) -> tuple[DataFrame, DataFrame]:
     # within a window by host, as within a day
     rows = edges.sort_values([*_NODE, "load", "key", "begin_ns"], kind="stable", ignore_index=True)
     name = rows.groupby(["job", "run", "load", "key"], sort=False).ngroup().to_numpy(dtype=np.int64)
@@ -275,7 +275,7 @@ def _summed(edges: DataFrame) -> tuple[DataFrame, DataFrame]:
     rows["again"] = again_of(name, host, rows["begin_ns"].to_numpy())
     window = rows.groupby(["job", "run", "load", "key", "again"], sort=False).ngroup().to_numpy()
     columns: dict[str, Any] = {name: rows[name].to_numpy() for name in COLUMNS if name != "label"}
-    placed = Placed(window, int(window.max()) + 1, columns, rows["gpus"].to_numpy())
+    placed = PlacedRows(window, int(window.max()) + 1, columns, rows["gpus"].to_numpy())
     waits = stragglers(placed)
     sums = window_sums(placed, waits)
     days = waits.begin_ns.astype("datetime64[ns]").astype("datetime64[D]").astype(str)
@@ -284,7 +284,7 @@ def _summed(edges: DataFrame) -> tuple[DataFrame, DataFrame]:
     hosts = rows["host"].to_numpy()[waits.slowest]
     labelled = rows[rows["label"] != ""]
     labels = dict(zip(window[labelled.index][::-1].tolist(), labelled["label"][::-1], strict=True))
-    windows = made(
+    windows = make_frame(
         WINDOWS,
         sums
         | {name: one[name].to_numpy() for name in ("job", "run", "key", "load")}
@@ -299,12 +299,12 @@ def _summed(edges: DataFrame) -> tuple[DataFrame, DataFrame]:
     node = by_day.ngroup().to_numpy()
     named = rows.iloc[np.unique(node, return_index=True)[1]][[*_NODE, "day"]]
     of_nodes = node_sums(placed, waits, node, len(named), np.zeros(len(first), dtype=bool))
-    return windows, made(
+    return windows, make_frame(
         NODES, {name: named[name].to_numpy() for name in named} | of_nodes, ("slowest",)
     )
 
 
-def _added(nodes: DataFrame) -> DataFrame:
+def add_nodes(nodes: DataFrame) -> DataFrame:
     """One row a node and day. A row without windows knows all its sums, zero, and leaves the
     unknown ones of another row as they are."""
     place = nodes.groupby([*_NODE, "day"], sort=False).ngroup().to_numpy()
@@ -315,7 +315,7 @@ def _added(nodes: DataFrame) -> DataFrame:
     nodes = nodes[(nodes["windows"].to_numpy() > 0) | ~some[place]]
     place = nodes.groupby([*_NODE, "day"], sort=False).ngroup().to_numpy()
     named = nodes.iloc[np.unique(place, return_index=True)[1]][[*_NODE, "day"]]
-    bins = Bins(place, len(named))
+    bins = RowBins(place, len(named))
     whole = {"windows", "saves", "slowest", *(f"{line}_windows" for line in SUMS)}
     found: dict[str, Any] = {name: named[name].to_numpy() for name in named}
     for name in NODES:
@@ -323,19 +323,19 @@ def _added(nodes: DataFrame) -> DataFrame:
             found[name] = bins.total(nodes[name].to_numpy()).astype(np.int64)
         elif name not in found:
             (found[name],), _ = bins.known(nodes[name].to_numpy())
-    return made(NODES, found, ("slowest",))
+    return make_frame(NODES, found, ("slowest",))
 
 
 LABELS: Final = 200
 """windows of a part whose labels are read: those that took longest"""
 
 
-def part_of(store: Store, entries: Sequence[Entry]) -> Part:
+def part_of(store: Store, entries: Sequence[StoreEntry]) -> StorePart:
     """Of one job and day, as frames."""
     return frames.put_together([pieces_of(store, entries)])
 
 
-def pieces_of(store: Store, entries: Sequence[Entry]) -> frames.Pieces:
+def pieces_of(store: Store, entries: Sequence[StoreEntry]) -> frames.PartFrames:
     """Of one job and day. Nothing in it depends on the order of the entries."""
     seen, aside = read_in(store, entries)
     seen, twice = one_of_each(seen)
@@ -350,7 +350,7 @@ def pieces_of(store: Store, entries: Sequence[Entry]) -> frames.Pieces:
         return frames.pieces(files=frames.of_files(files))
     columns = _columns(timed)
     gpus = np.array([file.head.gpus for file in timed.files])
-    rows = Placed(timed.window, timed.windows, columns, gpus[timed.node])
+    rows = PlacedRows(timed.window, timed.windows, columns, gpus[timed.node])
     waits = stragglers(rows)
     windows = window_sums(rows, waits)
     edge = _near_midnight(waits.begin_ns, timed.files[0].head.day)
@@ -359,7 +359,7 @@ def pieces_of(store: Store, entries: Sequence[Entry]) -> frames.Pieces:
     # the last one written stays: the first row of each window
     first[timed.window[::-1]] = np.arange(len(timed.window))[::-1]
     labels = _labels(store, timed, columns, first, windows["stall_s"])
-    return frames.Pieces(
+    return frames.PartFrames(
         frames.of_files(files),
         frames.of_heads(timed, *_instants(timed, columns)),
         frames.of_windows(timed, columns, windows, waits.slowest, first, labels, ~edge),
@@ -368,11 +368,11 @@ def pieces_of(store: Store, entries: Sequence[Entry]) -> frames.Pieces:
     )
 
 
-def finished(part: Part) -> Part:
+def finish_part(part: StorePart) -> StorePart:
     """Windows near midnight merged over the days, and everything in an order of its own. Done
     twice, it changes nothing."""
-    windows, nodes, heads = merged(part)
-    return Part(
+    windows, nodes, heads = merge_edges(part)
+    return StorePart(
         frames.in_order(part.files, "path"),
         frames.in_order(heads, "job", "run", "host", "day"),
         frames.in_order(windows, "job", "begin_ns", "run", "key", "load"),
@@ -381,7 +381,7 @@ def finished(part: Part) -> Part:
     )
 
 
-def _columns(timed: Timed) -> dict[str, Any]:
+def _columns(timed: TimedFiles) -> dict[str, Any]:
     """Rows of all files, one after another; each file's own are let go on the way, so that they are
     in memory once."""
     found = {name: np.concatenate([file.rows.pop(name) for file in timed.files]) for name in NEEDED}
@@ -395,7 +395,7 @@ def _near_midnight(begin_ns: Ints, day: str) -> Any:
     return (begin_ns < first_ns + slack_ns) | (begin_ns >= next_ns - slack_ns)
 
 
-def _instants(timed: Timed, columns: Mapping[str, Any]) -> tuple[Ints, Ints, Ints]:
+def _instants(timed: TimedFiles, columns: Mapping[str, Any]) -> tuple[Ints, Ints, Ints]:
     """Of each file: the first begin, that of its last completed save, and the last instant that a
     row names; 0 if none."""
     begin_ns = columns["begin_ns"]
@@ -409,7 +409,7 @@ def _instants(timed: Timed, columns: Mapping[str, Any]) -> tuple[Ints, Ints, Int
 
 
 def _labels(
-    store: Store, timed: Timed, columns: Mapping[str, Any], first: Ints, stall_s: Any
+    store: Store, timed: TimedFiles, columns: Mapping[str, Any], first: Ints, stall_s: Any
 ) -> dict[int, str]:
     """By place of the window. A file is read once more, for all that are wanted of it."""
     wanted = np.lexsort(
@@ -428,7 +428,7 @@ def _labels(
     return {window: found[window] for window in wanted.tolist()}
 
 
-def _labels_in(store: Store, file: Seen, count: int) -> Iterable[str]:
+def _labels_in(store: Store, file: ValidFile, count: int) -> Iterable[str]:
     """Empty where the file went away or was written anew since."""
     try:
         labels = decode(store.read(file.path), ("label",)).rows["label"]

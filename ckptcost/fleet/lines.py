@@ -26,7 +26,7 @@ from ckptcost.core.domain import Scenario
 from ckptcost.core.estimates import Floats
 from ckptcost.core.lines import KINDS, OF_THE_JOB
 from ckptcost.core.quantities import DERIVED, FIELDS, LineField
-from ckptcost.fleet.grouping import Places, added, summed
+from ckptcost.fleet.grouping import Places, add_by_place, sum_by_place
 
 LINES: Final = (
     "gpu_wait",
@@ -49,7 +49,7 @@ _LEAST: Final = 1e-6
 """ends that differ by less are one: bounds are kept with seven digits"""
 
 
-class Amount(NamedTuple):
+class FleetAmount(NamedTuple):
     """NaN: not known. An infinite high end: none is known."""
 
     value: float
@@ -61,11 +61,11 @@ class Amount(NamedTuple):
         return self.value == self.value
 
 
-NOTHING: Final = Amount(0.0, 0.0, 0.0)
-UNKNOWN: Final = Amount(nan, nan, nan)
+NOTHING: Final = FleetAmount(0.0, 0.0, 0.0)
+UNKNOWN: Final = FleetAmount(nan, nan, nan)
 
 
-class Amounts(NamedTuple):
+class FleetAmounts(NamedTuple):
     """One a cell, and how much is in it."""
 
     value: Floats
@@ -82,7 +82,7 @@ class Amounts(NamedTuple):
     @classmethod
     def of_sums(
         cls, value: Floats, low: Floats, high: Floats, known: Floats, of: Floats
-    ) -> Amounts:
+    ) -> FleetAmounts:
         """Unknown where nothing is known of something that is there."""
         lacking = (known == 0) & (of > 0)
         near = _LEAST * np.abs(value)
@@ -94,14 +94,14 @@ class Amounts(NamedTuple):
         return cls(value, low, high, known, of)
 
     @classmethod
-    def exact(cls, value: Floats, known: Floats, of: Floats) -> Amounts:
+    def exact(cls, value: Floats, known: Floats, of: Floats) -> FleetAmounts:
         return cls.of_sums(value, value, value, known, of)
 
     @classmethod
-    def nothing(cls, cells: int) -> Amounts:
+    def nothing(cls, cells: int) -> FleetAmounts:
         return cls(*np.zeros((5, cells)))
 
-    def times(self, factor: float) -> Amounts:
+    def times(self, factor: float) -> FleetAmounts:
         """An unknown factor makes everything unknown that is something; nothing times anything is
         nothing."""
         if factor == 0:
@@ -113,29 +113,29 @@ class Amounts(NamedTuple):
             value=value, low=low, high=high, known=np.where(np.isnan(value), 0.0, self.known)
         )
 
-    def plus(self, other: Amounts) -> Amounts:
+    def plus(self, other: FleetAmounts) -> FleetAmounts:
         value, low, high = (mine + its for mine, its in zip(self[:3], other[:3], strict=True))
-        return Amounts(
+        return FleetAmounts(
             value, low, high, np.minimum(self.known, other.known), np.maximum(self.of, other.of)
         )
 
-    def among(self, which: Places, groups: int) -> list[tuple[Amount, float, float]]:
+    def among(self, which: Places, groups: int) -> list[tuple[FleetAmount, float, float]]:
         """By group: the sum of what is known; of how much it is known, and of how much. Of a cell
         that is known of less than half nothing is in the sum: judged by cell, so that groups add up
         however they are made."""
         partly_known = self.partly + np.zeros(len(self.of))
         told = 2.0 * (self.known + partly_known) >= self.of
         known, of, there = (
-            added(each, which, groups)
+            add_by_place(each, which, groups)
             for each in (self.known, self.of, np.where(told, self.of, 0.0))
         )
         lacking = (there == 0) & (of > 0)
         columns = [
-            np.where(lacking, nan, summed(np.where(told, each, nan), which, groups)).tolist()
+            np.where(lacking, nan, sum_by_place(np.where(told, each, nan), which, groups)).tolist()
             for each in self[:3]
         ]
         return [
-            (Amount(*each[:3]), *each[3:])
+            (FleetAmount(*each[:3]), *each[3:])
             for each in zip(*columns, known.tolist(), of.tolist(), strict=True)
         ]
 
@@ -148,28 +148,28 @@ class CellLine(NamedTuple):
     """One line, one value a cell of each quantity."""
 
     id: str
-    energy_j: Amounts
-    gpu_s: Amounts
-    cost_usd: Amounts
-    location_kgco2e: Amounts
-    market_kgco2e: Amounts
-    embodied_kgco2e: Amounts
-    water_l: Amounts
+    energy_j: FleetAmounts
+    gpu_s: FleetAmounts
+    cost_usd: FleetAmounts
+    location_kgco2e: FleetAmounts
+    market_kgco2e: FleetAmounts
+    embodied_kgco2e: FleetAmounts
+    water_l: FleetAmounts
 
 
 def line_of(
     s: Scenario | None,
     name: str,
-    energy: Amounts,
-    gpu_s: Amounts,
-    both: tuple[Amounts, Floats] | None = None,
-    costs: Amounts | None = None,
+    energy: FleetAmounts,
+    gpu_s: FleetAmounts,
+    both: tuple[FleetAmounts, Floats] | None = None,
+    costs: FleetAmounts | None = None,
 ) -> CellLine:
     """Quantities first, prices last; the PUE is applied here. `both`: joules and GPU-seconds of
     what has the two, where that is not all; `costs`: dollars, where they are known otherwise."""
     if s is None:
         of = np.maximum(gpu_s.of, energy.of)
-        unknown = Amounts.exact(0.0 * of, 0.0 * of, of)
+        unknown = FleetAmounts.exact(0.0 * of, 0.0 * of, of)
         return CellLine(name, energy, gpu_s, *(unknown for _ in FIELDS[2:]))
     pue = float(s.site.pue)
     if costs is None:
@@ -193,8 +193,8 @@ def usd_per_j(s: Scenario, of_storage: bool = False) -> float:
 
 
 def _costs(
-    s: Scenario, name: str, energy: Amounts, gpu_s: Amounts, timed: Floats | None
-) -> Amounts:
+    s: Scenario, name: str, energy: FleetAmounts, gpu_s: FleetAmounts, timed: Floats | None
+) -> FleetAmounts:
     """Of what has joules and GPU-seconds both, unless the one or the other costs nothing."""
     tariff = usd_per_j(s, name == "storage_write")
     paid = energy.times(float(money.electricity_usd(1.0, tariff)))
@@ -207,46 +207,48 @@ def _costs(
     return rent.plus(paid)
 
 
-class Line(NamedTuple):
+class FleetLine(NamedTuple):
     """Of a group."""
 
     id: str
     estimated: bool
     known: Mapping[LineField, tuple[float, float]]
     """by quantity, of how many windows (times nodes) or runs it is known, and how many have it"""
-    energy_j: Amount
-    gpu_s: Amount
-    cost_usd: Amount
-    location_kgco2e: Amount
-    market_kgco2e: Amount
-    embodied_kgco2e: Amount
-    water_l: Amount
+    energy_j: FleetAmount
+    gpu_s: FleetAmount
+    cost_usd: FleetAmount
+    location_kgco2e: FleetAmount
+    market_kgco2e: FleetAmount
+    embodied_kgco2e: FleetAmount
+    water_l: FleetAmount
 
 
-class Totals(NamedTuple):
+class FleetTotals(NamedTuple):
     """Sums of lines and nothing else."""
 
     lacks: Mapping[LineField, tuple[str, ...]]
     """by quantity, the lines that are not in the sum, or not all of them"""
-    energy_j: Amount
-    gpu_s: Amount
-    cost_usd: Amount
-    location_kgco2e: Amount
-    market_kgco2e: Amount
-    embodied_kgco2e: Amount
-    water_l: Amount
+    energy_j: FleetAmount
+    gpu_s: FleetAmount
+    cost_usd: FleetAmount
+    location_kgco2e: FleetAmount
+    market_kgco2e: FleetAmount
+    embodied_kgco2e: FleetAmount
+    water_l: FleetAmount
 
 
-def lines_of(cell_lines: Sequence[CellLine], which: Places, groups: int) -> list[tuple[Line, ...]]:
+def lines_of(
+    cell_lines: Sequence[CellLine], which: Places, groups: int
+) -> list[tuple[FleetLine, ...]]:
     """By group, every line that it has anything of."""
-    columns: list[list[Line]] = []
+    columns: list[list[FleetLine]] = []
     for line in cell_lines:
-        sums: dict[Any, list[tuple[Amount, float, float]]] = {
+        sums: dict[Any, list[tuple[FleetAmount, float, float]]] = {
             q: getattr(line, q).among(which, groups) for q in FIELDS
         }
         columns.append(
             [
-                Line(
+                FleetLine(
                     line.id,
                     line.id in ESTIMATED,
                     {q: sums[q][at][1:] for q in FIELDS},
@@ -261,15 +263,15 @@ def lines_of(cell_lines: Sequence[CellLine], which: Places, groups: int) -> list
     ]
 
 
-def totals_of(lines: tuple[Line, ...]) -> Totals:
-    sums: dict[Any, Amount] = {}
+def totals_of(lines: tuple[FleetLine, ...]) -> FleetTotals:
+    sums: dict[Any, FleetAmount] = {}
     lacks: dict[LineField, tuple[str, ...]] = {}
     for quantity in FIELDS:
         each = [(line.id, getattr(line, quantity), line.known[quantity]) for line in lines]
         known = [amount for _, amount, _ in each if amount.known]
         whole = not has_no_total((not amount.known, name in NEEDED) for name, amount, _ in each)
         sums[quantity] = (
-            Amount(*(_sum(ends) for ends in zip(*known, strict=True)))
+            FleetAmount(*(_sum(ends) for ends in zip(*known, strict=True)))
             if whole
             else UNKNOWN
             if each
@@ -278,7 +280,7 @@ def totals_of(lines: tuple[Line, ...]) -> Totals:
         lacks[quantity] = tuple(
             name for name, amount, (some, of) in each if not amount.known or some < of
         )
-    return Totals(lacks, **sums)
+    return FleetTotals(lacks, **sums)
 
 
 def _sum(ends: tuple[float, ...]) -> float:

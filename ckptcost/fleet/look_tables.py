@@ -16,7 +16,7 @@ from ckptcost.report.statement import instant
 from ckptcost.report.study import Column, Table
 
 if TYPE_CHECKING:
-    from ckptcost.fleet.part import Part
+    from ckptcost.fleet.part import StorePart
 
 MOST_SHOWN: Final = 12
 """rows of what is less asked for; JSON and CSV have all"""
@@ -43,8 +43,8 @@ def tiers(seen: Sequence[TierSeen]) -> Table:
             "tier": each.tier,
             "job": each.job or "all",
             "saves": float(each.saves),
-            **_ranged("rate", each.fit.rate_bytes_per_s),
-            **_ranged("fixed", each.fit.fixed_s),
+            **estimate_cells("rate", each.fit.rate_bytes_per_s),
+            **estimate_cells("fixed", each.fit.fixed_s),
             "p5": plain(each.p5_bytes_per_s),
             "p50": plain(each.p50_bytes_per_s),
             "p95": plain(each.p95_bytes_per_s),
@@ -83,7 +83,7 @@ def tiers(seen: Sequence[TierSeen]) -> Table:
     return Table("tiers", "Tiers, as a node saw them", columns, rows)
 
 
-def _ranged(name: str, estimate: Estimate) -> dict[str, Any]:
+def estimate_cells(name: str, estimate: Estimate) -> dict[str, Any]:
     return {
         name: plain(estimate.value),
         f"{name}_low": plain(estimate.low),
@@ -162,7 +162,7 @@ def worst(found: Worst) -> list[Table]:
     ]
 
 
-def clocks(part: Part) -> Table:
+def clocks(part: StorePart) -> Table:
     """Every node's clock against its job's, the day on which it was worst; the worst nodes
     first."""
     some = part.heads[part.heads["offset_windows"] > 0] if len(part.heads) else part.heads
@@ -259,7 +259,7 @@ def _days(days: Sequence[str]) -> str:
     return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}" if days else ""
 
 
-def aside(part: Part, strange: Sequence[str]) -> Table:
+def aside(part: StorePart, strange: Sequence[str]) -> Table:
     """Files that do not count, each with the reason."""
     files = part.files
     bad = files[files["code"].astype("str") != ""] if len(files) else files

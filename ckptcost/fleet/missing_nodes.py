@@ -21,13 +21,21 @@ import numpy as np
 from ckptcost.core.domain import Scenario
 from ckptcost.core.estimates import Estimate, Floats
 from ckptcost.core.missing import missing_share
-from ckptcost.fleet.grouping import Cells, Places, added, flags, numbers, summed, texts
-from ckptcost.fleet.lines import Amounts, CellLine, line_of, usd_per_j
+from ckptcost.fleet.grouping import (
+    Places,
+    RunCells,
+    add_by_place,
+    flags,
+    numbers,
+    sum_by_place,
+    texts,
+)
+from ckptcost.fleet.lines import CellLine, FleetAmounts, line_of, usd_per_j
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from ckptcost.fleet.part import Part
+    from ckptcost.fleet.part import StorePart
 
 
 NO_FILE: Final = "NO_FILE"
@@ -92,7 +100,7 @@ def names_of(text: str) -> tuple[str, ...]:
         parts: list[list[str]] = []
         count = 1
         for inside, plain in _PIECE.findall(name):
-            some = [plain] if plain else _numbered(inside, room)
+            some = [plain] if plain else number_ranges(inside, room)
             if not some or (count := count * len(some)) > room:
                 return ()
             parts.append(some)
@@ -100,7 +108,7 @@ def names_of(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _numbered(inside: str, room: int) -> list[str]:
+def number_ranges(inside: str, room: int) -> list[str]:
     """001-003,7: as many digits as the first of a range has. None where it is no such list, or a
     longer one than there is room for."""
     found: list[str] = []
@@ -115,7 +123,7 @@ def _numbered(inside: str, room: int) -> list[str]:
     return found
 
 
-def lacking_of(part: Part, cells: Cells) -> tuple[Lacking, ...]:
+def lacking_of(part: StorePart, cells: RunCells) -> tuple[Lacking, ...]:
     """Every run, by job and run, complete ones too."""
     windows = np.bincount(cells.of_windows, minlength=cells.many).tolist()
     present: list[set[str]] = [set() for _ in range(cells.many)]
@@ -128,7 +136,7 @@ def lacking_of(part: Part, cells: Cells) -> tuple[Lacking, ...]:
     ):
         spoke[cell, host] += count
     aside = _set_aside(part.files, cells)
-    launched = _launched(part.heads, cells)
+    launched = launched_nodes(part.heads, cells)
     return tuple(
         _of_run(cells, key, places, windows, present, spoke, aside, *launched.get(key, (0, ())))
         for key, places in sorted(cells.of_runs.items())
@@ -136,7 +144,7 @@ def lacking_of(part: Part, cells: Cells) -> tuple[Lacking, ...]:
 
 
 def _of_run(
-    cells: Cells,
+    cells: RunCells,
     key: tuple[str, str],
     places: list[int],
     windows: list[int],
@@ -190,7 +198,7 @@ def _of_run(
 
 
 def _absent(
-    found: Mapping[tuple[str, str], list[int]], cells: Cells, lacks: Callable[[int, str], int]
+    found: Mapping[tuple[str, str], list[int]], cells: RunCells, lacks: Callable[[int, str], int]
 ) -> tuple[Absent, ...]:
     return tuple(
         Absent(
@@ -203,7 +211,9 @@ def _absent(
     )
 
 
-def _launched(heads: DataFrame, cells: Cells) -> dict[tuple[str, str], tuple[int, tuple[str, ...]]]:
+def launched_nodes(
+    heads: DataFrame, cells: RunCells
+) -> dict[tuple[str, str], tuple[int, tuple[str, ...]]]:
     """By run, the most nodes and the longest list that any of its nodes was told."""
     found: dict[tuple[str, str], tuple[int, tuple[str, ...]]] = {}
     read: dict[str, tuple[str, ...]] = {}
@@ -220,7 +230,7 @@ def _launched(heads: DataFrame, cells: Cells) -> dict[tuple[str, str], tuple[int
     return found
 
 
-def _set_aside(files: DataFrame, cells: Cells) -> dict[int, dict[str, str]]:
+def _set_aside(files: DataFrame, cells: RunCells) -> dict[int, dict[str, str]]:
     """By cell, the hosts of files that do not count and the code of each. What a broken file was of
     is in its name only."""
     found: dict[int, dict[str, str]] = {}
@@ -280,7 +290,7 @@ class _Mean(NamedTuple):
 
 
 def missing_line(
-    nodes: DataFrame, cells: Cells, lacking: Sequence[Lacking], s: Scenario | None
+    nodes: DataFrame, cells: RunCells, lacking: Sequence[Lacking], s: Scenario | None
 ) -> CellLine:
     """The windows that are lacking at the mean of the nodes that are there, all lines together; by
     day as they lack."""
@@ -305,7 +315,7 @@ def missing_line(
                         high * share if windows else 0.0,
                         windows,
                     )
-    energy, gpu_s, costs = (Amounts.of_sums(*column) for column in columns)
+    energy, gpu_s, costs = (FleetAmounts.of_sums(*column) for column in columns)
     return line_of(s, "missing_nodes", energy, gpu_s, costs=costs)
 
 
@@ -317,7 +327,7 @@ def ends_of(estimate: Estimate) -> tuple[float, float]:
     )
 
 
-def _rows_of_runs(cells: Cells) -> dict[tuple[str, str], list[int]]:
+def _rows_of_runs(cells: RunCells) -> dict[tuple[str, str], list[int]]:
     found: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
     for row, cell in enumerate(cells.of_nodes.tolist()):
         found[cells.job[cell], cells.run[cell]].append(row)
@@ -331,7 +341,7 @@ def _means(nodes: DataFrame) -> _Mean:
     )
 
     def total(name: str) -> Floats:
-        return summed(numbers(nodes, name), place, len(hosts))
+        return sum_by_place(numbers(nodes, name), place, len(hosts))
 
     def per_window(name: str, known: Floats) -> Floats:
         return np.asarray(
@@ -357,7 +367,7 @@ def _means(nodes: DataFrame) -> _Mean:
 
 def _where_known(nodes: DataFrame, name: str, place: Places, hosts: int) -> Floats:
     lacking = np.isnan(numbers(nodes, name))
-    return added(np.where(lacking, 0.0, numbers(nodes, "windows")), place, hosts)
+    return add_by_place(np.where(lacking, 0.0, numbers(nodes, "windows")), place, hosts)
 
 
 def _together(parts: Sequence[Floats]) -> Floats:
@@ -386,11 +396,11 @@ class WholeJob(NamedTuple):
 
     times: Floats
     """by window: the run's nodes over those that are there"""
-    bytes_missing: Amounts
+    bytes_missing: FleetAmounts
     """by cell, of completed saves"""
 
 
-def whole_job_of(part: Part, cells: Cells, lacking: Sequence[Lacking]) -> WholeJob:
+def whole_job_of(part: StorePart, cells: RunCells, lacking: Sequence[Lacking]) -> WholeJob:
     """Bytes at the mean of the nodes that are there; how far off that may be by how much they
     differ."""
     windows, at = part.windows, cells.of_windows
@@ -406,9 +416,9 @@ def whole_job_of(part: Part, cells: Cells, lacking: Sequence[Lacking]) -> WholeJ
     absent = np.maximum(expected[at] - there, 0.0)
     done = ~flags(windows, "load") & ~flags(windows, "failed")
     known = done & ~np.isnan(size)
-    lacks = added(np.where(done, absent, 0.0), at, cells.many)
-    wrote = added(np.where(known, size, 0.0), at, cells.many)
-    writers = added(np.where(known, there, 0.0), at, cells.many)
+    lacks = add_by_place(np.where(done, absent, 0.0), at, cells.many)
+    wrote = add_by_place(np.where(known, size, 0.0), at, cells.many)
+    writers = add_by_place(np.where(known, there, 0.0), at, cells.many)
     columns = np.zeros((5, cells.many))
     rows = _rows_of_runs(cells) if lacks.any() else {}
     for run in lacking:
@@ -433,7 +443,7 @@ def whole_job_of(part: Part, cells: Cells, lacking: Sequence[Lacking]) -> WholeJ
                 for end in ends_of(estimate)
             ]
             columns[3, places] = lacks[places]
-    return WholeJob((there + absent) / there, Amounts.of_sums(*columns))
+    return WholeJob((there + absent) / there, FleetAmounts.of_sums(*columns))
 
 
 def _bytes(nodes: DataFrame, run: Lacking, lacks: float, mean: float) -> Estimate:
@@ -451,7 +461,7 @@ def _bytes(nodes: DataFrame, run: Lacking, lacks: float, mean: float) -> Estimat
     )
     known = _where_known(nodes, "bytes", place, len(hosts))
     per_node = np.divide(
-        summed(numbers(nodes, "bytes"), place, len(hosts)),
+        sum_by_place(numbers(nodes, "bytes"), place, len(hosts)),
         known,
         where=known > 0,
         out=np.full(len(hosts), nan),

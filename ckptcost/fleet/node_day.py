@@ -23,7 +23,7 @@ WORDS: Final = ("team", "cluster", "model", "tier")
 """labels that a fleet is grouped by; others are kept too"""
 
 
-class Column(NamedTuple):
+class NodeDayColumn(NamedTuple):
     dtype: str
     meaning: str
 
@@ -32,24 +32,26 @@ def _of_end(end: str) -> str:
     return f": the {end[1:]} end" if end else ", as metered"
 
 
-COLUMNS: Final[Mapping[str, Column]] = {
-    "key": Column("int64", "hash of the label: the same save has the same on all nodes"),
-    "label": Column("str", "what the marks call it"),
-    "load": Column("bool", "read back, not written"),
-    "begin_ns": Column("int64", "Unix time by the node's own clock"),
-    "stall_s": Column(
+COLUMNS: Final[Mapping[str, NodeDayColumn]] = {
+    "key": NodeDayColumn("int64", "hash of the label: the same save has the same on all nodes"),
+    "label": NodeDayColumn("str", "what the marks call it"),
+    "load": NodeDayColumn("bool", "read back, not written"),
+    "begin_ns": NodeDayColumn("int64", "Unix time by the node's own clock"),
+    "stall_s": NodeDayColumn(
         "float64", "from the node's first begin to its own last return; NaN: nobody says"
     ),
-    "drain_s": Column("float64", "from that return until safe; NaN: nobody says"),
-    "bytes": Column("float64", "that this node wrote or read; NaN: not known"),
-    "files": Column("float64", "the same of files"),
-    "ranks": Column("int32", "of this node that took part"),
-    "failed": Column("bool", "it was not completed"),
-    "gpu_s": Column(
+    "drain_s": NodeDayColumn("float64", "from that return until safe; NaN: nobody says"),
+    "bytes": NodeDayColumn("float64", "that this node wrote or read; NaN: not known"),
+    "files": NodeDayColumn("float64", "the same of files"),
+    "ranks": NodeDayColumn("int32", "of this node that took part"),
+    "failed": NodeDayColumn("bool", "it was not completed"),
+    "gpu_s": NodeDayColumn(
         "float64", "GPU-seconds of the node's own stall; instants that saves share are divided"
     ),
     **{
-        f"{line}{end}_j": Column("float32" if end else "float64", f"joules of {line}{_of_end(end)}")
+        f"{line}{end}_j": NodeDayColumn(
+            "float32" if end else "float64", f"joules of {line}{_of_end(end)}"
+        )
         for line in LINES
         for end in ("", "_low", "_high")
     },
@@ -58,7 +60,7 @@ COLUMNS: Final[Mapping[str, Column]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Head:
+class NodeDayHead:
     """Of a node's day. Times are Unix ns by the node's own clock; NaN, 0 and empty are unknown
     unless said otherwise."""
 
@@ -101,7 +103,7 @@ class Head:
 
 
 class NodeDay(NamedTuple):
-    head: Head
+    head: NodeDayHead
     rows: Rows
 
     @property

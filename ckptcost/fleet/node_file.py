@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.errors import InputError, MeterUnavailable, brief, not_there
-from ckptcost.fleet.node_day import COLUMNS, LINES, Head, NodeDay, empty_rows
+from ckptcost.fleet.node_day import COLUMNS, LINES, NodeDay, NodeDayHead, empty_rows
 
 # A Parquet file under a checksum of all its bytes, and a text in it that is found without a
 # Parquet reader. Readers find a Parquet file's footer from its end and the pages by their
@@ -61,7 +61,7 @@ class BadNodeFile(InputError):
         return type(self), (self.code, self.text, self.where)
 
 
-def sealed(parquet: bytes, text: bytes) -> bytes:
+def seal_parquet(parquet: bytes, text: bytes) -> bytes:
     """`text` is somewhere in the footer already, as a value of its metadata."""
     footer = _footer_of(parquet)
     if footer is None or (at := parquet.find(text, footer)) < 0:
@@ -83,7 +83,7 @@ def text_of(data: bytes) -> bytes:
         or footer < _SEAL.size
         or data[footer - _SEAL.size : footer - _SEAL.size + 4] != SEAL
     ):
-        raise _unsealed(data)
+        raise broken_seal(data)
     _, at, length, crc = _SEAL.unpack_from(data, footer - _SEAL.size)
     view = memoryview(data)
     if crc32(view[footer:], crc32(view[: footer - 4])) != crc:
@@ -98,7 +98,7 @@ def _footer_of(data: bytes) -> int | None:
     return begin if begin >= len(MARK) else None
 
 
-def _unsealed(data: bytes) -> BadNodeFile:
+def broken_seal(data: bytes) -> BadNodeFile:
     """Somebody else's, a later format, or ours with the seal broken: its name is in it more than
     once."""
     if (found := _VERSION.search(data)) and int(found[1]) > MAJOR:
@@ -185,24 +185,24 @@ _KINDS: Final[Mapping[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] =
         _labels_in,
     ),
 }
-_FIELDS: Final = tuple((each.name, *_KINDS[str(each.type)]) for each in fields(Head))
+_FIELDS: Final = tuple((each.name, *_KINDS[str(each.type)]) for each in fields(NodeDayHead))
 
 
-def to_plain(head: Head) -> dict[str, Any]:
+def to_plain(head: NodeDayHead) -> dict[str, Any]:
     return {name: out(getattr(head, name)) for name, out, _ in _FIELDS}
 
 
-def from_plain(known: Mapping[str, Any]) -> Head:
+def from_plain(known: Mapping[str, Any]) -> NodeDayHead:
     """Keys of a newer minor version are passed over. Raises ValueError, KeyError, TypeError or
     OverflowError."""
     for name in NEEDED:
         known[name]
-    head = Head(**{name: taken(known[name]) for name, _, taken in _FIELDS if name in known})
+    head = NodeDayHead(**{name: taken(known[name]) for name, _, taken in _FIELDS if name in known})
     judge(head)
     return head
 
 
-def judge(head: Head) -> None:
+def judge(head: NodeDayHead) -> None:
     """Raises ValueError for days and times that cannot be."""
     if len(head.day) != 10 or date.fromisoformat(head.day).isoformat() != head.day:
         raise ValueError(f"no day: {head.day!r}")
@@ -234,7 +234,7 @@ def encode(day: NodeDay) -> bytes:
     arrow = _arrow()
     _check(day)
     arrays: dict[str, Any] = {
-        name: _repeated(arrow, getattr(day.head, name), day.many) for name in OWNERS
+        name: repeat_text(arrow, getattr(day.head, name), day.many) for name in OWNERS
     }
     raw: dict[str, tuple[bytes, int]] = {}
     few = list(OWNERS)
@@ -280,7 +280,7 @@ def encode(day: NodeDay) -> bytes:
             allow_nan=False,
         )
         writer.add_key_value_metadata({KEY: text})
-    return sealed(file.getvalue(), text.encode())
+    return seal_parquet(file.getvalue(), text.encode())
 
 
 def decode(
@@ -293,7 +293,7 @@ def decode(
     if unknown := [name for name in wanted if name not in COLUMNS]:
         raise ValueError(f"no column {unknown[0]}")
     try:
-        head, count, places = _told(text_of(data))
+        head, count, places = footer_of(text_of(data))
         try:
             rows = _rows(data, count, places, dict.fromkeys((*wanted, *_JUDGED)), own)
             _judge(rows)
@@ -307,7 +307,7 @@ def decode(
     return NodeDay(head, {name: rows[name] for name in wanted})
 
 
-def _told(text: bytes) -> tuple[Head, int, Mapping[str, Any]]:
+def footer_of(text: bytes) -> tuple[NodeDayHead, int, Mapping[str, Any]]:
     """Head, number of rows, and where columns lie: first byte, and how many values are there (one
     may stand for all)."""
     try:
@@ -448,7 +448,7 @@ def _column(name: str) -> str:
     return INSTANT if name == "begin_ns" else name
 
 
-def _repeated(arrow: Any, text: str, count: int) -> Any:
+def repeat_text(arrow: Any, text: str, count: int) -> Any:
     return arrow.repeat(arrow.scalar(_utf8(text), arrow.string()), count)
 
 

@@ -15,10 +15,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ckptcost.errors import CkptcostError, InputError, OutputError, RunFileError
-from ckptcost.fleet.node_day import Head, NodeDay, empty_rows
+from ckptcost.fleet.node_day import NodeDay, NodeDayHead, empty_rows
 from ckptcost.fleet.node_file import FUTURE, BadNodeFile, decode, encode
-from ckptcost.fleet.recorded_day import DAY_NS, Told, day_name, days_of
-from ckptcost.fleet.store import Entry, Store
+from ckptcost.fleet.recorded_day import DAY_NS, DayFacts, day_name, days_of
+from ckptcost.fleet.store import Store, StoreEntry
 from ckptcost.jobs.measure import reviewed_run
 from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import count, size
@@ -40,14 +40,14 @@ _LESS_S: Final = 1.0
 """a day that is there and covers so much more is of a run whose first parts are gone now"""
 
 
-class Asked(NamedTuple):
+class PackingRequest(NamedTuple):
     """What the user says of the job: before what the launcher said."""
 
     job: str = ""
     labels: Mapping[str, str] = {}
 
 
-NOTHING_ASKED: Final = Asked()
+NOTHING_ASKED: Final = PackingRequest()
 
 
 class Put(NamedTuple):
@@ -80,11 +80,11 @@ class Packing(NamedTuple):
     """leftovers of writers that were killed"""
 
 
-def packed(store: Store, runs: Iterable[Kept], asked: Asked = NOTHING_ASKED) -> Packing:
+def pack_runs(store: Store, runs: Iterable[Kept], asked: PackingRequest = NOTHING_ASKED) -> Packing:
     """Every run; one that cannot be read costs none but itself. Raises OutputError where the store
     takes nothing more."""
     encode(
-        NodeDay(Head("-", "-", "-", "2026-01-01"), empty_rows())
+        NodeDay(NodeDayHead("-", "-", "-", "2026-01-01"), empty_rows())
     )  # without pyarrow no run is worth reading
     found = Packing(store.url, [], [], [], 0)
     for kept in _whole(runs):
@@ -122,7 +122,7 @@ def beside(kept: Kept, within: Iterable[Kept]) -> list[Kept]:
     return [kept, *(each for each in within if each.run == kept.run and each.path != kept.path)]
 
 
-def _pack(store: Store, kept: Kept, host: str, asked: Asked, found: Packing) -> None:
+def _pack(store: Store, kept: Kept, host: str, asked: PackingRequest, found: Packing) -> None:
     files = source_of(kept.heads, host)
     source = f"{files}-{_digest_of(asked)}"
     summary = summary_of(kept)
@@ -145,7 +145,7 @@ def _pack(store: Store, kept: Kept, host: str, asked: Asked, found: Packing) -> 
             _put(day, entry.bytes, THERE) for entry, day in (known[name] for name in sorted(known))
         )
         return
-    m = measured(kept.heads, host, kept.name)
+    m = measure_host(kept.heads, host, kept.name)
     facts = facts_in(m)
     if facts.odd:
         found.notes.append(f"{kept.name}: {facts.odd}")
@@ -160,7 +160,7 @@ def _pack(store: Store, kept: Kept, host: str, asked: Asked, found: Packing) -> 
             f"{files}{before.source[len(files) :]}",
         )
     labels = {name: text for name, text in labels.items() if text}
-    told = Told(job, labels, facts.nodes, facts.node_names, m.run.ended, source)
+    told = DayFacts(job, labels, facts.nodes, facts.node_names, m.run.ended, source)
     there = {entry.path: entry for entry in theirs}
     days = days_of(m, told)
     for day in days:
@@ -191,7 +191,7 @@ def _pack(store: Store, kept: Kept, host: str, asked: Asked, found: Packing) -> 
         )
 
 
-def _one(store: Store, day: NodeDay, there: Mapping[str, Entry]) -> Put:
+def _one(store: Store, day: NodeDay, there: Mapping[str, StoreEntry]) -> Put:
     path = store.path_of(day.head)
     entry = there.get(path)
     if entry is not None:
@@ -215,7 +215,7 @@ def _one(store: Store, day: NodeDay, there: Mapping[str, Entry]) -> Put:
     return _put(day, len(data), WRITTEN)
 
 
-def _covers_more(old: Head, new: Head) -> bool:
+def _covers_more(old: NodeDayHead, new: NodeDayHead) -> bool:
     return old.until_ns > new.until_ns or (
         old.until_ns == new.until_ns and old.covered_s > new.covered_s + _LESS_S
     )
@@ -226,26 +226,28 @@ def _put(day: NodeDay, bytes_: int, outcome: str) -> Put:
     return Put(head.job, head.run, head.host, head.day, day.many, bytes_, outcome, head.simulated)
 
 
-def _of_run(store: Store, entries: Iterable[Entry], run: str, host: str) -> list[Entry]:
+def _of_run(store: Store, entries: Iterable[StoreEntry], run: str, host: str) -> list[StoreEntry]:
     """Of this run and host, whatever the job: a file is named by both."""
     names: dict[str, str] = {}
     found = []
     for entry in entries:
         if entry.day not in names:
-            names[entry.day] = store.path_of(Head("-", run, host, entry.day)).rsplit("/", 1)[-1]
+            names[entry.day] = store.path_of(NodeDayHead("-", run, host, entry.day)).rsplit("/", 1)[
+                -1
+            ]
         if entry.path.rsplit("/", 1)[-1] == names[entry.day]:
             found.append(entry)
     return found
 
 
-def _read(store: Store, entry: Entry) -> NodeDay | None:
+def _read(store: Store, entry: StoreEntry) -> NodeDay | None:
     try:
         return decode(store.read(entry.path), ("key",), entry.path)
     except InputError:  # as if it was not there: it is looked at again before it is written over
         return None
 
 
-def measured(heads: Iterable[FileHead], host: str, name: str) -> Measured:
+def measure_host(heads: Iterable[FileHead], host: str, name: str) -> Measured:
     """The run as this host alone saw it, by its own clock."""
     loading = Loading()
     for head in heads:
@@ -272,7 +274,7 @@ def _files_of(day: NodeDay) -> str:
     return day.head.source.partition("-")[0]
 
 
-def _digest_of(asked: Asked) -> str:
+def _digest_of(asked: PackingRequest) -> str:
     return hashlib.sha256(
         json.dumps([asked.job, sorted(asked.labels.items())]).encode()
     ).hexdigest()[:16]

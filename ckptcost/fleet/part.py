@@ -89,7 +89,7 @@ NODES: Final = (
 was the last; `*_windows`: in the sum"""
 
 
-class Part(NamedTuple):
+class StorePart(NamedTuple):
     """Frames with the columns above. `edges` holds rows near the beginning or end of the day, whose
     other nodes may be in the next part: as node_day.COLUMNS, by the job's clock, with job, run,
     host, gpus."""

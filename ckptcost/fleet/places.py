@@ -26,7 +26,7 @@ class Thing(NamedTuple):
     bytes: int
 
 
-class Place(Protocol):
+class StorePlace(Protocol):
     def things(self, folder: str) -> Iterator[Thing]:
         """Those with a dot first are left out. Nothing where there is no such folder; raises
         InputError where it cannot be looked into."""
@@ -258,7 +258,7 @@ class Remote:
             return
         except Exception as error:
             raise InputError(
-                f"cannot be listed ({_said(error)})", where=self._where(folder)
+                f"cannot be listed ({error_words(error)})", where=self._where(folder)
             ) from None
         for entry in found:
             name = entry["name"].rstrip("/").rpartition("/")[2]
@@ -274,7 +274,9 @@ class Remote:
         except FileNotFoundError:
             raise
         except Exception as error:
-            raise InputError(f"cannot be read ({_said(error)})", where=self._where(path)) from None
+            raise InputError(
+                f"cannot be read ({error_words(error)})", where=self._where(path)
+            ) from None
 
     def put(self, path: str, data: bytes) -> None:
         at = self._at(path)
@@ -286,7 +288,7 @@ class Remote:
                 self._files.pipe_file(at, data)
         except Exception as error:
             raise OutputError(
-                f"{self._where(path)}: could not be written ({_said(error)})"
+                f"{self._where(path)}: could not be written ({error_words(error)})"
             ) from None
 
     def remove(self, path: str) -> str:
@@ -295,7 +297,7 @@ class Remote:
         except FileNotFoundError:
             pass
         except Exception as error:
-            return str(_said(error))
+            return str(error_words(error))
         return ""
 
     def sweep(self, folders: Iterator[str]) -> int:
@@ -303,6 +305,6 @@ class Remote:
         return 0
 
 
-def _said(error: Exception) -> Any:
+def error_words(error: Exception) -> Any:
     """Drivers of stores raise what they like."""
     return getattr(error, "strerror", None) or error or type(error).__name__

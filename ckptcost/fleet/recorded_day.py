@@ -22,17 +22,17 @@ from ckptcost.core.reconcile import (
     NONE_SPENT,
     Energy,
     difference,
-    taken,
+    energy_of_amount,
     total,
     unknown,
 )
 from ckptcost.core.steps import pace, split
 from ckptcost.core.windows import Stretch, Window, covered_s, extent, without
-from ckptcost.fleet.node_day import LINES, Head, NodeDay, empty_rows, key_of
+from ckptcost.fleet.node_day import LINES, NodeDay, NodeDayHead, empty_rows, key_of
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.measured_bill import counted_in, gpus_metered, load_end_s, shares_of
-from ckptcost.jobs.shared_waits import shared, waited, waits_of
-from ckptcost.report.statements.run_lines import NOWHERE, Taken, taken_of
+from ckptcost.jobs.shared_waits import shared_pieces, waited_time, waits_of
+from ckptcost.report.statements.run_lines import NOWHERE, LineTaken, taken_of
 from ckptcost.runs.clocks import S
 
 # Run time, Unix time and UTC days of one recording, along the pairs of clocks that it has.
@@ -52,7 +52,7 @@ def day_name(day: int) -> str:
     return datetime.fromtimestamp(day * 86_400, UTC).strftime("%Y-%m-%d")
 
 
-class Clock:
+class DayClock:
     """Run time to Unix time and to days, along the pairs that the run has."""
 
     def __init__(self, wall: Sequence[tuple[float, float]]) -> None:
@@ -120,7 +120,7 @@ def gaps_of(m: Measured) -> list[Stretch]:
     return [(gap.start_s, gap.end_s) for gap in m.run.gaps if gap.host == m.energies.node.host]
 
 
-def totals_of(m: Measured, clock: Clock, span: Stretch) -> dict[str, Any]:
+def totals_of(m: Measured, clock: DayClock, span: Stretch) -> dict[str, Any]:
     """What the readings of a day come to."""
     node = m.energies.node
     ticked = node.ticked_s()
@@ -175,7 +175,7 @@ def _both(m: Measured, of: Callable[[str], Energy]) -> tuple[Energy, Energy]:
 def _power(m: Measured, domain: str, stretches: Sequence[Stretch]) -> Energy:
     """Mean watts over as much of them as has readings of it."""
     each = [
-        (taken(m.energies.joules(domain, *stretch)), stretch[1] - stretch[0])
+        (energy_of_amount(m.energies.joules(domain, *stretch)), stretch[1] - stretch[0])
         for stretch in stretches
     ]
     seen = [(energy, length_s) for energy, length_s in each if energy.known]
@@ -201,7 +201,7 @@ _LINE: Final = {
 }
 
 
-class Told(NamedTuple):
+class DayFacts(NamedTuple):
     """What is not in the readings."""
 
     job: str
@@ -212,7 +212,7 @@ class Told(NamedTuple):
     source: str = ""
 
 
-class Lines(NamedTuple):
+class WindowLines(NamedTuple):
     """Of one window."""
 
     energies: Mapping[str, Energy]
@@ -220,12 +220,12 @@ class Lines(NamedTuple):
     gpu_s: float
 
 
-def days_of(m: Measured, told: Told) -> list[NodeDay]:
+def days_of(m: Measured, told: DayFacts) -> list[NodeDay]:
     """By day, the first one first; a day without a reading and without a save or load has none."""
-    clock = Clock(m.run.wall)
+    clock = DayClock(m.run.wall)
     gpus = gpus_metered(m.energies.parts)
     spans = _spans(m, clock)
-    placed = _placed(m, clock)
+    placed = place_windows(m, clock)
     days = sorted({*spans, *(day for day, _ in placed)})
     lines = lines_of(m, gpus)
     exits = _exits(m, clock, days)
@@ -233,7 +233,7 @@ def days_of(m: Measured, told: Told) -> list[NodeDay]:
     for day in days:
         mine = [place for at, place in placed if at == day]
         rows = _rows(m, clock, lines, mine)
-        head = Head(
+        head = NodeDayHead(
             job=told.job,
             run=m.run.id,
             host=m.energies.node.host,
@@ -253,7 +253,7 @@ def days_of(m: Measured, told: Told) -> list[NodeDay]:
     return found
 
 
-def _spans(m: Measured, clock: Clock) -> dict[int, Stretch]:
+def _spans(m: Measured, clock: DayClock) -> dict[int, Stretch]:
     """The part of what was asked for that is in each day and has readings, in run time."""
     ticked = m.energies.node.ticked_s()
     if not len(ticked):
@@ -267,7 +267,7 @@ def _spans(m: Measured, clock: Clock) -> dict[int, Stretch]:
     }
 
 
-def _placed(m: Measured, clock: Clock) -> list[tuple[int, int]]:
+def place_windows(m: Measured, clock: DayClock) -> list[tuple[int, int]]:
     """Day and place of each window, by day and begin; by its first mark where the begin is not
     known."""
     begun = sorted((clock.ns(_begun_s(window)), place) for place, window in enumerate(m.windows))
@@ -278,7 +278,7 @@ def _begun_s(window: Window) -> float:
     return first_s(window) if window.begin_s is None else window.begin_s
 
 
-def _exits(m: Measured, clock: Clock, days: Sequence[int]) -> dict[int, int]:
+def _exits(m: Measured, clock: DayClock, days: Sequence[int]) -> dict[int, int]:
     """By day what wrappers said when their commands ended: an exit code, or 128 and the number of
     the signal, as a shell has it; of several tasks on the node the first that is not 0."""
     found: dict[int, int] = {}
@@ -297,10 +297,10 @@ def _exits(m: Measured, clock: Clock, days: Sequence[int]) -> dict[int, int]:
     return found
 
 
-def lines_of(m: Measured, gpus: float) -> list[Lines]:
+def lines_of(m: Measured, gpus: float) -> list[WindowLines]:
     """Beside the windows. A save's are the statement's; a load's one line is the GPUs and the host
     of the time until it was there."""
-    of_window: dict[str, dict[str, Taken]] = {}
+    of_window: dict[str, dict[str, LineTaken]] = {}
     for each in taken_of(m, NOWHERE, gpus, False):
         of_window.setdefault(each.window, {})[each.line] = each
     loads = _loads(m)
@@ -312,10 +312,10 @@ def lines_of(m: Measured, gpus: float) -> list[Lines]:
             # while something is read nothing drains and nothing is written: a load has no such
             # lines, in the statement either
             energies = {"gpu": of_gpus, "host": of_host, "slow": NONE_SPENT, "storage": NONE_SPENT}
-            found.append(Lines(energies, mine["loading"].gpu_s))
+            found.append(WindowLines(energies, mine["loading"].gpu_s))
         else:
             found.append(
-                Lines(
+                WindowLines(
                     {short: mine[line].energy for line, short in _LINE.items()},
                     mine["gpu_wait"].gpu_s,
                 )
@@ -329,7 +329,7 @@ def _loads(m: Measured) -> dict[int, tuple[Energy, Energy]]:
     are."""
     waits = waits_of(m)
     found = {}
-    for place, held in enumerate(shared(waits)):
+    for place, held in enumerate(shared_pieces(waits)):
         if m.contents[place].of != "load":
             continue
         wait, window = waits[place], m.windows[place]
@@ -338,7 +338,7 @@ def _loads(m: Measured) -> dict[int, tuple[Energy, Energy]]:
             found[place] = (why, why)
             continue
         if held:
-            own = waited(m, held, NOWHERE)
+            own = waited_time(m, held, NOWHERE)
             of_gpus, of_host = own.gpus, own.hosts
         else:
             seen = {
@@ -351,9 +351,9 @@ def _loads(m: Measured) -> dict[int, tuple[Energy, Energy]]:
 
 
 def _rows(
-    m: Measured, clock: Clock, lines: Sequence[Lines], places: Sequence[int]
+    m: Measured, clock: DayClock, lines: Sequence[WindowLines], places: Sequence[int]
 ) -> dict[str, NDArray[Any]]:
-    from ckptcost.report.statements.measured import _ended as ended
+    from ckptcost.report.statements.measured import was_seen_to_end as ended
 
     rows = empty_rows(len(places))
     for n, place in enumerate(places):

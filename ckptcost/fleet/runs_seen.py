@@ -13,11 +13,20 @@ from numpy.typing import NDArray
 from ckptcost.core.estimates import Estimate, Floats, absent, mean_of
 from ckptcost.core.units import DAY_S
 from ckptcost.core.useful import RunSpan, Useful, useful_of
-from ckptcost.fleet.grouping import Cells, Places, counted, flags, instants, numbers, summed, texts
+from ckptcost.fleet.grouping import (
+    Places,
+    RunCells,
+    count_by_place,
+    flags,
+    instants,
+    numbers,
+    sum_by_place,
+    texts,
+)
 
 if TYPE_CHECKING:
     from ckptcost.fleet.missing_nodes import Lacking
-    from ckptcost.fleet.part import Part
+    from ckptcost.fleet.part import StorePart
 
 
 # GPUs of a run's nodes, and what a node draws while it trains.
@@ -27,7 +36,7 @@ _Days = dict[str, dict[str, list[float]]]
 """by host and day"""
 
 
-def gpus_of(part: Part, cells: Cells) -> dict[tuple[str, str], list[float]]:
+def gpus_of(part: StorePart, cells: RunCells) -> dict[tuple[str, str], list[float]]:
     """By job and run, GPUs of each node that says so."""
     return {
         key: [max(value for said in days.values() for value in said) for days in hosts.values()]
@@ -35,10 +44,10 @@ def gpus_of(part: Part, cells: Cells) -> dict[tuple[str, str], list[float]]:
     }
 
 
-class Watts:
+class NodeWatts:
     """Of one node of a run in the mean of its nodes: of GPUs, and of hosts."""
 
-    def __init__(self, part: Part, cells: Cells) -> None:
+    def __init__(self, part: StorePart, cells: RunCells) -> None:
         self._said = [_by_host(part, cells, name) for name in ("train_gpu_w", "train_host_w")]
 
     def of(self, job: str, run: str, expected: int) -> tuple[Estimate, Estimate]:
@@ -90,7 +99,7 @@ def _mean(said: list[float]) -> float:
     return fsum(said) / len(said)
 
 
-def _by_host(part: Part, cells: Cells, name: str) -> dict[tuple[str, str], _Days]:
+def _by_host(part: StorePart, cells: RunCells, name: str) -> dict[tuple[str, str], _Days]:
     found: dict[tuple[str, str], _Days] = {}
     for cell, host, value in zip(
         cells.of_heads.tolist(),
@@ -116,7 +125,7 @@ _NS: Final = 1e-9
 class Stalls:
     """One value a run, in the order in which they are given."""
 
-    def __init__(self, part: Part, cells: Cells, of_runs: Sequence[Sequence[int]]) -> None:
+    def __init__(self, part: StorePart, cells: RunCells, of_runs: Sequence[Sequence[int]]) -> None:
         place = np.zeros(cells.many, dtype=np.int64)
         for run, places in enumerate(of_runs):
             place[list(places)] = run
@@ -127,8 +136,8 @@ class Stalls:
         kept = ~load & ~flags(windows, "failed")
         self.kept_ns = np.zeros(count, dtype=np.int64)
         np.maximum.at(self.kept_ns, run_of[kept], begin_ns[kept])
-        saves_s, of_saves, self._no_stall = _filled(stall_s, kept, run_of, count)
-        filled_s, of_loads, self._no_load = _filled(saves_s, load, run_of, count)
+        saves_s, of_saves, self._no_stall = fill_unknown(stall_s, kept, run_of, count)
+        filled_s, of_loads, self._no_load = fill_unknown(saves_s, load, run_of, count)
         self.assumed = of_saves + of_loads
         self.save_s = _sums(filled_s, ~load, run_of, count)
         self.load_s = _sums(filled_s, load, run_of, count)
@@ -159,17 +168,17 @@ class Stalls:
         return spent._replace(useful_s=nan, goodput=nan) if lacking and spent.useful_s else spent
 
 
-def _filled(
+def fill_unknown(
     stall_s: Floats, which: NDArray[np.bool_], run_of: Places, count: int
 ) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]:
     """With the mean of those that are known in the run for those that are not; how many these are;
     and where none is known of some."""
     lacking = which & np.isnan(stall_s)
-    lacks = counted(lacking, run_of, count)
+    lacks = count_by_place(lacking, run_of, count)
     if not lacks.any():
         return stall_s, lacks.astype(np.int64), np.zeros(count, dtype=bool)
     known = which & ~np.isnan(stall_s)
-    many = counted(known, run_of, count)
+    many = count_by_place(known, run_of, count)
     mean_s = np.divide(
         _sums(stall_s, known, run_of, count), many, where=many > 0, out=np.full(count, nan)
     )
@@ -182,7 +191,7 @@ def _filled(
 
 
 def _sums(values: Floats, which: NDArray[np.bool_], places: Places, count: int) -> Floats:
-    return summed(values[which], places[which], count)
+    return sum_by_place(values[which], places[which], count)
 
 
 FAILED: Final = "FAILED"
@@ -253,7 +262,7 @@ class _Ended(NamedTuple):
     lost"""
 
 
-def runs_of(part: Part, cells: Cells, lacking: Sequence[Lacking]) -> tuple[RunSeen, ...]:
+def runs_of(part: StorePart, cells: RunCells, lacking: Sequence[Lacking]) -> tuple[RunSeen, ...]:
     """By job and time. A run of which no instant is known is left out."""
     nodes = {(each.job, each.run): each.expected for each in lacking}
     of_runs = sorted(cells.of_runs.items())
@@ -263,14 +272,14 @@ def runs_of(part: Part, cells: Cells, lacking: Sequence[Lacking]) -> tuple[RunSe
         if (job, run) in ended:
             by_job[job].append((run, places, ended[job, run], at))
     stalls = Stalls(part, cells, [places for _, places in of_runs])
-    gpus, watts = gpus_of(part, cells), Watts(part, cells)
+    gpus, watts = gpus_of(part, cells), NodeWatts(part, cells)
     found = []
     for job, runs in by_job.items():
         runs.sort(key=lambda each: (each[2].began_ns, each[2].ended_ns, each[0]))
         base_ns = runs[0][2].began_ns
         begins_ns = [end.began_ns for _, _, end, _ in runs]
         states = [
-            _state(end, _followed(end, begins_ns[place + 1 :]))
+            _state(end, was_followed(end, begins_ns[place + 1 :]))
             for place, (_, _, end, _) in enumerate(runs)
         ]
         spans = [
@@ -340,7 +349,7 @@ def shares_of(spans: Sequence[RunSpan]) -> list[Useful]:
     return found
 
 
-def _followed(end: _Ended, later_ns: Sequence[int]) -> bool:
+def was_followed(end: _Ended, later_ns: Sequence[int]) -> bool:
     """Whether one that began later did so when this one was over, by clocks that may differ. One
     that began meanwhile goes on beside it."""
     slack_ns = min(SLACK_NS, (end.ended_ns - end.began_ns) // 2)
@@ -355,7 +364,7 @@ def _state(end: _Ended, followed: bool) -> tuple[str, str]:
     return (PLANNED if followed else OVER), ""
 
 
-def _ends(part: Part, cells: Cells) -> dict[tuple[str, str], _Ended]:
+def _ends(part: StorePart, cells: RunCells) -> dict[tuple[str, str], _Ended]:
     heads = part.heads
     if not len(heads):
         return {}
@@ -408,7 +417,7 @@ def _code(codes: Iterable[int | None]) -> int | None:
     return 0 if seen else None
 
 
-def _by_day(cells: Cells, places: Sequence[int], end: _Ended, own_s: float) -> dict[int, float]:
+def _by_day(cells: RunCells, places: Sequence[int], end: _Ended, own_s: float) -> dict[int, float]:
     """A run's own time, by cell: as much of it as lies in the day."""
     day_ns = int(DAY_S) * 10**9
     begins = [int(np.datetime64(cells.day[cell], "ns").astype(np.int64)) for cell in places]
@@ -422,7 +431,7 @@ def _by_day(cells: Cells, places: Sequence[int], end: _Ended, own_s: float) -> d
     return {cell: own_s * part / whole for cell, part in zip(places, inside, strict=True)}
 
 
-def days_without(run: RunSeen, cells: Cells) -> tuple[str, ...]:
+def days_without(run: RunSeen, cells: RunCells) -> tuple[str, ...]:
     """Days on which a run went on and of which nothing is there."""
     last_ns = max(run.ended_ns - 1, run.began_ns)
     first, last = (

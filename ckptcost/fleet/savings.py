@@ -20,16 +20,16 @@ from ckptcost.core.estimates import Floats
 from ckptcost.core.failures import Recovery, States, segment
 from ckptcost.core.numeric import times
 from ckptcost.core.optimum import best_interval_s
-from ckptcost.fleet.grouping import Places, added, flags, groups_of, instants, numbers
-from ckptcost.fleet.lines import UNKNOWN, Amount, usd_per_j
+from ckptcost.fleet.grouping import Places, add_by_place, flags, groups_of, instants, numbers
+from ckptcost.fleet.lines import UNKNOWN, FleetAmount, usd_per_j
 from ckptcost.fleet.runs_seen import FAILED, RunSeen
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
     from ckptcost.core.domain import Scenario
-    from ckptcost.fleet.figures import Fleet, Group
-    from ckptcost.fleet.part import Part
+    from ckptcost.fleet.figures import Fleet, GroupFigures
+    from ckptcost.fleet.part import StorePart
 
 
 # How a job saves, as the model wants to know it: means over its saves, loads and failures, and
@@ -71,7 +71,7 @@ class Usual(NamedTuple):
     why: str
 
 
-def usual_of(part: Part, fleet: Fleet) -> tuple[Usual, ...]:
+def usual_of(part: StorePart, fleet: Fleet) -> tuple[Usual, ...]:
     """Every job, by name."""
     cells = fleet.cells
     groups = groups_of(cells, "job")
@@ -102,7 +102,7 @@ def usual_of(part: Part, fleet: Fleet) -> tuple[Usual, ...]:
 
 
 def _usual(
-    group: Group,
+    group: GroupFigures,
     runs: Sequence[RunSeen],
     interval_s: float,
     lag_s: float,
@@ -165,7 +165,9 @@ class _Still(NamedTuple):
             joules = numbers(windows, f"{line}_j")
             node_s = stall_s * numbers(windows, f"{line}_nodes")
             which = saves & ~np.isnan(joules) & (node_s > 0)
-            return added(joules[which], job[which], many), added(node_s[which], job[which], many)
+            return add_by_place(joules[which], job[which], many), add_by_place(
+                node_s[which], job[which], many
+            )
 
         return cls(sums("gpu"), sums("host"), sums("wait"))
 
@@ -190,7 +192,7 @@ def _watts(
                 for run in runs
                 if (each := getattr(run, name)).known
             ),
-            _seen(runs, name),
+            mean_seen(runs, name),
         )
         for name in ("train_gpu_w", "train_host_w")
     )
@@ -212,7 +214,7 @@ def _or_0(value: float) -> float:
     return 0.0 if isnan(value) else value
 
 
-def _seen(runs: Sequence[RunSeen], name: str) -> float:
+def mean_seen(runs: Sequence[RunSeen], name: str) -> float:
     return fsum(run.own_s * run.nodes for run in runs if getattr(run, name).known)
 
 
@@ -221,7 +223,7 @@ def _mean(values: Floats, places: Places, which: NDArray[np.bool_], many: int) -
     count = np.bincount(places[which], minlength=many)
     return np.asarray(
         np.divide(
-            added(values[which], places[which], many),
+            add_by_place(values[which], places[which], many),
             count,
             where=count > 0,
             out=np.full(many, nan),
@@ -230,7 +232,7 @@ def _mean(values: Floats, places: Places, which: NDArray[np.bool_], many: int) -
 
 
 def _intervals(
-    part: Part, cell: Places, job: Places, many: int, runs: Sequence[tuple[str, str]]
+    part: StorePart, cell: Places, job: Places, many: int, runs: Sequence[tuple[str, str]]
 ) -> Floats:
     """By job, from a save's return to the next one's begin in the same run, in the mean; failed
     ones stand between, too."""
@@ -271,14 +273,14 @@ class Option(NamedTuple):
     """Against what was done. Each is at its own best interval."""
 
     id: str
-    interval_s: Amount
+    interval_s: FleetAmount
     """work between saves"""
-    overhead: Amount
+    overhead: FleetAmount
     """share of the time that is not work kept"""
-    gpu_s: Amount
-    energy_j: Amount
+    gpu_s: FleetAmount
+    energy_j: FleetAmount
     """of the nodes while they train, stand and load; at the facility where a site is known"""
-    cost_usd: Amount
+    cost_usd: FleetAmount
     why: str
     """NO_COPY_RATE: as if the copy that training waits for took no time, so this is the most it can
     save"""
@@ -287,10 +289,10 @@ class Option(NamedTuple):
 class JobSavings(NamedTuple):
     job: str
     usual: Usual
-    mtbf_s: Amount
+    mtbf_s: FleetAmount
     """of the job: the fleet's node over its nodes"""
     measured_overhead: float
-    modelled_overhead: Amount
+    modelled_overhead: FleetAmount
     """at the interval that it had"""
     ratio: float
     """modelled over measured"""
@@ -304,9 +306,9 @@ class AllSavings(NamedTuple):
     id: str
     jobs: int
     """that the sums are of"""
-    gpu_s: Amount
-    energy_j: Amount
-    cost_usd: Amount
+    gpu_s: FleetAmount
+    energy_j: FleetAmount
+    cost_usd: FleetAmount
 
 
 class Savings(NamedTuple):
@@ -321,27 +323,27 @@ class _Rates(NamedTuple):
     none_seen: bool
     """no failure: the first is as many as there can be, and there may be none at all"""
 
-    def amount(self, values: Any) -> Amount:
+    def amount(self, values: Any) -> FleetAmount:
         seen = np.asarray(values, dtype=np.float64)
         return (
             UNKNOWN
             if isnan(seen[0])
-            else Amount(float(seen[0]), float(np.nanmin(seen)), float(np.nanmax(seen)))
+            else FleetAmount(float(seen[0]), float(np.nanmin(seen)), float(np.nanmax(seen)))
         )
 
-    def told(self, values: Any) -> Amount:
+    def told(self, values: Any) -> FleetAmount:
         """Where no failure was seen there are ends and no value: the rate that makes one is a
         guess."""
         found = self.amount(values)
         return found._replace(value=nan) if self.none_seen else found
 
-    def least(self, values: Any) -> Amount:
+    def least(self, values: Any) -> FleetAmount:
         """The low end, where no failure was seen: it holds whatever their rate is."""
         found = self.amount(values)
         return found._replace(value=found.low) if self.none_seen else found
 
 
-def savings_of(part: Part, fleet: Fleet, s: Scenario | None) -> Savings:
+def savings_of(part: StorePart, fleet: Fleet, s: Scenario | None) -> Savings:
     """Every job, by name. `fleet`: the part's, by whatever, with the same scenario."""
     jobs = tuple(_job(usual, fleet, s) for usual in usual_of(part, fleet))
     return Savings(jobs, tuple(_together(name, jobs) for name in OPTIONS))
@@ -357,7 +359,7 @@ def _job(usual: Usual, fleet: Fleet, s: Scenario | None) -> JobSavings:
         float(node.low or nan) / usual.nodes,
         (inf if node.high is None else node.high) / usual.nodes,
     )
-    mtbf = Amount(node.value / usual.nodes, low_s, high_s)
+    mtbf = FleetAmount(node.value / usual.nodes, low_s, high_s)
     rates = _rates(mtbf)
     recovery = Recovery(usual.down_s, 0.0, 0.0, usual.load_s, 0.0)
     was = segment(usual.interval_s, usual.stall_s, usual.lag_s, recovery, rates.per_s)
@@ -376,7 +378,7 @@ def _job(usual: Usual, fleet: Fleet, s: Scenario | None) -> JobSavings:
     )
 
 
-def _rates(mtbf: Amount) -> _Rates:
+def _rates(mtbf: FleetAmount) -> _Rates:
     most = 1.0 / mtbf.low
     if isinf(mtbf.value):
         return _Rates(
@@ -435,14 +437,14 @@ def _times(name: str, usual: Usual, s: Scenario | None) -> tuple[float, float, s
     return min(copy_s, usual.stall_s), usual.stall_s + usual.lag_s, ""
 
 
-def _usd(gpu_s: Amount, energy: Amount, s: Scenario | None) -> Amount:
+def _usd(gpu_s: FleetAmount, energy: FleetAmount, s: Scenario | None) -> FleetAmount:
     if s is None:
         return UNKNOWN
     ends = [
         float(money.gpu_usd(time_s, s.cluster.usd_per_gpu_s)) + float(times(joules, usd_per_j(s)))
         for time_s, joules in zip(gpu_s, energy, strict=True)
     ]
-    return Amount(*ends)
+    return FleetAmount(*ends)
 
 
 def _together(name: str, jobs: Sequence[JobSavings]) -> AllSavings:
@@ -455,5 +457,7 @@ def _together(name: str, jobs: Sequence[JobSavings]) -> AllSavings:
     for what in AllSavings._fields[2:]:
         each = [getattr(option, what) for option in options]
         known = all(amount.known for amount in each) and each
-        sums.append(Amount(*(fsum(ends) for ends in zip(*each, strict=True))) if known else UNKNOWN)
+        sums.append(
+            FleetAmount(*(fsum(ends) for ends in zip(*each, strict=True))) if known else UNKNOWN
+        )
     return AllSavings(name, len(options), *sums)

@@ -18,9 +18,9 @@ from ckptcost.core.quantities import BY_ID, FIELDS, IN_DOCUMENTS
 from ckptcost.core.quantities import Quantity as Counted
 from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, to_kwh
 from ckptcost.fleet.cell_lines import cell_lines_of
-from ckptcost.fleet.figures import Fleet, Group
-from ckptcost.fleet.grouping import Cells, Groups, groups_of
-from ckptcost.fleet.lines import ESTIMATED, LINES, NEEDED, NOTHING, Amount, Line, lines_of
+from ckptcost.fleet.figures import Fleet, GroupFigures
+from ckptcost.fleet.grouping import Groups, RunCells, groups_of
+from ckptcost.fleet.lines import ESTIMATED, LINES, NEEDED, NOTHING, FleetAmount, FleetLine, lines_of
 from ckptcost.fleet.runs_seen import RunSeen
 from ckptcost.present.amounts import count
 from ckptcost.present.words import line_label
@@ -35,14 +35,14 @@ from ckptcost.report.parts import (
     RunTotals,
     Warned,
 )
-from ckptcost.report.rows_of_time import SPREAD, Factors, Placed, series_of
+from ckptcost.report.rows_of_time import SPREAD, PlacedAmounts, RowFactors, series_of
 from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, instant
-from ckptcost.report.statements.bill import BilledLine, Found, Rests, bill_part, count_part
+from ckptcost.report.statements.bill import BilledAmount, BilledLine, Rests, bill_part, count_part
 from ckptcost.report.statements.closed_form import place_of, plain_id
-from ckptcost.report.statements.run_lines import unpriced
+from ckptcost.report.statements.run_lines import without_prices
 
 if TYPE_CHECKING:
-    from ckptcost.fleet.part import Part
+    from ckptcost.fleet.part import StorePart
     from ckptcost.scenario import Resolved
 
 SAID: Final = ("team", "organisation", "tier", "cluster", "framework")
@@ -50,10 +50,16 @@ SAID: Final = ("team", "organisation", "tier", "cluster", "framework")
 
 
 def statements_of(
-    part: Part, fleet: Fleet, resolved: Resolved | None, priced: bool, catalog: Catalog
+    part: StorePart, fleet: Fleet, resolved: Resolved | None, priced: bool, catalog: Catalog
 ) -> list[Statement]:
     """By job; one of which no instant is known has none."""
-    s = None if resolved is None else resolved.scenario if priced else unpriced(resolved.scenario)
+    s = (
+        None
+        if resolved is None
+        else resolved.scenario
+        if priced
+        else without_prices(resolved.scenario)
+    )
     cells = fleet.cells
     by_day = _by_job_and_day(part, cells, fleet, s)
     runs: dict[str, list[RunSeen]] = {}
@@ -89,13 +95,13 @@ def statements_of(
 class _Day:
     """A job's lines on one day, and how many saves were completed."""
 
-    def __init__(self, day: str, lines: Sequence[Line], saves: float) -> None:
+    def __init__(self, day: str, lines: Sequence[FleetLine], saves: float) -> None:
         self.begin_s = datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
         self.lines, self.saves = {line.id: line for line in lines}, saves
 
 
 def _by_job_and_day(
-    part: Part, cells: Cells, fleet: Fleet, s: Scenario | None
+    part: StorePart, cells: RunCells, fleet: Fleet, s: Scenario | None
 ) -> dict[str, list[_Day]]:
     """The same sums as the groups', cut once more."""
     jobs, days = groups_of(cells, "job"), groups_of(cells, "day")
@@ -121,11 +127,11 @@ def _by_job_and_day(
 
 
 def _statement(
-    group: Group,
+    group: GroupFigures,
     runs: Sequence[RunSeen],
     days: Sequence[_Day],
     labels: Mapping[str, str],
-    part: Part,
+    part: StorePart,
     factors: list[Factor],
     resolved: Resolved | None,
     s: Scenario | None,
@@ -140,7 +146,7 @@ def _statement(
     totals = group.totals
     bill = bill_part(
         [_line(there.get(name, _none(name))) for name in LINES],
-        lambda _, q: _found(q, getattr(totals, q.field), estimated, totals.lacks[q.field]),
+        lambda _, q: billed_amount(q, getattr(totals, q.field), estimated, totals.lacks[q.field]),
         Rests(lambda _, of: [name for name in BY_ID[of].rests_on if name in names]),
         "bounds",
         math.nan if s is None else float(s.cluster.usd_per_gpu_s) * HOUR_S,
@@ -197,10 +203,10 @@ def _statement(
         measurements=_measurements(heads),
         uncertainty="bounds of the meters, added up; of what is estimated 95 %",
         warnings=_warnings(group, resolved),
-    ).model_copy(update={"assumptions": _assumed(factors)})
+    ).model_copy(update={"assumptions": assumed_factors(factors)})
 
 
-def _assumed(factors: Sequence[Factor]) -> list[Any]:
+def assumed_factors(factors: Sequence[Factor]) -> list[Any]:
     from ckptcost.report.parts import Assumption
 
     return [
@@ -208,15 +214,15 @@ def _assumed(factors: Sequence[Factor]) -> list[Any]:
     ]
 
 
-def _none(name: str) -> Line:
+def _none(name: str) -> FleetLine:
     """A line of which there was nothing is zero, so that a week with a failure and one without have
     the same lines."""
-    return Line(
+    return FleetLine(
         name, name in ESTIMATED, dict.fromkeys(FIELDS, (0.0, 0.0)), *(NOTHING for _ in FIELDS)
     )
 
 
-def _line(line: Line) -> BilledLine:
+def _line(line: FleetLine) -> BilledLine:
     amounts = {}
     for q in IN_DOCUMENTS:
         some, of = line.known[q.field]
@@ -225,7 +231,7 @@ def _line(line: Line) -> BilledLine:
             if 0 < some < of
             else []
         )
-        amounts[q.id] = _found(q, getattr(line, q.field), line.estimated, lacks)
+        amounts[q.id] = billed_amount(q, getattr(line, q.field), line.estimated, lacks)
     return BilledLine(
         line.id,
         KINDS[line.id].boundary or "drive",
@@ -236,13 +242,15 @@ def _line(line: Line) -> BilledLine:
     )
 
 
-def _found(q: Counted, amount: Amount, estimated: bool, lacks: Sequence[str]) -> Found:
+def billed_amount(
+    q: Counted, amount: FleetAmount, estimated: bool, lacks: Sequence[str]
+) -> BilledAmount:
     value, low, high = (q.people(end) for end in amount)
-    return Found(value, low, high, lacks, q.metered and not estimated)
+    return BilledAmount(value, low, high, lacks, q.metered and not estimated)
 
 
 def _series(
-    group: Group, days: Sequence[_Day], s: Scenario | None, begin_s: float, end_s: float
+    group: GroupFigures, days: Sequence[_Day], s: Scenario | None, begin_s: float, end_s: float
 ) -> Any:
     """Each line in the days in which it was; of a day everything lies evenly."""
     edges = edges_of(begin_s, end_s, DAY_S)
@@ -263,7 +271,9 @@ def _series(
             for what, xs in amounts.items()
         }
         if any(x for xs in known.values() for x in xs if x == x):
-            placed.append(Placed(line.id, [(since, until) for _, since, until in mine], known))
+            placed.append(
+                PlacedAmounts(line.id, [(since, until) for _, since, until in mine], known)
+            )
     if not placed:
         return None
     rows = np.zeros(len(edges) - 1)
@@ -281,7 +291,7 @@ def _series(
             tidy(float(each) * KWH_J) for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j)
         )
     )
-    factors = Factors(*(None if each is None else np.full(len(rows), each) for each in grids))
+    factors = RowFactors(*(None if each is None else np.full(len(rows), each) for each in grids))
     return series_of(placed, edges, DAY_S, factors, rows)
 
 
@@ -334,7 +344,7 @@ def _measurements(heads: Any) -> list[Measurement]:
     return found
 
 
-def _warnings(group: Group, resolved: Resolved | None) -> list[Warned]:
+def _warnings(group: GroupFigures, resolved: Resolved | None) -> list[Warned]:
     found = []
     if resolved is None:
         found.append(

@@ -18,8 +18,8 @@ from typing import Final, NamedTuple
 from urllib.parse import quote, unquote
 
 from ckptcost.errors import InputError, brief
-from ckptcost.fleet.node_day import Head
-from ckptcost.fleet.places import Folder, Place, Remote, Thing
+from ckptcost.fleet.node_day import NodeDayHead
+from ckptcost.fleet.places import Folder, Remote, StorePlace, Thing
 
 FORMAT: Final = "ckptcost.store"
 VERSION: Final = "1.0"
@@ -33,7 +33,7 @@ LONGEST: Final = 180
 _MAKE: Final = "`ckptcost runs pack --store DIR` and `ckptcost fleet synthesize` make one"
 
 
-class Entry(NamedTuple):
+class StoreEntry(NamedTuple):
     """A node's file. `path` is within the store; `job` as far as the path can hold it: the head has
     it whole."""
 
@@ -47,7 +47,7 @@ class Store:
     """Pickles, and is the same place in another process of this machine or of one that sees the
     same folders."""
 
-    def __init__(self, url: str, place: Place) -> None:
+    def __init__(self, url: str, place: StorePlace) -> None:
         self.url, self._place = url, place
 
     def __repr__(self) -> str:
@@ -55,7 +55,7 @@ class Store:
 
     def looked_through(
         self, since: str = "", until: str = "", jobs: Sequence[str] = ()
-    ) -> tuple[list[Entry], list[str]]:
+    ) -> tuple[list[StoreEntry], list[str]]:
         """Files of nodes, sorted by job, day and path, and paths of what does not belong here;
         hidden files may be anybody's. Days inclusive; folders of other jobs and days are not looked
         into."""
@@ -63,11 +63,13 @@ class Store:
             if day and not _is_day(day):
                 raise InputError(f"no day: {brief(day)}", where=name, remedy="as 2026-11-20")
         things = list(self._walk(since, until, jobs))
-        entries = [thing for thing in things if isinstance(thing, Entry)]
+        entries = [thing for thing in things if isinstance(thing, StoreEntry)]
         entries.sort(key=lambda entry: (entry.job, entry.day, entry.path))
         return entries, sorted(thing for thing in things if isinstance(thing, str))
 
-    def listing(self, since: str = "", until: str = "", jobs: Sequence[str] = ()) -> list[Entry]:
+    def listing(
+        self, since: str = "", until: str = "", jobs: Sequence[str] = ()
+    ) -> list[StoreEntry]:
         return self.looked_through(since, until, jobs)[0]
 
     def strange(self) -> list[str]:
@@ -89,7 +91,7 @@ class Store:
         """Why it could not be removed; empty where it is gone."""
         return self._place.remove(path)
 
-    def path_of(self, head: Head) -> str:
+    def path_of(self, head: NodeDayHead) -> str:
         """The same for the same job, day, run and host. Raises ValueError where the day is none.
 
         >>> open_store("memory://doctest", make=True).path_of(
@@ -100,7 +102,8 @@ class Store:
         if not _is_day(head.day):
             raise ValueError(f"no day: {head.day!r}")
         whole = crc32(f"{head.run}\0{head.host}".encode("utf-8", "backslashreplace"))
-        name = f"{_coded(head.host)[:80] or 'unnamed'}-{_coded(head.run[:12])}-{whole:08x}{ENDING}"
+        host = encode_name(head.host)[:80] or "unnamed"
+        name = f"{host}-{encode_name(head.run[:12])}-{whole:08x}{ENDING}"
         return f"job={folder_of(head.job)}/day={head.day}/{name}"
 
     def sweep(self) -> int:
@@ -121,7 +124,7 @@ class Store:
 
     def _walk(
         self, since: str = "", until: str = "", jobs: Sequence[str] = ()
-    ) -> Iterator[Entry | str]:
+    ) -> Iterator[StoreEntry | str]:
         """Entries, and the paths of what is none."""
         if jobs:
             names = dict.fromkeys(f"job={folder_of(job)}" for job in jobs)
@@ -148,7 +151,7 @@ class Store:
                             continue
                         path = f"{folder}/{thing.name}"
                         yield (
-                            Entry(path, job, day, thing.bytes)
+                            StoreEntry(path, job, day, thing.bytes)
                             if thing.kind == "file" and thing.name.endswith(ENDING)
                             else path
                         )
@@ -167,7 +170,7 @@ def open_store(url: str, make: bool = False) -> Store:
     is none and `make` does not say so."""
     if not url:
         raise InputError("a store has a name", remedy=_MAKE)
-    place: Place
+    place: StorePlace
     if (scheme := re.match(r"([a-z][a-z0-9+.-]*)(://|::)", url)) and scheme[1] not in (
         "file",
         "local",
@@ -218,17 +221,17 @@ def folder_of(job: str) -> str:
         return NAMELESS
     if job == NAMELESS:
         return "%2D"
-    name = _coded(job)
+    name = encode_name(job)
     if len(name) <= LONGEST:
         return name
     short = job[:LONGEST]
-    while len(_coded(short)) > LONGEST - 17:
+    while len(encode_name(short)) > LONGEST - 17:
         short = short[:-1]
     whole = blake2b(job.encode("utf-8", "backslashreplace"), digest_size=8)
-    return f"{_coded(short)}~{whole.hexdigest()}"
+    return f"{encode_name(short)}~{whole.hexdigest()}"
 
 
-def _coded(text: str) -> str:
+def encode_name(text: str) -> str:
     """Letters, digits, `_.-~` as they are; a first dot would hide a file, and a first line mark
     hides it from readers of Parquet."""
     name = quote(text, safe="", errors="backslashreplace")

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ckptcost.core.fit import TimeFit, fit_times
 from ckptcost.fleet.figures import quantile
 from ckptcost.fleet.grouping import (
-    Cells,
     Places,
+    RunCells,
     cells_of,
     flags,
     groups_of,
@@ -26,7 +26,7 @@ from ckptcost.fleet.grouping import (
 
 if TYPE_CHECKING:
     from ckptcost.core.estimates import Floats
-    from ckptcost.fleet.part import Part
+    from ckptcost.fleet.part import StorePart
 
 MOST: Final = 2000
 """saves that a fit is of; more do not make it any surer than tiers are steady"""
@@ -49,7 +49,7 @@ class TierSeen(NamedTuple):
     p95_bytes_per_s: float
 
 
-def tiers_of(part: Part, cells: Cells | None = None) -> tuple[TierSeen, ...]:
+def tiers_of(part: StorePart, cells: RunCells | None = None) -> tuple[TierSeen, ...]:
     """Each tier, and each job on it where it has several; by tier and job. `cells`: the part's, if
     somebody has them."""
     cells = cells_of(part) if cells is None else cells
@@ -75,18 +75,18 @@ def tiers_of(part: Part, cells: Cells | None = None) -> tuple[TierSeen, ...]:
     found = []
     for at, tier in enumerate(tiers.names):
         mine = rows[tiers.of_cells[cell] == at]
-        found.append(_seen(tier, "", mine, size, seconds, safe))
+        found.append(tier_seen(tier, "", mine, size, seconds, safe))
         used = np.unique(jobs.of_cells[tiers.of_cells == at]).tolist()
         of_job = jobs.of_cells[cells.of_windows[mine]]
         if len(used) > 1:
             found += [
-                _seen(tier, jobs.names[job], mine[of_job == job], size, seconds, safe)
+                tier_seen(tier, jobs.names[job], mine[of_job == job], size, seconds, safe)
                 for job in used
             ]
     return tuple(found)
 
 
-def _seen(
+def tier_seen(
     tier: str, job: str, rows: Places, size: Floats, seconds: Floats, safe: NDArray[np.bool_]
 ) -> TierSeen:
     """`rows` by time."""

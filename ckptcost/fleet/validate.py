@@ -12,13 +12,13 @@ import numpy as np
 
 from ckptcost.core.units import DAY_S
 from ckptcost.errors import InputError
-from ckptcost.fleet.node_day import COLUMNS, Head
+from ckptcost.fleet.node_day import COLUMNS, NodeDayHead
 from ckptcost.fleet.node_file import BadNodeFile, decode
 from ckptcost.fleet.same_save import names_of
 from ckptcost.fleet.store import folder_of
 
 if TYPE_CHECKING:
-    from ckptcost.fleet.store import Entry, Store
+    from ckptcost.fleet.store import Store, StoreEntry
 
 UNREADABLE: Final = "UNREADABLE"
 MISPLACED: Final = "MISPLACED"
@@ -39,11 +39,11 @@ of a few windows only"""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ValidFile:
     """A file that can be read."""
 
     path: str
-    head: Head
+    head: NodeDayHead
     rows: dict[str, Any]
 
     @property
@@ -56,7 +56,7 @@ class Seen:
         return self.head.run, self.head.host, self.path
 
 
-class Verdict(NamedTuple):
+class FileVerdict(NamedTuple):
     """A row of part.FILES; `rows` is NaN where the file could not be read."""
 
     path: str
@@ -69,9 +69,9 @@ class Verdict(NamedTuple):
     rows: float
 
 
-def verdict(file: Seen, code: str = "", text: str = "") -> Verdict:
+def verdict(file: ValidFile, code: str = "", text: str = "") -> FileVerdict:
     head = file.head
-    return Verdict(
+    return FileVerdict(
         plain(file.path), head.job, head.run, head.host, head.day, code, text, float(file.many)
     )
 
@@ -82,8 +82,8 @@ def plain(text: str) -> str:
 
 
 def read_in(
-    store: Store, entries: Iterable[Entry], columns: Sequence[str] = NEEDED
-) -> tuple[list[Seen], list[Verdict]]:
+    store: Store, entries: Iterable[StoreEntry], columns: Sequence[str] = NEEDED
+) -> tuple[list[ValidFile], list[FileVerdict]]:
     """Files that can be read and are where they belong, and the others."""
     seen, aside = [], []
     for entry in sorted(entries, key=lambda entry: entry.path):
@@ -91,7 +91,7 @@ def read_in(
             head, rows = decode(store.read(entry.path), columns, plain(entry.path), own=False)
         except BadNodeFile as error:
             aside.append(
-                Verdict(
+                FileVerdict(
                     plain(entry.path), entry.job, "", "", entry.day, error.code, error.text, np.nan
                 )
             )
@@ -104,11 +104,13 @@ def read_in(
                 else f"could not be read ({error.strerror or error})"
             )
             aside.append(
-                Verdict(plain(entry.path), entry.job, "", "", entry.day, UNREADABLE, text, np.nan)
+                FileVerdict(
+                    plain(entry.path), entry.job, "", "", entry.day, UNREADABLE, text, np.nan
+                )
             )
             continue
-        file = Seen(entry.path, head, dict(rows))
-        fault = _misplaced(file, entry)
+        file = ValidFile(entry.path, head, dict(rows))
+        fault = misplacement(file, entry)
         if fault:
             aside.append(verdict(file, *fault)._replace(job=entry.job, day=entry.day))
         else:
@@ -116,7 +118,7 @@ def read_in(
     return seen, aside
 
 
-def _misplaced(file: Seen, entry: Entry) -> tuple[str, str] | None:
+def misplacement(file: ValidFile, entry: StoreEntry) -> tuple[str, str] | None:
     head = file.head
     if entry.path.rpartition("/")[0] != f"job={folder_of(head.job)}/day={head.day}":
         return (
@@ -141,27 +143,27 @@ def _misplaced(file: Seen, entry: Entry) -> tuple[str, str] | None:
     )
 
 
-def one_of_each(files: Iterable[Seen]) -> tuple[list[Seen], list[Verdict]]:
+def one_of_each(files: Iterable[ValidFile]) -> tuple[list[ValidFile], list[FileVerdict]]:
     """One file for each run on each node. What covers more counts."""
     return _counting(files, _twice)
 
 
-def one_meter(files: Iterable[Seen]) -> tuple[list[Seen], list[Verdict]]:
+def one_meter(files: Iterable[ValidFile]) -> tuple[list[ValidFile], list[FileVerdict]]:
     """One run for each node at a time. To be asked of files whose clocks are right: with a wrong
     one it seems to overlap with others."""
     return _counting(files, _at_the_same_time)
 
 
 def _counting(
-    files: Iterable[Seen], judge: Callable[[Seen, Seen], tuple[str, str] | None]
-) -> tuple[list[Seen], list[Verdict]]:
-    by_host: defaultdict[str, list[Seen]] = defaultdict(list)
+    files: Iterable[ValidFile], judge: Callable[[ValidFile, ValidFile], tuple[str, str] | None]
+) -> tuple[list[ValidFile], list[FileVerdict]]:
+    by_host: defaultdict[str, list[ValidFile]] = defaultdict(list)
     for file in files:
         by_host[file.head.host].append(file)
-    kept: list[Seen] = []
-    aside: list[Verdict] = []
+    kept: list[ValidFile] = []
+    aside: list[FileVerdict] = []
     for same in by_host.values():
-        counting: list[Seen] = []
+        counting: list[ValidFile] = []
         for file in sorted(same, key=_worth) if len(same) > 1 else same:
             fault = next((fault for other in counting if (fault := judge(file, other))), None)
             if fault:
@@ -172,13 +174,13 @@ def _counting(
     return sorted(kept, key=lambda file: file.order), aside
 
 
-def _worth(file: Seen) -> tuple[float, int, int, str]:
+def _worth(file: ValidFile) -> tuple[float, int, int, str]:
     """First what covers more seconds, then what ends later, then more rows."""
     covered_s = file.head.covered_s
     return -covered_s if covered_s == covered_s else 0.0, -file.head.until_ns, -file.many, file.path
 
 
-def _twice(file: Seen, other: Seen) -> tuple[str, str] | None:
+def _twice(file: ValidFile, other: ValidFile) -> tuple[str, str] | None:
     """Whether the other one, which covers more, makes this one count twice."""
     mine, its = file.head, other.head
     if mine.run != its.run:
@@ -191,7 +193,7 @@ def _twice(file: Seen, other: Seen) -> tuple[str, str] | None:
     return DUPLICATE, f"the same run on the same host and day as {plain(other.path)}, which counts"
 
 
-def _at_the_same_time(file: Seen, other: Seen) -> tuple[str, str] | None:
+def _at_the_same_time(file: ValidFile, other: ValidFile) -> tuple[str, str] | None:
     """Whether both counted the same joules."""
     mine, its = file.head, other.head
     if (
@@ -209,19 +211,19 @@ def _at_the_same_time(file: Seen, other: Seen) -> tuple[str, str] | None:
     return None
 
 
-def _at_once(file: Seen, other: Seen) -> bool:
+def _at_once(file: ValidFile, other: ValidFile) -> bool:
     (since_ns, until_ns), (its_since_ns, its_until_ns) = _span_ns(file), _span_ns(other)
     return min(until_ns, its_until_ns) - max(since_ns, its_since_ns) > AT_ONCE_S * 1e9
 
 
-def _span_ns(file: Seen) -> tuple[int, int]:
+def _span_ns(file: ValidFile) -> tuple[int, int]:
     """Where the head does not say, the rows do; where there are none, it may be the whole day."""
     head, begins = file.head, file.rows["begin_ns"]
     since_ns, until_ns = (int(begins.min()), int(begins.max())) if len(begins) else day_of(head.day)
     return head.began_ns or since_ns, head.until_ns or until_ns
 
 
-def _has_gpu(file: Seen) -> bool:
+def _has_gpu(file: ValidFile) -> bool:
     total_j = file.head.gpu_total_j
     return total_j == total_j or bool((~np.isnan(file.rows["gpu_j"])).any())
 
@@ -232,10 +234,10 @@ def _same_saves(some: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
     return bool((np.abs(some["begin_ns"][mine] - other["begin_ns"][its]) < AT_ONCE_S * 1e9).any())
 
 
-def heads_apart(files: Iterable[Seen]) -> list[tuple[str, Verdict]]:
+def heads_apart(files: Iterable[ValidFile]) -> list[tuple[str, FileVerdict]]:
     """Of files of one run, host and day under several jobs: the paths of the ones that do not
     count, and why."""
-    same_node: defaultdict[tuple[str, str, str], list[Seen]] = defaultdict(list)
+    same_node: defaultdict[tuple[str, str, str], list[ValidFile]] = defaultdict(list)
     for file in files:
         same_node[file.head.run, file.head.host, file.head.day].append(file)
     found = []

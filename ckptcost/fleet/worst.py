@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from ckptcost.fleet.grouping import flags, instants, numbers, summed, texts
+from ckptcost.fleet.grouping import flags, instants, numbers, sum_by_place, texts
 
 if TYPE_CHECKING:
     from ckptcost.fleet.figures import Fleet
-    from ckptcost.fleet.lines import Line
-    from ckptcost.fleet.part import Part
+    from ckptcost.fleet.lines import FleetLine
+    from ckptcost.fleet.part import StorePart
 
 
 class WorstSave(NamedTuple):
@@ -61,12 +61,12 @@ class Worst(NamedTuple):
     jobs: tuple[WorstJob, ...]
 
 
-def worst_of(part: Part, fleet: Fleet, most: int = 10) -> Worst:
+def worst_of(part: StorePart, fleet: Fleet, most: int = 10) -> Worst:
     """Up to so many of each, the worst first; what lost nothing is not among them."""
     return Worst(_saves(part, most), _hosts(part, most), _jobs(fleet, most))
 
 
-def _saves(part: Part, most: int) -> tuple[WorstSave, ...]:
+def _saves(part: StorePart, most: int) -> tuple[WorstSave, ...]:
     windows = part.windows
     own, waited = (np.nan_to_num(numbers(windows, name)) for name in ("own_gpu_s", "wait_gpu_s"))
     lost = own + waited
@@ -92,7 +92,7 @@ def _saves(part: Part, most: int) -> tuple[WorstSave, ...]:
     )
 
 
-def _hosts(part: Part, most: int) -> tuple[WorstHost, ...]:
+def _hosts(part: StorePart, most: int) -> tuple[WorstHost, ...]:
     nodes = part.nodes
     hosts: dict[str, int] = {}
     place = np.array(
@@ -100,7 +100,7 @@ def _hosts(part: Part, most: int) -> tuple[WorstHost, ...]:
     )
     many = len(hosts)
     sums = {
-        name: summed(numbers(nodes, name), place, many)
+        name: sum_by_place(numbers(nodes, name), place, many)
         for name in ("windows", "slowest", "blamed_gpu_s", "blamed_j")
     }
     joules_known = (
@@ -141,5 +141,5 @@ def _jobs(fleet: Fleet, most: int) -> tuple[WorstJob, ...]:
     )
 
 
-def _most(lines: Iterable[Line]) -> str:
+def _most(lines: Iterable[FleetLine]) -> str:
     return max(lines, key=lambda line: -inf if isnan(line.gpu_s.value) else line.gpu_s.value).id

@@ -9,7 +9,7 @@ from functools import cached_property
 from math import isnan, nan
 from typing import NamedTuple
 
-from ckptcost.core.attribution import Cost, Place, attributed_in_turn
+from ckptcost.core.attribution import Cost, RunPlace, attributed_in_turn
 from ckptcost.core.contents import Contents, first_s
 from ckptcost.core.domain import Scenario
 from ckptcost.core.gauges import UNSEEN_AFTER
@@ -17,12 +17,12 @@ from ckptcost.core.quantities import EVERYDAY, LineField
 from ckptcost.core.reconcile import Energy, total, unknown
 from ckptcost.core.windows import Window
 from ckptcost.errors import CkptcostError
-from ckptcost.jobs.drains import Saves, saves_of
+from ckptcost.jobs.drains import HostSaves, saves_of
 from ckptcost.jobs.energies import Energies, at_once
 from ckptcost.jobs.measured_bill import (
     MeasuredBill,
     SaveJoules,
-    Spent,
+    SaveSpent,
     gpus_metered,
     joules_of_load,
     joules_of_save,
@@ -85,7 +85,7 @@ class Evaluation:
         self._since_s = since_s
 
     @cached_property
-    def _saves(self) -> Saves:
+    def _saves(self) -> HostSaves:
         return saves_of(self._run, self._energies)
 
     def of(self, window: Window) -> Seen | None:
@@ -100,7 +100,7 @@ class Evaluation:
         window, what = self._saves.windows[place], self._saves.contents[place]
         at_s = self._run.wall_s(window.begin_s or 0.0)
         places = {
-            domain: Place(self._node.host, source.driver, at_s)
+            domain: RunPlace(self._node.host, source.driver, at_s)
             for domain, source in energies.sources.items()
         }
         wholes = [domain for domain in energies.wholes if domain.split(":")[0] == "node"][:1]
@@ -115,7 +115,7 @@ class Evaluation:
             place,
             energies.ahead,
         )
-        spent = Spent(energies, {cost.domain: cost for cost in costs}, idle)
+        spent = SaveSpent(energies, {cost.domain: cost for cost in costs}, idle)
         billed: SaveJoules | Energy = (
             joules_of_load(energies, window) if what.of == "load" else joules_of_save(spent, window)
         )

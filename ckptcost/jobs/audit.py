@@ -9,7 +9,7 @@ from ckptcost.catalog import claims
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.audit import CONSISTENT, INCONSISTENT, NOT_DERIVABLE, Follow, Sheet, Verdict
 from ckptcost.core.audit import audit as audited
-from ckptcost.core.readings import Reading, readings
+from ckptcost.core.readings import OtherReading, readings
 
 
 class Audited(NamedTuple):
@@ -18,7 +18,7 @@ class Audited(NamedTuple):
     sheet: Sheet
     verdicts: list[Verdict]
     follows: list[Follow]
-    readings: list[Reading]
+    readings: list[OtherReading]
 
     def count(self, word: str) -> int:
         return sum(verdict.word == word for verdict in self.verdicts)
@@ -40,6 +40,6 @@ def audit_of(sheet: Sheet) -> Audited:
     return Audited(sheet, result.verdicts, result.follows, readings(sheet, result))
 
 
-def shipped(catalog: Catalog) -> list[Audited]:
+def shipped_audits(catalog: Catalog) -> list[Audited]:
     """The audit of every sheet in the catalogue."""
     return [audit(catalog, name)[0] for name in catalog.ids("claim")]

@@ -21,7 +21,7 @@ from ckptcost.core.domain import Boundary
 from ckptcost.core.estimates import Estimate, Floats, absent, mean_of
 from ckptcost.core.fit import fit_power, joules_per_byte
 from ckptcost.core.reconcile import NONE_SPENT, Energy, difference, times, total, unknown
-from ckptcost.core.steps import Split
+from ckptcost.core.steps import StepSplit
 from ckptcost.core.windows import Stretch, Window, extent, quiet_before, union
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.measured_bill import load_end_s
@@ -115,8 +115,12 @@ class RunToFit:
         return np.empty(0) if self.seen.steps is None else self.seen.steps.ends_s
 
     @property
-    def split(self) -> Split:
-        return Split(np.empty(0), np.empty(0)) if self.seen.steps is None else self.seen.steps.split
+    def split(self) -> StepSplit:
+        return (
+            StepSplit(np.empty(0), np.empty(0))
+            if self.seen.steps is None
+            else self.seen.steps.split
+        )
 
     @cached_property
     def is_of_all(self) -> bool:
@@ -158,7 +162,7 @@ def rounds_of(told: RunToFit) -> tuple[list[FitRound], list[UnfitWindow]]:
     stalled = stalled if seen.steps is None else list(seen.steps.stalls_s)
     alone = _without_overlap(seen.windows)
     both = list(zip(seen.windows, seen.contents, strict=True))
-    torn = _unfinished([window for window, what in both if what.of != "load"])
+    torn = unfinished_window([window for window, what in both if what.of != "load"])
     change = seen.slower
     in_memory = set() if change is None else {w.name for w in seen.stalled_saves[: change.first]}
     rounds: list[FitRound] = []
@@ -227,7 +231,7 @@ def _busy_s(told: RunToFit, window: Window, size_bytes: float) -> float:
     return queue.busy * (queue.end_s - queue.begin_s) * size_bytes / queue.written_bytes
 
 
-def _unfinished(windows: Sequence[Window]) -> Window | None:
+def unfinished_window(windows: Sequence[Window]) -> Window | None:
     """The last one, where the marks stop between its fsync and the commit that others have: it is
     not safe yet."""
     last = max(windows, key=lambda window: window.last_s, default=None)

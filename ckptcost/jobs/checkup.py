@@ -123,7 +123,7 @@ def checkup(tools: Instruments, seconds: float = SECONDS) -> Checkup:
     )
 
 
-def lacking(seen: Checkup, needed: Sequence[str]) -> list[str]:
+def missing_kinds(seen: Checkup, needed: Sequence[str]) -> list[str]:
     """The kinds asked for that nothing measures."""
     return [kind for kind in known_kinds(needed) if not seen.measured_by.get(kind)]
 
@@ -234,7 +234,7 @@ def _level(channel: Channel, seen: Series, recorded: Recorded) -> tuple[float, f
         return spread.mean, _noise(spread.deviation, spread.mean)
     # what is not energy is counted as it happens
     tick_s = channel.tick_s if channel.quantity == "energy_j" else 0.0
-    counter = counters.unwrapped(
+    counter = counters.unwrap_counter(
         seen, channel.wraps_at, tick_s=tick_s, resolution=channel.resolution
     )
     edges = np.linspace(begin_s, end_s, 6)

@@ -33,7 +33,7 @@ from ckptcost.core.quantities import BY_OBJECTIVE, LineField
 from ckptcost.core.regret import cost_of
 from ckptcost.core.units import HOUR_S
 from ckptcost.errors import Argument, InputError, UnknownName, brief
-from ckptcost.jobs.model import Case, as_planned, case_of, one_of
+from ckptcost.jobs.model import Case, case_of, one_of, planned_scenario
 from ckptcost.layers import Layer, set_layer
 from ckptcost.scenario import Input, Resolved, ranges_of, ties_of
 
@@ -205,7 +205,7 @@ def outcomes_together(
                 count, known = count + 1, count + 1
                 seeds.setdefault(path, []).append((figures[path], known))
             mine[path] = known
-        world = as_planned(resolved.scenario, outcome)
+        world = planned_scenario(resolved.scenario, outcome)
         for path in sorted(
             ranges
         ):  # each input by itself, in an order of its own: that of its seed
@@ -227,7 +227,7 @@ class Result(NamedTuple):
     """lines it leaves out because they are unknown"""
 
 
-class Difference(NamedTuple):
+class ScenarioDifference(NamedTuple):
     """A scenario minus the first one; NaN where a part is unknown in one of them."""
 
     value: float
@@ -305,14 +305,14 @@ OF_THE_GRID = frozenset({"kgco2e", "save_kgco2e", "kgco2e_per_useful"})
 """what rests on the location-based factor of the grid"""
 
 
-def difference(answer: Compared, at: int, result: Result) -> Difference:
+def difference(answer: Compared, at: int, result: Result) -> ScenarioDifference:
     """How much more the scenario at a place has than the first."""
     first, other = answer.cases[0], answer.cases[at]
     one, two = (float(result.of(case.scenario, case.outcome)) for case in (first, other))
     left_out = [set(result.lines(case.outcome)) for case in (first, other)]
     without = tuple(sorted(left_out[0] & left_out[1]))
     lacking = tuple(sorted(left_out[0] ^ left_out[1]))
-    unknown = Difference(*(math.nan,) * 5, without, lacking)
+    unknown = ScenarioDifference(*(math.nan,) * 5, without, lacking)
     if one != one or two != two or lacking:
         return unknown
     methods = first.resolved.grid_method, other.resolved.grid_method
@@ -329,7 +329,7 @@ def difference(answer: Compared, at: int, result: Result) -> Difference:
     low, high = p5_p95(rise, two - one)
     more = float(np.mean(rise > 0)) if rise.ndim else float(two > one)
     relative = ratio(two - one, one) if one else math.nan
-    return Difference(two - one, relative, low, high, more, without, ())
+    return ScenarioDifference(two - one, relative, low, high, more, without, ())
 
 
 def line_difference(
@@ -414,7 +414,7 @@ def key_of(line_id: str) -> str:
     return f"{tier}.{kind.rate}" if kind.rate else f"cluster ({line_id})"
 
 
-def undecided(outcomes: Sequence[Outcome], objective: str) -> tuple[str, ...]:
+def undecided_keys(outcomes: Sequence[Outcome], objective: str) -> tuple[str, ...]:
     """Keys that decide the order of runs for an objective and are given for some of them only."""
     return missing_keys([outcome.run for outcome in outcomes], COUNTED[objective])
 

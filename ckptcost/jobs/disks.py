@@ -42,7 +42,7 @@ def of_saves(m: Measured) -> list[Stored]:
         for w in m.windows
         if w.begin_s is not None and w.end_s is not None
     ]
-    counted = depth.counted(m.energies.readings(own)) if own not in known else None
+    counted = depth.queue_counts(m.energies.readings(own)) if own not in known else None
     return [
         *(
             [Stored(name, own, depth.over(counted, a, b)) for name, a, b in spans]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ckptcost.core.channels import Mark, Series
 from ckptcost.core.contents import LOST_BEFORE_SAFE, Contents, contents_of
-from ckptcost.core.joining import joined
+from ckptcost.core.joining import join_marks
 from ckptcost.core.phases import windows_of
 from ckptcost.core.windows import Window
 from ckptcost.jobs.energies import Energies
@@ -33,7 +33,7 @@ NEVER = LOST_BEFORE_SAFE | {
 it without ever reaching the storage; or the kernel said that it was not empty of them"""
 
 
-class Saves(NamedTuple):
+class HostSaves(NamedTuple):
     """What the marks of one host tell."""
 
     marks: list[Mark]
@@ -41,17 +41,17 @@ class Saves(NamedTuple):
     contents: list[Contents]
 
 
-def saves_of(run: Run, energies: Energies) -> Saves:
+def saves_of(run: Run, energies: Energies) -> HostSaves:
     """Every save and load of a host: as the job says it, as it was seen from outside, and by
     write-back where neither knows when it was safe. `energies` needs the host's write-back and
     disks, no more."""
     host = energies.node.host
-    marks = joined(
+    marks = join_marks(
         mark for mark in run.marks if len(run.hosts) == 1 or mark.detail.get("host") in (None, host)
     )
     marks += drained_marks(energies, marks)
     windows = windows_of(marks)
-    return Saves(marks, windows, contents_of(marks, windows))
+    return HostSaves(marks, windows, contents_of(marks, windows))
 
 
 def drained_marks(energies: Energies, marks: Sequence[Mark]) -> list[Mark]:
@@ -67,14 +67,14 @@ def drained_marks(energies: Energies, marks: Sequence[Mark]) -> list[Mark]:
         and not what.error
         and what.why not in NEVER
     ]
-    owed = _owed(energies) if lacking else None
+    owed = owed_bytes(energies) if lacking else None
     if owed is None:
         return []
     written = _written(energies)
     return [mark for window, what in lacking for mark in _marks_of(window, what, owed, written)]
 
 
-def _owed(energies: Energies) -> Series | None:
+def owed_bytes(energies: Energies) -> Series | None:
     """Dirty and Writeback of the host, added up: both are of the same reading."""
     readings = energies.readings("host")
     if "dirty_bytes" not in readings or "writeback_bytes" not in readings:

@@ -40,7 +40,7 @@ def at_once() -> None:
     """Nobody waits meanwhile."""
 
 
-class Source(NamedTuple):
+class EnergySource(NamedTuple):
     """A domain and the channel whose joules stand for it."""
 
     domain: str
@@ -91,12 +91,12 @@ class Energies:
             for c in meter.channels
         }
         self._least_s = [least_s.get(key_of(channel), 0.0) for channel in self.channels]
-        by_domain: dict[str, Source] = {}
+        by_domain: dict[str, EnergySource] = {}
         for place in (*self.chosen.parts, *self.silent, *self.chosen.wholes, *self._details()):
             channel = self.channels[place]
             by_domain.setdefault(
                 channel.domain,
-                Source(
+                EnergySource(
                     channel.domain, place, channel, self._drivers.get(channel.kind_of_domain, "")
                 ),
             )
@@ -293,7 +293,7 @@ class Energies:
             readings = stretch.series.pop(place, None)
             if self._is_long and stretch is self._all:
                 stretch.counters.clear()
-            stretch.counters[place] = counters.unwrapped(
+            stretch.counters[place] = counters.unwrap_counter(
                 stretch.node.series(channel) if readings is None else readings,
                 channel.wraps_at,
                 tick_s=tick_s,

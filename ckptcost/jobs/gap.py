@@ -24,7 +24,7 @@ from ckptcost.core.gap import (
     modelled_save,
     parts_of,
     product_parts,
-    resized,
+    resize_checkpoint,
 )
 from ckptcost.core.lines import OF_A_SAVE
 from ckptcost.core.numeric import ratio
@@ -38,7 +38,14 @@ from ckptcost.jobs.measured_bill import (
     bill_of_load,
     bill_of_save,
 )
-from ckptcost.jobs.measured_course import Spread, Taken, absent, mean_course, mean_of, taken_of
+from ckptcost.jobs.measured_course import (
+    CourseSave,
+    CourseSpread,
+    absent,
+    mean_course,
+    mean_of,
+    taken_of,
+)
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.run_machine import RunMachine, machine_of, on_machine
 from ckptcost.layers import Layer
@@ -79,7 +86,9 @@ def course_of(s: Scenario, of: str) -> Course:
 
 def with_bytes(s: Scenario, of: str, bytes_: Number) -> Scenario:
     """The scenario whose save writes, or whose load reads, so many bytes."""
-    return replace(s, checkpoint=resized(s.checkpoint, ratio(bytes_, course_of(s, of).moved_bytes)))
+    return replace(
+        s, checkpoint=resize_checkpoint(s.checkpoint, ratio(bytes_, course_of(s, of).moved_bytes))
+    )
 
 
 def modelled_bill(s: Scenario, of: str, machine: RunMachine) -> Bill:
@@ -123,8 +132,8 @@ class GapRow(NamedTuple):
 
     id: str
     unit: str
-    measured: Spread
-    modelled: Spread
+    measured: CourseSpread
+    modelled: CourseSpread
     at_size: float
     """the model with the measured bytes put in"""
     saves: int
@@ -162,11 +171,11 @@ class Divided(NamedTuple):
     modelled_each: float
 
 
-class Held(NamedTuple):
+class GapSide(NamedTuple):
     """All saves, or all loads, of the run against the model's one."""
 
     of: str
-    taken: Sequence[Taken]
+    taken: Sequence[CourseSave]
     rows: Sequence[GapRow]
     divided: Sequence[Divided]
     modelled: Course
@@ -184,18 +193,18 @@ class Held(NamedTuple):
         return next(row for row in self.rows if row.id == row_id)
 
 
-class Gap(NamedTuple):
+class ModelGap(NamedTuple):
     seen: Measured
     resolved: Resolved
     scenario: Scenario
     """the resolved one, on the run's machine"""
     machine: RunMachine
-    saves: Held | None
-    loads: Held | None
+    saves: GapSide | None
+    loads: GapSide | None
     failed: Sequence[tuple[str, str]]
     """windows that ended with an error, and which"""
 
-    def parts_of(self, held: Held, one: Taken) -> Parts | None:
+    def parts_of(self, held: GapSide, one: CourseSave) -> Parts | None:
         """The parts of one save's own gap."""
         if one.course is None:
             return None
@@ -206,7 +215,7 @@ class Gap(NamedTuple):
         )
 
 
-def run_named(text: str) -> Path | None:
+def run_path(text: str) -> Path | None:
     """The run that is meant: a folder of readings, a .jsonl file, or `run:` and a path or id; None
     for the name of a scenario."""
     if text.startswith(FORCED):
@@ -221,7 +230,7 @@ def run_named(text: str) -> Path | None:
     return path if text and path.is_dir() and any(path.glob("*.jsonl")) else None
 
 
-def gap(catalog: Catalog, seen: Measured, layers: Sequence[Layer]) -> Gap:
+def gap(catalog: Catalog, seen: Measured, layers: Sequence[Layer]) -> ModelGap:
     """The run against the scenario as it stands, on the run's own machine."""
     resolved = one_of(catalog, layers)
     machine = machine_of(seen, resolved)
@@ -242,7 +251,7 @@ def gap(catalog: Catalog, seen: Measured, layers: Sequence[Layer]) -> Gap:
     loads = _against_model(
         seen, s, world, machine, "load", [pair for pair in whole if pair[1].of == "load"]
     )
-    return Gap(seen, resolved, s, machine, saves, loads, failed)
+    return ModelGap(seen, resolved, s, machine, saves, loads, failed)
 
 
 def _against_model(
@@ -252,7 +261,7 @@ def _against_model(
     machine: RunMachine,
     of: str,
     pairs: Sequence[tuple[Window, Contents]],
-) -> Held | None:
+) -> GapSide | None:
     """`world` is the scenario over its inputs' ranges."""
     if not pairs:
         return None
@@ -291,7 +300,7 @@ def _against_model(
         for name, amount in _DIVIDED.items()
         if name in columns
     ]
-    return Held(
+    return GapSide(
         of,
         taken,
         rows,
@@ -307,10 +316,10 @@ def _against_model(
 
 
 def _columns(
-    taken: Sequence[Taken], bills: Sequence[MeasuredBill], machine: RunMachine, of: str
-) -> dict[str, list[Spread]]:
+    taken: Sequence[CourseSave], bills: Sequence[MeasuredBill], machine: RunMachine, of: str
+) -> dict[str, list[CourseSpread]]:
     """What was measured of each save, by row."""
-    found: dict[str, list[Spread]] = {
+    found: dict[str, list[CourseSpread]] = {
         name: [getattr(one, name) for one in taken] for name in ("bytes", "files", "time", "stall")
     }
     if of == "save":
@@ -319,11 +328,11 @@ def _columns(
     found["gpu_s"] = [_times(one.stall, machine.gpus) for one in taken]
     for name in OF_A_LOAD if of == "load" else OF_A_SAVE[:-1]:  # requests have no joules
         energies = [bill.energies[name] for bill in bills]
-        found[name] = [Spread(e.value, e.low, e.high, e.why) for e in energies]
+        found[name] = [CourseSpread(e.value, e.low, e.high, e.why) for e in energies]
     return found
 
 
-def _rate(one: Taken) -> Spread:
+def _rate(one: CourseSave) -> CourseSpread:
     """From the begin until it is safe, as MLPerf Storage counts it."""
     if not (one.bytes.known and one.time.known):
         return absent(one.time.why or one.bytes.why)
@@ -331,25 +340,27 @@ def _rate(one: Taken) -> Spread:
         float(ratio(one.bytes.value, time_s))
         for time_s in (one.time.value, one.time.high, one.time.low)
     )
-    return Spread(value, low, high)
+    return CourseSpread(value, low, high)
 
 
-def _times(stall: Spread, gpus: float) -> Spread:
+def _times(stall: CourseSpread, gpus: float) -> CourseSpread:
     if isnan(gpus) or not stall.known:
         return absent(stall.why or "NO_GPU_COUNT")
-    return Spread(stall.value * gpus, stall.low * gpus, stall.high * gpus)
+    return CourseSpread(stall.value * gpus, stall.low * gpus, stall.high * gpus)
 
 
 def _row(
     name: str,
-    each: Sequence[Spread],
+    each: Sequence[CourseSpread],
     point: Number,
     spread: Number,
     at_size: Number,
     machine: RunMachine,
 ) -> GapRow:
     value, known = float(point), [one.value for one in each if one.known]
-    modelled = absent("NOT_MODELLED") if isnan(value) else Spread(value, *p5_p95(spread, value))
+    modelled = (
+        absent("NOT_MODELLED") if isnan(value) else CourseSpread(value, *p5_p95(spread, value))
+    )
     measured, total = mean_of(each), sum(known) if known else nan
     return GapRow(
         name,
@@ -363,7 +374,7 @@ def _row(
     )
 
 
-def _of_durations(rate: GapRow, taken: Sequence[Taken]) -> GapRow:
+def _of_durations(rate: GapRow, taken: Sequence[CourseSave]) -> GapRow:
     """All bytes over all seconds: a mean of rates would weigh quick saves more than slow ones.
     Rates have no sum."""
     known = [
@@ -377,7 +388,7 @@ def _of_durations(rate: GapRow, taken: Sequence[Taken]) -> GapRow:
     )
 
 
-def _apart(name: str, measured: Spread, modelled: float, machine: RunMachine) -> str:
+def _apart(name: str, measured: CourseSpread, modelled: float, machine: RunMachine) -> str:
     """Why two known figures are not of the same thing."""
     if machine.is_part and name in _OF_THE_JOB:
         return "PART_OF_JOB"
@@ -388,8 +399,8 @@ def _apart(name: str, measured: Spread, modelled: float, machine: RunMachine) ->
 
 def _divide_joules(
     line: str,
-    amounts: Sequence[Spread],
-    joules: Sequence[Spread],
+    amounts: Sequence[CourseSpread],
+    joules: Sequence[CourseSpread],
     amount: Number,
     joules_modelled: Number,
 ) -> Divided:

@@ -34,7 +34,7 @@ class Gate(NamedTuple):
         return value <= self.limit if self.operator == "<=" else value < self.limit
 
 
-class Verdict(NamedTuple):
+class GateVerdict(NamedTuple):
     """A gate and the value it was held against."""
 
     gate: Gate
@@ -108,10 +108,12 @@ def no_percentiles(gates: Sequence[Gate], where: str = "") -> None:
             )
 
 
-def judged(gates: Sequence[Gate], value_of: Callable[[Gate], float], of: str = "") -> list[Verdict]:
+def check_gates(
+    gates: Sequence[Gate], value_of: Callable[[Gate], float], of: str = ""
+) -> list[GateVerdict]:
     """Each gate against the value that a result gives for it."""
     verdicts = []
     for gate in gates:
         value = float(value_of(gate))
-        verdicts.append(Verdict(gate, value, gate.holds(value), of))
+        verdicts.append(GateVerdict(gate, value, gate.holds(value), of))
     return verdicts

@@ -19,20 +19,20 @@ from typing import NamedTuple
 
 from ckptcost.core.attribution import mean_w, opportunity
 from ckptcost.core.contents import Contents, first_s
-from ckptcost.core.reconcile import Energy, taken
+from ckptcost.core.reconcile import Energy, energy_of_amount
 from ckptcost.core.windows import Window
 from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.live_figures import (
-    Counters,
+    DomainJoules,
     Freshness,
     HostCounters,
-    Joules,
     LastSave,
     Role,
-    Saves,
+    RunCounters,
+    SaveCounts,
 )
-from ckptcost.jobs.live_lines import Lines
+from ckptcost.jobs.live_lines import FollowedLines
 from ckptcost.jobs.recording import ASKED, MARGIN_S
 from ckptcost.runs.clocks import boot_id
 from ckptcost.runs.follow import Line
@@ -59,8 +59,8 @@ class _Settled(NamedTuple):
 
     begin_s: float
     until_s: float
-    domains: dict[tuple[str, Role], Joules]
-    saves: Saves
+    domains: dict[tuple[str, Role], DomainJoules]
+    saves: SaveCounts
     own_cpu_s: float
 
 
@@ -69,7 +69,7 @@ class LiveCounters:
 
     def __init__(self, run: str) -> None:
         """The whole id of one run."""
-        self._lines = Lines(run)
+        self._lines = FollowedLines(run)
         self._settled: dict[str, _Settled] = {}
         self._from_s = _ALWAYS
         self._asked_s: list[float] = []
@@ -86,7 +86,7 @@ class LiveCounters:
             self._tried = self._lines.count
             self._turn()
 
-    def counters(self) -> Counters:
+    def counters(self) -> RunCounters:
         """A run without any reading has no hosts."""
         lines = self._lines
         if self._hosts[0] != lines.count:
@@ -101,11 +101,11 @@ class LiveCounters:
             for host, newest in lines.newest.items()
         }
         hosts = [
-            each if fresh[each.host].recording is not False else _stopped(each)
+            each if fresh[each.host].recording is not False else stopped_counters(each)
             for each in self._hosts[1]
         ]
         headers = list(lines.headers.values())
-        return Counters(
+        return RunCounters(
             lines.run, any(header.simulated for header in headers), hosts, headers, fresh, lines.bad
         )
 
@@ -150,7 +150,7 @@ class LiveCounters:
 
     def _saves(
         self, run: Run, energies: Energies, begin_s: float, end_s: float, until_s: float
-    ) -> Saves:
+    ) -> SaveCounts:
         """Those of this generation that begin before an instant, as `jobs.measured` chooses
         them."""
         told = saves_of(run, energies)
@@ -163,7 +163,7 @@ class LiveCounters:
             and self._from_s <= first_s(window) < until_s
             and not (window.begin_s is None and window.label in self._left)
         ]
-        return _summed(run, chosen, _gpus(energies))
+        return sum_saves(run, chosen, _gpus(energies))
 
     def _turn(self) -> None:
         """Where there is an instant at which the younger generation can take over, it does."""
@@ -227,7 +227,7 @@ class LiveCounters:
                     )
                     domains[domain, found.role] = kept.plus(found, sign)
             saves = self._saves(old, energies, begin_s, end_s, at_s).after(
-                Saves() if seen is None else seen.saves
+                SaveCounts() if seen is None else seen.saves
             )
             cpu_s = _own_cpu_s(old, node.host)
             cpu_s = seen.own_cpu_s if math.isnan(cpu_s) and seen is not None else cpu_s
@@ -252,19 +252,19 @@ def _span(
     return begin_s, since_s, end_s
 
 
-def _joules(energies: Energies, domain: str, begin_s: float, end_s: float) -> Joules:
-    energy = taken(energies.joules(domain, begin_s, end_s))
+def _joules(energies: Energies, domain: str, begin_s: float, end_s: float) -> DomainJoules:
+    energy = energy_of_amount(energies.joules(domain, begin_s, end_s))
     role: Role = "part" if domain in energies.parts else "whole"
     length_s = end_s - begin_s
     covered_s = length_s * energy.coverage if energy.known else 0.0
-    return Joules(
+    return DomainJoules(
         domain, role, energies.sources[domain].channel.basis, energy.value, covered_s, length_s
     )
 
 
 def _lately_w(energies: Energies, domain: str, begin_s: float, end_s: float) -> float:
     since_s = max(end_s - LATELY_S, begin_s)
-    energy: Energy = taken(energies.joules(domain, since_s, end_s))
+    energy: Energy = energy_of_amount(energies.joules(domain, since_s, end_s))
     return mean_w(energy, end_s - since_s).value
 
 
@@ -286,7 +286,7 @@ def _own_cpu_s(run: Run, host: str) -> float:
     )
 
 
-def _summed(run: Run, saves: Sequence[tuple[Window, Contents]], gpus: float) -> Saves:
+def sum_saves(run: Run, saves: Sequence[tuple[Window, Contents]], gpus: float) -> SaveCounts:
     stalls = [window.stall_s for window, _ in saves if window.stall_s is not None]
     sizes = [what.bytes for _, what in saves if not math.isnan(what.bytes)]
     lost = [
@@ -301,7 +301,7 @@ def _summed(run: Run, saves: Sequence[tuple[Window, Contents]], gpus: float) -> 
     if over:
         window, what, at_s = max(over, key=lambda each: first_s(each[0]))
         last = LastSave(run.wall_s(at_s), window.stall_s, window.length_s, what.bytes)
-    return Saves(
+    return SaveCounts(
         len(saves),
         len(over),
         sum(window.durable_s is not None and not what.error for window, what in saves),
@@ -320,7 +320,7 @@ def _over_s(window: Window, what: Contents) -> float | None:
     return max(told) if told else window.last_s if what.error else None
 
 
-def _stopped(host: HostCounters) -> HostCounters:
+def stopped_counters(host: HostCounters) -> HostCounters:
     """Nothing is known of the power of now."""
     return host._replace(domains=[each._replace(lately_w=math.nan) for each in host.domains])
 

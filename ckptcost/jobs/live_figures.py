@@ -15,7 +15,7 @@ SILENT_S = 10.0
 Role = Literal["part", "whole"]
 
 
-class Joules(NamedTuple):
+class DomainJoules(NamedTuple):
     """Of one domain, of the time that is covered."""
 
     domain: str
@@ -31,7 +31,7 @@ class Joules(NamedTuple):
     def mean_w(self) -> float:
         return self.joules / self.covered_s if self.covered_s > 0 else math.nan
 
-    def plus(self, other: Joules | None, sign: float = 1.0) -> Joules:
+    def plus(self, other: DomainJoules | None, sign: float = 1.0) -> DomainJoules:
         """With what was known of another stretch, or without it; what is not known adds nothing and
         covers nothing."""
         if other is None:
@@ -59,7 +59,7 @@ class LastSave(NamedTuple):
     bytes: float
 
 
-class Saves(NamedTuple):
+class SaveCounts(NamedTuple):
     """Counts and sums over saves; a sum is of those that `stalls` and `sizes` count."""
 
     started: int = 0
@@ -75,8 +75,8 @@ class Saves(NamedTuple):
     bytes: float = 0.0
     last: LastSave | None = None
 
-    def after(self, before: Saves) -> Saves:
-        return Saves(
+    def after(self, before: SaveCounts) -> SaveCounts:
+        return SaveCounts(
             self.started + before.started,
             self.finished + before.finished,
             self.safe + before.safe,
@@ -97,8 +97,8 @@ class HostCounters(NamedTuple):
     header: Header
     """its newest"""
     measured_s: float
-    domains: Sequence[Joules]
-    saves: Saves
+    domains: Sequence[DomainJoules]
+    saves: SaveCounts
     gpus: float
     """NaN where none is metered"""
     own_cpu_s: float
@@ -120,7 +120,7 @@ class Freshness(NamedTuple):
         return None if self.age_s is None else self.age_s <= SILENT_S
 
 
-class Counters(NamedTuple):
+class RunCounters(NamedTuple):
     """A run, so far."""
 
     run: str

@@ -53,7 +53,7 @@ class Generation(LiveRun):
         return max(self.values / MOST_VALUES, self.marks / MOST_MARKS)
 
 
-class Lines:
+class FollowedLines:
     """What `runs.follow` tells of one run; other runs of the folder are passed over."""
 
     def __init__(self, run: str) -> None:

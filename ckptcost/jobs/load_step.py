@@ -29,8 +29,8 @@ from ckptcost.core import counters
 from ckptcost.core.channels import Channel, Series
 from ckptcost.core.load_step import (
     UNKNOWN,
+    LoadStep,
     Range,
-    Step,
     Timing,
     timing_of_counter,
     timing_of_gauge,
@@ -212,7 +212,7 @@ def _trace_entry(trace: Path, header: Header, facts: Mapping[str, str]) -> str:
     return "\n".join([f"[{header.run}]", *lines, ""])
 
 
-class Told(NamedTuple):
+class LoadReport(NamedTuple):
     """One meter, and what the load told of it."""
 
     channel: Channel
@@ -226,7 +226,7 @@ class Told(NamedTuple):
 
 
 class Loaded(NamedTuple):
-    told: Sequence[Told]
+    told: Sequence[LoadReport]
     ranks: int
     """processes that spun on the processors"""
     why: Sequence[str]
@@ -453,7 +453,7 @@ def _phases(run: Run, kind: str) -> list[_Phase]:
     ]
 
 
-def told_of(run: Run) -> list[Told]:
+def told_of(run: Run) -> list[LoadReport]:
     """What a recording with loads tells of each of its meters of joules and watts."""
     node = run.node()
     energies = Energies(node)
@@ -466,11 +466,11 @@ def told_of(run: Run) -> list[Told]:
         is_counter = channel.is_counter
         seen = node.series(channel)
         if is_counter:
-            counter = counters.unwrapped(seen, channel.wraps_at, resolution=channel.resolution)
+            counter = counters.unwrap_counter(seen, channel.wraps_at, resolution=channel.resolution)
             seen = Series(counter.t_s, counter.total, counter.took_s)
         wave = phases[:-2] if any(phase.state == SPIN for phase in phases) else phases
         part = _between(seen, wave[0].begin_s, wave[-1].end_s)
-        steps = [Step(p.begin_s, p.state == BUSY, p.loose_s) for p in wave[1:]]
+        steps = [LoadStep(p.begin_s, p.state == BUSY, p.loose_s) for p in wave[1:]]
         told = timing_of_counter if is_counter else timing_of_gauge
         timing = told(part, steps, channel.tick_s)
         spinning, sleeping = timing.high_w, timing.low_w
@@ -480,7 +480,7 @@ def told_of(run: Run) -> list[Told]:
             found_w = [watts_of(seen, *span, is_counter) for span in spans]
             spinning, sleeping = found_w or (UNKNOWN, UNKNOWN)
         assumed_s = energies.lag_s(channel) if is_counter else float("nan")
-        found.append(Told(channel, kind, timing, spinning, sleeping, assumed_s))
+        found.append(LoadReport(channel, kind, timing, spinning, sleeping, assumed_s))
     return found
 
 

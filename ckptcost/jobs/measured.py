@@ -14,8 +14,8 @@ from ckptcost.core.attribution import (
     Baseline,
     Cost,
     Opportunity,
-    Place,
     Planned,
+    RunPlace,
     costs_of,
     mean_w,
     opportunity,
@@ -26,8 +26,8 @@ from ckptcost.core.attribution import (
 from ckptcost.core.contents import Contents, is_staged
 from ckptcost.core.depth import Queue
 from ckptcost.core.dips import Dip
-from ckptcost.core.page_cache import Change, slower_from
-from ckptcost.core.reconcile import Energy, Reconciled, reconciled, taken, total, unknown
+from ckptcost.core.page_cache import SlowerSaves, slower_from
+from ckptcost.core.reconcile import Energy, Reconciled, energy_of_amount, reconcile, total, unknown
 from ckptcost.core.windows import Stretch, Window, extent
 from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies
@@ -187,7 +187,7 @@ class Measured(NamedTuple):
         return MeanSave(len(known), stall_s, joules, gpu_s)
 
     @property
-    def slower(self) -> Change | None:
+    def slower(self) -> SlowerSaves | None:
         """Where saves of one size begin to take longer for good, as when the page cache is full."""
         seconds = [
             math.nan if each.stall_s is None else each.stall_s for each in self.stalled_saves
@@ -247,10 +247,10 @@ class MeanSave(NamedTuple):
 
 def _spent(energies: Energies, domain: str, begin_s: float, end_s: float) -> Energy:
     """Its joules; of one that stopped answering, those until then, with the rest not covered."""
-    seen = taken(energies.joules(domain, begin_s, end_s))
+    seen = energy_of_amount(energies.joules(domain, begin_s, end_s))
     if seen.known or math.isnan(until_s := energies.known_until_s(domain, begin_s, end_s)):
         return seen
-    kept = taken(energies.joules(domain, begin_s, until_s))
+    kept = energy_of_amount(energies.joules(domain, begin_s, until_s))
     return kept._replace(coverage=kept.coverage * (until_s - begin_s) / (end_s - begin_s))
 
 
@@ -279,7 +279,8 @@ def evaluate(
     windows, contents = list(compress(told.windows, inside)), list(compress(told.contents, inside))
     at_s = run.wall_s(begin_s)
     places = {
-        domain: Place(node.host, source.driver, at_s) for domain, source in energies.sources.items()
+        domain: RunPlace(node.host, source.driver, at_s)
+        for domain, source in energies.sources.items()
     }
     names = [*energies.parts, *wholes]
     ticked = node.ticked_s()
@@ -312,7 +313,7 @@ def evaluate(
         end_s,
         energies,
         spans,
-        reconciled(parts, spans[wholes[0]] if wholes else None, boundaries),
+        reconcile(parts, spans[wholes[0]] if wholes else None, boundaries),
         windows,
         contents,
         costs,
@@ -363,7 +364,7 @@ def _costs_and_dips(
     plans: Sequence[Planned],
     names: list[str],
     baselines: Mapping[str, Baseline],
-    places: Mapping[str, Place],
+    places: Mapping[str, RunPlace],
 ) -> Iterator[Told]:
     costs = costs_of(
         plans, names, energies.joules, baselines, places, energies.curve, energies.ahead
@@ -389,7 +390,7 @@ def _stored(
     ]
     stored = []
     for disk in disks:  # one after the other: the counts of a disk are as long as the run
-        seen = depth.counted(energies.readings(disk))
+        seen = depth.queue_counts(energies.readings(disk))
         queues = depth.each_over(seen, [(since_s, until_s) for _, since_s, until_s in spans])
         stored += [
             Stored(name, disk, queue) for (name, _, _), queue in zip(spans, queues, strict=True)

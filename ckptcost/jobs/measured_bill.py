@@ -48,7 +48,7 @@ def load_end_s(window: Window) -> float | None:
     return max(ends) if len(ends) == len(window.spans) else None
 
 
-class Spent(NamedTuple):
+class SaveSpent(NamedTuple):
     """What one save or load took, as meters have it."""
 
     energies: Energies
@@ -57,9 +57,9 @@ class Spent(NamedTuple):
     idle: Idle | None
 
 
-def spent_in(m: Measured, window: Window) -> Spent:
+def spent_in(m: Measured, window: Window) -> SaveSpent:
     mine = {cost.domain: cost for cost in m.costs if cost.window == window.name}
-    return Spent(m.energies, mine, m.idle)
+    return SaveSpent(m.energies, mine, m.idle)
 
 
 class SaveJoules(NamedTuple):
@@ -74,14 +74,14 @@ class SaveJoules(NamedTuple):
     """above idle, by boundary of the meters that saw the storage"""
 
 
-def joules_of_save(spent_: Spent, window: Window) -> SaveJoules:
+def joules_of_save(spent_: SaveSpent, window: Window) -> SaveJoules:
     counted = [domain for domain in counted_in(spent_.energies) if domain in spent_.costs]
     waiting = shares_of({domain: spent_.costs[domain].stall for domain in counted})
     stored = {
-        boundary: _stored(spent_, window, domains)
+        boundary: storage_energy(spent_, window, domains)
         for boundary, domains in _storage(spent_.energies).items()
     }
-    return SaveJoules(waiting, _drained(spent_, window), stored)
+    return SaveJoules(waiting, drain_energy(spent_, window), stored)
 
 
 def save_bill(
@@ -169,7 +169,7 @@ def _whole(energy: Energy) -> Energy:
     )
 
 
-def _drained(spent_: Spent, window: Window) -> Energy:
+def drain_energy(spent_: SaveSpent, window: Window) -> Energy:
     if window.drain_s == 0:
         return NONE_SPENT
     costs = spent_.costs
@@ -192,7 +192,7 @@ def storage_meters(m: Measured, boundary: Boundary) -> list[str]:
     return _storage(m.energies).get(boundary, [])
 
 
-def _stored(spent_: Spent, window: Window, domains: Iterable[str]) -> Energy:
+def storage_energy(spent_: SaveSpent, window: Window, domains: Iterable[str]) -> Energy:
     if window.begin_s is None or window.end_s is None:
         return unknown(window.begin_why or window.durable_why)
     span = (window.begin_s, window.end_s)

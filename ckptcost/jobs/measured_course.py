@@ -13,7 +13,7 @@ from ckptcost.core.windows import Window
 from ckptcost.jobs.measured_bill import load_end_s
 
 
-class Spread(NamedTuple):
+class CourseSpread(NamedTuple):
     """A figure with its range; NaN with a code where it is not known."""
 
     value: float
@@ -26,38 +26,38 @@ class Spread(NamedTuple):
         return not isnan(self.value)
 
 
-def absent(why: str) -> Spread:
-    return Spread(nan, nan, nan, why)
+def absent(why: str) -> CourseSpread:
+    return CourseSpread(nan, nan, nan, why)
 
 
-def exactly(value: float | None, why: str = "") -> Spread:
-    return absent(why) if value is None or isnan(value) else Spread(value, value, value)
+def exactly(value: float | None, why: str = "") -> CourseSpread:
+    return absent(why) if value is None or isnan(value) else CourseSpread(value, value, value)
 
 
-def mean_of(each: Iterable[Spread]) -> Spread:
+def mean_of(each: Iterable[CourseSpread]) -> CourseSpread:
     """Of those that are known, with the lowest and the highest of them; unknown for the first one's
     reason."""
     each = list(each)
     known = [one for one in each if one.known]
     if not known:
         return absent(next((one.why for one in each), ""))
-    return Spread(
+    return CourseSpread(
         sum(one.value for one in known) / len(known),
         min(one.low for one in known),
         max(one.high for one in known),
     )
 
 
-class Taken(NamedTuple):
+class CourseSave(NamedTuple):
     """One save or load as it was recorded."""
 
     window: Window
-    bytes: Spread
-    files: Spread
-    time: Spread
+    bytes: CourseSpread
+    files: CourseSpread
+    time: CourseSpread
     """from its begin until it is safe; of a load, until it is there"""
-    stall: Spread
-    lag: Spread
+    stall: CourseSpread
+    lag: CourseSpread
     course: Course | None
     course_why: str
     as_modelled: tuple[str, ...]
@@ -67,7 +67,7 @@ class Taken(NamedTuple):
     """of its time: after the last write, without anybody having called fsync"""
 
 
-def taken_of(window: Window, what: Contents, modelled: Course, is_part: bool) -> Taken:
+def taken_of(window: Window, what: Contents, modelled: Course, is_part: bool) -> CourseSave:
     """`modelled` lends what cannot be told apart; of a part of a job nobody knows the job's
     bytes."""
     bytes_, files = exactly(what.bytes, "NO_BYTES"), exactly(what.files, "NO_FILES")
@@ -82,10 +82,12 @@ def taken_of(window: Window, what: Contents, modelled: Course, is_part: bool) ->
         or ("PART_OF_JOB" if is_part else "" if bytes_.value > 0 else "NO_BYTES")
     )
     course, lent = (None, ()) if why else _course(window, what, time.value, modelled)
-    return Taken(window, bytes_, files, time, stall, lag, course, why, lent, _unsynced_s(window))
+    return CourseSave(
+        window, bytes_, files, time, stall, lag, course, why, lent, _unsynced_s(window)
+    )
 
 
-def _time(window: Window, what: Contents) -> Spread:
+def _time(window: Window, what: Contents) -> CourseSpread:
     if what.of == "load":
         end_s = load_end_s(window)
         if window.begin_s is None or end_s is None:
@@ -94,7 +96,7 @@ def _time(window: Window, what: Contents) -> Spread:
     if window.begin_s is None or window.durable_s is None:
         return absent(window.begin_why or what.why or window.durable_why)
     time_s = window.durable_s - window.begin_s
-    return Spread(
+    return CourseSpread(
         time_s, time_s if isnan(what.unsure_s) else max(time_s - what.unsure_s, 0.0), time_s
     )
 
@@ -157,7 +159,7 @@ def _unsynced_s(window: Window) -> float:
     return sum(phase.length_s for phase in window.storage if phase.name == "settle")
 
 
-def mean_course(taken: Sequence[Taken]) -> Course | None:
+def mean_course(taken: Sequence[CourseSave]) -> Course | None:
     """Of the saves whose bytes and seconds are known: sums of seconds over sums of bytes, never a
     mean of rates."""
     known = [(one.time.value, one.course) for one in taken if one.course is not None]

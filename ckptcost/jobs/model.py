@@ -18,7 +18,7 @@ from ckptcost.core.draws import SAMPLES, drawn
 from ckptcost.core.outcome import Classic, Outcome, best_interval_s, classic_of, evaluate
 from ckptcost.core.regret import OBJECTIVES
 from ckptcost.errors import Argument, InputError
-from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
+from ckptcost.jobs.gates import Gate, GateVerdict, check_gates, no_percentiles
 from ckptcost.layers import Layer, read_layer
 from ckptcost.scenario import Resolved, ranges_of, resolve, ties_of
 
@@ -143,7 +143,9 @@ def spread_of(resolved: Resolved, outcome: Outcome, draws: int = SAMPLES) -> Out
     ranges = ranges_of(resolved)
     ranges.pop("policy.every", None)
     return (
-        evaluate(drawn(as_planned(resolved.scenario, outcome), ranges, ties_of(resolved), draws))
+        evaluate(
+            drawn(planned_scenario(resolved.scenario, outcome), ranges, ties_of(resolved), draws)
+        )
         if ranges
         else outcome
     )
@@ -162,7 +164,7 @@ def two_tiers_at_most(s: Scenario) -> None:
         raise InputError("three tiers have no closed form", key="third_tier", remedy=remedy)
 
 
-def as_planned(s: Scenario, outcome: Outcome) -> Scenario:
+def planned_scenario(s: Scenario, outcome: Outcome) -> Scenario:
     """The scenario with its interval as it was chosen: only the world varies, an optimal interval
     is not chosen again in every draw."""
     return replace(s, policy=replace(s.policy, cadence="interval", every=outcome.interval_s))
@@ -201,7 +203,7 @@ def model(
             [layer for layer in layers if "saves" not in layer.sections.get("policy", {})],
             Argument("saves"),
         )
-    asked = compared(layers)
+    asked = comparison_of(layers)
     counted_by = None if saves else asked[2]
     tiers, saves = tiers or asked[0], saves or asked[1]
     cases = tuple(
@@ -220,7 +222,7 @@ def model(
     return Answer(cases, reference)
 
 
-def compared(layers: Sequence[Layer]) -> tuple[Sequence[str], Sequence[float], Layer | None]:
+def comparison_of(layers: Sequence[Layer]) -> tuple[Sequence[str], Sequence[float], Layer | None]:
     """What the scenario itself compares and which layer counts, unless a later one (a flag) says
     one tier or one cadence."""
     tiers: Sequence[str] = ()
@@ -259,7 +261,7 @@ def with_tier(
 def one_of(catalog: Catalog, layers: Sequence[Layer], tier: str | None = None) -> Resolved:
     """The scenario on one tier, at one cadence: the tier that is named, else the first of those it
     compares."""
-    tiers, saves, counted_by = compared(layers)
+    tiers, saves, counted_by = comparison_of(layers)
     chosen = tier if tier is not None else tiers[0] if tiers else None
     return resolve(
         catalog, with_tier(catalog, layers, chosen, saves[0] if saves else None, counted_by)
@@ -276,14 +278,14 @@ def under_flags(layers: Sequence[Layer], *chosen: Layer) -> list[Layer]:
     ]
 
 
-def judged_cases(gates: Sequence[Gate], cases: Sequence[Case]) -> list[Verdict]:
+def judged_cases(gates: Sequence[Gate], cases: Sequence[Case]) -> list[GateVerdict]:
     """Every target held against every case."""
     no_percentiles(gates)
     several = len(cases) > 1
     return [
         verdict
         for case, name in zip(cases, case_names(cases), strict=True)
-        for verdict in judged(
+        for verdict in check_gates(
             gates,
             lambda gate, case=case: gate.measure.of(case.outcome),  # type: ignore[misc]
             name if several else "",

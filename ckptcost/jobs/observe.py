@@ -241,7 +241,7 @@ class Observer:
         if detail:
             self._records.mark(EDGE, by="wrap", t_ns=self._begun_ns, **detail)
         if not isinstance(self._records, Station):  # which says it where it has the meters
-            job_facts.told(self._records, self._environ)
+            job_facts.note_job_facts(self._records, self._environ)
 
     def _processes(self) -> Sequence[int]:
         return () if self._job_pid is None else descendants(self._job_pid)

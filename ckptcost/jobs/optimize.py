@@ -22,7 +22,7 @@ from ckptcost.core.nested import (
     first_order_levels,
     joint_interval_s,
     level_waste,
-    nested,
+    nest_intervals,
     nested_base_s,
 )
 from ckptcost.core.optimum import regret
@@ -43,9 +43,9 @@ from ckptcost.core.regret import OBJECTIVES, Plateau, cost_of, plateau_s
 from ckptcost.core.robust import WORLDS, Robust, robust_of
 from ckptcost.core.timing import turnaround_s
 from ckptcost.errors import Argument, InputError, UnknownName
-from ckptcost.jobs.compare import Order, rank_runs, undecided
-from ckptcost.jobs.gates import Gate, Verdict, judged, no_percentiles
-from ckptcost.jobs.model import compared, one_of, two_tiers_at_most, unknown_inputs, with_tier
+from ckptcost.jobs.compare import Order, rank_runs, undecided_keys
+from ckptcost.jobs.gates import Gate, GateVerdict, check_gates, no_percentiles
+from ckptcost.jobs.model import comparison_of, one_of, two_tiers_at_most, unknown_inputs, with_tier
 from ckptcost.layers import Layer, read_layer
 from ckptcost.scenario import Resolved, ranges_of, resolve, ties_of
 
@@ -137,7 +137,7 @@ def pareto(options: Sequence[TierOption]) -> Front:
     objectives = _shared_objectives(options)
     judged = [option for option in options if set(objectives) <= set(option.known)]
     runs = [option.at(option.best["time"]) for option in judged]
-    objectives = tuple(o for o in objectives if not undecided(runs, o))
+    objectives = tuple(o for o in objectives if not undecided_keys(runs, o))
     tried = [_candidates(option, objectives) for option in judged]
     costs = [
         np.stack([_round_12_digits(cost_of(each.outcome, o)) for o in objectives], axis=1)
@@ -265,7 +265,7 @@ class Optimum(NamedTuple):
     levels: Levels | None
     front: Front
     cautions: tuple[Caution, ...]
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[GateVerdict, ...]
 
 
 def optimize(
@@ -314,7 +314,7 @@ def optimize(
         if 0 < float(interval_s) < math.inf
     ]
     held = cautions_of(option.scenario, recommended.outcome)
-    verdicts = judged(
+    verdicts = check_gates(
         gates,
         lambda gate: float(gate.measure.of(recommended.outcome)),
         name_of(option) if len(options) > 1 else "",
@@ -349,7 +349,7 @@ def _options(
     catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str], mode: str
 ) -> tuple[TierOption, ...]:
     """Every tier in every mode, each once; a tier without a name is the scenario's own."""
-    named = list(dict.fromkeys(tiers or compared(layers)[0])) or [""]
+    named = list(dict.fromkeys(tiers or comparison_of(layers)[0])) or [""]
     found = []
     for tier, each in product(named, MODES.get(mode, (None,))):
         chosen = with_tier(catalog, layers, tier or None, None, None)
@@ -379,7 +379,7 @@ def _rank(
             remedy=f"not known: {needs}" if needs else "what an interval changes costs nothing",
         )
     runs = [(options[i].resolved, options[i].at(options[i].best[objective])) for i in able]
-    keys = {each: undecided([outcome for _, outcome in runs], each) for each in OBJECTIVES}
+    keys = {each: undecided_keys([outcome for _, outcome in runs], each) for each in OBJECTIVES}
     if keys[objective]:
         raise InputError(
             f"these tiers cannot be ranked by {objective}: {' and '.join(keys[objective])} "
@@ -478,7 +478,7 @@ def _levels(option: TierOption, objective: str, is_now: bool) -> Levels:
         float(second.write_s) if p.mode == "async" else 0.0,
     )
     rule_s = first_order_levels(stalls, rates, least)
-    multiples = nested(rule_s).multiples
+    multiples = nest_intervals(rule_s).multiples
     base_s = nested_base_s(stalls, rates, multiples) if multiples[-1] < math.inf else rule_s[0]
     rule = Nested(
         max(base_s, *(floor / many for floor, many in zip(least, multiples, strict=True))),

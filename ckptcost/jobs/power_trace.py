@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ckptcost.core import depth, power_bins
 from ckptcost.core.counters import Counter
-from ckptcost.core.power_bins import Bins
+from ckptcost.core.power_bins import PowerBins
 from ckptcost.jobs.checkup import still
 from ckptcost.jobs.measured import Measured
 
@@ -26,7 +26,7 @@ class PowerTrace(NamedTuple):
     """Stretches, and in each of them the power of some groups of domains."""
 
     edges: Floats
-    groups: Mapping[str, Bins]
+    groups: Mapping[str, PowerBins]
 
 
 def of_kinds(seen: Measured, kinds: Sequence[str], among: Sequence[str]) -> list[str]:
@@ -65,7 +65,7 @@ def trace_power(seen: Measured, groups: Mapping[str, Sequence[str]], points: int
     )
 
 
-def watts_of(seen: Measured, domains: Sequence[str], edges: Floats) -> Bins:
+def watts_of(seen: Measured, domains: Sequence[str], edges: Floats) -> PowerBins:
     """The sum of some domains; unknown where one of them is."""
     return _together(domains, edges, _Pieces(seen, float(np.diff(edges).min())))
 
@@ -105,13 +105,13 @@ def _near(counter: Counter, begin_s: float, end_s: float) -> Counter:
     )
 
 
-def _together(domains: Sequence[str], edges: Floats, pieces: _Pieces) -> Bins:
+def _together(domains: Sequence[str], edges: Floats, pieces: _Pieces) -> PowerBins:
     """Ranges are added end to end: counters of one kind may be off in the same way."""
     each = [_bins(domain, edges, pieces) for domain in domains]
-    return Bins(*(np.sum(part, axis=0) for part in zip(*each, strict=True)))
+    return PowerBins(*(np.sum(part, axis=0) for part in zip(*each, strict=True)))
 
 
-def _bins(domain: str, edges: Floats, pieces: _Pieces) -> Bins:
+def _bins(domain: str, edges: Floats, pieces: _Pieces) -> PowerBins:
     """Mean power between the edges: what a counter counted, or the mean of what a gauge said."""
     energies = pieces.seen.energies
     source = energies.sources[domain]
@@ -120,7 +120,7 @@ def _bins(domain: str, edges: Floats, pieces: _Pieces) -> Bins:
         return power_bins.watts(
             pieces.of(domain), edges, lag_s=counter.lag_s, resolution=counter.resolution
         )
-    return power_bins.said(
+    return power_bins.gauge_bins(
         energies.series(source.place),
         edges,
         averaging_s=source.channel.averaging_s or 0.0,

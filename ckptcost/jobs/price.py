@@ -12,7 +12,7 @@ from ckptcost.core.bill import billed_bytes, is_local
 from ckptcost.core.domain import UNKNOWN, Tier
 from ckptcost.core.lines import OF_THE_JOB
 from ckptcost.core.money import breakeven_usd_per_s
-from ckptcost.core.numeric import isnan, known
+from ckptcost.core.numeric import isnan, or_otherwise
 from ckptcost.core.outcome import Outcome
 from ckptcost.core.solve import payback_s, worth_usd_per_s
 from ckptcost.errors import InputError
@@ -78,7 +78,7 @@ def side_of(resolved: Resolved, keep_interval: bool = False) -> TierSide:
         Trials(resolved, gate_of("goodput>=0.5", ""), keep_interval).today_at_best(None).outcome
     )
     lost_usd = sum(
-        float(line.cost_usd if line.id in OF_THE_JOB else known(line.cost_usd, 0.0))
+        float(line.cost_usd if line.id in OF_THE_JOB else or_otherwise(line.cost_usd, 0.0))
         for line in outcome.run.of()
         if line.id not in _OF_THE_TIER
     )
@@ -139,7 +139,11 @@ def breakeven(slow: TierSide, fast: TierSide, capital_usd: float | None = None) 
         payback = Payback(capital_usd, saved, prices, time_s, time_s * float(cluster.gpus))
     formula = float(
         breakeven_usd_per_s(
-            cluster.gpus, cluster.usd_per_gpu_s, known(slow_price, 0.0), slow.goodput, fast.goodput
+            cluster.gpus,
+            cluster.usd_per_gpu_s,
+            or_otherwise(slow_price, 0.0),
+            slow.goodput,
+            fast.goodput,
         )
     )
     below = None if isnan(even) or isnan(fast_price) else fast_price <= even

@@ -430,7 +430,7 @@ def _device_over_file(p: Probed, mine: Sequence[ProbePass]) -> float:
     return moved / sum(one.size_bytes for one in mine)
 
 
-def fixed(p: Probed, of: str = "save") -> TimeFit:
+def fit_of_sizes(p: Probed, of: str = "save") -> TimeFit:
     """Rate and fixed time of a save, from all sizes."""
     mine = [(one.size_bytes, seconds_of(one)) for one in p.rounds if one.of == of]
     known = [

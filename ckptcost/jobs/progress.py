@@ -30,7 +30,7 @@ class KnownSave(NamedTuple):
 
 
 @dataclass
-class _Open:
+class _OpenSave:
     begin_ns: int
     bytes_of: dict[int, float] = field(default_factory=dict)
     """by rank"""
@@ -78,7 +78,7 @@ class SaveProgress:
     def __init__(self, tell: Tell, said: Callable[[KnownSave], None] | None = None) -> None:
         self._tell, self._said = tell, said
         self._lock = threading.Lock()
-        self._open: dict[str, _Open] = {}
+        self._open: dict[str, _OpenSave] = {}
         self._told: dict[str, set[int]] = {}
         """checkpoints that are over, with the ranks that were in them: a rank that comes late is of
         the same one"""
@@ -136,7 +136,7 @@ class SaveProgress:
             self._end(window, one)
         return one.known(window)
 
-    def _end(self, window: str, one: _Open) -> None:
+    def _end(self, window: str, one: _OpenSave) -> None:
         del self._open[window]
         self._told[window] = one.seen
         while len(self._told) > _MOST_TOLD:
@@ -151,7 +151,7 @@ class SaveProgress:
         if rank in self._told.get(window, ()):
             self._told.pop(window)  # the same name once more
         if window not in self._told:
-            self._open.setdefault(window, _Open(t_ns)).ranks.add(rank)
+            self._open.setdefault(window, _OpenSave(t_ns)).ranks.add(rank)
 
     @property
     def open(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core.outcome import evaluate
-from ckptcost.core.room import Limit, Saves, evenly_bytes, fits, most_kept, needed_bytes
+from ckptcost.core.room import Limit, SavesHeld, evenly_bytes, fits, most_saves_kept, needed_bytes
 from ckptcost.core.size import full_bytes
 from ckptcost.errors import InputError
 from ckptcost.scenario import Resolved
@@ -43,7 +43,7 @@ class Room(NamedTuple):
     """A folder, what must fit into it, and what limits it."""
 
     directory: Path
-    saves: Saves
+    saves: SavesHeld
     limits: Sequence[Limit]
     targets: Sequence[Target]
     reserved_bytes: float
@@ -63,7 +63,7 @@ class Room(NamedTuple):
 
     @property
     def most_kept(self) -> int | None:
-        return most_kept(self.saves, self.limits)
+        return most_saves_kept(self.saves, self.limits)
 
 
 def look(directory: Path, resolved: Resolved) -> Room:
@@ -91,7 +91,7 @@ def look(directory: Path, resolved: Resolved) -> Room:
     return Room(directory, saves_of(resolved), limits, targets, reserved, there, notes, resolved)
 
 
-def saves_of(resolved: Resolved) -> Saves:
+def saves_of(resolved: Resolved) -> SavesHeld:
     """What the scenario holds on its first tier."""
     s = resolved.scenario
     c, p = s.checkpoint, s.policy
@@ -102,7 +102,7 @@ def saves_of(resolved: Resolved) -> Saves:
     if math.isinf(kept):
         kept = max(math.ceil(float(evaluate(s).saves)), 1.0)
     writing = round(float(p.in_flight)) if p.mode == "async" else 1
-    return Saves(
+    return SavesHeld(
         full,
         full * float(c.delta_fraction),
         round(float(c.full_every)),

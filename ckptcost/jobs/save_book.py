@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from ckptcost.core.channels import Mark
 from ckptcost.core.contents import Contents, by_window, contents_of, first_s
-from ckptcost.core.joining import SLACK_S, joined
+from ckptcost.core.joining import SLACK_S, join_marks
 from ckptcost.core.phases import MARKS, windows_of
 from ckptcost.core.windows import Stretch, Window, covered_s, extent, union
 
@@ -140,7 +140,7 @@ class Book:
         self._retire(now_s)
 
     def _read(self) -> None:
-        marks = joined(self.marks)
+        marks = join_marks(self.marks)
         windows = windows_of(marks)
         before = {
             (entry.window.name, round(first_s(entry.window), 3)): entry for entry in self.recent

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ckptcost.core.contents import contents_of
-from ckptcost.core.joining import joined
+from ckptcost.core.joining import join_marks
 from ckptcost.core.phases import windows_of
 from ckptcost.errors import CkptcostError
 from ckptcost.interpreter import python
@@ -258,7 +258,7 @@ def _save_trials(
     """What was done beside what was found; a window belongs to the save during which it began."""
     run = load(folder)
     origin_s = run.node().origin_ns / 1e9
-    marks = joined(run.marks)
+    marks = join_marks(run.marks)
     windows = windows_of(marks)
     found = [
         (window, what)

@@ -48,7 +48,7 @@ CLOCK_HZ = 1.5e9
 Work = Callable[[], None]
 
 
-class Writer:
+class SelftestWriter:
     def __init__(self, folder: str, size_bytes: int, notes: str) -> None:
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         self._notes = os.open(notes, os.O_WRONLY | os.O_APPEND)
@@ -76,7 +76,7 @@ class Writer:
     def one(self, number: int, synced: bool) -> list[str]:
         with contextlib.suppress(FileExistsError):
             os.mkdir("save-0", 0o700, dir_fd=self._folder)
-        with _opened("save-0", self._folder) as inner:
+        with open_file("save-0", self._folder) as inner:
             self.file(inner, f"step-{number}.tmp", self._size_bytes, synced)
             os.rename(
                 f"step-{number}.tmp", f"step-{number}.bin", src_dir_fd=inner, dst_dir_fd=inner
@@ -88,7 +88,7 @@ class Writer:
     def several(self, number: int, synced: bool) -> list[str]:
         part, final, names = f"save-{number}.part", f"save-{number}", []
         os.mkdir(part, 0o700, dir_fd=self._folder)
-        with _opened(part, self._folder) as inner:
+        with open_file(part, self._folder) as inner:
             for rank in range(FILES):
                 share = self._size_bytes // FILES + (self._size_bytes % FILES if rank == 0 else 0)
                 names.append(f"rank-{rank}.bin")
@@ -125,7 +125,7 @@ class Writer:
 
 
 @contextlib.contextmanager
-def _opened(name: str, folder: int) -> Iterator[int]:
+def open_file(name: str, folder: int) -> Iterator[int]:
     fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
     try:
         yield fd
@@ -148,7 +148,7 @@ def serve_saves(
     however that ends."""
     if not _ends_with(parent):
         return
-    writer = Writer(folder, size_bytes, notes)
+    writer = SelftestWriter(folder, size_bytes, notes)
     until_s, longest_s, number = time.monotonic() + within_s, 0.0, 0
     time.sleep(1.0)
     for _ in range(rounds):

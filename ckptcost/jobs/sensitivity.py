@@ -25,7 +25,7 @@ from ckptcost.core.quantities import EVERYDAY
 from ckptcost.core.sensitivity import chord, derivative_at_0, elasticity, variance_shares
 from ckptcost.core.timing import nodes_of
 from ckptcost.errors import Argument, InputError, UnknownName
-from ckptcost.jobs.model import Case, as_planned
+from ckptcost.jobs.model import Case, planned_scenario
 from ckptcost.scenario import Input, Resolved, ranges_of, ties_of
 
 OF = ("goodput", "wall", *(q.measure for q in EVERYDAY))
@@ -148,7 +148,7 @@ def decided_by(case: Case, most: int = 3) -> list[str]:
         return []
     ranges = ranges_of(case.resolved)
     ranges.pop("policy.every", None)
-    many = drawn(as_planned(case.scenario, case.outcome), ranges, ties, case.draws)
+    many = drawn(planned_scenario(case.scenario, case.outcome), ranges, ties, case.draws)
     values = np.array([at(many, lever.fields[0]) for lever in levers])
     shares = variance_shares(values, np.asarray(energy_j)).each.tolist()
     told = sorted(zip(shares, levers, strict=True), key=lambda each: -each[0])[:most]
@@ -237,7 +237,7 @@ def sensitivity(case: Case, of: str = "kwh", replan: bool = False, draws: int = 
     measure = measure_of(of)
     value = float(measure.of(case.outcome))
     _answerable(case, measure, value, replan)
-    world = case.scenario if replan else as_planned(case.scenario, case.outcome)
+    world = case.scenario if replan else planned_scenario(case.scenario, case.outcome)
 
     @np.errstate(over="ignore", invalid="ignore")
     def result(changed: Scenario) -> Number:

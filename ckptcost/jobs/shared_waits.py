@@ -34,14 +34,14 @@ def waits_of(m: Measured) -> list[Stretch | None]:
     return found
 
 
-def shared(stretches: Sequence[Stretch | None]) -> list[list[Piece]]:
+def shared_pieces(stretches: Sequence[Stretch | None]) -> list[list[Piece]]:
     """Beside the windows: the pieces of those that share an instant with another; nothing for the
     others."""
     pieces = of_each(timeline([[stretch] for stretch in stretches]), len(stretches))
     return [mine if any(len(piece.open) > 1 for piece in mine) else [] for mine in pieces]
 
 
-def waited(m: Measured, pieces: Sequence[Piece], s: Scenario) -> Waited:
+def waited_time(m: Measured, pieces: Sequence[Piece], s: Scenario) -> Waited:
     """What the pieces took at the facility, each divided by the windows that are open in it."""
     seen = {
         domain: in_turn([(_part(m, domain, piece), piece.length_s) for piece in pieces])
@@ -59,7 +59,9 @@ def waited(m: Measured, pieces: Sequence[Piece], s: Scenario) -> Waited:
     )
 
 
-def stored(m: Measured, domains: Sequence[str], pieces: Sequence[Piece], s: Scenario) -> Energy:
+def storage_energy(
+    m: Measured, domains: Sequence[str], pieces: Sequence[Piece], s: Scenario
+) -> Energy:
     """What storage took above idle, the same way."""
     idle = {} if m.idle is None else m.idle.domains
     above = [

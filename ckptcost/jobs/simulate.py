@@ -9,14 +9,21 @@ import numpy as np
 
 from ckptcost.core.bill import Line
 from ckptcost.core.interruptions import Floats
-from ckptcost.core.job import Step
+from ckptcost.core.job import JobStep
 from ckptcost.core.measures import MEASURES
 from ckptcost.core.outcome import Outcome
 from ckptcost.core.quantities import FIELDS
 from ckptcost.core.renewal import long_run_goodput
-from ckptcost.core.simulate import Summary, bills_of, job_of, ratio_summary, spent_of, summary_of
+from ckptcost.core.simulate import (
+    QuantitySummary,
+    bills_of,
+    job_of,
+    ratio_summary,
+    spent_of,
+    summary_of,
+)
 from ckptcost.errors import Argument, CkptcostError, InputError, UnknownName
-from ckptcost.jobs.gates import Gate, Verdict, judged
+from ckptcost.jobs.gates import Gate, GateVerdict, check_gates
 from ckptcost.jobs.walks import (
     Prepared,
     SimulationRequest,
@@ -56,7 +63,7 @@ class Simulation(NamedTuple):
     """what the renewal series says of many failures, for exponential and Weibull gaps on one
     tier"""
 
-    def summary(self, name: str) -> Summary:
+    def summary(self, name: str) -> QuantitySummary:
         if name == "goodput":
             return ratio_summary(self.values["kept"], self.values["wall"])
         return summary_of(self.values[name])
@@ -70,7 +77,7 @@ def simulate(
     _check(asked)
     prepared = prepared_for(resolved, asked)
     total = asked.runs
-    out, ended = _collected(prepared, note)
+    out, ended = collect_values(prepared, note)
     if ended == 0:
         raise CkptcostError("stopped before one run had ended: nothing is known yet")
     if ended < total:
@@ -94,7 +101,7 @@ def simulate(
     )
 
 
-def _collected(
+def collect_values(
     prepared: Prepared, note: Callable[[float], None] | None
 ) -> tuple[dict[str, Floats], int]:
     """The values of all pieces, with room for all runs, and how many runs have ended."""
@@ -157,7 +164,7 @@ def _check(asked: SimulationRequest) -> None:
 
 def time_line(
     resolved: Resolved, asked: SimulationRequest, run: int
-) -> tuple[list[Step], tuple[str, ...]]:
+) -> tuple[list[JobStep], tuple[str, ...]]:
     """One run, step by step, exactly as it is among the others; and the names of the kinds."""
     _check(asked)
     if not 0 <= run < asked.runs:
@@ -165,12 +172,12 @@ def time_line(
             f"there is no run {run}", where=Argument("timeline"), remedy=f"0 to {asked.runs - 1}"
         )
     prepared = prepared_for(resolved, asked)
-    steps: list[Step] = []
+    steps: list[JobStep] = []
     walk_runs(prepared, run, run + 1, None, steps)
     return steps, tuple(kind.name for kind in prepared.kinds)
 
 
-def verdicts_of(simulation: Simulation, gates: list[Gate]) -> list[Verdict]:
+def verdicts_of(simulation: Simulation, gates: list[Gate]) -> list[GateVerdict]:
     """Each target against the runs: a mean, or the percentile that it asks for."""
 
     def value(gate: Gate) -> float:
@@ -186,7 +193,7 @@ def verdicts_of(simulation: Simulation, gates: list[Gate]) -> list[Verdict]:
             "p95": summary.p95,
         }[gate.statistic]
 
-    return judged(gates, value)
+    return check_gates(gates, value)
 
 
 class SimulatedLine(NamedTuple):

@@ -24,7 +24,7 @@ from ckptcost.core.domain import UNKNOWN, UNLIMITED, Scenario, Tier
 from ckptcost.core.failures import Recovery
 from ckptcost.core.lines import OF_THE_JOB
 from ckptcost.core.measures import BILLED
-from ckptcost.core.numeric import known, ratio
+from ckptcost.core.numeric import or_otherwise, ratio
 from ckptcost.core.outcome import Outcome, Plan, plan_of
 from ckptcost.core.quantities import BY_OBJECTIVE
 from ckptcost.core.solve import boundary
@@ -162,7 +162,7 @@ def recovery_today(s: Scenario, plan: Plan) -> float:
     return recovery_s(plan.recovery)
 
 
-def recovery_scaled(plan: Plan, share: float) -> Plan:
+def scale_recovery(plan: Plan, share: float) -> Plan:
     """Every piece of getting back so many times as long, from either tier."""
     second = plan.second_recovery
     return plan._replace(
@@ -174,7 +174,7 @@ def recovery_scaled(plan: Plan, share: float) -> Plan:
 def back_in(plan: Plan, time_s: float, today_s: float) -> Plan:
     """The plan with another time to get back, its pieces in today's proportion."""
     if today_s > 0:
-        return recovery_scaled(plan, time_s / today_s)
+        return scale_recovery(plan, time_s / today_s)
     # nothing to keep in proportion: a fixed time in which GPUs wait
     second = plan.second_recovery
     return plan._replace(
@@ -386,7 +386,7 @@ class Trials:
         return SearchResult(best, at(shortest), at(longest))
 
 
-def goodput_asked(trials: Trials) -> float:
+def on_time_goodput(trials: Trials) -> float:
     """The goodput that a target on time comes to."""
     gate, work_s = trials.gate, float(trials.s.work_s)
     match gate.measure.id:
@@ -409,7 +409,7 @@ def first_order(trials: Trials, knob: Knob | None) -> tuple[float, ...]:
         or not plan.failures_per_s > 0
     ):
         return ()
-    goodput = goodput_asked(trials)
+    goodput = on_time_goodput(trials)
     back_s, lag_s, mtbf_s = (
         recovery_s(plan.recovery),
         float(plan.saved.lag_s),
@@ -536,7 +536,7 @@ def circumstances(trials: Trials, knob: Knob | None) -> list[Circumstance]:
     def found(time_s: float) -> SearchResult:
         def change(plan: Plan) -> Plan:
             if time_s == NOTHING_ELSE:
-                return recovery_scaled(plan._replace(saved=plan.saved._replace(lag_s=0.0)), 0.0)
+                return scale_recovery(plan._replace(saved=plan.saved._replace(lag_s=0.0)), 0.0)
             return back_in(plan, time_s, today_s)
 
         return trials.turned(knob, change) if knob else trials.window(change)
@@ -572,5 +572,5 @@ def parts_of(outcome: Outcome, measure_id: str) -> dict[str, float]:
     for line in outcome.run.of():
         amount = getattr(line, quantity)
         name = names.get(line.id, "keeping" if line.cause == "keep" else "saves")
-        parts[name] += float(amount if line.id in OF_THE_JOB else known(amount, 0.0))
+        parts[name] += float(amount if line.id in OF_THE_JOB else or_otherwise(amount, 0.0))
     return parts

@@ -16,7 +16,7 @@ from ckptcost.core.draws import replace_at
 from ckptcost.core.outcome import Outcome, evaluate
 from ckptcost.core.sweep import CHUNK, Axis, chunks
 from ckptcost.errors import Argument, InputError
-from ckptcost.jobs.model import compared, computable, two_tiers_at_most, under_flags
+from ckptcost.jobs.model import comparison_of, computable, two_tiers_at_most, under_flags
 from ckptcost.layers import Layer, read_layer
 from ckptcost.scenario import Resolved, resolve
 
@@ -51,7 +51,7 @@ def sweep(
     The numeric axes after the last named one are computed as arrays, so that is the quick order to
     give them in.
     """
-    tiers = compared(layers)[0]
+    tiers = comparison_of(layers)[0]
     if tiers and ("tier", "id") not in {(over.section, over.key) for over in overs}:
         overs = [Over("tier", "tier", "id", tuple(tiers), False), *overs]
     total = int(np.prod([len(over.values) for over in overs], dtype=float)) if overs else 1

@@ -16,7 +16,7 @@ import numpy as np
 
 from ckptcost.core.failures import mtbf_s
 from ckptcost.core.interruptions import Floats
-from ckptcost.core.nested import first_order_levels, level_waste, nested, nested_base_s
+from ckptcost.core.nested import first_order_levels, level_waste, nest_intervals, nested_base_s
 from ckptcost.core.outcome import evaluate
 from ckptcost.core.quantities import BY_OBJECTIVE
 from ckptcost.core.simulate import kinds_of, third_of
@@ -45,7 +45,7 @@ class TiersTrial(NamedTuple):
         return self.found.values[_COSTS[objective]]
 
 
-class Level(NamedTuple):
+class TierLevel(NamedTuple):
     """What the first-order rule is told of one tier, and what it says."""
 
     stall_s: float
@@ -60,7 +60,7 @@ class ThreeTiers(NamedTuple):
 
     resolved: Resolved
     objective: str
-    levels: tuple[Level, ...]
+    levels: tuple[TierLevel, ...]
     best: TiersTrial
     rule: TiersTrial
     now: TiersTrial | None
@@ -163,7 +163,7 @@ def three_tiers(
     )
 
 
-def _no_failure_needs(levels: Sequence[Level]) -> InputError:
+def _no_failure_needs(levels: Sequence[TierLevel]) -> InputError:
     named = zip(("first", "second", "third"), levels, strict=True)
     idle = next((name for name, level in named if not level.mtbf_s < math.inf), "last")
     return InputError(
@@ -193,7 +193,7 @@ def _steps(value: float, factor: float) -> Sequence[float]:
     ]
 
 
-def _rule(resolved: Resolved) -> tuple[tuple[Level, ...], float, tuple[float, ...]]:
+def _rule(resolved: Resolved) -> tuple[tuple[TierLevel, ...], float, tuple[float, ...]]:
     """Each level by itself, and the nested rule: base interval and multiples."""
     s = resolved.scenario
     outcome = evaluate(replace(s, third_tier=None))
@@ -218,10 +218,12 @@ def _rule(resolved: Resolved) -> tuple[tuple[Level, ...], float, tuple[float, ..
     ]
     least = [0.0, *(float(save.write_s) if s.policy.mode == "async" else 0.0 for save in saves[1:])]
     alone = first_order_levels(stalls, rates, least)
-    multiples = nested(alone).multiples
+    multiples = nest_intervals(alone).multiples
     base_s = nested_base_s(stalls, rates, multiples) if multiples[-1] < math.inf else alone[0]
     levels = tuple(
-        Level(stall, float(mtbf_s(rate)), alone_s, many, float(level_waste(stall, rate, back_s)))
+        TierLevel(
+            stall, float(mtbf_s(rate)), alone_s, many, float(level_waste(stall, rate, back_s))
+        )
         for stall, rate, alone_s, many, back_s in zip(
             stalls, rates, alone, multiples, lost, strict=True
         )

@@ -11,7 +11,7 @@ from ckptcost.core.attribution import AT_ONCE, Joules, Planned
 from ckptcost.core.channels import Mark
 from ckptcost.core.dips import Dip, dip, of_curves, of_joules
 from ckptcost.core.estimates import Estimate, Floats
-from ckptcost.core.steps import STEPS, Pace, Split, ends_of, longer, pace, split, stalls
+from ckptcost.core.steps import STEPS, StepPace, StepSplit, ends_of, longer, pace, split, stalls
 from ckptcost.core.windows import Stretch, Window
 from ckptcost.jobs.energies import Energies
 from ckptcost.runs.run import Node
@@ -21,8 +21,8 @@ class TrainingSteps(NamedTuple):
     """Of the rank that says most."""
 
     ends_s: Floats
-    split: Split
-    usual: Pace
+    split: StepSplit
+    usual: StepPace
     stalls_s: Sequence[Estimate]
     """by window: how much longer its steps took"""
     more: Estimate

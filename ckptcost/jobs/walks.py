@@ -12,25 +12,25 @@ import numpy as np
 from ckptcost.catalog.interruptions import SaidKind, Trace
 from ckptcost.core import streams
 from ckptcost.core.domain import Scenario
-from ckptcost.core.draws import Ranges, placed
+from ckptcost.core.draws import Ranges, scenario_at_quantiles
 from ckptcost.core.interruptions import (
     NEVER,
     Floats,
-    Kind,
+    InterruptionKind,
+    InterruptionProcess,
     Platform,
-    Process,
     Renewal,
-    Replay,
+    TraceReplay,
     platform_times_s,
 )
-from ckptcost.core.job import Job, Runs, Step
+from ckptcost.core.job import Job, JobStep, Runs
 from ckptcost.core.measures import BILLED
 from ckptcost.core.outcome import Outcome, Plan, evaluate, plan_of
 from ckptcost.core.simulate import bills_of, job_of, kinds_of, spent_of
 from ckptcost.core.timing import nodes_of
 from ckptcost.core.walk import MOST_EVENTS, EndlessError, Enough, walk
 from ckptcost.errors import Argument, InputError, UnknownName
-from ckptcost.jobs.model import as_planned, computable
+from ckptcost.jobs.model import computable, planned_scenario
 from ckptcost.jobs.workers import in_order
 from ckptcost.scenario import Resolved, ranges_of, ties_of
 
@@ -77,7 +77,7 @@ class Prepared(NamedTuple):
     """its interval is fixed: the plan stays as chosen, only the world varies"""
     ranges: Ranges
     ties: dict[str, str]
-    kinds: tuple[Kind, ...]
+    kinds: tuple[InterruptionKind, ...]
     """still without their shares, which follow from a run's own failure rate"""
     mix: tuple[tuple[float, float], ...]
     """of each kind: its part of the scenario's failures, and its rate on top of them"""
@@ -114,7 +114,7 @@ def prepared_for(resolved: Resolved, asked: SimulationRequest) -> Prepared:
             key="policy",
             remedy="save at least once in the run",
         )
-    planned = as_planned(s, outcome)
+    planned = planned_scenario(s, outcome)
     if asked.limit_s == NEVER and not asked.kinds and asked.trace is None:
         # the closed form knows at once what a walk finds out in minutes
         other = outcome
@@ -159,12 +159,12 @@ def _endless() -> InputError:
 
 def _kinds(
     s: Scenario, outcome: Outcome, said: tuple[SaidKind, ...]
-) -> tuple[tuple[Kind, ...], tuple[tuple[float, float], ...]]:
+) -> tuple[tuple[InterruptionKind, ...], tuple[tuple[float, float], ...]]:
     """Every kind, its part of the scenario's failures and its rate on top of them."""
     own = kinds_of(s, outcome.plan)
     tiers = 1 + (s.second_tier is not None) + (s.third_tier is not None)
     rest = 1.0 - sum(kind.share or 0.0 for kind in said)
-    found: list[tuple[Kind, Any, float]] = [
+    found: list[tuple[InterruptionKind, Any, float]] = [
         (kind, rest * kind.share, 0.0) for kind in own if rest > 1e-9
     ]
     names = [kind.name for kind, _, _ in found]
@@ -185,7 +185,7 @@ def _kinds(
             )
         pieces = {piece: _or(getattr(each, piece), getattr(f, piece)) for piece in _PIECES}
         after_s = each.every_s if each.every_s is not None else NEVER
-        kind = Kind(
+        kind = InterruptionKind(
             each.name, 0.0, each.tier - 1, **pieces, notice_s=each.notice_s, after_s=after_s
         )
         found.append((kind, each.share or 0.0, each.rate_per_s or 0.0))
@@ -193,8 +193,8 @@ def _kinds(
 
 
 def _kind_shares(
-    prepared: Prepared, kinds: tuple[Kind, ...], plan: Plan
-) -> tuple[tuple[Kind, ...], Any]:
+    prepared: Prepared, kinds: tuple[InterruptionKind, ...], plan: Plan
+) -> tuple[tuple[InterruptionKind, ...], Any]:
     """The kinds with their shares of all interruptions, and the rate of all; both one value a run
     where inputs are drawn."""
     base_per_s = _base_per_s(prepared.asked, plan)
@@ -220,7 +220,7 @@ def _or(said: float | None, otherwise: Any) -> Any:
     return otherwise if said is None else said
 
 
-def _trace_kinds(asked: SimulationRequest, kinds: tuple[Kind, ...]) -> tuple[int, ...]:
+def _trace_kinds(asked: SimulationRequest, kinds: tuple[InterruptionKind, ...]) -> tuple[int, ...]:
     if asked.trace is None or not asked.trace.kinds:
         return ()
     names = [kind.name for kind in kinds]
@@ -313,7 +313,7 @@ def walk_runs(
     start: int,
     stop: int,
     note: Callable[[float], None] | None,
-    line: list[Step] | None = None,
+    line: list[JobStep] | None = None,
 ) -> tuple[Runs, Scenario, Plan, Job]:
     """Runs start..stop-1 to their end, with the scenario, plan and job that they are runs of."""
     s, plan, job, ids, rate_per_s = _jobs(prepared, start, stop)
@@ -323,7 +323,7 @@ def walk_runs(
         try:
             with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 process = _process(prepared, s, ids, rate_per_s, horizon_s)
-                steps: list[Step] | None = None if line is None else []
+                steps: list[JobStep] | None = None if line is None else []
                 runs = walk(job, process, keys, note, steps)
         except EndlessError:
             raise _endless() from None
@@ -342,7 +342,7 @@ def _jobs(prepared: Prepared, start: int, stop: int) -> tuple[Scenario, Plan, Jo
     ids: Any = np.arange(start, stop, dtype=np.int64)
     s = prepared.scenario
     if prepared.ranges:
-        s = placed(
+        s = scenario_at_quantiles(
             s,
             prepared.ranges,
             prepared.ties,
@@ -370,7 +370,7 @@ def _jobs(prepared: Prepared, start: int, stop: int) -> tuple[Scenario, Plan, Jo
 
 def _process(
     prepared: Prepared, s: Scenario, ids: Any, rate_per_s: Any, horizon_s: float
-) -> Process:
+) -> InterruptionProcess:
     asked = prepared.asked
     if asked.process == "trace" and asked.trace is not None:
         trace = asked.trace
@@ -379,7 +379,7 @@ def _process(
         )
         offsets = np.where(ids == 0, 0.0, offsets)  # the first run is the record itself
         kinds = np.array(prepared.trace_kinds, dtype=np.intp) if prepared.trace_kinds else None
-        return Replay(np.array(trace.times_s), kinds, trace.span_s, offsets)
+        return TraceReplay(np.array(trace.times_s), kinds, trace.span_s, offsets)
     if asked.process == "weibull-nodes":
         nodes = int(np.max(nodes_of(s.cluster)))
         if not prepared.rate_per_s > 0:

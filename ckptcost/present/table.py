@@ -96,7 +96,7 @@ def on_one_line(text: str) -> str:
     )
 
 
-def wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
+def wrap_line(line: str, first: str = "", rest: str = "") -> list[str]:
     """Lines of the terminal's width. Below the first, what is indented is a command and stays
     whole, however long; so does a path, which somebody copies."""
     head, *more = line.split("\n")
@@ -113,7 +113,7 @@ def wrapped(line: str, first: str = "", rest: str = "") -> list[str]:
     out = [each.replace("\N{NO-BREAK SPACE}", " ") for each in folded]
     for each in more:
         whole = each.startswith(" ")
-        out += [rest + on_one_line(each)] if whole else wrapped(each, rest, rest)
+        out += [rest + on_one_line(each)] if whole else wrap_line(each, rest, rest)
     return out or [""]
 
 

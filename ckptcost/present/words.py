@@ -8,7 +8,7 @@ from math import ceil
 from ckptcost.core.cautions import COLLECTIVE_TIMEOUT_S, Caution
 from ckptcost.core.domain import Number
 from ckptcost.core.lines import tier_and_kind
-from ckptcost.jobs.gates import Verdict
+from ckptcost.jobs.gates import GateVerdict
 from ckptcost.present.amounts import amount, count, duration, number, power, share, size
 
 
@@ -204,20 +204,20 @@ def caution_of_several(said: Sequence[tuple[str, str]], everyone: int) -> str:
     return words if len(said) == everyone else f"{words} [{alike}]"
 
 
-def measured(value: float, measure_id: str, unit: str) -> str:
+def result_text(value: float, measure_id: str, unit: str) -> str:
     """A result as people say it: shares as percentages, counts as counts."""
     if measure_id == "goodput":
         return share(value)
     return amount(value, unit) if unit else count(value)
 
 
-def gate_text(verdict: Verdict) -> str:
+def gate_text(verdict: GateVerdict) -> str:
     """One line of whether a target is met."""
     gate = verdict.gate
     value = (
         "unknown"
         if verdict.value != verdict.value
-        else measured(verdict.value, gate.measure.id, gate.measure.unit)
+        else result_text(verdict.value, gate.measure.id, gate.measure.unit)
     )
     where = f" [{verdict.of}]" if verdict.of else ""
     return f"{'met' if verdict.met else 'MISSED'}: {gate.text}, it is {value}{where}"

@@ -24,7 +24,7 @@ def audit(
     how those that ship fare. `vocabulary`: what a claim can speak of instead."""
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.audit import audit as audit_job
-    from ckptcost.jobs.audit import shipped
+    from ckptcost.jobs.audit import shipped_audits
     from ckptcost.report.studies import audit as studies
 
     catalog = catalog or Catalog()
@@ -35,7 +35,7 @@ def audit(
             )
         return StudyResult(studies.vocabulary(), catalog)
     if claims is None:
-        return StudyResult(studies.overview(shipped(catalog)), catalog)
+        return StudyResult(studies.overview(shipped_audits(catalog)), catalog)
     audited, files = audit_job(catalog, os.fspath(claims))
     return StudyResult(studies.study_of(audited, catalog.sources, arithmetic), catalog, files)
 

@@ -75,7 +75,7 @@ def diff(
         comparable=not reasons,
         incomparable_reasons=list(reasons),
         notes=diff_reasons.notes_of(past[1], current[1], delta),
-        budgets=[judged(each, delta) for each in asked],
+        budgets=[check_budget(each, delta) for each in asked],
     )
     question = {
         "of": [each.statement_sha256 for each in (difference.past, difference.current)],
@@ -108,14 +108,14 @@ def statement_of(source: str, case: str) -> tuple[Report, Statement]:
     and NEW are read."""
     from ckptcost.report.statements import reading
 
-    with reading.spooled(source) as kept:
+    with reading.spool_pipe(source) as kept:
         # of a model's cases one is asked for; of other documents all are read, and one is chosen
         of_model = bool(reading.cases_of(kept))
         document = statement_document([kept], reading.Placing(case=case if of_model else ""))
-    return document, named(document, "" if of_model else case, os.path.basename(source))
+    return document, statement_named(document, "" if of_model else case, os.path.basename(source))
 
 
-def named(document: Report, case: str, where: str) -> Statement:
+def statement_named(document: Report, case: str, where: str) -> Statement:
     """The one statement, or the one that is meant: by id, run id, name or tier, or by a part of an
     id that only one has."""
 
@@ -186,7 +186,7 @@ def asked_of(text: str) -> Budget:
     )
 
 
-def judged(budget: Budget, delta: Delta) -> Budget:
+def check_budget(budget: Budget, delta: Delta) -> Budget:
     """A change held against its budget. What is not known meets none; from 0 to more exceeds every
     share, from 0 to 0 is a change of 0."""
     from math import isclose

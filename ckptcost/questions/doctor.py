@@ -31,7 +31,7 @@ def doctor(
     """What can be measured here, and for the rest the reason and what would help; every meter is
     tried for `length`."""
     from ckptcost.catalog.store import Catalog
-    from ckptcost.jobs.checkup import checkup, lacking
+    from ckptcost.jobs.checkup import checkup, missing_kinds
     from ckptcost.jobs.instruments import instruments
     from ckptcost.report.studies.checkup import study_of
 
@@ -39,4 +39,4 @@ def doctor(
     length_s = seconds_of("length", length, 0.5, 600.0, "0.5 s to 10 min")
     needed = needed_kinds(need)
     seen = checkup(instruments(meters, wanted, length_s), length_s)
-    return StudyResult(study_of(seen), Catalog(), (), lacking(seen, needed))
+    return StudyResult(study_of(seen), Catalog(), (), missing_kinds(seen, needed))

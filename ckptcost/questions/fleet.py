@@ -42,7 +42,7 @@ def roll_up(
     """A store of packed runs as a fleet; tables groups, lines, savings, failures, tiers, days ...
     `tell` hears how texts files are read, of how texts."""
     from ckptcost.catalog.store import Catalog
-    from ckptcost.fleet.answer import Asked, answer_of
+    from ckptcost.fleet.answer import FleetQuestion, answer_of
     from ckptcost.layers import files_of
     from ckptcost.questions.statements import is_priced, standing
     from ckptcost.report.frame import pandas_for
@@ -60,7 +60,7 @@ def roll_up(
     if site or named or settings:
         files = files_of(scenario_layers(catalog, named, None, ())) if named else []
         resolved = standing(catalog, named, settings, site)
-    asked = Asked(
+    asked = FleetQuestion(
         os.fspath(store),
         by,
         since or "",

@@ -31,12 +31,12 @@ def lead(
     catalog = catalog or Catalog()
     if run is not None:
         from ckptcost.jobs.measure import reviewed
-        from ckptcost.questions.statements import run_named
+        from ckptcost.questions.statements import find_run
 
         said = {"scenario": scenario, "interval": interval, "changes": changes, "tier": tier}
         if wrong := [name for name, value in said.items() if value]:
             raise InputError("is said of a scenario, not of a run", where=Argument(wrong[0]))
-        kept = run_named(os.fspath(run))
+        kept = find_run(os.fspath(run))
         study = study_of(of_run(reviewed(kept.path, run_id=kept.run)), kept.run)
         return StudyResult(study, catalog)
     from ckptcost.jobs.model import one_of

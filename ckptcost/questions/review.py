@@ -34,10 +34,10 @@ def review(
     """A recorded run (folder, file, "last" or the beginning of an id); with the `gpus` of its job
     also what a save costs and how often to save. `tell` hears how far it is."""
     from ckptcost.jobs.measure import reviewed
-    from ckptcost.questions.statements import run_named
+    from ckptcost.questions.statements import find_run
 
     needed = needed_kinds(need)
-    kept = run_named(os.fspath(run), directory)
+    kept = find_run(os.fspath(run), directory)
     if gpus is None:
         for name, said in (("usd_per_gpu_hour", usd_per_gpu_hour), ("mtbf", mtbf)):
             if said:

@@ -56,8 +56,8 @@ def statement_document(
                 is_priced(scenario, settings),
                 reading.width_of(factors),
             )
-        found += reading.placed(told, said, factors)
-    return reading.gathered(found, command, factors.inputs)
+        found += reading.place_statements(told, said, factors)
+    return reading.gather_statements(found, command, factors.inputs)
 
 
 def is_priced(scenario: object, settings: Sequence[str]) -> bool:
@@ -81,11 +81,11 @@ def _of_run(
             "is no JSON document" if Path(source).exists() else "there is no such file",
             where=source,
         )
-    kept = run_named(source, within)
+    kept = find_run(source, within)
     return reading.of_run(kept.path, kept.run, host, catalog, resolved, priced, width_s)
 
 
-def run_named(name: str, within: PathText | None = None) -> Found:
+def find_run(name: str, within: PathText | None = None) -> Found:
     """A recorded run by folder, file, id or "last"."""
     from ckptcost.runs import store
 
@@ -95,7 +95,7 @@ def run_named(name: str, within: PathText | None = None) -> Found:
             where=Argument("directory", within),
             remedy="name one that holds runs",
         )
-    return store.found(name, None if within is None else Path(within))
+    return store.find_run(name, None if within is None else Path(within))
 
 
 def standing(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from ckptcost.present.table import WIDTH, columns, on_one_line, wrapped
+from ckptcost.present.table import WIDTH, columns, on_one_line, wrap_line
 from ckptcost.present.words import gate_text
 from ckptcost.report.studies.model_words import basis_line
 from ckptcost.report.study import shown_cells
@@ -115,7 +115,7 @@ class Shown(NamedTuple):
     """rows that stay where others are cut"""
 
 
-class Told(NamedTuple):
+class BriefAnswer(NamedTuple):
     """All that a question has to say, before it is cut to a screen."""
 
     title: str
@@ -140,7 +140,7 @@ def of_study(study: Study) -> str:
     return _laid_out(told_of_study(study))
 
 
-def told_of_study(study: Study) -> Told:
+def told_of_study(study: Study) -> BriefAnswer:
     """What a study has to say, the most telling first."""
     from ckptcost.report.study_views import SIMULATED
 
@@ -151,10 +151,10 @@ def told_of_study(study: Study) -> Told:
     )
     if study.kind == "model":  # of one case its bill, of several the cases side by side
         chosen = chosen[:1] if len(chosen[0].rows) > 1 else chosen[1:]
-    return Told(
+    return BriefAnswer(
         study.title,
         [*([SIMULATED] if study.simulated else []), *study.about],
-        _in_turn(study.findings) if study.kind == "comparison" else _led(study),
+        _in_turn(study.findings) if study.kind == "comparison" else leading_first(study),
         [_of_table(table) for table in chosen or there],
         len(there),
         # what is missed first: the exit code says so too
@@ -169,7 +169,7 @@ def _weighty(cautions: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{message} ({code})" for code, message in cautions if code not in OF_FIGURES]
 
 
-def _led(study: Study) -> list[str]:
+def leading_first(study: Study) -> list[str]:
     words = LEADING.get(study.kind, ())
     return sorted(study.findings, key=lambda each: not each.startswith(words))
 
@@ -195,7 +195,7 @@ def _of_table(table: Table) -> Shown:
     return Shown(table.title, header, rows, table.note, left, kept)
 
 
-def _laid_out(told: Told) -> str:
+def _laid_out(told: BriefAnswer) -> str:
     for most in TRIED:
         lines = _lines(told, most)
         if len(lines) <= LINES:
@@ -203,9 +203,9 @@ def _laid_out(told: Told) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _lines(told: Told, most: Most) -> list[str]:
+def _lines(told: BriefAnswer, most: Most) -> list[str]:
     title = on_one_line(told.title)
-    head = [*_cut(wrapped(title), 2), "=" * min(len(title), WIDTH)]
+    head = [*_cut(wrap_line(title), 2), "=" * min(len(title), WIDTH)]
     about = _within(told.about, most.about)
     head += [line for each in about for line in each]
     sentences = _within(told.sentences[:SENTENCES], most.sentences, "- ")
@@ -257,7 +257,7 @@ def _within(texts: Sequence[str], lines: int, mark: str = "") -> list[list[str]]
     """As many from the first as fit, each as its lines; of the first one what does."""
     fitting: list[list[str]] = []
     for text in texts:
-        folded = wrapped(text, mark, " " * len(mark))
+        folded = wrap_line(text, mark, " " * len(mark))
         if len(folded) > lines and fitting:
             break
         fitting.append(_cut(folded, max(lines, 1)))
@@ -270,8 +270,8 @@ def _tables(tables: Sequence[Shown], room: int, most_note: int) -> tuple[list[li
     printed: list[list[str]] = []
     left_out = 0
     for place, table in enumerate(tables[:TABLES]):
-        note = _cut(wrapped(table.note), most_note) if table.note else []
-        title = wrapped(on_one_line(_short(table.title, TITLE)))
+        note = _cut(wrap_line(table.note), most_note) if table.note else []
+        title = wrap_line(on_one_line(_short(table.title, TITLE)))
         own = room - 2 - len(title) - len(note)  # what its rows may take
         least = min(LEAST_ROWS, len(table.rows))
         if own < least and printed:
@@ -284,9 +284,9 @@ def _tables(tables: Sequence[Shown], room: int, most_note: int) -> tuple[list[li
         rows = len(table.rows)
         if rows > own:
             many = f"of {rows} rows)"
-            cut = len(wrapped(f"{_short(table.title, TITLE)} ({own} {many}")) - len(title)
+            cut = len(wrap_line(f"{_short(table.title, TITLE)} ({own} {many}")) - len(title)
             rows = max(own - cut, least)
-            title = wrapped(f"{_short(table.title, TITLE)} ({rows} {many}")
+            title = wrap_line(f"{_short(table.title, TITLE)} ({rows} {many}")
         left_out += len(table.rows) - rows
         body = columns(list(table.header), rows_of(table, rows), left=table.left, widest=WIDTH)
         printed.append([*title, *body, *note])
@@ -313,4 +313,4 @@ def _more(left: Sequence[tuple[int, str, str, str]], basis: str) -> list[str]:
     ]
     said = [basis] if basis else []
     said += [f"With --full: {', '.join(counted)}."] if counted else []
-    return [line for each in said for line in wrapped(each)]
+    return [line for each in said for line in wrap_line(each)]

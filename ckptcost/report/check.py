@@ -51,7 +51,7 @@ _SAID = {"label", "tier_name", "claimed", "included", "excluded"}
 _TABLES = ("cases", "avoidable", "one_save", "all_saves", "whole_run", "bill")
 
 
-class Difference(NamedTuple):
+class CheckDifference(NamedTuple):
     where: str
     reported: Any
     recomputed: Any
@@ -200,19 +200,19 @@ def _draws_of(statement: Statement) -> int:
     return draws
 
 
-def differences(report: Report) -> list[Difference]:
+def differences(report: Report) -> list[CheckDifference]:
     """Everything in the document that its own parts do not give: hashes and sums; of a model also
     figures, ranges and rows, from its inputs."""
-    found = [*_hashes(report), *_named(report)]
+    found = [*_hashes(report), *id_differences(report)]
     if report.kind == "model":
         _rows_of(report)
         if report.tool.method_version != METHOD_VERSION:
             found.append(
-                Difference("tool.method_version", report.tool.method_version, METHOD_VERSION)
+                CheckDifference("tool.method_version", report.tool.method_version, METHOD_VERSION)
             )
         factors = [*report.statements[0].factors, *(f for s in report.scenarios for f in s.factors)]
         outside = [
-            Difference(f"factors.{f.id}", f.value, f"between {f.low} and {f.high}")
+            CheckDifference(f"factors.{f.id}", f.value, f"between {f.low} and {f.high}")
             for f in factors
             if f.low is not None
             and f.high is not None
@@ -239,14 +239,14 @@ def differences(report: Report) -> list[Difference]:
     return found
 
 
-def _hashes(report: Report) -> list[Difference]:
+def _hashes(report: Report) -> list[CheckDifference]:
     said = report.reproducibility
     scenarios = [each.model_dump(mode="json") for each in report.scenarios]
     if scenarios and scenarios[0]["by_difference"] and report.statements:
         first = report.statements[0].model_dump(mode="json", include={"factors", "choices"})
         scenarios[0] = first
     return [
-        Difference(f"reproducibility.{name}", told, digest)
+        CheckDifference(f"reproducibility.{name}", told, digest)
         for name, told, digest in (
             ("result_sha256", said.result_sha256, result_hash(report)),
             ("inputs_sha256", said.inputs_sha256, inputs_hash(scenarios)),
@@ -255,19 +255,19 @@ def _hashes(report: Report) -> list[Difference]:
     ]
 
 
-def _named(report: Report) -> Iterator[Difference]:
+def id_differences(report: Report) -> Iterator[CheckDifference]:
     """Whether its id is that of its question, inputs, files and recordings."""
     said = report.reproducibility
     # statements name the files of the answer that they were in, and are told apart by their own ids
     files = [] if report.kind == "statements" else [each.sha256 for each in said.inputs]
     name = id_of(report.kind, report.question, said.inputs_sha256, files, report.statements)
     if name != report.report_id:
-        yield Difference("report_id", report.report_id, name)
+        yield CheckDifference("report_id", report.report_id, name)
 
 
-def _against(report: Report, again: Study) -> list[Difference]:
+def _against(report: Report, again: Study) -> list[CheckDifference]:
     """A model's first statement and its tables, held against what was computed again."""
-    found: list[Difference] = []
+    found: list[CheckDifference] = []
     first = report.statements[0]
     mine = first.model_dump(mode="json")
     bills = again.bills
@@ -296,7 +296,7 @@ def _against(report: Report, again: Study) -> list[Difference]:
     return found
 
 
-def _compare(where: str, reported: Any, recomputed: Any) -> Iterator[Difference]:
+def _compare(where: str, reported: Any, recomputed: Any) -> Iterator[CheckDifference]:
     if isinstance(reported, dict) and isinstance(recomputed, dict):
         for key in sorted({*reported, *recomputed} - _SAID):
             yield from _compare(f"{where}.{key}", reported.get(key), recomputed.get(key))
@@ -310,9 +310,9 @@ def _compare(where: str, reported: Any, recomputed: Any) -> Iterator[Difference]
             yield from _compare(f"{where}.{name}", one, other)
     elif _number(reported) and _number(recomputed):
         if abs(reported - recomputed) > TOLERANCE * max(abs(reported), abs(recomputed), 1e-12):
-            yield Difference(where, reported, recomputed)
+            yield CheckDifference(where, reported, recomputed)
     elif reported != recomputed:
-        yield Difference(where, reported, recomputed)
+        yield CheckDifference(where, reported, recomputed)
 
 
 def _sum(components: list[Component], ledger: str, field: str) -> float | None:

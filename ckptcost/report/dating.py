@@ -15,13 +15,13 @@ import numpy as np
 
 from ckptcost.catalog.contracts import SiteContracts
 from ckptcost.catalog.grid_hours import GridHours
-from ckptcost.core.hourly import Floats, Steps, contracted, edges_of, mean_over, width_for
+from ckptcost.core.hourly import Floats, Steps, contract_factor, edges_of, mean_over, width_for
 from ckptcost.core.units import KWH_J
 from ckptcost.errors import Argument, InputError
 from ckptcost.report.canonical import tidy
 from ckptcost.report.parts import Component, Factor, Quantity, Source, Totals, Warned
 from ckptcost.report.rows_of_time import (
-    Factors,
+    RowFactors,
     checkpoints_of,
     number_or_nan,
     placed_of,
@@ -38,7 +38,7 @@ _INSTANT_S = 0.002
 LOCATION, MARKET = "site.grid_location", "site.grid_market"
 
 
-def dated(
+def date_statement(
     s: Statement,
     start_s: float | None = None,
     grid: GridHours | None = None,
@@ -61,7 +61,7 @@ def dated(
                 f"{s.subject.name} has no dates, and factors that change with time need them",
                 remedy='give --start, e.g. "2026-11-01T00:00Z"',
             )
-        return s if site is None else _told(s, None, _constant_market(site), None, site)
+        return s if site is None else apply_factors(s, None, _constant_market(site), None, site)
     steps = None if site is None else _market_steps(site, begin_s, end_s)
     # a period's own ends are cuts anyway, so only changes inside it ask for narrower rows
     width_s = width_for(None if grid is None else grid.steps, _inner(steps))
@@ -82,9 +82,9 @@ def dated(
             " components",
             remedy="leave it out with --case, which names the one to tell",
         )
-    factors = Factors(_location(s, grid, edges), _market(s, site, steps, edges))
+    factors = RowFactors(_location(s, grid, edges), _market(s, site, steps, edges))
     series = series_of(placed, edges, width_s, factors, checkpoints_of(s, placed, edges))
-    changed = _told(
+    changed = apply_factors(
         s, None if grid is None else series, None if site is None else series, grid, site
     )
     return changed.model_copy(
@@ -120,11 +120,11 @@ def _location(s: Statement, grid: GridHours | None, edges: Floats) -> Floats | N
     if grid is None:
         return _own_factor(s, LOCATION, edges)
     found = mean_over(grid.steps, edges)
-    _covered(found, edges, grid.file)
+    require_covered(found, edges, grid.file)
     return found
 
 
-def _covered(found: Floats, edges: Floats, where: str) -> None:
+def require_covered(found: Floats, edges: Floats, where: str) -> None:
     lacking = np.flatnonzero(np.isnan(found))
     if len(lacking):
         first = instant(float(edges[lacking[0]]))
@@ -177,7 +177,7 @@ def _site(s: Statement, sites: Mapping[str, SiteContracts] | None) -> SiteContra
 
 def _factor_at(site: SiteContracts, at_s: float) -> float:
     held = [each for each in site.bought if each.begin_s <= at_s < each.end_s]
-    return contracted(
+    return contract_factor(
         [each.share for each in held], [each.kg_per_kwh for each in held], site.residual_kg_per_kwh
     )
 
@@ -211,7 +211,7 @@ def _market(
     return None if np.all(np.isnan(found)) else found
 
 
-def _told(
+def apply_factors(
     s: Statement,
     location: Series | None,
     market: Series | float | None,

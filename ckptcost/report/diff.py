@@ -178,7 +178,7 @@ def delta_of(past: Statement, current: Statement) -> Delta:
         allocated=Changes(**_six(*standing, other_grid=other_grid)) if all(standing) else None,
         components=_components(past, current),
         per=_per_unit(past, current),
-        factors=factors_changed(past.factors, current.factors),
+        factors=changed_factors(past.factors, current.factors),
         splits=_splits(past, current),
     )
 
@@ -232,7 +232,7 @@ def value_of(statement: Statement, factor_id: str) -> float | None:
     return next((f.value for f in statement.factors if f.id == factor_id), None)
 
 
-def factors_changed(past: Sequence[Factor], current: Sequence[Factor]) -> list[FactorChange]:
+def changed_factors(past: Sequence[Factor], current: Sequence[Factor]) -> list[FactorChange]:
     """Factors with another value or range, or that one of the two lacks; prices and the like
     first."""
     one, two = ({f.id: f for f in factors} for factors in (past, current))
@@ -250,15 +250,15 @@ def factors_changed(past: Sequence[Factor], current: Sequence[Factor]) -> list[F
                     id=name,
                     name=shown.name,
                     unit=shown.unit,
-                    before=_told(before),
-                    after=_told(after),
+                    before=factor_value(before),
+                    after=factor_value(after),
                     converts=converts(name),
                 )
             )
     return sorted(found, key=lambda each: not each.converts)
 
 
-def _told(f: Factor | None) -> FactorValue | None:
+def factor_value(f: Factor | None) -> FactorValue | None:
     return (
         None
         if f is None
@@ -286,7 +286,7 @@ class _Known(NamedTuple):
     lines: frozenset[str]
 
 
-def _known(past: Statement, current: Statement, what: str) -> _Known | None:
+def known_amounts(past: Statement, current: Statement, what: str) -> _Known | None:
     one, two = getattr(past.totals, what), getattr(current.totals, what)
     if one.value is None or two.value is None or {*one.excludes} != {*two.excludes}:
         return None
@@ -328,7 +328,7 @@ def _splits(past: Statement, current: Statement) -> list[Split]:
 
 
 def _energy(past: Statement, current: Statement) -> Split | None:
-    energy, pues = _known(past, current, "energy"), _pues(past, current)
+    energy, pues = known_amounts(past, current, "energy"), _pues(past, current)
     if energy is None or not pues:
         return None
     return _split("energy", "kWh", "machines", (), energy, pues)
@@ -352,7 +352,7 @@ def _by_product(past: Statement, current: Statement, product: _Product) -> Split
     """The mean factor is the quotient of the two, whatever the hours were."""
     if product.what == "emissions_location" and other_grid_method(past, current):
         return None
-    amount, whole = (_known(past, current, what) for what in (product.amount, product.what))
+    amount, whole = (known_amounts(past, current, what) for what in (product.amount, product.what))
     if amount is None or whole is None or whole.lines != amount.lines:
         return None
     if 0.0 in (amount.before, amount.after):
@@ -405,11 +405,11 @@ def _floats(
 
 def _cost(past: Statement, current: Statement) -> Split | None:
     """Where the price of a GPU-hour is the only price that changed."""
-    whole = _known(past, current, "cost")
+    whole = known_amounts(past, current, "cost")
     before, now = _gpu_price(past), _gpu_price(current)
     prices = {
         f.id
-        for f in factors_changed(past.factors, current.factors)
+        for f in changed_factors(past.factors, current.factors)
         if "price" in f.id or "tariff" in f.id
     }
     if whole is None or before is None or now is None or prices != {"cluster.gpu_price"}:

@@ -14,7 +14,7 @@ from ckptcost.errors import InputError, brief
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def parsed(source: str, most_bytes: int) -> Any:
+def parse_json(source: str, most_bytes: int) -> Any:
     """What is in the file."""
     text = text_of(Path(source), source, most_bytes)
     try:

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from ckptcost.report import render
-from ckptcost.report.brief import CAUTIONS, SENTENCES, TABLES, Shown, Told, rows_of, told_of_study
+from ckptcost.report.brief import (
+    CAUTIONS,
+    SENTENCES,
+    TABLES,
+    BriefAnswer,
+    Shown,
+    rows_of,
+    told_of_study,
+)
 from ckptcost.report.document import Report
 from ckptcost.report.html.markup import Markup, bullets, el
 from ckptcost.report.read import study_of
@@ -19,7 +27,7 @@ def of_report(report: Report) -> str:
     return html(told_of_study(study_of(report)))
 
 
-def html(told: Told) -> str:
+def html(told: BriefAnswer) -> str:
     """Sentences, the tables that carry the answer, and cautions that may turn a decision."""
     weighty = [each for each in told.weighty[:CAUTIONS] if each]
     return el(

@@ -19,7 +19,7 @@ from ckptcost.report.canonical import tidy
 from ckptcost.report.check import case_from
 from ckptcost.report.difference import Difference
 from ckptcost.report.html import pictures, sections
-from ckptcost.report.html.markup import ranged
+from ckptcost.report.html.markup import range_text
 from ckptcost.report.html.page import Extras
 from ckptcost.report.html.pictures_of_time import PowerPlot, SaveBand
 from ckptcost.report.html.sections import Tile
@@ -132,7 +132,7 @@ def _least_tiles(cases: Sequence[Mapping[str, Any]], has_carbon: bool) -> list[T
     tiles = []
     for column, what, row in found:
         low, high = (row.get(f"{column}_{end}") for end in ("low", "high"))
-        ends = ranged(Quantity(value=row[column], unit="1", low=low, high=high))
+        ends = range_text(Quantity(value=row[column], unit="1", low=low, high=high))
         of = f"{case_text(row, cases)}, of {len(cases)} cases"
         notes = [*([f"{ends} (p5-p95)"] if ends else []), of]
         tiles.append(Tile(sections.NAMES[what], row[column], BY_ID[what].unit, notes, "modelled"))
@@ -182,7 +182,7 @@ def _of_fleet(study: Study, found: Extras, jobs: int) -> Extras:
     return whole._replace(tiles=_tiles(known["groups"]), falls=_falls(known["lines"]))
 
 
-def curve_of(statement: Statement) -> pictures.IntervalCurve | None:
+def curve_of(statement: Statement) -> pictures.IntervalPicture | None:
     """What the run comes to at each interval: the same arithmetic, on the inputs that the statement
     carries."""
     factors = [f.model_dump(mode="json") for f in statement.factors]
@@ -198,11 +198,11 @@ def curve_of(statement: Statement) -> pictures.IntervalCurve | None:
     x = np.geomspace(low, high, POINTS)
     with np.errstate(all="ignore"):
         outcome = evaluate(replace(s, policy=replace(s.policy, cadence="interval", every=x)))
-    lines = [PlotLine("goodput", _listed(outcome.goodput, x), "share of time")]
+    lines = [PlotLine("goodput", as_list(outcome.goodput, x), "share of time")]
     for q in pick("energy", "cost"):
         values = q.people(outcome.run.total(q.field))
-        lines.append(PlotLine(q.added, _listed(values, x), q.unit))
-    return pictures.IntervalCurve(
+        lines.append(PlotLine(q.added, as_list(values, x), q.unit))
+    return pictures.IntervalPicture(
         x.tolist(),
         [line for line in lines if any(v is not None for v in line.values)],
         now_s,
@@ -210,7 +210,7 @@ def curve_of(statement: Statement) -> pictures.IntervalCurve | None:
     )
 
 
-def _listed(values: object, x: np.ndarray) -> list[float | None]:
+def as_list(values: object, x: np.ndarray) -> list[float | None]:
     return [tidy(float(each)) for each in np.broadcast_to(np.asarray(values, dtype=float), x.shape)]
 
 
@@ -240,7 +240,7 @@ def _falls(lines: Table) -> list[pictures.Fall]:
         steps = [pictures.FallStep(row["line"], row.get(q.measure), _cause(row)) for row in parts]
         if any(step.value for step in steps):
             value, low, high = (total.get(f"{q.measure}{end}") for end in ("", "_low", "_high"))
-            ends = ranged(Quantity(value=value, unit="1", low=low, high=high))
+            ends = range_text(Quantity(value=value, unit="1", low=low, high=high))
             label = sections.NAMES[q.id].partition(",")[0]
             unit = sections.PICTURED[q.id]
             found.append(pictures.Fall(unit, steps, value, low, high, label, ends))

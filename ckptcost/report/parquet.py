@@ -94,13 +94,13 @@ WRITE_BACK: Final = ("dirty_bytes", "writeback_bytes", "written_bytes")
 """what shows when a save was safe of which no mark says so"""
 
 
-class File(NamedTuple):
+class ParquetFile(NamedTuple):
     name: str
     rows: int | None
     bytes: int
 
 
-class Packed(NamedTuple):
+class ParquetRun(NamedTuple):
     """What was written."""
 
     folder: Path
@@ -108,11 +108,11 @@ class Packed(NamedTuple):
     hosts: tuple[str, ...]
     length_s: float
     simulated: bool
-    files: tuple[File, ...]
+    files: tuple[ParquetFile, ...]
     problems: tuple[str, ...]
 
 
-def pack(path: Path, target: Path, run: str = "", force: bool = False) -> Packed:
+def pack(path: Path, target: Path, run: str = "", force: bool = False) -> ParquetRun:
     """The run in `path` as a folder of tables. The same run gives the same bytes, as long as
     pyarrow is the same."""
     arrow = _arrow()
@@ -129,12 +129,14 @@ def pack(path: Path, target: Path, run: str = "", force: bool = False) -> Packed
                 json.dumps(about(whole), indent=1, allow_nan=False) + "\n", "utf-8"
             )
             files = tuple(
-                File(name, rows.get(name), (folder / name).stat().st_size) for name in FILES
+                ParquetFile(name, rows.get(name), (folder / name).stat().st_size) for name in FILES
             )
     except OSError as error:
         raise OutputError(f"{target}: could not be written ({error.strerror or error})") from None
     problems = tuple(str(problem) for problem in whole.problems)
-    return Packed(target, whole.id, whole.hosts, whole.duration_s, whole.simulated, files, problems)
+    return ParquetRun(
+        target, whole.id, whole.hosts, whole.duration_s, whole.simulated, files, problems
+    )
 
 
 def _arrow() -> Any:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pydantic import ValidationError
 
 from ckptcost.errors import InputError, brief
-from ckptcost.jobs.gates import Verdict, gate_of
+from ckptcost.jobs.gates import GateVerdict, gate_of
 from ckptcost.report.build import result_hash
 from ckptcost.report.document import SCHEMA_NAME, SCHEMA_VERSION, Report
-from ckptcost.report.json_text import parsed
+from ckptcost.report.json_text import parse_json
 from ckptcost.report.study import Bills, Column, Study, Table
 
 MOST_BYTES = 300_000_000
@@ -23,7 +23,7 @@ OLDER = ("ckptcost.study", "ckptcost.statement", "ckptcost.diff")
 def read(source: str) -> Report:
     """The document in a file. A newer minor version is read without what it adds; one of statements
     alone must be as it was written, because exports are made of it."""
-    raw = parsed(source, MOST_BYTES)
+    raw = parse_json(source, MOST_BYTES)
     name = raw.get("schema_name") if isinstance(raw, dict) else None
     if name == OF_A_SWEEP:
         raise InputError(
@@ -125,7 +125,9 @@ def study_of(report: Report) -> Study:
     ]
     nan = float("nan")
     verdicts = [
-        Verdict(gate_of(r.text, "requirements"), nan if r.value is None else r.value, r.met, r.of)
+        GateVerdict(
+            gate_of(r.text, "requirements"), nan if r.value is None else r.value, r.met, r.of
+        )
         for r in report.requirements
     ]
     return Study(

@@ -13,7 +13,7 @@ from ckptcost.report.page_extras import extras_of
 from ckptcost.report.parts import InputFile
 from ckptcost.report.read import read, study_of
 from ckptcost.report.statement import Statement
-from ckptcost.report.statements.reading import gathered
+from ckptcost.report.statements.reading import gather_statements
 from ckptcost.report.study import Study
 from ckptcost.report.study_views import view
 
@@ -60,4 +60,4 @@ def page(
     inputs: Sequence[InputFile] = (),
 ) -> str:
     """The page of an answer, with its statements or the same under other factors."""
-    return page_of(gathered(statements, command, inputs), extras_of(study, statements))
+    return page_of(gather_statements(statements, command, inputs), extras_of(study, statements))

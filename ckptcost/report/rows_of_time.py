@@ -18,7 +18,7 @@ SPREAD = tuple(q for q in QUANTITIES if not (q.derived and q.derived.hourly))
 AMOUNTS = tuple(q.id for q in SPREAD)
 
 
-class Placed(NamedTuple):
+class PlacedAmounts(NamedTuple):
     """A component's amounts, each over its own stretch of Unix time; NaN where unknown."""
 
     component: str
@@ -27,21 +27,21 @@ class Placed(NamedTuple):
     """by quantity: energy, gpu_time_lost, cost, embodied"""
 
 
-class Factors(NamedTuple):
+class RowFactors(NamedTuple):
     """Grid factors of every row, in kgCO2e per kWh; None where not known."""
 
     location: Floats | None
     market: Floats | None
 
 
-def placed_of(s: Statement, begin_s: float, end_s: float) -> list[Placed]:
+def placed_of(s: Statement, begin_s: float, end_s: float) -> list[PlacedAmounts]:
     """Where the amounts lie: in the rows that are there, else evenly over the whole period."""
     if s.series is None:
         found = []
         for c in s.marginal():
             amounts = {what: [number_or_nan(getattr(c, what).value)] for what in AMOUNTS}
             if any(each[0] for each in amounts.values() if each[0] == each[0]):
-                found.append(Placed(c.id, [(begin_s, end_s)], amounts))
+                found.append(PlacedAmounts(c.id, [(begin_s, end_s)], amounts))
         return found
     rows: dict[str, list[int]] = {}
     for at, name in enumerate(s.series.component):
@@ -51,7 +51,7 @@ def placed_of(s: Statement, begin_s: float, end_s: float) -> list[Placed]:
         (start, start + length) for start, length in zip(starts, s.series.duration_s, strict=True)
     ]
     return [
-        Placed(
+        PlacedAmounts(
             name,
             [stretches[at] for at in mine],
             {q.id: [number_or_nan(getattr(s.series, q.column)[at]) for at in mine] for q in SPREAD},
@@ -61,7 +61,11 @@ def placed_of(s: Statement, begin_s: float, end_s: float) -> list[Placed]:
 
 
 def series_of(
-    placed: Sequence[Placed], edges: Floats, width_s: float, factors: Factors, checkpoints: Floats
+    placed: Sequence[PlacedAmounts],
+    edges: Floats,
+    width_s: float,
+    factors: RowFactors,
+    checkpoints: Floats,
 ) -> Series:
     """The rows. A component has none where nothing of it happened; the first has all, because it
     carries the checkpoints."""
@@ -76,7 +80,7 @@ def series_of(
         columns["duration_s"] += [round(value, 6) for value in lengths[keep].tolist()]
         columns["component"] += [each.component] * len(keep)
         for q in SPREAD:
-            columns[q.column] += _listed(
+            columns[q.column] += as_list(
                 rows[q.id][keep], known=not np.all(np.isnan(each.amounts[q.id]))
             )
         columns["checkpoints"] += checkpoints[keep].tolist() if n == 0 else [0.0] * len(keep)
@@ -85,12 +89,12 @@ def series_of(
             ("market_kgco2e_per_kwh", factors.market, "emissions_market_kgco2e"),
         ):
             at = np.full(len(keep), np.nan) if factor is None else factor[keep]
-            columns[name] += _listed(at)
-            columns[sum_name] += _listed(rows["energy"][keep] * at)
+            columns[name] += as_list(at)
+            columns[sum_name] += as_list(rows["energy"][keep] * at)
     return Series(width_s=width_s, **columns)
 
 
-def _listed(values: Floats, known: bool = True) -> list[float | None]:
+def as_list(values: Floats, known: bool = True) -> list[float | None]:
     return [value if known and value == value else None for value in values.tolist()]
 
 
@@ -98,7 +102,7 @@ def number_or_nan(value: float | None) -> float:
     return math.nan if value is None else value
 
 
-def checkpoints_of(s: Statement, placed: Sequence[Placed], edges: Floats) -> Floats:
+def checkpoints_of(s: Statement, placed: Sequence[PlacedAmounts], edges: Floats) -> Floats:
     if s.series is not None and placed:
         first = placed[0].component
         at = [n for n, name in enumerate(s.series.component) if name == first]

@@ -35,7 +35,7 @@ class Score(NamedTuple):
     note: str = ""
 
 
-class Row(NamedTuple):
+class ScoreRow(NamedTuple):
     label: str
     value: float | str | None
     """null = unknown"""
@@ -99,11 +99,11 @@ def _score(statement: Statement, unit: str, count: float | None, note: str) -> S
     o, m = (_grams(q) for q in (statement.totals.emissions_location, statement.totals.embodied))
     each = o / count if o is not None and count else None
     value = each + m / count if each is not None and m is not None and count else None
-    lacks = _unscored(statement, unit, count) if value is None else _left_out(statement)
+    lacks = reasons_without_score(statement, unit, count) if value is None else _left_out(statement)
     return Score(unit, count, value, each, "; ".join(lacks), note)
 
 
-def _unscored(statement: Statement, unit: str, count: float | None) -> list[str]:
+def reasons_without_score(statement: Statement, unit: str, count: float | None) -> list[str]:
     """Why there is no score."""
     t, said = statement.totals, []
     if count is None:
@@ -125,25 +125,25 @@ def _left_out(statement: Statement) -> list[str]:
     return [f"without {statement.labels_of(ids)}: not known"] if ids else []
 
 
-def rows(statement: Statement) -> list[Row]:
+def rows(statement: Statement) -> list[ScoreRow]:
     """The section, line by line, for any view."""
     t = statement.totals
 
-    def row(label: str, value: float | None, unit: str, q: Quantity, about: str) -> Row:
-        return Row(label, value, unit, _said(statement, q, about))
+    def row(label: str, value: float | None, unit: str, q: Quantity, about: str) -> ScoreRow:
+        return ScoreRow(label, value, unit, quantity_text(statement, q, about))
 
     o, m, share = t.emissions_location, t.embodied, "share of the GPU time lost, no other hardware"
     intensity = intensity_g_per_kwh(statement)
     found = [
         row("E, energy", t.energy.value, "kWh", t.energy, _pue_words(statement)),
-        Row("I, carbon intensity", intensity, "gCO2e/kWh", _intensity_note(statement)),
+        ScoreRow("I, carbon intensity", intensity, "gCO2e/kWh", _intensity_note(statement)),
         row("O = E * I", _grams(o), "gCO2e", o, "location-based"),
         row("M, embodied", _grams(m), "gCO2e", m, share),
-        Row("M_source", m_source(statement)),
+        ScoreRow("M_source", m_source(statement)),
     ]
     for score in scores(statement):
         found += _score_rows(score)
-    return [*found, *_disclosed(statement)]
+    return [*found, *disclosure_rows(statement)]
 
 
 def _pue_words(statement: Statement) -> str:
@@ -153,18 +153,18 @@ def _pue_words(statement: Statement) -> str:
     return f"PUE of {number(b.pue)} included" if b.pue else "PUE included"
 
 
-def _score_rows(score: Score) -> list[Row]:
+def _score_rows(score: Score) -> list[ScoreRow]:
     name = score.unit.replace("_", " ")
     if not name:
         return [
-            Row("R, functional units", score.counted, "", score.note or score.status),
-            Row("SCI", score.value, "gCO2e", score.status),
+            ScoreRow("R, functional units", score.counted, "", score.note or score.status),
+            ScoreRow("SCI", score.value, "gCO2e", score.status),
         ]
     unit = f"gCO2e per {name}"
     return [
-        Row(f"R, {name}s", score.counted, "", score.note),
-        Row(f"O per {name}", score.operational, unit, "without M: no score"),
-        Row(f"SCI per {name}", score.value, unit, score.status),
+        ScoreRow(f"R, {name}s", score.counted, "", score.note),
+        ScoreRow(f"O per {name}", score.operational, unit, "without M: no score"),
+        ScoreRow(f"SCI per {name}", score.value, unit, score.status),
     ]
 
 
@@ -179,7 +179,7 @@ def m_source(statement: Statement) -> str:
     )
 
 
-def _disclosed(statement: Statement) -> list[Row]:
+def disclosure_rows(statement: Statement) -> list[ScoreRow]:
     """Boundary, method and what the rules for AI ask."""
     b = statement.boundary
     inside = ", ".join(b.included) or "nothing"
@@ -202,7 +202,7 @@ def _disclosed(statement: Statement) -> list[Row]:
         ),
         ("conversions", "1 kWh = 3.6 MJ, 1 kg = 1,000 g", ""),
     ]
-    return [Row(label, value, note=note) for label, value, note in told]
+    return [ScoreRow(label, value, note=note) for label, value, note in told]
 
 
 def coefficients(statement: Statement) -> list[Coefficient]:
@@ -302,7 +302,7 @@ def _intensity_note(statement: Statement) -> str:
     return ", ".join(filter(None, words))
 
 
-def _said(statement: Statement, q: Quantity, about: str) -> str:
+def quantity_text(statement: Statement, q: Quantity, about: str) -> str:
     if q.value is None:
         return "not declared" if q is statement.totals.embodied else "not known"
     ranged, lacking = between(q.low, q.high), statement.labels_of(q.excludes)

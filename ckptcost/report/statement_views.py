@@ -8,7 +8,7 @@ from typing import Any
 
 from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.present.amounts import DASH, count, duration, number, quantities, quantity, share
-from ckptcost.present.table import on_one_line, sentence, wrapped
+from ckptcost.present.table import on_one_line, sentence, wrap_line
 from ckptcost.present.words import scope_text
 from ckptcost.report import sci, writers
 from ckptcost.report.document import Report
@@ -16,7 +16,7 @@ from ckptcost.report.parts import Component, Quantity, Source, Totals
 from ckptcost.report.statement import QUANTITIES, Statement
 from ckptcost.report.study import NOTE, Column, Table
 from ckptcost.report.to_csv import UNIT_SUFFIX, lines
-from ckptcost.report.writers import Page, Section
+from ckptcost.report.writers import ReportPage, Section
 
 SIMULATED = "SIMULATED: no machine was measured for this."
 MEMO = "Memo item: this energy already sits in the facility's meter. Do not add it to an inventory."
@@ -239,7 +239,7 @@ def assumption_lines(s: Statement) -> list[str]:
     return found
 
 
-def _page(s: Statement, unknown: str) -> Page:
+def _page(s: Statement, unknown: str) -> ReportPage:
     blocks: list[writers.Block] = [
         totals(s),
         bill(s, unknown),
@@ -255,7 +255,7 @@ def _page(s: Statement, unknown: str) -> Page:
         _section("Take care", [f"{w.message} ({w.code})" for w in s.warnings]),
     ]
     lead = [on_one_line(line) for line in heading(s)]
-    return Page(s.subject.name, lead, blocks, SIMULATED if s.simulated else "")
+    return ReportPage(s.subject.name, lead, blocks, SIMULATED if s.simulated else "")
 
 
 def _section(title: str, told: Iterable[str], text_title: str | None = None) -> Section:
@@ -265,7 +265,7 @@ def _section(title: str, told: Iterable[str], text_title: str | None = None) -> 
 
 def text(document: Report) -> str:
     """All statements as plain text."""
-    tail = wrapped(f"{MEMO} Factors with their sources: as Markdown or JSON.")
+    tail = wrap_line(f"{MEMO} Factors with their sources: as Markdown or JSON.")
     told = [*(writers.page_text(_page(s, DASH)) for s in document.statements), tail]
     return "\n\n".join("\n".join(each) for each in told) + "\n"
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
-from ckptcost.jobs.gates import Verdict
+from ckptcost.jobs.gates import GateVerdict
 from ckptcost.present.amounts import (
     DASH,
     between,
@@ -173,7 +173,7 @@ class Study(NamedTuple):
     """what follows, in sentences: the answer before the tables"""
     warnings: Sequence[tuple[str, str]] = ()
     """code and sentence"""
-    gates: Sequence[Verdict] = ()
+    gates: Sequence[GateVerdict] = ()
     resolved: Sequence[Resolved] = ()
     """the scenarios it rests on, whose inputs the document lists"""
     simulated: bool = False

@@ -11,7 +11,7 @@ from ckptcost.report.build import METHOD_VERSION
 from ckptcost.report.studies.model_words import assumed_lines, basis_line, input_rows
 from ckptcost.report.study import Column, Study, Table
 from ckptcost.report.to_csv import lines
-from ckptcost.report.writers import Page, Section
+from ckptcost.report.writers import ReportPage, Section
 
 MEMO = "Memo item: this energy is already in the facility's meter."
 _READING = (
@@ -32,7 +32,7 @@ def view(study: Study, form: str, table: str | None = None, full: bool = False) 
     return text(study) if full else brief.of_study(study)
 
 
-def _page(study: Study) -> Page:
+def _page(study: Study) -> ReportPage:
     blocks: list[writers.Block] = [
         Section("", study.findings),
         *study.tables,
@@ -44,7 +44,7 @@ def _page(study: Study) -> Page:
             [code for code, _ in study.warnings],
         ),
     ]
-    return Page(study.title, study.about, blocks, SIMULATED if study.simulated else "")
+    return ReportPage(study.title, study.about, blocks, SIMULATED if study.simulated else "")
 
 
 def text(study: Study) -> str:
@@ -71,14 +71,14 @@ def to_markdown(study: Study) -> str:
 def to_csv(study: Study, name: str | None = None) -> str:
     """One table, the first unless another is named: raw numbers, the unit in the header, an empty
     cell where unknown."""
-    table = study.tables[0] if name is None else _named(study, name)
+    table = study.tables[0] if name is None else table_named(study, name)
     if study.simulated:  # a column, because a comment line breaks what reads the file
         rows = [row | {"simulated": True} for row in table.rows]
         table = table._replace(columns=(*table.columns, Column("simulated", "")), rows=rows)
     return lines(writers.csv_rows(table))
 
 
-def _named(study: Study, name: str) -> Table:
+def table_named(study: Study, name: str) -> Table:
     known = {table.id: table for table in study.tables}
     if name not in known:
         raise UnknownName("table", name, known, where="--table")

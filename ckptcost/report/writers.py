@@ -16,7 +16,7 @@ from ckptcost.present.table import (
     on_one_line,
     plain,
     sentence,
-    wrapped,
+    wrap_line,
 )
 from ckptcost.report.canonical import tidy
 from ckptcost.report.study import NOTE, Table, shown_cells
@@ -39,7 +39,7 @@ class Section(NamedTuple):
 Block = Section | Table
 
 
-class Page(NamedTuple):
+class ReportPage(NamedTuple):
     title: str
     lead: Sequence[str]
     blocks: Sequence[Block]
@@ -50,11 +50,11 @@ class Page(NamedTuple):
 # ---- text
 
 
-def page_text(page: Page) -> list[str]:
+def page_text(page: ReportPage) -> list[str]:
     title = on_one_line(page.title)
-    head = [*wrapped(title), "=" * min(len(title), WIDTH)]
+    head = [*wrap_line(title), "=" * min(len(title), WIDTH)]
     head += [page.simulated] if page.simulated else []
-    return [*head, *(line for each in page.lead for line in wrapped(each)), *text(page.blocks)]
+    return [*head, *(line for each in page.lead for line in wrap_line(each)), *text(page.blocks)]
 
 
 def text(blocks: Iterable[Block]) -> list[str]:
@@ -75,10 +75,10 @@ def table_text(table: Table) -> list[str]:
         notes = [row[name] for name in below if row[name]]
         body += [
             line,
-            *(each for note in notes for each in wrapped(on_one_line(note), "    ", "    ")),
+            *(each for note in notes for each in wrap_line(on_one_line(note), "    ", "    ")),
         ]
-    title = wrapped(on_one_line(table.title)) if table.title else []
-    return [*title, *body, *(wrapped(table.note) if table.note else [])]
+    title = wrap_line(on_one_line(table.title)) if table.title else []
+    return [*title, *body, *(wrap_line(table.note) if table.note else [])]
 
 
 def section_text(section: Section) -> list[str]:
@@ -87,12 +87,12 @@ def section_text(section: Section) -> list[str]:
     title = section.title if section.text_title is None else section.text_title
     marks = ("- ", "  ") if section.points else ("", "")
     return [
-        *(wrapped(title) if title else []),
-        *(each for line in told(section) for each in wrapped(line, *marks)),
+        *(wrap_line(title) if title else []),
+        *(each for line in warning_lines(section) for each in wrap_line(line, *marks)),
     ]
 
 
-def told(section: Section) -> list[str]:
+def warning_lines(section: Section) -> list[str]:
     """The sentences, each with its code."""
     if not section.codes:
         return list(section.lines)
@@ -102,7 +102,7 @@ def told(section: Section) -> list[str]:
 # ---- Markdown
 
 
-def page_markdown(page: Page) -> list[str]:
+def page_markdown(page: ReportPage) -> list[str]:
     head = [f"# {plain(page.title)}", ""]
     head += [f"**{page.simulated}**", ""] if page.simulated else []
     return [*head, *map(sentence, page.lead), *markdown_of(page.blocks)]

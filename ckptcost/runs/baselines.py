@@ -36,7 +36,7 @@ def file_of(host: str = "") -> Path:
     return overlay() / "baselines" / f"{base_name(host or host_name())}.json"
 
 
-def of(idle: Idle) -> dict[str, Any]:
+def baseline_fields(idle: Idle) -> dict[str, Any]:
     """As it is written."""
     return {
         "format": FORMAT,
@@ -57,7 +57,7 @@ def save(idle: Idle, file: Path) -> None:
     """The file appears whole or not at all."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole([json.dumps(of(idle), indent=1, allow_nan=False), "\n"], file)
+        write_whole([json.dumps(baseline_fields(idle), indent=1, allow_nan=False), "\n"], file)
     except OSError as error:
         raise OutputError(f"{file}: could not be written ({error.strerror or error})") from None
 

@@ -72,7 +72,7 @@ def tail(file: Path, most: int) -> bytes:
         return stream.read(most)
 
 
-def wrapped(first: Path, last: Path) -> tuple[str, int | None]:
+def wrapped_command(first: Path, last: Path) -> tuple[str, int | None]:
     """The command that was wrapped, by the first part, and its exit code, by the last one."""
     try:
         with first.open("rb") as stream:

@@ -74,8 +74,8 @@ def facts_of(environ: Mapping[str, str] = os.environ) -> JobFacts:
     """
     odd: list[str] = []
     elastic = _text(environ, "TORCHELASTIC_RUN_ID")
-    labels = _labels_said(environ, odd)
-    nodes, names = _nodes_said(environ, odd)
+    labels = labels_from(environ, odd)
+    nodes, names = nodes_from(environ, odd)
     return JobFacts(
         job=_text(environ, "CKPTCOST_JOB")
         or _text(environ, "SLURM_JOB_ID")
@@ -91,16 +91,16 @@ def facts_of(environ: Mapping[str, str] = os.environ) -> JobFacts:
     )
 
 
-def told(recorder: Recorder, environ: Mapping[str, str] = os.environ) -> None:
+def note_job_facts(recorder: Recorder, environ: Mapping[str, str] = os.environ) -> None:
     """A note in the run, where there is something to say."""
     facts = facts_of(environ)
     if facts.detail or facts.odd:
         recorder.note(DOMAIN, facts.odd, **facts.detail)
 
 
-def _labels_said(environ: Mapping[str, str], odd: list[str]) -> dict[str, str]:
+def labels_from(environ: Mapping[str, str], odd: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for piece in _shown(environ.get("CKPTCOST_LABELS", "")).split(","):
+    for piece in printable(environ.get("CKPTCOST_LABELS", "")).split(","):
         try:
             found |= labels_of([piece] if piece.strip() else [])
         except InputError:
@@ -122,7 +122,7 @@ def labels_of(said: Iterable[str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for piece in said:
-        name, equals, text = (part.strip() for part in _shown(piece).partition("="))
+        name, equals, text = (part.strip() for part in printable(piece).partition("="))
         if not equals or not _NAME.fullmatch(name) or len(text) > MOST_LETTERS:
             raise InputError(
                 f"{brief(piece)} is no label", remedy="write NAME=TEXT, e.g. team=infra"
@@ -131,11 +131,11 @@ def labels_of(said: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def _nodes_said(environ: Mapping[str, str], odd: list[str]) -> tuple[int, str]:
+def nodes_from(environ: Mapping[str, str], odd: list[str]) -> tuple[int, str]:
     """How many, and their names. A pod's own count is of its job; Slurm's is of the allocation;
     torchrun counts agents, one a node."""
-    own = _shown(environ.get("CKPTCOST_NODES", ""))
-    names = _shown(environ.get("SLURM_JOB_NODELIST", ""))
+    own = printable(environ.get("CKPTCOST_NODES", ""))
+    names = printable(environ.get("SLURM_JOB_NODELIST", ""))
     count = _number(environ, "CKPTCOST_NODES")
     if own and count is None:
         names = own
@@ -152,10 +152,10 @@ def _nodes_said(environ: Mapping[str, str], odd: list[str]) -> tuple[int, str]:
 
 
 def _text(environ: Mapping[str, str], name: str) -> str:
-    return _shown(environ.get(name, ""))[:MOST_LETTERS]
+    return printable(environ.get(name, ""))[:MOST_LETTERS]
 
 
-def _shown(text: str) -> str:
+def printable(text: str) -> str:
     """Without what would move a terminal's cursor, or is no text at all."""
     return "".join(letter for letter in text if letter.isprintable()).strip()
 
@@ -171,7 +171,7 @@ def facts_from(detail: Mapping[str, object]) -> JobFacts:
 
     def text(key: str, most: int = MOST_LETTERS) -> str:
         value = detail.get(key)
-        return _shown(value)[:most] if isinstance(value, str) else ""
+        return printable(value)[:most] if isinstance(value, str) else ""
 
     def number(key: str) -> int | None:
         value = detail.get(key)
@@ -189,7 +189,7 @@ def facts_from(detail: Mapping[str, object]) -> JobFacts:
         node_names=names if len(names) <= MOST_NODE_LETTERS else "",
         restart=number("restart"),
         labels={
-            _shown(str(name)): _shown(str(value))[:MOST_LETTERS]
+            printable(str(name)): printable(str(value))[:MOST_LETTERS]
             for name, value in list(pairs)[:MOST_LABELS]
         },
     )

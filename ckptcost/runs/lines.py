@@ -84,7 +84,7 @@ def _numbers(values: object) -> str:
     return _NOT_JSON.sub("null", text) if "N" in text or "I" in text else text
 
 
-def sealed(body: str) -> bytes:
+def seal_line(body: str) -> bytes:
     """The line of an object's text without its last brace.
 
     >>> sealed('{"k":"note"')
@@ -95,13 +95,13 @@ def sealed(body: str) -> bytes:
 
 
 def raw_line(tick: Raw) -> bytes:
-    return sealed(
+    return seal_line(
         f'{{"k":"raw","t":{tick.t_ns},"d":{_encode(tick.took_ns)},"v":{_numbers(tick.values)}'
     )
 
 
 def second_line(second: Second) -> bytes:
-    return sealed(
+    return seal_line(
         f'{{"k":"second","t":{second.t_ns},"from":{second.from_ns},"n":{_encode(second.counts)},"d":{_encode(second.took_ns)},'
         f'"v":{_numbers(second.values)}'
     )
@@ -118,7 +118,7 @@ def encode(fields: dict[str, Any]) -> bytes:
             {key: value for key, value in fields.items() if type(value) in (int, str)},
             separators=(",", ":"),
         )
-    return sealed(text[:-1])
+    return seal_line(text[:-1])
 
 
 def plain(value: Any, depth: int = 0) -> Any:

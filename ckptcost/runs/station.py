@@ -138,7 +138,7 @@ class Station:
                 alone=self._alone,
             )
             recorder.start()
-            job_facts.told(recorder)
+            job_facts.note_job_facts(recorder)
         except BaseException:
             if self._seat is not None:
                 self._seat.leave()

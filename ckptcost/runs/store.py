@@ -199,7 +199,7 @@ class Listing(NamedTuple):
     """why a folder gave none, in a sentence"""
 
 
-def kept(within: Path | None = None) -> Listing:
+def list_runs(within: Path | None = None) -> Listing:
     """Every run; whatever is wrong with a folder costs that folder alone."""
     runs: list[Kept] = []
     unread: list[str] = []
@@ -213,10 +213,10 @@ def kept(within: Path | None = None) -> Listing:
 
 def find(text: str, within: Path | None = None, of_jobs: bool = True) -> Path:
     """The folder or file of a run."""
-    return found(text, within, of_jobs).path
+    return find_run(text, within, of_jobs).path
 
 
-def found(text: str, within: Path | None = None, of_jobs: bool = True) -> Found:
+def find_run(text: str, within: Path | None = None, of_jobs: bool = True) -> Found:
     """The run that a word stands for. A path that is there wins, so that a run elsewhere can always
     be named. The last one is the last `of_jobs`, or of any purpose."""
     if not text.strip():
@@ -233,7 +233,7 @@ def found(text: str, within: Path | None = None, of_jobs: bool = True) -> Found:
             remedy="`ckptcost runs` lists what is kept",
         )
     base = home() if within is None else within
-    runs = kept(within).runs
+    runs = list_runs(within).runs
     if not runs:
         raise InputError("there are no runs", where=str(base), remedy=MAKE_ONE)
     if text == LAST:

@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 from ckptcost.core.channels import Mark
 from ckptcost.core.contents import contents_of
-from ckptcost.core.joining import joined
+from ckptcost.core.joining import join_marks
 from ckptcost.core.phases import windows_of
 from ckptcost.errors import RunFileError
 from ckptcost.runs.clocks import S, boot_id
-from ckptcost.runs.edges import Ending, ending, exit_of, spoken, wrapped
+from ckptcost.runs.edges import Ending, ending, exit_of, spoken, wrapped_command
 from ckptcost.runs.gaps import missing_parts
 from ckptcost.runs.header import Header
 from ckptcost.runs.lines import BadLine, decode
@@ -143,9 +143,9 @@ def summary_of(kept: Kept, now_ns: int | None = None) -> Summary:
         str(problem) for problem in missing_parts([(head.file.name, head.header) for head in heads])
     ]
     metered = [head.file for head in heads if head.header.meters]
-    command, exit_code = wrapped(metered[0], metered[-1]) if metered else ("", None)
+    command, exit_code = wrapped_command(metered[0], metered[-1]) if metered else ("", None)
     if command and len(lasts) > 1 and not exit_code:
-        exit_code = _failed([last.head.file for last in lasts]) or exit_code
+        exit_code = failed_code([last.head.file for last in lasts]) or exit_code
     return Summary(
         path=kept.path,
         run=kept.run,
@@ -161,7 +161,7 @@ def summary_of(kept: Kept, now_ns: int | None = None) -> Summary:
     )
 
 
-def _failed(files: Sequence[Path]) -> int | None:
+def failed_code(files: Sequence[Path]) -> int | None:
     """The first exit code that is not 0: of a job's tasks each has its own."""
     for file in files:
         with contextlib.suppress(OSError):
@@ -211,7 +211,7 @@ def _state(lasts: Sequence[_Last], now_ns: int) -> str:
     return COMPLETE if all(last.end.ended for last in newest) else CUT
 
 
-def counted(kept: Kept) -> Told:
+def count_marks(kept: Kept) -> Told:
     """All marks of a run: every line is looked at, none but marks are understood."""
     ahead = _ahead(sorted(kept.heads, key=lambda head: head.header.wall_ns))
     lines = [(head, fields) for head in kept.heads for fields in _mark_lines(head.file)]
@@ -229,7 +229,7 @@ def counted(kept: Kept) -> Told:
                 dict(fields.get("detail") or {}),
             )
             marks.append(Mark(t_s, *said))
-    together = joined(marks)
+    together = join_marks(marks)
     kinds = Counter(what.of for what in contents_of(together, windows_of(together)))
     names = Counter((mark.name, mark.by) for mark in marks)
     return Told(

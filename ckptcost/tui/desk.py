@@ -12,7 +12,7 @@ from pathlib import Path
 from ckptcost.catalog.keys import KEYS, WORDS
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError
-from ckptcost.jobs.model import compared, one_of
+from ckptcost.jobs.model import comparison_of, one_of
 from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_for, layers_of
 from ckptcost.scenario import Resolved
 from ckptcost.tui.scenario_file import ONE_OF, changed, quoted
@@ -107,7 +107,7 @@ class Desk:
             return self.tiers
         layers = self.timed()[0].layers()
         own = one_of(self.catalog, layers).words.get("tier.id", "")
-        return tuple(dict.fromkeys(compared(layers)[0])) or (str(own),)
+        return tuple(dict.fromkeys(comparison_of(layers)[0])) or (str(own),)
 
     def with_tiers(self, keys: Sequence[str]) -> Desk:
         """Other tiers side by side; none at all leaves the desk as it is."""

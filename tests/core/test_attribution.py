@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ckptcost.core.attribution import (
     Baseline,
-    Place,
-    attributed,
+    RunPlace,
+    attribute_energy,
     excess,
     in_turn,
     mean_w,
@@ -65,7 +65,7 @@ IDLE = Baseline(80.0, 78.0, 82.0, taken_s=0.0, host="a", driver="590.48.01")
 
 
 def test_an_asynchronous_save():
-    (cost,) = attributed(
+    (cost,) = attribute_energy(
         windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC), 0.0, {"gpu:0": IDLE}
     )
     assert (cost.window, cost.domain) == ("step 0", "gpu:0")
@@ -80,7 +80,7 @@ def test_an_asynchronous_save():
 
 
 def test_ranges_widen_and_a_difference_within_them_is_said_to_be_none():
-    (cost,) = attributed(
+    (cost,) = attribute_energy(
         windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC, off_j=300.0), 0.0, {"gpu:0": IDLE}
     )
     assert cost.excess[:3] == (18_400, 18_300 - 300, 18_500 + 300)
@@ -88,20 +88,22 @@ def test_ranges_widen_and_a_difference_within_them_is_said_to_be_none():
     assert cost.training_w[:3] == pytest.approx((500.0, 485.0, 515.0))
     assert cost.extra[:3] == pytest.approx((1200.0, 300.0, 2100.0))
     assert "NOT_DISTINGUISHABLE" not in cost.extra.flags + cost.excess.flags
-    (cost,) = attributed(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC, off_j=1200.0), 0.0)
+    (cost,) = attribute_energy(
+        windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC, off_j=1200.0), 0.0
+    )
     assert cost.extra.low < 0 < cost.extra.high
     assert cost.extra.flags == ("NOT_DISTINGUISHABLE",)
 
 
 def test_a_drain_that_slows_training_has_negative_extra():
     slowed = ASYNC[:110] + [450.0] * 40
-    (cost,) = attributed(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(slowed), 0.0)
+    (cost,) = attribute_energy(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(slowed), 0.0)
     assert cost.extra[:3] == pytest.approx((-2000.0,) * 3)
     assert cost.extra.flags == ()
 
 
 def test_a_synchronous_save_drains_nothing():
-    (cost,) = attributed(windows((100.0, 110.0, 109.0)), ["gpu:0"], Meter(ASYNC), 0.0)
+    (cost,) = attribute_energy(windows((100.0, 110.0, 109.0)), ["gpu:0"], Meter(ASYNC), 0.0)
     assert (cost.absolute.value, cost.stall.value, cost.drain, cost.extra, cost.overlap_s) == (
         1200,
         1200,
@@ -118,7 +120,7 @@ def test_unknown_has_its_reason():
     )
 
     def why(*marks: Mark, domain: str = "gpu:0", since_s: float = 0.0) -> tuple[str, ...]:
-        (cost,) = attributed(windows_of(marks), [domain], Meter(ASYNC), since_s)
+        (cost,) = attribute_energy(windows_of(marks), [domain], Meter(ASYNC), since_s)
         return tuple(
             e.why
             for e in (
@@ -184,10 +186,10 @@ def test_unknown_has_its_reason():
 
 def test_the_training_reference_is_of_the_minute_before_and_of_no_window():
     drifting = [400.0] * 40 + [500.0] * 60 + ASYNC[100:]
-    (cost,) = attributed(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(drifting), 0.0)
+    (cost,) = attribute_energy(windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(drifting), 0.0)
     assert cost.training_w.value == pytest.approx(500.0)
     # the second save begins while the first drains: its reference lies before both
-    first, second = attributed(
+    first, second = attribute_energy(
         windows((100.0, 110.0, 150.0), (120.0, 121.0, 140.0)), ["gpu:0"], Meter(drifting), 0.0
     )
     assert second.training_w == first.training_w
@@ -195,12 +197,12 @@ def test_the_training_reference_is_of_the_minute_before_and_of_no_window():
 
 def test_another_windows_stall_is_not_training():
     watts = [500.0] * 110 + [530.0] * 10 + [100.0] * 5 + [530.0] * 25
-    first, second = attributed(
+    first, second = attribute_energy(
         windows((100.0, 110.0, 150.0), (120.0, 125.0, 124.0)), ["gpu:0"], Meter(watts), 0.0
     )
     assert (first.overlap_s, second.overlap_s) == (35.0, 0.0)
     assert first.extra.value == pytest.approx(35 * 30)
-    first, _ = attributed(
+    first, _ = attribute_energy(
         windows((100.0, 110.0, 115.0), (110.0, 120.0, 120.0)), ["gpu:0"], Meter(watts), 0.0
     )
     assert first.extra.why == "OTHERS_STALL"
@@ -208,7 +210,7 @@ def test_another_windows_stall_is_not_training():
 
 def test_windows_that_drain_together_divide_what_they_add():
     watts = [500.0] * 100 + [540.0] * 100
-    first, second = attributed(
+    first, second = attribute_energy(
         windows((100.0, 100.0, 120.0), (110.0, 110.0, 130.0)), ["gpu:0"], Meter(watts), 0.0
     )
     assert (first.extra.value, second.extra.value) == pytest.approx(
@@ -227,7 +229,7 @@ def test_a_thousand_saves_ask_the_meter_a_few_times_each():
         return Energy(500.0 * (end_s - begin_s), 0.0, 1e9)
 
     saves = windows(*((100.0 * n, 100.0 * n + 2.0, 100.0 * n + 130.0) for n in range(1, 1001)))
-    costs = attributed(saves, ["gpu:0"], steady, 0.0)
+    costs = attribute_energy(saves, ["gpu:0"], steady, 0.0)
     assert len(asked) <= 11 * len(saves)
     assert {round(cost.overlap_s) for cost in costs[:-1]} == {
         126
@@ -245,7 +247,7 @@ WATTS = st.lists(st.integers(50, 700).map(float), min_size=45, max_size=45)
 def test_shares_add_up_to_the_union(spans, watts, off_j):
     found = windows(*spans)
     meter = Meter(watts, float(off_j))
-    costs = attributed(found, ["gpu:0"], meter, 0.0)
+    costs = attribute_energy(found, ["gpu:0"], meter, 0.0)
     together = spent(meter, "gpu:0", union(extent(window) for window in found))
     assert sum(cost.share.value for cost in costs) == pytest.approx(together.value)
     for cost in costs:
@@ -282,7 +284,7 @@ def test_share_and_extra_second_by_second(spans, watts):
     watts = [500.0] * int(min(span[0] for span in spans)) + watts
     found = windows(*spans)
     order = [int(window.label.split()[1]) for window in found]
-    costs = attributed(found, ["gpu:0"], Meter(watts[:45]), 0.0)
+    costs = attribute_energy(found, ["gpu:0"], Meter(watts[:45]), 0.0)
     for n, cost in zip(order, costs, strict=True):
         plain = second_by_second(spans, watts, n)
         assert cost.share.value == pytest.approx(plain.share_j)
@@ -296,7 +298,7 @@ def test_share_and_extra_second_by_second(spans, watts):
 
 def test_a_gap_is_in_neither_side_of_a_difference():
     watts = ASYNC[:120] + [nan] * 10 + ASYNC[130:]
-    (cost,) = attributed(
+    (cost,) = attribute_energy(
         windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(watts), 0.0, {"gpu:0": IDLE}
     )
     assert (cost.absolute.value, cost.absolute.coverage, cost.absolute.flags) == (
@@ -310,7 +312,7 @@ def test_a_gap_is_in_neither_side_of_a_difference():
 
 
 def test_a_window_that_lies_in_a_gap_has_no_joules_rather_than_none():
-    (cost,) = attributed(
+    (cost,) = attribute_energy(
         windows((100.0, 110.0, 150.0)), ["gpu:0"], Meter(ASYNC[:100] + [nan] * 100), 0.0
     )
     assert isnan(cost.absolute.value)
@@ -335,15 +337,15 @@ def test_power_is_of_the_covered_time():
     ("place", "flags"),
     [
         (None, ()),
-        (Place("a", "590.48.01", 29 * 86400.0), ()),
-        (Place("b", "590.48.01", 0.0), ("BASELINE_OF_OTHER_HOST",)),
-        (Place("a", "570.1", 0.0), ("BASELINE_OF_OTHER_DRIVER",)),
-        (Place("a", "590.48.01", 31 * 86400.0), ("BASELINE_OLD",)),
+        (RunPlace("a", "590.48.01", 29 * 86400.0), ()),
+        (RunPlace("b", "590.48.01", 0.0), ("BASELINE_OF_OTHER_HOST",)),
+        (RunPlace("a", "570.1", 0.0), ("BASELINE_OF_OTHER_DRIVER",)),
+        (RunPlace("a", "590.48.01", 31 * 86400.0), ("BASELINE_OLD",)),
         (
-            Place("b", "570.1", -31 * 86400.0),
+            RunPlace("b", "570.1", -31 * 86400.0),
             ("BASELINE_OF_OTHER_HOST", "BASELINE_OF_OTHER_DRIVER", "BASELINE_OLD"),
         ),
-        (Place(), ()),
+        (RunPlace(), ()),
     ],
 )
 def test_whose_baseline_it_is(place, flags):
@@ -354,7 +356,7 @@ def test_whose_baseline_it_is(place, flags):
 
 def test_a_baseline_without_date_range_or_value():
     absolute = Energy(1000.0, 1000.0, 1000.0)
-    assert excess(absolute, 10.0, Baseline(80.0, 78.0, 82.0), Place("a")).flags == (
+    assert excess(absolute, 10.0, Baseline(80.0, 78.0, 82.0), RunPlace("a")).flags == (
         "BASELINE_UNDATED",
     )
     assert excess(absolute, 10.0, Baseline(80.0, nan, nan))[:3] == (200.0, -inf, inf)
@@ -554,5 +556,5 @@ def test_training_is_the_mean_and_its_range_holds_what_a_drain_may_meet():
 def test_only_the_last_seconds_before_a_save_are_its_reference():
     meter = Meter([80.0] * 30 + [500.0] * 100)
     saves = windows_of([Mark(60.0, "begin"), Mark(61.0, "returned"), Mark(70.0, "durable")])
-    (cost,) = attributed(saves, ["gpu:0"], meter, since_s=0.0)
+    (cost,) = attribute_energy(saves, ["gpu:0"], meter, since_s=0.0)
     assert cost.training_w.value == pytest.approx(500.0)

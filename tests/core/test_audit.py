@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ckptcost.catalog.claims import sheet_of
 from ckptcost.catalog.stated import stated_of
 from ckptcost.core.audit import CONSISTENT, INCONSISTENT, NOT_DERIVABLE, audit, derive
-from ckptcost.core.expressions import Amount, best_goodput, evaluate, formula, unit_of
+from ckptcost.core.expressions import ExpressionValue, best_goodput, evaluate, formula, unit_of
 from ckptcost.core.intervals import Interval
 from ckptcost.core.readings import STATES, alternatives, readings
 from ckptcost.core.relations import QUANTITIES, RELATIONS
@@ -49,7 +49,7 @@ def of(**quantities):
 
 def point(name):
     value = VALUES.get(name, 3.0)
-    return Amount(Interval(value, value), UNITS[QUANTITIES[name].unit][0])
+    return ExpressionValue(Interval(value, value), UNITS[QUANTITIES[name].unit][0])
 
 
 # ---- expressions
@@ -211,11 +211,13 @@ def test_containment_through_a_law(law, data):
             ranges[name], inside[name] = Interval(low, high), data.draw(st.floats(low, high))
         try:
             hull = evaluate(
-                expression, lambda n, r=ranges: Amount(r[n], UNITS[QUANTITIES[n].unit][0])
+                expression, lambda n, r=ranges: ExpressionValue(r[n], UNITS[QUANTITIES[n].unit][0])
             ).range
             value = evaluate(
                 expression,
-                lambda n, v=inside: Amount(Interval(v[n], v[n]), UNITS[QUANTITIES[n].unit][0]),
+                lambda n, v=inside: ExpressionValue(
+                    Interval(v[n], v[n]), UNITS[QUANTITIES[n].unit][0]
+                ),
             ).range
         except ZeroDivisionError:  # of the hull, or of the one point where a divisor vanishes
             continue
@@ -243,7 +245,9 @@ def test_the_goodput_laws_agree_with_the_exact_one():
     goodput, per_day = 0.99, 10.0
     stall = evaluate(
         formula("(1 - goodput)^2 / 2 * (1 day / failures_per_day)"),
-        lambda n: Amount(Interval(*[{"goodput": goodput, "failures_per_day": per_day}[n]] * 2), ()),
+        lambda n: ExpressionValue(
+            Interval(*[{"goodput": goodput, "failures_per_day": per_day}[n]] * 2), ()
+        ),
     ).range.low
     exact = best_goodput(Interval(per_day, per_day), Interval(stall, stall), Interval(0, 0)).low
     assert exact == pytest.approx(goodput, abs=(1 - goodput) ** 2)
@@ -735,7 +739,10 @@ def test_functions_of_ranges_by_hand():
     def value(text):
         return evaluate(
             formula(text),
-            {"a": Amount(Interval(1.0, 5.0), ()), "b": Amount(Interval(2.0, 3.0), ())}.__getitem__,
+            {
+                "a": ExpressionValue(Interval(1.0, 5.0), ()),
+                "b": ExpressionValue(Interval(2.0, 3.0), ()),
+            }.__getitem__,
         ).range
 
     assert (value("min(a, b)"), value("max(a, b)")) == (Interval(1.0, 3.0), Interval(2.0, 5.0))

@@ -15,7 +15,7 @@ from test_ticks import answers, instants, polls
 
 from ckptcost.core import counters, ticks
 from ckptcost.core.channels import Series, series
-from ckptcost.core.counters import energy, unwrapped
+from ckptcost.core.counters import energy, unwrap_counter
 
 
 def square(t_s, high_w=600.0, low_w=120.0, period_s=2.0):
@@ -215,7 +215,7 @@ def test_constant_power_is_exact():
 
 def test_parts_sum_to_the_whole():
     rng = np.random.default_rng(3)
-    counter = unwrapped(metered(square, rng, until_s=20.0))
+    counter = unwrap_counter(metered(square, rng, until_s=20.0))
     whole = counter.energy(6.0, 16.0)
     for cuts in (
         np.linspace(6.0, 16.0, 41),
@@ -267,7 +267,7 @@ def plain_total(values, wraps_at=None):
 )
 def test_the_total_is_that_of_a_loop(values, wraps):
     wraps_at = 60.0 if wraps else None
-    counter = unwrapped(series(range(len(values)), values), wraps_at)
+    counter = unwrap_counter(series(range(len(values)), values), wraps_at)
     assert counter.total.tolist() == pytest.approx(plain_total(values, wraps_at))
     assert len(counter.gaps) == len(counter.breaks)
 
@@ -423,7 +423,7 @@ def test_all_ticks_as_early_or_as_late_as_they_may_be(powers, side):
         np.concatenate([[0.0], 0.1 * np.cumsum([first] * 7 + [middle] + [last] * 7)]),
     )
     points = ticks.Ticks(at, at - 0.008, at + 0.008, total, "lattice", 0.1, 0.004)
-    counter = unwrapped(series([5.0, 6.5], [0.0, total[-1]]))
+    counter = unwrap_counter(series([5.0, 6.5], [0.0, total[-1]]))
     for t_s in np.linspace(5.71, 5.79, 9):
         edge = counter.edge(t_s, points)
         assert edge.low <= np.interp(t_s, getattr(points, side), total) <= edge.high
@@ -432,7 +432,7 @@ def test_all_ticks_as_early_or_as_late_as_they_may_be(powers, side):
 def test_before_the_first_and_after_the_last_tick_there_is_no_number():
     rng = np.random.default_rng(10)
     meter = metered(square, rng, since_s=4.0, until_s=9.0)
-    counter = unwrapped(meter, most_per_s=1000.0)
+    counter = unwrap_counter(meter, most_per_s=1000.0)
     early = counter.energy(3.0, 7.0)
     assert math.isnan(early.value)
     assert early.reasons == ("before-first-tick",)
@@ -445,7 +445,7 @@ def test_before_the_first_and_after_the_last_tick_there_is_no_number():
         assert (
             found.low <= square(end_s) - square(6.0) <= found.high
         )  # joules never go back, nor faster than they can
-    assert math.isnan(unwrapped(meter).energy(6.0, last + 5.0).high)
+    assert math.isnan(unwrap_counter(meter).energy(6.0, last + 5.0).high)
     answered = energy(meter, 6.0, last - 0.25)
     assert answered.reasons == ()
 
@@ -487,7 +487,7 @@ def test_bytes_are_known_at_every_poll():
     written = np.cumsum(np.where(rng.random(600) < 0.1, rng.integers(1, 1 << 30, 600), 0)).astype(
         float
     )
-    disk = unwrapped(series(t_s, written), tick_s=0.0)
+    disk = unwrap_counter(series(t_s, written), tick_s=0.0)
     for a, b in ((10, 500), (77, 78), (200, 260)):
         found = disk.energy(t_s[a], t_s[b])
         assert found.value == pytest.approx(written[b] - written[a], abs=1e-3)
@@ -502,7 +502,9 @@ def test_bytes_are_known_at_every_poll():
     assert idle[:4] == (0.0, 0.0, 0.0, 1.0)
     assert idle.reasons == ()
     assert (
-        unwrapped(series(t_s, np.where(t_s > 5.0, 0.0, 7.0)), tick_s=0.0).energy(4.0, 6.0).coverage
+        unwrap_counter(series(t_s, np.where(t_s > 5.0, 0.0, 7.0)), tick_s=0.0)
+        .energy(4.0, 6.0)
+        .coverage
         > 0.98
     )
 
@@ -515,7 +517,7 @@ def test_a_counter_that_moves_once_in_ten_minutes():
     assert found.value == pytest.approx(60_000.0, rel=0.1)
     assert found.resolved_s == pytest.approx(600.0, rel=0.1)
     assert found[:3] == pytest.approx(
-        unwrapped(drive, resolution=3600.0).energy(10_000.0, 20_000.0)[:3], rel=1e-6
+        unwrap_counter(drive, resolution=3600.0).energy(10_000.0, 20_000.0)[:3], rel=1e-6
     )
 
 
@@ -534,7 +536,7 @@ def test_the_resolution_is_in_the_interval():
 
 def test_short_windows_and_none():
     rng = np.random.default_rng(13)
-    counter = unwrapped(metered(square, rng))
+    counter = unwrap_counter(metered(square, rng))
     assert counter.energy(6.0, 6.35).short
     assert not counter.energy(6.0, 6.8).short
     nothing = counter.energy(6.0, 6.0)
@@ -544,7 +546,7 @@ def test_short_windows_and_none():
     with pytest.raises(ValueError, match="no window"):
         counter.energy(math.nan, 6.0)
     with pytest.raises(ValueError, match="order"):
-        unwrapped(series([0.0, 2.0, 1.0], [0.0, 1.0, 2.0]))
+        unwrap_counter(series([0.0, 2.0, 1.0], [0.0, 1.0, 2.0]))
     for empty in (series([], []), series([1.0, 2.0], [math.nan, math.nan])):
         found = energy(empty, 0.0, 1.0)
         assert math.isnan(found.value)
@@ -558,10 +560,10 @@ def test_one_window_looks_at_its_own_readings_only(monkeypatch):
     t_s = np.cumsum(rng.uniform(0.009, 0.011, 200_000))
     long = Series(t_s, np.floor(constant(np.floor(t_s / 0.1) * 0.1) * 1e3) / 1e3, np.zeros(200_000))
     seen = []
-    real = counters.unwrapped
+    real = counters.unwrap_counter
     monkeypatch.setattr(
         counters,
-        "unwrapped",
+        "unwrap_counter",
         lambda near, *args, **more: seen.append(len(near.t_s)) or real(near, *args, **more),
     )
     found = energy(long, 1000.0, 1001.0)
@@ -587,7 +589,7 @@ def test_a_late_counter_moves_a_window_and_its_interval_holds_every_lag(tick_s, 
     """In closed form: a save of 1 s at 120 W in training at 600 W comes out lag*(600 - 120) too
     dear."""
     meter = late_by(lag_s, stall, tick_s)
-    plain, held = (unwrapped(meter, lag_s=most_s).energy(7.0, 8.0) for most_s in (0.0, 0.1))
+    plain, held = (unwrap_counter(meter, lag_s=most_s).energy(7.0, 8.0) for most_s in (0.0, 0.1))
     assert plain.value == held.value == pytest.approx(120.0 + 480.0 * lag_s, abs=3.0)
     assert held.low <= 120.0 <= held.high
     assert (plain.low <= 120.0 <= plain.high) == (lag_s == 0.0)
@@ -600,7 +602,9 @@ def test_constant_power_is_as_sure_however_late():
 
     for tick_s in (0.02, 0.1):
         meter = late_by(0.06, constant_w, tick_s)
-        plain, held = (unwrapped(meter, lag_s=most_s).energy(7.0, 8.0) for most_s in (0.0, 0.1))
+        plain, held = (
+            unwrap_counter(meter, lag_s=most_s).energy(7.0, 8.0) for most_s in (0.0, 0.1)
+        )
         assert held.low <= 431.0 <= held.high
         assert held.high - held.low < plain.high - plain.low + 0.01 * 431.0
 
@@ -631,5 +635,5 @@ def test_power_that_goes_up_between_slow_polls_and_falls_at_the_edge():
     )
     t_s = np.concatenate([np.arange(1.0, 6.96, 0.1901), np.arange(7.03, 9.0, 0.019)])
     meter = series(t_s, np.interp(t_s, knots_s, joules))
-    found = unwrapped(meter, tick_s=1e-3).energy(7.0, 8.0)
+    found = unwrap_counter(meter, tick_s=1e-3).energy(7.0, 8.0)
     assert found.low <= 120.0 <= found.high

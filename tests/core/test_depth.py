@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ckptcost.core.channels import Series, series
-from ckptcost.core.depth import counted, growth, line, over, wait_s
+from ckptcost.core.depth import growth, line, over, queue_counts, wait_s
 
 TIB, GIB, KIB = 2.0**40, 2.0**30, 2.0**10
 TRACE_BYTES, TRACE_S, TRACE_WRITES = 39.54 * TIB, 28_295.0, 340_970_988.0
@@ -332,7 +332,7 @@ def test_times_of_a_disk_are_shared_and_may_be_written():
     t_s = np.arange(5.0)
     t_s.flags.writeable = False
     of = Series(t_s, np.arange(5.0), np.zeros(5))
-    seen = counted({"writes": of, "reads": of}).grown
+    seen = queue_counts({"writes": of, "reads": of}).grown
     assert seen["writes"].t_s is seen["reads"].t_s
     assert seen["writes"].known_s is seen["reads"].known_s
     assert seen["writes"].t_s.flags.writeable

@@ -261,7 +261,7 @@ RESULTS: dict[str, object] = {
     "buffers": "dimensionless",
     "staged_bytes": "bytes / node",
     "spilled_fraction": "dimensionless",
-    "recovered": ("s",) * 5 + ("dimensionless",),
+    "recovery_times": ("s",) * 5 + ("dimensionless",),
     "segment": failures.States,
     "period": failures.States,
     "goodput": "dimensionless",
@@ -281,7 +281,7 @@ RESULTS: dict[str, object] = {
 }
 NOT_RUN = {
     "first_order_levels": "takes a list of levels, each by level_interval_s; test_nested proves it",
-    "nested": "rounds ratios of a list of intervals; test_nested proves it",
+    "nest_intervals": "rounds ratios of a list of intervals; test_nested proves it",
     "nested_base_s": "takes lists, one number a level; test_nested proves it",
     "fed_interval_s": "takes a scenario and its plan; test_nested proves it",
     "joint_interval_s": "searches over whole numbers of saves; test_nested proves it",

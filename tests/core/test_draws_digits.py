@@ -10,7 +10,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.draws import SAMPLES, drawn, p5_p95
 from ckptcost.core.measures import MEASURES
 from ckptcost.core.outcome import evaluate
-from ckptcost.jobs.model import as_planned, one_of
+from ckptcost.jobs.model import one_of, planned_scenario
 from ckptcost.layers import layers_for
 from ckptcost.present.amounts import drawn_between
 from ckptcost.scenario import ranges_of, ties_of
@@ -31,7 +31,7 @@ def ends(resolved, world, samples, seed, name):
 def test_two_digits_of_a_range_hold(preset, mode):
     """Within 5 %: half a unit of the second digit at its worst, 1.0 against 1.1."""
     resolved = one_of(CATALOG, layers_for(CATALOG, preset, None, (f"policy.mode={mode}",)))
-    world = as_planned(resolved.scenario, evaluate(resolved.scenario))
+    world = planned_scenario(resolved.scenario, evaluate(resolved.scenario))
     for name in ("kwh", "usd"):
         few = ends(resolved, world, SAMPLES, 1, name)
         many = ends(resolved, world, 250_000, 7, name)

@@ -20,7 +20,7 @@ from ckptcost.core.failures import (
     job_failures_per_s,
     mtbf_s,
     phase_s,
-    recovered,
+    recovery_times,
     replicas_lost_probability,
     segment,
 )
@@ -83,7 +83,7 @@ def test_phases_of_a_recovery_sum_to_the_whole(i, load, w, rate):
 
 
 def test_recovered_counts_starts():
-    *_, starts = recovered(Recovery(1.0, 2.0, 3.0, 4.0, 5.0), 1e-2, entries=7.0)
+    *_, starts = recovery_times(Recovery(1.0, 2.0, 3.0, 4.0, 5.0), 1e-2, entries=7.0)
     assert starts == pytest.approx(7.0 * math.exp(0.12), rel=1e-14)
 
 

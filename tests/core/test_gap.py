@@ -21,7 +21,7 @@ from ckptcost.core.gap import (
     modelled_save,
     parts_of,
     product_parts,
-    resized,
+    resize_checkpoint,
 )
 
 amounts = st.floats(min_value=0.0, max_value=1e6)
@@ -106,7 +106,7 @@ def test_a_resized_checkpoint_writes_what_was_asked():
         delta_fraction=0.2,
     )
     s = replace(BASE, checkpoint=checkpoint)
-    bigger = replace(s, checkpoint=resized(checkpoint, 3.0))
+    bigger = replace(s, checkpoint=resize_checkpoint(checkpoint, 3.0))
     assert save_of(bigger).moved_bytes == pytest.approx(3.0 * save_of(s).moved_bytes)
     one, three = (modelled_load(each.checkpoint, s.tier, s.cluster) for each in (s, bigger))
     assert three.moved_bytes == pytest.approx(3.0 * one.moved_bytes)

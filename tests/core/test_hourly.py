@@ -10,7 +10,15 @@ import statements
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckptcost.core.hourly import Steps, contracted, edges_of, mean_over, shares, spread, width_for
+from ckptcost.core.hourly import (
+    Steps,
+    contract_factor,
+    edges_of,
+    mean_over,
+    shares,
+    spread,
+    width_for,
+)
 
 BEGIN = 1_790_812_800.0
 _spans = st.tuples(st.floats(0, 50_000), st.floats(0, 20_000)).map(
@@ -94,9 +102,9 @@ def test_rows_are_as_wide_as_factors_allow(offset_s, width_s):
 
 
 def test_contracts_and_the_rest():
-    assert contracted([], [], 0.4) == 0.4
-    assert contracted([1.0], [0.02], math.nan) == 0.02
-    assert math.isnan(contracted([0.5], [0.0], math.nan))
+    assert contract_factor([], [], 0.4) == 0.4
+    assert contract_factor([1.0], [0.02], math.nan) == 0.02
+    assert math.isnan(contract_factor([0.5], [0.0], math.nan))
 
 
 START = statements.START

@@ -13,15 +13,15 @@ from scipy.stats import beta, kstest, weibull_min
 from ckptcost.core import streams
 from ckptcost.core.draws import pert, spread_over, triangle
 from ckptcost.core.interruptions import (
-    Kind,
+    InterruptionKind,
     Platform,
     Renewal,
-    Replay,
+    TraceReplay,
     platform_rate_per_s,
     platform_times_s,
     residual_life_s,
 )
-from ckptcost.core.job import Job, Step
+from ckptcost.core.job import Job, JobStep
 from ckptcost.core.rhythm import Rhythm
 from ckptcost.core.walk import walk
 
@@ -113,11 +113,17 @@ PLAIN = Rhythm(90.0, 0.0, 10.0, 0.0, 0, 0.0, 0, 0.0, (0.0,))
 
 
 def steps_of(
-    process: Replay | Platform, detect_s: float = 5.0, work_s: float = 450.0
-) -> list[Step]:
-    line: list[Step] = []
+    process: TraceReplay | Platform, detect_s: float = 5.0, work_s: float = 450.0
+) -> list[JobStep]:
+    line: list[JobStep] = []
     walk(
-        Job(work_s, PLAIN, (Kind("failure", 1.0, 0, detect_s, 0.0, 2.0, 1.0),), (3.0,), (10.0,)),
+        Job(
+            work_s,
+            PLAIN,
+            (InterruptionKind("failure", 1.0, 0, detect_s, 0.0, 2.0, 1.0),),
+            (3.0,),
+            (10.0,),
+        ),
         process,
         np.zeros(1, np.uint64),
         None,
@@ -129,7 +135,7 @@ def steps_of(
 def test_a_replayed_record_by_hand():
     """Failures at 150, 152 (while it is down), 158 (while it loads) and 320 s; 90 s of work and 10
     s of saving at a time."""
-    line = steps_of(Replay(np.array([150.0, 152.0, 158.0, 320.0]), None, 1e6, np.zeros(1)))
+    line = steps_of(TraceReplay(np.array([150.0, 152.0, 158.0, 320.0]), None, 1e6, np.zeros(1)))
     assert [step.start_s for step in line] == pytest.approx([0.0, 155.0, 163.0, 325.0])
     assert [step.trained_s for step in line] == pytest.approx(
         [90 + 50, 0, 90 + 51, 270.0]
@@ -149,8 +155,8 @@ def test_an_instant_interrupts_once(kind):
     """Also where the job is up again at once: the clock is a sum, and its last bits must not find
     the same instant again."""
     instants = np.cumsum(np.random.default_rng(8).uniform(3.0, 9.0, 3000)) / 3.0
-    process: Replay | Platform = (
-        Replay(instants, None, 1e9, np.zeros(1))
+    process: TraceReplay | Platform = (
+        TraceReplay(instants, None, 1e9, np.zeros(1))
         if kind == "replay"
         else Platform(np.append(instants, np.inf)[None], 1e9)
     )
@@ -168,7 +174,7 @@ def test_an_instant_interrupts_once(kind):
 def test_other_runs_begin_elsewhere_and_keep_the_rate():
     times_s = np.sort(np.random.default_rng(1).uniform(0, 1e4, 40))
     offsets_s = np.array([0.0, 2500.0, 9999.0])
-    process, clock_s, count = Replay(times_s, None, 1e4, offsets_s), np.zeros(3), np.zeros(3)
+    process, clock_s, count = TraceReplay(times_s, None, 1e4, offsets_s), np.zeros(3), np.zeros(3)
     first_s = process.next_s(clock_s, 0)[0]
     assert first_s == pytest.approx(
         [times_s[0], times_s[times_s > 2500.0][0] - 2500.0, times_s[0] + 1.0]
@@ -180,7 +186,7 @@ def test_other_runs_begin_elsewhere_and_keep_the_rate():
 
 
 def test_a_record_tells_its_kinds():
-    process = Replay(np.array([10.0, 20.0, 30.0]), np.array([2, 0, 1]), 40.0, np.zeros(1))
+    process = TraceReplay(np.array([10.0, 20.0, 30.0]), np.array([2, 0, 1]), 40.0, np.zeros(1))
     seen = [int(process.next_s(np.array([at_s]), 0)[1][0]) for at_s in (0.0, 10.0, 25.0, 35.0)]  # type: ignore[index]
     assert seen == [2, 0, 1, 2]
 
@@ -222,7 +228,9 @@ def test_the_runs_that_go_on_are_interrupted_as_before():
     for process in (
         Renewal(keys, 10.0, 0.7),
         Renewal(keys, np.arange(1.0, 7.0), 0.7),
-        Replay(np.array([2.0, 9.0, 30.0]), np.array([0, 1, 0]), 40.0, np.linspace(0.0, 39.0, 6)),
+        TraceReplay(
+            np.array([2.0, 9.0, 30.0]), np.array([0, 1, 0]), 40.0, np.linspace(0.0, 39.0, 6)
+        ),
         Platform(platform_times_s(keys, 5, 20.0, 0.7, 200.0), 200.0),
     ):
         gap_s, kind = process.next_s(clock_s, 2)

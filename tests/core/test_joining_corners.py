@@ -9,7 +9,7 @@ import pytest
 
 from ckptcost.core.channels import Mark
 from ckptcost.core.contents import by_window, contents_of, first_s
-from ckptcost.core.joining import SLACK_S, joined
+from ckptcost.core.joining import SLACK_S, join_marks
 from ckptcost.core.phases import windows_of
 
 
@@ -33,12 +33,12 @@ def test_a_little_after_the_hooks_last_mark_is_the_same_save(after_s, apart):
         seen(3.0 + after_s, "begin"),
         seen(9.0, "durable"),
     ]
-    assert names(joined(told)) == (["step 9", "step_9"] if apart else ["step 9"])
+    assert names(join_marks(told)) == (["step 9", "step_9"] if apart else ["step 9"])
 
 
 def test_a_second_is_much():
     assert names(
-        joined(
+        join_marks(
             [hook(1.0, "begin"), hook(3.0, "returned"), seen(4.0, "begin"), seen(9.0, "durable")]
         )
     ) == ["step 9", "step_9"]
@@ -68,7 +68,7 @@ def test_names_agree_but_for_an_ending(path, label, same):
         seen(2.0, "begin", label),
         seen(12.0, "durable", label),
     ]
-    safe = {window.name: window.durable_s for window in windows_of(joined(told))}
+    safe = {window.name: window.durable_s for window in windows_of(join_marks(told))}
     assert safe == ({"a": 12.0, "b": None} if same else {"a": None, "b": 12.0})
 
 
@@ -81,7 +81,7 @@ def test_of_two_that_agree_the_later_one_gets_it():
         seen(2.0, "begin", "last"),
         seen(12.0, "durable", "last"),
     ]
-    assert {w.name: w.durable_s for w in windows_of(joined(told))} == {"a": None, "b": 12.0}
+    assert {w.name: w.durable_s for w in windows_of(join_marks(told))} == {"a": None, "b": 12.0}
 
 
 def test_a_rank_keeps_what_it_said_and_the_others_get_the_folders():
@@ -93,7 +93,7 @@ def test_a_rank_keeps_what_it_said_and_the_others_get_the_folders():
         seen(1.1, "begin"),
         seen(9.0, "durable", how="cachestat", unsure_s=0.5, bytes=7, files=2),
     ]
-    found = joined(told)
+    found = join_marks(told)
     (window,) = windows_of(found)
     assert {span.rank: span.durable_s for span in window.spans} == {3: 4.0, 5: 9.0}
     assert window.durable_s == 9.0
@@ -116,7 +116,7 @@ def test_a_watchers_begin_and_return_are_remarks_told_once():
         seen(1.2, "returned"),
         seen(1.3, "note", durable_why="IN_MEMORY"),
     ]
-    found = [mark for mark in joined(told) if mark.by == "watch" and "bytes" not in mark.detail]
+    found = [mark for mark in join_marks(told) if mark.by == "watch" and "bytes" not in mark.detail]
     assert [(mark.name, mark.window, mark.detail) for mark in found] == [
         ("note", "step 9", {"path": "step_9"}),
         ("note", "step 9", {"durable_why": "IN_MEMORY"}),
@@ -128,7 +128,7 @@ def test_every_mark_that_is_taken_over_comes_to_every_rank(name):
     told = [hook(1.0, "begin", rank=r) for r in (0, 1)] + [
         hook(2.0, "returned", rank=r) for r in (0, 1)
     ]
-    (window,) = windows_of(joined([*told, seen(1.1, "begin"), seen(5.0, name)]))
+    (window,) = windows_of(join_marks([*told, seen(1.1, "begin"), seen(5.0, name)]))
     assert [span.at_s.get(name) for span in window.spans] == [5.0, 5.0]
 
 
@@ -138,9 +138,9 @@ def test_amounts_are_told_once_at_the_begin_and_only_if_all_are_known():
         seen(1.1, "begin", "a", bytes=3.0, files=1),
         seen(1.2, "begin", "b", bytes=4.0, files=2),
     ]
-    (note,) = [mark for mark in joined(told + parts) if "bytes" in mark.detail]
+    (note,) = [mark for mark in join_marks(told + parts) if "bytes" in mark.detail]
     assert note == Mark(1.0, "note", "step 9", 4, "watch", {"bytes": 7.0, "files": 3.0})
-    unknown = joined([*told, *parts, seen(1.3, "begin", "c")])
+    unknown = join_marks([*told, *parts, seen(1.3, "begin", "c")])
     assert isnan(contents_of(unknown, windows_of(unknown))[0].bytes)
 
 
@@ -160,10 +160,10 @@ def test_a_sync_that_was_seen_to_end_says_it_better_than_an_empty_page_cache(
     durable_s, how, safe_s
 ):
     told = [seen(0.0, "begin"), seen(7.0, "synced"), seen(durable_s, "durable", how=how)]
-    (window,) = windows_of(joined(told))
+    (window,) = windows_of(join_marks(told))
     assert window.durable_s == safe_s
     said = [mark._replace(by="api") if mark.name == "durable" else mark for mark in told]
-    assert windows_of(joined(said))[0].durable_s == durable_s
+    assert windows_of(join_marks(said))[0].durable_s == durable_s
 
 
 def test_a_rank_that_says_that_it_synced_is_not_told_when_it_was_safe():
@@ -171,7 +171,7 @@ def test_a_rank_that_says_that_it_synced_is_not_told_when_it_was_safe():
         hook(2.0, "synced", rank=0),
         hook(2.0, "returned", rank=0),
     ]
-    (window,) = windows_of(joined([*told, seen(1.1, "begin"), seen(9.0, "durable")]))
+    (window,) = windows_of(join_marks([*told, seen(1.1, "begin"), seen(9.0, "durable")]))
     assert [span.durable_s for span in window.spans] == [2.0, 9.0]
 
 
@@ -183,13 +183,13 @@ def test_files_of_the_hooks_own_path_count_only_where_nobody_watches_the_folder(
     ]
     for more, size in (([], 5.0), ([seen(1.1, "begin", bytes=4.0, files=1)], 4.0)):
         assert [
-            mark.detail["bytes"] for mark in joined([*told, *more]) if "bytes" in mark.detail
+            mark.detail["bytes"] for mark in join_marks([*told, *more]) if "bytes" in mark.detail
         ] == [size]
 
 
 def test_a_save_without_a_begin_takes_nothing_over():
     told = [hook(3.0, "returned"), seen(2.9, "begin"), seen(9.0, "durable")]
-    assert joined(told) == sorted(told, key=lambda mark: mark.t_s)
+    assert join_marks(told) == sorted(told, key=lambda mark: mark.t_s)
 
 
 def test_each_use_of_a_watched_name_finds_its_own_save():
@@ -201,9 +201,9 @@ def test_each_use_of_a_watched_name_finds_its_own_save():
             seen(begin_s + 2.0, "returned", "last"),
         ]
         told += [seen(begin_s + 5.0, "durable", "last")]
-    windows = windows_of(joined(told))
+    windows = windows_of(join_marks(told))
     assert [(w.name, w.durable_s) for w in windows] == [("one", 5.0), ("two", 25.0)]
-    assert [what.bytes for what in contents_of(joined(told), windows)] == [1.0, 21.0]
+    assert [what.bytes for what in contents_of(join_marks(told), windows)] == [1.0, 21.0]
 
 
 # --- contents

@@ -15,7 +15,7 @@ from ckptcost.core.load_step import (
     NO_STEP,
     TOO_LATE,
     UNKNOWN,
-    Step,
+    LoadStep,
     timing_of_counter,
     timing_of_gauge,
     watts_of,
@@ -35,7 +35,7 @@ class Bench:
         lengths_s = phase_s * (1.0 + 0.2 * ((np.arange(phases) * 0.618034) % 1.0 - 0.5))
         edges_s = np.round(np.cumsum(lengths_s), 2)
         self.end_s = float(edges_s[-1])
-        self.steps = [Step(at_s, n % 2 == 0) for n, at_s in enumerate(edges_s[:-1].tolist())]
+        self.steps = [LoadStep(at_s, n % 2 == 0) for n, at_s in enumerate(edges_s[:-1].tolist())]
         knots = np.arange(-2_000, round(self.end_s / 0.01) + 500) * 0.01
         is_high = np.searchsorted(edges_s[:-1], knots + 1e-6, side="right") % 2 == 1
         watts = np.where(is_high, HIGH_W, LOW_W)
@@ -194,7 +194,7 @@ def test_a_lag_beyond_what_a_phase_can_tell_is_not_told(lag_s):
     "seen", [series([], []), series([0.0], [1.0]), series([0.0, 1.0, 2.0], [5.0, 5.0, 5.0])]
 )
 def test_nothing_is_told_of_nothing(seen):
-    for steps in ([], [Step(0.5, True)], [Step(n * 0.2, n % 2 == 0) for n in range(6)]):
+    for steps in ([], [LoadStep(0.5, True)], [LoadStep(n * 0.2, n % 2 == 0) for n in range(6)]):
         for found in (timing_of_counter(seen, steps), timing_of_gauge(seen, steps)):
             assert (found.tick, found.jitter, found.lag) == (UNKNOWN, UNKNOWN, UNKNOWN)
             assert found.why

@@ -20,7 +20,7 @@ from ckptcost.core.nested import (
     joint_interval_s,
     level_interval_s,
     level_waste,
-    nested,
+    nest_intervals,
     nested_base_s,
 )
 from ckptcost.core.outcome import best_interval_s, cost_at, plan_of
@@ -83,7 +83,7 @@ def test_a_level_is_not_faster_than_its_drain_nor_than_the_level_below():
 @quick
 @given(st.lists(st.floats(1.0, 1e5), min_size=1, max_size=4))
 def test_multiples_are_whole_and_nest(intervals):
-    base, multiples = nested(sorted(intervals))
+    base, multiples = nest_intervals(sorted(intervals))
     assert base == min(intervals)
     assert multiples[0] == 1.0
     for low, high in pairwise(multiples):
@@ -95,15 +95,15 @@ def test_multiples_are_whole_and_nest(intervals):
 def test_the_nearer_multiple_by_waste(ratio):
     """Among whole n the one at which (n/r + r/n) is least: off by the factor n/r either way wastes
     the same."""
-    chosen = nested([100.0, 100.0 * ratio]).multiples[1]
+    chosen = nest_intervals([100.0, 100.0 * ratio]).multiples[1]
     assert (
         chosen / ratio + ratio / chosen <= min(n / ratio + ratio / n for n in range(1, 70)) + 1e-12
     )
 
 
 def test_a_level_that_nobody_needs_is_never_saved_to():
-    assert nested([600.0, math.inf]).multiples == (1.0, math.inf)
-    assert nested([600.0, math.inf, math.inf]).multiples == (1.0, math.inf, math.inf)
+    assert nest_intervals([600.0, math.inf]).multiples == (1.0, math.inf)
+    assert nest_intervals([600.0, math.inf, math.inf]).multiples == (1.0, math.inf, math.inf)
 
 
 @quick
@@ -122,7 +122,7 @@ def test_rounding_to_multiples_wastes_little(pairs):
     """Brute force over nested multiples: what the rule picks wastes at most a few per cent more
     than the best of them."""
     found = first_order_levels(*zip(*pairs, strict=True))
-    picked = nested(found).multiples
+    picked = nest_intervals(found).multiples
     mine = waste(nested_base_s(*zip(*pairs, strict=True), picked) * np.array(picked), pairs)
     assert (
         mine <= waste(found, pairs) * 1.13
@@ -205,7 +205,7 @@ def test_the_rule_is_near_the_exact_pair_when_failures_are_rare(share):
         [float(plan.saved.stall_s), float(plan.second.stall_s)],
         [float(plan.failures_per_s - plan.lost_per_s), float(plan.lost_per_s)],
     )
-    multiples = nested(first_order_levels(*pair)).multiples
+    multiples = nest_intervals(first_order_levels(*pair)).multiples
     base = nested_base_s(*pair, multiples)
     exact = joint_interval_s(s, plan, "time")
     mine = (

@@ -9,13 +9,13 @@ from test_counters import constant, metered, sine, square
 
 from ckptcost.core import power_bins
 from ckptcost.core.channels import Series, series
-from ckptcost.core.counters import unwrapped
+from ckptcost.core.counters import unwrap_counter
 
 EDGES = np.arange(6.0, 24.0, 2.0)
 
 
 def bins_of(counted, tick_s=0.1, edges=EDGES, lag_s=0.0, **known):
-    counter = unwrapped(counted, tick_s=tick_s, most_per_s=20_000.0, **known)
+    counter = unwrap_counter(counted, tick_s=tick_s, most_per_s=20_000.0, **known)
     found = power_bins.pieces(counter, float(np.diff(edges).min()))
     return power_bins.watts(found, edges, lag_s=lag_s), counter, found
 
@@ -167,14 +167,16 @@ def test_a_pulse_within_one_tick_is_in_the_range():
 def test_a_gauge_says_the_mean_of_its_samples_and_how_far_it_may_be_off():
     t_s = np.arange(0.0, 20.0, 0.1)
     value = np.where(t_s < 10.0, 100.0, 300.0)
-    seen = power_bins.said(series(t_s.tolist(), value.tolist()), np.array([0.0, 5.0, 10.0, 15.0]))
+    seen = power_bins.gauge_bins(
+        series(t_s.tolist(), value.tolist()), np.array([0.0, 5.0, 10.0, 15.0])
+    )
     assert seen.watts.tolist() == pytest.approx([100.0, 100.0, 300.0], abs=5.0)
     assert seen.low[0] == seen.high[0] == 100.0
-    carried = power_bins.said(
+    carried = power_bins.gauge_bins(
         series(t_s.tolist(), value.tolist()), np.array([0.0, 5.0, 10.0, 15.0]), averaging_s=1.0
     )
     assert carried.high[1] >= 120.0
-    nothing = power_bins.said(series([], []), np.array([0.0, 1.0]))
+    nothing = power_bins.gauge_bins(series([], []), np.array([0.0, 1.0]))
     assert np.isnan(nothing.watts).all()
 
 
@@ -182,7 +184,7 @@ def test_a_counter_that_is_renewed_at_once_stays_level_where_polls_grow_rare():
     spacing_s = np.concatenate([np.full(100, 0.02), np.full(30, 1.0), np.full(100, 0.02)])
     t_s = np.cumsum(spacing_s)
     live = Series(t_s, constant(t_s), np.zeros(len(t_s)))
-    found = power_bins.pieces(unwrapped(live, most_per_s=20_000.0), 0.2)
+    found = power_bins.pieces(unwrap_counter(live, most_per_s=20_000.0), 0.2)
     seen = power_bins.watts(found, power_bins.edges_of([found], 0.1, 33.9, 0.2))
     assert seen.watts == pytest.approx(431.0, rel=0.03)
     assert (seen.low <= 431.0).all()

@@ -17,7 +17,7 @@ from ckptcost.report.statement import Series
 
 def test_what_holds_a_number_of_each_has_all_of_them_in_order():
     assert Line._fields[-len(FIELDS) :] == FIELDS
-    for held in (lines.CellLine, lines.Line, lines.Totals):
+    for held in (lines.CellLine, lines.FleetLine, lines.FleetTotals):
         assert held._fields[-len(FIELDS) :] == FIELDS
     ids = [q.id for q in IN_DOCUMENTS]
     for model in (Totals, Changes):

@@ -10,7 +10,7 @@ import pytest
 from test_ticks import answers, instants, polls
 
 from ckptcost.core import counters, depth, ticks
-from ckptcost.core.attribution import Baseline, attributed
+from ckptcost.core.attribution import Baseline, attribute_energy
 from ckptcost.core.channels import Channel, Mark, Series, series
 from ckptcost.core.contents import by_window, first_s
 from ckptcost.core.phases import windows_of
@@ -186,9 +186,9 @@ def test_a_counter_asked_in_any_order_says_the_same():
     windows = [
         (b, b + length) for b in np.linspace(4.0, 30.0, 14).tolist() for length in (0.3, 2.0, 5.0)
     ]
-    kept = counters.unwrapped(seen, tick_s=0.1, resolution=1e-3)
+    kept = counters.unwrap_counter(seen, tick_s=0.1, resolution=1e-3)
     for begin_s, end_s in [*windows, *windows[::-1]]:
-        assert kept.energy(begin_s, end_s) == counters.unwrapped(
+        assert kept.energy(begin_s, end_s) == counters.unwrap_counter(
             seen, tick_s=0.1, resolution=1e-3
         ).energy(begin_s, end_s)
 
@@ -228,7 +228,7 @@ def test_a_disk_looked_over_once_for_many_windows(seed):
         "written_bytes": series(at, np.cumsum(rng.random(300) * 1e9)),
         "in_flight": series(at, np.where(rng.random(300) < 0.2, nan, rng.integers(0, 40, 300))),
     }
-    once = depth.counted(disk)
+    once = depth.queue_counts(disk)
     for _ in range(25):
         begin_s = float(rng.choice(at[:280]) if rng.random() < 0.5 else rng.uniform(0.0, 55.0))
         end_s = begin_s + float(rng.uniform(1.0, 20.0))
@@ -291,9 +291,9 @@ def test_one_window_costs_what_it_costs_among_all():
         return Energy(value, value - 1.0, value + 1.0)
 
     given = (["gpu:0", "cpu:0"], joules, 0.0, {"gpu:0": Baseline(80.0, 75.0, 85.0)})
-    everything = attributed(windows, *given)
+    everything = attribute_energy(windows, *given)
     for place, window in enumerate(windows):
-        assert attributed(windows, *given, only=place) == [
+        assert attribute_energy(windows, *given, only=place) == [
             cost for cost in everything if cost.window == window.name
         ]
 

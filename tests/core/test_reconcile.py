@@ -18,8 +18,8 @@ from ckptcost.core.reconcile import (
     Energy,
     chosen,
     difference,
-    reconciled,
-    taken,
+    energy_of_amount,
+    reconcile,
     times,
     total,
     unknown,
@@ -315,23 +315,28 @@ def test_unknown_stays_unknown_and_keeps_its_reason():
 
 
 def test_what_a_meter_says():
-    assert taken(Energy(5.0, nan, 7.0, 0.5)) == Energy(5.0, -inf, 7.0, 0.5, "", ("GAPS",))
-    assert taken(Energy(nan, nan, nan, 0.0)).why == "NO_READING"
+    assert energy_of_amount(Energy(5.0, nan, 7.0, 0.5)) == Energy(
+        5.0, -inf, 7.0, 0.5, "", ("GAPS",)
+    )
+    assert energy_of_amount(Energy(nan, nan, nan, 0.0)).why == "NO_READING"
     assert (
-        taken(Energy(0.0, 0.0, 0.0, 0.0)).why == "NO_READING"
+        energy_of_amount(Energy(0.0, 0.0, 0.0, 0.0)).why == "NO_READING"
     )  # counted nothing because it saw nothing
     said = SimpleNamespace(
         value=5.0, low=4.0, high=6.0, coverage=0.5, short=True, reasons=("reset",)
     )
-    assert taken(said) == Energy(5.0, 4.0, 6.0, 0.5, "", ("GAPS", "SHORT", "reset"))
+    assert energy_of_amount(said) == Energy(5.0, 4.0, 6.0, 0.5, "", ("GAPS", "SHORT", "reset"))
     said.value = nan
-    assert taken(said).why == "reset"
-    assert total([taken(Energy(1.0, 1.0, 1.0, 0.5)), Energy(1.0, 1.0, 1.0, 0.9)]).coverage == 0.5
+    assert energy_of_amount(said).why == "reset"
+    assert (
+        total([energy_of_amount(Energy(1.0, 1.0, 1.0, 0.5)), Energy(1.0, 1.0, 1.0, 0.9)]).coverage
+        == 0.5
+    )
 
 
 @given(st.lists(RANGE, min_size=1, max_size=4), RANGE)
 def test_parts_and_unaccounted_are_the_node(parts, node):
-    seen = reconciled({f"gpu:{n}": part for n, part in enumerate(parts)}, node)
+    seen = reconcile({f"gpu:{n}": part for n, part in enumerate(parts)}, node)
     assert seen.parts.value + seen.unaccounted.value == node.value
     assert seen.unaccounted.low == node.low - seen.parts.high
     assert ("PARTS_EXCEED_NODE" in seen.flags) == (seen.parts.low > node.high)
@@ -345,45 +350,45 @@ def test_parts_and_unaccounted_are_the_node(parts, node):
 
 
 def test_without_a_node_meter_nothing_is_unaccounted_that_anybody_knows_of():
-    seen = reconciled({"gpu:0": Energy(5.0, 4.0, 6.0)}, None)
+    seen = reconcile({"gpu:0": Energy(5.0, 4.0, 6.0)}, None)
     assert (seen.parts.value, seen.known_j) == (5.0, 5.0)
     assert (seen.unaccounted.why, seen.share.why, seen.node.why) == ("NO_NODE_METER",) * 3
     assert seen.flags == ("NO_NODE_METER",)
 
 
 def test_a_missing_part_is_not_zero():
-    seen = reconciled(
+    seen = reconcile(
         {"gpu:0": Energy(5.0, 4.0, 6.0), "gpu:1": unknown("NO_READING")}, Energy(20.0, 19.0, 21.0)
     )
     assert (seen.known_j, seen.missing, seen.flags) == (5.0, ("gpu:1",), ("PART_MISSING",))
     assert (seen.parts.why, seen.unaccounted.why, seen.share.why) == ("NO_READING",) * 3
-    nothing = reconciled({}, Energy(20.0, 19.0, 21.0))
+    nothing = reconcile({}, Energy(20.0, 19.0, 21.0))
     assert isnan(nothing.known_j)
     assert (nothing.parts.why, nothing.unaccounted.why) == ("NO_PARTS", "NO_PARTS")
 
 
 def test_more_than_the_node_is_said():
-    assert reconciled({"gpu:0": Energy(30.0, 29.0, 31.0)}, Energy(20.0, 19.0, 21.0)).flags == (
+    assert reconcile({"gpu:0": Energy(30.0, 29.0, 31.0)}, Energy(20.0, 19.0, 21.0)).flags == (
         "PARTS_EXCEED_NODE",
     )
-    assert reconciled(
+    assert reconcile(
         {"gpu:0": Energy(21.0, 19.5, 22.0)}, Energy(20.0, 19.0, 21.0), at_plug=True
     ).flags == ("PSU_LOSS_INCLUDED", "NOT_DISTINGUISHABLE")
 
 
 def test_parts_that_are_just_the_node():
     same = Energy(20.0, 20.0, 20.0)
-    assert reconciled({"gpu:0": same}, same).flags == ("NOT_DISTINGUISHABLE",)
+    assert reconcile({"gpu:0": same}, same).flags == ("NOT_DISTINGUISHABLE",)
 
 
 def test_parts_and_node_of_different_times():
     whole, half = Energy(20.0, 19.0, 21.0), Energy(5.0, 4.0, 6.0, 0.5)
-    assert reconciled({"gpu:0": half}, whole).flags == ("COVERAGE_DIFFERS",)
-    assert reconciled({"gpu:0": half._replace(coverage=0.995)}, whole).flags == ()
+    assert reconcile({"gpu:0": half}, whole).flags == ("COVERAGE_DIFFERS",)
+    assert reconcile({"gpu:0": half._replace(coverage=0.995)}, whole).flags == ()
 
 
 def test_drive_joules_are_told_apart():
-    seen = reconciled(
+    seen = reconcile(
         {
             "gpu:0": Energy(600.0, 600.0, 600.0),
             "drive:nvme0n1": Energy(12.0, 11.0, 13.0),

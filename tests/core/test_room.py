@@ -7,14 +7,14 @@ import math
 
 import pytest
 
-from ckptcost.core.room import Limit, Saves, evenly_bytes, fits, most_kept, needed_bytes
+from ckptcost.core.room import Limit, SavesHeld, evenly_bytes, fits, most_saves_kept, needed_bytes
 
 
 @pytest.mark.parametrize("every", [1, 2, 3, 7])
 @pytest.mark.parametrize("kept", [1, 2, 5])
 @pytest.mark.parametrize("writing", [1, 2])
 def test_the_worst_is_the_worst_of_all_places_in_the_chain(every, kept, writing):
-    saves = Saves(100.0, 7.0, every, kept, writing, 1.0)
+    saves = SavesHeld(100.0, 7.0, every, kept, writing, 1.0)
 
     def there(newest: int) -> float:
         oldest = newest - kept - writing + 1
@@ -29,24 +29,24 @@ def test_the_worst_is_the_worst_of_all_places_in_the_chain(every, kept, writing)
 
 @pytest.mark.parametrize("room", [0.0, 19.9, 20.0, 29.9, 30.0, 1e6])
 def test_the_most_that_fits_fits_and_one_more_does_not(room):
-    saves, limits = Saves(10.0, 10.0, 1, 3, 1, 4.0), [Limit("space", room, 1000.0)]
-    most = most_kept(saves, limits)
+    saves, limits = SavesHeld(10.0, 10.0, 1, 3, 1, 4.0), [Limit("space", room, 1000.0)]
+    most = most_saves_kept(saves, limits)
     assert most is not None
     assert most == 0 or fits(saves, limits[0], most)
     assert not fits(saves, limits[0], most + 1)
 
 
 def test_files_limit_too_and_what_is_not_known_does_not():
-    saves = Saves(10.0, 10.0, 1, 3, 1, 100.0)
-    assert most_kept(saves, [Limit("inodes", math.nan, 500.0)]) == 4
-    assert most_kept(saves, [Limit("nothing", math.nan, math.nan)]) is None
+    saves = SavesHeld(10.0, 10.0, 1, 3, 1, 100.0)
+    assert most_saves_kept(saves, [Limit("inodes", math.nan, 500.0)]) == 4
+    assert most_saves_kept(saves, [Limit("nothing", math.nan, math.nan)]) is None
     assert not fits(saves, Limit("space", 1e9, math.nan), math.inf)
 
 
 def test_a_full_target_ends_a_save_whatever_is_free():
     # 459 GB free in all, one target full: a save of 53 GB failed at 27 GB    [awsome-distributed-ai
     # #1225]
-    saves = Saves(53e9, 53e9, 1, 1, 1, 0.0)
+    saves = SavesHeld(53e9, 53e9, 1, 1, 1, 0.0)
     free = [229.5e9, 229.5e9, 0.0]
     assert fits(saves, Limit("free space", sum(free), math.nan), 1)
     assert not fits(saves, Limit("the fullest target", evenly_bytes(free), math.nan), 1)

@@ -14,8 +14,8 @@ from scipy.stats import chisquare
 from ckptcost.core import streams
 from ckptcost.core import walk as walking
 from ckptcost.core.domain import Policy
-from ckptcost.core.interruptions import Kind, Renewal
-from ckptcost.core.job import DONE, STOPPED, Job, Step
+from ckptcost.core.interruptions import InterruptionKind, Renewal
+from ckptcost.core.job import DONE, STOPPED, Job, JobStep
 from ckptcost.core.rhythm import Rhythm
 from ckptcost.core.timing import Save, backpressure
 from ckptcost.core.walk import EndlessError, walk
@@ -67,7 +67,7 @@ def job_for(jobs: list[Plain]) -> Job:
         by_tier["lags"],
     )
     kinds = tuple(
-        Kind(
+        InterruptionKind(
             f"kind {i}",
             1.0 / len(one.kinds),
             each.level,
@@ -226,8 +226,8 @@ def told(*gaps: float, kinds: tuple[int, ...] = ()) -> Told:
     )
 
 
-def one_run(job: Plain, *gaps: float, kinds: tuple[int, ...] = ()) -> list[Step]:
-    line: list[Step] = []
+def one_run(job: Plain, *gaps: float, kinds: tuple[int, ...] = ()) -> list[JobStep]:
+    line: list[JobStep] = []
     walk(job_for([job]), told(*gaps, kinds=kinds), np.zeros(1, np.uint64), None, line)
     return line
 
@@ -236,9 +236,9 @@ def test_a_run_by_hand():
     """Five times 90 s of work and 10 s of saving; an interruption 150 s in, another 4 s after the
     job has come back."""
     first, second, third = one_run(PLAIN, 150.0, 4.0)
-    assert first == Step(0.0, 0.0, 0.0, 0.0, 140.0, 10.0, 50.0, 1.0, 20.0, 0, 0)
-    assert second == Step(170.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 20.0, 0, 0)
-    assert third == Step(194.0, 2.0, 3.0, 1.0, 360.0, 40.0, 0.0, 4.0, 0.0, DONE, 0)
+    assert first == JobStep(0.0, 0.0, 0.0, 0.0, 140.0, 10.0, 50.0, 1.0, 20.0, 0, 0)
+    assert second == JobStep(170.0, 2.0, 2.0, 0.0, 0.0, 0.0, 0.0, 0.0, 20.0, 0, 0)
+    assert third == JobStep(194.0, 2.0, 3.0, 1.0, 360.0, 40.0, 0.0, 4.0, 0.0, DONE, 0)
 
 
 def test_a_warning_by_hand():
@@ -310,7 +310,9 @@ def test_a_save_cut_short_in_the_last_interval_is_written_in_part():
 
 def test_kinds_come_in_their_shares():
     shares = (0.2, 0.0, 0.5, 0.3)
-    kinds = tuple(Kind(str(i), share, 0, 0.0, 0.0, 0.0, 0.0) for i, share in enumerate(shares))
+    kinds = tuple(
+        InterruptionKind(str(i), share, 0, 0.0, 0.0, 0.0, 0.0) for i, share in enumerate(shares)
+    )
     ids = np.arange(300)
     job = job_for([PLAIN._replace(work=9000.0)])._replace(kinds=kinds)
     runs = walk(
@@ -336,7 +338,9 @@ def blocked_runs(*gaps: float, work: float = 40.0) -> Any:
     """Train 10, copy 1, drain 25: each cycle but the first after a start waits 14 for the save
     before it."""
     rhythm = Rhythm(10.0, 0.0, 1.0, 14.0, 0, 0.0, 0, 0.0, (25.0,))
-    job = Job(work, rhythm, (Kind("failure", 1.0, 0, 0.0, 0.0, 0.0, 0.0),), (0.0,), (26.0,))
+    job = Job(
+        work, rhythm, (InterruptionKind("failure", 1.0, 0, 0.0, 0.0, 0.0, 0.0),), (0.0,), (26.0,)
+    )
     told = np.array([[*gaps, *[NEVER] * EVENTS]])
     return walk(
         job,
@@ -382,7 +386,9 @@ def test_saves_in_flight_as_a_plain_walk(many, staging, work):
     cycle = backpressure(10.0, saved, policy)
     assert cycle.blocked_s > 0
     rhythm = Rhythm(10.0, 0.0, 2.0, many * cycle.blocked_s, 0, 0.0, 0, 0.0, (60.0,), float(many))
-    job = Job(work, rhythm, (Kind("failure", 1.0, 0, 0.0, 0.0, 0.0, 0.0),), (0.0,), (62.0,))
+    job = Job(
+        work, rhythm, (InterruptionKind("failure", 1.0, 0, 0.0, 0.0, 0.0, 0.0),), (0.0,), (62.0,)
+    )
     rng = np.random.default_rng(7)
     gaps = rng.exponential(300.0, (40, 5))
     told = np.concatenate([gaps, np.full((40, EVENTS), NEVER)], axis=1)

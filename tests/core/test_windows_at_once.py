@@ -13,7 +13,7 @@ from test_ticks import answers, instants, polls
 
 from ckptcost.core import counters, edges
 from ckptcost.core.channels import Series
-from ckptcost.core.counters import Amount, Counter, unwrapped
+from ckptcost.core.counters import Amount, Counter, unwrap_counter
 
 WATTS = {"watts": 60.0, "steps": 900.0}
 
@@ -82,7 +82,7 @@ def same(mine: Amount, plain: Amount) -> None:
 )
 def test_many_windows_are_the_plain_ones(how, lag_s, every_s, tick_s):
     seen = hurt(metered(7, every_s, tick_s, "steps"), 8, how)
-    counter = unwrapped(seen, tick_s=None, resolution=1e-3, most_per_s=5000.0, lag_s=lag_s)
+    counter = unwrap_counter(seen, tick_s=None, resolution=1e-3, most_per_s=5000.0, lag_s=lag_s)
     asked = windows(9)
     at_once = counter.energies(*zip(*asked, strict=True))
     assert any(amount.value == amount.value for amount in at_once)
@@ -94,15 +94,15 @@ def test_many_windows_are_the_plain_ones(how, lag_s, every_s, tick_s):
 def test_alone_or_among_others_is_the_same_to_the_last_bit(how):
     seen = hurt(metered(3, 0.02, 0.1, "steps"), 4, how)
     asked = windows(5)
-    counter = unwrapped(seen, resolution=1e-3, most_per_s=5000.0, lag_s=0.1)
+    counter = unwrap_counter(seen, resolution=1e-3, most_per_s=5000.0, lag_s=0.1)
     at_once = counter.energies(*zip(*asked, strict=True))
     for mine, window in zip(at_once, asked, strict=True):
-        alone: Counter = unwrapped(seen, resolution=1e-3, most_per_s=5000.0, lag_s=0.1)
+        alone: Counter = unwrap_counter(seen, resolution=1e-3, most_per_s=5000.0, lag_s=0.1)
         assert repr(mine) == repr(alone.energy(*window))
 
 
 def test_more_windows_than_one_pass_takes():
-    counter = unwrapped(metered(1, 0.1, 0.1, "watts"))
+    counter = unwrap_counter(metered(1, 0.1, 0.1, "watts"))
     begins = np.linspace(2.0, 50.0, counters.AT_ONCE + 7).tolist()
     ends = [begin_s + 1.0 for begin_s in begins]
     found = counter.energies(begins, ends)
@@ -111,14 +111,14 @@ def test_more_windows_than_one_pass_takes():
 
 
 def test_no_window_is_nothing_and_a_window_backwards_is_named():
-    counter = unwrapped(metered(1, 0.1, 0.1, "watts"))
+    counter = unwrap_counter(metered(1, 0.1, 0.1, "watts"))
     assert counter.energies([], []) == []
     with pytest.raises(ValueError, match=r"no window from 3\.0 to 2\.0"):
         counter.energies([1.0, 3.0], [2.0, 2.0])
 
 
 def test_a_counter_that_never_answered():
-    nothing = unwrapped(Series(np.array([1.0]), np.array([np.nan]), np.array([0.0])))
+    nothing = unwrap_counter(Series(np.array([1.0]), np.array([np.nan]), np.array([0.0])))
     (found,) = nothing.energies([1.0], [2.0])
     assert math.isnan(found.value)
     assert found.reasons == (edges.EMPTY,)

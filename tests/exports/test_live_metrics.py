@@ -33,8 +33,8 @@ from ckptcost.exports.live_metrics import (
 from ckptcost.jobs import live_counters, live_lines
 from ckptcost.jobs.instruments import instruments
 from ckptcost.jobs.live_counters import LiveCounters
-from ckptcost.jobs.live_figures import Freshness, Joules, LastSave, Saves
-from ckptcost.jobs.live_lines import Lines, Newest
+from ckptcost.jobs.live_figures import DomainJoules, Freshness, LastSave, SaveCounts
+from ckptcost.jobs.live_lines import FollowedLines, Newest
 from ckptcost.jobs.recording import record
 from ckptcost.meters.found import Wanted
 from ckptcost.questions.review import of_path
@@ -534,7 +534,9 @@ def test_saves_of_which_nothing_is_said_cost_no_zero():
     last = LastSave(9.0, 0.0, None, math.nan)
     found = list(
         _of_saves(
-            Saves(started=3, finished=2, safe=1, failed=0, stalls=0, sizes=0, last=last), "{}", 8.0
+            SaveCounts(started=3, finished=2, safe=1, failed=0, stalls=0, sizes=0, last=last),
+            "{}",
+            8.0,
         )
     )
     assert math.isnan(value_of(found, "_stall_seconds"))
@@ -550,14 +552,14 @@ def test_saves_of_which_nothing_is_said_cost_no_zero():
     ]
     assert stalls == [0.0]
     assert math.isnan(value_of(found, "last_checkpoint_length_seconds"))
-    none = list(_of_saves(Saves(), "{}", math.nan))
+    none = list(_of_saves(SaveCounts(), "{}", math.nan))
     assert (value_of(none, "_stall_seconds"), value_of(none, "live_checkpoint_bytes")) == (0.0, 0.0)
     assert math.isnan(value_of(none, "_gpu_lost_seconds"))
     assert isinstance(none[0], LiveSample)
 
 
 def joules(value, covered_s, of_s):
-    return Joules("gpu:0", "part", "measured", value, covered_s, of_s)
+    return DomainJoules("gpu:0", "part", "measured", value, covered_s, of_s)
 
 
 def test_joules_of_stretches_add_up_and_power_is_of_the_covered_time():
@@ -576,10 +578,10 @@ def test_joules_of_stretches_add_up_and_power_is_of_the_covered_time():
 
 def test_saves_of_two_generations_add_up_each_for_itself():
     last, before = LastSave(2.0, 1.0, 1.0, 1.0), LastSave(1.0, 1.0, 1.0, 1.0)
-    new, old = Saves(*range(1, 10), last=last), Saves(*range(10, 100, 10), last=before)
+    new, old = SaveCounts(*range(1, 10), last=last), SaveCounts(*range(10, 100, 10), last=before)
     assert new.after(old)[:9] == tuple(n + 10 * n for n in range(1, 10))
     assert new.after(old).last is last
-    assert Saves().after(old).last is before
+    assert SaveCounts().after(old).last is before
 
 
 def header(**more):
@@ -620,7 +622,7 @@ def save_and_failure():
 
 def test_a_save_that_failed_is_not_safe_and_the_last_is_the_latest():
     seen = save_and_failure()
-    found = live_counters._summed(
+    found = live_counters.sum_saves(
         seen.run, list(zip(seen.windows, seen.contents, strict=True)), 8.0
     )
     assert (found.started, found.finished, found.safe, found.failed, found.stalls) == (
@@ -660,7 +662,7 @@ def test_joules_of_half_of_the_time_and_the_power_of_now():
 
 
 def test_lines_that_come_late_are_not_the_newest_and_an_old_recorders_end_is_not_the_hosts():
-    lines = Lines("r")
+    lines = FollowedLines("r")
     lines.now = SimpleNamespace(feed=lambda *_: None, add=lambda *_: None, fullness=0.0)
     meters = (SimpleNamespace(name="nvml"),)
     old, new = (
@@ -754,7 +756,7 @@ def test_what_is_told_of_a_host_is_from_what_was_asked_and_from_where_the_last_g
     assert live_counters._span(node, [], None) == (margin_s, margin_s, 100.0 - margin_s)
     assert live_counters._span(node, [10.0], None) == (10.0, 10.0, 100.0 - margin_s)
     assert live_counters._span(node, [10.0, 90.0], None) == (10.0, 10.0, 90.0)
-    seen = live_counters._Settled(5.0, 95.0, {}, Saves(), 0.0)
+    seen = live_counters._Settled(5.0, 95.0, {}, SaveCounts(), 0.0)
     assert live_counters._span(node, [], seen) == (5.0, 95.0, 100.0 - margin_s)
     assert live_counters._span(node, [10.0, 90.0], seen) == (5.0, 95.0, 95.0)
     assert live_counters._span(none, [], seen) == (5.0, 95.0, 95.0)

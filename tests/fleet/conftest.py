@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ckptcost.fleet import frames
-from ckptcost.fleet.part import FILES, HEADS, NODES, SUMS, WINDOWS, Part
+from ckptcost.fleet.part import FILES, HEADS, NODES, SUMS, WINDOWS, StorePart
 
 DAY = "2026-11-02"
 
@@ -129,11 +129,13 @@ class Written:
         )
         return self
 
-    def part(self) -> Part:
+    def part(self) -> StorePart:
         def made(
             names: tuple[str, ...], rows: list[dict[str, Any]], whole: tuple[str, ...] = ()
         ) -> Any:
-            return frames.made(names, {name: [row[name] for row in rows] for name in names}, whole)
+            return frames.make_frame(
+                names, {name: [row[name] for row in rows] for name in names}, whole
+            )
 
         return frames.part(
             files=made(FILES, self.files),

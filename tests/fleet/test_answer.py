@@ -16,7 +16,7 @@ from fleet_truth import Truth
 from fleet_with_truth import fleet_with_truth
 
 from ckptcost.errors import InputError, UnknownName
-from ckptcost.fleet.answer import Asked, answer_of
+from ckptcost.fleet.answer import FleetQuestion, answer_of
 from ckptcost.fleet.store import open_store
 from ckptcost.jobs.gates import gate_of
 from ckptcost.report.study import Study
@@ -44,9 +44,9 @@ def codes(study: Study) -> set[str]:
 
 def test_days_add_up_whatever_they_are_cut_into(made: tuple[str, Truth]) -> None:
     folder, truth = made
-    whole = table(answer_of(Asked(folder)), "groups")[-1]
+    whole = table(answer_of(FleetQuestion(folder)), "groups")[-1]
     parts = [
-        table(answer_of(Asked(folder, since=since, until=until)), "groups")[-1]
+        table(answer_of(FleetQuestion(folder, since=since, until=until)), "groups")[-1]
         for since, until in (("", "2026-11-02"), ("2026-11-03", "2026-11-03"), ("2026-11-04", ""))
     ]
     for name in ("checkpoints", "loads", "bytes", "stall_sum", "failed_saves"):
@@ -62,7 +62,10 @@ def test_a_day_without_files_is_no_downtime(made: tuple[str, Truth], tmp_path: P
     store = open_store(folder)
     for entry in store.listing("2026-11-03", "2026-11-03", [BIG]):
         (tmp_path / "less" / entry.path).unlink()
-    before, after = answer_of(Asked(folder)), answer_of(Asked(str(tmp_path / "less")))
+    before, after = (
+        answer_of(FleetQuestion(folder)),
+        answer_of(FleetQuestion(str(tmp_path / "less"))),
+    )
     assert line(after, "restart") <= line(before, "restart")
     assert "LOST_DAYS" in codes(after) - codes(before)
 
@@ -73,13 +76,13 @@ def test_files_that_are_broken_are_no_zero(made: tuple[str, Truth], tmp_path: Pa
     for file in files[:-3]:
         file.write_bytes(file.read_bytes()[:100])
     budget = gate_of("gpu_hours<=1000000", "--budget")
-    study = answer_of(Asked(str(tmp_path / "broken")), [budget])
+    study = answer_of(FleetQuestion(str(tmp_path / "broken")), [budget])
     assert [verdict.met for verdict in study.gates] == [False]
     assert "TRUNCATED" in codes(study)
     for file in files:
         file.write_bytes(b"")
     with pytest.raises(InputError, match=r"no file of it counts \(TRUNCATED"):
-        answer_of(Asked(str(tmp_path / "broken")), [budget])
+        answer_of(FleetQuestion(str(tmp_path / "broken")), [budget])
 
 
 @pytest.mark.parametrize(
@@ -96,12 +99,12 @@ def test_what_is_not_there_is_told_with_what_is(
     made: tuple[str, Truth], asked: dict[str, object], error: type, words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        answer_of(Asked(made[0], **asked))  # type: ignore[arg-type]
+        answer_of(FleetQuestion(made[0], **asked))  # type: ignore[arg-type]
 
 
 def test_gates_that_a_fleet_cannot_judge_are_refused(made: tuple[str, Truth]) -> None:
     with pytest.raises(InputError, match="a fleet has no interval"):
-        answer_of(Asked(made[0]), [gate_of("interval<=1 h", "--require")])
+        answer_of(FleetQuestion(made[0]), [gate_of("interval<=1 h", "--require")])
 
 
 def test_who_listens_and_never_answers_is_no_scheduler(
@@ -114,7 +117,7 @@ def test_who_listens_and_never_answers_is_no_scheduler(
         socket.create_server(("127.0.0.1", 0)) as silent,
         pytest.raises(InputError, match="no Dask scheduler answers"),
     ):
-        answer_of(Asked(made[0], scheduler=f"tcp://127.0.0.1:{silent.getsockname()[1]}"))
+        answer_of(FleetQuestion(made[0], scheduler=f"tcp://127.0.0.1:{silent.getsockname()[1]}"))
 
 
 def test_a_made_up_fleet_that_is_cut_short_leaves_nothing(tmp_path: Path) -> None:

@@ -23,10 +23,10 @@ from pandas.testing import assert_frame_equal
 
 from ckptcost.errors import CkptcostError, InputError, MeterUnavailable
 from ckptcost.fleet import engine
-from ckptcost.fleet.engine import RAW, collected, grouped, windows_frame
-from ckptcost.fleet.node_day import COLUMNS, LINES, Head, NodeDay, empty_rows, key_of
+from ckptcost.fleet.engine import RAW, collect_parts, group_by_job_day, windows_frame
+from ckptcost.fleet.node_day import COLUMNS, LINES, NodeDay, NodeDayHead, empty_rows, key_of
 from ckptcost.fleet.node_file import decode, encode
-from ckptcost.fleet.part import Part
+from ckptcost.fleet.part import StorePart
 from ckptcost.fleet.store import ABOUT, Store, open_store
 from ckptcost.fleet.validate import day_of
 
@@ -113,7 +113,7 @@ def node_days(jobs: dict[str, int], seed: int = 0, saves: int = 40) -> Iterator[
                     rows[name] = np.where(
                         rng.random(saves) < 0.02, math.nan, rng.uniform(0.1, 1e3, saves)
                     )
-                head = Head(
+                head = NodeDayHead(
                     job,
                     f"{job}-run",
                     f"n{node}",
@@ -142,12 +142,12 @@ def store(tmp_path_factory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def here(store) -> Part:
-    return collected(store, grouped(store.listing()))
+def here(store) -> StorePart:
+    return collect_parts(store, group_by_job_day(store.listing()))
 
 
-def equal(some: Part, other: Part) -> None:
-    for name, left, right in zip(Part._fields, some, other, strict=True):
+def equal(some: StorePart, other: StorePart) -> None:
+    for name, left, right in zip(StorePart._fields, some, other, strict=True):
         assert_frame_equal(left, right, check_exact=True, obj=name)
 
 
@@ -187,7 +187,10 @@ def test_what_is_collected_is_all(store, here):
 def test_threads_and_processes_give_the_same_bits(store, here, scheduler):
     told: list[tuple[int, int]] = []
     equal(
-        collected(store, grouped(store.listing()), scheduler, lambda *said: told.append(said)), here
+        collect_parts(
+            store, group_by_job_day(store.listing()), scheduler, lambda *said: told.append(said)
+        ),
+        here,
     )
     assert told == [(k, 6) for k in range(1, 7)]
 
@@ -195,8 +198,11 @@ def test_threads_and_processes_give_the_same_bits(store, here, scheduler):
 def test_a_cluster_gives_the_same_bits_and_nothing_is_said(store, here, two_workers, capfd):
     told: list[tuple[int, int]] = []
     equal(
-        collected(
-            store, grouped(store.listing()), two_workers.address, lambda *said: told.append(said)
+        collect_parts(
+            store,
+            group_by_job_day(store.listing()),
+            two_workers.address,
+            lambda *said: told.append(said),
         ),
         here,
     )
@@ -205,9 +211,9 @@ def test_a_cluster_gives_the_same_bits_and_nothing_is_said(store, here, two_work
 
 
 def test_the_order_of_groups_and_files_changes_no_bit(store, here, two_workers):
-    groups = [group[::-1] for group in grouped(store.listing())][::-1]
-    equal(collected(store, groups), here)
-    equal(collected(store, groups, two_workers.address), here)
+    groups = [group[::-1] for group in group_by_job_day(store.listing())][::-1]
+    equal(collect_parts(store, groups), here)
+    equal(collect_parts(store, groups, two_workers.address), here)
 
 
 def test_a_worker_killed_in_the_middle_changes_nothing(store, here, two_workers, capfd):
@@ -219,7 +225,12 @@ def test_a_worker_killed_in_the_middle_changes_nothing(store, here, two_workers,
             os.kill(two_workers.pids[0], signal.SIGKILL)
             killed.append((done, of))
 
-    equal(collected(slowed(store, 0.03), grouped(store.listing()), two_workers.address, kill), here)
+    equal(
+        collect_parts(
+            slowed(store, 0.03), group_by_job_day(store.listing()), two_workers.address, kill
+        ),
+        here,
+    )
     assert killed == [(1, 6)]
     assert gone(two_workers.pids[0])
     assert capfd.readouterr() == ("", "")
@@ -227,7 +238,7 @@ def test_a_worker_killed_in_the_middle_changes_nothing(store, here, two_workers,
 
 def test_nothing_to_do(store, two_workers):
     for scheduler in ("pandas", "threads", two_workers.address):
-        part = collected(store, [], scheduler)
+        part = collect_parts(store, [], scheduler)
         assert part.windows.empty
         assert part.files.empty
 
@@ -252,7 +263,9 @@ def test_work_that_kills_its_workers_is_not_tried_for_ever(store, tmp_path, capf
             match=r"a piece of the work took 2 workers with it\. Give workers more memory",
         ),
     ):
-        collected(Deadly(store.url, store._place), grouped(store.listing())[:1], running.address)
+        collect_parts(
+            Deadly(store.url, store._place), group_by_job_day(store.listing())[:1], running.address
+        )
     assert capfd.readouterr() == ("", "")
 
 
@@ -263,7 +276,9 @@ def test_a_scheduler_that_is_lost_is_told(store, tmp_path):
             os.kill(running.pid, signal.SIGKILL)
 
         with pytest.raises(CkptcostError, match=r"scheduler was lost") as error:
-            collected(slowed(store, 0.03), grouped(store.listing()), running.address, kill)
+            collect_parts(
+                slowed(store, 0.03), group_by_job_day(store.listing()), running.address, kill
+            )
     assert "Run it again" in str(error.value)
 
 
@@ -290,7 +305,7 @@ def test_workers_that_would_answer_otherwise_are_told(store, tmp_path, before, s
         cluster(tmp_path, workers=1, processes=False, before=before) as running,
         pytest.raises(InputError, match=said) as error,
     ):
-        collected(store, grouped(store.listing()), running.address)
+        collect_parts(store, group_by_job_day(store.listing()), running.address)
     assert error.value.remedy
     assert running.address in error.value.where
     assert capfd.readouterr() == ("", "")
@@ -302,7 +317,7 @@ def test_a_cluster_without_workers_is_told(store, tmp_path, monkeypatch):
         cluster(tmp_path, workers=0, processes=False) as running,
         pytest.raises(InputError, match=r"has no workers"),
     ):
-        collected(store, grouped(store.listing()), running.address)
+        collect_parts(store, group_by_job_day(store.listing()), running.address)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +335,7 @@ def test_what_is_no_scheduler_is_told(store, address, said, monkeypatch, capfd):
     monkeypatch.setattr("ckptcost.fleet.engine.ANSWER_S", 0.5)
     began = time.monotonic()
     with pytest.raises(InputError, match=said) as error:
-        collected(store, grouped(store.listing()), address)
+        collect_parts(store, group_by_job_day(store.listing()), address)
     assert time.monotonic() - began < 5
     assert error.value.remedy
     assert error.value.where.startswith("scheduler")
@@ -333,8 +348,8 @@ def test_what_is_no_scheduler_is_told(store, address, said, monkeypatch, capfd):
 def test_without_dask_the_way_to_get_it_is_told(store, module, scheduler, monkeypatch):
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(MeterUnavailable, match=r"pip install 'ckptcost\[fleet\]'"):
-        collected(store, grouped(store.listing()), scheduler)
-    collected(store, grouped(store.listing())[:1])
+        collect_parts(store, group_by_job_day(store.listing()), scheduler)
+    collect_parts(store, group_by_job_day(store.listing())[:1])
 
 
 def test_a_run_under_two_jobs_counts_once(tmp_path):
@@ -343,7 +358,7 @@ def test_a_run_under_two_jobs_counts_once(tmp_path):
     store = open_store(str(tmp_path / "two"), make=True)
     for day in days:
         store.put(store.path_of(day.head), encode(day))
-    good = collected(store, grouped(store.listing()))
+    good = collect_parts(store, group_by_job_day(store.listing()))
     first, second = days[0], days[-1]
     # the one is a copy that covers less, the other covers more than what is there
     less = replace(first.head, job="m", covered_s=1.0)
@@ -354,7 +369,7 @@ def test_a_run_under_two_jobs_counts_once(tmp_path):
     other = tmp_path / "two" / f"job=q/day={DAYS[0]}" / Path(store.path_of(first.head)).name
     other.parent.mkdir(parents=True)
     other.write_bytes(encode(first))
-    part = collected(store, grouped(store.listing()), "threads")
+    part = collect_parts(store, group_by_job_day(store.listing()), "threads")
     bad = part.files[part.files.code != ""]
     assert bad[["job", "host", "day", "code"]].to_numpy().tolist() == [
         ["m", "n0", DAYS[0], "DUPLICATE_JOB"],
@@ -381,7 +396,7 @@ def test_without_names_alike_no_file_is_read_twice(store):
             read.append(path)
             return Store.read(self, path)
 
-    collected(Counting(store.url, store._place), grouped(store.listing()))
+    collect_parts(Counting(store.url, store._place), group_by_job_day(store.listing()))
     # each once, and one of each job and day again for its labels
     assert len(set(read)) == 24
     assert len(read) == 24 + 6
@@ -423,7 +438,7 @@ def test_raw_rows_with_some_columns_and_of_nothing(store):
 
 
 def test_what_is_grouped(store):
-    groups = grouped(reversed(store.listing()))
+    groups = group_by_job_day(reversed(store.listing()))
     assert [(group[0].job, group[0].day, len(group)) for group in groups] == [
         (job, day, n) for job, n in (("a", 5), ("b/c", 3)) for day in DAYS
     ]
@@ -441,7 +456,7 @@ def test_a_folder_of_an_url_has_one_name() -> None:
 
 
 def test_what_is_not_installed_is_told_apart_from_what_is_broken(monkeypatch) -> None:
-    for module, asked in (("dask", engine.dask_of), ("distributed", engine._distributed)):
+    for module, asked in (("dask", engine.dask_of), ("distributed", engine.distributed_client)):
         with monkeypatch.context() as patched:
             patched.setitem(sys.modules, module, None)
             with pytest.raises(MeterUnavailable, match=f"{module} is not installed"):

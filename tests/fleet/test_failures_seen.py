@@ -15,7 +15,7 @@ from scipy import stats
 
 from ckptcost.core.useful import RunSpan, useful_of
 from ckptcost.fleet.figures import Fleet, fleet_of
-from ckptcost.fleet.lines import Line
+from ckptcost.fleet.lines import FleetLine
 from ckptcost.fleet.runs_seen import CUT, FAILED, OPEN, OVER, PLANNED, RunSeen, shares_of
 
 DAY, NEXT = "2026-11-02", "2026-11-03"
@@ -39,7 +39,7 @@ def _run(
         made.node(job=job, run=run, host=f"n{host}")
 
 
-def _line(fleet: Fleet, name: str) -> Line:
+def _line(fleet: Fleet, name: str) -> FleetLine:
     return next(line for line in fleet.whole.lines if line.id == name)
 
 

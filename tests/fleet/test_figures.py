@@ -19,12 +19,12 @@ from ckptcost.core.reconcile import Energy, unknown
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.errors import InputError
 from ckptcost.fleet import frames
-from ckptcost.fleet.figures import Fleet, Group, fleet_of
+from ckptcost.fleet.figures import Fleet, GroupFigures, fleet_of
 from ckptcost.fleet.grouping import BY, NOT_SAID
-from ckptcost.fleet.lines import NEEDED, Amount, Line
+from ckptcost.fleet.lines import NEEDED, FleetAmount, FleetLine
 from ckptcost.fleet.worst import worst_of
 from ckptcost.jobs.measured_bill import at_facility, line_of
-from ckptcost.report.statements.run_lines import Taken, ends_of
+from ckptcost.report.statements.run_lines import LineTaken, ends_of
 
 DAY, NEXT = "2026-11-02", "2026-11-03"
 USD_PER_GPU_S, USD_PER_J, KG_PER_J = 2.5 / HOUR_S, 0.1 / KWH_J, 0.4 / KWH_J
@@ -56,7 +56,7 @@ def _site(electricity_in_price: bool = True, **of_site: float) -> Scenario:
     )
 
 
-def _line(group: Group, name: str) -> Line:
+def _line(group: GroupFigures, name: str) -> FleetLine:
     return next(line for line in group.lines if line.id == name)
 
 
@@ -207,7 +207,7 @@ def test_a_place_prices_each_line_as_a_statement_of_one_run_does(
         for ends, seconds in zip(energies, gpu_s, strict=True):
             energy = at_facility(Energy(*ends), s)
             taken.append(
-                Taken(
+                LineTaken(
                     name,
                     "",
                     None,
@@ -507,7 +507,7 @@ def _fleets(draw: st.DrawFn) -> tuple[list[dict[str, Any]], list[dict[str, Any]]
     return list(heads.values()), windows
 
 
-def _known_sum(groups: tuple[Group, ...], of: Callable[[Group], float]) -> float:
+def _known_sum(groups: tuple[GroupFigures, ...], of: Callable[[GroupFigures], float]) -> float:
     return fsum(value for group in groups if not isnan(value := of(group)))
 
 
@@ -516,7 +516,7 @@ def _adds_up(fleet: Fleet) -> None:
     for quantity in FIELDS:
         for end in ("value", "low", "high"):
 
-            def mine(group: Group, quantity: str = quantity, end: str = end) -> float:
+            def mine(group: GroupFigures, quantity: str = quantity, end: str = end) -> float:
                 return float(getattr(getattr(group.totals, quantity), end))
 
             size = sum(
@@ -583,7 +583,7 @@ def test_every_grouping_adds_up_to_the_same_whole(
             known = [
                 getattr(line, quantity) for line in group.lines if getattr(line, quantity).known
             ]
-            total: Amount = getattr(group.totals, quantity)
+            total: FleetAmount = getattr(group.totals, quantity)
             lacks = any(
                 line.id in NEEDED and not getattr(line, quantity).known for line in group.lines
             )

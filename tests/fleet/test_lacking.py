@@ -16,7 +16,7 @@ from scipy import stats
 from ckptcost.catalog.store import Catalog
 from ckptcost.fleet.figures import fleet_of
 from ckptcost.fleet.grouping import cells_of
-from ckptcost.fleet.lines import Amount, Line
+from ckptcost.fleet.lines import FleetAmount, FleetLine
 from ckptcost.fleet.missing_nodes import MOST_NAMES, NO_FILE, SILENT, Absent, lacking_of, names_of
 from ckptcost.fleet.node_day import LINES
 from ckptcost.questions.statements import standing
@@ -299,7 +299,7 @@ def test_bytes_that_nobody_knows_are_not_missing_none(written: Callable[[], Any]
     assert fleet_of(made.part(), "job", None).whole.bytes_missing == pytest.approx((3e9, 0.0, inf))
 
 
-def missing_of(made: Any, *settings: str) -> Line:
+def missing_of(made: Any, *settings: str) -> FleetLine:
     s = standing(Catalog(), None, settings, "").scenario if settings else None
     return next(
         line for line in fleet_of(made.part(), "job", s).whole.lines if line.id == "missing_nodes"
@@ -353,7 +353,7 @@ def test_joules_that_cost_nothing_need_not_be_known_to_price_missing_nodes(
 
 def test_one_node_alone_has_a_low_end_and_no_high_one(written: Callable[[], Any]) -> None:
     made = written().head(nodes=2).node(own_gpu_s=3600.0, gpu_j=7.2e6).window()
-    assert missing_of(made).energy_j == Amount(7.2e6, 0.0, inf)
+    assert missing_of(made).energy_j == FleetAmount(7.2e6, 0.0, inf)
 
 
 def test_a_day_with_a_file_and_no_save_misses_who_has_none(written: Callable[[], Any]) -> None:

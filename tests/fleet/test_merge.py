@@ -15,11 +15,11 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from ckptcost.fleet import frames, job_day
-from ckptcost.fleet.engine import collected, grouped
-from ckptcost.fleet.job_day import finished, part_of, pieces_of
-from ckptcost.fleet.node_day import COLUMNS, LINES, Head, NodeDay, empty_rows, key_of
+from ckptcost.fleet.engine import collect_parts, group_by_job_day
+from ckptcost.fleet.job_day import finish_part, part_of, pieces_of
+from ckptcost.fleet.node_day import COLUMNS, LINES, NodeDay, NodeDayHead, empty_rows, key_of
 from ckptcost.fleet.node_file import encode
-from ckptcost.fleet.part import FILES, HEADS, NODES, WINDOWS, Part
+from ckptcost.fleet.part import FILES, HEADS, NODES, WINDOWS, StorePart
 from ckptcost.fleet.same_save import places_of
 from ckptcost.fleet.store import open_store
 from ckptcost.fleet.validate import date_of, day_of
@@ -61,7 +61,7 @@ def node_days(
                 columns[name][at] = value
         columns["key"][:] = [key_of(label) for label in columns["label"]]
         gpus = {"gpus": 4.0 if host != "n1" else 8.0} | head
-        found.append(NodeDay(Head(job, run, host, day, covered_s=80_000.0, **gpus), columns))
+        found.append(NodeDay(NodeDayHead(job, run, host, day, covered_s=80_000.0, **gpus), columns))
     return found
 
 
@@ -72,7 +72,7 @@ def stored(tmp_path, days: list[NodeDay], name: str = "store"):
     return store
 
 
-def merged(store, order=lambda entries: entries) -> Part:
+def merged(store, order=lambda entries: entries) -> StorePart:
     entries = order(store.listing())
     groups = {
         (entry.job, entry.day): [
@@ -80,7 +80,7 @@ def merged(store, order=lambda entries: entries) -> Part:
         ]
         for entry in entries
     }
-    return finished(frames.put_together([pieces_of(store, group) for group in groups.values()]))
+    return finish_part(frames.put_together([pieces_of(store, group) for group in groups.values()]))
 
 
 def made_up(seed: int, jitter: bool = True, nodes: int = 5) -> tuple[list[Row], dict[str, int]]:
@@ -259,7 +259,7 @@ class Oracle:
         return found | {f"{line}_windows": len(known(lists[f"{line}_j"])) for line in LINES}
 
 
-def offsets_in(part: Part) -> dict[tuple[str, str, str], int]:
+def offsets_in(part: StorePart) -> dict[tuple[str, str, str], int]:
     heads = part.heads
     return {
         (run, host, day): round(offset_s * S) if told > 0 or offset_s == offset_s else 0
@@ -321,8 +321,8 @@ def test_what_is_waited_is_blamed_and_what_nodes_have_windows_have(tmp_path):
     assert part.windows.wait_gpu_s.sum() == pytest.approx(part.nodes.wait_gpu_s.sum(), rel=1e-12)
 
 
-def equal(some: Part, other: Part) -> None:
-    for name, left, right in zip(Part._fields, some, other, strict=True):
+def equal(some: StorePart, other: StorePart) -> None:
+    for name, left, right in zip(StorePart._fields, some, other, strict=True):
         assert_frame_equal(left, right, check_exact=True, obj=name)
 
 
@@ -334,7 +334,7 @@ def test_the_order_of_files_changes_no_bit(tmp_path):
         merged(store),
         merged(store, lambda entries: [entries[place] for place in shuffled(len(entries))]),
     )
-    equal(merged(store), finished(merged(store)))
+    equal(merged(store), finish_part(merged(store)))
 
 
 def test_the_order_of_rows_in_a_file_changes_no_more_than_rounding(tmp_path):
@@ -559,24 +559,24 @@ def test_empty_frames_have_the_same_columns_and_types(tmp_path):
     )
     full, empty = part_of(store, store.listing()), part_of(store, [])
     assert len(full.edges) == 3
-    for name, left, right in zip(Part._fields, full, empty, strict=True):
+    for name, left, right in zip(StorePart._fields, full, empty, strict=True):
         assert right.empty, name
         assert left.dtypes.to_dict() == right.dtypes.to_dict(), name
     for frame, columns in zip(full, (FILES, HEADS, WINDOWS, NODES), strict=False):
         assert list(frame) == list(columns)
     assert set(full.edges) == {*COLUMNS, "job", "run", "host", "day", "gpus"}
-    done = finished(full)
+    done = finish_part(full)
     assert [list(frame) for frame in done] == [list(frame) for frame in full]
     assert [frame.dtypes.to_dict() for frame in done] == [frame.dtypes.to_dict() for frame in full]
     assert done.edges.empty
     assert len(done.windows) == 6
-    equal(finished(empty), empty)
+    equal(finish_part(empty), empty)
     assert isinstance(full.windows, pd.DataFrame)
 
 
 def test_files_without_rows_count_as_nodes_that_saved_nothing(tmp_path):
     days = node_days(plain_rows(STEPS), {})
-    days.append(NodeDay(Head("llama", "run", "Z", DAYS[0]), empty_rows(0)))
+    days.append(NodeDay(NodeDayHead("llama", "run", "Z", DAYS[0]), empty_rows(0)))
     part = merged(stored(tmp_path, days))
     assert part.heads.host.tolist() == ["A", "B", "C", "Z"]
     assert part.windows.nodes.tolist() == [3] * 5
@@ -656,14 +656,14 @@ def day_file(host: str, day: str, begins: list[int], **head) -> NodeDay:
     rows["stall_s"][:] = 2.0
     rows["gpu_s"], rows["gpu_j"] = rows["stall_s"] * 8, rows["stall_s"] * 3000
     usual = {"gpus": 8.0, "covered_s": 80_000.0, "meter": host}
-    return NodeDay(Head("job", "run", host, day, **{**usual, **head}), rows)
+    return NodeDay(NodeDayHead("job", "run", host, day, **{**usual, **head}), rows)
 
 
 def merged_days(folder, days: list[NodeDay]):
     store = open_store(str(folder), make=True)
     for day in days:
         store.put(store.path_of(day.head), encode(day))
-    return collected(store, grouped(store.listing()))
+    return collect_parts(store, group_by_job_day(store.listing()))
 
 
 def test_a_day_on_which_a_node_saved_nothing_stays_beside_one_on_which_it_did(tmp_path) -> None:

@@ -17,7 +17,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ckptcost.errors import CkptcostError, MeterUnavailable
-from ckptcost.fleet.node_day import COLUMNS, LINES, Column, Head, NodeDay, empty_rows, key_of
+from ckptcost.fleet.node_day import (
+    COLUMNS,
+    LINES,
+    NodeDay,
+    NodeDayColumn,
+    NodeDayHead,
+    empty_rows,
+    key_of,
+)
 
 pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
 
@@ -27,11 +35,11 @@ from ckptcost.fleet.node_file import (  # noqa: E402  # noqa: E402
     BadNodeFile,
     decode,
     encode,
-    sealed,
+    seal_parquet,
     text_of,
 )
 
-HEAD = Head(
+HEAD = NodeDayHead(
     "llama",
     "0123456789abcdef",
     "node-7",
@@ -106,7 +114,7 @@ def resealed(data):
     at, length = (
         int.from_bytes(data[footer - back : footer - back + 4], "little") for back in (12, 8)
     )
-    return sealed(data[: footer - 16] + data[footer:], data[at : at + length])
+    return seal_parquet(data[: footer - 16] + data[footer:], data[at : at + length])
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 700])
@@ -167,7 +175,7 @@ def days(draw):
         rows[name] = np.where(kept, rows[name], 0).astype(COLUMNS[name].dtype)
     number = st.floats(0.0, 1e6) | st.just(math.nan)
     text = st.text(max_size=9)
-    head = Head(
+    head = NodeDayHead(
         draw(text),
         draw(text),
         draw(text),
@@ -348,7 +356,7 @@ def test_columns_of_another_minor_version(small, monkeypatch):
     }
     monkeypatch.setattr(node_file, "COLUMNS", older)
     data = encode(NodeDay(HEAD, {name: rows[name] for name in older}))
-    monkeypatch.setattr(node_file, "COLUMNS", {**COLUMNS, "more": Column("float64", "")})
+    monkeypatch.setattr(node_file, "COLUMNS", {**COLUMNS, "more": NodeDayColumn("float64", "")})
     newer = encode(NodeDay(HEAD, {**rows, "more": np.arange(3.0)}))
     monkeypatch.undo()
     unknown = empty_rows(3)

@@ -21,9 +21,18 @@ from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.errors import InputError
 from ckptcost.fleet.node_day import COLUMNS, LINES, key_of
 from ckptcost.fleet.node_file import decode
-from ckptcost.fleet.packing import NEWER, THERE, WRITTEN, Asked, Failed, Packing, packed, study_of
-from ckptcost.fleet.recorded_day import CLOCK_SET_S, DAY_NS, Clock, days_of
-from ckptcost.fleet.recorded_day import Told as Said
+from ckptcost.fleet.packing import (
+    NEWER,
+    THERE,
+    WRITTEN,
+    Failed,
+    Packing,
+    PackingRequest,
+    pack_runs,
+    study_of,
+)
+from ckptcost.fleet.recorded_day import CLOCK_SET_S, DAY_NS, DayClock, days_of
+from ckptcost.fleet.recorded_day import DayFacts as Said
 from ckptcost.fleet.store import open_store
 from ckptcost.jobs.measure import reviewed
 from ckptcost.report.statements.measured import statement_of
@@ -58,7 +67,9 @@ def store_at(tmp_path):
 
 
 def pack(store, *folders, **asked):
-    return packed(store, [kept for folder in folders for kept in kept_at(folder)], Asked(**asked))
+    return pack_runs(
+        store, [kept for folder in folders for kept in kept_at(folder)], PackingRequest(**asked)
+    )
 
 
 def outcomes(packing):
@@ -389,7 +400,7 @@ def test_a_clock_that_is_set_loses_no_second(steps, begin_s, length_s):
     for more_s, set_s in steps:
         t_s, ahead_s = t_s + more_s * 60, ahead_s + (set_s if abs(set_s) > CLOCK_SET_S else 0.0)
         wall.append((t_s, NEW_YEAR_NS / S + t_s + ahead_s))
-    days = Clock(wall).days(begin_s, begin_s + length_s)
+    days = DayClock(wall).days(begin_s, begin_s + length_s)
     spans = sorted(days.values())
     assert spans[0][0] == begin_s
     assert spans[-1][1] == begin_s + length_s
@@ -404,7 +415,7 @@ def test_days_are_those_of_unix_time(begin_s, drift_s):
         (60.0, NEW_YEAR_NS / S + 60),
         (1e5, NEW_YEAR_NS / S + 1e5 + drift_s),
     ]
-    clock = Clock(wall)
+    clock = DayClock(wall)
     for day, (since_s, until_s) in clock.days(begin_s, begin_s + 2e5).items():
         assert clock.ns((since_s + until_s) / 2) // DAY_NS == day
         if since_s > begin_s:
@@ -618,7 +629,7 @@ W = NEW_YEAR_NS / S
 
 
 def test_before_the_first_pair_and_after_the_last_the_clock_goes_on() -> None:
-    clock = Clock([(10.0, W), (70.0, W + 90.0)])
+    clock = DayClock([(10.0, W), (70.0, W + 90.0)])
     assert [clock.ns(t_s) - NEW_YEAR_NS for t_s in (4.0, 10.0, 40.0, 70.0, 76.0)] == [
         -6 * S,
         0,
@@ -631,7 +642,7 @@ def test_before_the_first_pair_and_after_the_last_the_clock_goes_on() -> None:
 @pytest.mark.parametrize("set_s", [7200.0, -7200.0])
 def test_until_a_clock_is_set_it_goes_on_as_before(set_s: float) -> None:
     """Not slowly over the time between two pairs, and the jump is at the second."""
-    clock = Clock(
+    clock = DayClock(
         [(0.0, W), (60.0, W + 60.0), (120.0, W + 120.0 + set_s), (180.0, W + 180.0 + set_s)]
     )
     assert [(clock.ns(t_s) - NEW_YEAR_NS) / S for t_s in (30.0, 90.0, 119.0)] == [30.0, 90.0, 119.0]

@@ -15,10 +15,10 @@ from packable_runs import NEW_YEAR_NS, packable, save
 
 from ckptcost.errors import MeterUnavailable, OutputError, RunFileError
 from ckptcost.fleet.node_file import decode
-from ckptcost.fleet.packing import NEWER, THERE, WRITTEN, packed
+from ckptcost.fleet.packing import NEWER, THERE, WRITTEN, pack_runs
 from ckptcost.fleet.store import open_store
 from ckptcost.runs.clocks import S
-from ckptcost.runs.store import Kept, kept, kept_at
+from ckptcost.runs.store import Kept, kept_at, list_runs
 
 HOSTS = ("n1", "n2", "n3")
 PACK = """
@@ -83,7 +83,7 @@ def files_in(store):
 def whole(tmp_path, folder):
     """What an undisturbed packer leaves."""
     other = open_store(str(tmp_path / "undisturbed"), make=True)
-    packed(other, kept_at(folder))
+    pack_runs(other, kept_at(folder))
     return files_in(other)
 
 
@@ -104,7 +104,7 @@ def test_kill_9_in_the_middle_leaves_a_store_and_the_next_packer_does_the_rest(
     assert parts or call == "fsync", (
         "it was not killed while it wrote"
     )  # the fifth sync is of a folder
-    packing = packed(store, kept_at(folder))
+    packing = pack_runs(store, kept_at(folder))
     outcomes = [put.outcome for put in packing.puts]
     assert outcomes.count(THERE) == len(left)
     assert outcomes.count(WRITTEN) == 6 - len(left)
@@ -123,7 +123,7 @@ def test_two_packers_at_once_leave_what_one_leaves(tmp_path, store, folder):
 def test_a_full_disk_is_told_and_what_was_there_stays(store, folder, tmp_path):
     one = tmp_path / "one"
     packable(one, save("a", 20, 25), seconds=60.0, host="n9")
-    packed(store, kept_at(one))
+    pack_runs(store, kept_at(one))
     before = files_in(store)
 
     def full():
@@ -136,7 +136,7 @@ def test_a_full_disk_is_told_and_what_was_there_stays(store, folder, tmp_path):
     assert done.returncode == 1
     assert "OutputError" in err
     assert files_in(store) == before
-    assert [put.outcome for put in packed(store, kept_at(folder)).puts] == [WRITTEN] * 6
+    assert [put.outcome for put in pack_runs(store, kept_at(folder)).puts] == [WRITTEN] * 6
 
 
 def test_a_store_that_takes_nothing_ends_it_at_once(store, folder, monkeypatch):
@@ -148,7 +148,7 @@ def test_a_store_that_takes_nothing_ends_it_at_once(store, folder, monkeypatch):
 
     monkeypatch.setattr(type(store), "put", put)
     with pytest.raises(OutputError, match="no space"):
-        packed(store, kept_at(folder))
+        pack_runs(store, kept_at(folder))
     assert len(asked) == 1
 
 
@@ -161,7 +161,7 @@ def test_a_run_that_cannot_be_read_costs_no_other(store, folder, tmp_path):
     gone = packable(tmp_path / "gone", seconds=60.0, run_id="ef" * 16)
     runs = [*kept_at(gone), *kept_at(silent), *kept_at(folder)]
     next(gone.glob("*.jsonl")).unlink()
-    packing = packed(store, runs)
+    packing = pack_runs(store, runs)
     assert [(each.name, type(each.error)) for each in packing.failed] == [
         ("gone", RunFileError),
         ("silent", MeterUnavailable),
@@ -171,7 +171,7 @@ def test_a_run_that_cannot_be_read_costs_no_other(store, folder, tmp_path):
 
 def test_a_run_that_was_killed_as_soon_as_it_was_begun_is_named(store, tmp_path):
     brief = packable(tmp_path / "brief", seconds=2.0, asked=(1.9,), stop=False)
-    packing = packed(store, kept_at(brief))
+    packing = pack_runs(store, kept_at(brief))
     assert [(each.name, type(each.error)) for each in packing.failed] == [
         ("brief", MeterUnavailable)
     ]
@@ -181,7 +181,7 @@ def test_a_run_that_was_killed_as_soon_as_it_was_begun_is_named(store, tmp_path)
 def test_one_host_without_readings_costs_no_other(store, folder):
     (file,) = folder.glob("n2*.jsonl")
     file.write_bytes(file.read_bytes().splitlines(keepends=True)[0])
-    packing = packed(store, kept_at(folder))
+    packing = pack_runs(store, kept_at(folder))
     assert [each.name for each in packing.failed] == ["run, host n2"]
     assert {put.host for put in packing.puts} == {"n1", "n3"}
 
@@ -191,7 +191,7 @@ def test_a_torn_line_and_a_flipped_byte_cost_those_lines_alone(store, folder):
         raw = bytearray(file.read_bytes())
         raw[len(raw) // 2] ^= 1
         file.write_bytes(raw[:-7])
-    packing = packed(store, kept_at(folder))
+    packing = pack_runs(store, kept_at(folder))
     assert packing.failed == []
     assert len(packing.puts) == 6
     assert sum(put.rows for put in packing.puts) == 6
@@ -199,7 +199,7 @@ def test_a_torn_line_and_a_flipped_byte_cost_those_lines_alone(store, folder):
 
 @pytest.mark.parametrize("harm", ["torn", "flipped", "empty", "foreign"])
 def test_a_broken_file_in_the_store_is_written_anew(tmp_path, store, folder, harm):
-    packed(store, kept_at(folder))
+    pack_runs(store, kept_at(folder))
     broken = store.listing()[0].path
     data = store.read(broken)
     harmed = {
@@ -209,18 +209,18 @@ def test_a_broken_file_in_the_store_is_written_anew(tmp_path, store, folder, har
         "foreign": b"PAR1PAR1",
     }
     (Path(store.url) / broken).write_bytes(harmed[harm])
-    packing = packed(store, kept_at(folder))
+    packing = pack_runs(store, kept_at(folder))
     assert sorted(put.outcome for put in packing.puts) == [THERE] * 5 + [WRITTEN]
     assert files_in(store) == whole(tmp_path, folder)
 
 
 def test_a_file_of_a_newer_version_stays(store, folder):
-    packed(store, kept_at(folder))
+    pack_runs(store, kept_at(folder))
     path = store.listing()[0].path
     data = store.read(path).replace(b'"version": "1.0"', b'"version": "9.0"')
     (Path(store.url) / path).write_bytes(_sealed_anew(data))
     before = files_in(store)
-    packing = packed(store, kept_at(folder))
+    packing = pack_runs(store, kept_at(folder))
     assert sorted(put.outcome for put in packing.puts) == [THERE] * 5 + [NEWER]
     assert files_in(store) == before
 
@@ -240,9 +240,9 @@ def _sealed_anew(data):
 
 
 def test_a_file_that_was_removed_comes_back(tmp_path, store, folder):
-    packed(store, kept_at(folder))
+    pack_runs(store, kept_at(folder))
     (Path(store.url) / store.listing()[3].path).unlink()
-    assert sorted(put.outcome for put in packed(store, kept_at(folder)).puts) == [THERE] * 5 + [
+    assert sorted(put.outcome for put in pack_runs(store, kept_at(folder)).puts) == [THERE] * 5 + [
         WRITTEN
     ]
     assert files_in(store) == whole(tmp_path, folder)
@@ -257,7 +257,7 @@ def test_a_clock_in_another_century_is_named(store, tmp_path):
         run_id="cd" * 16,
     )
     fine = packable(tmp_path / "fine", save("a", 20, 25), seconds=60.0, host="n2")
-    packing = packed(store, [*kept_at(lost), *kept_at(fine)])
+    packing = pack_runs(store, [*kept_at(lost), *kept_at(fine)])
     assert [each.name for each in packing.failed] == ["lost"]
     assert "cannot be packed" in str(packing.failed[0].error)
     assert [put.host for put in packing.puts] == ["n2"]
@@ -270,7 +270,7 @@ def test_what_a_note_holds_that_is_none_of_a_launchers_is_unknown(store, tmp_pat
         seconds=60.0,
         job={"CKPTCOST_LABELS": "team=a\u202eb,nonsense,=x", "CKPTCOST_JOB": "a/../b"},
     )
-    packing = packed(store, kept_at(tmp_path / "run"))
+    packing = pack_runs(store, kept_at(tmp_path / "run"))
     (put,) = packing.puts
     assert put.job == "a/../b"
     (entry,) = store.listing()
@@ -282,7 +282,7 @@ def test_what_a_note_holds_that_is_none_of_a_launchers_is_unknown(store, tmp_pat
 def test_the_same_label_on_all_runs_of_a_folder(store, tmp_path):
     for n in range(3):
         packable(tmp_path / "kept" / f"r{n}", save("a", 20, 25), seconds=60.0, run_id=f"{n}" * 32)
-    listing = kept(tmp_path / "kept")
+    listing = list_runs(tmp_path / "kept")
     assert all(isinstance(each, Kept) for each in listing.runs)
-    assert [put.outcome for put in packed(store, listing.runs).puts] == [WRITTEN] * 3
+    assert [put.outcome for put in pack_runs(store, listing.runs).puts] == [WRITTEN] * 3
     assert len({entry.path for entry in store.listing()}) == 3

@@ -16,12 +16,12 @@ from pandas.testing import assert_frame_equal
 
 from ckptcost.fleet import node_file
 from ckptcost.fleet.clocks import on_one_clock
-from ckptcost.fleet.job_day import finished, part_of
-from ckptcost.fleet.node_day import Head, NodeDay, empty_rows, key_of
+from ckptcost.fleet.job_day import finish_part, part_of
+from ckptcost.fleet.node_day import NodeDay, NodeDayHead, empty_rows, key_of
 from ckptcost.fleet.node_file import encode
-from ckptcost.fleet.part import Part
+from ckptcost.fleet.part import StorePart
 from ckptcost.fleet.store import Store, open_store
-from ckptcost.fleet.validate import Seen, day_of, one_of_each, plain
+from ckptcost.fleet.validate import ValidFile, day_of, one_of_each, plain
 from ckptcost.runs import job_facts
 
 S = 10**9
@@ -51,7 +51,7 @@ def node(host: str, begins: list[int] | None = None, offset_s: float = 0.0, **he
         "gpu_total_j": 1e9,
         "meter": host,
     }
-    return NodeDay(Head(**{**said, **head}), rows)
+    return NodeDay(NodeDayHead(**{**said, **head}), rows)
 
 
 GOOD = [node("a"), node("bb", offset_s=2.0), node("ccc", offset_s=-1.0), node("d"), node("e")]
@@ -64,16 +64,16 @@ def stored(folder, days: list[NodeDay]) -> Store:
     return store
 
 
-def merged(store: Store) -> Part:
+def merged(store: Store) -> StorePart:
     """As of one job and day, whatever lies beside."""
-    return finished(
+    return finish_part(
         part_of(
             store, [entry for entry in store.listing() if (entry.job, entry.day) == ("job", DAY)]
         )
     )
 
 
-def named(part: Part) -> dict[str, tuple[str, str]]:
+def named(part: StorePart) -> dict[str, tuple[str, str]]:
     bad = part.files[part.files.code != ""]
     return {
         path.rpartition("/")[2]: (code, text)
@@ -81,7 +81,7 @@ def named(part: Part) -> dict[str, tuple[str, str]]:
     }
 
 
-def as_without(part: Part, good: Part) -> None:
+def as_without(part: StorePart, good: StorePart) -> None:
     for name in ("heads", "windows", "nodes"):
         assert_frame_equal(getattr(part, name), getattr(good, name), check_exact=True, obj=name)
 
@@ -152,7 +152,7 @@ def test_what_went_away_since_it_was_listed_is_named(tmp_path):
     store = stored(tmp_path / "bad", [*GOOD, node("x")])
     entries = store.listing()
     next((tmp_path / "bad" / FOLDER).glob("x-*")).unlink()
-    part = finished(part_of(store, entries))
+    part = finish_part(part_of(store, entries))
     assert [code for code, _ in named(part).values()] == ["UNREADABLE"]
     as_without(part, merged(stored(tmp_path / "good", GOOD)))
 
@@ -178,7 +178,7 @@ def test_a_job_with_a_long_name_is_in_its_place(tmp_path):
     """The path has a part of it only."""
     long = "ü" * 300
     store = stored(tmp_path / "s", [NodeDay(replace(day.head, job=long), day.rows) for day in GOOD])
-    part = finished(part_of(store, store.listing()))
+    part = finish_part(part_of(store, store.listing()))
     assert named(part) == {}
     assert set(part.windows.job) == {long}
 
@@ -428,7 +428,7 @@ def test_sorting_out_nothing():
     assert one_of_each([]) == ([], [])
     timed, aside = on_one_clock([])
     assert (timed.files, timed.windows, len(timed.window), aside) == ([], 0, 0, [])
-    alone, aside = on_one_clock([Seen("p", node("a", []).head, dict(node("a", []).rows))])
+    alone, aside = on_one_clock([ValidFile("p", node("a", []).head, dict(node("a", []).rows))])
     assert (len(alone.files), alone.windows, alone.told.tolist(), aside) == (1, 0, [0], [])
 
 
@@ -439,5 +439,5 @@ def test_what_cannot_be_understood_is_noted_though_nothing_else_is_said() -> Non
         def note(self, domain, text, **detail):
             said.append((domain, text, detail))
 
-    job_facts.told(Noting(), {"CKPTCOST_LABELS": "nonsense"})
+    job_facts.note_job_facts(Noting(), {"CKPTCOST_LABELS": "nonsense"})
     assert said == [("job", "CKPTCOST_LABELS: 'nonsense' is left out, as it is no NAME=TEXT", {})]

@@ -24,9 +24,9 @@ from hypothesis import strategies as st
 from ckptcost.catalog import writing
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
 from ckptcost.fleet import places
-from ckptcost.fleet.node_day import Head
+from ckptcost.fleet.node_day import NodeDayHead
 from ckptcost.fleet.places import Remote
-from ckptcost.fleet.store import Entry, Store, folder_of, open_store
+from ckptcost.fleet.store import Store, StoreEntry, folder_of, open_store
 
 DAYS = ("2026-11-19", "2026-11-20", "2026-11-21")
 
@@ -51,7 +51,7 @@ def either(request):
 
 
 def head(job="llama", host="n1", day=DAYS[1], run="0123456789abcdef"):
-    return Head(job, run, host, day)
+    return NodeDayHead(job, run, host, day)
 
 
 def filled(store, jobs=("b", "a/x"), hosts=("n1", "n2"), days=DAYS):
@@ -703,5 +703,5 @@ def test_a_large_store_is_listed_at_once(store):
         found = store.listing()
         took.append(time.process_time() - began)
     assert len(found) == 14_336
-    assert isinstance(found[0], Entry)
+    assert isinstance(found[0], StoreEntry)
     assert min(took) < 1

@@ -17,14 +17,14 @@ from statements import document_of
 from ckptcost import api
 from ckptcost.catalog.store import Catalog
 from ckptcost.exports.formats import FORMATS, exported
-from ckptcost.fleet.answer import Asked, answer_of
+from ckptcost.fleet.answer import FleetQuestion, answer_of
 from ckptcost.fleet.figures import fleet_of
 from ckptcost.fleet.lines import LINES
 from ckptcost.fleet.statements import statements_of
 from ckptcost.questions.statements import standing
 from ckptcost.report.schema_file import schema_text
 from ckptcost.report.statement import QUANTITIES, Statement, utc
-from ckptcost.report.statements.run_lines import unpriced
+from ckptcost.report.statements.run_lines import without_prices
 from ckptcost.scenario import Resolved
 
 DAY, NEXT = "2026-11-02", "2026-11-03"
@@ -61,7 +61,13 @@ def here(*more: str) -> Resolved:
 
 def bills_of(made: Any, resolved: Resolved | None = None, priced: bool = True) -> list[Statement]:
     part = made.part()
-    s = None if resolved is None else resolved.scenario if priced else unpriced(resolved.scenario)
+    s = (
+        None
+        if resolved is None
+        else resolved.scenario
+        if priced
+        else without_prices(resolved.scenario)
+    )
     return statements_of(part, fleet_of(part, "team", s), resolved, priced, Catalog())
 
 
@@ -309,7 +315,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Truth]:
 
 @pytest.fixture(scope="module")
 def bills(made: tuple[str, Truth]) -> Sequence[Statement]:
-    study = answer_of(Asked(made[0], resolved=here(), by="team"))
+    study = answer_of(FleetQuestion(made[0], resolved=here(), by="team"))
     assert study.bills is not None
     return study.bills(Catalog())
 
@@ -372,7 +378,7 @@ def test_totals_are_sums_of_lines_and_lines_are_sums_of_days(bills: Sequence[Sta
 def test_statements_and_groups_are_the_same_sums(
     made: tuple[str, Truth], bills: Sequence[Statement]
 ) -> None:
-    study = answer_of(Asked(made[0], resolved=here()))
+    study = answer_of(FleetQuestion(made[0], resolved=here()))
     rows = {row["name"]: row for row in study.tables[0].rows}
     names = {
         "energy": "kwh",

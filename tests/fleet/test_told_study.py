@@ -19,14 +19,14 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.estimates import Estimate, absent
 from ckptcost.errors import InputError
 from ckptcost.fleet import bill_tables, frames
-from ckptcost.fleet.answer import Asked, Findings, answer_of, study_of, verdicts_of
+from ckptcost.fleet.answer import Findings, FleetQuestion, answer_of, study_of, verdicts_of
 from ckptcost.fleet.figures import Fleet, fleet_of
 from ckptcost.fleet.grouping import BY
 from ckptcost.fleet.node_day import LINES
 from ckptcost.fleet.savings import savings_of
 from ckptcost.fleet.tiers import tiers_of
 from ckptcost.fleet.worst import worst_of
-from ckptcost.jobs.gates import Verdict, gate_of
+from ckptcost.jobs.gates import GateVerdict, gate_of
 from ckptcost.questions.statements import standing
 from ckptcost.report.schema_file import schema_text
 from ckptcost.report.study import Study
@@ -50,7 +50,7 @@ def told(
     found = Findings(
         fleet, part, savings_of(part, fleet, s), tiers_of(part), worst_of(part, fleet), strange
     )
-    return study_of(Asked("store", resolved=resolved, **asked), found, ())
+    return study_of(FleetQuestion("store", resolved=resolved, **asked), found, ())
 
 
 def said(study: Study, begin: str) -> str:
@@ -311,7 +311,7 @@ def test_clocks_that_are_not_sure(written: Callable[[], Any]) -> None:
 # ---- gates
 
 
-def judged_on(made: Any, resolved: Resolved | None, *texts: str) -> list[Verdict]:
+def judged_on(made: Any, resolved: Resolved | None, *texts: str) -> list[GateVerdict]:
     part = made.part()
     fleet = fleet_of(part, "job", None if resolved is None else resolved.scenario)
     return verdicts_of(fleet, part, [gate_of(text, "budget") for text in texts])
@@ -408,7 +408,7 @@ def rows_of(study: Study, name: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("by", BY)
 def test_every_grouping_is_as_it_was_planned(made: tuple[str, Truth], by: str) -> None:
     folder, truth = made
-    study = answer_of(Asked(folder, by))
+    study = answer_of(FleetQuestion(folder, by))
     *rows, whole = rows_of(study, "groups")
     true = truth.by(by)
     assert [row["name"] for row in rows] == sorted(true)
@@ -484,15 +484,15 @@ def test_days_and_jobs_that_are_asked_for(made: tuple[str, Truth]) -> None:
     folder, truth = made
     first, last = sorted(truth.by("day"))
     for asked in (
-        Asked(folder, "day", since=last),
-        Asked(folder, "day", until=first),
-        Asked(folder, "day", since=first, until=first),
+        FleetQuestion(folder, "day", since=last),
+        FleetQuestion(folder, "day", until=first),
+        FleetQuestion(folder, "day", since=first, until=first),
     ):
         study = answer_of(asked)
         assert rows_of(study, "groups")[-1]["checkpoints"] < truth.saves.windows
         assert (asked.since or first) in study.title
     job = truth.jobs[1]
-    study = answer_of(Asked(folder, jobs=[job.job]))
+    study = answer_of(FleetQuestion(folder, jobs=[job.job]))
     (row,) = rows_of(study, "groups")
     assert (row["name"], row["checkpoints"]) == (job.job, job.saves.windows)
     assert study.about[0].endswith(f"Only {job.job}.")
@@ -501,7 +501,7 @@ def test_days_and_jobs_that_are_asked_for(made: tuple[str, Truth]) -> None:
 def test_how_many_of_the_worst(made: tuple[str, Truth]) -> None:
     folder, truth = made
     for top in (0, 2):
-        study = answer_of(Asked(folder, top=top))
+        study = answer_of(FleetQuestion(folder, top=top))
         assert (len(rows_of(study, "worst")), len(rows_of(study, "waited_for"))) == (top, top)
     blamed: dict[str, float] = {}
     for job in truth.jobs:
@@ -516,7 +516,7 @@ def test_how_many_of_the_worst(made: tuple[str, Truth]) -> None:
 
 def test_progress_is_told(made: tuple[str, Truth]) -> None:
     seen: list[tuple[int, int]] = []
-    answer_of(Asked(made[0]), tell=lambda done, of: seen.append((done, of)))
+    answer_of(FleetQuestion(made[0]), tell=lambda done, of: seen.append((done, of)))
     assert [done for done, _ in seen] == list(range(1, seen[0][1] + 1))
 
 
@@ -539,7 +539,7 @@ def test_what_cannot_be_asked(
     made: tuple[str, Truth], asked: dict[str, Any], where: str, problem: str
 ) -> None:
     with pytest.raises(InputError, match=problem) as error:
-        answer_of(Asked(made[0], **asked))
+        answer_of(FleetQuestion(made[0], **asked))
     assert where in str(error.value)
 
 
@@ -548,13 +548,13 @@ def test_an_empty_store_is_said_to_be_empty(tmp_path: Path) -> None:
 
     open_store(str(tmp_path / "s"), make=True)
     with pytest.raises(InputError, match="is empty") as error:
-        answer_of(Asked(str(tmp_path / "s")))
+        answer_of(FleetQuestion(str(tmp_path / "s")))
     assert "runs pack" in str(error.value)
 
 
 def test_percentiles_are_not_a_fleets(made: tuple[str, Truth]) -> None:
     with pytest.raises(InputError):
-        answer_of(Asked(made[0]), [gate_of("usd.p95<=1", "budget")])
+        answer_of(FleetQuestion(made[0]), [gate_of("usd.p95<=1", "budget")])
 
 
 def test_a_site_alone_prices_no_gpus(made: tuple[str, Truth]) -> None:
@@ -562,15 +562,19 @@ def test_a_site_alone_prices_no_gpus(made: tuple[str, Truth]) -> None:
     by_site, priced = (standing(Catalog(), None, more, "usa") for more in ((), PRICED))
     (alone,) = [
         row
-        for row in rows_of(answer_of(Asked(folder, resolved=by_site, priced=False)), "lines")
+        for row in rows_of(
+            answer_of(FleetQuestion(folder, resolved=by_site, priced=False)), "lines"
+        )
         if row["id"] == "gpu_wait"
     ]
     (both,) = [
         row
-        for row in rows_of(answer_of(Asked(folder, resolved=priced)), "lines")
+        for row in rows_of(answer_of(FleetQuestion(folder, resolved=priced)), "lines")
         if row["id"] == "gpu_wait"
     ]
-    (none,) = [row for row in rows_of(answer_of(Asked(folder)), "lines") if row["id"] == "gpu_wait"]
+    (none,) = [
+        row for row in rows_of(answer_of(FleetQuestion(folder)), "lines") if row["id"] == "gpu_wait"
+    ]
     assert (alone["usd"], alone["kwh"]) == (None, both["kwh"])
     assert both["kwh"] == pytest.approx(1.15 * none["kwh"])
     assert both["usd"] == pytest.approx(2.0 * both["gpu_hours"] + 0.161 * both["kwh"], rel=1e-3)
@@ -581,6 +585,6 @@ def test_a_site_alone_saves_no_gpu_time(made: tuple[str, Truth]) -> None:
     site = standing(Catalog(), None, (), "usa")
     saved = [
         {row["id"]: row["gpu_hours"] for row in rows_of(answer_of(asked), "savings")}
-        for asked in (Asked(folder), Asked(folder, resolved=site, priced=False))
+        for asked in (FleetQuestion(folder), FleetQuestion(folder, resolved=site, priced=False))
     ]
     assert saved[0] == pytest.approx(saved[1])

@@ -12,7 +12,7 @@ import pytest
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.fleet import bill_tables, look_tables
-from ckptcost.fleet.answer import Asked, Findings, study_of
+from ckptcost.fleet.answer import Findings, FleetQuestion, study_of
 from ckptcost.fleet.figures import fleet_of
 from ckptcost.fleet.savings import savings_of
 from ckptcost.fleet.tiers import tiers_of
@@ -40,7 +40,7 @@ def told(made: Any, resolved: Resolved | None = None) -> Study:
     found = Findings(
         fleet, part, savings_of(part, fleet, s), tiers_of(part), worst_of(part, fleet), ()
     )
-    return study_of(Asked("store", resolved=resolved), found, ())
+    return study_of(FleetQuestion("store", resolved=resolved), found, ())
 
 
 def took(study: Study) -> str:

@@ -13,7 +13,7 @@ from ckptcost.core.estimates import Estimate, absent
 from ckptcost.core.fit import TimeFit
 from ckptcost.fleet import bill_tables, frames, look_tables, savings_tables
 from ckptcost.fleet.figures import fleet_of
-from ckptcost.fleet.lines import UNKNOWN, Amount
+from ckptcost.fleet.lines import UNKNOWN, FleetAmount
 from ckptcost.fleet.savings import AllSavings, JobSavings, Option, Savings, Usual
 from ckptcost.fleet.tiers import TierSeen
 from ckptcost.fleet.worst import Worst, WorstHost, WorstSave
@@ -649,8 +649,8 @@ def test_files_set_aside_and_strangers(written: Callable[[], Any]) -> None:
 # ---- what would have been saved
 
 
-def exact(value: float) -> Amount:
-    return Amount(value, value, value)
+def exact(value: float) -> FleetAmount:
+    return FleetAmount(value, value, value)
 
 
 USUAL = Usual(
@@ -658,9 +658,9 @@ USUAL = Usual(
 )
 BEST = Option(
     "BEST_INTERVAL",
-    Amount(900.0, 300.0, inf),
+    FleetAmount(900.0, 300.0, inf),
     exact(0.05),
-    Amount(7200.0, 3600.0, 10800.0),
+    FleetAmount(7200.0, 3600.0, 10800.0),
     exact(3.6e6),
     exact(40.0),
     "",
@@ -674,9 +674,9 @@ def saved(**more: Any) -> JobSavings:
     usual = {
         "job": "a",
         "usual": USUAL,
-        "mtbf_s": Amount(5e4, 2e4, inf),
+        "mtbf_s": FleetAmount(5e4, 2e4, inf),
         "measured_overhead": 0.1,
-        "modelled_overhead": Amount(0.08, 0.06, 0.1),
+        "modelled_overhead": FleetAmount(0.08, 0.06, 0.1),
         "ratio": 0.8,
         "options": (BEST, BESIDE),
         "why": "NO_FAILURES",
@@ -818,7 +818,7 @@ def test_savings_together_are_of_jobs_that_have_some() -> None:
 
 
 def test_the_sentence_names_the_job_that_would_win_most() -> None:
-    more = BEST._replace(gpu_s=exact(72e3), interval_s=Amount(1800.0, 900.0, 3600.0))
+    more = BEST._replace(gpu_s=exact(72e3), interval_s=FleetAmount(1800.0, 900.0, 3600.0))
     jobs = (
         saved(),
         saved(job="c", options=(more,)),

@@ -25,9 +25,9 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 from fleet_truth import Truth
 from fleet_with_truth import fleet_with_truth
 
-from ckptcost.fleet.engine import collected, grouped
+from ckptcost.fleet.engine import collect_parts, group_by_job_day
 from ckptcost.fleet.figures import Fleet, fleet_of
-from ckptcost.fleet.part import Part
+from ckptcost.fleet.part import StorePart
 from ckptcost.fleet.store import open_store
 
 NODES, DAYS, PER_DAY = 512, 7, 24.0
@@ -48,8 +48,8 @@ class Made:
         self.url = str(folder / "fleet")
         self.truth: Truth = fleet_with_truth(NODES, DAYS, self.url, saves_per_day=PER_DAY)
         self.store = open_store(self.url)
-        self.groups = grouped(self.store.listing())
-        self.part = collected(self.store, self.groups, "pandas")
+        self.groups = group_by_job_day(self.store.listing())
+        self.part = collect_parts(self.store, self.groups, "pandas")
         self.fleet: Fleet = fleet_of(self.part, "job", None)
 
 
@@ -168,12 +168,12 @@ def test_days_are_true_but_for_saves_at_midnight(made: Made) -> None:
     )
 
 
-def _same(left: Part, right: Part) -> bool:
+def _same(left: StorePart, right: StorePart) -> bool:
     return all(one.equals(other) for one, other in zip(left, right, strict=True))
 
 
 def test_threads_give_the_same_bits(made: Made) -> None:
-    assert _same(collected(made.store, made.groups, "threads"), made.part)
+    assert _same(collect_parts(made.store, made.groups, "threads"), made.part)
 
 
 def test_a_cluster_gives_the_same_bits_though_a_worker_dies(
@@ -189,7 +189,7 @@ def test_a_cluster_gives_the_same_bits_though_a_worker_dies(
             os.kill(first, signal.SIGKILL)
             killed.append(time.monotonic())
 
-    found: Any = collected(made.store, made.groups, address, tell)
+    found: Any = collect_parts(made.store, made.groups, address, tell)
     assert killed, "it was killed in the middle"
     assert done[-1] == len(made.groups)
     assert _same(found, made.part)

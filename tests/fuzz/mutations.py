@@ -75,7 +75,10 @@ def at_path(tree: Any, path: Path) -> Any:
 
 
 def with_part(tree: Any, path: Path, part: Any) -> Any:
-    """The tree with another part in one place; without it where that is GONE."""
+    """The tree with another part in one place; without it where that is GONE. As it is where an
+    earlier change left no such place."""
+    if not isinstance(tree, dict | list):
+        return tree
     key, *rest = path
     again = copy.copy(tree)
     if rest:

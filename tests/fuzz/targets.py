@@ -216,7 +216,7 @@ def _recorded(folder: Path) -> Path:
 
 
 def runs(folder: Path) -> Iterator[tuple[str, Make]]:
-    from ckptcost.runs.lines import decode, sealed
+    from ckptcost.runs.lines import decode, seal_line
 
     (file,) = _recorded(folder).glob("*.jsonl")
     lines = [decode(line) for line in file.read_bytes().splitlines()]
@@ -232,7 +232,7 @@ def runs(folder: Path) -> Iterator[tuple[str, Make]]:
     )
 
     def seal(line: dict[str, Any]) -> bytes:
-        return sealed(
+        return seal_line(
             json.dumps({k: v for k, v in line.items() if k != "c"}, separators=(",", ":"))[:-1]
         )
 

@@ -228,7 +228,7 @@ def test_each_host_has_its_file():
 
 def written(tmp_path, **fields):
     file = tmp_path / "x.json"
-    file.write_text(json.dumps(baselines.of(FULL) | fields))
+    file.write_text(json.dumps(baselines.baseline_fields(FULL) | fields))
     return file
 
 

@@ -12,7 +12,7 @@ from told_meters import Told, at, energy, recorded, watts
 from ckptcost.core.channels import Channel, Series
 from ckptcost.errors import InputError, MeterLost
 from ckptcost.jobs import checkup as job
-from ckptcost.jobs.checkup import KINDS, OF_DOMAIN, checkup, lacking, lacking_of, means_of
+from ckptcost.jobs.checkup import KINDS, OF_DOMAIN, checkup, lacking_of, means_of, missing_kinds
 from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import record
@@ -232,7 +232,7 @@ def test_of_no_meter_nothing_is_measured_and_all_is_lacking():
         [gone],
         {kind: [] for kind in KINDS},
     )
-    assert lacking(seen, ["gpu", "node"]) == ["gpu", "node"]
+    assert missing_kinds(seen, ["gpu", "node"]) == ["gpu", "node"]
     assert math.isnan(seen.own_cpu)
 
 
@@ -505,7 +505,7 @@ def test_a_counter_of_joules_that_never_moves_measures_nothing_and_says_why():
     seen = checkup(Instruments([Told("told", says)], (), VirtualClock(0)), 1.0)
     assert seen.measured_by["node"] == []
     assert seen.measured_by["cpu"] == ["cpu:0 (RAPL)"]
-    assert lacking(seen, ["node", "cpu"]) == ["node"]
+    assert missing_kinds(seen, ["node", "cpu"]) == ["node"]
     (why,) = [absence for absence in seen.absences if absence.kind == "node"]
     assert (why.what, why.reason) == ("psys:0", "RAPL answers, and its joules did not move in 1 s")
     assert "measure on the host" in why.remedy

@@ -19,13 +19,13 @@ from ckptcost.jobs.compare import (
     MOST,
     RESULTS,
     _same_figure,
-    as_planned,
     changed_inputs,
     changed_words,
     compare,
     difference,
     line_difference,
     lines_of,
+    planned_scenario,
     useful_gpu_s,
     variant_layers,
 )
@@ -106,7 +106,7 @@ def test_a_difference_is_less_uncertain_than_its_parts_drawn_apart():
         ranges = ranges_of(case.resolved)
         ranges.pop("policy.every", None)
         world = drawn(
-            as_planned(case.scenario, case.outcome), ranges, ties_of(case.resolved), seed=seed
+            planned_scenario(case.scenario, case.outcome), ranges, ties_of(case.resolved), seed=seed
         )
         apart.append(np.asarray(evaluate(world).run.total("cost_usd")))
     low, high = p5_p95(apart[1] - apart[0], change.value)

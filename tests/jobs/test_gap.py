@@ -19,7 +19,7 @@ from ckptcost.core.contents import contents_of
 from ckptcost.core.gap import Course, parts_of
 from ckptcost.core.phases import windows_of
 from ckptcost.errors import InputError
-from ckptcost.jobs.gap import Gap, gap, run_named
+from ckptcost.jobs.gap import ModelGap, gap, run_path
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.measured import Measured, evaluate
 from ckptcost.jobs.measured_course import mean_course, taken_of
@@ -72,7 +72,7 @@ def recorded(plan: Plan = PLAN, for_s: float = 130.0) -> Measured:
     return evaluate(found.run, found.begin_s, found.end_s, None, seen.absences, found.stats)
 
 
-def compared(plan: Plan = PLAN, **changes: str) -> Gap:
+def compared(plan: Plan = PLAN, **changes: str) -> ModelGap:
     return gap(CATALOG, recorded(plan), layers(**changes))
 
 
@@ -90,7 +90,7 @@ def held(measured: Measured, **changes: str):
     return found
 
 
-def first(found: Gap) -> str:
+def first(found: ModelGap) -> str:
     return study_of(found).findings[0]
 
 
@@ -507,17 +507,17 @@ def test_what_names_a_run(tmp_path, monkeypatch):
     (tmp_path / "run").mkdir()
     (tmp_path / "empty").mkdir()
     (tmp_path / "run" / "h.000.jsonl").write_text("{}\n")
-    assert run_named(str(tmp_path / "run")) == tmp_path / "run"
-    assert run_named(str(tmp_path / "run" / "h.000.jsonl")) == tmp_path / "run" / "h.000.jsonl"
-    assert run_named(f"run:{tmp_path / 'run'}") == tmp_path / "run"
+    assert run_path(str(tmp_path / "run")) == tmp_path / "run"
+    assert run_path(str(tmp_path / "run" / "h.000.jsonl")) == tmp_path / "run" / "h.000.jsonl"
+    assert run_path(f"run:{tmp_path / 'run'}") == tmp_path / "run"
     assert [
-        run_named(text)
+        run_path(text)
         for text in ("opt-175b", str(tmp_path / "empty"), str(tmp_path / "job.toml"), "")
     ] == [None] * 4
     for text in ("gone.jsonl", "run:", "run:nothing-like-it"):
         monkeypatch.setenv("CKPTCOST_RUNS", str(tmp_path / "none"))
         with pytest.raises(InputError):
-            run_named(text)
+            run_path(text)
 
 
 def test_joules_are_a_longer_stall_or_more_watts():

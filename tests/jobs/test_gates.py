@@ -8,7 +8,7 @@ import pytest
 
 from ckptcost.core.measures import MEASURES
 from ckptcost.errors import InputError
-from ckptcost.jobs.gates import STATISTICS, gate_of, judged
+from ckptcost.jobs.gates import STATISTICS, check_gates, gate_of
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_the_edge_belongs_to_or_equal():
 
 def test_unknown_meets_nothing():
     for text in ("usd<=5", "usd>=5", "usd<5", "usd>5"):
-        assert [v.met for v in judged([gate_of(text, "x")], lambda gate: math.nan)] == [False]
+        assert [v.met for v in check_gates([gate_of(text, "x")], lambda gate: math.nan)] == [False]
 
 
 def test_every_measure_can_be_asked_for():

@@ -271,7 +271,9 @@ class TestBaseline:
         ],
     )
     def test_watts_out_of_order_are_refused(self, tmp_path, watts):
-        idle = baselines.of(baselines.Idle("h", "2026-11-21T00:00:00Z", 1.0, {}, False, {}))
+        idle = baselines.baseline_fields(
+            baselines.Idle("h", "2026-11-21T00:00:00Z", 1.0, {}, False, {})
+        )
         (tmp_path / "x.json").write_text(json.dumps(idle | {"domains": {"gpu:0": watts}}))
         with pytest.raises(RunFileError):
             baselines.load(tmp_path / "x.json")

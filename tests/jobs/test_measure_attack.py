@@ -90,7 +90,7 @@ def test_a_counter_that_stood_still_and_caught_up_has_no_more_than_its_mean_powe
     300 W, whatever is called covered."""
     at = [k / 50 for k in range(3000)]
     shown = [300.0 * (20.0 if 20.0 <= t < 30.0 else math.floor(t * 10 + 1e-9) / 10) for t in at]
-    meter = counters.unwrapped(series(at, shown), tick_s=0.1)
+    meter = counters.unwrap_counter(series(at, shown), tick_s=0.1)
     for begin_s, end_s in ((5.0, 55.0), (15.0, 25.0), (25.0, 35.0), (19.0, 31.0)):
         amount = meter.energy(begin_s, end_s)
         if amount.value == amount.value:

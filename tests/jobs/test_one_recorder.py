@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ckptcost.core.contents import contents_of
-from ckptcost.core.joining import joined
+from ckptcost.core.joining import join_marks
 from ckptcost.core.phases import windows_of
 from ckptcost.errors import OutputError
 from ckptcost.jobs.observe import Look, Observer
@@ -186,7 +186,7 @@ def test_a_watched_folder_counts_once(start, environ, tmp_path):
     assert [(task.communicate(timeout=60), task.returncode)[1] for task in tasks] == [0, 0, 0]
     run = load(folders(environ)[0])
     assert {mark.rank for mark in run.marks if mark.by == "watch"} == {0}
-    marks = joined(run.marks)
+    marks = join_marks(run.marks)
     (window,) = windows_of(marks)
     (what,) = contents_of(marks, [window])
     assert (what.bytes, what.files) == (9_000_000, 3)

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from ckptcost.core.reconcile import Energy, unknown
-from ckptcost.jobs.probe import TOLD_S, ProbePass, fixed, joules_of, seconds_of, sums
+from ckptcost.jobs.probe import TOLD_S, ProbePass, fit_of_sizes, joules_of, seconds_of, sums
 from ckptcost.savers.base import NONE, Io
 
 
@@ -199,16 +199,16 @@ class TestFixed:
 
     def test_of_saves_alone_or_of_loads(self):
         p = probed(self.rounds())
-        assert fixed(p).fixed_s.value == pytest.approx(0.5)
-        assert fixed(p).rate_bytes_per_s.value == pytest.approx(4e9)
-        assert fixed(p, "load").fixed_s.value == pytest.approx(0.0, abs=1e-9)
-        assert fixed(p, "load").rate_bytes_per_s.value == pytest.approx(8e9)
+        assert fit_of_sizes(p).fixed_s.value == pytest.approx(0.5)
+        assert fit_of_sizes(p).rate_bytes_per_s.value == pytest.approx(4e9)
+        assert fit_of_sizes(p, "load").fixed_s.value == pytest.approx(0.0, abs=1e-9)
+        assert fit_of_sizes(p, "load").rate_bytes_per_s.value == pytest.approx(8e9)
 
     def test_passes_without_a_time_are_left_out(self):
         lost = [
             ProbePass(9, "save", 8e9, 4.0, None, None),
             ProbePass(9, "save", 8e9, 4.0, None, window("x", 0.0)),
         ]
-        assert fixed(probed([*self.rounds(), *lost])).fixed_s.value == pytest.approx(0.5)
-        assert fixed(probed(lost)).why == "NO_ROUNDS"
-        assert fixed(probed([])).fixed_s.value != nan
+        assert fit_of_sizes(probed([*self.rounds(), *lost])).fixed_s.value == pytest.approx(0.5)
+        assert fit_of_sizes(probed(lost)).why == "NO_ROUNDS"
+        assert fit_of_sizes(probed([])).fixed_s.value != nan

@@ -11,7 +11,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.draws import SAMPLES, drawn
 from ckptcost.core.outcome import evaluate
 from ckptcost.core.regret import cost_of
-from ckptcost.jobs.compare import missing_keys, rank_runs, undecided
+from ckptcost.jobs.compare import missing_keys, rank_runs, undecided_keys
 from ckptcost.jobs.model import one_of
 from ckptcost.jobs.optimize import optimize
 from ckptcost.layers import layers_for
@@ -40,9 +40,9 @@ def test_a_line_that_one_lacks_decides_and_is_named():
         bare = with_tier_fields(whole, **{field: float("nan")})
         outcomes = [evaluate(each.scenario) for each in (whole, bare)]
         for objective in ("time", "energy", "usd", "carbon"):
-            keys = undecided(outcomes, objective)
+            keys = undecided_keys(outcomes, objective)
             assert (key in keys) == (objective in objectives), (field, objective)
-            assert undecided(outcomes[1:] * 2, objective) == ()
+            assert undecided_keys(outcomes[1:] * 2, objective) == ()
     assert missing_keys([], "cost_usd") == ()
 
 

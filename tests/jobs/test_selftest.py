@@ -96,7 +96,7 @@ def test_the_writers_names_are_those_that_are_removed(tmp_path):
     place, notes = tmp_path / "place", tmp_path / "notes"
     place.mkdir()
     notes.touch()
-    writer = selftest_children.Writer(str(place), 100_001, str(notes))
+    writer = selftest_children.SelftestWriter(str(place), 100_001, str(notes))
     files = [*writer.one(1, True), *writer.several(2, True), *writer.several(3, False)]
     assert sum((place / file).stat().st_size for file in files) == 3 * 100_001
     assert all(is_save(each.name) for each in Path(place).iterdir())

@@ -13,7 +13,7 @@ from ckptcost.core.draws import drawn, replace_at
 from ckptcost.core.outcome import evaluate
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.jobs import sensitivity as job
-from ckptcost.jobs.compare import as_planned, first_of
+from ckptcost.jobs.compare import first_of, planned_scenario
 from ckptcost.jobs.model import Case
 from ckptcost.jobs.sensitivity import OF, Sensitivity, measure_of, sensitivity
 from ckptcost.layers import layers_for, read_layer
@@ -139,7 +139,7 @@ def test_copies_are_moved_with_their_original_and_shown_once():
     assert "tier.read" not in paths
     write = next(each for each in found.swings if each.lever.path == "tier.write")
     assert write.lever.copies == ("tier.read",)
-    world = as_planned(case.scenario, case.outcome)
+    world = planned_scenario(case.scenario, case.outcome)
     for field in ("write_bytes_per_s", "read_bytes_per_s"):
         world = replace_at(world, f"tier.{field}", write.lever.high)
     assert write.at_high == pytest.approx(float(evaluate(world).run.total("energy_j")), rel=1e-14)
@@ -152,7 +152,7 @@ def test_hosts_that_wait_move_with_hosts_that_train():
     assert not {"cluster.host_stall", "cluster.host_idle"} & found.keys()
     assert found["cluster.host_stall_fraction"].swing > 0
     host = found["cluster.host_train"]
-    world = as_planned(case.scenario, case.outcome)
+    world = planned_scenario(case.scenario, case.outcome)
     for field, share in (("train", 1.0), ("stall", 0.8), ("idle", 0.8)):
         world = replace_at(world, f"cluster.host_{field}_w", host.lever.high * share)
     assert host.at_high == pytest.approx(float(evaluate(world).run.total("energy_j")), rel=1e-14)
@@ -182,7 +182,7 @@ def test_swings_are_what_the_model_says_at_the_ends(of):
 def test_no_value_in_between_is_beyond_the_ends(of):
     """Every input here acts one way only: the ends of its bar are the extremes."""
     case = case_of()
-    world = as_planned(case.scenario, case.outcome)
+    world = planned_scenario(case.scenario, case.outcome)
     found = sensitivity(case, of)
     swings = [each.swing for each in found.swings]
     assert swings == sorted(swings, reverse=True)
@@ -225,7 +225,7 @@ def test_shares_of_a_bill_that_is_linear_in_two_powers():
     case = only(case_of(), "cluster.gpu_stall", "cluster.gpu_train")
     found = sensitivity(case, "kwh")
     many = drawn(
-        as_planned(case.scenario, case.outcome),
+        planned_scenario(case.scenario, case.outcome),
         ranges_of(case.resolved),
         ties_of(case.resolved),
         found.draws,
@@ -277,7 +277,7 @@ def test_what_is_measured_is_not_to_be_measured():
 
 def test_gpus_move_in_whole_nodes():
     case = case_of()
-    world = as_planned(case.scenario, case.outcome)
+    world = planned_scenario(case.scenario, case.outcome)
     few, many = (
         float(evaluate(replace_at(world, "cluster.gpus", 16_384.0 + n * 160)).run.total("energy_j"))
         for n in (-1, 1)

@@ -159,8 +159,10 @@ def test_inputs_are_drawn_between_their_ends_and_copies_together(shape, monkeypa
     assert ranges
     assert ties
     drawn: list[Any] = []
-    real = walks.placed
-    monkeypatch.setattr(walks, "placed", lambda *args: drawn.append(real(*args)) or drawn[-1])
+    real = walks.scenario_at_quantiles
+    monkeypatch.setattr(
+        walks, "scenario_at_quantiles", lambda *args: drawn.append(real(*args)) or drawn[-1]
+    )
     simulate(SHORT, SimulationRequest(runs=400, inputs=shape))
     for path, (low, mode, high) in ranges.items():
         section, _, name = path.rpartition(".")

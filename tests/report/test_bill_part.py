@@ -10,8 +10,8 @@ import pytest
 from ckptcost.core.quantities import BY_ID, IN_DOCUMENTS
 from ckptcost.report.statements.bill import (
     UNKNOWN_ENDS,
+    BilledAmount,
     BilledLine,
-    Found,
     Rests,
     amount_part,
     bill_part,
@@ -21,15 +21,15 @@ from ckptcost.report.statements.bill import (
 )
 
 ENERGY = BY_ID["energy"]
-DARK = Found(*UNKNOWN_ENDS)
+DARK = BilledAmount(*UNKNOWN_ENDS)
 
 
-def told(found: Found, interval: str = "p5-p95") -> dict:
+def told(found: BilledAmount, interval: str = "p5-p95") -> dict:
     return amount_part("kWh", found, 3, interval)
 
 
 def line(name: str, **amounts: float) -> BilledLine:
-    found = {q.id: Found(*[amounts.get(q.id, 0.0)] * 3) for q in IN_DOCUMENTS}
+    found = {q.id: BilledAmount(*[amounts.get(q.id, 0.0)] * 3) for q in IN_DOCUMENTS}
     return BilledLine(name, "node", found, "modelled", "assumed")
 
 
@@ -52,20 +52,20 @@ def test_draws_are_in_base_units_and_their_range_holds_the_value():
 
 
 def test_ends_that_differ_in_rounding_alone_are_no_range():
-    assert told(Found(0.3, 0.1 + 0.2, math.nextafter(0.1 + 0.2, 1.0)))["interval"] is None
+    assert told(BilledAmount(0.3, 0.1 + 0.2, math.nextafter(0.1 + 0.2, 1.0)))["interval"] is None
 
 
 def test_an_open_end_is_null_beside_a_low_one_and_what_is_unknown_has_no_range():
-    part = told(Found(1.0, 1.0, math.inf, measured=True), "bounds")
+    part = told(BilledAmount(1.0, 1.0, math.inf, measured=True), "bounds")
     assert (part["low"], part["high"], part["interval"]) == (1.0, None, "bounds")
     assert part["basis"] == "measured"
-    lost = told(Found(math.nan, 0.0, 1.0))
+    lost = told(BilledAmount(math.nan, 0.0, 1.0))
     assert (lost["value"], lost["low"], lost["high"]) == (None, None, None)
 
 
 def bill_of(lines: list[BilledLine], price: float = 2.5) -> dict:
     def total(ledger, q):
-        return Found(*[math.fsum(each.amounts[q.id].value for each in lines)] * 3)
+        return BilledAmount(*[math.fsum(each.amounts[q.id].value for each in lines)] * 3)
 
     rests = Rests(lambda name, q: [f"{name}.{q}"])
     return bill_part(lines, total, rests, "bounds", price)
@@ -95,7 +95,9 @@ def test_lines_and_sums_say_what_they_are_and_what_they_rest_on():
 def test_each_list_of_factors_is_said_once_and_an_empty_one_not_at_all():
     rests = Rests(lambda name, q: {"energy": ["site.pue"], "cost": ["site.pue"]}.get(q, []))
     lines = [line("gpu_wait"), line("storage_write")]
-    bill = bill_part(lines, lambda ledger, q: Found(0.0, 0.0, 0.0), rests, "bounds", math.nan)
+    bill = bill_part(
+        lines, lambda ledger, q: BilledAmount(0.0, 0.0, 0.0), rests, "bounds", math.nan
+    )
     assert bill["rests"] == [["site.pue"]]
     of = [c[q]["rests"] for c in bill["components"] for q in ("energy", "cost", "embodied")]
     assert of == [0, 0, None] * 2

@@ -13,7 +13,7 @@ import pytest
 from small_runs import recorded
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.jobs.gates import Verdict, gate_of
+from ckptcost.jobs.gates import GateVerdict, gate_of
 from ckptcost.jobs.model import one_of
 from ckptcost.present.amounts import count, number
 from ckptcost.report import brief, study_views
@@ -308,7 +308,9 @@ def test_cautions_about_figures_push_out_none_that_may_turn_a_decision():
 
 
 def test_a_target_that_is_missed_goes_before_those_that_are_met():
-    gates = [Verdict(gate_of(f"goodput>=0.{n}", "--require"), 0.5, n <= 50) for n in range(10, 99)]
+    gates = [
+        GateVerdict(gate_of(f"goodput>=0.{n}", "--require"), 0.5, n <= 50) for n in range(10, 99)
+    ]
     text = brief.of_study(_study(gates=gates))
     assert "- MISSED: goodput>=0.51, it is 50 %" in text
     assert "- met" not in text
@@ -323,7 +325,7 @@ def test_nothing_that_somebody_wrote_makes_it_longer_than_a_screen(long):
         about=[long] * 30,
         findings=[f"{n} {long}" for n in range(9)],
         warnings=[(f"CODE_{n}", f"{n} {long}") for n in range(9)],
-        gates=[Verdict(gate_of("goodput>=0.9", ""), 0.5, False, long)] * 9,
+        gates=[GateVerdict(gate_of("goodput>=0.9", ""), 0.5, False, long)] * 9,
     )
     study = study._replace(tables=[study.tables[0]._replace(title=long, note=long)] * 3)
     text = brief.of_study(study)

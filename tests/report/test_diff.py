@@ -12,7 +12,7 @@ from statements import LINES, document, factor, quantity, statement, statements
 
 from ckptcost.report import diff_views
 from ckptcost.report.canonical import sha256
-from ckptcost.report.diff import change_of, converts, delta_of, factors_changed, overlap
+from ckptcost.report.diff import change_of, changed_factors, converts, delta_of, overlap
 from ckptcost.report.diff_reasons import notes_of, reasons_of
 from ckptcost.report.difference import Amount, Budget, Change, Changes, Difference
 from ckptcost.report.document import Report
@@ -609,7 +609,7 @@ def test_an_hour_has_3600_seconds():
 
 def test_prices_come_before_other_factors():
     a, b = factor("checkpoint.params", 1.0, "", "1"), factor("site.pue", 1.1, "", "1.1")
-    found = factors_changed(
+    found = changed_factors(
         [a, b], [a.model_copy(update={"value": 2.0}), b.model_copy(update={"value": 1.2})]
     )
     assert [(f.id, f.converts) for f in found] == [("site.pue", True), ("checkpoint.params", False)]

@@ -8,9 +8,9 @@ import pytest
 
 import ckptcost
 from ckptcost.report import brief, notebook
-from ckptcost.report.brief import Shown, Told
+from ckptcost.report.brief import BriefAnswer, Shown
 from ckptcost.report.read import study_of
-from ckptcost.report.statements.reading import gathered
+from ckptcost.report.statements.reading import gather_statements
 
 
 class Parsed(HTMLParser):
@@ -60,7 +60,7 @@ def test_a_study_shows_its_answer(study):
 
 
 def test_statements_show_their_answer(report):
-    answer = gathered(report.statements, [])
+    answer = gather_statements(report.statements, [])
     parsed = Parsed(answer._repr_html_())
     assert (parsed.tags, parsed.open) == (["pre"], [])
     assert "".join(parsed.words) == repr(answer)
@@ -80,6 +80,8 @@ def test_a_frame_of_each_table(study, report):
 def test_what_somebody_wrote_is_no_markup():
     hostile = "<script>alert(1)</script>"
     table = Shown(hostile, [hostile], [[hostile]] * 30, hostile)
-    page = notebook.html(Told(hostile, [hostile], [hostile], [table], 1, [hostile], [hostile], 1))
+    page = notebook.html(
+        BriefAnswer(hostile, [hostile], [hostile], [table], 1, [hostile], [hostile], 1)
+    )
     assert "<script" not in page
     assert "(20 of 30 rows)" in page

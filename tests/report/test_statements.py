@@ -775,8 +775,8 @@ def test_electricity_that_the_rent_contains_is_not_paid_twice(seen_saves, catalo
 
 
 def test_a_save_of_which_a_line_is_not_known_is_named():
-    known = measured.Taken("gpu_wait", "a", None, Energy(3.6e6, 1.8e6, 7.2e6), 3600.0, 1.0)
-    dark = measured.Taken("gpu_wait", "b", None, unknown("NO_READING"), 3600.0, math.nan)
+    known = measured.LineTaken("gpu_wait", "a", None, Energy(3.6e6, 1.8e6, 7.2e6), 3600.0, 1.0)
+    dark = measured.LineTaken("gpu_wait", "b", None, unknown("NO_READING"), 3600.0, math.nan)
     both = measured._line("gpu_wait", [known, dark], measured.NOWHERE).amounts
     assert both["energy"] == (1.0, 0.5, 2.0, ["b"], True)
     assert both["gpu_time_lost"].value == 2.0
@@ -1007,7 +1007,9 @@ HERE = measured.NOWHERE
 
 
 def taken(line, window="a", energy=None):
-    return measured.Taken(line, window, None, energy or Energy(3.6e6, 3.6e6, 3.6e6), 3600.0, 0.0)
+    return measured.LineTaken(
+        line, window, None, energy or Energy(3.6e6, 3.6e6, 3.6e6), 3600.0, 0.0
+    )
 
 
 @pytest.mark.parametrize(

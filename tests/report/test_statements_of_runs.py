@@ -16,7 +16,7 @@ from ckptcost.layers import layers_for
 from ckptcost.meters import simulated
 from ckptcost.meters.simulated_machine import Plan
 from ckptcost.report.statements.measured import statement_of
-from ckptcost.report.statements.reading import gathered
+from ckptcost.report.statements.reading import gather_statements
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
@@ -122,7 +122,7 @@ def test_what_draining_gives_back_is_told_as_nothing_and_every_format_takes_it(r
     for name in FORMATS:
         if name == "parquet" or (name == "focus" and s.totals.cost.value is None):
             continue
-        for content in exported(gathered([s], ()), name).values():
+        for content in exported(gather_statements([s], ()), name).values():
             assert content if isinstance(content, bytes) else "".join(content)
 
 

@@ -79,7 +79,7 @@ def packable(
     clock = VirtualClock(start_ns, wall_ns)
     recorder = Recorder(meters or steady(), FileSink(folder), clock, run_id=run_id, host=host)
     recorder.begin()
-    job_facts.told(recorder, job)
+    job_facts.note_job_facts(recorder, job)
     said: list[tuple[float, str, str, Mapping[str, Any], str]] = [
         (*mark, "api") for each in marks for mark in each
     ]

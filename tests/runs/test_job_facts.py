@@ -181,7 +181,7 @@ def test_it_is_said_again_each_hour(tmp_path):
         [Steady(count=1)], FileSink(tmp_path / "run"), clock, run_id="a" * 32, host="n1"
     )
     recorder.begin()
-    job_facts.told(recorder, SLURM)
+    job_facts.note_job_facts(recorder, SLURM)
     recorder.run_until(7300 * S)
     recorder.stop()
     notes = [event for event in load(tmp_path / "run").events if event.domain == "job"]

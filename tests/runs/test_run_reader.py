@@ -14,7 +14,7 @@ from ckptcost.core.channels import Channel
 from ckptcost.errors import InputError, RunFileError, UnknownName
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.header import Header, heads_of
-from ckptcost.runs.lines import Raw, Second, decode, encode, raw_line, sealed, second_line
+from ckptcost.runs.lines import Raw, Second, decode, encode, raw_line, seal_line, second_line
 from ckptcost.runs.reader import load
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
@@ -188,7 +188,7 @@ def test_bad_lines_are_named_by_part_and_number(tmp_path, bad):
         encode({"k": "raw", "t": 2**70, "d": [1], "v": [[1.0, 2.0]]}),
         encode({"k": "second", "t": 1, "from": 1, "n": [1], "d": [1], "v": 3}),
         encode({"k": "raw", "t": 1, "d": [1], "v": [[1e308, 2.0]]}),
-        sealed('{"k":"raw","t":1,"d":[1],"v":[[1.0,-1e31]]'),
+        seal_line('{"k":"raw","t":1,"d":[1],"v":[[1.0,-1e31]]'),
         encode({"k": "second", "t": 1, "from": 1, "n": [1], "d": [1], "v": [[1.0, 1e300]]}),
         encode({"k": "second", "t": 1, "from": 1, "n": [1], "d": [1], "v": [[[1e300, 1], 1.0]]}),
     ],

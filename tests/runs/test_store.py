@@ -73,7 +73,7 @@ def test_a_user_without_a_home(monkeypatch):
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setattr(Path, "home", nobody)
     assert store.folders() == []
-    assert store.kept() == ([], [])
+    assert store.list_runs() == ([], [])
     with pytest.raises(OutputError, match="CKPTCOST_RUNS"):
         store.new_folder()
 
@@ -102,7 +102,7 @@ def test_nowhere_to_make_one(place):
 
 def test_the_last_is_the_one_that_began_last(three):
     assert store.find("last") == three / "a-third"
-    assert [kept.name for kept in store.kept().runs] == ["a-third", "b-second", "c-first"]
+    assert [kept.name for kept in store.list_runs().runs] == ["a-third", "b-second", "c-first"]
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_no_runs_at_all(place):
 
 def test_a_path_that_is_there_wins(three, tmp_path):
     recorded(tmp_path / "beef", run_id="e" * 32, seconds=2)
-    assert store.found("beef") == (Path("beef"), "")
+    assert store.find_run("beef") == (Path("beef"), "")
     assert (
         store.find(str(three / "c-first" / "node1.000.jsonl"))
         == three / "c-first" / "node1.000.jsonl"
@@ -164,11 +164,11 @@ def test_a_path_that_is_there_wins(three, tmp_path):
 def test_a_folder_with_two_runs_gives_both(place):
     recorded(place / "job", run_id="a" * 32, seconds=2)
     recorded(place / "job", run_id="b" * 32, seconds=2, wall_ns=WALL_NS + 60 * S)
-    assert store.found("aa") == (place / "job", "a" * 32)
-    assert store.found("last") == (place / "job", "b" * 32)
+    assert store.find_run("aa") == (place / "job", "a" * 32)
+    assert store.find_run("last") == (place / "job", "b" * 32)
     with pytest.raises(InputError, match=r"2 runs begin so\. there are b{32}, a{32}"):
         store.find("job")
-    assert store.found("aa", within=place / "job") == (place / "job", "a" * 32)
+    assert store.find_run("aa", within=place / "job") == (place / "job", "a" * 32)
 
 
 def test_strange_things_cost_nobody_else(three):
@@ -190,7 +190,7 @@ def test_strange_things_cost_nobody_else(three):
     with_header(three / "newer" / "node1.000.jsonl", source, version="2.0")
     (three / "binary").mkdir()
     (three / "binary" / "x.jsonl").write_bytes(os.urandom(100_000))
-    listing = store.kept()
+    listing = store.list_runs()
     assert [kept.name for kept in listing.runs] == ["a-third", "b-second", "c-first"]
     assert {re.search(r"/kept/([a-z]+)", text)[1] for text in listing.unread} == {
         "foreign",
@@ -204,7 +204,7 @@ def test_strange_things_cost_nobody_else(three):
 
 def test_a_broken_file_beside_good_ones_is_named(three):
     (three / "a-third" / "node2.000.jsonl").write_bytes(b"\0" * 1000)
-    (kept,) = [kept for kept in store.kept().runs if kept.name == "a-third"]
+    (kept,) = [kept for kept in store.list_runs().runs if kept.name == "a-third"]
     assert len(kept.heads) == 1
     assert (
         [problem for problem in kept.problems if "node2.000.jsonl" in problem]
@@ -225,7 +225,7 @@ def test_no_permission(three, monkeypatch):
     (three / "b-second" / "node1.000.jsonl").chmod(0o600)
     os.seteuid(65534)
     try:
-        listing = store.kept(Path())
+        listing = store.list_runs(Path())
         with pytest.raises(RunFileError, match="Permission denied"):
             store.kept_at(Path("a-third"))
         with pytest.raises(RunFileError, match="Permission denied"):
@@ -259,5 +259,5 @@ def test_only_first_lines_are_read(three):
         return int(Path("/proc/self/io").read_text().split()[1])
 
     before = read_bytes()
-    assert len(store.kept().runs) == 53
+    assert len(store.list_runs().runs) == 53
     assert read_bytes() - before < 50 * 40_000

@@ -20,7 +20,7 @@ from ckptcost.runs.lines import decode, encode
 from ckptcost.runs.reader import load
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
-from ckptcost.runs.summary import COMPLETE, CUT, RECORDING, counted, one_of, summary
+from ckptcost.runs.summary import COMPLETE, CUT, RECORDING, count_marks, one_of, summary
 
 
 def test_a_whole_run(tmp_path):
@@ -136,7 +136,7 @@ def test_the_command_and_how_it_ended(tmp_path, after):
     seen = summary(tmp_path)
     assert seen.bytes > 1_000_000, "the exit's line is far from both ends"
     assert (seen.command, seen.exit_code) == ("train.py --big", 137)
-    told = counted(one_of(tmp_path))
+    told = count_marks(one_of(tmp_path))
     assert (told.command, told.exit_code) == ("train.py --big", 137)
 
 
@@ -219,7 +219,7 @@ def test_marks_are_counted_as_the_reader_has_them(tmp_path):
     at = next(i for i, line in enumerate(lines) if b'"k":"mark"' in line and b'"begin"' in line)
     lines[at] = lines[at].replace(b"step", b"stop")
     file.write_bytes(b"".join(lines))  # one whose checksum does not fit any more
-    told, truth = counted(one_of(tmp_path)), load(tmp_path)
+    told, truth = count_marks(one_of(tmp_path)), load(tmp_path)
     assert sum(told.names.values()) == len(truth.marks)
     assert (
         told.names["durable", "watch"] == sum(mark.name == "durable" for mark in truth.marks) == 3

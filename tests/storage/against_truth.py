@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from throttled import device_of
 
-from ckptcost.core.joining import joined
+from ckptcost.core.joining import join_marks
 from ckptcost.core.phases import windows_of
 from ckptcost.core.windows import Window
 from ckptcost.runs.reader import load
@@ -147,7 +147,7 @@ def ran(
         for mark in run.marks
         if "durable_why" in mark.detail
     }
-    windows = [each for each in windows_of(joined(run.marks)) if each.begin_s is not None]
+    windows = [each for each in windows_of(join_marks(run.marks)) if each.begin_s is not None]
     saves = []
     for line, next_ns in zip(lines, begins_ns[1:], strict=True):
         save = Save(

@@ -66,7 +66,7 @@ def at(entries, run_id):
 
 def test_the_list_is_the_command_lines_table(home):
     entries, _ = listed()
-    summaries = [summary.summary_of(kept) for kept in store.kept().runs]
+    summaries = [summary.summary_of(kept) for kept in store.list_runs().runs]
     said = list_of(summaries, [], store.home())
     assert runs_entries.study_of_runs(entries, [], None) == said
     grid = runs_entries.grid_of_runs(entries)

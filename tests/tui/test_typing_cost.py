@@ -14,7 +14,7 @@ from textual.events import Key
 
 from ckptcost.catalog import files
 from ckptcost.core.outcome import evaluate
-from ckptcost.jobs.model import at_saves, compared
+from ckptcost.jobs.model import at_saves, comparison_of
 from ckptcost.present.form import Field
 from ckptcost.present.grid import Grid, Head, Row
 from ckptcost.report.rows import columns_of
@@ -462,7 +462,7 @@ def test_layers_that_are_handed_out_twice_were_not_changed_by_who_had_them_first
 @pytest.mark.parametrize("metric", [each for each in METRICS if each != "time"])
 def test_saves_at_another_number_are_as_in_the_table_of_all_columns(metric):
     desk = Desk(metric=metric, tiers=("nas-hdd", "generic-pfs"))
-    counts = compared(desk.layers())[1]
+    counts = comparison_of(desk.layers())[1]
     assert len(counts) > 1
     for run in model.evaluate(desk).runs:
         for count in counts[1:]:

@@ -38,7 +38,7 @@ _CLEAR_NS = 5 * S_NS
 """no run begins or ends as near to midnight as a clock may be off"""
 
 
-class Tier(NamedTuple):
+class SyntheticTier(NamedTuple):
     """What one node gets of it. A save takes bytes / rate + fixed, a load bytes / read rate +
     fixed."""
 
@@ -50,9 +50,9 @@ class Tier(NamedTuple):
 
 
 TIERS: Final = (
-    Tier("generic-pfs", 3_000_000_000, 6_000_000_000, 1.5, 1.2e-8),
-    Tier("local-nvme", 12_000_000_000, 24_000_000_000, 0.5, 0.4e-8),
-    Tier("object-store", 1_000_000_000, 2_000_000_000, 2.0, 2.5e-8),
+    SyntheticTier("generic-pfs", 3_000_000_000, 6_000_000_000, 1.5, 1.2e-8),
+    SyntheticTier("local-nvme", 12_000_000_000, 24_000_000_000, 0.5, 0.4e-8),
+    SyntheticTier("object-store", 1_000_000_000, 2_000_000_000, 2.0, 2.5e-8),
 )
 
 
@@ -85,7 +85,7 @@ class JobPlan:
     team: str
     cluster: str
     model: str
-    tier: Tier
+    tier: SyntheticTier
     asynchronous: bool
     hosts: tuple[str, ...]
     node_names: str

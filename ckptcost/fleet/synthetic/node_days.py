@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcost.fleet.node_day import Head, NodeDay, key_of
+from ckptcost.fleet.node_day import NodeDay, NodeDayHead, key_of
 from ckptcost.fleet.synthetic.fleet_plan import (
     CRASH,
     DAY_NS,
@@ -38,7 +38,7 @@ _KILLED, _CRASHED = 143, 1
 """exit codes"""
 
 
-class Written(NamedTuple):
+class WrittenDay(NamedTuple):
     day: NodeDay
     node: int
     """its place in the job"""
@@ -56,7 +56,9 @@ def files_of_run(plan: FleetPlan, run: RunPlan) -> int:
     return int((last - first + 1).sum())
 
 
-def days_of_run(plan: FleetPlan, job: JobPlan, run: RunPlan, windows: Windows) -> Iterator[Written]:
+def days_of_run(
+    plan: FleetPlan, job: JobPlan, run: RunPlan, windows: Windows
+) -> Iterator[WrittenDay]:
     """By node and day."""
     labels = np.array([f"step {step}" for step in windows.step.tolist()], dtype=object)
     keys = np.array([key_of(label) for label in labels], np.int64)
@@ -78,7 +80,7 @@ def _of_node(
     node: int,
     own: dict[str, NDArray[Any]],
     stood: _Stood,
-) -> Iterator[Written]:
+) -> Iterator[WrittenDay]:
     clock_ns = int(run.clock_ns[node])
     begin_ns, end_ns = run.began_ns + clock_ns, run.ended_ns + clock_ns
     first, last = (int(_places(plan, at_ns)) for at_ns in (begin_ns, end_ns - 1))
@@ -93,7 +95,7 @@ def _of_node(
         )
         slow_j = float(np.nansum(rows["slow_j"])) if job.asynchronous else 0.0
         head = _head(plan, job, run, node, place, span_ns, place == last, stood, slow_j)
-        yield Written(NodeDay(head, rows), node, place, low)
+        yield WrittenDay(NodeDay(head, rows), node, place, low)
 
 
 def _head(
@@ -106,14 +108,14 @@ def _head(
     ends: bool,
     stood: _Stood,
     slow_j: float,
-) -> Head:
+) -> NodeDayHead:
     began_ns, until_ns = span_ns
     clock_ns = int(run.clock_ns[node])
     host = job.hosts[node]
     covered_s = (until_ns - began_ns) / S_NS
     stood_s = stood.between(began_ns - clock_ns, until_ns - clock_ns) / S_NS
     over, exit_code = ending(run, node) if ends else (False, None)
-    return Head(
+    return NodeDayHead(
         job=job.job,
         run=run.run,
         host=host,

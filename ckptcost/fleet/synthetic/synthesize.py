@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from ckptcost.errors import InputError, OutputError, brief
-from ckptcost.fleet.node_day import Head, NodeDay, empty_rows
+from ckptcost.fleet.node_day import NodeDay, NodeDayHead, empty_rows
 from ckptcost.fleet.node_file import encode
 from ckptcost.fleet.store import Store, open_store
 from ckptcost.fleet.synthetic.fleet_plan import FleetPlan, plan_of, usual_rate
-from ckptcost.fleet.synthetic.node_days import Written, days_of_run, files_of_run
+from ckptcost.fleet.synthetic.node_days import WrittenDay, days_of_run, files_of_run
 from ckptcost.fleet.synthetic.run_windows import windows_of
 from ckptcost.report.folders import whole_folder
 
@@ -59,7 +59,7 @@ def synthesize(
     it cannot be written."""
     rate = _judge(nodes, days, seed, saves_per_day, start, failures_per_node_day)
     encode(
-        NodeDay(Head("-", "-", "-", "2026-01-01"), empty_rows())
+        NodeDay(NodeDayHead("-", "-", "-", "2026-01-01"), empty_rows())
     )  # without pyarrow nothing is begun
     target = _fresh(directory)
     try:
@@ -163,7 +163,7 @@ class NodeFiles:
         self.files = 0
         self.rows = 0
 
-    def put(self, written: Written) -> None:
+    def put(self, written: WrittenDay) -> None:
         self.write(self._store.path_of(written.day.head), encode(written.day))
         self.files += 1
         self.rows += written.day.many

@@ -113,7 +113,7 @@ def data(value: float | None, said: str | None = None) -> Markup:
     )
 
 
-def ranged(q: Quantity) -> str:
+def range_text(q: Quantity) -> str:
     """Low to high in words, empty where there is none."""
     if q.low is None or q.low == q.high:
         return ""

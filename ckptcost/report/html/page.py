@@ -42,7 +42,7 @@ class Extras(NamedTuple):
     """those that carry the answer"""
     falls: Sequence[pictures.Fall] = ()
     """what totals are made of, where there is no statement that has them itself"""
-    curve: pictures.IntervalCurve | None = None
+    curve: pictures.IntervalPicture | None = None
     power: pictures_of_time.PowerPlot | None = None
     care: Sequence[tuple[str, str]] = ()
     """code and sentence"""
@@ -71,7 +71,9 @@ def page_of(document: Report, extras: Extras = NOTHING) -> str:
     )
     main = el("main", _story(document, extras, title))
     page = el("div", main, proof.small_print(document), class_="page")
-    script = el("script", Markup(proof.embedded(document)), type="application/json", id="statement")
+    script = el(
+        "script", Markup(proof.embed_json(document)), type="application/json", id="statement"
+    )
     return f'<!DOCTYPE html>\n<html lang="en">{head}\n<body>{page}\n{script}\n</body></html>\n'
 
 
@@ -99,7 +101,7 @@ def _story(document: Report, extras: Extras, title: str) -> Markup:
     ]
     in_full = f"{len(several)} statements, each told in full below."
     lead = f"{sections.lead(alone)} {extras.lead}" if alone else extras.lead or in_full
-    banner = extras.banner or sections.simulated(those)
+    banner = extras.banner or sections.simulated_notice(those)
     return join(
         [
             el(
@@ -176,7 +178,7 @@ def _one_of_several(n: int, s: Statement) -> Markup:
         "section",
         el("h2", s.subject.name, id=heading),
         el("p", sections.lead(s), class_="lead"),
-        note(sections.simulated([s]), class_="simulated"),
+        note(sections.simulated_notice([s]), class_="simulated"),
         sections.tiles(sections.tiles_of(s)),
         sections.missing(s),
         *_front(at, s, NOTHING, 3),

@@ -16,7 +16,7 @@ from ckptcost.report.html.svg import (
     PlotLine,
     PlotScale,
     axis,
-    clipped,
+    clip_words,
     decades,
     figure,
     finite,
@@ -26,12 +26,12 @@ from ckptcost.report.html.svg import (
     line,
     mark_of,
     path_of,
-    plated,
     plot_area,
     rows_of,
-    said,
     span_words,
     steps,
+    svg_text,
+    svg_text_on_plate,
     times,
     words_px,
 )
@@ -151,7 +151,7 @@ def _caption(fall: Fall) -> list[Child]:
 # ---- what each interval costs
 
 
-class IntervalCurve(NamedTuple):
+class IntervalPicture(NamedTuple):
     """What it costs at each interval."""
 
     x_s: Sequence[float]
@@ -178,7 +178,7 @@ class MarkLabel(NamedTuple):
     y: float
 
 
-def interval(at: str, of: IntervalCurve | None, level: int) -> Markup | None:
+def interval(at: str, of: IntervalPicture | None, level: int) -> Markup | None:
     if of is None or not of.x_s or not of.lines:
         return None
     title = "What each interval between saves costs"
@@ -188,7 +188,7 @@ def interval(at: str, of: IntervalCurve | None, level: int) -> Markup | None:
     return section(f"{at}interval", "How often to save", drawing, level=level)
 
 
-def marks(curve: IntervalCurve) -> list[IntervalMark]:
+def marks(curve: IntervalPicture) -> list[IntervalMark]:
     """The interval in use and the best ones; names whose best is the same interval share one."""
     best: dict[float, list[str]] = {}
     for name, value in curve.best_s.items():
@@ -203,7 +203,7 @@ def marks(curve: IntervalCurve) -> list[IntervalMark]:
     )
 
 
-def _x_scale(curve: IntervalCurve, left: float, right: float) -> PlotScale:
+def _x_scale(curve: IntervalPicture, left: float, right: float) -> PlotScale:
     seen = [x for x in (*known_of(curve.x_s), *(mark.at_s for mark in marks(curve))) if x > 0]
     low, high = min(seen, default=1.0), max(seen, default=2.0)
     if high <= low:
@@ -223,7 +223,7 @@ def _y_scale(lines: Sequence[PlotLine], begin: float, end: float) -> tuple[PlotS
     return PlotScale(floor, top, begin, end), steps(floor, top, 4)
 
 
-def draw_curve(curve: IntervalCurve, width: float) -> Drawn:
+def draw_curve(curve: IntervalPicture, width: float) -> Drawn:
     """One panel a unit above one axis of intervals, marked across all."""
     is_wide, left, right, tall = plot_area(width, 128.0)
     x = _x_scale(curve, left, right)
@@ -232,10 +232,10 @@ def draw_curve(curve: IntervalCurve, width: float) -> Drawn:
     for mark, _, _, y in labels:
         out.append(line(x.at(mark.at_s), y + 4, x.at(mark.at_s), bottom, mark.class_))
     for mark, words, begin, y in labels:
-        out += plated(begin, y, words, "strong" if mark.class_ == "now" else "")
+        out += svg_text_on_plate(begin, y, words, "strong" if mark.class_ == "now" else "")
     ticks = [(tick, mark_of(tick)) for tick in times(x.low, x.high, 7 if is_wide else 4, x.log)]
     out += axis(x, ticks, bottom, width)
-    out.append(said(right, bottom + 34, "interval between saves", "dim end"))
+    out.append(svg_text(right, bottom + 34, "interval between saves", "dim end"))
     return bottom + 40.0, out
 
 
@@ -243,7 +243,7 @@ def _labels(marked: Sequence[IntervalMark], x: PlotScale) -> tuple[list[MarkLabe
     """The words of each mark in rows above the panels, none on another, and how high that is."""
     found = []
     for mark in marked:
-        words = clipped(f"{mark.words}: {mark_of(mark.at_s)}", x.end - x.begin)
+        words = clip_words(f"{mark.words}: {mark_of(mark.at_s)}", x.end - x.begin)
         found.append(MarkLabel(mark, words, min(x.at(mark.at_s), x.end - words_px(words)), 0.0))
     found.sort(key=lambda label: label.begin)
     places = rows_of([(each.begin, each.begin + words_px(each.words) + 14) for each in found])
@@ -252,7 +252,7 @@ def _labels(marked: Sequence[IntervalMark], x: PlotScale) -> tuple[list[MarkLabe
 
 
 def _panels(
-    curve: IntervalCurve, x: PlotScale, width: float, y: float, tall: float
+    curve: IntervalPicture, x: PlotScale, width: float, y: float, tall: float
 ) -> tuple[list[Markup], float]:
     """The lines, those of one unit on one axis, and where the last panel ends."""
     units: dict[str, list[tuple[int, PlotLine]]] = {}
@@ -273,7 +273,7 @@ def _panels(
     return out, bottom
 
 
-def curve_words(curve: IntervalCurve) -> str:
+def curve_words(curve: IntervalPicture) -> str:
     """What the picture shows, for those who do not see it."""
     best = "; ".join(f"{mark.words} {mark_of(mark.at_s)}" for mark in marks(curve))
     ends = [

@@ -17,7 +17,7 @@ from ckptcost.report.html.svg import (
     PlotScale,
     axis,
     box,
-    clipped,
+    clip_words,
     clock,
     figure,
     finite,
@@ -29,9 +29,9 @@ from ckptcost.report.html.svg import (
     path,
     path_of,
     plot_area,
-    said,
     span_words,
     steps,
+    svg_text,
     times,
     words_px,
 )
@@ -131,9 +131,9 @@ def _bands(bands: Sequence[SaveBand], x: PlotScale, y: PlotScale) -> list[Markup
         out.append(box(begin, top - 12, 1.0, 9, "stall"))
         if len(bands) <= 60:
             out.append(line(begin, top - 3, begin, bottom, "cut"))
-        words = clipped(each.name, 110.0)
+        words = clip_words(each.name, 110.0)
         if begin >= free and begin + words_px(words) <= x.end + 4:
-            out.append(said(begin, top - 17, words, "dim"))
+            out.append(svg_text(begin, top - 17, words, "dim"))
             free = begin + words_px(words) + 10
     return out
 

@@ -33,7 +33,7 @@ Places = dict[str, str]
 """of each source, its address on the page"""
 
 
-def printed(
+def table_section(
     at: str, of: Table, level: int, *more: Child, note_class: str = "note"
 ) -> Markup | None:
     """A table of the text as a section, in the same words."""
@@ -46,11 +46,11 @@ def printed(
 
 def scope_2(at: str, s: Statement, level: int) -> Markup | None:
     """Location and market side by side, never one sum."""
-    return printed(f"{at}scope2", statement_views.scope_two(s), level, _contracts(s))
+    return table_section(f"{at}scope2", statement_views.scope_two(s), level, _contracts(s))
 
 
 def esrs(at: str, s: Statement, level: int) -> Markup | None:
-    return printed(f"{at}esrs", statement_views.esrs(s), level, note_class="beware")
+    return table_section(f"{at}esrs", statement_views.esrs(s), level, note_class="beware")
 
 
 def _contracts(s: Statement) -> Markup | None:
@@ -73,7 +73,7 @@ def _contract(c: Contract) -> list[Child]:
 
 def sci(at: str, s: Statement, level: int) -> Markup | None:
     disclosed = bullets(statement_views.sci_lines(s))
-    return printed(f"{at}sci", statement_views.sci_table(s), level, disclosed)
+    return table_section(f"{at}sci", statement_views.sci_table(s), level, disclosed)
 
 
 def boundary(at: str, s: Statement, level: int) -> Markup:
@@ -82,7 +82,7 @@ def boundary(at: str, s: Statement, level: int) -> Markup:
 
 
 def measurements(at: str, s: Statement, level: int) -> Markup | None:
-    return printed(f"{at}measurements", statement_views.measurements(s), level)
+    return table_section(f"{at}measurements", statement_views.measurements(s), level)
 
 
 def method(at: str, s: Statement, level: int) -> Markup:
@@ -234,7 +234,7 @@ def left_out(document: Report) -> str:
     )
 
 
-def embedded(document: Report) -> str:
+def embed_json(document: Report) -> str:
     """The document as JSON that no text in it can end: only ASCII, and neither <, > nor &. Where
     the rows by time are left out, a warning of each statement says so."""
     words = left_out(document)

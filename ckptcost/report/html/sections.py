@@ -19,7 +19,7 @@ from ckptcost.report.html.markup import (
     el,
     join,
     note,
-    ranged,
+    range_text,
     row,
     section,
     small,
@@ -90,7 +90,7 @@ def _moment(instant: str) -> str:
     return instant.removesuffix("Z").replace("T", " ").removesuffix(":00")
 
 
-def simulated(statements: Sequence[Statement]) -> str:
+def simulated_notice(statements: Sequence[Statement]) -> str:
     """Said in red where meters were simulated."""
     which = [s.subject.name for s in statements if s.simulated]
     if not which or len(which) == len(statements):
@@ -111,12 +111,12 @@ def facts_of(s: Statement) -> dict[str, str]:
     known = {
         "Period": period(s),
         "Length": None if s.length_s is None else duration(s.length_s),
-        "Checkpoints": _counted(s.totals.checkpoints.value),
+        "Checkpoints": count_text(s.totals.checkpoints.value),
         "Checkpoint": about.checkpoint,
         "Storage tier": about.tier,
         "Cluster": about.cluster,
-        "Accelerators": _counted(about.accelerator_count, about.accelerator, "GPU"),
-        "Nodes": _counted(about.nodes),
+        "Accelerators": count_text(about.accelerator_count, about.accelerator, "GPU"),
+        "Nodes": count_text(about.nodes),
         "Site": about.site,
         "Grid": _spaced(about.grid, zone if about.grid_zone else None),
         "Country": about.country if about.country != about.site else None,
@@ -126,9 +126,9 @@ def facts_of(s: Statement) -> dict[str, str]:
         "Organisation": about.organisation,
         "Team": about.team,
         "Framework": about.framework,
-        "Parameters": _counted(about.parameters),
-        "Training tokens": _counted(about.tokens),
-        "CPUs": _counted(about.cpu_count, about.cpu_model, "CPU"),
+        "Parameters": count_text(about.parameters),
+        "Training tokens": count_text(about.tokens),
+        "CPUs": count_text(about.cpu_count, about.cpu_model, "CPU"),
         "Memory": None if about.ram_gb is None else f"{number(about.ram_gb)} GB",
         "Operating system": about.os,
         "Python": about.python,
@@ -138,7 +138,7 @@ def facts_of(s: Statement) -> dict[str, str]:
     return {name: said for name, said in known.items() if said}
 
 
-def _counted(value: float | None, of: str | None = None, thing: str = "") -> str | None:
+def count_text(value: float | None, of: str | None = None, thing: str = "") -> str | None:
     """How many of what, as far as either is known."""
     named = of or thing
     if value is None:
@@ -225,7 +225,7 @@ def without(s: Statement, q: Quantity) -> str:
 
 def range_words(q: Quantity) -> str:
     """The range, and what kind of range it is."""
-    said = ranged(q)
+    said = range_text(q)
     return f"{said} ({q.interval})" if said and q.interval else said
 
 
@@ -311,7 +311,7 @@ def _line(c: Component, shown: Sequence[str]) -> list[Child]:
 
 
 def _cell(q: Quantity, *more: str) -> Markup:
-    return join([data(q.value), small(ranged(q)), *map(small, more)])
+    return join([data(q.value), small(range_text(q)), *map(small, more)])
 
 
 def _price(c: Component) -> str:
@@ -369,7 +369,7 @@ def comparison(statements: Sequence[Statement]) -> Markup:
     for n, s in enumerate(statements, 1):
         told = KINDS[s.kind].lower() + (", SIMULATED" if s.simulated else "")
         name = el("a", s.subject.name, href=f"#statement-{n}")
-        cells = [_compared(s, first, what) for what in shown]
+        cells = [comparison_cell(s, first, what) for what in shown]
         rows.append([join([name, small(told), small(s.subject.tier)]), *cells])
     differs = "; ".join(unlike(statements))
     care = f"Compare with care. These statements are not alike in: {differs}."
@@ -390,7 +390,7 @@ def comparison(statements: Sequence[Statement]) -> Markup:
     )
 
 
-def _compared(s: Statement, first: Statement, what: str) -> Markup:
+def comparison_cell(s: Statement, first: Statement, what: str) -> Markup:
     """A total, its range, its difference from the first one's, and what it lacks."""
     q: Quantity = getattr(s.totals, what)
     base: Quantity = getattr(first.totals, what)

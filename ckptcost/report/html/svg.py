@@ -162,19 +162,19 @@ def clock(low: float, high: float, about: int = 6) -> list[tuple[float, str]]:
     return [(at, datetime.fromtimestamp(at, UTC).strftime(form)) for at in marks]
 
 
-def clipped(words: str, room_px: float) -> str:
+def clip_words(words: str, room_px: float) -> str:
     """Words that fit, with dots where they were longer."""
     fit = max(int(room_px / _LETTER), 2)
     return words if len(words) <= fit else words[: fit - 1].rstrip() + "…"
 
 
-def said(x: float, y: float, words: str, class_: str = "") -> Markup:
+def svg_text(x: float, y: float, words: str, class_: str = "") -> Markup:
     return el("text", words, x=x, y=y, class_=class_ or None)
 
 
-def plated(x: float, y: float, words: str, class_: str = "") -> list[Markup]:
+def svg_text_on_plate(x: float, y: float, words: str, class_: str = "") -> list[Markup]:
     """Words on a plate of the page's colour, so that lines pass behind them."""
-    return [box(x - 2, y - 10, words_px(words) + 4, 13, "under"), said(x, y, words, class_)]
+    return [box(x - 2, y - 10, words_px(words) + 4, 13, "under"), svg_text(x, y, words, class_)]
 
 
 def line(x1: float, y1: float, x2: float, y2: float, class_: str) -> Markup:
@@ -220,7 +220,7 @@ def legend(
     found: list[Markup] = []
     at, row_y = x, y
     for name, class_ in entries:
-        words = clipped(name, width - x - 40)
+        words = clip_words(name, width - x - 40)
         wide = len(words) * _LETTER + 44
         if at > x and at + wide > width:
             at, row_y = x, row_y + 18
@@ -230,7 +230,7 @@ def legend(
             if stroke
             else box(at + 2, row_y - 10, 18, 11, class_)
         )
-        found.append(said(at + 28, row_y, words, "dim"))
+        found.append(svg_text(at + 28, row_y, words, "dim"))
         at += wide
     return found, (row_y - y + 22) if entries else 0.0
 
@@ -258,7 +258,10 @@ def axis(x: PlotScale, marks: Sequence[tuple[float, str]], y: float, width: floa
     for at, words in marks:
         middle, half = x.at(at), words_px(words) / 2
         if middle - half >= free and middle + half <= width:
-            out += [line(middle, y, middle, y + 4, "axis"), said(middle, y + 17, words, "dim mid")]
+            out += [
+                line(middle, y, middle, y + 4, "axis"),
+                svg_text(middle, y + 17, words, "dim mid"),
+            ]
             free = middle + half + 14
     return out
 
@@ -300,5 +303,5 @@ def grid_y(scale: PlotScale, ticks: Sequence[float], x1: float, x2: float) -> li
     found = []
     for tick in ticks:
         y = scale.at(tick)
-        found += [line(x1, y, x2, y, "g"), said(x1 - 6, y + 4, number(tick), "dim end")]
+        found += [line(x1, y, x2, y, "g"), svg_text(x1 - 6, y + 4, number(tick), "dim end")]
     return found

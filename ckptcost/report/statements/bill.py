@@ -23,7 +23,7 @@ Interval = Literal["p5-p95", "bounds"]
 UNKNOWN_ENDS = (math.nan, math.nan, math.nan)
 
 
-class Found(NamedTuple):
+class BilledAmount(NamedTuple):
     """An amount in people's units; NaN where it is not known."""
 
     value: float
@@ -38,14 +38,14 @@ class Found(NamedTuple):
 class BilledLine(NamedTuple):
     id: str
     boundary: str
-    amounts: Mapping[str, Found]
+    amounts: Mapping[str, BilledAmount]
     """by quantity"""
     basis: str
     rests_on: str
     needed: bool | None = None
 
 
-Total = Callable[[Ledger, Quantity], Found]
+Total = Callable[[Ledger, Quantity], BilledAmount]
 
 
 class Rests:
@@ -75,17 +75,17 @@ class Rests:
         return [list(each) for each in self._numbers]
 
 
-def draws_amount(q: Quantity, value: Any, draws: Any, lacks: Sequence[str] = ()) -> Found:
+def draws_amount(q: Quantity, value: Any, draws: Any, lacks: Sequence[str] = ()) -> BilledAmount:
     """An amount with its range over draws, or over runs; both in base units."""
     point = float(q.people(value))
     low, high = p5_p95(q.people(draws), point)
-    return Found(point, low, high, lacks)
+    return BilledAmount(point, low, high, lacks)
 
 
-def runs_mean(runs: Floats, lacks: Sequence[str] = ()) -> Found:
+def runs_mean(runs: Floats, lacks: Sequence[str] = ()) -> BilledAmount:
     """The mean over runs with their range, in people's units; not known where any run's is not."""
     mean = float(np.mean(runs))
-    return Found(mean, *p5_p95(runs, mean), lacks)
+    return BilledAmount(mean, *p5_p95(runs, mean), lacks)
 
 
 def bill_part(
@@ -150,7 +150,7 @@ def ledger_of(line_id: str) -> Ledger:
     return tier_and_kind(line_id)[1].ledger
 
 
-def amount_part(unit: str, found: Found, rests: int | None, interval: Interval) -> Part:
+def amount_part(unit: str, found: BilledAmount, rests: int | None, interval: Interval) -> Part:
     """A quantity with its unit, range and basis; `rests`: which list of factors."""
     part: Part = {
         "value": tidy(found.value),
@@ -171,5 +171,5 @@ def amount_part(unit: str, found: Found, rests: int | None, interval: Interval) 
 def count_part(count: float, basis: Literal["modelled", "measured"] = "modelled") -> Part:
     """How many checkpoints there are."""
     return amount_part(
-        "1", Found(count, count, count, measured=basis == "measured"), None, "bounds"
+        "1", BilledAmount(count, count, count, measured=basis == "measured"), None, "bounds"
     )

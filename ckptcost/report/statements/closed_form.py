@@ -33,8 +33,8 @@ from ckptcost.report.build import METHOD_VERSION
 from ckptcost.report.canonical import tidy
 from ckptcost.report.factors import Part, assumptions_of, factor_ids, factor_of
 from ckptcost.report.statements.bill import (
+    BilledAmount,
     BilledLine,
-    Found,
     Rests,
     amount_part,
     bill_part,
@@ -67,7 +67,7 @@ def bill_of(bill: Bill, spread: Bill, known: tuple[str, ...], rests: Rests, case
         for line, other in zip(bill.lines, spread.lines, strict=True)
     ]
 
-    def total(ledger: Ledger, q: Quantity) -> Found:
+    def total(ledger: Ledger, q: Quantity) -> BilledAmount:
         value, draws = (each.total(q.field, ledger) for each in (bill, spread))
         return draws_amount(q, value, draws, bill.unknown(q.field, ledger))
 
@@ -147,7 +147,7 @@ def _power_step(case: Case, known: Sequence[str], rests: Rests) -> Part:
     told = {}
     for name, (watts, draws, factors) in steps.items():
         point = float(to_mw(watts))
-        found = Found(point, *p5_p95(to_mw(draws), point))
+        found = BilledAmount(point, *p5_p95(to_mw(draws), point))
         told[name] = amount_part("MW", found, rests.number(factors), "p5-p95")
     return told | {
         "lasts_s": tidy(float(o.mean_stall_s)),

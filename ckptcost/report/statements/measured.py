@@ -40,12 +40,12 @@ from ckptcost.report.parts import (
     RunTotals,
     Warned,
 )
-from ckptcost.report.rows_of_time import AMOUNTS, Factors, Placed, series_of
+from ckptcost.report.rows_of_time import AMOUNTS, PlacedAmounts, RowFactors, series_of
 from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, instant
 from ckptcost.report.statements.bill import (
     UNKNOWN_ENDS,
+    BilledAmount,
     BilledLine,
-    Found,
     Rests,
     bill_part,
     count_part,
@@ -54,10 +54,10 @@ from ckptcost.report.statements.closed_form import place_of, plain_id
 from ckptcost.report.statements.run_lines import (
     BELOW_ZERO,
     NOWHERE,
-    Taken,
+    LineTaken,
     ends_of,
     taken_of,
-    unpriced,
+    without_prices,
 )
 from ckptcost.report.studies.gap_words import why_text
 from ckptcost.scenario import Resolved
@@ -84,7 +84,7 @@ def statement_of(
         if resolved is None
         else resolved.scenario
         if priced
-        else unpriced(resolved.scenario)
+        else without_prices(resolved.scenario)
     )
     gpus = machine_of(m, resolved).gpus if resolved is not None else gpus_metered(m.energies.parts)
     taken = taken_of(m, s, gpus, resolved is not None)
@@ -115,7 +115,7 @@ def statement_of(
     finished = [
         w
         for w, what in zip(m.windows, m.contents, strict=True)
-        if what.of == "save" and not what.error and _ended(w)
+        if what.of == "save" and not what.error and was_seen_to_end(w)
     ]
     words = {} if resolved is None else resolved.words
     name = m.kept[:12] or m.energies.node.host
@@ -171,7 +171,7 @@ def statement_of(
 _ENDS = frozenset({"returned", "durable", "committed", "synced", "written", "end"})
 
 
-def _ended(window: Window) -> bool:
+def was_seen_to_end(window: Window) -> bool:
     """Whether anything was seen of it after it began: a save that the job died in is no completed
     one."""
     return any(_ENDS & span.at_s.keys() for span in window.spans)
@@ -183,20 +183,20 @@ def _is_used(path: str, priced: bool) -> bool:
     )
 
 
-def _line(line: str, taken: Sequence[Taken], s: Scenario) -> BilledLine:
+def _line(line: str, taken: Sequence[LineTaken], s: Scenario) -> BilledLine:
     """The line over all windows. Those of which it is not known are named, and not in the sum."""
-    amounts = {q.id: _found(q, taken, s) for q in IN_DOCUMENTS}
+    amounts = {q.id: billed_amount(q, taken, s) for q in IN_DOCUMENTS}
     boundary = KINDS[line].boundary or s.tier.boundary
     return BilledLine(line, boundary, amounts, "measured", "measured")
 
 
-def _found(q: Counted, taken: Sequence[Taken], s: Scenario) -> Found:
+def billed_amount(q: Counted, taken: Sequence[LineTaken], s: Scenario) -> BilledAmount:
     ends = [(each.window, ends_of(q.id, each, s)) for each in taken]
     known = [each for _, each in ends if not math.isnan(each[0])]
     without = [window for window, each in ends if math.isnan(each[0])]
     if _says_nothing([each[0] for _, each in ends]):
-        return Found(*UNKNOWN_ENDS, (), q.metered)
-    return Found(*_added(known), without, q.metered)
+        return BilledAmount(*UNKNOWN_ENDS, (), q.metered)
+    return BilledAmount(*add_ends(known), without, q.metered)
 
 
 def _says_nothing(parts: Sequence[float]) -> bool:
@@ -205,19 +205,19 @@ def _says_nothing(parts: Sequence[float]) -> bool:
     return len(known) < len(parts) and not any(known)
 
 
-def _sum(q: Counted, lines: Sequence[BilledLine]) -> Found:
+def _sum(q: Counted, lines: Sequence[BilledLine]) -> BilledAmount:
     """What is known, and the lines that are not in it, or not with all windows."""
     each = {line.id: line.amounts[q.id] for line in lines}
     lacks = [name for name, found in each.items() if math.isnan(found.value)]
     excludes = lacks + [name for name, found in each.items() if found.lacks]
     if has_no_total((name in lacks, name in OF_THE_JOB) for name in each):
-        return Found(*UNKNOWN_ENDS, excludes, q.metered)
+        return BilledAmount(*UNKNOWN_ENDS, excludes, q.metered)
     known = [found for name, found in each.items() if name not in lacks]
     ends = [(found.value, found.low, found.high) for found in known]
-    return Found(*_added(ends), excludes, q.metered)
+    return BilledAmount(*add_ends(ends), excludes, q.metered)
 
 
-def _added(ends: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
+def add_ends(ends: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
     value, low, high = (
         math.fsum(column) if not any(math.isinf(x) for x in column) else math.inf
         for column in zip(*ends, strict=True)
@@ -231,7 +231,7 @@ MOST_ROWS = 100_000
 
 def _series(
     m: Measured,
-    taken: Sequence[Taken],
+    taken: Sequence[LineTaken],
     finished: Sequence[Window],
     s: Scenario,
     begin_s: float,
@@ -262,7 +262,7 @@ def _series(
             known["energy"] = _evenly(known["energy"], stretches)
             known["cost"] = _evenly(known["cost"], stretches)
         if any(x for xs in known.values() for x in xs if x == x):
-            placed.append(Placed(line, stretches, known))
+            placed.append(PlacedAmounts(line, stretches, known))
     if not placed:
         return None
     begins = [at(w.begin_s) for w in finished if w.begin_s is not None]
@@ -274,7 +274,7 @@ def _series(
     grids = (
         tidy(float(each) * KWH_J) for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j)
     )
-    factors = Factors(*(None if each is None else np.full(len(rows), each) for each in grids))
+    factors = RowFactors(*(None if each is None else np.full(len(rows), each) for each in grids))
     return series_of(placed, edges, width_s, factors, rows)
 
 
@@ -336,7 +336,7 @@ def _card(m: Measured) -> str | None:
     return ", ".join(sorted(filter(None, devices))) or None
 
 
-def _warnings(m: Measured, taken: Sequence[Taken], resolved: Resolved | None) -> list[Warned]:
+def _warnings(m: Measured, taken: Sequence[LineTaken], resolved: Resolved | None) -> list[Warned]:
     found = []
     if resolved is None:
         found.append(

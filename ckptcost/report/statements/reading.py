@@ -19,7 +19,7 @@ from ckptcost.core.hourly import width_for
 from ckptcost.core.units import HOUR_S
 from ckptcost.errors import Argument, InputError, UnknownName, brief
 from ckptcost.report.build import build, input_part, statements_study
-from ckptcost.report.dating import dated, start_of
+from ckptcost.report.dating import date_statement, start_of
 from ckptcost.report.document import Report
 from ckptcost.report.parts import FunctionalUnit, InputFile
 from ckptcost.report.read import MOST_BYTES, read
@@ -45,7 +45,7 @@ class Placing(NamedTuple):
     one"""
 
 
-class Factors(NamedTuple):
+class StatementFactors(NamedTuple):
     """What the files of the flags hold."""
 
     grid: GridHours | None
@@ -54,7 +54,7 @@ class Factors(NamedTuple):
 
 
 @contextlib.contextmanager
-def spooled(source: str) -> Iterator[str]:
+def spool_pipe(source: str) -> Iterator[str]:
     """A document that comes through a pipe, or on stdin as `-`, as a file that can be read more
     than once."""
     path = Path(source)
@@ -112,7 +112,7 @@ def statements_of(source: str, case: str = "", summed: str = "") -> list[Stateme
         raise InputError(
             f"holds no bill to export: it is of the kind {report.kind}",
             where=source,
-            remedy=_lacking(report.kind),
+            remedy=missing_kind_text(report.kind),
         )
     if report.kind == "comparison" and summed and not case and len(found) > 1:
         raise InputError(
@@ -123,7 +123,7 @@ def statements_of(source: str, case: str = "", summed: str = "") -> list[Stateme
     return _chosen(found, case)
 
 
-def _lacking(kind: str) -> str:
+def missing_kind_text(kind: str) -> str:
     return {
         "simulation": "simulate at most 20,000 runs",
         "measurement": "a recording with checkpoints in it has one",
@@ -181,7 +181,7 @@ def of_run(
     return found
 
 
-def factors_of(placing: Placing) -> Factors:
+def factors_of(placing: Placing) -> StatementFactors:
     """The files that the flags name."""
     if not placing.grid and (placing.grid_column or placing.grid_tz or placing.grid_unit):
         raise InputError(
@@ -201,22 +201,24 @@ def factors_of(placing: Placing) -> Factors:
     )
     sites = read_contracts(placing.contracts) if placing.contracts else None
     files = [path for path in (placing.grid, placing.contracts) if path]
-    return Factors(
+    return StatementFactors(
         grid, sites, tuple(InputFile(**input_part(path, Path(path).read_bytes())) for path in files)
     )
 
 
-def width_of(factors: Factors) -> float:
+def width_of(factors: StatementFactors) -> float:
     """How wide the rows of a run are."""
     return HOUR_S if factors.grid is None else width_for(factors.grid.steps)
 
 
-def placed(found: Sequence[Statement], placing: Placing, factors: Factors) -> list[Statement]:
+def place_statements(
+    found: Sequence[Statement], placing: Placing, factors: StatementFactors
+) -> list[Statement]:
     """Under the flags: dated, with the factors of the time, and labelled."""
     start_s = start_of(placing.start) if placing.start else None
     asked = start_s is not None or factors.grid is not None or factors.sites is not None
-    told = [dated(s, start_s, factors.grid, factors.sites) if asked else s for s in found]
-    return [_labelled(s, placing.labels) for s in told]
+    told = [date_statement(s, start_s, factors.grid, factors.sites) if asked else s for s in found]
+    return [label_statement(s, placing.labels) for s in told]
 
 
 _NUMBERS = (
@@ -233,7 +235,7 @@ _FIXED = ("run_id", "site_id", "grid_zone", "tags")
 """what other parts of the statement hang on"""
 
 
-def _labelled(s: Statement, labels: Sequence[str]) -> Statement:
+def label_statement(s: Statement, labels: Sequence[str]) -> Statement:
     """What somebody says of the run in words: known names fill the subject, others are tags."""
     known, tags = {}, dict(s.subject.tags)
     for text in labels:
@@ -276,7 +278,7 @@ def _number(name: str, text: str) -> float:
     return value
 
 
-def gathered(
+def gather_statements(
     found: Sequence[Statement], command: Sequence[str], inputs: Sequence[InputFile] = ()
 ) -> Report:
     """All of them as one document; each with a run id of its own."""

@@ -17,7 +17,7 @@ from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.measured_bill import bill_of_load, bill_of_save, line_of, storage_meters
-from ckptcost.jobs.shared_waits import Waited, shared, stored, waited, waits_of
+from ckptcost.jobs.shared_waits import Waited, shared_pieces, storage_energy, waited_time, waits_of
 
 _WAITING = ("gpu_wait", "host_wait", "loading")
 BELOW_ZERO = "BELOW_ZERO"
@@ -35,7 +35,7 @@ NOWHERE: Final = Scenario(
 """no PUE, no price, no grid: energies as metered and nothing made of them"""
 
 
-class Taken(NamedTuple):
+class LineTaken(NamedTuple):
     """One line of one save or load."""
 
     line: str
@@ -47,7 +47,7 @@ class Taken(NamedTuple):
     usd: float
 
 
-def unpriced(s: Scenario) -> Scenario:
+def without_prices(s: Scenario) -> Scenario:
     """What a site says, and nothing of what GPUs cost: the node's electricity is then paid by the
     tariff."""
     return replace(
@@ -61,10 +61,10 @@ def unpriced(s: Scenario) -> Scenario:
     )
 
 
-def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[Taken]:
+def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[LineTaken]:
     """Every line of every save and load. They add up: instants that several share are divided among
     them."""
-    found: list[Taken] = []
+    found: list[LineTaken] = []
     costs: dict[str, list[Cost]] = {}
     for cost in (
         m.costs
@@ -75,7 +75,7 @@ def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[Taken]
         _stretch(window, "whole") if what.of == "save" else None
         for window, what in zip(m.windows, m.contents, strict=True)
     ]
-    for n, (held, kept) in enumerate(zip(shared(waits), shared(wholes), strict=True)):
+    for n, (held, kept) in enumerate(zip(shared_pieces(waits), shared_pieces(wholes), strict=True)):
         window, what = m.windows[n], m.contents[n]
         mine = m._replace(costs=costs.get(window.name, []))
         bill = (
@@ -83,7 +83,7 @@ def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[Taken]
             if what.of == "load"
             else bill_of_save(mine, window, what.bytes, s, gpus)
         )
-        own = waited(m, held, s) if held else None
+        own = waited_time(m, held, s) if held else None
         for line in bill.bill.lines:
             if line.id in ALONE and not placed:
                 continue
@@ -91,18 +91,18 @@ def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[Taken]
             if line.id == "host_wait" and not energy.known:
                 energy = _parts_of_host(mine, window, s) or energy
             if own is not None and line.id in _WAITING:
-                energy = _of_shared(line.id, own, energy)
+                energy = window_share(line.id, own, energy)
                 gpu_s = gpu_s if line.id == "host_wait" else gpus * own.held_s
             if kept and line.id == "storage_write" and energy.known:
-                energy = stored(m, storage_meters(m, s.tier.boundary), kept, s)
+                energy = storage_energy(m, storage_meters(m, s.tier.boundary), kept, s)
             priced = line_of(s, line.id, energy, gpu_s)
             usd = float(line.cost_usd if line.id == "requests" else priced.cost_usd)
             stretch = waits[n] if line.id in _WAITING else _stretch(window, KINDS[line.id].during)
-            found.append(Taken(line.id, window.name, stretch, energy, gpu_s, usd))
+            found.append(LineTaken(line.id, window.name, stretch, energy, gpu_s, usd))
     return _none_below_zero(found, s)
 
 
-def _of_shared(line: str, own: Waited, alone: Energy) -> Energy:
+def window_share(line: str, own: Waited, alone: Energy) -> Energy:
     """A window's part; of the host what its own meters see, where that was all before."""
     if line == "gpu_wait":
         return own.gpus
@@ -111,7 +111,7 @@ def _of_shared(line: str, own: Waited, alone: Energy) -> Energy:
     return own.parts._replace(high=math.inf) if not own.hosts.known and alone.known else own.hosts
 
 
-def _none_below_zero(found: Sequence[Taken], s: Scenario) -> list[Taken]:
+def _none_below_zero(found: Sequence[LineTaken], s: Scenario) -> list[LineTaken]:
     """A line that comes out below zero, as what draining adds may within its range, is told as
     nothing, with the low end that it has."""
     sums: dict[str, float] = {}
@@ -124,7 +124,7 @@ def _none_below_zero(found: Sequence[Taken], s: Scenario) -> list[Taken]:
     ]
 
 
-def _nothing(each: Taken, s: Scenario) -> Taken:
+def _nothing(each: LineTaken, s: Scenario) -> LineTaken:
     e = each.energy
     tariff = _tariff(s)
     return each._replace(
@@ -166,7 +166,7 @@ def _stretch(window: Window, of: str) -> tuple[float, float] | None:
     return None if phase is None else (phase.begin_s, phase.end_s)
 
 
-def ends_of(what: str, each: Taken, s: Scenario) -> tuple[float, float, float]:
+def ends_of(what: str, each: LineTaken, s: Scenario) -> tuple[float, float, float]:
     """(value, low, high) in people's units; NaN where unknown."""
     e = each.energy
     joules = (e.value, e.low, e.high) if e.known else (math.nan,) * 3

@@ -21,8 +21,8 @@ from ckptcost.report.parts import Component, Factor, FunctionalUnit, RunTotals, 
 from ckptcost.report.statement import Statement
 from ckptcost.report.statements.bill import (
     UNKNOWN_ENDS,
+    BilledAmount,
     BilledLine,
-    Found,
     Rests,
     amount_part,
     bill_part,
@@ -88,12 +88,12 @@ def statement_of(found: Simulation, catalog: Catalog) -> Statement | None:
     )
 
 
-def _sum(lines: Sequence[SimulatedLine], ledger: Ledger, q: Quantity) -> Found:
+def _sum(lines: Sequence[SimulatedLine], ledger: Ledger, q: Quantity) -> BilledAmount:
     """Of the lines that are known in every run, run by run."""
     mine = [(each.line.id, each.values[q.field]) for each in lines if each.line.ledger == ledger]
     lacks = [name for name, values in mine if np.any(np.isnan(values))]
     if has_no_total((name in lacks, name in OF_THE_JOB) for name, _ in mine):
-        return Found(*UNKNOWN_ENDS, lacks)
+        return BilledAmount(*UNKNOWN_ENDS, lacks)
     known = [values for name, values in mine if name not in lacks]
     return runs_mean(q.people(np.sum(known, axis=0)), lacks)
 

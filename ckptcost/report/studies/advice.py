@@ -5,7 +5,7 @@ from __future__ import annotations
 from ckptcost.core.outcome import Outcome, failure_cost
 from ckptcost.jobs.advice import Advice, SaveRhythm
 from ckptcost.present.amounts import count, duration, number, share, size
-from ckptcost.report.studies.measured_parts import counted
+from ckptcost.report.studies.measured_parts import count_text
 from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import Column, Study, Table
 
@@ -24,7 +24,7 @@ def headline(rhythm: SaveRhythm) -> str:
     mean = "" if rhythm.saves == 1 else " at each"
     least = "at least " if rhythm.staged else ""
     said = (
-        f"{counted(rhythm.saves, 'save')} of {size(rhythm.bytes)},"
+        f"{count_text(rhythm.saves, 'save')} of {size(rhythm.bytes)},"
         f" {least}{duration(rhythm.stall_s)} of training lost{mean}"
     )
     if rhythm.with_stall < rhythm.saves:
@@ -65,12 +65,12 @@ def sentences(advice: Advice) -> list[str]:
     if rhythm.lost:
         was = "was deleted or written over before it was" if rhythm.lost == 1 else _LOST
         said.append(
-            f"{count(rhythm.lost)} of {counted(rhythm.saves, 'save')} {was} safe: a failure falls"
-            " back further than this counts."
+            f"{count(rhythm.lost)} of {count_text(rhythm.saves, 'save')} {was} safe: a failure"
+            " falls back further than this counts."
         )
     if unknown:
         said.append(
-            f"Of {count(unknown)} of {counted(rhythm.saves, 'save')} nobody knows when"
+            f"Of {count(unknown)} of {count_text(rhythm.saves, 'save')} nobody knows when"
             f" {'it was' if unknown == 1 else 'they were'} safe: a failure may cost more than this"
             " counts."
         )

@@ -8,7 +8,7 @@ from typing import Any
 
 from ckptcost.core.audit import CONSISTENT, INCONSISTENT, NOT_DERIVABLE, Fact, Sheet, Verdict
 from ckptcost.core.intervals import Interval
-from ckptcost.core.readings import Reading
+from ckptcost.core.readings import OtherReading
 from ckptcost.core.relations import QUANTITIES, RELATIONS
 from ckptcost.core.units import UNITS, to_kwh
 from ckptcost.jobs.audit import Audited
@@ -146,7 +146,7 @@ def _short(text: str, most: int = 30) -> str:
     return text if len(text) <= most else text[: most - 2] + ".."
 
 
-def _reading_row(reading: Reading) -> dict[str, Any]:
+def _reading_row(reading: OtherReading) -> dict[str, Any]:
     row = {
         "claim": _label(reading.claim, reading.what),
         "kind": reading.kind,
@@ -236,7 +236,9 @@ def _findings(audited: Audited) -> list[str]:
     )
 
 
-def _contradiction(verdict: Verdict, about: Mapping[str, str], readings: Sequence[Reading]) -> str:
+def _contradiction(
+    verdict: Verdict, about: Mapping[str, str], readings: Sequence[OtherReading]
+) -> str:
     assert verdict.fact is not None  # an inconsistent verdict has something to be inconsistent with
     what = f"{about[verdict.claim]}, {verdict.what}" if verdict.claim else verdict.what
     gives = follows(verdict.fact, verdict.unit, verdict.stated.unit)
@@ -268,7 +270,7 @@ def _contradiction(verdict: Verdict, about: Mapping[str, str], readings: Sequenc
     )
 
 
-def _boundary_sentence(about: str, own: Sequence[Reading]) -> list[str]:
+def _boundary_sentence(about: str, own: Sequence[OtherReading]) -> list[str]:
     if not own:
         return []
     parts = "; ".join(f"{r.reading} {amount(r.gives, 'j', r.stated.unit)}" for r in own)
@@ -277,7 +279,7 @@ def _boundary_sentence(about: str, own: Sequence[Reading]) -> list[str]:
     return [f"{about}, energy: stated {own[0].stated.text}; by boundary: {parts}. {last}"]
 
 
-def _state_sentence(about: str, own: Sequence[Reading]) -> list[str]:
+def _state_sentence(about: str, own: Sequence[OtherReading]) -> list[str]:
     return (
         [
             f"{about}, size: {own[0].stated.text} is what fits "

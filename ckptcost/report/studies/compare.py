@@ -12,18 +12,24 @@ from ckptcost.jobs.compare import (
     LETTERS,
     RESULTS,
     Compared,
-    Difference,
     Result,
+    ScenarioDifference,
     changed_inputs,
     changed_words,
     difference,
     line_difference,
     lines_of,
 )
-from ckptcost.jobs.gates import Verdict
+from ckptcost.jobs.gates import GateVerdict
 from ckptcost.present.amounts import count, quantity
 from ckptcost.present.words import line_label
-from ckptcost.report.studies.compare_words import about, findings, not_told, warnings, work_differs
+from ckptcost.report.studies.compare_words import (
+    about,
+    findings,
+    lines_in_no_sum,
+    warnings,
+    work_differs,
+)
 from ckptcost.report.study import ROW_DIFFERENCE, ROW_UNIT, Bills, Column, Study, Table
 from ckptcost.scenario import Input
 
@@ -49,7 +55,7 @@ def unit_of(result: Result) -> str:
     return "share" if result.id == "goodput" else unit_of_people(result.unit) or "count"
 
 
-def study_of(answer: Compared, gates: Sequence[Verdict] = ()) -> Study:
+def study_of(answer: Compared, gates: Sequence[GateVerdict] = ()) -> Study:
     """The answer as a study."""
     found = {
         (at, r.id): difference(answer, at, r) for at in range(1, len(answer.cases)) for r in RESULTS
@@ -83,7 +89,7 @@ def _statements(answer: Compared, catalog: Catalog) -> list[Statement]:
     ]
 
 
-def _values(answer: Compared, found: dict[tuple[int, str], Difference]) -> Table:
+def _values(answer: Compared, found: dict[tuple[int, str], ScenarioDifference]) -> Table:
     """The tidy table: one row for each scenario and result."""
     columns = (
         Column("scenario", "scenario", "", "its letter; A is what the others are held against"),
@@ -126,7 +132,7 @@ def _values(answer: Compared, found: dict[tuple[int, str], Difference]) -> Table
 
 
 def _value_row(
-    answer: Compared, at: int, result: Result, change: Difference | None
+    answer: Compared, at: int, result: Result, change: ScenarioDifference | None
 ) -> dict[str, Any]:
     case = answer.cases[at]
     value = float(result.of(case.scenario, case.outcome))
@@ -190,7 +196,7 @@ def _side_by_side(answer: Compared, values: Table) -> list[Table]:
         Column("unit", "unit", shown=False),
     )
     own = tuple(Column(letter, letter, ROW_UNIT) for letter in letters)
-    note = not_told(answer)
+    note = lines_in_no_sum(answer)
     if len(letters) == 2:
         columns = (
             *first,

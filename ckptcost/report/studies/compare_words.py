@@ -13,8 +13,8 @@ from ckptcost.jobs.compare import (
     RESULTS,
     SURE,
     Compared,
-    Difference,
     Result,
+    ScenarioDifference,
     line_difference,
     lines_of,
     useful_gpu_s,
@@ -64,7 +64,7 @@ def work_differs(answer: Compared) -> bool:
     return max(works) > min(works) * (1.0 + 1e-9)
 
 
-def findings(answer: Compared, found: dict[tuple[int, str], Difference]) -> list[str]:
+def findings(answer: Compared, found: dict[tuple[int, str], ScenarioDifference]) -> list[str]:
     """For each scenario what it has more or less of than A, then who is best."""
     said = []
     hopeless = [at for at, case in enumerate(answer.cases) if not makes_headway(case.outcome)]
@@ -87,7 +87,7 @@ def findings(answer: Compared, found: dict[tuple[int, str], Difference]) -> list
     return said + _best(answer, found)
 
 
-def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> list[str]:
+def _sentence(answer: Compared, at: int, result: Result, change: ScenarioDifference) -> list[str]:
     letter = LETTERS[at]
     if change.lacking:
         # what can be said: the lines that both know
@@ -108,8 +108,8 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
             return [f"{letter}: {result.label}: known in one of the two only."]
         return [
             f"{letter}: no difference of the {result.label} is told, because"
-            f" {_named(change.lacking)} is known in one of the two only; the lines known in both"
-            f" differ by {_signed(sum(parts), result)}."
+            f" {line_names(change.lacking)} is known in one of the two only; the lines known in"
+            f" both differ by {signed_text(sum(parts), result)}."
         ]
     if change.methods[0] != change.methods[1]:
         return [
@@ -131,7 +131,7 @@ def _sentence(answer: Compared, at: int, result: Result, change: Difference) -> 
         if change.relative != change.relative or result.id == "goodput"
         else f" ({_plus(change.relative)}{share(change.relative)})"
     )
-    text = f"{letter}: {result.label} {_signed(change.value, result)}{relative}"
+    text = f"{letter}: {result.label} {signed_text(change.value, result)}{relative}"
     if change.low < change.high:
         text += f", p5-p95 {_between(change, result)}"
     text += "."
@@ -162,7 +162,7 @@ def _main_line(answer: Compared, at: int, result: Result, whole: float) -> str:
     if not known[line]:
         return ""
     lead = "Most of it" if known[line] / whole > 0.5 else "The largest part"
-    return f"{lead}: {line_label(line)} ({_signed(known[line], result)})"
+    return f"{lead}: {line_label(line)} ({signed_text(known[line], result)})"
 
 
 def _plus(value: float) -> str:
@@ -182,19 +182,19 @@ def amount(value: float, name: str, unit: str) -> str:
     return f"{number(in_people(value, unit))} {unit_of_people(unit)}"
 
 
-def _signed(value: float, result: Result) -> str:
+def signed_text(value: float, result: Result) -> str:
     if result.id == "goodput":
         return f"{_plus(value)}{points(value)}"
     return _plus(value) + amount(value, result.id, result.unit)
 
 
-def _between(change: Difference, result: Result) -> str:
+def _between(change: ScenarioDifference, result: Result) -> str:
     if result.id == "goodput" or change.low < 0:
-        return f"{_signed(change.low, result)} to {_signed(change.high, result)}"
+        return f"{signed_text(change.low, result)} to {signed_text(change.high, result)}"
     return quantities(change.low, change.high, result.unit, drawn_between)
 
 
-def _best(answer: Compared, found: dict[tuple[int, str], Difference]) -> list[str]:
+def _best(answer: Compared, found: dict[tuple[int, str], ScenarioDifference]) -> list[str]:
     """Who is best at what, where all can be held against A; how surely, where the ranges leave room
     for another.
 
@@ -232,27 +232,29 @@ def _best(answer: Compared, found: dict[tuple[int, str], Difference]) -> list[st
     return [f"{'; '.join(said)[0].upper()}{'; '.join(said)[1:]}."] if said else []
 
 
-def _named(lines: tuple[str, ...]) -> str:
+def line_names(lines: tuple[str, ...]) -> str:
     return " and ".join(line_label(line) for line in lines)
 
 
-def not_told(answer: Compared) -> str:
+def lines_in_no_sum(answer: Compared) -> str:
     """Lines that no sum of energy or dollars has, by scenario."""
     said = []
     for what, name in (("energy", "kwh"), ("cost", "usd")):
         left = [_BY_ID[name].lines(case.outcome) for case in answer.cases]
         if len(set(left)) == 1 and left[0]:
-            said.append(f"{what} without {_named(left[0])}")
+            said.append(f"{what} without {line_names(left[0])}")
         elif any(left):
             said += [
-                f"{what} of {LETTERS[at]} without {_named(lines)}"
+                f"{what} of {LETTERS[at]} without {line_names(lines)}"
                 for at, lines in enumerate(left)
                 if lines
             ]
     return f"Left out because unknown: {'; '.join(said)}." if said else ""
 
 
-def warnings(answer: Compared, found: dict[tuple[int, str], Difference]) -> list[tuple[str, str]]:
+def warnings(
+    answer: Compared, found: dict[tuple[int, str], ScenarioDifference]
+) -> list[tuple[str, str]]:
     """Cautions of each scenario, what is unknown, and whether they can be held against each other
     at all."""
     said = []

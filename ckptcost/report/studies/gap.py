@@ -10,9 +10,9 @@ from typing import Any
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.gap import Course, Parts
 from ckptcost.core.quantities import BY_ID, FIELDS, QUANTITIES
-from ckptcost.jobs.gap import Gap, Held, gap
+from ckptcost.jobs.gap import GapSide, ModelGap, gap
 from ckptcost.jobs.measure import reviewed
-from ckptcost.jobs.measured_course import Spread
+from ckptcost.jobs.measured_course import CourseSpread
 from ckptcost.layers import Layer
 from ckptcost.present.amounts import count, number
 from ckptcost.present.words import line_label
@@ -37,7 +37,7 @@ _PRICED = {q: (q.id.removeprefix("emissions_"), q.unit) for q in QUANTITIES} | {
 """column and unit of a bill's quantities"""
 
 
-def study_of(answer: Gap) -> Study:
+def study_of(answer: ModelGap) -> Study:
     """Sentences first, then the tables."""
     seen, saves = answer.seen, answer.saves
     both = [held for held in (saves, answer.loads) if held is not None]
@@ -49,7 +49,7 @@ def study_of(answer: Gap) -> Study:
         "Measured against modelled",
         [
             (
-                f"Measured: {_counted(both)} on {seen.energies.node.host}, {_gpus(answer)}."
+                f"Measured: {count_text(both)} on {seen.energies.node.host}, {_gpus(answer)}."
                 f" Modelled: {name}, tier {tier}, put onto it."
             ),
             (
@@ -72,7 +72,7 @@ def study_of(answer: Gap) -> Study:
             *([_run(saves)] if saves is not None and several else []),
             *([_saves(answer, saves)] if saves is not None else []),
             _bill(both),
-            _not_compared(both),
+            not_compared_table(both),
         ],
         findings(answer),
         warnings(answer),
@@ -88,13 +88,13 @@ def held_against(
     return study_of(gap(catalog, reviewed(run, host=host), layers))
 
 
-def _counted(both: Sequence[Held]) -> str:
+def count_text(both: Sequence[GapSide]) -> str:
     return " and ".join(
         f"{count(len(held.taken))} {held.of}{'' if len(held.taken) == 1 else 's'}" for held in both
     )
 
 
-def _gpus(answer: Gap) -> str:
+def _gpus(answer: ModelGap) -> str:
     machine = answer.machine
     if machine.gpus != machine.gpus:
         return "GPUs not metered"
@@ -103,11 +103,11 @@ def _gpus(answer: Gap) -> str:
     )
 
 
-def _of(both: Sequence[Held]) -> Column:
+def kind_column(both: Sequence[GapSide]) -> Column:
     return Column("of", "of", meaning="save or load", shown=len(both) > 1)
 
 
-def _lines(both: Sequence[Held]) -> Table:
+def _lines(both: Sequence[GapSide]) -> Table:
     """Everything that has a figure on a side, one row each: the tidy table."""
     rows: list[dict[str, Any]] = [
         {
@@ -131,7 +131,7 @@ def _lines(both: Sequence[Held]) -> Table:
         for row in held.rows
     ]
     columns = (
-        _of(both),
+        kind_column(both),
         Column("label", "in the mean"),
         Column("quantity", "quantity", shown=False),
         Column("unit", "unit", shown=False),
@@ -167,7 +167,7 @@ def _lines(both: Sequence[Held]) -> Table:
     return Table("lines", "Line by line", columns, rows, _known_of_some(both))
 
 
-def _known_of_some(both: Sequence[Held]) -> str:
+def _known_of_some(both: Sequence[GapSide]) -> str:
     """Which means are of fewer saves than there were: what is not known of the others is no 0."""
     named: dict[str, list[str]] = {}
     for held in both:
@@ -178,7 +178,7 @@ def _known_of_some(both: Sequence[Held]) -> str:
     return "; ".join(f"{of}, the others unknown: {', '.join(rows)}" for of, rows in named.items())
 
 
-def _ranges(both: Sequence[Held]) -> Table:
+def _ranges(both: Sequence[GapSide]) -> Table:
     rows: list[dict[str, Any]] = []
     slack = 1.0 + _ROUNDING
     for held in both:
@@ -200,7 +200,7 @@ def _ranges(both: Sequence[Held]) -> Table:
                 }
             )
     columns = (
-        _of(both),
+        kind_column(both),
         Column("label", "range"),
         Column("quantity", "quantity", shown=False),
         Column("unit", "unit", shown=False),
@@ -217,11 +217,11 @@ def _ranges(both: Sequence[Held]) -> Table:
     return Table("ranges", "Ranges", columns, rows, note)
 
 
-def _is_wide(of: Spread) -> bool:
+def _is_wide(of: CourseSpread) -> bool:
     return of.high - of.low > _ROUNDING * of.high
 
 
-def _parts(held: Held) -> Table:
+def _parts(held: GapSide) -> Table:
     """What makes the time longer or shorter; the rows add up."""
     parts, measured, sized = held.parts, held.measured, held.resized
     assert isinstance(parts, Parts)
@@ -273,14 +273,14 @@ def _parts(held: Held) -> Table:
     )
 
 
-def _bare(value: Any, held: Held) -> float | None:
+def _bare(value: Any, held: GapSide) -> float | None:
     """Without the dust of subtracting."""
     return plain(
         0.0 if abs(float(value)) <= _ROUNDING * float(held.modelled.time_s) else float(value)
     )
 
 
-def _joules(answer: Gap, both: Sequence[Held]) -> Table:
+def _joules(answer: ModelGap, both: Sequence[GapSide]) -> Table:
     """Meters and data sheets say watts before PUE, so these are."""
     pue = float(answer.scenario.site.pue)
     rows: list[dict[str, Any]] = []
@@ -322,7 +322,7 @@ def _joules(answer: Gap, both: Sequence[Held]) -> Table:
     return Table("joules", "Joules: a longer time, or more watts", columns, rows)
 
 
-def _run(held: Held) -> Table:
+def _run(held: GapSide) -> Table:
     """What the recorded saves come to."""
     rows: list[dict[str, Any]] = [
         {
@@ -349,7 +349,7 @@ def _run(held: Held) -> Table:
     return Table("run", "All recorded saves together", columns, rows)
 
 
-def _saves(answer: Gap, held: Held) -> Table:
+def _saves(answer: ModelGap, held: GapSide) -> Table:
     rows = []
     for one in held.taken:
         parts = answer.parts_of(held, one)
@@ -394,7 +394,7 @@ def _saves(answer: Gap, held: Held) -> Table:
     return Table("saves", "Each save", columns, rows, shown=1 < len(rows) <= MOST_SHOWN)
 
 
-def _bill(both: Sequence[Held]) -> Table:
+def _bill(both: Sequence[GapSide]) -> Table:
     """The two bills, line by line; a total lacks unknown lines, and is unknown itself without what
     GPUs and hosts do."""
     rows: list[dict[str, Any]] = []
@@ -413,7 +413,7 @@ def _bill(both: Sequence[Held]) -> Table:
         totals = {side: {name: bill.total(name) for name in FIELDS} for side, bill in bills.items()}
         rows.append({"of": held.of, "label": "together", "line": "total"} | _prices(totals))
     columns = (
-        _of(both),
+        kind_column(both),
         Column("label", "line"),
         Column("line", "id", shown=False),
         Column("boundary", "boundary", shown=False),
@@ -436,7 +436,7 @@ def _prices(sides: dict[str, dict[Any, Any]]) -> dict[str, float | None]:
     }
 
 
-def _not_compared(both: Sequence[Held]) -> Table:
+def not_compared_table(both: Sequence[GapSide]) -> Table:
     """For machines; people read it as a sentence."""
     rows: list[dict[str, Any]] = [
         {

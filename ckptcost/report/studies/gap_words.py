@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ckptcost.core.draws import p5_p95
 from ckptcost.core.gap import Course, Parts, main_part
-from ckptcost.jobs.gap import Gap, Held
+from ckptcost.jobs.gap import GapSide, ModelGap
 from ckptcost.present.amounts import count, duration, number, rate, size
 from ckptcost.present.measured import ABSENT
 from ckptcost.present.words import line_label
@@ -101,12 +101,12 @@ CANCELS = 0.1
 """of the modelled time: parts at least so large are told although the whole is nothing"""
 
 
-def findings(answer: Gap) -> list[str]:
+def findings(answer: ModelGap) -> list[str]:
     """What explains the time, for saves and for loads; then what a person would ask next."""
     said = []
     for held in (answer.saves, answer.loads):
         if held is not None:
-            said += [_explained(held), *_range(held), *_rest(held)]
+            said += [explanation(held), *_range(held), *_rest(held)]
     if answer.saves is not None:
         said += [*_stall(answer.saves), *_joules(answer.saves, float(answer.scenario.site.pue))]
     return said
@@ -116,7 +116,7 @@ def _times(value: float) -> str:
     return f"{number(value, 2)}x as long as modelled"
 
 
-def _explained(held: Held) -> str:
+def explanation(held: GapSide) -> str:
     """The one sentence."""
     judged = [one for one in held.taken if one.course is not None] or [
         one for one in held.taken if one.time.known
@@ -127,7 +127,7 @@ def _explained(held: Held) -> str:
     if len(judged) == 1:
         what = f"The {held.of} {judged[0].window.name}"
     if held.parts is None or held.measured is None:
-        return _unexplained(held, what)
+        return without_explanation(held, what)
     measured_s, modelled_s = float(held.measured.time_s), float(held.modelled.time_s)
     gap_s = measured_s - modelled_s
     parts = {name: float(value) for name, value in held.parts._asdict().items()}
@@ -158,7 +158,7 @@ def _explained(held: Held) -> str:
     )
 
 
-def _cause(held: Held, name: str) -> str:
+def _cause(held: GapSide, name: str) -> str:
     assert held.measured is not None
     before = held.modelled if name == "size_s" else held.resized or held.modelled
     return (
@@ -167,7 +167,7 @@ def _cause(held: Held, name: str) -> str:
     )
 
 
-def _unexplained(held: Held, what: str) -> str:
+def without_explanation(held: GapSide, what: str) -> str:
     """Where size and time are not both known."""
     row = held.row("time")
     why = why_text(next((one.course_why for one in held.taken if one.course_why), ""))
@@ -182,7 +182,7 @@ def _unexplained(held: Held, what: str) -> str:
     )
 
 
-def _range(held: Held) -> list[str]:
+def _range(held: GapSide) -> list[str]:
     row = held.row("time")
     if row.why or not row.modelled.low < row.modelled.high:
         return []
@@ -195,7 +195,7 @@ def _range(held: Held) -> list[str]:
     return [f"The measured time {lies} the model's own range of {ends}."]
 
 
-def _rest(held: Held) -> list[str]:
+def _rest(held: GapSide) -> list[str]:
     """With another size, what is left of the difference at the run's own."""
     if held.parts is None or held.measured is None or held.resized is None:
         return []
@@ -216,7 +216,7 @@ def _rest(held: Held) -> list[str]:
     ]
 
 
-def _stall(held: Held) -> list[str]:
+def _stall(held: GapSide) -> list[str]:
     """Where training goes on before a save is safe, the stall is another story than the time."""
     stall, time = held.row("stall"), held.row("time")
     if stall.why or (
@@ -231,7 +231,7 @@ def _stall(held: Held) -> list[str]:
     ]
 
 
-def _joules(held: Held, pue: float) -> list[str]:
+def _joules(held: GapSide, pue: float) -> list[str]:
     """The line whose joules differ most, by more than its meters leave open, and whether time or
     watts explain it."""
     known = [
@@ -268,7 +268,7 @@ def part_range(ranges: Parts | None, name: str, value: float) -> tuple[float, fl
     return (value, value) if ranges is None else p5_p95(getattr(ranges, name), value)
 
 
-def _not_compared(answer: Gap) -> list[tuple[str, str]]:
+def not_compared_sentences(answer: ModelGap) -> list[tuple[str, str]]:
     """All of it in one sentence, lines of the same reason together."""
     by_why: dict[str, list[str]] = {}
     for held in (answer.saves, answer.loads):
@@ -283,7 +283,7 @@ def _not_compared(answer: Gap) -> list[tuple[str, str]]:
     return [("UNCOMPARABLE", f"Not held against each other: {told}.")]
 
 
-def warnings(answer: Gap) -> list[tuple[str, str]]:
+def warnings(answer: ModelGap) -> list[tuple[str, str]]:
     """What to know before believing the comparison."""
     said: list[tuple[str, str]] = []
     machine, saves = answer.machine, answer.saves
@@ -323,10 +323,10 @@ def warnings(answer: Gap) -> list[tuple[str, str]]:
                 ),
             )
         )
-    return said + _not_compared(answer)
+    return said + not_compared_sentences(answer)
 
 
-def _of_saves(answer: Gap, saves: Held) -> list[tuple[str, str]]:
+def _of_saves(answer: ModelGap, saves: GapSide) -> list[tuple[str, str]]:
     said = []
     lag, stall = saves.row("lag"), saves.row("stall")
     if not lag.why and not stall.why:

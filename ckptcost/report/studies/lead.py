@@ -101,7 +101,7 @@ def _lead(found: Lead) -> Table:
     return Table("lead", "Until the last save is safe", columns, rows)
 
 
-def _known(step_s: float) -> float:
+def zero_if_unknown(step_s: float) -> float:
     return 0.0 if math.isnan(step_s) else step_s
 
 
@@ -112,7 +112,11 @@ def _notices(found: Lead) -> Table:
         Column("left", "left for a step", "s", "less than nothing: not enough"),
     )
     rows: list[dict[str, Any]] = [
-        {"who": who, "notice": notice_s, "left": notice_s - found.p99_s + _known(found.step_s)}
+        {
+            "who": who,
+            "notice": notice_s,
+            "left": notice_s - found.p99_s + zero_if_unknown(found.step_s),
+        }
         for who, notice_s in NOTICES
     ]
     return Table("notices", "Warnings before an instance is taken away", columns, rows)

@@ -27,7 +27,7 @@ from ckptcost.report.studies.measure_saves import (
     training_told,
     windows,
 )
-from ckptcost.report.studies.measured_parts import counted, give_or_take, range_of, some, three
+from ckptcost.report.studies.measured_parts import count_text, give_or_take, range_of, some, three
 from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import Bills, Column, Study, Table
 
@@ -60,7 +60,7 @@ def study_of(m: Measured) -> Study:
             (
                 f"Measured at the node: no PUE. {len(m.energies.channels)} channels of"
                 f" {len(node.headers[-1].meters)} meters;"
-                f" {counted(len(m.windows), 'checkpoint window')}."
+                f" {count_text(len(m.windows), 'checkpoint window')}."
             ),
             *(
                 [f"Of the hosts {some(m.run.hosts)} this is {node.host} alone."]
@@ -134,7 +134,7 @@ def _findings(m: Measured) -> list[str]:
     if parts.known:
         said.append(
             f"{give_or_take(parts)} J{_covered(parts)}, {number(m.parts_w)} W in the mean, in "
-            f"{counted(len(m.energies.parts), 'metered part')}: {some(m.energies.parts)}."
+            f"{count_text(len(m.energies.parts), 'metered part')}: {some(m.energies.parts)}."
         )
     else:
         why = ABSENT.get(parts.why, "a part that adds up has no joules over all of the time")

@@ -15,7 +15,7 @@ from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import count, duration, rate, share, size
 from ckptcost.present.measured import reason_text, stall_reason_text
-from ckptcost.report.studies.measured_parts import counted, range_of, some, three
+from ckptcost.report.studies.measured_parts import count_text, range_of, some, three
 from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import Column, Later, Table
 
@@ -58,7 +58,7 @@ def job_findings(m: Measured) -> list[str]:
     if isinstance(left_out, int | float) and left_out:
         written, was = ("was", "it is") if left_out == 1 else ("were", "they are")
         findings.append(
-            f"{counted(int(left_out), 'file')} in the folder {written} written by"
+            f"{count_text(int(left_out), 'file')} in the folder {written} written by"
             f" {others.get('left_out_by')}, which the job did not start: {was} left out."
         )
     return [*findings, *filter(None, [nothing_found(m)])]
@@ -94,7 +94,7 @@ def saves_told(m: Measured) -> list[str]:
         for _, what in saves
         if what.bytes == what.bytes and what.error in ("", GONE)  # of one that failed it is a piece
     ]
-    said = f"{counted(len(saves), 'checkpoint')}"
+    said = f"{count_text(len(saves), 'checkpoint')}"
     said += f", {size(sum(sizes))}" if sizes else ""
     if safe:
         seconds = sum(
@@ -170,7 +170,7 @@ def stalls_told(m: Measured) -> list[str]:
         return []
     why = sorted({stall_reason_text(reason) for reason in reasons if reason})
     return [
-        f"Of {counted(len(reasons), 'save')} it is not known how long training stood still:"
+        f"Of {count_text(len(reasons), 'save')} it is not known how long training stood still:"
         f" {some(why)}."
     ]
 
@@ -319,7 +319,7 @@ def training_told(m: Measured) -> list[str]:
     said = []
     if m.steps is not None and m.steps.usual.step_s.known:
         line = (
-            f"{counted(len(m.steps.ends_s), 'training step')} marked,"
+            f"{count_text(len(m.steps.ends_s), 'training step')} marked,"
             f" {duration(m.steps.usual.step_s.value)} each outside saves"
         )
         held = [stall.value for stall in m.steps.stalls_s if stall.known]

@@ -40,7 +40,7 @@ def give_or_take(energy: Energy) -> str:
     return f"{number(energy.value)} (+-{number(off(energy))})"
 
 
-def counted(number_: int, what: str) -> str:
+def count_text(number_: int, what: str) -> str:
     return f"{count(number_)} {what}{'' if number_ == 1 else 's'}"
 
 

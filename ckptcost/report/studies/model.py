@@ -9,7 +9,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.quantities import EVERYDAY
 from ckptcost.core.size import full_bytes
 from ckptcost.core.units import parse, to_kwh
-from ckptcost.jobs.gates import Verdict
+from ckptcost.jobs.gates import GateVerdict
 from ckptcost.jobs.model import Answer, Case, case_names
 from ckptcost.present.amounts import between, count, duration, number, size
 from ckptcost.present.words import caution_of_several, caution_text, line_label, unknown_text
@@ -42,7 +42,7 @@ REFERENCE = "against"
 """the scenario behind the cases that the first one is held against"""
 
 
-def study_of(answer: Answer, catalog: Catalog, verdicts: Sequence[Verdict] = ()) -> Study:
+def study_of(answer: Answer, catalog: Catalog, verdicts: Sequence[GateVerdict] = ()) -> Study:
     """All of it, for any view."""
     case, names = answer.cases[0], case_names(answer.cases)
     everyone = [*answer.cases, *([answer.reference] if answer.reference else [])]
@@ -70,14 +70,14 @@ def study_of(answer: Answer, catalog: Catalog, verdicts: Sequence[Verdict] = ())
         [(each["code"], each["message"]) for each in warnings],
         verdicts,
         resolved,
-        bills=Bills(lambda _: [_judged(part)]),
+        bills=Bills(lambda _: [validate_statement(part)]),
         remarks=Later(lambda: remarks_of(first)),
         cases=called,
         factors=first.factors,
     )
 
 
-def _judged(part: Part) -> Statement:
+def validate_statement(part: Part) -> Statement:
     from ckptcost.report.statement import Statement
 
     return Statement.model_validate(part)

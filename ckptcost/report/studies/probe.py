@@ -8,7 +8,7 @@ from statistics import fmean
 from typing import Any
 
 from ckptcost.catalog.store import Catalog, Entity
-from ckptcost.jobs.probe import Probed, ProbePass, Sum, fixed, joules_of, seconds_of, sums
+from ckptcost.jobs.probe import Probed, ProbePass, Sum, fit_of_sizes, joules_of, seconds_of, sums
 from ckptcost.present.amounts import count, duration, number, rate, share, size
 from ckptcost.present.measured import reason_text
 from ckptcost.report.studies.measured_parts import three
@@ -30,7 +30,7 @@ def study_of(p: Probed, catalog: Catalog) -> Study:
     found = sums(p)
     sizes = " in each of two sizes" if asked.small else ""
     warmed = (
-        f", after {_counted(asked.warm_up, 'save')} that {'does' if asked.warm_up == 1 else 'do'}"
+        f", after {count_text(asked.warm_up, 'save')} that {'does' if asked.warm_up == 1 else 'do'}"
         " not count"
         if asked.warm_up
         else ""
@@ -43,9 +43,9 @@ def study_of(p: Probed, catalog: Catalog) -> Study:
         ),
         about=[
             (
-                f"Saver {asked.saver}, {_counted(asked.ranks, 'writer')},"
+                f"Saver {asked.saver}, {count_text(asked.ranks, 'writer')},"
                 f" {count(asked.settings.depth)} requests of {size(asked.settings.block_bytes)} in"
-                f" flight, {_counted(asked.rounds, 'round')}{sizes}{warmed}."
+                f" flight, {count_text(asked.rounds, 'round')}{sizes}{warmed}."
             ),
             (
                 "A rate is all bytes over all seconds from begin to the end of fsync, as MLPerf"
@@ -68,7 +68,7 @@ def study_of(p: Probed, catalog: Catalog) -> Study:
     )
 
 
-def _counted(amount: int, what: str) -> str:
+def count_text(amount: int, what: str) -> str:
     return f"{count(amount)} {what}{'' if amount == 1 else 's'}"
 
 
@@ -314,7 +314,7 @@ def _findings(p: Probed, found: Sequence[Sum]) -> list[str]:
         )
     elif found:
         said.append(f"Joules per GB are not known: {reason_text(found[0].per_gb.why)}.")
-    fit = fixed(p)
+    fit = fit_of_sizes(p)
     if fit.fixed_s.value > 0:
         interval = (
             f" ({duration(fit.fixed_s.low)} to {duration(fit.fixed_s.high)})"

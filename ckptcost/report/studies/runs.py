@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ckptcost.present.amounts import count, duration, size
-from ckptcost.report.parquet import Packed
+from ckptcost.report.parquet import ParquetRun
 from ckptcost.report.study import Column, Study, Table
 from ckptcost.runs.header import MeterHead, stamp
 from ckptcost.runs.store import MAKE_ONE
@@ -47,7 +47,7 @@ def list_of(runs: Sequence[Summary], unread: Sequence[str], where: Path) -> Stud
             if runs
             else "No recorded runs"
         ),
-        about=[f"In {shown(where)}.{' To remove one, remove its folder.' if runs else ''}"],
+        about=[f"In {place_text(where)}.{' To remove one, remove its folder.' if runs else ''}"],
         question={"verb": "list"},
         tables=[_table(runs)],
         findings=_total(runs) if runs else [f"{MAKE_ONE}."],
@@ -65,7 +65,7 @@ def _total(runs: Sequence[Summary]) -> list[str]:
     return [f"{', '.join(states)}; {size(sum(run.bytes for run in runs))} in all."]
 
 
-def shown(path: Path) -> str:
+def place_text(path: Path) -> str:
     """A place as people write it."""
     place = path.absolute()
     try:
@@ -150,19 +150,19 @@ def show_of(run: Summary, told: Told) -> Study:
         (
             f"Run {run.run}, recorded by ckptcost {run.headers[0].ckptcost}: {size(run.bytes)} in"
             f" {count(len(run.sizes))} file{'' if len(run.sizes) == 1 else 's'} of"
-            f" {shown(run.path)}."
+            f" {place_text(run.path)}."
         ),
         (
             f"Started {stamp(run.began_ns)}; {duration(run.length_s)}; {run.state}:"
             f" {STATES[run.state]}."
         ),
     ]
-    loads = f" and {_counted(told.loads, 'load')}" if told.loads else ""
+    loads = f" and {count_text(told.loads, 'load')}" if told.loads else ""
     findings = [
         (
-            f"{_counted(told.saves, 'checkpoint')}{loads},"
-            f" {_counted(sum(told.names.values()), 'mark')}; {_counted(channels, 'channel')} of"
-            f" {_counted(len(run.meters), 'meter')}."
+            f"{count_text(told.saves, 'checkpoint')}{loads},"
+            f" {count_text(sum(told.names.values()), 'mark')}; {count_text(channels, 'channel')} of"
+            f" {count_text(len(run.meters), 'meter')}."
         ),
     ]
     command = told.command or run.command
@@ -179,7 +179,7 @@ def show_of(run: Summary, told: Told) -> Study:
         question={"verb": "show", "run": run.run},
         tables=[
             _table([run._replace(command=command, exit_code=code)], shown=False),
-            _metered(run),
+            metered_table(run),
             _marks(told),
             _files(run),
         ],
@@ -189,7 +189,7 @@ def show_of(run: Summary, told: Told) -> Study:
     )
 
 
-def _counted(number: int, what: str) -> str:
+def count_text(number: int, what: str) -> str:
     return f"{count(number)} {what}{'' if number == 1 else 's'}"
 
 
@@ -198,7 +198,7 @@ def _meters(run: Summary) -> Mapping[tuple[str, str], MeterHead]:
     return {(header.host, meter.name): meter for header in run.headers for meter in header.meters}
 
 
-def _metered(run: Summary) -> Table:
+def metered_table(run: Summary) -> Table:
     rows = [
         {
             "host": host,
@@ -259,7 +259,7 @@ def _files(run: Summary) -> Table:
     return Table("files", "Files", columns, rows, shown=len(rows) <= MOST_SHOWN)
 
 
-def packed_of(packed: Packed) -> Study:
+def packed_of(packed: ParquetRun) -> Study:
     rows = [
         {
             "file": file.name,
@@ -277,8 +277,8 @@ def packed_of(packed: Packed) -> Study:
         kind="runs",
         title=f"Packed {duration(packed.length_s)} of {', '.join(packed.hosts)}",
         about=[
-            f"Into {shown(packed.folder)}. Times are seconds since the run began, which run.json"
-            " dates."
+            f"Into {place_text(packed.folder)}. Times are seconds since the run began, which"
+            " run.json dates."
         ],
         question={"verb": "pack", "run": packed.run},
         tables=[Table("packed", "Files", columns, rows)],

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Any
 
 from ckptcost.core.load_step import FEW_STEPS, FEW_TICKS, NO_STEP, TOO_LATE, Range
-from ckptcost.jobs.load_step import Loaded, Told
+from ckptcost.jobs.load_step import Loaded, LoadReport
 from ckptcost.jobs.selftest import Tested
 from ckptcost.present.amounts import count, duration, power, size
 from ckptcost.report.studies.run_columns import plain
@@ -74,7 +74,7 @@ def _ranges(keys: Sequence[tuple[str, str]], unit: str) -> list[Column]:
     ]
 
 
-def _row(one: Told, **ranges: Range) -> dict[str, Any]:
+def _row(one: LoadReport, **ranges: Range) -> dict[str, Any]:
     row: dict[str, Any] = {
         "meter": one.channel.domain,
         "quantity": "joules" if one.channel.is_counter else "watts",
@@ -84,14 +84,14 @@ def _row(one: Told, **ranges: Range) -> dict[str, Any]:
     return row
 
 
-def _times(one: Told) -> dict[str, Any]:
+def _times(one: LoadReport) -> dict[str, Any]:
     timing = one.timing
     row = _row(one, tick=timing.tick, jitter=timing.jitter, lag=timing.lag)
     assumed_s = one.assumed_lag_s if one.assumed_lag_s == one.assumed_lag_s else None
     return {**row, "assumed_lag": assumed_s, "why": WHY_NOT_TIMED.get(timing.why, timing.why)}
 
 
-def _powers(one: Told) -> dict[str, Any]:
+def _powers(one: LoadReport) -> dict[str, Any]:
     timing = one.timing
     return _row(
         one,
@@ -113,7 +113,7 @@ def findings_of(made: Loaded) -> list[str]:
     return said
 
 
-def _of_counter(one: Told, ranks: int) -> list[str]:
+def _of_counter(one: LoadReport, ranks: int) -> list[str]:
     lag, domain = one.timing.lag, one.channel.domain
     said = []
     if lag.value is None:
@@ -159,7 +159,7 @@ def _against(lag: Range, assumed_s: float) -> str:
     return f"intervals allow for up to {duration(assumed_s)}, which may or may not hold it."
 
 
-def _differs(one: Told) -> bool:
+def _differs(one: LoadReport) -> bool:
     up_s, down_s, lag = one.timing.up_s, one.timing.down_s, one.timing.lag
     if up_s is None or down_s is None or lag.high is None or lag.low is None:
         return False

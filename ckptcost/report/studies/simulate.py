@@ -10,11 +10,11 @@ import numpy as np
 
 from ckptcost.core.cautions import cautions_of
 from ckptcost.core.interruptions import NEVER
-from ckptcost.core.job import DONE, STOPPED, Step
+from ckptcost.core.job import DONE, STOPPED, JobStep
 from ckptcost.core.measures import BILLED, MEASURES
-from ckptcost.core.simulate import Summary
+from ckptcost.core.simulate import QuantitySummary
 from ckptcost.core.units import to_kwh
-from ckptcost.jobs.gates import Verdict
+from ckptcost.jobs.gates import GateVerdict
 from ckptcost.jobs.simulate import Simulation
 from ckptcost.present.amounts import count, duration, number, share, size
 from ckptcost.present.words import caution_text, line_label, unknown_text
@@ -50,8 +50,8 @@ _STATES = (
 
 def study_of(
     found: Simulation,
-    verdicts: Sequence[Verdict] = (),
-    line: Sequence[Step] = (),
+    verdicts: Sequence[GateVerdict] = (),
+    line: Sequence[JobStep] = (),
     run: int = 0,
     every_run: bool = False,
 ) -> Study:
@@ -164,13 +164,13 @@ def _outcome(found: Simulation) -> Table:
             continue
         people = _PEOPLE.get(unit, float)
         row: dict[str, Any] = {"quantity": label, "unit": unit}
-        row |= {key: _known(people(value)) for key, value in summary._asdict().items()}
-        closed = _closed(found, name)
+        row |= {key: known_value(people(value)) for key, value in summary._asdict().items()}
+        closed = closed_form(found, name)
         if closed is not None:
             row |= {
-                "closed_form": _known(people(closed)),
+                "closed_form": known_value(people(closed)),
                 "errors_off": (
-                    _known((summary.mean - closed) / summary.error)
+                    known_value((summary.mean - closed) / summary.error)
                     if summary.error > 0 and _whole(found)
                     else None
                 ),
@@ -184,7 +184,7 @@ def _runs_in_words(found: Simulation) -> str:
     return "one run" if found.asked.runs == 1 else f"{count(found.asked.runs)} runs"
 
 
-def _closed(found: Simulation, name: str) -> float | None:
+def closed_form(found: Simulation, name: str) -> float | None:
     if not found.exact:
         return None
     if name == "redone":
@@ -194,7 +194,7 @@ def _closed(found: Simulation, name: str) -> float | None:
     return float(MEASURES[name].of(found.outcome))
 
 
-def _known(value: float) -> float | None:
+def known_value(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
@@ -223,7 +223,7 @@ def _states(found: Simulation) -> Table:
     wall_s = found.values["wall"].mean()
     rows = []
     for name, label in _STATES:
-        summary: Summary = found.summary(name)
+        summary: QuantitySummary = found.summary(name)
         if summary.high > 0:
             rows.append(
                 {
@@ -253,7 +253,7 @@ def _kinds(found: Simulation) -> Table:
     return Table("kinds", "What interrupts a run", columns, rows, shown=len(rows) > 1)
 
 
-def _line(found: Simulation, line: Sequence[Step], run: int) -> Table:
+def _line(found: Simulation, line: Sequence[JobStep], run: int) -> Table:
     columns = (
         Column("start", "up at", "s", "when the job is up again"),
         Column("back", "back", "s", "start, load and warm-up"),
@@ -296,7 +296,7 @@ def _runs(found: Simulation) -> Table:
     rows: list[dict[str, Any]] = [
         {
             "run": i,
-            **{name: _known(value[i]) for name, value in values.items()},
+            **{name: known_value(value[i]) for name, value in values.items()},
             "finished": bool(found.finished[i]),
         }
         for i in range(found.asked.runs)
@@ -355,13 +355,13 @@ def _findings(found: Simulation) -> list[str]:
     return said
 
 
-def _spread(of: Summary, words: Callable[[float], str]) -> str:
+def _spread(of: QuantitySummary, words: Callable[[float], str]) -> str:
     """Where most runs lie; one figure where rounding leaves no more."""
     low, high = words(of.p5), words(of.p95)
     return f"lie at {low}" if low == high else f"lie between {low} and {high}"
 
 
-def _span(of: Summary, words: Callable[[float], str]) -> str:
+def _span(of: QuantitySummary, words: Callable[[float], str]) -> str:
     low, high = words(of.p5), words(of.p95)
     return low if low == high else f"{low} to {high}"
 

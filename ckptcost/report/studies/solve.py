@@ -13,7 +13,7 @@ from ckptcost.core.outcome import Outcome
 from ckptcost.core.quantities import unit_of_people
 from ckptcost.core.solve import first_order_stall_s
 from ckptcost.core.units import DAY_S, to_hours, to_kwh
-from ckptcost.jobs.gates import Verdict
+from ckptcost.jobs.gates import GateVerdict
 from ckptcost.jobs.solve import (
     NOTHING_ELSE,
     Reached,
@@ -25,7 +25,7 @@ from ckptcost.jobs.solve import (
 )
 from ckptcost.present.amounts import count, duration, number, quantity, share
 from ckptcost.present.words import caution_text
-from ckptcost.present.words import measured as said
+from ckptcost.present.words import result_text as said
 from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.study import ROW_UNIT, Column, Study, Table
 
@@ -285,7 +285,7 @@ def study_of(solution: Solution) -> Study:
         findings=findings(solution),
         warnings=[(c.code, caution_text(c)) for c in held],
         gates=[
-            Verdict(
+            GateVerdict(
                 gate,
                 reached.measured,
                 needed is not None,
@@ -300,7 +300,7 @@ def _share(value: float) -> float | None:
     return 0.0 if value < _NOTHING else plain(value)
 
 
-def measured(value: float, measure: Measure) -> tuple[float | None, str]:
+def result_in_units(value: float, measure: Measure) -> tuple[float | None, str]:
     """A result in people's units."""
     unit = unit_of_people(measure.unit) or "share"
     return (
@@ -379,7 +379,7 @@ def _answer(solution: Solution) -> Table:
                 }
             )
     values = {
-        name: measured(each.measured, gate.measure)[0] if each else None
+        name: result_in_units(each.measured, gate.measure)[0] if each else None
         for name, each in shown.items()
     }
     rows.append(
@@ -481,8 +481,8 @@ def parts_table(measure: Measure, one: Outcome, two: Outcome, labels: tuple[str,
         rows = [
             {
                 "part": PARTS[name],
-                "today": measured(_whole(today[name], seen), measure)[0],
-                "then": measured(_whole(then[name], seen), measure)[0],
+                "today": result_in_units(_whole(today[name], seen), measure)[0],
+                "then": result_in_units(_whole(then[name], seen), measure)[0],
             }
             for name in then
             if abs(today[name]) > seen or abs(then[name]) > seen or then[name] != then[name]
@@ -522,7 +522,7 @@ def _circumstances(solution: Solution) -> Sequence[Table]:
             ),
             "recovery": max(each.recovery_s, 0.0),
             "reached": needed is not None,
-            "best": measured(best.measured, gate.measure)[0],
+            "best": result_in_units(best.measured, gate.measure)[0],
         }
         if knob:
             facts = _facts(solution, needed)

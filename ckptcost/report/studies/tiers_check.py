@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ckptcost.core.simulate import Summary
+from ckptcost.core.simulate import QuantitySummary
 from ckptcost.core.units import to_kwh
 from ckptcost.jobs.optimize import Levels
 from ckptcost.jobs.tiers_check import MOST_FAILURES, ThreeTiers, TiersTrial, difference
@@ -36,7 +36,7 @@ def check_table(levels: Levels, tries: dict[str, TiersTrial | None]) -> Table:
                 "every": point.every,
                 "closed_form": closed,
             }
-            rows.append(row | (_NOT_SIMULATED if trial is None else _simulated(trial, closed)))
+            rows.append(row | (_NOT_SIMULATED if trial is None else simulated_row(trial, closed)))
     runs = next((each.found.asked.runs for each in tries.values() if each is not None), 0)
     held = f"checked by {count(runs)} simulated runs each" if runs else "not simulated"
     return Table(
@@ -55,7 +55,7 @@ def check_table(levels: Levels, tries: dict[str, TiersTrial | None]) -> Table:
 _NOT_SIMULATED = {"simulated": None, "error": None, "errors_off": None}
 
 
-def _simulated(trial: TiersTrial, closed: float) -> dict[str, Any]:
+def simulated_row(trial: TiersTrial, closed: float) -> dict[str, Any]:
     goodput = trial.found.summary("goodput")
     off = known_value((goodput.mean - closed) / goodput.error) if goodput.error else 0.0
     return {
@@ -116,7 +116,7 @@ def study_of(found: ThreeTiers) -> Study:
 
 def _row(label: str, each: TiersTrial, found: ThreeTiers) -> dict[str, Any]:
     def mean(name: str) -> float:
-        summary: Summary = each.found.summary(name)
+        summary: QuantitySummary = each.found.summary(name)
         return summary.mean
 
     goodput = each.found.summary("goodput")

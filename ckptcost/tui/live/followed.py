@@ -28,7 +28,7 @@ class Followed(Source):
 
     def __init__(self, run: str, desk: Desk) -> None:
         """Raises InputError where there is no such run."""
-        self._path = self.folder = store.found(run).path
+        self._path = self.folder = store.find_run(run).path
         store.kept_at(self._path)
         self.title = self._path.resolve().name
         self._last_wall_s = time.monotonic()

@@ -13,7 +13,7 @@ from ckptcost.jobs.supervise import Supervisor, What
 from ckptcost.jobs.wrap import beside, tools_of
 from ckptcost.meters.found import Wanted
 from ckptcost.present.amounts import count
-from ckptcost.report.studies.runs import shown
+from ckptcost.report.studies.runs import place_text
 from ckptcost.runs.clocks import RealClock
 from ckptcost.runs.live import Tee
 from ckptcost.tui.desk import Desk, by_flags
@@ -49,7 +49,9 @@ class Own(Source):
             what, tools, look, folder, tee=lambda files: Tee(items, files)
         )
         self._what, self._look = what, look
-        self.title = ", ".join(middle_cut(shown(path)) for path in look.watch) or "this machine"
+        self.title = (
+            ", ".join(middle_cut(place_text(path)) for path in look.watch) or "this machine"
+        )
         if what.argv:
             self.title = shlex.join(what.argv).replace("\n", " ")
         elif what.pid is not None:
@@ -94,7 +96,7 @@ class Own(Source):
     def _look_again(self) -> None:
         """At what only the file system knows, from a thread that may wait for it."""
         self._absent = tuple(
-            middle_cut(shown(path)) for path in self._look.watch if not path.is_dir()
+            middle_cut(place_text(path)) for path in self._look.watch if not path.is_dir()
         )
         problem = self._supervisor.observer.recorder.stats.problem
         if not problem:
@@ -187,7 +189,7 @@ def _state(supervisor: Supervisor, has_records: bool) -> tuple[State | None, str
 
 def _looked(what: What, look: Look, absent: Sequence[str]) -> str:
     if look.watch:
-        places = [middle_cut(shown(path)) for path in look.watch]
+        places = [middle_cut(place_text(path)) for path in look.watch]
         there = [place for place in places if place not in absent]
         told = ["looked for in " + ", ".join(there)] if there else []
         return "; ".join([*told, *(f"{place} is not there yet; waited for" for place in absent)])

@@ -47,7 +47,7 @@ class Replay(Played):
         clock: Callable[[], float] | None = None,
     ) -> None:
         """Raises InputError or RunFileError where there is no such run."""
-        found = store.found(run)
+        found = store.find_run(run)
         self._path = self.folder = found.path
         kept = [one for one in store.kept_at(found.path) if not found.run or one.run == found.run]
         if len(kept) > 1:

@@ -16,7 +16,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.core.audit import CONSISTENT, INCONSISTENT, NOT_DERIVABLE
 from ckptcost.errors import CkptcostError
 from ckptcost.jobs.audit import audit as audit_sheet
-from ckptcost.jobs.audit import shipped
+from ckptcost.jobs.audit import shipped_audits
 from ckptcost.present.grid import Grid, Row, Tone
 from ckptcost.questions.audit import audit
 from ckptcost.report.studies.audit import overview
@@ -67,7 +67,7 @@ class Opened(NamedTuple):
 def sheets(catalog: Catalog, own: Sequence[str] = ()) -> tuple[Grid, list[str]]:
     """The sheets that ship and the files opened here, with how they fare; which files could not be
     read, and why."""
-    audits, keys, refused = shipped(catalog), catalog.ids("claim"), []
+    audits, keys, refused = shipped_audits(catalog), catalog.ids("claim"), []
     for path in own:
         try:
             audits.append(audit_sheet(catalog, path)[0])

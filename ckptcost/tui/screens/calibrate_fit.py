@@ -26,7 +26,7 @@ from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.rows import columns_of
 from ckptcost.report.studies.calibrate import study_of
 from ckptcost.report.studies.run_columns import plain
-from ckptcost.report.studies.runs import shown
+from ckptcost.report.studies.runs import place_text
 from ckptcost.report.study import ROW_UNIT, Column, Study, Table
 from ckptcost.runs.header import base_name
 from ckptcost.tui.desk import Desk
@@ -232,7 +232,7 @@ class Written(NamedTuple):
 
     @property
     def text(self) -> str:
-        return f"Written: {', '.join(shown(path) for path, _ in self.texts)}."
+        return f"Written: {', '.join(place_text(path) for path, _ in self.texts)}."
 
 
 def refusal_of(fitted: Calibrated, id_: str, title: str = "") -> str:
@@ -275,12 +275,12 @@ def undo(written: Written) -> str:
         for path, text in written.texts:
             if path.exists() and path.read_text("utf-8") != text:
                 raise OutputError(
-                    f"{shown(path)}: was changed since; remove it by hand if you mean it"
+                    f"{place_text(path)}: was changed since; remove it by hand if you mean it"
                 )
         for path, _ in written.texts:
             path.unlink(missing_ok=True)
     except OSError as error:
-        where = shown(Path(error.filename))
+        where = place_text(Path(error.filename))
         raise OutputError(f"{where}: could not be removed ({error.strerror or error})") from None
     are = "s are" if len(written.kinds) > 1 else " is"
     return f"{written.id} is taken back: its {' and '.join(written.kinds)} file{are} removed."

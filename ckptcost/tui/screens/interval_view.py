@@ -14,7 +14,7 @@ from ckptcost.core.optimum import regret_light
 from ckptcost.core.outcome import HOPELESS_GOODPUT
 from ckptcost.core.regret import WITHIN
 from ckptcost.core.units import parse
-from ckptcost.jobs.model import compared
+from ckptcost.jobs.model import comparison_of
 from ckptcost.jobs.optimize import Optimum, Point, optimize, point_of
 from ckptcost.present.amounts import duration, number, quantity, share
 from ckptcost.present.chart import Band, Chart, Curve, Dot, Rule
@@ -114,7 +114,10 @@ def alone(desk: Desk) -> tuple[Desk, str]:
     if not tier:
         return replace(desk, tiers=()), tier
     bare = desk.without("tier.id") if desk.tiers else desk
-    own = not compared(bare.layers())[0] and str(bare.resolved("").words.get("tier.id", "")) == tier
+    own = (
+        not comparison_of(bare.layers())[0]
+        and str(bare.resolved("").words.get("tier.id", "")) == tier
+    )
     return replace(bare if own else bare.edited("tier.id", tier), tiers=()), tier
 
 

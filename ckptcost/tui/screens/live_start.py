@@ -15,7 +15,7 @@ from ckptcost.errors import CkptcostError, InputError, brief
 from ckptcost.present.amounts import count
 from ckptcost.present.grid import Grid, Head, Row, Tone
 from ckptcost.questions.review import of_path
-from ckptcost.report.studies.runs import shown
+from ckptcost.report.studies.runs import place_text
 from ckptcost.report.study import Study
 from ckptcost.runs import baselines, store
 from ckptcost.runs.summary import RECORDING, summary_of
@@ -120,11 +120,11 @@ def lights_of(meters: str, plain: bool = False) -> list[tuple[str, Tone]]:
 
 def home() -> str:
     """Where runs go if no folder is named."""
-    return shown(store.home())
+    return place_text(store.home())
 
 
 def baseline_file() -> str:
-    return shown(baselines.file_of())
+    return place_text(baselines.file_of())
 
 
 def report_of(source: Source) -> str:
@@ -182,7 +182,7 @@ def being_recorded(within: Path | None = None) -> Grid:
         Head("what", "what", left=True),
     )
     rows = []
-    for kept in store.kept(within).runs[:_LOOKED_AT]:
+    for kept in store.list_runs(within).runs[:_LOOKED_AT]:
         run = summary_of(kept)
         if run.state == RECORDING:
             rows.append(Row(str(run.path), (run.name, ", ".join(run.hosts), run.command or "-")))

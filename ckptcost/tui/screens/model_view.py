@@ -16,13 +16,21 @@ from ckptcost.errors import InputError
 from ckptcost.jobs.compare import (
     RESULTS,
     Compared,
-    Difference,
+    ScenarioDifference,
     difference,
     drawn_together,
     missing_keys,
     variant_layers,
 )
-from ckptcost.jobs.model import Answer, Case, case_of, compared, one_of, what_is_missing, with_tier
+from ckptcost.jobs.model import (
+    Answer,
+    Case,
+    case_of,
+    comparison_of,
+    one_of,
+    what_is_missing,
+    with_tier,
+)
 from ckptcost.jobs.model import model as model_job
 from ckptcost.layers import Layer
 from ckptcost.present.amounts import duration, number, share
@@ -89,7 +97,7 @@ class Advice(NamedTuple):
     pair: Compared
     """the run as it is and the run as advised"""
 
-    def less(self, metric: Metric, drawn: bool = False) -> Difference:
+    def less(self, metric: Metric, drawn: bool = False) -> ScenarioDifference:
         """How much more the run as advised takes, as `ckptcost compare` tells it; with a range
         where it is drawn."""
         pair = self.pair
@@ -102,7 +110,7 @@ def evaluate(desk: Desk) -> ModelView:
     """Everything from the desk. Raises InputError where the scenario is wrong, or no tier has
     figures."""
     metric, layers, shown = metric_of(desk), scenario_of(desk).layers(), desk.tiers_shown()
-    counts = compared(layers)[1]
+    counts = comparison_of(layers)[1]
     runs = tuple(runs_of(desk, layers, tier, counts) for tier in shown)
     able = [run for run in runs if run.found is not None]
     if not able:
@@ -293,7 +301,7 @@ def asked(view: ModelView) -> tuple[list[str], str | None]:
     """The tiers, that which is looked at first, because the first one is billed; and the one that
     is advised, so that the report tells what is avoidable with it."""
     named = [run.key for run in view.runs if run.found is not None and run.key != OWN]
-    compares = compared(scenario_of(view.desk).layers())[0]
+    compares = comparison_of(scenario_of(view.desk).layers())[0]
     ordered = sorted(named, key=lambda key: key != view.looked.key)
     as_it_is = ordered == list(dict.fromkeys(compares)) or (not compares and not view.desk.tiers)
     advised = view.advice.tier if view.advice is not None else ""

@@ -18,7 +18,7 @@ from ckptcost.present.amounts import count, share, size
 from ckptcost.present.chart import Traces
 from ckptcost.present.grid import Tone
 from ckptcost.report.studies.measure import study_of
-from ckptcost.report.studies.runs import SHORT, shown
+from ckptcost.report.studies.runs import SHORT, place_text
 from ckptcost.report.study import Study
 from ckptcost.tui.run_reader import LOOK_S, READER, GivenUp, Tell
 from ckptcost.tui.screens.run_traces import around, traces_of
@@ -55,7 +55,7 @@ class Source(NamedTuple):
     @property
     def title(self) -> str:
         """Before anything is known of it."""
-        return f"Run {self.short}, {shown(Path(self.path))}"
+        return f"Run {self.short}, {place_text(Path(self.path))}"
 
     @property
     def weight(self) -> int:

@@ -123,7 +123,7 @@ def subjects(desk: Desk) -> list[Row]:
 
 def runs(within: Path | None = None) -> list[Row]:
     """The recorded runs, the latest first."""
-    kept = store.kept(within).runs[:MOST_RUNS]
+    kept = store.list_runs(within).runs[:MOST_RUNS]
     names = [each.name for each in kept]
     (table,) = list_of([summary_of(each) for each in kept], [], Path()).tables
     return [

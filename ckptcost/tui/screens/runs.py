@@ -19,7 +19,7 @@ from textual.widgets import Input, Static
 
 from ckptcost.errors import CkptcostError
 from ckptcost.present.amounts import count
-from ckptcost.report.studies.runs import shown
+from ckptcost.report.studies.runs import place_text
 from ckptcost.report.study import Study
 from ckptcost.runs import store
 from ckptcost.tui.commands import Command, bindings
@@ -296,7 +296,7 @@ class RunsScreen(TablesScreen):
         found = study.findings if study is not None and self._entries else []
         title = study.title if study is not None else "Runs"
         parts = [
-            f"{title} in {shown(self._within or store.home())}",
+            f"{title} in {place_text(self._within or store.home())}",
             *(finding.rstrip(".") for finding in found),
             f"{count(marked)} marked" if marked else "",
         ]

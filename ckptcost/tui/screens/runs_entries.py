@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 from ckptcost.errors import CkptcostError, InputError, OutputError, RunFileError
 from ckptcost.present.amounts import count, size
 from ckptcost.present.grid import Grid, Tone
-from ckptcost.report.studies.measured_parts import counted as counted_as
-from ckptcost.report.studies.runs import list_of, show_of, shown
+from ckptcost.report.studies.measured_parts import count_text as counted_as
+from ckptcost.report.studies.runs import list_of, place_text, show_of
 from ckptcost.report.study import Column, Study
 from ckptcost.runs import store
 from ckptcost.runs.store import Kept
-from ckptcost.runs.summary import CUT, RECORDING, Summary, Told, counted, summary_of
+from ckptcost.runs.summary import CUT, RECORDING, Summary, Told, count_marks, summary_of
 from ckptcost.tui.paths import path_of
 from ckptcost.tui.run_reader import READER, SMALL, GivenUp
 from ckptcost.tui.screens.recorded_run import RUNS, Learned, Source, learn_run
@@ -187,7 +187,7 @@ def source_at(text: str) -> Source:
     """The run of a folder, the latest where there are several. Raises CkptcostError."""
     entry = opened(text)[0][0]
     if entry.summary.bytes <= SMALL:  # at once; without them it counts as a heavy one
-        entry = entry._replace(told=counted(entry.kept))
+        entry = entry._replace(told=count_marks(entry.kept))
     return entry.source
 
 
@@ -201,7 +201,7 @@ def opened(text: str, within: Path | None = None) -> tuple[list[Entry], Path | N
                 "no run in here, and no folder with runs", where=text, remedy=store.MAKE_ONE
             )
         return [], path
-    found = store.found(str(path) if text.startswith("~") else text, within)
+    found = store.find_run(str(path) if text.startswith("~") else text, within)
     entries = entries_at(found.path)
     return [each for each in entries if found.run in ("", each.kept.run)], None
 
@@ -235,7 +235,7 @@ def learn(
 def _learned(entry: Entry, readings: bool, asked: bool, stopped: Stopped) -> Entry:
     bytes_ = entry.summary.bytes
     if entry.told is None and (asked or bytes_ <= MARKS_BYTES):
-        entry = entry._replace(told=counted(entry.kept))
+        entry = entry._replace(told=count_marks(entry.kept))
     if entry.learned is not None or entry.told is None:
         return entry
     if (kept := RUNS.find(entry.source)) is not None:
@@ -266,7 +266,7 @@ class Removal(NamedTuple):
     def text(self) -> str:
         """For the question."""
         files = counted_as(len(self.files), "file")
-        what = f"{files}, {size(self.bytes)}, of {shown(self.folder)}"
+        what = f"{files}, {size(self.bytes)}, of {place_text(self.folder)}"
         if not self.others:
             return f"{what}, and the folder itself.\nThis cannot be undone."
         others = counted_as(self.others, "other thing")
@@ -278,7 +278,7 @@ def removal_of(entry: Entry) -> Removal:
     path, home = entry.kept.path, store.home()
     by_hand = "remove it by hand if you mean it"
     mine = os.path.realpath(path.parent) == os.path.realpath(home) != os.path.realpath(path)
-    only = f"only folders in {shown(home)} are deleted here; {by_hand}"
+    only = f"only folders in {place_text(home)} are deleted here; {by_hand}"
     for refused, why, remedy in (
         (entry.goes_on, "is still being recorded", "stop the recorder first"),
         (path.is_symlink(), "is a link", f"what it leads to stays where it is; {by_hand}"),
@@ -286,10 +286,10 @@ def removal_of(entry: Entry) -> Removal:
         (not mine, "is not among your runs", only),
     ):
         if refused:
-            raise InputError(why, where=shown(path), remedy=remedy)
+            raise InputError(why, where=place_text(path), remedy=remedy)
     files = tuple(sorted(head.file.name for head in entry.kept.heads if not head.file.is_symlink()))
     if not files:
-        raise InputError("holds no file of this run", where=shown(path), remedy=by_hand)
+        raise InputError("holds no file of this run", where=place_text(path), remedy=by_hand)
     bytes_ = sum(entry.summary.sizes.get(name, 0) for name in files)
     return Removal(path, files, bytes_, len(set(os.listdir(path)) - set(files)))
 
@@ -297,7 +297,7 @@ def removal_of(entry: Entry) -> Removal:
 def remove(removal: Removal) -> str:
     """Do it; what was done, in a sentence. The folder is held open, so that nobody can put another
     in its place meanwhile."""
-    gone, where = 0, shown(removal.folder)
+    gone, where = 0, place_text(removal.folder)
     try:
         folder = os.open(removal.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from ckptcost.core.outcome import HEADWAY_GOODPUT
 from ckptcost.core.quantities import BY_OBJECTIVE
 from ckptcost.errors import InputError
-from ckptcost.jobs.model import compared, one_of
+from ckptcost.jobs.model import comparison_of, one_of
 from ckptcost.jobs.model import model as model_job
 from ckptcost.jobs.optimize import Optimum, optimize, option_of
 from ckptcost.layers import Layer
@@ -242,7 +242,7 @@ def command(weighed: Weighed, shown: Shown) -> str:
     if "" in able or not named:  # the scenario's own tier has no name to give
         lines.append(desk.command(name, *more))
     if named:
-        said = tuple(dict.fromkeys(compared(desk.layers())[0])) == tuple(able)
+        said = tuple(dict.fromkeys(comparison_of(desk.layers())[0])) == tuple(able)
         flags = [] if said else [word for tier in named for word in ("--tier", tier)]
         lines.append(desk.command(name, *flags, *more))
     return "; ".join(lines)

@@ -33,7 +33,7 @@ from ckptcost.fleet.synthetic.fleet_plan import (
     plan_of,
     usual_rate,
 )
-from ckptcost.fleet.synthetic.node_days import Written, days_of_run
+from ckptcost.fleet.synthetic.node_days import WrittenDay, days_of_run
 from ckptcost.fleet.synthetic.synthesize import NodeFiles
 
 
@@ -97,7 +97,7 @@ def _put(
     plan: FleetPlan,
     job: JobPlan,
     run: RunPlan,
-    written: Written,
+    written: WrittenDay,
     planted: Planted,
     folder: NodeFiles,
     store: Store,

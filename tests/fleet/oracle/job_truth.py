@@ -16,7 +16,7 @@ from planted_faults import NO_FILE, Planted, clocks_of
 
 from ckptcost.core.units import DAY_S
 from ckptcost.fleet.synthetic.fleet_plan import DAY_NS, GPUS, S_NS, FleetPlan, JobPlan, RunPlan
-from ckptcost.fleet.synthetic.node_days import Written, ending
+from ckptcost.fleet.synthetic.node_days import WrittenDay, ending
 from ckptcost.fleet.synthetic.run_windows import Windows, windows_of
 
 Flags = NDArray[np.bool_]
@@ -40,7 +40,7 @@ class JobBook:
         self._plan, self._job, self._planted = plan, job, planted
         self._kept_step = 0
         self._silent: Flags = np.zeros((0, 0), bool)
-        self._aside: list[tuple[Written, str, str]] = []
+        self._aside: list[tuple[WrittenDay, str, str]] = []
         self._parts: defaultdict[tuple[bool, str], list[Amounts]] = defaultdict(list)
         self._whole: defaultdict[bool, list[Amounts]] = defaultdict(list)
         self._blamed = np.zeros((2, job.nodes))
@@ -109,7 +109,7 @@ class JobBook:
         sums = added(found)
         return sums.rows, sums.own_gpu_s, sums.bytes, sums.gpu_j, sums.host_j
 
-    def saw(self, written: Written, code: str, path: str, copy: str) -> None:
+    def saw(self, written: WrittenDay, code: str, path: str, copy: str) -> None:
         """A file as it was written; `code`: why it is set aside; `copy`: where it is a second
         time."""
         head = written.day.head

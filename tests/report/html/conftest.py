@@ -11,7 +11,7 @@ from statements import document, statement
 
 from ckptcost.report.document import Report
 from ckptcost.report.html.page import Extras
-from ckptcost.report.html.pictures import IntervalCurve
+from ckptcost.report.html.pictures import IntervalPicture
 from ckptcost.report.html.pictures_of_time import PowerPlot, SaveBand
 from ckptcost.report.html.svg import PlotLine
 from ckptcost.report.study import Column, Table
@@ -87,7 +87,7 @@ def full_extras(words: str = "nas-hdd", begin: float = 0.0) -> Extras:
         title="",
         answer=["It pays."],
         findings=[words, "Saving every 14.8 h would cost less."],
-        curve=IntervalCurve(
+        curve=IntervalPicture(
             xs,
             [
                 PlotLine(words, [1e9 / x + 20 * x for x in xs], "USD"),

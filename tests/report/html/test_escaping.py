@@ -14,7 +14,7 @@ from statements import big, document, statement
 from ckptcost.report.document import Report
 from ckptcost.report.html.markup import el, link, text
 from ckptcost.report.html.page import POLICY, page_of
-from ckptcost.report.html.proof import MOST_ROWS, embedded
+from ckptcost.report.html.proof import MOST_ROWS, embed_json
 
 COMMON = {"class", "id", "aria-label", "aria-labelledby"}
 PLAIN = """head body title style main header footer nav section p b code ul li dl dt dd h1 h2 h3 h4 figure figcaption fieldset legend
@@ -148,7 +148,7 @@ def test_many_rows_stay_outside_and_both_say_so(parsed):
 def test_rows_are_kept_up_to_a_bound():
     few = document(statement(rows=MOST_ROWS // 4))
     assert len(few.statements[0].series.start) == MOST_ROWS
-    assert json.loads(embedded(few)) == few.plain()
+    assert json.loads(embed_json(few)) == few.plain()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from statements import START, statement
 
 from ckptcost.report.html import pictures, pictures_of_time, sections, svg
 from ckptcost.report.html.markup import join
-from ckptcost.report.html.pictures import Fall, FallStep, IntervalCurve, fall_figure, reach
+from ckptcost.report.html.pictures import Fall, FallStep, IntervalPicture, fall_figure, reach
 from ckptcost.report.html.pictures_of_time import Bin, PowerPlot, SaveBand
 from ckptcost.report.html.svg import (
     NARROW,
@@ -152,7 +152,7 @@ def test_any_bill_is_drawn(values, low, high):
 @settings(max_examples=60, deadline=None)
 def test_any_curve_is_drawn(rows, now, best):
     rows.sort()
-    curve = IntervalCurve(
+    curve = IntervalPicture(
         [x for x, _, _ in rows],
         [
             PlotLine("a", [a for _, a, _ in rows], "USD"),
@@ -167,7 +167,7 @@ def test_any_curve_is_drawn(rows, now, best):
 
 
 def test_best_intervals_that_are_one_share_a_line():
-    curve = IntervalCurve(
+    curve = IntervalPicture(
         [600.0, 60_000.0],
         [PlotLine("a", [1.0, 2.0])],
         7200.0,
@@ -182,7 +182,8 @@ def test_best_intervals_that_are_one_share_a_line():
 
 def test_a_gap_in_a_curve_is_not_drawn_over():
     _, inside = pictures.draw_curve(
-        IntervalCurve([1.0, 2.0, 3.0, 4.0, 5.0], [PlotLine("a", [1.0, 2.0, None, 2.0, 1.0])]), WIDE
+        IntervalPicture([1.0, 2.0, 3.0, 4.0, 5.0], [PlotLine("a", [1.0, 2.0, None, 2.0, 1.0])]),
+        WIDE,
     )
     (path,) = [
         d for d in re.findall(r'd="([^"]+)" class="line l1"', join([inside])) if d.count("L") > 1
@@ -457,7 +458,7 @@ def test_a_total_of_zero_is_drawn_and_known():
 
 def curve(**more):
     xs = [600.0 * 1.5**n for n in range(10)]
-    return IntervalCurve(
+    return IntervalPicture(
         xs,
         [PlotLine("cost", [float(10 - n) for n in range(10)], "USD")],
         **{"now_s": 3600.0, "best_s": {"a": 7200.0, "b": 7201.0, "c": 14400.0, "d": None}, **more},
@@ -492,7 +493,7 @@ def test_clocks_of_pictures_are_utc(monkeypatch):
 def test_paths_break_where_nothing_is_known_and_scales_are_even():
     assert svg.path([(0.0, 0.0), None, (2.0, 2.0), (3.0, 3.0)]) == "M0 0h2M2 2L3 3"
     assert PlotScale(1.0, 100.0, 0.0, 10.0, log=True).at(10.0) == pytest.approx(5.0)
-    assert svg.clipped("x" * 50, 68.0) == "x" * 9 + "…"
+    assert svg.clip_words("x" * 50, 68.0) == "x" * 9 + "…"
 
 
 def test_the_grids_factor_is_interrupted_where_it_is_not_known():

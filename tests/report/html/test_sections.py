@@ -10,7 +10,7 @@ from statements import document, quantity, statement
 
 from ckptcost.report import statement_views
 from ckptcost.report.html import pictures, proof, sections
-from ckptcost.report.html.markup import data, el, link, px, ranged, text
+from ckptcost.report.html.markup import data, el, link, px, range_text, text
 from ckptcost.report.html.page import page_of
 from ckptcost.report.parts import FunctionalUnit, InputFile, Quantity
 from ckptcost.report.statement import Contract
@@ -69,7 +69,7 @@ def test_an_exact_number_stands_behind_the_one_that_is_read():
     ],
 )
 def test_ranges_in_words(low, high, said):
-    assert ranged(Quantity(value=1.0, unit="kWh", low=low, high=high)) == said
+    assert range_text(Quantity(value=1.0, unit="kWh", low=low, high=high)) == said
 
 
 @pytest.mark.parametrize(
@@ -163,9 +163,9 @@ def test_facts_each_under_its_name():
 
 def test_whose_meters_were_simulated():
     one, two = changed(statement(), simulated=True), statement(name="the real one")
-    assert sections.simulated([two]) == ""
-    assert "This holds for: GPT-4 scale, nas-hdd." in sections.simulated([one, two])
-    assert "This holds for" not in sections.simulated([one, one])
+    assert sections.simulated_notice([two]) == ""
+    assert "This holds for: GPT-4 scale, nas-hdd." in sections.simulated_notice([one, two])
+    assert "This holds for" not in sections.simulated_notice([one, one])
 
 
 def test_warnings_with_their_codes():
@@ -423,6 +423,6 @@ def test_two_statements_are_told_side_by_side_each_with_its_meters():
 
 def test_the_document_inside_the_page_cannot_end_or_begin_markup():
     s = changed(statement(name="</script><!-- & é \x7f"), method_version=">")
-    inside = proof.embedded(document(s))
+    inside = proof.embed_json(document(s))
     assert inside.isascii()
     assert not set("<>&\x7f") & set(inside)

@@ -11,7 +11,7 @@ import pytest
 
 from ckptcost.core.quantities import LineField
 from ckptcost.core.reconcile import total
-from ckptcost.jobs.gap import Gap, gap
+from ckptcost.jobs.gap import ModelGap, gap
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured_bill import bill_of_save
 from ckptcost.meters.simulated_machine import Fault, Plan
@@ -58,11 +58,11 @@ def played(
     return source
 
 
-def whole(directory, desk: Desk) -> Gap:
+def whole(directory, desk: Desk) -> ModelGap:
     return gap(desk.catalog, reviewed(directory), desk.layers())
 
 
-def bills_of(found: Gap) -> list[dict[str, float]]:
+def bills_of(found: ModelGap) -> list[dict[str, float]]:
     seen = found.seen
     bills = [
         bill_of_save(seen, w, c.bytes, found.scenario, found.machine.gpus)
