@@ -20,10 +20,10 @@ MOST_S, MOST_MB = 10.0, 2000.0
 ROUNDS = 3
 WORKER = """
 import json, resource, sys, time
-from ckptcost.fleet.answer import Asked, answer_of
+from ckptcost.fleet.answer import FleetQuestion, answer_of
 if __name__ == "__main__":
     began_s = time.perf_counter()
-    study = answer_of(Asked(sys.argv[1], "job", scheduler=sys.argv[2]), (), None)
+    study = answer_of(FleetQuestion(sys.argv[1], "job", scheduler=sys.argv[2]), (), None)
     took_s = time.perf_counter() - began_s
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
     rows = sum(1 for _ in study.tables)

@@ -198,9 +198,9 @@ def evaluate(what: Formula, lookup: Callable[[str], ExpressionValue]) -> Express
     """The formula's value; ZeroDivisionError where a divisor can be zero, InputError where
     dimensions do not fit.
 
-    >>> two_tb = Amount(Interval(2e12, 2e12), (("bytes", 1),))
+    >>> two_tb = ExpressionValue(Interval(2e12, 2e12), (("bytes", 1),))
     >>> evaluate(formula("size / (20 GB / 1 s)"), lambda name: two_tb)
-    Amount(range=Interval(low=100.0, high=100.0), dims=(('s', 1),))
+    ExpressionValue(range=Interval(low=100.0, high=100.0), dims=(('s', 1),))
     """
     return _value(what.tree, lookup, what.text)
 

@@ -127,7 +127,7 @@ def mean_over(steps: Steps, edges: Floats) -> Floats:
 def contract_factor(shares_: Sequence[float], factors: Sequence[float], residual: float) -> float:
     """Market-based factor of what contracts cover, and of the rest; NaN where the rest has none.
 
-    >>> contracted([0.5, 0.25], [0.0, 0.1], residual=0.4)
+    >>> contract_factor([0.5, 0.25], [0.0, 0.1], residual=0.4)
     0.125
     """
     covered = sum(shares_)

@@ -37,7 +37,7 @@ def join_marks(marks: Iterable[Mark]) -> list[Mark]:
     ...     Mark(1.1, "begin", "step_9", 0, "watch"),
     ...     Mark(9.0, "durable", "step_9", 0, "watch", {"how": "cachestat"}),
     ... ]
-    >>> [(mark.t_s, mark.name, mark.window) for mark in joined(told)]
+    >>> [(mark.t_s, mark.name, mark.window) for mark in join_marks(told)]
     [(1.0, 'begin', 'step 9'), (3.0, 'returned', 'step 9'), (9.0, 'durable', 'step 9')]
     """
     everything = settle_marks(list(marks))

@@ -132,7 +132,8 @@ def timing_of_counter(
     ...     return 100.0 * t + 200.0 * (np.floor(t / 2.0) + np.clip(t % 2.0 - 1.0, 0.0, 1.0))
     >>> polled = np.arange(0.0, 12.0, 0.00731)
     >>> late = joules(np.floor(polled / 0.05) * 0.05 - 0.03)  # ticks of 50 ms, 30 ms late
-    >>> found = timing_of_counter(series(polled, late), [Step(n, n % 2 == 1) for n in range(1, 12)])
+    >>> steps = [LoadStep(n, n % 2 == 1) for n in range(1, 12)]
+    >>> found = timing_of_counter(series(polled, late), steps)
     >>> round(found.tick.value, 4), round(found.lag.value, 3), round(found.high_w.value)
     (0.05, 0.03, 300)
     """

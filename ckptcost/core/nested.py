@@ -86,7 +86,7 @@ def nest_intervals(intervals_s: Sequence[float]) -> Nested:
     """Intervals rounded to whole multiples of each other, by ratio: 1.4 times counts as once, 1.5
     times as twice.
 
-    >>> nested([600.0, 6500.0, 70_000.0])
+    >>> nest_intervals([600.0, 6500.0, 70_000.0])
     Nested(base_s=600.0, multiples=(1.0, 11.0, 121.0))
     """
     base_s = intervals_s[0]

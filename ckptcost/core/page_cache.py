@@ -38,7 +38,7 @@ def slower_from(seconds: Sequence[float]) -> SlowerSaves | None:
     prove nothing.
 
     >>> slower_from([16.2, 16.6, 17.0, 16.4, 28.6, 56.0, 56.3, 55.9])
-    Change(first=5, before_s=16.6, after_s=56.0)
+    SlowerSaves(first=5, before_s=16.6, after_s=56.0)
     >>> slower_from([16.2, 28.0, 16.4, 29.0, 16.5, 27.0, 28.0]) is slower_from(
     ...     [1.0, 2.0, 2.0]
     ... ) is None

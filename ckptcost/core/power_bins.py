@@ -198,9 +198,9 @@ def watts(
     """Mean power between edges, which rise; over the part of each stretch that is known.
 
     >>> from ckptcost.core.channels import series
-    >>> from ckptcost.core.counters import unwrapped
+    >>> from ckptcost.core.counters import unwrap_counter
     >>> asked = [0.03 * k for k in range(400)]  # every 30 ms; renewed every 100 ms, 250 W
-    >>> meter = unwrapped(series(asked, [int(t / 0.1 + 1e-9) * 25.0 for t in asked]), tick_s=0.1)
+    >>> meter = unwrap_counter(series(asked, [int(t / 0.1 + 1e-9) * 25.0 for t in asked]), tick_s=0.1)
     >>> seen = watts(pieces(meter, 1.0), np.arange(1.0, 11.0))
     >>> (
     ...     bool(abs(seen.watts - 250.0).max() < 2.0),
@@ -337,7 +337,7 @@ def gauge_bins(
     sample that is a mean over a time may carry a part of that across an edge.
 
     >>> from ckptcost.core.channels import series
-    >>> seen = said(
+    >>> seen = gauge_bins(
     ...     series([0.0, 0.5, 1.0, 1.5], [100.0, 100.0, 300.0, 300.0]),
     ...     np.array([0.0, 1.0, 2.0, 3.0]),
     ... )

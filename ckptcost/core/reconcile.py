@@ -325,7 +325,7 @@ def reconcile(
     """Parts against the node; without a node meter nothing is unaccounted for that anybody knows
     of.
 
-    >>> seen = reconciled(
+    >>> seen = reconcile(
     ...     {"gpu:0": Energy(600.0, 590.0, 610.0), "cpu:0": Energy(200.0, 200.0, 200.0)},
     ...     Energy(1000.0, 980.0, 1020.0),
     ... )

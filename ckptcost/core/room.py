@@ -38,9 +38,9 @@ def saves_held(saves: SavesHeld, keep_last: float) -> float:
 def needed_bytes(saves: SavesHeld, keep_last: float) -> float:
     """Bytes at worst.
 
-    >>> needed_bytes(Saves(10.0, 10.0, 1, 3, 1, 0.0), keep_last=3)
+    >>> needed_bytes(SavesHeld(10.0, 10.0, 1, 3, 1, 0.0), keep_last=3)
     40.0
-    >>> needed_bytes(Saves(10.0, 1.0, 4, 2, 1, 0.0), keep_last=2)  # 6 saves, of which 2 are full
+    >>> needed_bytes(SavesHeld(10.0, 1.0, 4, 2, 1, 0.0), keep_last=2)  # 6 saves, 2 full
     24.0
     """
     count = saves_held(saves, keep_last)
@@ -60,7 +60,7 @@ def fits(saves: SavesHeld, limit: Limit, keep_last: float) -> bool:
 def most_saves_kept(saves: SavesHeld, limits: Sequence[Limit]) -> int | None:
     """The largest keep_last that fits, 0 where not one does; None where nothing limits it.
 
-    >>> most_kept(Saves(10.0, 10.0, 1, 3, 1, 0.0), [Limit("free space", 35.0, math.nan)])
+    >>> most_saves_kept(SavesHeld(10.0, 10.0, 1, 3, 1, 0.0), [Limit("free space", 35.0, math.nan)])
     2
     """
 

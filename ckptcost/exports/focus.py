@@ -293,7 +293,7 @@ def _json(pairs: Mapping[str, str | float | bool]) -> str:
 def factor_text(factor: Factor) -> str:
     """A factor with who says so and under which licence.
 
-    >>> _told(
+    >>> factor_text(
     ...     Factor(
     ...         id="site.pue",
     ...         name="",

@@ -23,7 +23,7 @@ def yaml_number(value: float) -> str:
 def quote_yaml(text: str) -> str:
     """Any text as YAML in double quotes, on one line.
 
-    >>> print(yaml_quoted('a: "b"\\n\\u2028 - é'))
+    >>> print(quote_yaml('a: "b"\\n\\u2028 - é'))
     "a: \\"b\\"\\n\\u2028 - é"
     """
     plain = json.dumps(text, ensure_ascii=False)

@@ -95,7 +95,7 @@ class Store:
         """The same for the same job, day, run and host. Raises ValueError where the day is none.
 
         >>> open_store("memory://doctest", make=True).path_of(
-        ...     Head("llama 3/pretrain", "0123456789abcdef", "node-7", "2026-11-20")
+        ...     NodeDayHead("llama 3/pretrain", "0123456789abcdef", "node-7", "2026-11-20")
         ... )
         'job=llama%203%2Fpretrain/day=2026-11-20/node-7-0123456789ab-b821f096.parquet'
         """

@@ -34,7 +34,7 @@ def parse_line(line: bytes, now_ns: int) -> IncomingMark | None:
     """None: refused.
 
     >>> parse_line(b'{"t": 5, "name": "begin", "window": "step 1", "rank": 3}', now_ns=9)
-    Told(t_ns=5, name='begin', window='step 1', rank=3, detail={})
+    IncomingMark(t_ns=5, name='begin', window='step 1', rank=3, detail={})
     """
     if len(line) > LONGEST_LINE:
         return None

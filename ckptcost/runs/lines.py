@@ -87,7 +87,7 @@ def _numbers(values: object) -> str:
 def seal_line(body: str) -> bytes:
     """The line of an object's text without its last brace.
 
-    >>> sealed('{"k":"note"')
+    >>> seal_line('{"k":"note"')
     b'{"k":"note","c":"056ba336"}\\n'
     """
     raw = body.encode("utf-8", "replace")

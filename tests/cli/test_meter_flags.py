@@ -163,7 +163,7 @@ def test_each_command_asks_its_job(asked):
 def test_meters_by_name(monkeypatch, spec, names):
     wanted, gone = [], Absence("rapl", "not root")
     monkeypatch.setattr(
-        "ckptcost.jobs.instruments.found",
+        "ckptcost.jobs.instruments.find_meters",
         lambda w: wanted.append(w) or FoundMeters((Basic("x"),), (gone,)),
     )
     seen = instruments(spec, Wanted(pid=7), 1.0)

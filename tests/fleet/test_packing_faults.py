@@ -24,10 +24,10 @@ HOSTS = ("n1", "n2", "n3")
 PACK = """
     import sys
     from pathlib import Path
-    from ckptcost.fleet.packing import packed
+    from ckptcost.fleet.packing import pack_runs
     from ckptcost.fleet.store import open_store
     from ckptcost.runs.store import kept_at
-    packing = packed(open_store(sys.argv[1], make=True), kept_at(Path(sys.argv[2])))
+    packing = pack_runs(open_store(sys.argv[1], make=True), kept_at(Path(sys.argv[2])))
     print([put.outcome for put in packing.puts])
 """
 KILLED_AT = """
