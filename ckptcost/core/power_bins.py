@@ -200,7 +200,8 @@ def watts(
     >>> from ckptcost.core.channels import series
     >>> from ckptcost.core.counters import unwrap_counter
     >>> asked = [0.03 * k for k in range(400)]  # every 30 ms; renewed every 100 ms, 250 W
-    >>> meter = unwrap_counter(series(asked, [int(t / 0.1 + 1e-9) * 25.0 for t in asked]), tick_s=0.1)
+    >>> joules = [int(t / 0.1 + 1e-9) * 25.0 for t in asked]
+    >>> meter = unwrap_counter(series(asked, joules), tick_s=0.1)
     >>> seen = watts(pieces(meter, 1.0), np.arange(1.0, 11.0))
     >>> (
     ...     bool(abs(seen.watts - 250.0).max() < 2.0),
