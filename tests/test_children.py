@@ -66,7 +66,7 @@ def test_workers_of_simulate(planted):
 def test_processes_of_fleet(planted):
     pytest.importorskip("pyarrow")
     code = (
-        "from ckptcost.fleet import engine; engine.worked = len; "
+        "from ckptcost.fleet import engine; engine.work_through = len; "
         "print(list(engine._by_processes(['ab', 'c'], None)))"
     )
     assert "[2, 1]" in in_folder([sys.executable, "-P", "-c", code], planted)

@@ -105,7 +105,7 @@ def test_its_own_catalogue_is_used(installed, tmp_path):
         tmp_path,
         "-c",
         "import ckptcost; from ckptcost.catalog import files; print(ckptcost.__file__);"
-        " print(files.shipped())",
+        " print(files.shipped_folder())",
     )
     module, catalogue = done.stdout.split("\n")[:2]
     assert Path(module).is_relative_to(installed), done.stdout + done.stderr

@@ -61,11 +61,11 @@ def read(catalog: Catalog, name: str) -> tuple[Sheet, list[tuple[str, bytes]]]:
 def sheet_of(raw: Any, where: str) -> Sheet:
     """A document as a sheet; the first complaint names the file and the key."""
     try:
-        require_known(raw, _TOP)
+        _require_known(raw, _TOP)
         texts = {key: _text(raw, key) for key in ("id", "name", "source", "note")}
         context = _quantities(_table(raw.get("context", {}), "context"), (), "context")
         claims = _claims(raw, context)
-        held = audit_formulas(raw, claims)
+        held = _audit_formulas(raw, claims)
         stem = Path(where).stem
         return Sheet(
             texts["id"] or stem, texts["name"] or stem, texts["source"], texts["note"], claims, held
@@ -110,13 +110,13 @@ def _claims(raw: dict[str, Any], context: dict[str, Stated]) -> tuple[Claim, ...
     return tuple(found.values())
 
 
-def audit_formulas(raw: dict[str, Any], claims: tuple[Claim, ...]) -> tuple[CheckedFormula, ...]:
+def _audit_formulas(raw: dict[str, Any], claims: tuple[Claim, ...]) -> tuple[CheckedFormula, ...]:
     found = []
     for table_name, needs in (("holds", ("that", "is")), ("follows", ("that",))):
         for i, each in enumerate(_list(raw, table_name)):
             key = f"{table_name}.{i + 1}"
             table = _table(each, key)
-            require_known(table, ("what", "that", "said", "unit", *needs), key)
+            _require_known(table, ("what", "that", "said", "unit", *needs), key)
             for need in needs:
                 if need not in table:
                     raise InputError(
@@ -135,7 +135,9 @@ def audit_formulas(raw: dict[str, Any], claims: tuple[Claim, ...]) -> tuple[Chec
                 unit = unit_of_formula(held, claims)
             except InputError as error:
                 raise error.at(key=f"{key}.that") from None
-            held = held._replace(shown=display_unit(_text(table, "unit", key), unit, f"{key}.unit"))
+            held = held._replace(
+                shown=_display_unit(_text(table, "unit", key), unit, f"{key}.unit")
+            )
             if "is" in table:
                 try:
                     held = held._replace(stated=stated_of(table["is"], unit, floor=-math.inf))
@@ -147,7 +149,7 @@ def audit_formulas(raw: dict[str, Any], claims: tuple[Claim, ...]) -> tuple[Chec
     return tuple(found)
 
 
-def display_unit(text: str, unit: str, key: str) -> str:
+def _display_unit(text: str, unit: str, key: str) -> str:
     """A unit that the value can be shown in."""
     try:
         if text:
@@ -158,7 +160,7 @@ def display_unit(text: str, unit: str, key: str) -> str:
 
 
 def _quantities(table: dict[str, Any], besides: tuple[str, ...], key: str) -> dict[str, Stated]:
-    require_known(table, (*besides, *QUANTITIES), key)
+    _require_known(table, (*besides, *QUANTITIES), key)
     found = {}
     for name, raw in table.items():
         if name in besides:
@@ -176,7 +178,7 @@ def _quantities(table: dict[str, Any], besides: tuple[str, ...], key: str) -> di
     return found
 
 
-def require_known(table: Any, names: tuple[str, ...], key: str = "") -> None:
+def _require_known(table: Any, names: tuple[str, ...], key: str = "") -> None:
     for name in table:
         if name not in names:
             raise UnknownName("quantity" if "size" in names else "key", str(name), names, key=key)

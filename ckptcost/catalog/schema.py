@@ -27,7 +27,7 @@ from ckptcost.errors import InputError, UnknownName, brief
 MOST_LETTERS = 4000
 
 
-def figure_within_limits(section: str, key: str, raw: Any) -> Figure:
+def _figure_within_limits(section: str, key: str, raw: Any) -> Figure:
     if key.endswith("keep_last") and raw == "all":
         return Figure(float("inf"), text="all")
     figure = figure_of(raw, unit_of(section, key))
@@ -112,7 +112,7 @@ def section_values(section: str, raw: Any, besides: tuple[str, ...] = ()) -> dic
     for key, given in raw.items():
         try:
             if key in KEYS[section]:
-                values[key] = figure_within_limits(section, key, given)
+                values[key] = _figure_within_limits(section, key, given)
             elif key in WORDS[section]:
                 values[key] = _word(WORDS[section][key], given)
             else:
@@ -197,7 +197,7 @@ def _compare(raw: Any) -> tuple[tuple[str, ...], tuple[float, ...]]:
 def saves_of(raw: Any, key: str) -> float:
     """A number of saves in a run, as a flag or a file gives it."""
     try:
-        return figure_within_limits("policy", "saves", raw).value
+        return _figure_within_limits("policy", "saves", raw).value
     except InputError as error:
         raise error.at(key=key) from None
 

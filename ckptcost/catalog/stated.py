@@ -77,7 +77,7 @@ def stated_of(raw: Any, unit: str, floor: float = 0.0) -> Stated:
             f"{brief(text)} cannot be read",
             remedy=f'write e.g. {UNITS[unit][1]!r} or "15 to 20 kWh"',
         )
-    value = parse_number(one[1], one[2], unit, text, floor)
+    value = _parse_number(one[1], one[2], unit, text, floor)
     half = (
         0.0
         if kind == "exact" or _counts(one[1], one[2], unit)
@@ -100,8 +100,8 @@ def stated_of(raw: Any, unit: str, floor: float = 0.0) -> Stated:
 def _range(text: str, pair: re.Match[str], unit: str, kind: str, floor: float) -> Stated:
     low_unit, high_unit = pair[2].strip() or pair[4].strip(), pair[4].strip()
     low, high = (
-        parse_number(pair[1], low_unit, unit, text, floor),
-        parse_number(pair[3], high_unit, unit, text, floor),
+        _parse_number(pair[1], low_unit, unit, text, floor),
+        _parse_number(pair[3], high_unit, unit, text, floor),
     )
     if low > high:
         raise InputError(f"{brief(text)} ends below its start", remedy="write the lower end first")
@@ -113,7 +113,7 @@ def _range(text: str, pair: re.Match[str], unit: str, kind: str, floor: float) -
     return Stated(text, printed, allowed, high_unit, kind in ("about", "at_most"))
 
 
-def parse_number(digits: str, unit_text: str, unit: str, text: str, floor: float) -> float:
+def _parse_number(digits: str, unit_text: str, unit: str, text: str, floor: float) -> float:
     if "," in digits and not _THOUSANDS.match(digits):
         raise UnitError(
             f"{brief(text)} has a comma in its number",

@@ -242,7 +242,7 @@ def excess(
         return unknown(absolute.why or "NO_BASELINE", *absolute.flags)
     idle_w = energy_of_amount(Energy(baseline.power_w, baseline.low_w, baseline.high_w))
     above = difference(absolute, times(idle_w, length_s * absolute.coverage))
-    return zero_in_range(above._replace(flags=above.flags + tuple(_doubts(baseline, place))))
+    return _zero_in_range(above._replace(flags=above.flags + tuple(_doubts(baseline, place))))
 
 
 def _doubts(baseline: Baseline, place: RunPlace | None) -> Iterable[str]:
@@ -258,7 +258,7 @@ def _doubts(baseline: Baseline, place: RunPlace | None) -> Iterable[str]:
         yield "BASELINE_OLD"
 
 
-def zero_in_range(net: Energy) -> Energy:
+def _zero_in_range(net: Energy) -> Energy:
     """Zero within the range: the sign of the value says nothing."""
     return (
         net._replace(flags=(*net.flags, "NOT_DISTINGUISHABLE")) if net.low <= 0 <= net.high else net
@@ -459,7 +459,7 @@ def _cost(
             share = in_turn(
                 [
                     (
-                        times(domain_energy(joules, domain, piece), 1.0 / len(piece.open)),
+                        times(_domain_energy(joules, domain, piece), 1.0 / len(piece.open)),
                         piece.length_s,
                     )
                     for piece in pieces
@@ -491,11 +491,11 @@ def _cost(
     elif not drained:
         extra = unknown("OTHERS_STALL")
     else:
-        extra = zero_in_range(
+        extra = _zero_in_range(
             in_turn(
                 [
                     (
-                        _above_training(domain_energy(joules, domain, piece), piece, training_w),
+                        _above_training(_domain_energy(joules, domain, piece), piece, training_w),
                         piece.length_s,
                     )
                     for piece in drained
@@ -512,7 +512,7 @@ def _above_training(energy: Energy, piece: Piece, training_w: Energy) -> Energy:
     return times(difference(energy, expected), 1.0 / len(piece.open))
 
 
-def domain_energy(joules: Joules, domain: str, piece: Piece) -> Energy:
+def _domain_energy(joules: Joules, domain: str, piece: Piece) -> Energy:
     return spent(joules, domain, [(piece.begin_s, piece.end_s)])
 
 

@@ -152,7 +152,7 @@ def _pick(claim: Claim, slots: Slots, name: str, without: str = "") -> Fact | No
     return best
 
 
-def derive_fact(
+def _derive_fact(
     claim: Claim, slots: Slots, relation: Relation, target: str, text: str
 ) -> Fact | None:
     law = formula(text)
@@ -197,7 +197,7 @@ def derive(claim: Claim) -> Slots:
             if not claim.stated.keys().isdisjoint(relation.unless):
                 continue
             for target, text in relation.forms.items():
-                fact = derive_fact(claim, slots, relation, target, text)
+                fact = _derive_fact(claim, slots, relation, target, text)
                 if fact is not None:
                     found[target, relation.id] = fact
         if found == slots:

@@ -183,14 +183,14 @@ def _contents(marks: Sequence[Mark], died_s: float = nan) -> Contents:
     return Contents(
         _amount(marks, "bytes"),
         _amount(marks, "files"),
-        mark_text(marks, "path"),
-        mark_text(marks, "of") or "save",
+        _mark_text(marks, "path"),
+        _mark_text(marks, "of") or "save",
         _error(marks) or _in_flight(marks, died_s),
         str(evidence.detail.get("how", evidence.by)) if evidence else "",
-        mark_text(marks, "durable_why"),
+        _mark_text(marks, "durable_why"),
         _number(durable.detail.get("unsure_s")) if durable else nan,
         _gone_s(marks),
-        mark_text(marks, "returned_why"),
+        _mark_text(marks, "returned_why"),
     )
 
 
@@ -246,11 +246,11 @@ def _in_flight(marks: Sequence[Mark], died_s: float) -> str:
         mark.name == "durable" and (mark.by != OUTSIDE or mark.detail.get("how") == "fsync")
         for mark in marks
     )
-    if told_safe or mark_text(marks, "of") == "load":
+    if told_safe or _mark_text(marks, "of") == "load":
         return ""
     written_s = [mark.t_s for mark in marks if mark.name == "written"]
     return DIED if not written_s or max(written_s) >= died_s - AT_ONCE_S else ""
 
 
-def mark_text(marks: Sequence[Mark], key: str) -> str:
+def _mark_text(marks: Sequence[Mark], key: str) -> str:
     return next((str(mark.detail[key]) for mark in marks if mark.detail.get(key)), "")

@@ -309,11 +309,11 @@ def _queue(
         write_bytes_per_s=rate("written_bytes"),
         peak_write_bytes_per_s=peak("written_bytes"),
         writes=total("writes"),
-        mean_write_bytes=bytes_per_operation(rate("written_bytes"), rate("writes")),
+        mean_write_bytes=_bytes_per_operation(rate("written_bytes"), rate("writes")),
         read_bytes=total("read_bytes"),
         read_bytes_per_s=rate("read_bytes"),
         reads=total("reads"),
-        mean_read_bytes=bytes_per_operation(rate("read_bytes"), rate("reads")),
+        mean_read_bytes=_bytes_per_operation(rate("read_bytes"), rate("reads")),
         flushes=total("flushes"),
         wait_s=wait_s(rate("queue_s"), rate("writes") + rate("reads")),
         gaps=max(
@@ -328,7 +328,7 @@ def _queue(
     )
 
 
-def bytes_per_operation(bytes_per_s: float, operations_per_s: float) -> float:
+def _bytes_per_operation(bytes_per_s: float, operations_per_s: float) -> float:
     return bytes_per_s / operations_per_s if operations_per_s > 0 else nan
 
 

@@ -220,7 +220,7 @@ def _value(
             inner = _value(part, lookup, text)
             return ExpressionValue(inner.range.power(exponent), _dims(inner.dims, exponent))
         case ("call", name, parts):
-            return call_function(name, [_value(part, lookup, text) for part in parts], text)
+            return _call_function(name, [_value(part, lookup, text) for part in parts], text)
     mark, left, right = tree[0], _value(tree[1], lookup, text), _value(tree[2], lookup, text)
     if mark in "+-":
         if left.dims != right.dims:
@@ -263,7 +263,7 @@ def dimension_words(dims: Dims) -> str:
     )
 
 
-def call_function(name: str, given: list[ExpressionValue], text: str) -> ExpressionValue:
+def _call_function(name: str, given: list[ExpressionValue], text: str) -> ExpressionValue:
     _, wanted, function = FUNCTIONS[name]
     if wanted is None:
         if any(each.dims != given[0].dims for each in given):

@@ -90,7 +90,7 @@ class Interval:
         """
         if exponent < 0:
             return interval(1.0) / self.power(-exponent)
-        ends = [power_of(self.low, exponent), power_of(self.high, exponent)]
+        ends = [_power_of(self.low, exponent), _power_of(self.high, exponent)]
         inside = exponent > 0 and exponent % 2 == 0 and self.low < 0 < self.high
         return Interval(0.0 if inside else min(ends), max(ends))
 
@@ -136,7 +136,7 @@ def _quotient(x: float, y: float) -> float:
     )  # what a growing divisor tends to; the other ends reach any infinity
 
 
-def power_of(x: float, exponent: int) -> float:
+def _power_of(x: float, exponent: int) -> float:
     try:
         return float(x**exponent)
     except OverflowError:

@@ -40,7 +40,7 @@ def join_marks(marks: Iterable[Mark]) -> list[Mark]:
     >>> [(mark.t_s, mark.name, mark.window) for mark in join_marks(told)]
     [(1.0, 'begin', 'step 9'), (3.0, 'returned', 'step 9'), (9.0, 'durable', 'step 9')]
     """
-    everything = settle_marks(list(marks))
+    everything = _settle_marks(list(marks))
     inside = [mark for mark in everything if mark.by != OUTSIDE]
     outside = [mark for mark in everything if mark.by == OUTSIDE]
     saves = [window for window in windows_of(inside) if window.begin_s is not None]
@@ -66,7 +66,7 @@ def join_marks(marks: Iterable[Mark]) -> list[Mark]:
     return sorted(inside + found, key=lambda mark: mark.t_s)
 
 
-def settle_marks(marks: list[Mark]) -> list[Mark]:
+def _settle_marks(marks: list[Mark]) -> list[Mark]:
     """Where a sync of all files was seen to end, that is when they were safe: an empty page cache
     may be seen before the journal is written, and a little after."""
     synced: defaultdict[tuple[str, int], list[float]] = defaultdict(list)

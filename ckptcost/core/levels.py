@@ -33,8 +33,8 @@ def period(
     """
     rate = spared_per_s + lost_per_s
     recovery, second_recovery = (
-        bounded_recovery(recovery, rate),
-        bounded_recovery(second_recovery, rate),
+        _bounded_recovery(recovery, rate),
+        _bounded_recovery(second_recovery, rate),
     )
     spared, lost = _share(spared_per_s, rate), _share(lost_per_s, rate)
     exposed_s = recovery.exposed_s
@@ -102,7 +102,7 @@ MOST_REPEATS = 600.0
 exponentials overflow"""
 
 
-def bounded_recovery(recovery: Recovery, rate: Number) -> Recovery:
+def _bounded_recovery(recovery: Recovery, rate: Number) -> Recovery:
     """A recovery that the exponentials can hold."""
     share = minimum(1.0, ratio(MOST_REPEATS, rate * recovery.exposed_s))
     return recovery._replace(

@@ -34,14 +34,14 @@ def front(points: Any, senses: Sequence[Literal["high", "low"]]) -> NDArray[np.b
     best = np.empty((0, len(signs)))
     for start in range(0, len(ordered), _CHUNK):
         rows = ordered[start : start + _CHUNK]
-        rows = rows[~dominated_rows(costs[rows], best)]
-        rows = rows[~dominated_rows(costs[rows], costs[rows])]
+        rows = rows[~_dominated_rows(costs[rows], best)]
+        rows = rows[~_dominated_rows(costs[rows], costs[rows])]
         kept[rows] = True
         best = np.concatenate([best, costs[rows]])
     return kept
 
 
-def dominated_rows(costs: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
+def _dominated_rows(costs: NDArray[np.float64], others: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which rows another set has a better row for."""
     no_worse = np.ones((len(costs), len(others)), dtype=bool)
     better = np.zeros_like(no_worse)

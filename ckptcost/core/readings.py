@@ -209,7 +209,7 @@ def boundaries(claim: Claim) -> Iterator[OtherReading]:
     if energy is None:
         return
     slots = derive(claim)
-    size, time = (known_interval(claim, slots, name) for name in ("size", "time"))
+    size, time = (_known_interval(claim, slots, name) for name in ("size", "time"))
     if size is not None:
         for boundary, joules in J_PER_BYTE.items():
             yield _against(claim, "energy", "boundary", boundary, energy, size * joules, "j")
@@ -221,7 +221,7 @@ def boundaries(claim: Claim) -> Iterator[OtherReading]:
         )
 
 
-def known_interval(claim: Claim, slots: dict[tuple[str, str], Fact], name: str) -> Interval | None:
+def _known_interval(claim: Claim, slots: dict[tuple[str, str], Fact], name: str) -> Interval | None:
     """Derived from firm values, else as stated."""
     derived = [
         fact

@@ -130,7 +130,7 @@ def robust_of(
     best_s = float(best_interval_s(s, plan_of(s), objective))
     if not ranges:
         return Robust(best_s, best_s, best_s, best_s, *(_no_regret_of(s, objective),) * 2, 0, (), 0)
-    costs, bests_s, least = world_costs(drawn(s, ranges, ties, samples), objective, samples)
+    costs, bests_s, least = _world_costs(drawn(s, ranges, ties, samples), objective, samples)
     seen = bests_s[np.isfinite(bests_s)]
     low_s, high_s = p5_p95(bests_s, best_s)
     interval_s, _ = least_regret_s(
@@ -138,7 +138,7 @@ def robust_of(
     )
     movers = _movers(s, ranges, ties, objective)
     corners, count = _corners(s, ranges, ties, movers[:MOST_CORNERS])
-    corner_costs, _, corner_least = world_costs(corners, objective, count)
+    corner_costs, _, corner_least = _world_costs(corners, objective, count)
     return Robust(
         interval_s,
         best_s,
@@ -154,7 +154,7 @@ def robust_of(
 
 def _no_regret_of(s: Scenario, objective: str) -> Callable[[float], float]:
     """Regret in the one world there is."""
-    costs, _, least = world_costs(s, objective, 1)
+    costs, _, least = _world_costs(s, objective, 1)
     return lambda at_s: _over(np.mean, regrets_at(costs, least, at_s))
 
 
@@ -164,23 +164,23 @@ def _over(of: Callable[[Any], Any], regrets: NDArray[np.float64]) -> float:
     return float(of(seen)) if seen.size else np.nan
 
 
-def world_costs(
+def _world_costs(
     worlds: Scenario, objective: str, count: int
 ) -> tuple[Costs, NDArray[np.float64], NDArray[np.float64]]:
     """What an interval costs in each world, each world's best interval, and what that costs."""
     with np.errstate(over="ignore", invalid="ignore"):
         plan = plan_of(worlds)
-        best_s = broadcast(best_interval_s(worlds, plan, objective), count)
-        least = broadcast(cost_at(worlds, plan, objective, best_s), count)
+        best_s = _broadcast(best_interval_s(worlds, plan, objective), count)
+        least = _broadcast(cost_at(worlds, plan, objective, best_s), count)
 
     def costs(interval_s: float) -> NDArray[np.float64]:
         with np.errstate(over="ignore", invalid="ignore"):
-            return broadcast(cost_at(worlds, plan, objective, np.full(count, interval_s)), count)
+            return _broadcast(cost_at(worlds, plan, objective, np.full(count, interval_s)), count)
 
     return costs, best_s, least
 
 
-def broadcast(value: Any, count: int) -> NDArray[np.float64]:
+def _broadcast(value: Any, count: int) -> NDArray[np.float64]:
     return np.broadcast_to(np.asarray(value, dtype=float), (count,))
 
 
@@ -191,7 +191,7 @@ def _movers(s: Scenario, ranges: Ranges, ties: dict[str, str], objective: str) -
     for path in sorted(ranges.keys() - ties.keys()):
         alone = {p: ends for p, ends in ranges.items() if ties.get(p, p) == path}
         ends, count = _corners(s, alone, {p: path for p in alone if p != path}, [path])
-        bests_s = world_costs(ends, objective, count)[1]
+        bests_s = _world_costs(ends, objective, count)[1]
         moved = float(np.max(bests_s) / np.min(bests_s)) if np.min(bests_s) > 0 else np.nan
         if moved > _LEAST_MOVE:
             found.append((moved, path))

@@ -37,7 +37,7 @@ def write_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
     """
     nodes = nodes_of(cluster)
     system = minimum(
-        tier.write_bytes_per_s, provisioned_rate(tier.capacity_bytes, tier.write_per_s)
+        tier.write_bytes_per_s, _provisioned_rate(tier.capacity_bytes, tier.write_per_s)
     )
     narrowest = minimum(
         minimum(system, nodes * minimum(tier.node_write_bytes_per_s, _nic(tier, cluster))),
@@ -51,7 +51,7 @@ def write_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
 def read_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
     """As `write_rate_bytes_per_s`, for reading back."""
     nodes = nodes_of(cluster)
-    system = minimum(tier.read_bytes_per_s, provisioned_rate(tier.capacity_bytes, tier.read_per_s))
+    system = minimum(tier.read_bytes_per_s, _provisioned_rate(tier.capacity_bytes, tier.read_per_s))
     narrowest = minimum(
         minimum(system, nodes * minimum(tier.node_read_bytes_per_s, _nic(tier, cluster))),
         cluster.gpus * tier.gpu_read_bytes_per_s,
@@ -61,7 +61,7 @@ def read_rate_bytes_per_s(tier: Tier, cluster: Cluster) -> Number:
     return or_otherwise(ratio(tier.timed_bytes, tier.load_time_s), narrowest)
 
 
-def provisioned_rate(capacity_bytes: Number, per_s: Number) -> Number:
+def _provisioned_rate(capacity_bytes: Number, per_s: Number) -> Number:
     rate = capacity_bytes * per_s
     return where(rate != rate, float("inf"), rate)
 

@@ -261,13 +261,13 @@ def parse(text: str | float | int, unit: str) -> float:
         ) from None
     if tuple(sorted(dims.items())) != wanted:
         raise UnitError(
-            f"{brief(text)} is {dimension_words(dims)}, expected {unit or 'a plain number'}",
+            f"{brief(text)} is {_dimension_words(dims)}, expected {unit or 'a plain number'}",
             remedy=f"write e.g. {example!r}",
         )
     return _finite(number * factor, text)
 
 
-def dimension_words(dims: dict[str, int]) -> str:
+def _dimension_words(dims: dict[str, int]) -> str:
     key = tuple(sorted(dims.items()))
     plain = next(
         (

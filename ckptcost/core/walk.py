@@ -145,11 +145,11 @@ class _Walk:
             setattr(self, name, getattr(self, name)[going])
         self.usable_s = [each[going] for each in self.usable_s]
         self.start, self.end, self.bounds = (
-            of_going_runs(self.start, going),
-            of_going_runs(self.end, going),
-            of_going_runs(self.bounds, going),
+            _of_going_runs(self.start, going),
+            _of_going_runs(self.end, going),
+            _of_going_runs(self.bounds, going),
         )
-        self.process, self.job = self.process.keep(going), of_going_runs(self.job, going)
+        self.process, self.job = self.process.keep(going), _of_going_runs(self.job, going)
 
     def step(self, event: int, line: list[JobStep] | None) -> NDArray[np.bool_]:
         """From a start of the job to its next interruption or its end; which runs go on."""
@@ -460,11 +460,11 @@ def _is_zero(value: Number) -> bool:
     return not np.any(np.asarray(value))
 
 
-def of_going_runs(value: Any, going: NDArray[np.bool_]) -> Any:
+def _of_going_runs(value: Any, going: NDArray[np.bool_]) -> Any:
     """A value of the job, or a tuple of them, for the runs that go on."""
     if isinstance(value, np.ndarray):
         return value[going] if value.ndim and len(value) == len(going) else value
     if isinstance(value, tuple):
-        parts = [of_going_runs(each, going) for each in value]
+        parts = [_of_going_runs(each, going) for each in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
     return value

@@ -69,12 +69,12 @@ _CALLED = {"gpu_time_lost": "GpuHours", "cost": "BilledCost"}
 _UNITS = {"kWh": "Kwh", "kgCO2e": "KgCO2e", "L": "Litres"}
 
 
-def focus_name(quantity: str, unit: str) -> str:
+def _focus_name(quantity: str, unit: str) -> str:
     words = quantity.title().replace("_", "")
     return _CALLED.get(quantity) or words + _UNITS.get(unit, unit)
 
 
-AMOUNTS = {q.id: focus_name(q.id, q.unit) for q in IN_DOCUMENTS}
+AMOUNTS = {q.id: _focus_name(q.id, q.unit) for q in IN_DOCUMENTS}
 """quantity of the document: ours (the cost itself is in FOCUS's columns, its low and high in
 ours)"""
 METERED = {q.id for q in IN_DOCUMENTS if q.metered}
@@ -290,10 +290,10 @@ def _json(pairs: Mapping[str, str | float | bool]) -> str:
     return json.dumps(pairs, ensure_ascii=True, allow_nan=False)
 
 
-def factor_text(factor: Factor) -> str:
+def _factor_text(factor: Factor) -> str:
     """A factor with who says so and under which licence.
 
-    >>> factor_text(
+    >>> _factor_text(
     ...     Factor(
     ...         id="site.pue",
     ...         name="",
@@ -362,7 +362,7 @@ def rates_of(statement: Statement, component: Component) -> str:
         for fields in ([what for what in AMOUNTS if what not in METERED], METERED)
     )
     used = rated - metered
-    rates = {factor.id: factor_text(factor) for factor in statement.factors if factor.id in used}
+    rates = {factor.id: _factor_text(factor) for factor in statement.factors if factor.id in used}
     return _json(rates)
 
 

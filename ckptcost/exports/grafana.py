@@ -129,25 +129,25 @@ class ShownCounter(NamedTuple):
         return query if self.divisor == 1 else f"{query} / {self.divisor:.0f}"
 
 
-def shown_counter(id_: str, quantity: str, title: str, unit: str) -> ShownCounter:
+def _shown_counter(id_: str, quantity: str, title: str, unit: str) -> ShownCounter:
     family, scale = names.QUANTITIES[quantity]
     return ShownCounter(id_, title, unit, family, scale)
 
 
 AMOUNTS = (
-    shown_counter("energy_kwh", "energy", "Energy", "kwatth"),
-    shown_counter("gpu_hours_lost", "gpu_time_lost", "GPU-hours lost", "suffix: GPU-h"),
-    shown_counter("cost_usd", "cost", "Cost", "currencyUSD"),
-    shown_counter(
+    _shown_counter("energy_kwh", "energy", "Energy", "kwatth"),
+    _shown_counter("gpu_hours_lost", "gpu_time_lost", "GPU-hours lost", "suffix: GPU-h"),
+    _shown_counter("cost_usd", "cost", "Cost", "currencyUSD"),
+    _shown_counter(
         "emissions_location_kg",
         "emissions_location",
         "Emissions, location-based",
         "suffix: kgCO2e",
     ),
-    shown_counter(
+    _shown_counter(
         "emissions_market_kg", "emissions_market", "Emissions, market-based", "suffix: kgCO2e"
     ),
-    shown_counter("embodied_kg", "embodied", "Embodied carbon", "suffix: kgCO2e"),
+    _shown_counter("embodied_kg", "embodied", "Embodied carbon", "suffix: kgCO2e"),
 )
 SAVES = ShownCounter("checkpoints", "Checkpoints", "short", names.CHECKPOINTS, 1.0)
 EVERY = (*AMOUNTS, SAVES)

@@ -81,14 +81,14 @@ HELP = {
 }
 
 
-def counted_quantity(q: Quantity) -> CountedQuantity:
+def _counted_quantity(q: Quantity) -> CountedQuantity:
     word, base_units = BASE_UNITS[q.base]
     name = f"ckptcost_{CALLED.get(q.id, q.id)}_{word}"
     help_ = HELP.get(q.id, f"{q.label.capitalize()}, since the run began.")
     return CountedQuantity(Family(name, "counter", help_), q.per_unit * base_units)
 
 
-QUANTITIES = {q.id: counted_quantity(q) for q in IN_DOCUMENTS}
+QUANTITIES = {q.id: _counted_quantity(q) for q in IN_DOCUMENTS}
 """By the statement's names. Location and market are families of their own, not labels of one: a
 plain sum cannot add them up."""
 CHECKPOINTS = Family(

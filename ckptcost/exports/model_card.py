@@ -198,10 +198,10 @@ def _lines(whole: Whole) -> Iterator[str]:
     yield f"Energy of the whole run: {number(whole.kwh)} kWh ({metered}{pue})"
     kg = f"{number(whole.grams / GRAMS)} kgCO2e, of {METHODS[s.grid_method]}"
     yield f"Emissions of the whole run, location-based: {kg}; embodied carbon is not among them"
-    yield from added_lines(whole)
+    yield from _added_lines(whole)
 
 
-def added_lines(whole: Whole) -> Iterator[str]:
+def _added_lines(whole: Whole) -> Iterator[str]:
     """What checkpoints and failures are of it, and what they need outside the nodes."""
     s = whole.statement
     lines = s.known("energy")

@@ -140,19 +140,19 @@ def _blocks(at: int, statement: Statement) -> Iterator[PointBlock]:
     for metric in METRICS:
         for component in statement.known(metric.quantity):
             if component.id in rows:
-                points = sum_points(rows[component.id], metric)
+                points = _sum_points(rows[component.id], metric)
             else:  # nothing is dated there: known to be zero, or unknown
                 points = _once(end, getattr(component, metric.quantity).value, metric.per_unit)
             about = {"component": component.id, "basis": component.basis}
             yield from _written(at, metric, about, begin, points)
     if rows and np.any(rows[""].amounts["checkpoints"]):
-        points = dict(sum_points(rows[""], CHECKPOINTS)).items()  # the last one of an instant
+        points = dict(_sum_points(rows[""], CHECKPOINTS)).items()  # the last one of an instant
     else:
         points = _once(end, statement.totals.checkpoints.value, 1.0)
     yield from _written(at, CHECKPOINTS, {}, begin, points)
 
 
-def sum_points(rows: RowsInTime, metric: OtlpMetric) -> Points:
+def _sum_points(rows: RowsInTime, metric: OtlpMetric) -> Points:
     amounts = rows.amounts[metric.quantity]
     known = ~np.isnan(amounts)
     sums = np.cumsum(amounts[known]) * metric.per_unit

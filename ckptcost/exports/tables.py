@@ -174,7 +174,7 @@ def _value(quantity: str) -> ExportColumn:
     return _amount(quantity, "value", name, f"{what}; {_EMPTY}", unit)
 
 
-def ranged_columns(value: ExportColumn, quantity: str) -> tuple[ExportColumn, ...]:
+def _ranged_columns(value: ExportColumn, quantity: str) -> tuple[ExportColumn, ...]:
     """A quantity's number, range and what they rest on."""
     name, unit = value.name, value.unit
     high = "high end of its range; empty beside a low end: without bound"
@@ -197,7 +197,7 @@ def ranged_columns(value: ExportColumn, quantity: str) -> tuple[ExportColumn, ..
 
 
 _SAVES: Final = _amount("checkpoints", "value", "checkpoints", f"saved. {MEAN}", "1")
-_AMOUNTS: Final = tuple(each for what in AMOUNTS for each in ranged_columns(_value(what), what))
+_AMOUNTS: Final = tuple(each for what in AMOUNTS for each in _ranged_columns(_value(what), what))
 
 
 def _at_least(row: TableRow) -> str | None:
@@ -254,7 +254,7 @@ _WIDE: Final = (
     column("s.boundary.counterfactual", "what it is compared with"),
     column("s.uncertainty", "what the ranges are"),
     *_AMOUNTS,
-    *ranged_columns(_SAVES._replace(what=f"checkpoints saved. {MEAN}; {_EMPTY}"), "checkpoints"),
+    *_ranged_columns(_SAVES._replace(what=f"checkpoints saved. {MEAN}; {_EMPTY}"), "checkpoints"),
     *_HOW,
 )
 _COMPONENTS: Final = (
@@ -366,7 +366,7 @@ def _whole(s: Statement) -> Iterator[TableRow]:
     yield TableRow(s)
 
 
-def time_rows(s: Statement) -> Iterator[TableRow]:
+def _time_rows(s: Statement) -> Iterator[TableRow]:
     """All rows of time at once: there may be a hundred thousand."""
     if s.series is not None:
         yield TableRow(s)
@@ -399,7 +399,7 @@ TABLES: Final = (
         f"One row a run, time and component; rows add up to the component. {LEDGERS}",
         ("run_id", "start", "component"),
         _INTERVALS,
-        time_rows,
+        _time_rows,
     ),
     ExportTable(
         "factors",

@@ -121,12 +121,13 @@ def _about(asked: FleetQuestion, fleet: Fleet) -> list[str]:
         (
             "Energies are the machines' own: no PUE."
             if asked.resolved is None
-            else f"At {asked.resolved.names.get('site', 'a site')}{carbon_counted(asked.resolved)}."
+            else f"At {asked.resolved.names.get('site', 'a site')}"
+            f"{_carbon_counted(asked.resolved)}."
         ),
     ]
 
 
-def carbon_counted(resolved: Resolved) -> str:
+def _carbon_counted(resolved: Resolved) -> str:
     """What its kgCO2e counts, where it has a grid."""
     if "site.grid_method" not in resolved.words:
         return ""

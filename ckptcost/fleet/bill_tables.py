@@ -62,7 +62,7 @@ def _is_hidden(q: Quantity) -> bool:
     return q.derived is not None and not q.objective
 
 
-def shown_quantities(placed: bool) -> tuple[Quantity, ...]:
+def _shown_quantities(placed: bool) -> tuple[Quantity, ...]:
     return tuple(q for q in BILLED if not _is_hidden(q) and (placed or q.metered))
 
 
@@ -70,7 +70,7 @@ def lines_not_summed(group: GroupFigures, placed: bool) -> dict[str, str]:
     """By what is shown, the lines that are not in its sum, or not all of them. Of what has no
     factor at all there is no sum to be in."""
     found = {}
-    for q in shown_quantities(placed):
+    for q in _shown_quantities(placed):
         some = any(
             amount.known and amount.value
             for line in group.lines
@@ -89,7 +89,7 @@ def lacking_columns(placed: bool) -> tuple[Column, ...]:
             meaning="lines that are not in the sum, or not all of them",
             shown=False,
         )
-        for q in shown_quantities(placed)
+        for q in _shown_quantities(placed)
     )
 
 

@@ -69,7 +69,7 @@ def on_one_clock(files: Sequence[ValidFile]) -> tuple[TimedFiles, list[FileVerdi
                 [run.window + base for run, base in zip(runs, bases, strict=False)] or [ints]
             ),
             int(bases[-1]),
-            repeat_places([file.many for file in kept]),
+            _repeat_places([file.many for file in kept]),
             np.concatenate([run.offset_ns for run in runs] or [ints]),
             np.concatenate([run.unsure_s for run in runs] or [ints.astype(float)]),
             np.concatenate([run.told for run in runs] or [ints]),
@@ -80,7 +80,7 @@ def on_one_clock(files: Sequence[ValidFile]) -> tuple[TimedFiles, list[FileVerdi
 
 def _run(files: list[ValidFile]) -> _Run:
     window, windows = places_of([file.rows for file in files])
-    node = repeat_places([file.many for file in files])
+    node = _repeat_places([file.many for file in files])
     found = offsets_of(window, node, np.concatenate([file.rows["begin_ns"] for file in files]))
     # it speaks of nodes up to the last one that has a row
     rest = len(files) - len(found.offset_ns)
@@ -95,7 +95,7 @@ def _run(files: list[ValidFile]) -> _Run:
     )
 
 
-def repeat_places(counts: list[int]) -> Ints:
+def _repeat_places(counts: list[int]) -> Ints:
     return np.repeat(np.arange(len(counts), dtype=np.int64), counts)
 
 

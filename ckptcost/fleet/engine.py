@@ -70,7 +70,7 @@ def by_cluster(
     """Results in the order of what was given."""
     if not given:
         return []
-    distributed = distributed_client()
+    distributed = _distributed_client()
     with _quiet(), _client(distributed, address) as client:
         _same_on_workers(client, store, address)
         try:
@@ -102,7 +102,7 @@ def _lost(address: str, problem: str, remedy: str) -> NoReturn:
     raise CkptcostError(f"{address}: {problem}. {remedy}") from None
 
 
-def distributed_client() -> Any:
+def _distributed_client() -> Any:
     try:
         import distributed
     except ImportError as error:
@@ -175,7 +175,7 @@ def _same_on_workers(client: Any, store: Store, address: str) -> None:
     """The sums are the same bits only where the program is the same, and a store that a worker does
     not see would seem empty."""
     where = Argument("scheduler", address)
-    has = client.run(worker_version(), on_error="return")
+    has = client.run(_worker_version(), on_error="return")
     for worker, version in has.items():
         if version != __version__:
             other = (
@@ -197,7 +197,7 @@ def _same_on_workers(client: Any, store: Store, address: str) -> None:
             )
 
 
-def worker_version() -> Callable[[], str]:
+def _worker_version() -> Callable[[], str]:
     def version() -> str:
         # within a function, so that its text is sent: a worker without ckptcost could not look it
         # up by name

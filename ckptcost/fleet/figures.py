@@ -290,12 +290,12 @@ class _Sums:
                     int(mine["done"]),
                     int(mine["failed"]),
                     int(mine["loads"]),
-                    sum_or_unknown("bytes", mine, "done"),
+                    _sum_or_unknown("bytes", mine, "done"),
                     missing[at][0],
-                    sum_or_unknown("files", mine, "done"),
+                    _sum_or_unknown("files", mine, "done"),
                     {key: count for key, count in unknown.items() if count},
-                    sum_or_unknown("stall", mine, "saves"),
-                    sum_or_unknown("load", mine, "loads"),
+                    _sum_or_unknown("stall", mine, "saves"),
+                    _sum_or_unknown("load", mine, "loads"),
                     times[at],
                     _over(mine["rated_bytes"], mine["rated_s"]),
                     mine["running"],
@@ -394,7 +394,7 @@ def _distinct(which: Places, names: Iterable[object], many: int) -> list[int]:
     return [len(each) for each in found]
 
 
-def sum_or_unknown(what: str, mine: Mapping[str, float], all_of: str) -> float:
+def _sum_or_unknown(what: str, mine: Mapping[str, float], all_of: str) -> float:
     """A sum, unless it is of nothing although something is there."""
     return nan if 0 < mine[all_of] == mine[f"no_{what}"] else mine[what]
 

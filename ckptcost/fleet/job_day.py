@@ -219,9 +219,9 @@ def merge_edges(part: StorePart) -> tuple[DataFrame, DataFrame, DataFrame]:
     """Windows, nodes and heads with what the edges add to them."""
     heads, edges = _with_offsets_of_other_days(part.heads, part.edges)
     if edges.empty:
-        return part.windows, add_nodes(part.nodes), heads
-    windows, nodes = sum_edges(edges)
-    return _put_together(part.windows, windows), add_nodes(_put_together(part.nodes, nodes)), heads
+        return part.windows, _add_nodes(part.nodes), heads
+    windows, nodes = _sum_edges(edges)
+    return _put_together(part.windows, windows), _add_nodes(_put_together(part.nodes, nodes)), heads
 
 
 def _put_together(some: DataFrame, more: DataFrame) -> DataFrame:
@@ -266,7 +266,7 @@ def _with_offsets_of_other_days(heads: DataFrame, edges: DataFrame) -> tuple[Dat
     return heads, edges
 
 
-def sum_edges(edges: DataFrame) -> tuple[DataFrame, DataFrame]:
+def _sum_edges(edges: DataFrame) -> tuple[DataFrame, DataFrame]:
     # within a window by host, as within a day
     rows = edges.sort_values([*_NODE, "load", "key", "begin_ns"], kind="stable", ignore_index=True)
     name = rows.groupby(["job", "run", "load", "key"], sort=False).ngroup().to_numpy(dtype=np.int64)
@@ -304,7 +304,7 @@ def sum_edges(edges: DataFrame) -> tuple[DataFrame, DataFrame]:
     )
 
 
-def add_nodes(nodes: DataFrame) -> DataFrame:
+def _add_nodes(nodes: DataFrame) -> DataFrame:
     """One row a node and day. A row without windows knows all its sums, zero, and leaves the
     unknown ones of another row as they are."""
     place = nodes.groupby([*_NODE, "day"], sort=False).ngroup().to_numpy()

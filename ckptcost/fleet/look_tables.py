@@ -43,8 +43,8 @@ def tiers(seen: Sequence[TierSeen]) -> Table:
             "tier": each.tier,
             "job": each.job or "all",
             "saves": float(each.saves),
-            **estimate_cells("rate", each.fit.rate_bytes_per_s),
-            **estimate_cells("fixed", each.fit.fixed_s),
+            **_estimate_cells("rate", each.fit.rate_bytes_per_s),
+            **_estimate_cells("fixed", each.fit.fixed_s),
             "p5": plain(each.p5_bytes_per_s),
             "p50": plain(each.p50_bytes_per_s),
             "p95": plain(each.p95_bytes_per_s),
@@ -83,7 +83,7 @@ def tiers(seen: Sequence[TierSeen]) -> Table:
     return Table("tiers", "Tiers, as a node saw them", columns, rows)
 
 
-def estimate_cells(name: str, estimate: Estimate) -> dict[str, Any]:
+def _estimate_cells(name: str, estimate: Estimate) -> dict[str, Any]:
     return {
         name: plain(estimate.value),
         f"{name}_low": plain(estimate.low),

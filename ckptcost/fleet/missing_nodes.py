@@ -100,7 +100,7 @@ def names_of(text: str) -> tuple[str, ...]:
         parts: list[list[str]] = []
         count = 1
         for inside, plain in _PIECE.findall(name):
-            some = [plain] if plain else number_ranges(inside, room)
+            some = [plain] if plain else _number_ranges(inside, room)
             if not some or (count := count * len(some)) > room:
                 return ()
             parts.append(some)
@@ -108,7 +108,7 @@ def names_of(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def number_ranges(inside: str, room: int) -> list[str]:
+def _number_ranges(inside: str, room: int) -> list[str]:
     """001-003,7: as many digits as the first of a range has. None where it is no such list, or a
     longer one than there is room for."""
     found: list[str] = []
@@ -136,7 +136,7 @@ def lacking_of(part: StorePart, cells: RunCells) -> tuple[Lacking, ...]:
     ):
         spoke[cell, host] += count
     aside = _set_aside(part.files, cells)
-    launched = launched_nodes(part.heads, cells)
+    launched = _launched_nodes(part.heads, cells)
     return tuple(
         _of_run(cells, key, places, windows, present, spoke, aside, *launched.get(key, (0, ())))
         for key, places in sorted(cells.of_runs.items())
@@ -211,7 +211,7 @@ def _absent(
     )
 
 
-def launched_nodes(
+def _launched_nodes(
     heads: DataFrame, cells: RunCells
 ) -> dict[tuple[str, str], tuple[int, tuple[str, ...]]]:
     """By run, the most nodes and the longest list that any of its nodes was told."""

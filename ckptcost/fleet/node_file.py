@@ -83,7 +83,7 @@ def text_of(data: bytes) -> bytes:
         or footer < _SEAL.size
         or data[footer - _SEAL.size : footer - _SEAL.size + 4] != SEAL
     ):
-        raise broken_seal(data)
+        raise _broken_seal(data)
     _, at, length, crc = _SEAL.unpack_from(data, footer - _SEAL.size)
     view = memoryview(data)
     if crc32(view[footer:], crc32(view[: footer - 4])) != crc:
@@ -98,7 +98,7 @@ def _footer_of(data: bytes) -> int | None:
     return begin if begin >= len(MARK) else None
 
 
-def broken_seal(data: bytes) -> BadNodeFile:
+def _broken_seal(data: bytes) -> BadNodeFile:
     """Somebody else's, a later format, or ours with the seal broken: its name is in it more than
     once."""
     if (found := _VERSION.search(data)) and int(found[1]) > MAJOR:
@@ -234,7 +234,7 @@ def encode(day: NodeDay) -> bytes:
     arrow = _arrow()
     _check(day)
     arrays: dict[str, Any] = {
-        name: repeat_text(arrow, getattr(day.head, name), day.many) for name in OWNERS
+        name: _repeat_text(arrow, getattr(day.head, name), day.many) for name in OWNERS
     }
     raw: dict[str, tuple[bytes, int]] = {}
     few = list(OWNERS)
@@ -293,7 +293,7 @@ def decode(
     if unknown := [name for name in wanted if name not in COLUMNS]:
         raise ValueError(f"no column {unknown[0]}")
     try:
-        head, count, places = footer_of(text_of(data))
+        head, count, places = _places_in_footer(text_of(data))
         try:
             rows = _rows(data, count, places, dict.fromkeys((*wanted, *_JUDGED)), own)
             _judge(rows)
@@ -307,7 +307,7 @@ def decode(
     return NodeDay(head, {name: rows[name] for name in wanted})
 
 
-def footer_of(text: bytes) -> tuple[NodeDayHead, int, Mapping[str, Any]]:
+def _places_in_footer(text: bytes) -> tuple[NodeDayHead, int, Mapping[str, Any]]:
     """Head, number of rows, and where columns lie: first byte, and how many values are there (one
     may stand for all)."""
     try:
@@ -448,7 +448,7 @@ def _column(name: str) -> str:
     return INSTANT if name == "begin_ns" else name
 
 
-def repeat_text(arrow: Any, text: str, count: int) -> Any:
+def _repeat_text(arrow: Any, text: str, count: int) -> Any:
     return arrow.repeat(arrow.scalar(_utf8(text), arrow.string()), count)
 
 

@@ -258,7 +258,7 @@ class Remote:
             return
         except Exception as error:
             raise InputError(
-                f"cannot be listed ({error_words(error)})", where=self._where(folder)
+                f"cannot be listed ({_error_words(error)})", where=self._where(folder)
             ) from None
         for entry in found:
             name = entry["name"].rstrip("/").rpartition("/")[2]
@@ -275,7 +275,7 @@ class Remote:
             raise
         except Exception as error:
             raise InputError(
-                f"cannot be read ({error_words(error)})", where=self._where(path)
+                f"cannot be read ({_error_words(error)})", where=self._where(path)
             ) from None
 
     def put(self, path: str, data: bytes) -> None:
@@ -288,7 +288,7 @@ class Remote:
                 self._files.pipe_file(at, data)
         except Exception as error:
             raise OutputError(
-                f"{self._where(path)}: could not be written ({error_words(error)})"
+                f"{self._where(path)}: could not be written ({_error_words(error)})"
             ) from None
 
     def remove(self, path: str) -> str:
@@ -297,7 +297,7 @@ class Remote:
         except FileNotFoundError:
             pass
         except Exception as error:
-            return str(error_words(error))
+            return str(_error_words(error))
         return ""
 
     def sweep(self, folders: Iterator[str]) -> int:
@@ -305,6 +305,6 @@ class Remote:
         return 0
 
 
-def error_words(error: Exception) -> Any:
+def _error_words(error: Exception) -> Any:
     """Drivers of stores raise what they like."""
     return getattr(error, "strerror", None) or error or type(error).__name__

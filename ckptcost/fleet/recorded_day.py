@@ -225,7 +225,7 @@ def days_of(m: Measured, told: DayFacts) -> list[NodeDay]:
     clock = DayClock(m.run.wall)
     gpus = gpus_metered(m.energies.parts)
     spans = _spans(m, clock)
-    placed = place_windows(m, clock)
+    placed = _place_windows(m, clock)
     days = sorted({*spans, *(day for day, _ in placed)})
     lines = lines_of(m, gpus)
     exits = _exits(m, clock, days)
@@ -267,7 +267,7 @@ def _spans(m: Measured, clock: DayClock) -> dict[int, Stretch]:
     }
 
 
-def place_windows(m: Measured, clock: DayClock) -> list[tuple[int, int]]:
+def _place_windows(m: Measured, clock: DayClock) -> list[tuple[int, int]]:
     """Day and place of each window, by day and begin; by its first mark where the begin is not
     known."""
     begun = sorted((clock.ns(_begun_s(window)), place) for place, window in enumerate(m.windows))
@@ -353,7 +353,7 @@ def _loads(m: Measured) -> dict[int, tuple[Energy, Energy]]:
 def _rows(
     m: Measured, clock: DayClock, lines: Sequence[WindowLines], places: Sequence[int]
 ) -> dict[str, NDArray[Any]]:
-    from ckptcost.report.statements.measured import was_seen_to_end as ended
+    from ckptcost.report.statements.measured import _was_seen_to_end as ended
 
     rows = empty_rows(len(places))
     for n, place in enumerate(places):

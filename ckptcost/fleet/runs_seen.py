@@ -136,8 +136,8 @@ class Stalls:
         kept = ~load & ~flags(windows, "failed")
         self.kept_ns = np.zeros(count, dtype=np.int64)
         np.maximum.at(self.kept_ns, run_of[kept], begin_ns[kept])
-        saves_s, of_saves, self._no_stall = fill_unknown(stall_s, kept, run_of, count)
-        filled_s, of_loads, self._no_load = fill_unknown(saves_s, load, run_of, count)
+        saves_s, of_saves, self._no_stall = _fill_unknown(stall_s, kept, run_of, count)
+        filled_s, of_loads, self._no_load = _fill_unknown(saves_s, load, run_of, count)
         self.assumed = of_saves + of_loads
         self.save_s = _sums(filled_s, ~load, run_of, count)
         self.load_s = _sums(filled_s, load, run_of, count)
@@ -168,7 +168,7 @@ class Stalls:
         return spent._replace(useful_s=nan, goodput=nan) if lacking and spent.useful_s else spent
 
 
-def fill_unknown(
+def _fill_unknown(
     stall_s: Floats, which: NDArray[np.bool_], run_of: Places, count: int
 ) -> tuple[Floats, NDArray[np.int64], NDArray[np.bool_]]:
     """With the mean of those that are known in the run for those that are not; how many these are;
@@ -279,7 +279,7 @@ def runs_of(part: StorePart, cells: RunCells, lacking: Sequence[Lacking]) -> tup
         base_ns = runs[0][2].began_ns
         begins_ns = [end.began_ns for _, _, end, _ in runs]
         states = [
-            _state(end, was_followed(end, begins_ns[place + 1 :]))
+            _state(end, _was_followed(end, begins_ns[place + 1 :]))
             for place, (_, _, end, _) in enumerate(runs)
         ]
         spans = [
@@ -349,7 +349,7 @@ def shares_of(spans: Sequence[RunSpan]) -> list[Useful]:
     return found
 
 
-def was_followed(end: _Ended, later_ns: Sequence[int]) -> bool:
+def _was_followed(end: _Ended, later_ns: Sequence[int]) -> bool:
     """Whether one that began later did so when this one was over, by clocks that may differ. One
     that began meanwhile goes on beside it."""
     slack_ns = min(SLACK_NS, (end.ended_ns - end.began_ns) // 2)

@@ -48,7 +48,7 @@ def places_of(nodes: Sequence[Rows]) -> tuple[Ints, int]:
         if place == len(distinct):
             distinct.append(names)
         which.append(place)
-    again = repeated_names(distinct)
+    again = _repeated_names(distinct)
     if len(again):
         return _by_time(nodes, again)
     known, inverse = np.unique(np.concatenate(distinct), return_inverse=True)
@@ -64,7 +64,7 @@ def names_of(rows: Mapping[str, Any]) -> Ints:
     return found
 
 
-def repeated_names(distinct: Sequence[Ints]) -> Ints:
+def _repeated_names(distinct: Sequence[Ints]) -> Ints:
     """Names that any node has more than once."""
     found = [np.zeros(0, dtype=np.int64)]
     for names in distinct:

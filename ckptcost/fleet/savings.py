@@ -192,7 +192,7 @@ def _watts(
                 for run in runs
                 if (each := getattr(run, name)).known
             ),
-            mean_seen(runs, name),
+            _mean_seen(runs, name),
         )
         for name in ("train_gpu_w", "train_host_w")
     )
@@ -214,7 +214,7 @@ def _or_0(value: float) -> float:
     return 0.0 if isnan(value) else value
 
 
-def mean_seen(runs: Sequence[RunSeen], name: str) -> float:
+def _mean_seen(runs: Sequence[RunSeen], name: str) -> float:
     return fsum(run.own_s * run.nodes for run in runs if getattr(run, name).known)
 
 

@@ -36,20 +36,20 @@ def tables(found: Savings, placed: bool) -> list[Table]:
     return [_whole(found.whole, placed), _jobs(found.jobs, placed)]
 
 
-def saved_quantities(placed: bool) -> tuple[Quantity, ...]:
+def _saved_quantities(placed: bool) -> tuple[Quantity, ...]:
     return pick("gpu_time_lost", "energy", *(["cost"] if placed else []))
 
 
 def _amounts(each: Option | AllSavings, placed: bool) -> dict[str, Any]:
     row: dict[str, Any] = {}
-    for q in saved_quantities(placed):
+    for q in _saved_quantities(placed):
         row |= with_ends(q, getattr(each, q.field))
     return row
 
 
 def _amount_columns(placed: bool) -> tuple[Column, ...]:
     found = []
-    for q in saved_quantities(placed):
+    for q in _saved_quantities(placed):
         shown = q.id == "gpu_time_lost"
         found += [
             Column(q.measure, f"{q.unit} saved", q.unit),

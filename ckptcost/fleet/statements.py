@@ -146,7 +146,7 @@ def _statement(
     totals = group.totals
     bill = bill_part(
         [_line(there.get(name, _none(name))) for name in LINES],
-        lambda _, q: billed_amount(q, getattr(totals, q.field), estimated, totals.lacks[q.field]),
+        lambda _, q: _billed_amount(q, getattr(totals, q.field), estimated, totals.lacks[q.field]),
         Rests(lambda _, of: [name for name in BY_ID[of].rests_on if name in names]),
         "bounds",
         math.nan if s is None else float(s.cluster.usd_per_gpu_s) * HOUR_S,
@@ -203,10 +203,10 @@ def _statement(
         measurements=_measurements(heads),
         uncertainty="bounds of the meters, added up; of what is estimated 95 %",
         warnings=_warnings(group, resolved),
-    ).model_copy(update={"assumptions": assumed_factors(factors)})
+    ).model_copy(update={"assumptions": _assumed_factors(factors)})
 
 
-def assumed_factors(factors: Sequence[Factor]) -> list[Any]:
+def _assumed_factors(factors: Sequence[Factor]) -> list[Any]:
     from ckptcost.report.parts import Assumption
 
     return [
@@ -231,7 +231,7 @@ def _line(line: FleetLine) -> BilledLine:
             if 0 < some < of
             else []
         )
-        amounts[q.id] = billed_amount(q, getattr(line, q.field), line.estimated, lacks)
+        amounts[q.id] = _billed_amount(q, getattr(line, q.field), line.estimated, lacks)
     return BilledLine(
         line.id,
         KINDS[line.id].boundary or "drive",
@@ -242,7 +242,7 @@ def _line(line: FleetLine) -> BilledLine:
     )
 
 
-def billed_amount(
+def _billed_amount(
     q: Counted, amount: FleetAmount, estimated: bool, lacks: Sequence[str]
 ) -> BilledAmount:
     value, low, high = (q.people(end) for end in amount)

@@ -102,8 +102,8 @@ class Store:
         if not _is_day(head.day):
             raise ValueError(f"no day: {head.day!r}")
         whole = crc32(f"{head.run}\0{head.host}".encode("utf-8", "backslashreplace"))
-        host = encode_name(head.host)[:80] or "unnamed"
-        name = f"{host}-{encode_name(head.run[:12])}-{whole:08x}{ENDING}"
+        host = _encode_name(head.host)[:80] or "unnamed"
+        name = f"{host}-{_encode_name(head.run[:12])}-{whole:08x}{ENDING}"
         return f"job={folder_of(head.job)}/day={head.day}/{name}"
 
     def sweep(self) -> int:
@@ -221,17 +221,17 @@ def folder_of(job: str) -> str:
         return NAMELESS
     if job == NAMELESS:
         return "%2D"
-    name = encode_name(job)
+    name = _encode_name(job)
     if len(name) <= LONGEST:
         return name
     short = job[:LONGEST]
-    while len(encode_name(short)) > LONGEST - 17:
+    while len(_encode_name(short)) > LONGEST - 17:
         short = short[:-1]
     whole = blake2b(job.encode("utf-8", "backslashreplace"), digest_size=8)
-    return f"{encode_name(short)}~{whole.hexdigest()}"
+    return f"{_encode_name(short)}~{whole.hexdigest()}"
 
 
-def encode_name(text: str) -> str:
+def _encode_name(text: str) -> str:
     """Letters, digits, `_.-~` as they are; a first dot would hide a file, and a first line mark
     hides it from readers of Parquet."""
     name = quote(text, safe="", errors="backslashreplace")

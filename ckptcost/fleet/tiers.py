@@ -75,18 +75,18 @@ def tiers_of(part: StorePart, cells: RunCells | None = None) -> tuple[TierSeen, 
     found = []
     for at, tier in enumerate(tiers.names):
         mine = rows[tiers.of_cells[cell] == at]
-        found.append(tier_seen(tier, "", mine, size, seconds, safe))
+        found.append(_tier_seen(tier, "", mine, size, seconds, safe))
         used = np.unique(jobs.of_cells[tiers.of_cells == at]).tolist()
         of_job = jobs.of_cells[cells.of_windows[mine]]
         if len(used) > 1:
             found += [
-                tier_seen(tier, jobs.names[job], mine[of_job == job], size, seconds, safe)
+                _tier_seen(tier, jobs.names[job], mine[of_job == job], size, seconds, safe)
                 for job in used
             ]
     return tuple(found)
 
 
-def tier_seen(
+def _tier_seen(
     tier: str, job: str, rows: Places, size: Floats, seconds: Floats, safe: NDArray[np.bool_]
 ) -> TierSeen:
     """`rows` by time."""

@@ -110,7 +110,7 @@ def read_in(
             )
             continue
         file = ValidFile(entry.path, head, dict(rows))
-        fault = misplacement(file, entry)
+        fault = _misplacement(file, entry)
         if fault:
             aside.append(verdict(file, *fault)._replace(job=entry.job, day=entry.day))
         else:
@@ -118,7 +118,7 @@ def read_in(
     return seen, aside
 
 
-def misplacement(file: ValidFile, entry: StoreEntry) -> tuple[str, str] | None:
+def _misplacement(file: ValidFile, entry: StoreEntry) -> tuple[str, str] | None:
     head = file.head
     if entry.path.rpartition("/")[0] != f"job={folder_of(head.job)}/day={head.day}":
         return (

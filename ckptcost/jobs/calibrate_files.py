@@ -124,7 +124,7 @@ def _read_back(c: Calibration, texts: dict[str, str]) -> None:
                 file.parent.mkdir(parents=True)
                 file.write_text(text, "utf-8")
                 entity = Catalog(overlay=Path(scratch)).get(kind, c.id)
-                for parameter in section_parameters(c, kind):
+                for parameter in _section_parameters(c, kind):
                     found = entity.figures[parameter.path.partition(".")[2]].value
                     if abs(found - parameter.estimate.value) > _AGREES * abs(
                         parameter.estimate.value
@@ -138,7 +138,7 @@ def _read_back(c: Calibration, texts: dict[str, str]) -> None:
         raise OutputError(f"no scratch file could be written ({error.strerror or error})") from None
 
 
-def section_parameters(c: Calibration, section: str) -> list[Parameter]:
+def _section_parameters(c: Calibration, section: str) -> list[Parameter]:
     """The known figures that the file of a section has."""
     return [
         p
@@ -156,12 +156,12 @@ def _text(c: Calibration, kind: str) -> str:
     )
     lines = [f"# {line}" for line in _about(c, kind)]
     lines += [
-        f"id     = {quote_toml(c.id)}",
-        f"name   = {quote_toml(f'{SIMULATED}: {title}' if c.simulated else title)}",
+        f"id     = {_quote_toml(c.id)}",
+        f"name   = {_quote_toml(f'{SIMULATED}: {title}' if c.simulated else title)}",
         'kind   = "calibrated"',
-        f"note   = {quote_toml(_note(c, kind))}",
-        f"basis  = {quote_toml('assumed' if c.simulated else 'measured')}",
-        f"source = {quote_toml(c.source)}",
+        f"note   = {_quote_toml(_note(c, kind))}",
+        f"basis  = {_quote_toml('assumed' if c.simulated else 'measured')}",
+        f"source = {_quote_toml(c.source)}",
     ]
     if kind == "tier":
         lines += [
@@ -174,7 +174,7 @@ def _text(c: Calibration, kind: str) -> str:
             f"gpus = {c.gpus}             # one node: set cluster.gpus to the size of your job",
             f"gpus_per_node = {c.gpus}",
         ]
-    for parameter in section_parameters(c, kind):
+    for parameter in _section_parameters(c, kind):
         lines += ["", *_figure(c, parameter)]
     beside = [
         p
@@ -189,7 +189,7 @@ def _text(c: Calibration, kind: str) -> str:
             "# measured with it; the model takes policy.* from a scenario or from --set",
             "[about]",
         ]
-        lines += [f"{p.id} = {quote_toml(_amount(p.estimate.value, p.unit))}" for p in beside]
+        lines += [f"{p.id} = {_quote_toml(_amount(p.estimate.value, p.unit))}" for p in beside]
     return "\n".join(lines) + "\n"
 
 
@@ -258,18 +258,18 @@ def _figure(c: Calibration, parameter: Parameter) -> list[str]:
         note += f"; at least {_amount(low, parameter.unit)}, no upper end"
     lines = [
         f"[{key}]  # {meaning_of(section, key)}",
-        f"value = {quote_toml(_amount(estimate.value, parameter.unit))}",
+        f"value = {_quote_toml(_amount(estimate.value, parameter.unit))}",
     ]
     if low is not None and high is not None and isfinite(high):
         lines += [
-            f"low = {quote_toml(_amount(max(low, 0.0), parameter.unit))}",
-            f"high = {quote_toml(_amount(high, parameter.unit))}",
+            f"low = {_quote_toml(_amount(max(low, 0.0), parameter.unit))}",
+            f"high = {_quote_toml(_amount(high, parameter.unit))}",
         ]
     if parameter.basis != "measured" and not c.simulated:
-        lines.append(f"basis = {quote_toml(parameter.basis)}")
+        lines.append(f"basis = {_quote_toml(parameter.basis)}")
     if parameter.boundary:
-        lines.append(f"boundary = {quote_toml(parameter.boundary)}")
-    return [*lines, f"note = {quote_toml(note)}"]
+        lines.append(f"boundary = {_quote_toml(parameter.boundary)}")
+    return [*lines, f"note = {_quote_toml(note)}"]
 
 
 def _amount(value: float, unit: str) -> str:
@@ -282,6 +282,6 @@ def _amount(value: float, unit: str) -> str:
     return f"{value / scale:.{_DIGITS}g}{word}"
 
 
-def quote_toml(text: str) -> str:
+def _quote_toml(text: str) -> str:
     """A TOML string: JSON's is one."""
     return json.dumps(text, ensure_ascii=False)

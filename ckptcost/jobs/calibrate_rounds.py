@@ -162,7 +162,7 @@ def rounds_of(told: RunToFit) -> tuple[list[FitRound], list[UnfitWindow]]:
     stalled = stalled if seen.steps is None else list(seen.steps.stalls_s)
     alone = _without_overlap(seen.windows)
     both = list(zip(seen.windows, seen.contents, strict=True))
-    torn = unfinished_window([window for window, what in both if what.of != "load"])
+    torn = _unfinished_window([window for window, what in both if what.of != "load"])
     change = seen.slower
     in_memory = set() if change is None else {w.name for w in seen.stalled_saves[: change.first]}
     rounds: list[FitRound] = []
@@ -231,7 +231,7 @@ def _busy_s(told: RunToFit, window: Window, size_bytes: float) -> float:
     return queue.busy * (queue.end_s - queue.begin_s) * size_bytes / queue.written_bytes
 
 
-def unfinished_window(windows: Sequence[Window]) -> Window | None:
+def _unfinished_window(windows: Sequence[Window]) -> Window | None:
     """The last one, where the marks stop between its fsync and the commit that others have: it is
     not safe yet."""
     last = max(windows, key=lambda window: window.last_s, default=None)

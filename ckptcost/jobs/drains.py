@@ -67,14 +67,14 @@ def drained_marks(energies: Energies, marks: Sequence[Mark]) -> list[Mark]:
         and not what.error
         and what.why not in NEVER
     ]
-    owed = owed_bytes(energies) if lacking else None
+    owed = _owed_bytes(energies) if lacking else None
     if owed is None:
         return []
     written = _written(energies)
     return [mark for window, what in lacking for mark in _marks_of(window, what, owed, written)]
 
 
-def owed_bytes(energies: Energies) -> Series | None:
+def _owed_bytes(energies: Energies) -> Series | None:
     """Dirty and Writeback of the host, added up: both are of the same reading."""
     readings = energies.readings("host")
     if "dirty_bytes" not in readings or "writeback_bytes" not in readings:

@@ -33,7 +33,7 @@ def instruments(spec: str, wanted: Wanted, for_s: float) -> Instruments:
     """`auto`, `simulated`, `replay:PATH`, or names of meters with commas between."""
     words = [word.strip() for word in spec.split(",")]
     if spec.startswith(REPLAY):
-        return replayed_instruments(spec.removeprefix(REPLAY))
+        return _replayed_instruments(spec.removeprefix(REPLAY))
     if "simulated" in words:
         if len(words) > 1:
             raise InputError(
@@ -41,7 +41,7 @@ def instruments(spec: str, wanted: Wanted, for_s: float) -> Instruments:
                 where=Argument("meters"),
                 remedy="give one or the other",
             )
-        return simulated_instruments(for_s)
+        return _simulated_instruments(for_s)
     if not all(words):
         raise InputError(
             "names no meter", where=Argument("meters"), remedy="`ckptcost doctor` lists them"
@@ -53,7 +53,7 @@ def instruments(spec: str, wanted: Wanted, for_s: float) -> Instruments:
     return Instruments(seen.meters, seen.absences, RealClock())
 
 
-def simulated_instruments(for_s: float) -> Instruments:
+def _simulated_instruments(for_s: float) -> Instruments:
     """A machine with 8 cards that saves once a minute; the clock's second 0 is the plan's."""
     from ckptcost.meters import simulated
     from ckptcost.meters.simulated_machine import Plan, marks
@@ -66,7 +66,7 @@ def simulated_instruments(for_s: float) -> Instruments:
     )
 
 
-def replayed_instruments(path: str) -> Instruments:
+def _replayed_instruments(path: str) -> Instruments:
     """A run's readings as meters. For a screen; what is computed from a run is computed from the
     run itself."""
     from ckptcost.meters.replay import MeterTape, RunReplay

@@ -101,7 +101,7 @@ class LiveCounters:
             for host, newest in lines.newest.items()
         }
         hosts = [
-            each if fresh[each.host].recording is not False else stopped_counters(each)
+            each if fresh[each.host].recording is not False else _stopped_counters(each)
             for each in self._hosts[1]
         ]
         headers = list(lines.headers.values())
@@ -163,7 +163,7 @@ class LiveCounters:
             and self._from_s <= first_s(window) < until_s
             and not (window.begin_s is None and window.label in self._left)
         ]
-        return sum_saves(run, chosen, _gpus(energies))
+        return _sum_saves(run, chosen, _gpus(energies))
 
     def _turn(self) -> None:
         """Where there is an instant at which the younger generation can take over, it does."""
@@ -286,7 +286,7 @@ def _own_cpu_s(run: Run, host: str) -> float:
     )
 
 
-def sum_saves(run: Run, saves: Sequence[tuple[Window, Contents]], gpus: float) -> SaveCounts:
+def _sum_saves(run: Run, saves: Sequence[tuple[Window, Contents]], gpus: float) -> SaveCounts:
     stalls = [window.stall_s for window, _ in saves if window.stall_s is not None]
     sizes = [what.bytes for _, what in saves if not math.isnan(what.bytes)]
     lost = [
@@ -320,7 +320,7 @@ def _over_s(window: Window, what: Contents) -> float | None:
     return max(told) if told else window.last_s if what.error else None
 
 
-def stopped_counters(host: HostCounters) -> HostCounters:
+def _stopped_counters(host: HostCounters) -> HostCounters:
     """Nothing is known of the power of now."""
     return host._replace(domains=[each._replace(lately_w=math.nan) for each in host.domains])
 

@@ -78,10 +78,10 @@ def joules_of_save(spent_: SaveSpent, window: Window) -> SaveJoules:
     counted = [domain for domain in counted_in(spent_.energies) if domain in spent_.costs]
     waiting = shares_of({domain: spent_.costs[domain].stall for domain in counted})
     stored = {
-        boundary: storage_energy(spent_, window, domains)
+        boundary: _storage_energy(spent_, window, domains)
         for boundary, domains in _storage(spent_.energies).items()
     }
-    return SaveJoules(waiting, drain_energy(spent_, window), stored)
+    return SaveJoules(waiting, _drain_energy(spent_, window), stored)
 
 
 def save_bill(
@@ -169,7 +169,7 @@ def _whole(energy: Energy) -> Energy:
     )
 
 
-def drain_energy(spent_: SaveSpent, window: Window) -> Energy:
+def _drain_energy(spent_: SaveSpent, window: Window) -> Energy:
     if window.drain_s == 0:
         return NONE_SPENT
     costs = spent_.costs
@@ -192,7 +192,7 @@ def storage_meters(m: Measured, boundary: Boundary) -> list[str]:
     return _storage(m.energies).get(boundary, [])
 
 
-def storage_energy(spent_: SaveSpent, window: Window, domains: Iterable[str]) -> Energy:
+def _storage_energy(spent_: SaveSpent, window: Window, domains: Iterable[str]) -> Energy:
     if window.begin_s is None or window.end_s is None:
         return unknown(window.begin_why or window.durable_why)
     span = (window.begin_s, window.end_s)

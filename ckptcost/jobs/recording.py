@@ -74,7 +74,7 @@ def record(
         begin_ns, end_ns = _fast_forward(recorder, tools, for_s)
     else:
         begin_ns, end_ns = _wait(recorder, for_s, margin_s, tell)
-    run = memory.run() if directory is None else load_recording(directory, recorder)
+    run = memory.run() if directory is None else _load_recording(directory, recorder)
     origin_ns = run.node().origin_ns
     return Recorded(run, (begin_ns - origin_ns) / S, (end_ns - origin_ns) / S, recorder.stats)
 
@@ -116,7 +116,7 @@ def _is_slow(meter: Meter) -> bool:
     )
 
 
-def load_recording(directory: Path, recorder: Recorder) -> Run:
+def _load_recording(directory: Path, recorder: Recorder) -> Run:
     from ckptcost.runs import reader
 
     return reader.load(directory, recorder.header.run)

@@ -76,7 +76,7 @@ class SelftestWriter:
     def one(self, number: int, synced: bool) -> list[str]:
         with contextlib.suppress(FileExistsError):
             os.mkdir("save-0", 0o700, dir_fd=self._folder)
-        with open_file("save-0", self._folder) as inner:
+        with _open_file("save-0", self._folder) as inner:
             self.file(inner, f"step-{number}.tmp", self._size_bytes, synced)
             os.rename(
                 f"step-{number}.tmp", f"step-{number}.bin", src_dir_fd=inner, dst_dir_fd=inner
@@ -88,7 +88,7 @@ class SelftestWriter:
     def several(self, number: int, synced: bool) -> list[str]:
         part, final, names = f"save-{number}.part", f"save-{number}", []
         os.mkdir(part, 0o700, dir_fd=self._folder)
-        with open_file(part, self._folder) as inner:
+        with _open_file(part, self._folder) as inner:
             for rank in range(FILES):
                 share = self._size_bytes // FILES + (self._size_bytes % FILES if rank == 0 else 0)
                 names.append(f"rank-{rank}.bin")
@@ -125,7 +125,7 @@ class SelftestWriter:
 
 
 @contextlib.contextmanager
-def open_file(name: str, folder: int) -> Iterator[int]:
+def _open_file(name: str, folder: int) -> Iterator[int]:
     fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=folder)
     try:
         yield fd

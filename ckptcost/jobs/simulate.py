@@ -77,7 +77,7 @@ def simulate(
     _check(asked)
     prepared = prepared_for(resolved, asked)
     total = asked.runs
-    out, ended = collect_values(prepared, note)
+    out, ended = _collect_values(prepared, note)
     if ended == 0:
         raise CkptcostError("stopped before one run had ended: nothing is known yet")
     if ended < total:
@@ -101,7 +101,7 @@ def simulate(
     )
 
 
-def collect_values(
+def _collect_values(
     prepared: Prepared, note: Callable[[float], None] | None
 ) -> tuple[dict[str, Floats], int]:
     """The values of all pieces, with room for all runs, and how many runs have ended."""

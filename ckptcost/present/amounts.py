@@ -94,7 +94,7 @@ def size(bytes_: float | None) -> str:
     >>> size(2e12), size(104.7e9)
     ('2 TB', '105 GB')
     """
-    return scale_unit(bytes_, "B")
+    return _scale_unit(bytes_, "B")
 
 
 def rate(bytes_per_s: float | None) -> str:
@@ -105,7 +105,7 @@ def rate(bytes_per_s: float | None) -> str:
     """
     if bytes_per_s is not None and 1e8 <= bytes_per_s < 1e9:
         return f"{number(bytes_per_s / 1e9)} GB/s"
-    return scale_unit(bytes_per_s, "B/s")
+    return _scale_unit(bytes_per_s, "B/s")
 
 
 def power(watts: float | None) -> str:
@@ -114,10 +114,10 @@ def power(watts: float | None) -> str:
     >>> power(11.15e6), power(640.0)
     ('11.2 MW', '640 W')
     """
-    return scale_unit(watts, "W")
+    return _scale_unit(watts, "W")
 
 
-def scale_unit(value: float | None, unit: str) -> str:
+def _scale_unit(value: float | None, unit: str) -> str:
     if value is None or value != value or math.isinf(value):
         return number(value)
     for scale, mark in ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):

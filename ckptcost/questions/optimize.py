@@ -52,13 +52,13 @@ def optimize(
         raise InputError(f"{check} runs", where=Argument("check"), remedy="0 or more")
     draws = draws_of(draws)
     if three := _three_tiers(catalog, layers, texts(tier), mode, objective):
-        study = search_study(*three, check, gates)
+        study = _search_study(*three, check, gates)
     else:
         study = _one_or_two(catalog, layers, texts(tier), mode, objective, gates, check, draws)
     return StudyResult(study, catalog, files_of(layers))
 
 
-def search_study(
+def _search_study(
     resolved: Resolved,
     objective: str,
     timed: bool,

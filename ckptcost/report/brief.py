@@ -154,7 +154,7 @@ def told_of_study(study: Study) -> BriefAnswer:
     return BriefAnswer(
         study.title,
         [*([SIMULATED] if study.simulated else []), *study.about],
-        _in_turn(study.findings) if study.kind == "comparison" else leading_first(study),
+        _in_turn(study.findings) if study.kind == "comparison" else _leading_first(study),
         [_of_table(table) for table in chosen or there],
         len(there),
         # what is missed first: the exit code says so too
@@ -169,7 +169,7 @@ def _weighty(cautions: Sequence[tuple[str, str]]) -> list[str]:
     return [f"{message} ({code})" for code, message in cautions if code not in OF_FIGURES]
 
 
-def leading_first(study: Study) -> list[str]:
+def _leading_first(study: Study) -> list[str]:
     words = LEADING.get(study.kind, ())
     return sorted(study.findings, key=lambda each: not each.startswith(words))
 

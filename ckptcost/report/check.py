@@ -203,7 +203,7 @@ def _draws_of(statement: Statement) -> int:
 def differences(report: Report) -> list[CheckDifference]:
     """Everything in the document that its own parts do not give: hashes and sums; of a model also
     figures, ranges and rows, from its inputs."""
-    found = [*_hashes(report), *id_differences(report)]
+    found = [*_hashes(report), *_id_differences(report)]
     if report.kind == "model":
         _rows_of(report)
         if report.tool.method_version != METHOD_VERSION:
@@ -255,7 +255,7 @@ def _hashes(report: Report) -> list[CheckDifference]:
     ]
 
 
-def id_differences(report: Report) -> Iterator[CheckDifference]:
+def _id_differences(report: Report) -> Iterator[CheckDifference]:
     """Whether its id is that of its question, inputs, files and recordings."""
     said = report.reproducibility
     # statements name the files of the answer that they were in, and are told apart by their own ids

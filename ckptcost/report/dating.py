@@ -61,7 +61,7 @@ def date_statement(
                 f"{s.subject.name} has no dates, and factors that change with time need them",
                 remedy='give --start, e.g. "2026-11-01T00:00Z"',
             )
-        return s if site is None else apply_factors(s, None, _constant_market(site), None, site)
+        return s if site is None else _apply_factors(s, None, _constant_market(site), None, site)
     steps = None if site is None else _market_steps(site, begin_s, end_s)
     # a period's own ends are cuts anyway, so only changes inside it ask for narrower rows
     width_s = width_for(None if grid is None else grid.steps, _inner(steps))
@@ -84,7 +84,7 @@ def date_statement(
         )
     factors = RowFactors(_location(s, grid, edges), _market(s, site, steps, edges))
     series = series_of(placed, edges, width_s, factors, checkpoints_of(s, placed, edges))
-    changed = apply_factors(
+    changed = _apply_factors(
         s, None if grid is None else series, None if site is None else series, grid, site
     )
     return changed.model_copy(
@@ -120,11 +120,11 @@ def _location(s: Statement, grid: GridHours | None, edges: Floats) -> Floats | N
     if grid is None:
         return _own_factor(s, LOCATION, edges)
     found = mean_over(grid.steps, edges)
-    require_covered(found, edges, grid.file)
+    _require_covered(found, edges, grid.file)
     return found
 
 
-def require_covered(found: Floats, edges: Floats, where: str) -> None:
+def _require_covered(found: Floats, edges: Floats, where: str) -> None:
     lacking = np.flatnonzero(np.isnan(found))
     if len(lacking):
         first = instant(float(edges[lacking[0]]))
@@ -211,7 +211,7 @@ def _market(
     return None if np.all(np.isnan(found)) else found
 
 
-def apply_factors(
+def _apply_factors(
     s: Statement,
     location: Series | None,
     market: Series | float | None,

@@ -250,15 +250,15 @@ def changed_factors(past: Sequence[Factor], current: Sequence[Factor]) -> list[F
                     id=name,
                     name=shown.name,
                     unit=shown.unit,
-                    before=factor_value(before),
-                    after=factor_value(after),
+                    before=_factor_value(before),
+                    after=_factor_value(after),
                     converts=converts(name),
                 )
             )
     return sorted(found, key=lambda each: not each.converts)
 
 
-def factor_value(f: Factor | None) -> FactorValue | None:
+def _factor_value(f: Factor | None) -> FactorValue | None:
     return (
         None
         if f is None
@@ -286,7 +286,7 @@ class _Known(NamedTuple):
     lines: frozenset[str]
 
 
-def known_amounts(past: Statement, current: Statement, what: str) -> _Known | None:
+def _known_amounts(past: Statement, current: Statement, what: str) -> _Known | None:
     one, two = getattr(past.totals, what), getattr(current.totals, what)
     if one.value is None or two.value is None or {*one.excludes} != {*two.excludes}:
         return None
@@ -328,7 +328,7 @@ def _splits(past: Statement, current: Statement) -> list[Split]:
 
 
 def _energy(past: Statement, current: Statement) -> Split | None:
-    energy, pues = known_amounts(past, current, "energy"), _pues(past, current)
+    energy, pues = _known_amounts(past, current, "energy"), _pues(past, current)
     if energy is None or not pues:
         return None
     return _split("energy", "kWh", "machines", (), energy, pues)
@@ -352,7 +352,7 @@ def _by_product(past: Statement, current: Statement, product: _Product) -> Split
     """The mean factor is the quotient of the two, whatever the hours were."""
     if product.what == "emissions_location" and other_grid_method(past, current):
         return None
-    amount, whole = (known_amounts(past, current, what) for what in (product.amount, product.what))
+    amount, whole = (_known_amounts(past, current, what) for what in (product.amount, product.what))
     if amount is None or whole is None or whole.lines != amount.lines:
         return None
     if 0.0 in (amount.before, amount.after):
@@ -405,7 +405,7 @@ def _floats(
 
 def _cost(past: Statement, current: Statement) -> Split | None:
     """Where the price of a GPU-hour is the only price that changed."""
-    whole = known_amounts(past, current, "cost")
+    whole = _known_amounts(past, current, "cost")
     before, now = _gpu_price(past), _gpu_price(current)
     prices = {
         f.id

@@ -157,7 +157,7 @@ def notes_of(past: Statement, current: Statement, delta: Delta) -> list[Warned]:
         ("DATES", _other_dates(past, current)),
         *(
             ("LACKING", f"A change of totals is not known: {reason}.")
-            for reason in sorted(unknown_lines(delta))
+            for reason in sorted(_unknown_lines(delta))
         ),
         ("OVERLAP", _OVERLAP if _within_the_uncertainty(delta) else ""),
         ("HOURS", _HOURS if _used_at_other_hours(delta) else ""),
@@ -191,16 +191,16 @@ def _other_dates(past: Statement, current: Statement) -> str:
     return f"Other dates: {before} before, {now} now."
 
 
-def unknown_lines(delta: Delta) -> set[str]:
+def _unknown_lines(delta: Delta) -> set[str]:
     return {
         c.reason
-        for c in total_changes(delta)
+        for c in _total_changes(delta)
         if c.direction == "unknown" and c.reason and c.reason.startswith("unknown in one")
     }
 
 
 def _within_the_uncertainty(delta: Delta) -> bool:
-    return any(c.ranges_overlap and c.direction != "same" for c in total_changes(delta))
+    return any(c.ranges_overlap and c.direction != "same" for c in _total_changes(delta))
 
 
 def _used_at_other_hours(delta: Delta) -> bool:
@@ -210,7 +210,7 @@ def _used_at_other_hours(delta: Delta) -> bool:
     )
 
 
-def total_changes(delta: Delta) -> list[Change]:
+def _total_changes(delta: Delta) -> list[Change]:
     return [getattr(delta.totals, what) for what in QUANTITIES]
 
 

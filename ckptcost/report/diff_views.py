@@ -73,7 +73,7 @@ def _figure(value: float, unit: str) -> str:
     return number(value) if unit == "1" else f"{number(value)} {unit}"
 
 
-def signed_text(value: float, told: str) -> str:
+def _signed_text(value: float, told: str) -> str:
     return ("+" if value > 0 else "") + told
 
 
@@ -82,14 +82,14 @@ def change_text(change: Change) -> str:
         return NOT_KNOWN
     if change.direction == "same":
         return "0"
-    return signed_text(change.change, _figure(change.change, change.unit))
+    return _signed_text(change.change, _figure(change.change, change.unit))
 
 
 def relative_text(change: Change) -> str:
     if change.direction == "same":
         return "0 %"
     if change.relative is not None:
-        return signed_text(change.relative, share(change.relative))
+        return _signed_text(change.relative, share(change.relative))
     return NOT_KNOWN if change.change is None else "from 0"
 
 
@@ -165,10 +165,10 @@ def verdict(difference: Difference) -> str:
 
 
 def _reasons(difference: Difference) -> Section:
-    return warnings_section(verdict(difference), difference.incomparable_reasons)
+    return _warnings_section(verdict(difference), difference.incomparable_reasons)
 
 
-def warnings_section(title: str, told: Sequence[Warned]) -> Section:
+def _warnings_section(title: str, told: Sequence[Warned]) -> Section:
     return Section(title, [on_one_line(each.message) for each in told], [e.code for e in told])
 
 
@@ -186,12 +186,12 @@ def split_lines(difference: Difference) -> list[str]:
     for split in difference.delta.splits:
         same, unit = split.at_constant_factors, split.unit
         parts = ", ".join(
-            f"{signed_text(part.change, number(part.change))} {unit} from {part.label}"
+            f"{_signed_text(part.change, number(part.change))} {unit} from {part.label}"
             for part in split.parts
         )
         found.append(
             f"{NAMES[split.quantity]}, at constant factors:"
-            f" {signed_text(same, number(same))} {unit} ({parts})"
+            f" {_signed_text(same, number(same))} {unit} ({parts})"
         )
     return found
 
@@ -205,7 +205,7 @@ def budget_text(budget: Budget) -> str:
     value = "the change is not known"
     if budget.value is not None:
         told = share(budget.value) if budget.relative else number(budget.value)
-        value = f"it is {signed_text(budget.value, told)}"
+        value = f"it is {_signed_text(budget.value, told)}"
     return f"{'met' if budget.met else 'EXCEEDED'}: {budget.text}, {value}"
 
 
@@ -415,7 +415,7 @@ def _details(difference: Difference) -> list[tuple[str, Block]]:
     lines = [_lines(difference, what) for what in QUANTITIES]
     return [
         ("changes at constant factors", Section("", split_lines(difference))),
-        ("warnings", _cut(warnings_section("", difference.notes))),
+        ("warnings", _cut(_warnings_section("", difference.notes))),
         *(("figures for each unit", table) for table in _units(difference)),
         *(("factors that changed", piece) for piece in _pieces(_factors(difference))),
         *(("components", piece) for table in lines for piece in _pieces(table)),
@@ -465,7 +465,7 @@ def _blocks(report: Report) -> list[Block]:
         _factors(difference),
         Section("At constant factors", split_lines(difference)),
         Section("Budgets", budget_lines(difference.budgets)),
-        warnings_section("Take care", difference.notes),
+        _warnings_section("Take care", difference.notes),
         Section("", [on_one_line(hash_line(report))], points=False),
     ]
 

@@ -198,10 +198,10 @@ def curve_of(statement: Statement) -> pictures.IntervalPicture | None:
     x = np.geomspace(low, high, POINTS)
     with np.errstate(all="ignore"):
         outcome = evaluate(replace(s, policy=replace(s.policy, cadence="interval", every=x)))
-    lines = [PlotLine("goodput", as_list(outcome.goodput, x), "share of time")]
+    lines = [PlotLine("goodput", _as_list(outcome.goodput, x), "share of time")]
     for q in pick("energy", "cost"):
         values = q.people(outcome.run.total(q.field))
-        lines.append(PlotLine(q.added, as_list(values, x), q.unit))
+        lines.append(PlotLine(q.added, _as_list(values, x), q.unit))
     return pictures.IntervalPicture(
         x.tolist(),
         [line for line in lines if any(v is not None for v in line.values)],
@@ -210,7 +210,7 @@ def curve_of(statement: Statement) -> pictures.IntervalPicture | None:
     )
 
 
-def as_list(values: object, x: np.ndarray) -> list[float | None]:
+def _as_list(values: object, x: np.ndarray) -> list[float | None]:
     return [tidy(float(each)) for each in np.broadcast_to(np.asarray(values, dtype=float), x.shape)]
 
 

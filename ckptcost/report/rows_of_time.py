@@ -80,7 +80,7 @@ def series_of(
         columns["duration_s"] += [round(value, 6) for value in lengths[keep].tolist()]
         columns["component"] += [each.component] * len(keep)
         for q in SPREAD:
-            columns[q.column] += as_list(
+            columns[q.column] += _as_list(
                 rows[q.id][keep], known=not np.all(np.isnan(each.amounts[q.id]))
             )
         columns["checkpoints"] += checkpoints[keep].tolist() if n == 0 else [0.0] * len(keep)
@@ -89,12 +89,12 @@ def series_of(
             ("market_kgco2e_per_kwh", factors.market, "emissions_market_kgco2e"),
         ):
             at = np.full(len(keep), np.nan) if factor is None else factor[keep]
-            columns[name] += as_list(at)
-            columns[sum_name] += as_list(rows["energy"][keep] * at)
+            columns[name] += _as_list(at)
+            columns[sum_name] += _as_list(rows["energy"][keep] * at)
     return Series(width_s=width_s, **columns)
 
 
-def as_list(values: Floats, known: bool = True) -> list[float | None]:
+def _as_list(values: Floats, known: bool = True) -> list[float | None]:
     return [value if known and value == value else None for value in values.tolist()]
 
 

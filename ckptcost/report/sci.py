@@ -99,11 +99,13 @@ def _score(statement: Statement, unit: str, count: float | None, note: str) -> S
     o, m = (_grams(q) for q in (statement.totals.emissions_location, statement.totals.embodied))
     each = o / count if o is not None and count else None
     value = each + m / count if each is not None and m is not None and count else None
-    lacks = reasons_without_score(statement, unit, count) if value is None else _left_out(statement)
+    lacks = (
+        _reasons_without_score(statement, unit, count) if value is None else _left_out(statement)
+    )
     return Score(unit, count, value, each, "; ".join(lacks), note)
 
 
-def reasons_without_score(statement: Statement, unit: str, count: float | None) -> list[str]:
+def _reasons_without_score(statement: Statement, unit: str, count: float | None) -> list[str]:
     """Why there is no score."""
     t, said = statement.totals, []
     if count is None:
@@ -130,7 +132,7 @@ def rows(statement: Statement) -> list[ScoreRow]:
     t = statement.totals
 
     def row(label: str, value: float | None, unit: str, q: Quantity, about: str) -> ScoreRow:
-        return ScoreRow(label, value, unit, quantity_text(statement, q, about))
+        return ScoreRow(label, value, unit, _quantity_text(statement, q, about))
 
     o, m, share = t.emissions_location, t.embodied, "share of the GPU time lost, no other hardware"
     intensity = intensity_g_per_kwh(statement)
@@ -143,7 +145,7 @@ def rows(statement: Statement) -> list[ScoreRow]:
     ]
     for score in scores(statement):
         found += _score_rows(score)
-    return [*found, *disclosure_rows(statement)]
+    return [*found, *_disclosure_rows(statement)]
 
 
 def _pue_words(statement: Statement) -> str:
@@ -179,7 +181,7 @@ def m_source(statement: Statement) -> str:
     )
 
 
-def disclosure_rows(statement: Statement) -> list[ScoreRow]:
+def _disclosure_rows(statement: Statement) -> list[ScoreRow]:
     """Boundary, method and what the rules for AI ask."""
     b = statement.boundary
     inside = ", ".join(b.included) or "nothing"
@@ -302,7 +304,7 @@ def _intensity_note(statement: Statement) -> str:
     return ", ".join(filter(None, words))
 
 
-def quantity_text(statement: Statement, q: Quantity, about: str) -> str:
+def _quantity_text(statement: Statement, q: Quantity, about: str) -> str:
     if q.value is None:
         return "not declared" if q is statement.totals.embodied else "not known"
     ranged, lacking = between(q.low, q.high), statement.labels_of(q.excludes)

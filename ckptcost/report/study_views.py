@@ -71,14 +71,14 @@ def to_markdown(study: Study) -> str:
 def to_csv(study: Study, name: str | None = None) -> str:
     """One table, the first unless another is named: raw numbers, the unit in the header, an empty
     cell where unknown."""
-    table = study.tables[0] if name is None else table_named(study, name)
+    table = study.tables[0] if name is None else _table_named(study, name)
     if study.simulated:  # a column, because a comment line breaks what reads the file
         rows = [row | {"simulated": True} for row in table.rows]
         table = table._replace(columns=(*table.columns, Column("simulated", "")), rows=rows)
     return lines(writers.csv_rows(table))
 
 
-def table_named(study: Study, name: str) -> Table:
+def _table_named(study: Study, name: str) -> Table:
     known = {table.id: table for table in study.tables}
     if name not in known:
         raise UnknownName("table", name, known, where="--table")

@@ -74,8 +74,8 @@ def facts_of(environ: Mapping[str, str] = os.environ) -> JobFacts:
     """
     odd: list[str] = []
     elastic = _text(environ, "TORCHELASTIC_RUN_ID")
-    labels = labels_from(environ, odd)
-    nodes, names = nodes_from(environ, odd)
+    labels = _labels_from(environ, odd)
+    nodes, names = _nodes_from(environ, odd)
     return JobFacts(
         job=_text(environ, "CKPTCOST_JOB")
         or _text(environ, "SLURM_JOB_ID")
@@ -98,9 +98,9 @@ def note_job_facts(recorder: Recorder, environ: Mapping[str, str] = os.environ) 
         recorder.note(DOMAIN, facts.odd, **facts.detail)
 
 
-def labels_from(environ: Mapping[str, str], odd: list[str]) -> dict[str, str]:
+def _labels_from(environ: Mapping[str, str], odd: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
-    for piece in printable(environ.get("CKPTCOST_LABELS", "")).split(","):
+    for piece in _printable(environ.get("CKPTCOST_LABELS", "")).split(","):
         try:
             found |= labels_of([piece] if piece.strip() else [])
         except InputError:
@@ -122,7 +122,7 @@ def labels_of(said: Iterable[str]) -> dict[str, str]:
     """
     found: dict[str, str] = {}
     for piece in said:
-        name, equals, text = (part.strip() for part in printable(piece).partition("="))
+        name, equals, text = (part.strip() for part in _printable(piece).partition("="))
         if not equals or not _NAME.fullmatch(name) or len(text) > MOST_LETTERS:
             raise InputError(
                 f"{brief(piece)} is no label", remedy="write NAME=TEXT, e.g. team=infra"
@@ -131,11 +131,11 @@ def labels_of(said: Iterable[str]) -> dict[str, str]:
     return found
 
 
-def nodes_from(environ: Mapping[str, str], odd: list[str]) -> tuple[int, str]:
+def _nodes_from(environ: Mapping[str, str], odd: list[str]) -> tuple[int, str]:
     """How many, and their names. A pod's own count is of its job; Slurm's is of the allocation;
     torchrun counts agents, one a node."""
-    own = printable(environ.get("CKPTCOST_NODES", ""))
-    names = printable(environ.get("SLURM_JOB_NODELIST", ""))
+    own = _printable(environ.get("CKPTCOST_NODES", ""))
+    names = _printable(environ.get("SLURM_JOB_NODELIST", ""))
     count = _number(environ, "CKPTCOST_NODES")
     if own and count is None:
         names = own
@@ -152,10 +152,10 @@ def nodes_from(environ: Mapping[str, str], odd: list[str]) -> tuple[int, str]:
 
 
 def _text(environ: Mapping[str, str], name: str) -> str:
-    return printable(environ.get(name, ""))[:MOST_LETTERS]
+    return _printable(environ.get(name, ""))[:MOST_LETTERS]
 
 
-def printable(text: str) -> str:
+def _printable(text: str) -> str:
     """Without what would move a terminal's cursor, or is no text at all."""
     return "".join(letter for letter in text if letter.isprintable()).strip()
 
@@ -171,7 +171,7 @@ def facts_from(detail: Mapping[str, object]) -> JobFacts:
 
     def text(key: str, most: int = MOST_LETTERS) -> str:
         value = detail.get(key)
-        return printable(value)[:most] if isinstance(value, str) else ""
+        return _printable(value)[:most] if isinstance(value, str) else ""
 
     def number(key: str) -> int | None:
         value = detail.get(key)
@@ -189,7 +189,7 @@ def facts_from(detail: Mapping[str, object]) -> JobFacts:
         node_names=names if len(names) <= MOST_NODE_LETTERS else "",
         restart=number("restart"),
         labels={
-            printable(str(name)): printable(str(value))[:MOST_LETTERS]
+            _printable(str(name)): _printable(str(value))[:MOST_LETTERS]
             for name, value in list(pairs)[:MOST_LABELS]
         },
     )

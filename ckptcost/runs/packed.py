@@ -59,16 +59,16 @@ class Packed(NamedTuple):
 
 def ints(column: Ints) -> Packed:
     """Whole numbers, kept small."""
-    return pack_bits(np.ascontiguousarray(column), None)
+    return _pack_bits(np.ascontiguousarray(column), None)
 
 
 def floats(column: Floats) -> Packed:
     """Numbers, kept small."""
     values = np.ascontiguousarray(column)
-    return pack_bits(values.view(np.int64), values)
+    return _pack_bits(values.view(np.int64), values)
 
 
-def pack_bits(bits: Ints, values: Floats | None) -> Packed:
+def _pack_bits(bits: Ints, values: Floats | None) -> Packed:
     """`values`: what the bits are of, where they are no whole numbers."""
     count = len(bits)
     places: NDArray[np.uint16] | NDArray[np.uint32] | None = None

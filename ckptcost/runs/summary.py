@@ -145,7 +145,7 @@ def summary_of(kept: Kept, now_ns: int | None = None) -> Summary:
     metered = [head.file for head in heads if head.header.meters]
     command, exit_code = wrapped_command(metered[0], metered[-1]) if metered else ("", None)
     if command and len(lasts) > 1 and not exit_code:
-        exit_code = failed_code([last.head.file for last in lasts]) or exit_code
+        exit_code = _failed_code([last.head.file for last in lasts]) or exit_code
     return Summary(
         path=kept.path,
         run=kept.run,
@@ -161,7 +161,7 @@ def summary_of(kept: Kept, now_ns: int | None = None) -> Summary:
     )
 
 
-def failed_code(files: Sequence[Path]) -> int | None:
+def _failed_code(files: Sequence[Path]) -> int | None:
     """The first exit code that is not 0: of a job's tasks each has its own."""
     for file in files:
         with contextlib.suppress(OSError):

@@ -676,7 +676,7 @@ def test_a_refused_sweep_prints_no_rows(cli):
         (b'{"schema_name": "ckptcost.report", "schema_version": 1}', "schema_version"),
         (
             b'{"schema_name": "ckptcost.sweep", "schema_version": "1.0"}',
-            "is no document of ckptcost's",
+            "is no document but the rows of a sweep",
         ),
     ],
     ids=[

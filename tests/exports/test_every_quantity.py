@@ -38,10 +38,10 @@ def test_every_quantity_is_written(quantity):
 
 
 def test_a_quantity_that_no_format_has_a_word_for_has_one_all_the_same(monkeypatch):
-    counted = metric_names.counted_quantity(HEAT)
+    counted = metric_names._counted_quantity(HEAT)
     assert counted.family.sample == "ckptcost_waste_heat_joules_total"
     assert (counted.scale, counted.family.help) == (3.6e6, "Waste heat, since the run began.")
     monkeypatch.setitem(metric_names.QUANTITIES, HEAT.id, counted)
     metric = otlp._metric_of(HEAT)
     assert (metric.name, metric.unit, metric.what) == ("ckptcost.waste_heat", "J", "Waste heat.")
-    assert focus.focus_name(HEAT.id, HEAT.unit) == "WasteHeatKwh"
+    assert focus._focus_name(HEAT.id, HEAT.unit) == "WasteHeatKwh"

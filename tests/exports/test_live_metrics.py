@@ -622,7 +622,7 @@ def save_and_failure():
 
 def test_a_save_that_failed_is_not_safe_and_the_last_is_the_latest():
     seen = save_and_failure()
-    found = live_counters.sum_saves(
+    found = live_counters._sum_saves(
         seen.run, list(zip(seen.windows, seen.contents, strict=True)), 8.0
     )
     assert (found.started, found.finished, found.safe, found.failed, found.stalls) == (

@@ -456,7 +456,7 @@ def test_a_folder_of_an_url_has_one_name() -> None:
 
 
 def test_what_is_not_installed_is_told_apart_from_what_is_broken(monkeypatch) -> None:
-    for module, asked in (("dask", engine.dask_of), ("distributed", engine.distributed_client)):
+    for module, asked in (("dask", engine.dask_of), ("distributed", engine._distributed_client)):
         with monkeypatch.context() as patched:
             patched.setitem(sys.modules, module, None)
             with pytest.raises(MeterUnavailable, match=f"{module} is not installed"):

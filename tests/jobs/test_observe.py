@@ -42,7 +42,7 @@ class Job:
             header=SimpleNamespace(run="r" * 32),
         )
         self.recorder = recorder
-        monkeypatch.setattr(module, "Recorder", lambda meters, sink, clock, run_id, alone: recorder)
+        monkeypatch.setattr(module, "Recorder", lambda *given, **more: recorder)
         monkeypatch.setattr(module, "FileSink", lambda folder: folder)
         monkeypatch.setattr(module, "Bursts", lambda **rules: rules)
         for name in ("Watcher", "Burster", "Settling", "Evidence", "Listener"):

@@ -231,7 +231,7 @@ def test_a_letter_right_after_escape_loses_neither(terminal):
     seen.press("?")
     seen.wait_for("Help: Model")
     seen.press("\x1b2")
-    seen.wait_for("Storage tiers at their best")
+    seen.wait_for("Each tier at its own best")
 
 
 class Tmux:
@@ -306,7 +306,7 @@ def test_a_person_types_and_reads(tmux):
     seen.press("Escape")
     seen.wait_for("Enter its bill")
     seen.press("2")
-    shown = seen.wait_for("is best for")
+    shown = seen.wait_for("Robust for time on")
     assert "USD" in shown
     assert "GPU-h" in shown
     seen.press("3")

@@ -101,7 +101,7 @@ def windows_of(seed: int, job: JobPlan, run: RunPlan, kept_step: int) -> Windows
     load = kept_step > 0
     at_ns = run.began_ns + min(_INIT_NS, job.interval_ns // 4) + (0 if load else job.train_ns)
     for column in _columns(seed, job, run):
-        begin_ns = instant_off_midnight(job, run, at_ns, begins[-1] if begins else run.began_ns)
+        begin_ns = _instant_off_midnight(job, run, at_ns, begins[-1] if begins else run.began_ns)
         here = 0 if load and not begins else 1
         advance = job.every * here
         if begin_ns >= run.ended_ns:
@@ -195,7 +195,7 @@ def _columns(seed: int, job: JobPlan, run: RunPlan) -> Iterator[_Column]:
         place += 1
 
 
-def instant_off_midnight(job: JobPlan, run: RunPlan, at_ns: int, before_ns: int) -> int:
+def _instant_off_midnight(job: JobPlan, run: RunPlan, at_ns: int, before_ns: int) -> int:
     """Kept away from midnight, but two of three midnights of a long run have a save that some
     clocks put into the day before."""
     midnight_ns = at_ns // DAY_NS * DAY_NS

@@ -111,12 +111,12 @@ def facts_of(s: Statement) -> dict[str, str]:
     known = {
         "Period": period(s),
         "Length": None if s.length_s is None else duration(s.length_s),
-        "Checkpoints": count_text(s.totals.checkpoints.value),
+        "Checkpoints": _count_text(s.totals.checkpoints.value),
         "Checkpoint": about.checkpoint,
         "Storage tier": about.tier,
         "Cluster": about.cluster,
-        "Accelerators": count_text(about.accelerator_count, about.accelerator, "GPU"),
-        "Nodes": count_text(about.nodes),
+        "Accelerators": _count_text(about.accelerator_count, about.accelerator, "GPU"),
+        "Nodes": _count_text(about.nodes),
         "Site": about.site,
         "Grid": _spaced(about.grid, zone if about.grid_zone else None),
         "Country": about.country if about.country != about.site else None,
@@ -126,9 +126,9 @@ def facts_of(s: Statement) -> dict[str, str]:
         "Organisation": about.organisation,
         "Team": about.team,
         "Framework": about.framework,
-        "Parameters": count_text(about.parameters),
-        "Training tokens": count_text(about.tokens),
-        "CPUs": count_text(about.cpu_count, about.cpu_model, "CPU"),
+        "Parameters": _count_text(about.parameters),
+        "Training tokens": _count_text(about.tokens),
+        "CPUs": _count_text(about.cpu_count, about.cpu_model, "CPU"),
         "Memory": None if about.ram_gb is None else f"{number(about.ram_gb)} GB",
         "Operating system": about.os,
         "Python": about.python,
@@ -138,7 +138,7 @@ def facts_of(s: Statement) -> dict[str, str]:
     return {name: said for name, said in known.items() if said}
 
 
-def count_text(value: float | None, of: str | None = None, thing: str = "") -> str | None:
+def _count_text(value: float | None, of: str | None = None, thing: str = "") -> str | None:
     """How many of what, as far as either is known."""
     named = of or thing
     if value is None:
@@ -369,7 +369,7 @@ def comparison(statements: Sequence[Statement]) -> Markup:
     for n, s in enumerate(statements, 1):
         told = KINDS[s.kind].lower() + (", SIMULATED" if s.simulated else "")
         name = el("a", s.subject.name, href=f"#statement-{n}")
-        cells = [comparison_cell(s, first, what) for what in shown]
+        cells = [_comparison_cell(s, first, what) for what in shown]
         rows.append([join([name, small(told), small(s.subject.tier)]), *cells])
     differs = "; ".join(unlike(statements))
     care = f"Compare with care. These statements are not alike in: {differs}."
@@ -390,7 +390,7 @@ def comparison(statements: Sequence[Statement]) -> Markup:
     )
 
 
-def comparison_cell(s: Statement, first: Statement, what: str) -> Markup:
+def _comparison_cell(s: Statement, first: Statement, what: str) -> Markup:
     """A total, its range, its difference from the first one's, and what it lacks."""
     q: Quantity = getattr(s.totals, what)
     base: Quantity = getattr(first.totals, what)

@@ -115,7 +115,7 @@ def statement_of(
     finished = [
         w
         for w, what in zip(m.windows, m.contents, strict=True)
-        if what.of == "save" and not what.error and was_seen_to_end(w)
+        if what.of == "save" and not what.error and _was_seen_to_end(w)
     ]
     words = {} if resolved is None else resolved.words
     name = m.kept[:12] or m.energies.node.host
@@ -171,7 +171,7 @@ def statement_of(
 _ENDS = frozenset({"returned", "durable", "committed", "synced", "written", "end"})
 
 
-def was_seen_to_end(window: Window) -> bool:
+def _was_seen_to_end(window: Window) -> bool:
     """Whether anything was seen of it after it began: a save that the job died in is no completed
     one."""
     return any(_ENDS & span.at_s.keys() for span in window.spans)
@@ -185,18 +185,18 @@ def _is_used(path: str, priced: bool) -> bool:
 
 def _line(line: str, taken: Sequence[LineTaken], s: Scenario) -> BilledLine:
     """The line over all windows. Those of which it is not known are named, and not in the sum."""
-    amounts = {q.id: billed_amount(q, taken, s) for q in IN_DOCUMENTS}
+    amounts = {q.id: _billed_amount(q, taken, s) for q in IN_DOCUMENTS}
     boundary = KINDS[line].boundary or s.tier.boundary
     return BilledLine(line, boundary, amounts, "measured", "measured")
 
 
-def billed_amount(q: Counted, taken: Sequence[LineTaken], s: Scenario) -> BilledAmount:
+def _billed_amount(q: Counted, taken: Sequence[LineTaken], s: Scenario) -> BilledAmount:
     ends = [(each.window, ends_of(q.id, each, s)) for each in taken]
     known = [each for _, each in ends if not math.isnan(each[0])]
     without = [window for window, each in ends if math.isnan(each[0])]
     if _says_nothing([each[0] for _, each in ends]):
         return BilledAmount(*UNKNOWN_ENDS, (), q.metered)
-    return BilledAmount(*add_ends(known), without, q.metered)
+    return BilledAmount(*_add_ends(known), without, q.metered)
 
 
 def _says_nothing(parts: Sequence[float]) -> bool:
@@ -214,10 +214,10 @@ def _sum(q: Counted, lines: Sequence[BilledLine]) -> BilledAmount:
         return BilledAmount(*UNKNOWN_ENDS, excludes, q.metered)
     known = [found for name, found in each.items() if name not in lacks]
     ends = [(found.value, found.low, found.high) for found in known]
-    return BilledAmount(*add_ends(ends), excludes, q.metered)
+    return BilledAmount(*_add_ends(ends), excludes, q.metered)
 
 
-def add_ends(ends: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
+def _add_ends(ends: Sequence[tuple[float, float, float]]) -> tuple[float, float, float]:
     value, low, high = (
         math.fsum(column) if not any(math.isinf(x) for x in column) else math.inf
         for column in zip(*ends, strict=True)

@@ -112,7 +112,7 @@ def statements_of(source: str, case: str = "", summed: str = "") -> list[Stateme
         raise InputError(
             f"holds no bill to export: it is of the kind {report.kind}",
             where=source,
-            remedy=missing_kind_text(report.kind),
+            remedy=_missing_kind_text(report.kind),
         )
     if report.kind == "comparison" and summed and not case and len(found) > 1:
         raise InputError(
@@ -123,7 +123,7 @@ def statements_of(source: str, case: str = "", summed: str = "") -> list[Stateme
     return _chosen(found, case)
 
 
-def missing_kind_text(kind: str) -> str:
+def _missing_kind_text(kind: str) -> str:
     return {
         "simulation": "simulate at most 20,000 runs",
         "measurement": "a recording with checkpoints in it has one",
@@ -218,7 +218,7 @@ def place_statements(
     start_s = start_of(placing.start) if placing.start else None
     asked = start_s is not None or factors.grid is not None or factors.sites is not None
     told = [date_statement(s, start_s, factors.grid, factors.sites) if asked else s for s in found]
-    return [label_statement(s, placing.labels) for s in told]
+    return [_label_statement(s, placing.labels) for s in told]
 
 
 _NUMBERS = (
@@ -235,7 +235,7 @@ _FIXED = ("run_id", "site_id", "grid_zone", "tags")
 """what other parts of the statement hang on"""
 
 
-def label_statement(s: Statement, labels: Sequence[str]) -> Statement:
+def _label_statement(s: Statement, labels: Sequence[str]) -> Statement:
     """What somebody says of the run in words: known names fill the subject, others are tags."""
     known, tags = {}, dict(s.subject.tags)
     for text in labels:

@@ -91,7 +91,7 @@ def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[LineTa
             if line.id == "host_wait" and not energy.known:
                 energy = _parts_of_host(mine, window, s) or energy
             if own is not None and line.id in _WAITING:
-                energy = window_share(line.id, own, energy)
+                energy = _window_share(line.id, own, energy)
                 gpu_s = gpu_s if line.id == "host_wait" else gpus * own.held_s
             if kept and line.id == "storage_write" and energy.known:
                 energy = storage_energy(m, storage_meters(m, s.tier.boundary), kept, s)
@@ -102,7 +102,7 @@ def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[LineTa
     return _none_below_zero(found, s)
 
 
-def window_share(line: str, own: Waited, alone: Energy) -> Energy:
+def _window_share(line: str, own: Waited, alone: Energy) -> Energy:
     """A window's part; of the host what its own meters see, where that was all before."""
     if line == "gpu_wait":
         return own.gpus

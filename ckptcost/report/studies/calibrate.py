@@ -95,7 +95,7 @@ def why_text(code: str) -> str:
 
 def findings(c: Calibration) -> list[str]:
     """The figures that matter first; then what is not known."""
-    said = [*_writing(c), *_reading(c), *_power(c), *_waiting(c), *stored_lines(c)]
+    said = [*_writing(c), *_reading(c), *_power(c), *_waiting(c), *_stored_lines(c)]
     lacking: dict[str, list[str]] = {}
     for parameter in c.parameters:
         asked = (
@@ -129,7 +129,7 @@ def _writing(c: Calibration) -> list[str]:
         if size(sizes[0]) == size(sizes[-1])
         else f"{size(sizes[0])} to {size(sizes[-1])}"
     )
-    head = f"{count_text(fit.n, f'{mode} save')} of {of}: "
+    head = f"{_count_text(fit.n, f'{mode} save')} of {of}: "
     if not fit.rate_bytes_per_s.known:
         return [
             f"{head}no rate, {why_text(fit.rate_bytes_per_s.why)}; the rate is at least"
@@ -147,7 +147,7 @@ def _writing(c: Calibration) -> list[str]:
 def _reading(c: Calibration) -> list[str]:
     found = c.reads.rate_bytes_per_s
     return (
-        [f"{count_text(c.reads.n, 'load')}: {rate(found.value)}{_between(found, 'bytes_per_s')}."]
+        [f"{_count_text(c.reads.n, 'load')}: {rate(found.value)}{_between(found, 'bytes_per_s')}."]
         if found.known
         else []
     )
@@ -165,7 +165,7 @@ def _power(c: Calibration) -> list[str]:
     of, seen = sum(verdicts.values()), verdicts["CONFIRMED"]
     return [
         said,
-        *([f"Their power confirms {count(seen)} of {count_text(of, 'stall')}."] if of else []),
+        *([f"Their power confirms {count(seen)} of {_count_text(of, 'stall')}."] if of else []),
     ]
 
 
@@ -192,7 +192,7 @@ def _shares(estimate: Estimate) -> str:
     return f" ({share(estimate.low)} to {share(estimate.high)})"
 
 
-def stored_lines(c: Calibration) -> list[str]:
+def _stored_lines(c: Calibration) -> list[str]:
     found = c.parameter("write_energy")
     if not found.estimate.known:
         return []
@@ -240,7 +240,7 @@ def warnings(c: Calibration) -> list[tuple[str, str]]:
             (
                 "UNSURE_END",
                 (
-                    f"Of {count_text(len(unsure), 'save')} the end is known to {duration(most_s)}"
+                    f"Of {_count_text(len(unsure), 'save')} the end is known to {duration(most_s)}"
                     " only: the rate may be higher."
                 ),
             )
@@ -288,7 +288,7 @@ def next_command(c: Calibration, kinds: Sequence[str]) -> str:
     return " ".join(words)
 
 
-def count_text(of: int, what: str) -> str:
+def _count_text(of: int, what: str) -> str:
     return f"{count(of)} {what}{'' if of == 1 else 's'}"
 
 

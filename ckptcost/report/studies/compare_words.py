@@ -108,8 +108,8 @@ def _sentence(answer: Compared, at: int, result: Result, change: ScenarioDiffere
             return [f"{letter}: {result.label}: known in one of the two only."]
         return [
             f"{letter}: no difference of the {result.label} is told, because"
-            f" {line_names(change.lacking)} is known in one of the two only; the lines known in"
-            f" both differ by {signed_text(sum(parts), result)}."
+            f" {_line_names(change.lacking)} is known in one of the two only; the lines known in"
+            f" both differ by {_signed_text(sum(parts), result)}."
         ]
     if change.methods[0] != change.methods[1]:
         return [
@@ -131,7 +131,7 @@ def _sentence(answer: Compared, at: int, result: Result, change: ScenarioDiffere
         if change.relative != change.relative or result.id == "goodput"
         else f" ({_plus(change.relative)}{share(change.relative)})"
     )
-    text = f"{letter}: {result.label} {signed_text(change.value, result)}{relative}"
+    text = f"{letter}: {result.label} {_signed_text(change.value, result)}{relative}"
     if change.low < change.high:
         text += f", p5-p95 {_between(change, result)}"
     text += "."
@@ -162,7 +162,7 @@ def _main_line(answer: Compared, at: int, result: Result, whole: float) -> str:
     if not known[line]:
         return ""
     lead = "Most of it" if known[line] / whole > 0.5 else "The largest part"
-    return f"{lead}: {line_label(line)} ({signed_text(known[line], result)})"
+    return f"{lead}: {line_label(line)} ({_signed_text(known[line], result)})"
 
 
 def _plus(value: float) -> str:
@@ -182,7 +182,7 @@ def amount(value: float, name: str, unit: str) -> str:
     return f"{number(in_people(value, unit))} {unit_of_people(unit)}"
 
 
-def signed_text(value: float, result: Result) -> str:
+def _signed_text(value: float, result: Result) -> str:
     if result.id == "goodput":
         return f"{_plus(value)}{points(value)}"
     return _plus(value) + amount(value, result.id, result.unit)
@@ -190,7 +190,7 @@ def signed_text(value: float, result: Result) -> str:
 
 def _between(change: ScenarioDifference, result: Result) -> str:
     if result.id == "goodput" or change.low < 0:
-        return f"{signed_text(change.low, result)} to {signed_text(change.high, result)}"
+        return f"{_signed_text(change.low, result)} to {_signed_text(change.high, result)}"
     return quantities(change.low, change.high, result.unit, drawn_between)
 
 
@@ -232,7 +232,7 @@ def _best(answer: Compared, found: dict[tuple[int, str], ScenarioDifference]) ->
     return [f"{'; '.join(said)[0].upper()}{'; '.join(said)[1:]}."] if said else []
 
 
-def line_names(lines: tuple[str, ...]) -> str:
+def _line_names(lines: tuple[str, ...]) -> str:
     return " and ".join(line_label(line) for line in lines)
 
 
@@ -242,10 +242,10 @@ def lines_in_no_sum(answer: Compared) -> str:
     for what, name in (("energy", "kwh"), ("cost", "usd")):
         left = [_BY_ID[name].lines(case.outcome) for case in answer.cases]
         if len(set(left)) == 1 and left[0]:
-            said.append(f"{what} without {line_names(left[0])}")
+            said.append(f"{what} without {_line_names(left[0])}")
         elif any(left):
             said += [
-                f"{what} of {LETTERS[at]} without {line_names(lines)}"
+                f"{what} of {LETTERS[at]} without {_line_names(lines)}"
                 for at, lines in enumerate(left)
                 if lines
             ]

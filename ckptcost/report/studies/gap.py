@@ -49,7 +49,7 @@ def study_of(answer: ModelGap) -> Study:
         "Measured against modelled",
         [
             (
-                f"Measured: {count_text(both)} on {seen.energies.node.host}, {_gpus(answer)}."
+                f"Measured: {_count_text(both)} on {seen.energies.node.host}, {_gpus(answer)}."
                 f" Modelled: {name}, tier {tier}, put onto it."
             ),
             (
@@ -72,7 +72,7 @@ def study_of(answer: ModelGap) -> Study:
             *([_run(saves)] if saves is not None and several else []),
             *([_saves(answer, saves)] if saves is not None else []),
             _bill(both),
-            not_compared_table(both),
+            _not_compared_table(both),
         ],
         findings(answer),
         warnings(answer),
@@ -88,7 +88,7 @@ def held_against(
     return study_of(gap(catalog, reviewed(run, host=host), layers))
 
 
-def count_text(both: Sequence[GapSide]) -> str:
+def _count_text(both: Sequence[GapSide]) -> str:
     return " and ".join(
         f"{count(len(held.taken))} {held.of}{'' if len(held.taken) == 1 else 's'}" for held in both
     )
@@ -103,7 +103,7 @@ def _gpus(answer: ModelGap) -> str:
     )
 
 
-def kind_column(both: Sequence[GapSide]) -> Column:
+def _kind_column(both: Sequence[GapSide]) -> Column:
     return Column("of", "of", meaning="save or load", shown=len(both) > 1)
 
 
@@ -131,7 +131,7 @@ def _lines(both: Sequence[GapSide]) -> Table:
         for row in held.rows
     ]
     columns = (
-        kind_column(both),
+        _kind_column(both),
         Column("label", "in the mean"),
         Column("quantity", "quantity", shown=False),
         Column("unit", "unit", shown=False),
@@ -200,7 +200,7 @@ def _ranges(both: Sequence[GapSide]) -> Table:
                 }
             )
     columns = (
-        kind_column(both),
+        _kind_column(both),
         Column("label", "range"),
         Column("quantity", "quantity", shown=False),
         Column("unit", "unit", shown=False),
@@ -413,7 +413,7 @@ def _bill(both: Sequence[GapSide]) -> Table:
         totals = {side: {name: bill.total(name) for name in FIELDS} for side, bill in bills.items()}
         rows.append({"of": held.of, "label": "together", "line": "total"} | _prices(totals))
     columns = (
-        kind_column(both),
+        _kind_column(both),
         Column("label", "line"),
         Column("line", "id", shown=False),
         Column("boundary", "boundary", shown=False),
@@ -436,7 +436,7 @@ def _prices(sides: dict[str, dict[Any, Any]]) -> dict[str, float | None]:
     }
 
 
-def not_compared_table(both: Sequence[GapSide]) -> Table:
+def _not_compared_table(both: Sequence[GapSide]) -> Table:
     """For machines; people read it as a sentence."""
     rows: list[dict[str, Any]] = [
         {

@@ -106,7 +106,7 @@ def findings(answer: ModelGap) -> list[str]:
     said = []
     for held in (answer.saves, answer.loads):
         if held is not None:
-            said += [explanation(held), *_range(held), *_rest(held)]
+            said += [_explanation(held), *_range(held), *_rest(held)]
     if answer.saves is not None:
         said += [*_stall(answer.saves), *_joules(answer.saves, float(answer.scenario.site.pue))]
     return said
@@ -116,7 +116,7 @@ def _times(value: float) -> str:
     return f"{number(value, 2)}x as long as modelled"
 
 
-def explanation(held: GapSide) -> str:
+def _explanation(held: GapSide) -> str:
     """The one sentence."""
     judged = [one for one in held.taken if one.course is not None] or [
         one for one in held.taken if one.time.known
@@ -127,7 +127,7 @@ def explanation(held: GapSide) -> str:
     if len(judged) == 1:
         what = f"The {held.of} {judged[0].window.name}"
     if held.parts is None or held.measured is None:
-        return without_explanation(held, what)
+        return _without_explanation(held, what)
     measured_s, modelled_s = float(held.measured.time_s), float(held.modelled.time_s)
     gap_s = measured_s - modelled_s
     parts = {name: float(value) for name, value in held.parts._asdict().items()}
@@ -167,7 +167,7 @@ def _cause(held: GapSide, name: str) -> str:
     )
 
 
-def without_explanation(held: GapSide, what: str) -> str:
+def _without_explanation(held: GapSide, what: str) -> str:
     """Where size and time are not both known."""
     row = held.row("time")
     why = why_text(next((one.course_why for one in held.taken if one.course_why), ""))
@@ -268,7 +268,7 @@ def part_range(ranges: Parts | None, name: str, value: float) -> tuple[float, fl
     return (value, value) if ranges is None else p5_p95(getattr(ranges, name), value)
 
 
-def not_compared_sentences(answer: ModelGap) -> list[tuple[str, str]]:
+def _not_compared_sentences(answer: ModelGap) -> list[tuple[str, str]]:
     """All of it in one sentence, lines of the same reason together."""
     by_why: dict[str, list[str]] = {}
     for held in (answer.saves, answer.loads):
@@ -323,7 +323,7 @@ def warnings(answer: ModelGap) -> list[tuple[str, str]]:
                 ),
             )
         )
-    return said + not_compared_sentences(answer)
+    return said + _not_compared_sentences(answer)
 
 
 def _of_saves(answer: ModelGap, saves: GapSide) -> list[tuple[str, str]]:

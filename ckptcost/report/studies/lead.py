@@ -101,7 +101,7 @@ def _lead(found: Lead) -> Table:
     return Table("lead", "Until the last save is safe", columns, rows)
 
 
-def zero_if_unknown(step_s: float) -> float:
+def _zero_if_unknown(step_s: float) -> float:
     return 0.0 if math.isnan(step_s) else step_s
 
 
@@ -115,7 +115,7 @@ def _notices(found: Lead) -> Table:
         {
             "who": who,
             "notice": notice_s,
-            "left": notice_s - found.p99_s + zero_if_unknown(found.step_s),
+            "left": notice_s - found.p99_s + _zero_if_unknown(found.step_s),
         }
         for who, notice_s in NOTICES
     ]

@@ -70,14 +70,14 @@ def study_of(answer: Answer, catalog: Catalog, verdicts: Sequence[GateVerdict] =
         [(each["code"], each["message"]) for each in warnings],
         verdicts,
         resolved,
-        bills=Bills(lambda _: [validate_statement(part)]),
+        bills=Bills(lambda _: [_validate_statement(part)]),
         remarks=Later(lambda: remarks_of(first)),
         cases=called,
         factors=first.factors,
     )
 
 
-def validate_statement(part: Part) -> Statement:
+def _validate_statement(part: Part) -> Statement:
     from ckptcost.report.statement import Statement
 
     return Statement.model_validate(part)

@@ -59,10 +59,10 @@ def sentences_of(
     return [
         *avoidable,
         *(_least(cases) if several else []),
-        added_sentence(of, on),
+        _added_sentence(of, on),
         _rhythm(of),
         *_failures(of),
-        *deciding_inputs(of),
+        *_deciding_inputs(of),
     ]
 
 
@@ -283,7 +283,7 @@ def price_lines(of: ClosedForm) -> list[str]:
     ]
 
 
-def added_sentence(of: ClosedForm, on: str) -> str:
+def _added_sentence(of: ClosedForm, on: str) -> str:
     """What checkpoints and failures add to the job, of the first case."""
     t, s = of.totals, of.schedule
     if s.goodput is not None and s.goodput < HEADWAY_GOODPUT:
@@ -303,7 +303,7 @@ def added_sentence(of: ClosedForm, on: str) -> str:
             continue
         ranged = drawn_between(q.low, q.high)
         amounts.append(f"{number(q.value)} {unit}" + (f" ({ranged})" if ranged else ""))
-    said = f"Checkpoints and failures add {listing(amounts)} to this job" + (
+    said = f"Checkpoints and failures add {_listing(amounts)} to this job" + (
         f" on {on}" if on else ""
     )
     if s.goodput is not None and s.wall_s is not None:
@@ -344,7 +344,7 @@ def _least(cases: Sequence[CaseRow]) -> list[str]:
             said = f"{number(row[amount])} {unit}" + (f" ({ranged})" if ranged else "")
             least.setdefault(case_text(row, cases), []).append(said)
     if least:
-        parts = [f"{listing(said)} with {name}" for name, said in least.items()]
+        parts = [f"{_listing(said)} with {name}" for name, said in least.items()]
         told.append(f"The least that one of {len(cases)} cases adds: {'; '.join(parts)}.")
     else:
         told.append(
@@ -394,7 +394,7 @@ def _failures(of: ClosedForm) -> list[str]:
     ]
 
 
-def deciding_inputs(of: ClosedForm) -> list[str]:
+def _deciding_inputs(of: ClosedForm) -> list[str]:
     """The inputs that the range of the energy hangs on."""
     factors = {f.id: f for f in of.factors}
     named = []
@@ -406,10 +406,10 @@ def deciding_inputs(of: ClosedForm) -> list[str]:
         named.append(f"{path} {value} ({ranged}, {words.get(factor.origin, factor.origin)})")
     if not named:
         return []
-    return [f"The range of the energy comes most of all from {listing(named)}."]
+    return [f"The range of the energy comes most of all from {_listing(named)}."]
 
 
-def listing(parts: Sequence[str]) -> str:
+def _listing(parts: Sequence[str]) -> str:
     """ "a, b and c" """
     return " and ".join(filter(None, (", ".join(parts[:-1]), parts[-1]))) if parts else ""
 
@@ -433,10 +433,10 @@ def basis_line(factors: Sequence[Factor]) -> str:
 
 def assumed_lines(factors: Sequence[Factor]) -> list[str]:
     """Those that are assumed, with their ranges."""
-    return [assumption_text(f) for f in factors if f.origin == "default"]
+    return [_assumption_text(f) for f in factors if f.origin == "default"]
 
 
-def assumption_text(f: Factor) -> str:
+def _assumption_text(f: Factor) -> str:
     plain = count(f.value) if not f.unit else quantity(f.value, f.unit)
     given = (
         f.text

@@ -72,7 +72,7 @@ def front_tables(found: Optimum) -> list[Table]:
             "front_ends",
             title,
             bare,
-            [row for rows in on_front for row in thin_rows(rows)],
+            [row for rows in on_front for row in _thin_rows(rows)],
             note,
             shown=len(found.options) > 1,
         ),
@@ -115,7 +115,7 @@ def _rows(each: Candidates, amounts: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def thin_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _thin_rows(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Both ends, every optimum, and a few between."""
     if not rows:
         return []
@@ -363,7 +363,7 @@ def _options(found: Optimum) -> Table:
                 "interval": option.best[objective],
                 **row_of(outcome),
                 "over": known_value(over),
-                "cheaper": share_cheaper(found.order, i),
+                "cheaper": _share_cheaper(found.order, i),
             }
         rows.append(row)
     note = "; ".join(
@@ -375,7 +375,7 @@ def _options(found: Optimum) -> Table:
     return Table("options", title, option_columns(objective), rows, note)
 
 
-def share_cheaper(order: Order | None, at: int) -> float | None:
+def _share_cheaper(order: Order | None, at: int) -> float | None:
     if order is None or order.cheaper[at] != order.cheaper[at]:
         return None
     return share_of_draws(order.cheaper[at])

@@ -30,7 +30,8 @@ def study_of(p: Probed, catalog: Catalog) -> Study:
     found = sums(p)
     sizes = " in each of two sizes" if asked.small else ""
     warmed = (
-        f", after {count_text(asked.warm_up, 'save')} that {'does' if asked.warm_up == 1 else 'do'}"
+        f", after {_count_text(asked.warm_up, 'save')}"
+        f" that {'does' if asked.warm_up == 1 else 'do'}"
         " not count"
         if asked.warm_up
         else ""
@@ -43,9 +44,9 @@ def study_of(p: Probed, catalog: Catalog) -> Study:
         ),
         about=[
             (
-                f"Saver {asked.saver}, {count_text(asked.ranks, 'writer')},"
+                f"Saver {asked.saver}, {_count_text(asked.ranks, 'writer')},"
                 f" {count(asked.settings.depth)} requests of {size(asked.settings.block_bytes)} in"
-                f" flight, {count_text(asked.rounds, 'round')}{sizes}{warmed}."
+                f" flight, {_count_text(asked.rounds, 'round')}{sizes}{warmed}."
             ),
             (
                 "A rate is all bytes over all seconds from begin to the end of fsync, as MLPerf"
@@ -68,7 +69,7 @@ def study_of(p: Probed, catalog: Catalog) -> Study:
     )
 
 
-def count_text(amount: int, what: str) -> str:
+def _count_text(amount: int, what: str) -> str:
     return f"{count(amount)} {what}{'' if amount == 1 else 's'}"
 
 

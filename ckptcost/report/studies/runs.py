@@ -157,12 +157,12 @@ def show_of(run: Summary, told: Told) -> Study:
             f" {STATES[run.state]}."
         ),
     ]
-    loads = f" and {count_text(told.loads, 'load')}" if told.loads else ""
+    loads = f" and {_count_text(told.loads, 'load')}" if told.loads else ""
     findings = [
         (
-            f"{count_text(told.saves, 'checkpoint')}{loads},"
-            f" {count_text(sum(told.names.values()), 'mark')}; {count_text(channels, 'channel')} of"
-            f" {count_text(len(run.meters), 'meter')}."
+            f"{_count_text(told.saves, 'checkpoint')}{loads},"
+            f" {_count_text(sum(told.names.values()), 'mark')};"
+            f" {_count_text(channels, 'channel')} of {_count_text(len(run.meters), 'meter')}."
         ),
     ]
     command = told.command or run.command
@@ -179,7 +179,7 @@ def show_of(run: Summary, told: Told) -> Study:
         question={"verb": "show", "run": run.run},
         tables=[
             _table([run._replace(command=command, exit_code=code)], shown=False),
-            metered_table(run),
+            _metered_table(run),
             _marks(told),
             _files(run),
         ],
@@ -189,7 +189,7 @@ def show_of(run: Summary, told: Told) -> Study:
     )
 
 
-def count_text(number: int, what: str) -> str:
+def _count_text(number: int, what: str) -> str:
     return f"{count(number)} {what}{'' if number == 1 else 's'}"
 
 
@@ -198,7 +198,7 @@ def _meters(run: Summary) -> Mapping[tuple[str, str], MeterHead]:
     return {(header.host, meter.name): meter for header in run.headers for meter in header.meters}
 
 
-def metered_table(run: Summary) -> Table:
+def _metered_table(run: Summary) -> Table:
     rows = [
         {
             "host": host,

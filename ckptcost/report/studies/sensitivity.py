@@ -58,7 +58,7 @@ def _people(found: Sensitivity, value: float) -> float | None:
     return None if value != value else float(in_people(value, found.measure.unit))
 
 
-def result_text(found: Sensitivity, value: float) -> str:
+def _result_text(found: Sensitivity, value: float) -> str:
     return amount(value, found.measure.id, found.measure.unit)
 
 
@@ -85,7 +85,7 @@ def _about(found: Sensitivity) -> str:
         else ", no input has a range"
     )
     return (
-        f"{found.measure.label}: {result_text(found, found.value)}{ranged}; {plan}, on"
+        f"{found.measure.label}: {_result_text(found, found.value)}{ranged}; {plan}, on"
         f" {found.case.tier_id}."
     )
 
@@ -123,7 +123,7 @@ _INPUT = (
 )
 
 
-def shown_columns(*names: str) -> tuple[Column, ...]:
+def _shown_columns(*names: str) -> tuple[Column, ...]:
     return tuple(column._replace(shown=column.id in names) for column in _INPUT)
 
 
@@ -142,7 +142,7 @@ def _both(full: Table, name: str, title: str, top: int, note: str = "") -> list[
 def _tornado(found: Sensitivity, top: int) -> list[Table]:
     unit = _unit(found)
     columns = (
-        *shown_columns("input", "range", "basis"),
+        *_shown_columns("input", "range", "basis"),
         Column(
             "at_low", "at low", unit, "the result at the input's low end, all others as they are"
         ),
@@ -164,13 +164,13 @@ def _tornado(found: Sensitivity, top: int) -> list[Table]:
         "" if unit in ("s", "share") else f", {unit}"
     )
     note = "The swing is in points. " if unit == "share" else ""
-    note += held_power_note(found)
+    note += _held_power_note(found)
     full = Table("tornado", title, columns, rows)
     moving = sum(1 for each in found.swings if not each.swing <= NOISE * abs(found.value))
     return _both(full, "tornado_top", title, min(top, moving), note.strip())
 
 
-def held_power_note(found: Sensitivity) -> str:
+def _held_power_note(found: Sensitivity) -> str:
     """A power that was derived from the training power stays where it is when that one moves."""
     derived = any(
         i.path == "cluster.gpu_stall" and "cluster.stall_fraction" in i.figure.note
@@ -186,7 +186,7 @@ def held_power_note(found: Sensitivity) -> str:
 def _next(found: Sensitivity, top: int) -> list[Table]:
     unit = _unit(found)
     columns = (
-        *shown_columns("input", "basis"),
+        *_shown_columns("input", "basis"),
         Column("share", "explains", "share", "of the result's variance, by itself"),
         Column(
             "known_low",
@@ -200,10 +200,10 @@ def _next(found: Sensitivity, top: int) -> list[Table]:
     rows = [
         {
             **_lever_cells(each.lever),
-            "share": known_value(each.share),
+            "share": _known_value(each.share),
             "known_low": _people(found, each.low),
             "known_high": _people(found, each.high),
-            "width": known_value(_left(found, each)),
+            "width": _known_value(_left(found, each)),
         }
         for each in found.shares
     ]
@@ -226,7 +226,7 @@ def _next(found: Sensitivity, top: int) -> list[Table]:
     ]
 
 
-def known_value(value: float) -> float | None:
+def _known_value(value: float) -> float | None:
     return None if value != value else value
 
 
@@ -238,7 +238,7 @@ def _left(found: Sensitivity, each: Share) -> float:
 
 def _elasticities(found: Sensitivity, top: int) -> list[Table]:
     columns = (
-        *shown_columns("input", "is", "basis"),
+        *_shown_columns("input", "is", "basis"),
         Column("elasticity", "% for 1 %", "1", "d ln(result)/d ln(input)"),
         Column("below", "below", "1", "the same from below: differs at a kink", shown=False),
         Column("above", "above", "1", "the same from above", shown=False),
@@ -255,7 +255,7 @@ def _elasticities(found: Sensitivity, top: int) -> list[Table]:
         {
             **_lever_cells(each.lever),
             **{
-                name: known_value(getattr(each, name))
+                name: _known_value(getattr(each, name))
                 for name in ("elasticity", "below", "above", "per_unit")
             },
             "note": each.note or None,
@@ -329,8 +329,8 @@ def _widest(found: Sensitivity) -> list[str]:
         return []
     widest = moving[0]
     return [
-        f"{widest.lever.path} moves it furthest: {result_text(found, widest.at_low)} at"
-        f" {_own(widest.lever, widest.lever.low)}, {result_text(found, widest.at_high)} at"
+        f"{widest.lever.path} moves it furthest: {_result_text(found, widest.at_low)} at"
+        f" {_own(widest.lever, widest.lever.low)}, {_result_text(found, widest.at_high)} at"
         f" {_own(widest.lever, widest.lever.high)}."
     ]
 
@@ -363,7 +363,7 @@ def _from_zero(found: Sensitivity, each: Response) -> str:
         return ""
     direction = "adds" if change > 0 else "takes away"
     said = (
-        result_text(found, abs(change))
+        _result_text(found, abs(change))
         if found.measure.id != "goodput"
         else f"{number(abs(change) * 100)} points"
     )

@@ -164,13 +164,13 @@ def _outcome(found: Simulation) -> Table:
             continue
         people = _PEOPLE.get(unit, float)
         row: dict[str, Any] = {"quantity": label, "unit": unit}
-        row |= {key: known_value(people(value)) for key, value in summary._asdict().items()}
-        closed = closed_form(found, name)
+        row |= {key: _known_value(people(value)) for key, value in summary._asdict().items()}
+        closed = _closed_form(found, name)
         if closed is not None:
             row |= {
-                "closed_form": known_value(people(closed)),
+                "closed_form": _known_value(people(closed)),
                 "errors_off": (
-                    known_value((summary.mean - closed) / summary.error)
+                    _known_value((summary.mean - closed) / summary.error)
                     if summary.error > 0 and _whole(found)
                     else None
                 ),
@@ -184,7 +184,7 @@ def _runs_in_words(found: Simulation) -> str:
     return "one run" if found.asked.runs == 1 else f"{count(found.asked.runs)} runs"
 
 
-def closed_form(found: Simulation, name: str) -> float | None:
+def _closed_form(found: Simulation, name: str) -> float | None:
     if not found.exact:
         return None
     if name == "redone":
@@ -194,7 +194,7 @@ def closed_form(found: Simulation, name: str) -> float | None:
     return float(MEASURES[name].of(found.outcome))
 
 
-def known_value(value: float) -> float | None:
+def _known_value(value: float) -> float | None:
     return float(value) if np.isfinite(value) else None
 
 
@@ -296,7 +296,7 @@ def _runs(found: Simulation) -> Table:
     rows: list[dict[str, Any]] = [
         {
             "run": i,
-            **{name: known_value(value[i]) for name, value in values.items()},
+            **{name: _known_value(value[i]) for name, value in values.items()},
             "finished": bool(found.finished[i]),
         }
         for i in range(found.asked.runs)

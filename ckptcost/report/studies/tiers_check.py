@@ -36,7 +36,7 @@ def check_table(levels: Levels, tries: dict[str, TiersTrial | None]) -> Table:
                 "every": point.every,
                 "closed_form": closed,
             }
-            rows.append(row | (_NOT_SIMULATED if trial is None else simulated_row(trial, closed)))
+            rows.append(row | (_NOT_SIMULATED if trial is None else _simulated_row(trial, closed)))
     runs = next((each.found.asked.runs for each in tries.values() if each is not None), 0)
     held = f"checked by {count(runs)} simulated runs each" if runs else "not simulated"
     return Table(
@@ -55,7 +55,7 @@ def check_table(levels: Levels, tries: dict[str, TiersTrial | None]) -> Table:
 _NOT_SIMULATED = {"simulated": None, "error": None, "errors_off": None}
 
 
-def simulated_row(trial: TiersTrial, closed: float) -> dict[str, Any]:
+def _simulated_row(trial: TiersTrial, closed: float) -> dict[str, Any]:
     goodput = trial.found.summary("goodput")
     off = known_value((goodput.mean - closed) / goodput.error) if goodput.error else 0.0
     return {
