@@ -295,9 +295,11 @@ def test_the_size_follows_ours():
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 20, 60, 0, 0))
     relay = Relay(lambda data, t_ns: None, slave)
     text = (
-        "import os, signal, sys\nsignal.signal(signal.SIGWINCH, lambda *_: print('now',"
+        "import os, select, signal, sys\nsignal.signal(signal.SIGWINCH, lambda *_: print('now',"
         " *os.get_terminal_size(1), flush=True))\nprint('was', *os.get_terminal_size(1),"
-        " flush=True)\nsys.stdin.readline()"
+        " flush=True)\n"
+        # a signal that comes just before a read that never ends would not be told
+        "while not select.select([0], [], [], 0.05)[0]:\n    pass"
     )
     with subprocess.Popen(python(text), stdout=relay.child_fd, stdin=subprocess.PIPE) as job:
         relay.start()

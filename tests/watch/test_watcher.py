@@ -276,10 +276,12 @@ def test_idle_costs_about_nothing(watch, tmp_path):
     for k in range(50):
         (tmp_path / f"d{k}").mkdir()
     watch()
-    time.sleep(0.2)
-    before = time.process_time()
-    time.sleep(2.0)
-    assert time.process_time() - before < 0.02
+    spells = []  # the least: what earlier tests left behind in this process may be at work still
+    for _ in range(4):
+        before = time.process_time()
+        time.sleep(1.0)
+        spells.append(time.process_time() - before)
+    assert min(spells) < 0.01
 
 
 def test_a_defect_or_an_error_of_who_is_told_is_a_problem_and_not_the_end(
