@@ -3,7 +3,7 @@ rests on."""
 
 from __future__ import annotations
 
-from ckptcost.errors import UnknownName
+from ckptcost.errors import InputError, UnknownName
 from ckptcost.present.table import markdown, sentence
 from ckptcost.present.words import gate_text
 from ckptcost.report import writers
@@ -71,6 +71,10 @@ def to_markdown(study: Study) -> str:
 def to_csv(study: Study, name: str | None = None) -> str:
     """One table, the first unless another is named: raw numbers, the unit in the header, an empty
     cell where unknown."""
+    if not study.tables:
+        raise InputError(
+            "there is no table in it", where=study.title, remedy="write it as text or Markdown"
+        )
     table = study.tables[0] if name is None else _table_named(study, name)
     if study.simulated:  # a column, because a comment line breaks what reads the file
         rows = [row | {"simulated": True} for row in table.rows]

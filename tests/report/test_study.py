@@ -12,6 +12,7 @@ import pytest
 
 import ckptcost
 from ckptcost.catalog.store import Catalog
+from ckptcost.errors import InputError
 from ckptcost.report import study_views
 from ckptcost.report.build import NOT_HASHED, build
 from ckptcost.report.canonical import sha256
@@ -242,3 +243,8 @@ def test_rows_that_are_made_later_are_made_once_and_are_rows_like_others():
     assert pickle.loads(pickle.dumps(rows)) == make()
     assert study_views.to_csv(study, "t").split() == ["a_j", "1.0", "2.0", "3.0"]
     assert len(made) == 5, "once by itself, and each time that was asked for here"
+
+
+def test_what_has_no_table_has_no_csv():
+    with pytest.raises(InputError, match="no table in it"):
+        study_views.to_csv(Study("runs", "Runs", [], {}, [], []))
