@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable
 from math import nan
@@ -291,15 +292,15 @@ class Source:
         return [self._problem] if self._problem else []
 
 
-class Played(Source):
+class Played(Source, ABC):
     """Its time follows the clock at a speed, or stands still."""
 
     _since = (0.0, 0.0)
     """seconds of the clock and its own, of the same instant"""
 
+    @abstractmethod
     def _play(self, to_s: float, most_s: float) -> bool:
         """Go on up to a second of its own; False: the time for it ran out."""
-        raise NotImplementedError
 
     def _turn(self, now_s: float) -> None:
         clock_s, at_s = self._since

@@ -3,6 +3,7 @@ found until the scenario is another."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Generic, TypeVar
 
 from ckptcost.core.regret import OBJECTIVES
@@ -23,9 +24,9 @@ class ByObjectiveScreen(ModeScreen, Generic[T]):
         self._kept_for: Desk | None = None
         self._stamp: Stamp = ()
 
+    @abstractmethod
     def find(self, desk: Desk, objective: str, stopped: Stopped) -> T:
         """In the background."""
-        raise NotImplementedError
 
     def draw(self) -> None:
         """What was found is there."""
