@@ -124,6 +124,9 @@ LIMITS: Final[Mapping[str, tuple[float, float]]] = {
     "ranks": (0.0, 1e6),
     "gpu_s": (0.0, 1e15),
     **{f"{line}_j": (-1e18, 1e18) for line in LINES},
+    # an end may be open, to its own side
+    **{f"{line}_low_j": (-math.inf, 1e18) for line in LINES},
+    **{f"{line}_high_j": (-1e18, math.inf) for line in LINES},
 }
 """of columns: what no node does"""
 HEAD_LIMITS: Final[Mapping[str, tuple[float, float]]] = {

@@ -4,6 +4,7 @@ refused: readers differ on which counts."""
 from __future__ import annotations
 
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 from ckptcost.catalog.files import text_of
 from ckptcost.errors import InputError, brief
 
+_LARGE = re.compile(r"\d[eE]\+?\d{3}|\d{300}")
 _HALF = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -19,6 +21,8 @@ def parse_json(source: str, most_bytes: int) -> Any:
     text = text_of(Path(source), source, most_bytes)
     try:
         found = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+        if isinstance(found, dict) and _LARGE.search(text):  # few files: it takes time
+            json.loads(text, parse_float=_no_infinity)
         if _HALF.search(text):
             _refuse_halves(found)
         return found
@@ -43,6 +47,13 @@ def _refuse_halves(found: Any) -> None:
 
 def _no_constant(word: str) -> Any:
     raise InputError(f"holds {word}, which is not JSON")
+
+
+def _no_infinity(digits: str) -> float:
+    """A number too large for a float becomes infinity without a word."""
+    if math.isinf(value := float(digits)):
+        raise InputError(f"holds {brief(digits)}, which is too large for a number")
+    return value
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -100,6 +100,10 @@ class Boundary(DocumentPart):
     )
 
 
+LONGEST_S = 50 * 365.25 * 86400.0
+"""of a period, and of a row of it: exports write a row a day and line"""
+
+
 class Series(DocumentPart):
     """Rows by time and component, as columns of equal length; UTC. Only components that any
     quantity is known of, and not zero."""
@@ -131,6 +135,14 @@ class Series(DocumentPart):
         for text in start:
             utc(text)
         return start
+
+    @field_validator("duration_s")
+    @classmethod
+    def _lengths(cls, duration_s: list[float]) -> list[float]:
+        """So that rows can be counted in whole milliseconds."""
+        if odd := next((each for each in duration_s if not 0 <= each < LONGEST_S), None):
+            raise ValueError(f"a row of {odd:g} s")
+        return duration_s
 
     @model_validator(mode="after")
     def _equally_long(self) -> Series:
@@ -240,6 +252,17 @@ class Statement(DocumentPart):
         if told is not None:
             utc(told)
         return told
+
+    @model_validator(mode="after")
+    def _period_as_long(self) -> Statement:
+        if self.period_start is None or self.period_end is None:
+            return self
+        period_s = (utc(self.period_end) - utc(self.period_start)).total_seconds()
+        if not 0 <= period_s < LONGEST_S:
+            raise ValueError(f"a period of {period_s:,.0f} s")
+        if self.length_s is not None and abs(period_s - self.length_s) > 1.0:
+            raise ValueError(f"a period of {period_s:,.0f} s, of a length of {self.length_s:g} s")
+        return self
 
     @model_validator(mode="after")
     def _lines_there(self) -> Statement:

@@ -167,6 +167,10 @@ def dated(tmp_path_factory) -> dict:
 
 OF_TIME = {
     "is no component": lambda s: s["series"]["component"].__setitem__(0, "nobody"),
+    "a row of 1e+300 s": lambda s: s["series"]["duration_s"].__setitem__(0, 1e300),
+    "a row of -1 s": lambda s: s["series"]["duration_s"].__setitem__(0, -1.0),
+    "a period of 31": lambda s: s.update(period_start="1013-01-01T00:00:00Z"),
+    "of a length of": lambda s: s.update(period_start="2025-12-31T00:00:00Z"),
     "rows, start has": lambda s: s["series"]["cost_usd"].pop(),
     "statements.0.series.start: 'noon' is no instant": lambda s: s["series"]["start"].__setitem__(
         1, "noon"
@@ -186,6 +190,19 @@ def test_rows_of_time_are_whole_and_of_its_own_lines(cli, tmp_path, dated, named
         done = cli(words[0], str(file), *words[1:])
         assert (done.code, done.out) == (2, ""), words
         assert named in done.err
+
+
+@pytest.mark.parametrize("digits", ["1e999", "-2.5E+400", "9" * 400 + ".0"])
+def test_a_number_that_is_too_large_is_none(cli, tmp_path, model, digits):
+    """JSON has no infinity, and Python makes one of it without a word."""
+    file = tmp_path / "large.json"
+    there = json.loads(json.dumps(model))
+    there["question"]["odd"] = "HERE"
+    file.write_text(json.dumps(there).replace('"HERE"', digits))
+    for words in (["report"], ["check"]):
+        done = cli(*words, str(file))
+        assert (done.code, done.out) == (2, ""), words
+        assert "too large for a number" in done.err
 
 
 def test_heads_of_columns_and_codes_tell_a_terminal_nothing(cli, tmp_path, model):
