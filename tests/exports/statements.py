@@ -362,6 +362,19 @@ def with_subject(statement: Statement, **fields: Any) -> Statement:
     return with_fields(statement, subject=statement.subject.model_copy(update=fields))
 
 
+def with_priced_standing(statement: Statement) -> Statement:
+    """With a cost and emissions in the ledger that stands apart."""
+    update = {
+        "cost": quantity("cost", 99.0),
+        "emissions_location": quantity("emissions_location", 77.0),
+    }
+    lines = [
+        each.model_copy(update=update) if each.id == "standing" else each
+        for each in statement.components
+    ]
+    return with_fields(statement, components=lines)
+
+
 def export_text(found: Statement | Report, name: str, file: str | None = None) -> str:
     """One file of an export, the first where none is named."""
     files = exported(found if isinstance(found, Report) else document(found), name)

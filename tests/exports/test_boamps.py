@@ -8,21 +8,25 @@ import math
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 import statements as made
 from hypothesis import given
 from hypothesis import settings as runs
-from statements import export_text, quantity, statement, with_fields, with_subject
+from statements import (
+    export_text,
+    quantity,
+    statement,
+    with_fields,
+    with_priced_standing,
+    with_subject,
+)
 
-from ckptcost.core.reconcile import Energy
 from ckptcost.errors import InputError
 from ckptcost.exports import boamps
 from ckptcost.exports.boamps import export, quality
 from ckptcost.exports.formats import exported
-from ckptcost.jobs import live_counters
 from ckptcost.report.document import Report
 from ckptcost.report.statement import Statement, utc
 
@@ -369,18 +373,6 @@ def test_codecarbon_refuses_a_field_that_is_not_of_the_model(python: Path, tmp_p
 ZERO = (0.0,) * 5
 
 
-def with_priced_standing(s):
-    """With a cost and emissions in the ledger that stands apart."""
-    update = {
-        "cost": quantity("cost", 99.0),
-        "emissions_location": quantity("emissions_location", 77.0),
-    }
-    return with_fields(
-        s,
-        components=[c.model_copy(update=update) if c.id == "standing" else c for c in s.components],
-    )
-
-
 def boamps_of(s):
     return json.loads(export_text(s, "boamps"))
 
@@ -443,24 +435,6 @@ def test_boamps_places_and_instruments():
     assert told["task"]["algorithms"][0]["parametersNumber"] == 2.0
     assert told["measures"][0]["gpuTrackingMode"] == "NVML total energy consumption"
     assert "cpuTrackingMode" not in told["measures"][0]
-
-
-class Half:
-    """Of everything asked for, a half is covered."""
-
-    parts: ClassVar = {"module:0": 0, "module:1": 0, "cpu:0": 0}
-    sources: ClassVar = {"module:0": SimpleNamespace(channel=SimpleNamespace(basis="measured"))}
-
-    def __init__(self):
-        self.asked = []
-
-    def joules(self, domain, begin_s, end_s):
-        self.asked.append((domain, begin_s, end_s))
-        return Energy((end_s - begin_s) * 50.0, 0.0, 9e9, coverage=0.5)
-
-
-def test_modules_are_accelerators_too():
-    assert live_counters._gpus(Half()) == 2.0
 
 
 def test_boamps_counts_no_half_processors():

@@ -23,7 +23,14 @@ import pytest
 import statements as made
 from hypothesis import given
 from hypothesis import settings as runs
-from statements import csv_rows, export_text, quantity, with_fields, with_subject
+from statements import (
+    csv_rows,
+    export_text,
+    quantity,
+    with_fields,
+    with_priced_standing,
+    with_subject,
+)
 
 from ckptcost.errors import InputError
 from ckptcost.exports.codecarbon import export
@@ -590,18 +597,6 @@ def test_why_a_country_is_never_empty_and_emissions_are_required(
         "regional_emissions_comparison_component",
         "cloud_recommendation",
     } <= set(failed)
-
-
-def with_priced_standing(s):
-    """With a cost and emissions in the ledger that stands apart."""
-    update = {
-        "cost": quantity("cost", 99.0),
-        "emissions_location": quantity("emissions_location", 77.0),
-    }
-    return with_fields(
-        s,
-        components=[c.model_copy(update=update) if c.id == "standing" else c for c in s.components],
-    )
 
 
 def test_codecarbon_has_a_row_for_a_known_zero_without_a_grid_and_refuses_energy_without_one():

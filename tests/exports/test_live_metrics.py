@@ -761,3 +761,7 @@ def test_what_is_told_of_a_host_is_from_what_was_asked_and_from_where_the_last_g
     assert live_counters._span(node, [10.0, 90.0], seen) == (5.0, 95.0, 95.0)
     assert live_counters._span(none, [], seen) == (5.0, 95.0, 95.0)
     assert live_counters._span(none, [], None) is None
+
+
+def test_modules_are_accelerators_too():
+    assert live_counters._gpus(Half()) == 2.0

@@ -20,6 +20,7 @@ from statements import (
     quantity,
     statement,
     with_fields,
+    with_priced_standing,
 )
 
 from ckptcost.errors import InputError
@@ -377,18 +378,6 @@ def test_node_exporter_refuses(sample, tmp_path, slip):
 
 
 ZERO = (0.0,) * 5
-
-
-def with_priced_standing(s):
-    """With a cost and emissions in the ledger that stands apart."""
-    update = {
-        "cost": quantity("cost", 99.0),
-        "emissions_location": quantity("emissions_location", 77.0),
-    }
-    return with_fields(
-        s,
-        components=[c.model_copy(update=update) if c.id == "standing" else c for c in s.components],
-    )
 
 
 def test_prometheus_zero_is_told_and_unknown_has_a_series_of_its_own():

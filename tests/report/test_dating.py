@@ -659,14 +659,19 @@ def test_a_run_with_dates_has_the_length_of_its_period():
     assert date_statement(s, grid=grid_of([0.1, 0.3])).length_s == 7200.0
 
 
-def test_the_first_component_has_all_rows_and_what_is_not_known_of_it_is_null():
-    s = statements.statement(
+def one_line_of_energy():
+    """Three hours, in which nobody knows the GPU time and the cost of the first line."""
+    return statements.statement(
         (100.0, 0.0, 0.0, 0.0, 0.0),
         gpu_hours=(None, 0.0, 0.0, 0.0, 0.0),
         costs=(None, 0.0, 0.0, 0.0, 0.0),
         rows=3,
         begin=START,
     )
+
+
+def test_the_first_component_has_all_rows_and_what_is_not_known_of_it_is_null():
+    s = one_line_of_energy()
     energies = [0.0, 100.0, 0.0]
     found = date_statement(
         s.model_copy(update={"series": s.series.model_copy(update={"energy_kwh": energies})})
@@ -677,13 +682,7 @@ def test_the_first_component_has_all_rows_and_what_is_not_known_of_it_is_null():
 
 
 def test_what_is_not_known_of_a_component_is_not_zero_in_hours_in_which_it_did_nothing():
-    s = statements.statement(
-        (100.0, 0.0, 0.0, 0.0, 0.0),
-        gpu_hours=(None, 0.0, 0.0, 0.0, 0.0),
-        costs=(None, 0.0, 0.0, 0.0, 0.0),
-        rows=3,
-        begin=START,
-    )
+    s = one_line_of_energy()
     names = [name for name in type(s.series).model_fields if name != "width_s"]
     one = s.series.model_copy(update={name: getattr(s.series, name)[1:2] for name in names})
     found = date_statement(s.model_copy(update={"series": one}))

@@ -17,7 +17,7 @@ from ckptcost.report.diff_reasons import notes_of, reasons_of
 from ckptcost.report.difference import Amount, Budget, Change, Changes, Difference
 from ckptcost.report.document import Report
 from ckptcost.report.parts import FunctionalUnit, Totals, Warned
-from ckptcost.report.statement import QUANTITIES, Contract
+from ckptcost.report.statement import QUANTITIES, Contract, instant, utc
 
 
 def changed(s, **fields):
@@ -464,7 +464,14 @@ def test_refused(code, other):
                 s, contracts=[Contract(name="Sun", instrument="PPA", share=1.0, kgco2e_per_kwh=0.0)]
             ),
         ),
-        ("LENGTH", lambda s: changed(s, length_s=2 * s.length_s)),
+        (
+            "LENGTH",
+            lambda s: changed(
+                s,
+                length_s=2 * s.length_s,
+                period_end=instant(utc(s.period_start).timestamp() + 2 * s.length_s),
+            ),
+        ),
         (
             "INTERVAL",
             lambda s: changed(

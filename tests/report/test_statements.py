@@ -144,16 +144,19 @@ def test_pieces_of_a_simulation_are_the_same_runs(catalog):
     assert one.totals == other.totals
 
 
+THREE_TIERS = [
+    "second_tier.id=generic-pfs",
+    "policy.second_every=4",
+    "third_tier.id=nas-hdd",
+    "policy.third_every=5",
+    "tier.id=local-nvme",
+]
+
+
 def test_three_tiers_have_the_lines_of_all_three(catalog):
-    settings = [
-        "second_tier.id=generic-pfs",
-        "policy.second_every=4",
-        "third_tier.id=nas-hdd",
-        "policy.third_every=5",
-        "tier.id=local-nvme",
-    ]
     found = simulate(
-        one_of(catalog, layers_for(catalog, "small-8b", None, settings)), SimulationRequest(runs=40)
+        one_of(catalog, layers_for(catalog, "small-8b", None, THREE_TIERS)),
+        SimulationRequest(runs=40),
     )
     s = simulated.statement_of(found, catalog)
     assert {"storage_write", "second_storage_write", "third_storage_write"} <= {
@@ -910,15 +913,9 @@ def test_a_case_lacks_the_factors_that_it_does_not_have_and_others_warnings():
 
 
 def test_a_simulation_lists_the_factors_of_its_third_tier(catalog):
-    settings = [
-        "second_tier.id=generic-pfs",
-        "policy.second_every=4",
-        "third_tier.id=nas-hdd",
-        "policy.third_every=5",
-        "tier.id=local-nvme",
-    ]
     found = simulate(
-        one_of(catalog, layers_for(catalog, "small-8b", None, settings)), SimulationRequest(runs=5)
+        one_of(catalog, layers_for(catalog, "small-8b", None, THREE_TIERS)),
+        SimulationRequest(runs=5),
     )
     s = simulated.statement_of(found, catalog)
     assert {f.id.partition(".")[0] for f in s.factors} >= {"tier", "second_tier", "third_tier"}
