@@ -44,9 +44,11 @@ def grid_of(
     return Grid(heads, rows, table.title, table.note, "Nothing to list here.")
 
 
-def toned_grid(table: Table, tone: Callable[[dict[str, Any]], Tone]) -> Grid:
+def toned_grid(
+    table: Table, tone: Callable[[dict[str, Any]], Tone], first: Sequence[str] = ()
+) -> Grid:
     """The same with a tone for each row, whose key is its place."""
-    return grid_of(table, [str(place) for place in range(len(table.rows))], tone)
+    return grid_of(table, [str(place) for place in range(len(table.rows))], tone, first)
 
 
 def with_columns(table: Table, labels: Mapping[str, str], *more: Column) -> Table:

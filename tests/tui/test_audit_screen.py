@@ -50,6 +50,15 @@ def test_looks(drive, snapshot, size, tmp_path, monkeypatch):
     drive(CkptcostApp(start="audit"), script, size)
 
 
+@pytest.mark.parametrize("size", [(80, 24), (100, 30), (120, 36), (200, 50)])
+def test_the_verdict_is_seen_at_every_size(drive, size):
+    async def script(pilot):
+        await settled(pilot)
+        assert "inconsistent " in screen_text(pilot.app)
+
+    drive(CkptcostApp(start="audit"), script, size)
+
+
 def test_another_sheet_is_audited_when_the_cursor_is_on_it(drive):
     async def script(pilot):
         screen = pilot.app.screen

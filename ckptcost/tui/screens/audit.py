@@ -230,7 +230,9 @@ class AuditScreen(TablesScreen):
     def _show(self, opened: Opened) -> None:
         self._opened, self._place = opened, 0
         self._grids = [
-            toned_grid(table, lambda row: _TONES.get(row.get("verdict", row.get("fits")), ""))
+            toned_grid(
+                table, lambda row: _TONES.get(row.get("verdict", row.get("fits")), ""), ("verdict",)
+            )
             for table in opened.tables
         ] or [NOTHING]
         self._show_table()
