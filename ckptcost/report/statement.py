@@ -15,6 +15,7 @@ from typing import Any, Literal
 from pydantic import Field, field_validator, model_validator
 
 from ckptcost.catalog.keys import GRID_METHODS
+from ckptcost.core.channels import LONGEST_RUN_S
 from ckptcost.core.quantities import IN_DOCUMENTS
 from ckptcost.errors import brief
 from ckptcost.report.parts import (
@@ -100,10 +101,6 @@ class Boundary(DocumentPart):
     )
 
 
-LONGEST_S = 50 * 365.25 * 86400.0
-"""of a period, and of a row of it: exports write a row a day and line"""
-
-
 class Series(DocumentPart):
     """Rows by time and component, as columns of equal length; UTC. Only components that any
     quantity is known of, and not zero."""
@@ -140,7 +137,7 @@ class Series(DocumentPart):
     @classmethod
     def _lengths(cls, duration_s: list[float]) -> list[float]:
         """So that rows can be counted in whole milliseconds."""
-        if odd := next((each for each in duration_s if not 0 <= each < LONGEST_S), None):
+        if odd := next((each for each in duration_s if not 0 <= each < LONGEST_RUN_S), None):
             raise ValueError(f"a row of {odd:g} s")
         return duration_s
 
@@ -258,7 +255,7 @@ class Statement(DocumentPart):
         if self.period_start is None or self.period_end is None:
             return self
         period_s = (utc(self.period_end) - utc(self.period_start)).total_seconds()
-        if not 0 <= period_s < LONGEST_S:
+        if not 0 <= period_s < LONGEST_RUN_S:
             raise ValueError(f"a period of {period_s:,.0f} s")
         if self.length_s is not None and abs(period_s - self.length_s) > 1.0:
             raise ValueError(f"a period of {period_s:,.0f} s, of a length of {self.length_s:g} s")

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ckptcost.core.channels import Mark
+from ckptcost.core.channels import LONGEST_RUN_S, Mark
+from ckptcost.core.units import YEAR_S
 from ckptcost.errors import RunFileError
 from ckptcost.runs.clocks import S
 from ckptcost.runs.gaps import gaps_of, missing_parts, side_by_side
@@ -20,6 +21,7 @@ from ckptcost.runs.run import Node, Problem, Run, RunEvent
 from ckptcost.runs.tables import Key, Seals, Table, key_of
 
 LONGEST_LINE = 16_000_000
+LONGEST_RUN_NS = round(LONGEST_RUN_S * S)
 _NAMED = 20
 """bad lines of one part that are named one by one; the rest is counted"""
 TOLD = 2000
@@ -60,6 +62,7 @@ class Part:
         if take is None:
             return  # of a newer minor version
         try:
+            self._within_a_life(fields["t"])
             take(fields)
             self.last_ns = max(self.last_ns, fields["t"])
         except (
@@ -112,12 +115,17 @@ class Part:
                 table.second(t_ns - n[1], t_ns - n[2], n[0], took_ns, row, n[2])
         self.last_ns = max(self.last_ns, t_ns)
 
+    def _within_a_life(self, t_ns: int) -> None:
+        if abs(t_ns - self.header.monotonic_ns) > LONGEST_RUN_NS:
+            raise ValueError("an instant that no clock of this machine showed")
+
     def _raw(self, f: Mapping[str, Any]) -> None:
         _believed(f["v"])
         self.tick(Raw(f["t"], f["d"], f["v"]))
 
     def _second(self, f: Mapping[str, Any]) -> None:
         _believed(f["v"])
+        self._within_a_life(f["from"])
         self.second(Second(f["from"], f["t"], f["n"], f["d"], f["v"]))
 
     def _fits(self, rows: Sequence[Sequence[Any] | None]) -> None:
@@ -344,12 +352,18 @@ class Loading:
             for clock, t_ns, wall_ns in self.pairs
             if clock == (first.host, first.boot)
         )
-        missing = missing_parts([(part.name, part.header) for part in self.parts])
-        missing += side_by_side([(part.header, part.last_ns) for part in self.parts])
         ends = {
             part.name: at_s((part.header.host, part.header.boot), part.last_ns)
             for part in self.parts
         }
+        if (duration_s := max(ends.values())) > LONGEST_RUN_S:
+            raise RunFileError(
+                f"its parts lie {duration_s / YEAR_S:,.0f} years apart",
+                where=first.run,
+                remedy="the clock of one of them was wrong: read them one by one",
+            )
+        missing = missing_parts([(part.name, part.header) for part in self.parts])
+        missing += side_by_side([(part.header, part.last_ns) for part in self.parts])
         metered = [part for part in self.parts if part.header.meters] or self.parts
         return Run(
             id=first.run,
@@ -366,7 +380,7 @@ class Loading:
             simulated=any(part.header.simulated for part in self.parts),
             ended=max(metered, key=lambda part: ends[part.name]).ended is not None,
             wall=tuple(pairs),
-            duration_s=max(ends.values()),
+            duration_s=duration_s,
         )
 
     def _clocks(self, first: Clock) -> dict[Clock, int]:

@@ -186,6 +186,9 @@ def test_bad_lines_are_named_by_part_and_number(tmp_path, bad):
         encode({"k": "mark", "t": "x", "name": "a", "window": "", "rank": 0, "by": ""}),
         encode({"k": "clock", "t": 1}),
         encode({"k": "raw", "t": 2**70, "d": [1], "v": [[1.0, 2.0]]}),
+        encode({"k": "raw", "t": -(2**63), "d": [1], "v": [[1.0, 2.0]]}),
+        encode({"k": "mark", "t": 2**62, "name": "a", "window": "", "rank": 0, "by": ""}),
+        encode({"k": "second", "t": 1, "from": -(2**62), "n": [1], "d": [1], "v": [[1.0, 2.0]]}),
         encode({"k": "second", "t": 1, "from": 1, "n": [1], "d": [1], "v": 3}),
         encode({"k": "raw", "t": 1, "d": [1], "v": [[1e308, 2.0]]}),
         seal_line('{"k":"raw","t":1,"d":[1],"v":[[1.0,-1e31]]'),
@@ -318,6 +321,13 @@ def test_hosts_meet_on_the_wall_clock(tmp_path):
             call()
     with pytest.raises(UnknownName, match="did you mean"):
         run.series("gpu:0 energy_j", "ones")
+
+
+def test_parts_whose_clocks_lie_generations_apart_are_no_run(tmp_path):
+    recorded(tmp_path, host="one", start_ns=5 * S, wall_ns=1_000_000_000 * S)
+    recorded(tmp_path, host="two", start_ns=5 * S, wall_ns=4_000_000_000 * S)
+    with pytest.raises(RunFileError, match="95 years apart"):
+        load(tmp_path)
 
 
 def test_a_host_that_was_started_again(tmp_path):
