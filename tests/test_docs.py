@@ -39,6 +39,8 @@ SHARED = {
     **dict.fromkeys(("walk", "job", "rhythm", "interruptions", "streams"), "simulate"),
 }
 """core modules that share another one's page"""
+IN_THE_CODE = {"estimates", "expressions", "intervals", "windows"}
+"""core modules that serve other modules only: their method is in their docstring, with its proof"""
 NO_FORMULAS = {"__init__", "domain", "lines", "numeric", "quantities"}
 
 _FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.M | re.S)
@@ -147,7 +149,8 @@ def test_every_page_is_reachable_from_the_index():
 
 
 def test_every_formula_has_its_page():
-    modules = {path.stem for path in (ROOT / "ckptcost" / "core").glob("*.py")} - NO_FORMULAS
+    modules = {path.stem for path in (ROOT / "ckptcost" / "core").glob("*.py")}
+    modules -= NO_FORMULAS | IN_THE_CODE
     pages = {path.stem for path in (DOCS / "method").glob("*.md")} - {"index"}
     assert pages == {SHARED.get(module, module) for module in modules}
 
@@ -156,6 +159,16 @@ def test_every_formula_has_its_page():
 def test_a_page_shows_its_formulas_at_work(page):
     if page.stem != "index":
         assert ">>> " in page.read_text("utf-8")
+
+
+@pytest.mark.parametrize("module", sorted(IN_THE_CODE))
+def test_a_method_in_the_code_shows_its_formulas_and_names_its_proof(module):
+    tree = ast.parse((ROOT / "ckptcost" / "core" / f"{module}.py").read_text("utf-8"))
+    method = ast.get_docstring(tree)
+    assert method
+    assert ">>> " in method
+    (file,) = re.findall(r"tests/[\w/]+\.py", method)
+    assert set(re.findall(r"\btest_\w+(?!\w*\.py)\b", method.replace(file, ""))) <= names_in(file)
 
 
 @functools.cache

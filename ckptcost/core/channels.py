@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from ckptcost.core.domain import Boundary
 
 LONGEST_RUN_S = 50 * 365.25 * 86400.0
-"""no machine is metered for longer; more is a clock that was wrong, and exports write a row a day"""
+"""no machine is metered for longer; more is a wrong clock, and exports write a row a day"""
 
 Quantity = Literal[
     "energy_j",

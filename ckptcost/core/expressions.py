@@ -2,7 +2,34 @@
 dimensions.
 
 A tokenizer and a recursive descent; a formula can name quantities and call the functions listed
-here, and nothing else.
+here, and nothing else:
+
+    sum     = product, then + or - product, any number of times
+    product = power, then * or / power, any number of times
+    power   = -power | atom [^ whole number up to 9]
+    atom    = number [unit] | name | function(sum, ...) | (sum)
+
+Adding unlike dimensions is refused. A unit after a number is one word, so that `2 TB / 1 s` cannot
+be read in two ways.
+
+>>> known = {"size": ExpressionValue(Interval(2e12, 2e12), (("bytes", 1),))}
+>>> time = evaluate(formula("size / (40 GB / 1 s)"), known.__getitem__)
+>>> time.range, unit_of(time.dims)
+(Interval(low=50.0, high=50.0), 's')
+>>> evaluate(formula("size + 1 s"), known.__getitem__)
+Traceback (most recent call last):
+ckptcost.errors.UnitError: s cannot be added to bytes in 'size + 1 s'. both sides need the same unit
+
+`best_goodput(failures_per_day, stall, recovery)` is the most that any interval reaches:
+G = l tau e^(-l R) / (e^(l (tau + C)) - 1) at the exact best interval of `core.optimum`, with l
+failures per second, C the stall, R the recovery.
+
+>>> goodput = evaluate(formula("best_goodput(55, 0.5 s, 300 s)"), known.__getitem__)
+>>> round(goodput.range.low, 3)
+0.805
+
+Proof, in tests/core/test_audit.py: test_arithmetic_is_that_of_python (Python's own parser),
+test_dimensions, test_best_goodput_is_the_top_of_the_curve (a scan).
 """
 
 from __future__ import annotations

@@ -1,9 +1,33 @@
 """Intervals: what is known of a quantity is that it lies between two ends, and arithmetic keeps
 that true.
 
-For every x in X and y in Y, x+y is in X+Y, and so on for each operation; an end may be infinite.
-Where a quantity stands twice in a formula, the result is wider than need be, so formulas here are
-written with each quantity once.
+For every x in X and y in Y, x+y is in X+Y, and so on for each operation and whole powers; an end
+may be infinite. For a function that never falls, the image of the ends is the image.
+
+    [a, b] + [c, d] = [a + c, b + d]
+    [a, b] x [c, d] = [least, greatest of ac, ad, bc, bd]
+    [a, b] / [c, d] = [a, b] x [1/d, 1/c]          where 0 is not inside [c, d]
+    1 / [0, d]      = [1/d, without bound]
+
+>>> power = Interval(15.0, 20.0) / Interval(2.75, 2.85)  # kWh, h
+>>> round(power.low, 2), round(power.high, 2)
+(5.26, 7.27)
+>>> 1.0 / Interval(0.0, 0.01)
+Interval(low=100.0, high=inf)
+
+Where a quantity stands twice in a formula, the result is wider than need be, because its two places
+are taken to vary apart; so each law of an audit has each quantity once.
+
+>>> t, i = Interval(50.0, 100.0), Interval(3600.0, 10_800.0)
+>>> wide, narrow = t / (i + t), 1.0 / (1.0 + i / t)  # the same share of time
+>>> narrow.within(wide), wide.within(narrow)
+(True, False)
+
+Ends are rounded to nearest as usual, not outwards; comparisons allow a part in 1e9. An interval
+does not say what is likely inside it: for that there are draws.
+
+Source: R. E. Moore, Interval Analysis, 1966. Proof: tests/core/test_intervals.py (test_containment,
+test_hulls_are_tight).
 """
 
 from __future__ import annotations

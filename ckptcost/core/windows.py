@@ -3,7 +3,23 @@ together, what lies between them.
 
 A run's total is taken over the union, so an instant that two saves share counts once; `timeline`
 cuts the union where a save begins or ends, so that each piece can be divided among the saves open
-in it. All spans are half open: [begin, end).
+in it. All spans are half open: [begin, end). A window whose end is not known is open until its last
+mark, which it was at least.
+
+The second save here lies in the first, the third overlaps it:
+
+>>> saves = [(100.0, 150.0), (120.0, 125.0), (140.0, 180.0)]
+>>> covered_s(saves), sum(end_s - begin_s for begin_s, end_s in saves)
+(80.0, 95.0)
+>>> [(piece.length_s, piece.open) for piece in timeline([[save] for save in saves])]
+[(20.0, (0,)), (5.0, (0, 1)), (15.0, (0,)), (10.0, (0, 2)), (30.0, (2,))]
+
+What lies between them is never quiet:
+
+>>> quiet_before(union(saves), begin_s=140.0, since_s=0.0)
+(80.0, 100.0)
+
+Proof, against sets of whole seconds: tests/core/test_windows.py.
 """
 
 from __future__ import annotations
