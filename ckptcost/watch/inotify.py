@@ -275,9 +275,10 @@ class Inotify:
         else:
             self.problem = ""
 
-    def _watch(self, t_ns: int, top: bytes, kind: str) -> None:
+    def _watch(self, t_ns: int, top: bytes, kind: str, *, again: bool = False) -> None:
         """Watches `top` and all below it. What was not told yet is told as `kind`; with an empty
-        one it is only known."""
+        one it is only known. `again`: also what is watched already is walked, for a walk stops
+        where a directory is renamed under it."""
         todo = [top]
         while todo and not self.exhausted:
             path = todo.pop()
@@ -303,16 +304,21 @@ class Inotify:
                     continue
                 is_new = name not in names
                 names.add(name)
-                if is_new and kind:
-                    self._tell_found(t_ns, kind, inner, is_dir)
-                if is_dir and (is_new or inner not in self._wds):
+                if is_new and kind and not self._tell_found(t_ns, kind, inner, is_dir):
+                    names.discard(name)
+                if is_dir and (is_new or again or inner not in self._wds):
                     todo.append(inner)
 
-    def _tell_found(self, t_ns: int, kind: str, path: bytes, is_dir: bool) -> None:
+    def _tell_found(self, t_ns: int, kind: str, path: bytes, is_dir: bool) -> bool:
         """A name that no event told: a little older than its finding, and its birth says how
-        much."""
-        if kind == "created" and not is_dir and self._is_old(path):
-            return
+        much. False: it is gone, or has another name by now."""
+        if kind == "created" and not is_dir:
+            try:
+                written_ns = os.lstat(os.path.join(self._root, path)).st_mtime_ns
+            except OSError:
+                return False
+            if written_ns < self._since_ns - _CLOCK_NS:
+                return True  # from before we looked: it came with a directory that appeared late
         birth_ns = (
             None if is_dir or kind != "created" else born_ns(os.path.join(self._root, path), t_ns)
         )
@@ -320,14 +326,7 @@ class Inotify:
             self._tell(t_ns, kind, path, is_dir, how="scan")
         else:
             self._tell(birth_ns, kind, path, is_dir, how="btime")
-
-    def _is_old(self, path: bytes) -> bool:
-        """Written before we began to watch, or before the directory was lost: it came with a
-        directory that appeared late."""
-        try:
-            return os.lstat(os.path.join(self._root, path)).st_mtime_ns < self._since_ns - _CLOCK_NS
-        except OSError:
-            return True
+        return True
 
     def _forget(self, top: bytes) -> None:
         """No watches at and below `top` any more."""
@@ -393,8 +392,8 @@ class Inotify:
                     self._rename(half[0], path)
                 self._rename_awaited(half[0], path)
                 self._tell(t_ns, "moved", path, is_dir, half[0])
-                if is_dir and path not in self._wds:  # it had its first name for too short a time
-                    self._watch(t_ns, path, "created")
+                if is_dir:  # it may have had its first name for too short a time
+                    self._watch(t_ns, path, "created", again=True)
 
     def _rename_awaited(self, old: bytes, new: bytes) -> None:
         for wd, path in self._awaited.items():

@@ -16,6 +16,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
@@ -54,6 +55,8 @@ class Ran(NamedTuple):
     saves: list[Save]
     others: int
     """checkpoints that were found and are none"""
+    late_s: float
+    """how long a thread of this machine that wants to run had to wait, at the worst"""
 
 
 class Counter:
@@ -79,6 +82,13 @@ class Counter:
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self._thread.join()
+
+    @property
+    def late_s(self) -> float:
+        """The longest that it was kept from looking."""
+        instants = [at_ns for at_ns, _ in self.seen]
+        waits = [(after - before) / 1e9 for before, after in pairwise(instants)]
+        return max(waits, default=0.0) - LOOK_S
 
     def taken_s(self, since_ns: int, size_bytes: float, until_ns: int) -> float | None:
         """Seconds from an instant until so many bytes more are there."""
@@ -169,7 +179,7 @@ def ran(
                 said_why=why.get(window.name, ""),
             )
         saves.append(save)
-    return Ran(saves, len(windows))
+    return Ran(saves, len(windows), counter.late_s if counter else 0.0)
 
 
 def in_save(window: Window, save: Save, next_s: float) -> bool:

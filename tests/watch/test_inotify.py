@@ -151,6 +151,41 @@ def test_a_directory_that_was_renamed_before_it_could_be_watched(watch, tmp_path
     assert ("created", "5/d/0002") in [(event.kind, event.path) for event in events.read()]
 
 
+@pytest.mark.parametrize("call", ["inotify_add_watch", "scandir", "lstat"])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_directory_that_is_renamed_while_it_is_walked(watch, tmp_path, monkeypatch, call, nth):
+    """Job and watcher at once: the name changes before one of the watcher's own system calls."""
+    inotify = watch()
+    hidden = tmp_path / "0.tmp"
+    (hidden / "d" / "e").mkdir(parents=True)
+    for name in ("a", "d/b", "d/e/c"):
+        (hidden / name).write_text("x")
+    calls = 0
+
+    def renaming(real):
+        def at_call(path, *words, **more):
+            nonlocal calls
+            calls += b"0.tmp" in os.fsencode(path)
+            if calls == nth and hidden.exists():
+                hidden.rename(tmp_path / "0")
+            return real(path, *words, **more)
+
+        return at_call
+
+    if call == "inotify_add_watch":
+        add = inotify._add
+        monkeypatch.setattr(inotify, "_add", renaming(add))
+    else:
+        monkeypatch.setattr(os, call, renaming(getattr(os, call)))
+    events = drained(inotify)
+    for name in ("a", "d/b", "d/e/c"):
+        made = [e.kind for e in events if e.path in (f"0/{name}", f"0.tmp/{name}")]
+        assert made[:1] == ["created"], (name, events)
+        assert made.count("created") == 1
+    (tmp_path / "0/d/e/late").write_text("x")
+    assert "created" in kinds(drained(inotify), "0/d/e/late")
+
+
 def test_a_renamed_directory_goes_on_under_its_new_name(watch, tmp_path):
     inotify = watch()
     (tmp_path / "tmp-step_100" / "rank0").mkdir(parents=True)
