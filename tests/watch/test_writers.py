@@ -118,11 +118,9 @@ def saved(mode, path, looking=True):
     ],
 )
 def test_the_shapes_of_a_save(tmp_path, mode, code, still):
-    for turn in range(
-        3
-    ):  # on a machine that is short of processors the main thread may not get what it wants
+    for turn in range(6):  # the main thread may not get the processor that it wants
         pid, (first, *_) = saved(mode, tmp_path / f"model{turn}.pt")
-        if first.why != "UNCLEAR":
+        if first.why != "UNCLEAR" and first.usual_share > writers.IDLE_SHARE:
             break
     assert (first.code, first.stood_still, first.trainer) == (code, still, pid)
     assert first.bytes >= 0.4 * 20 * MIB
@@ -134,7 +132,10 @@ def test_the_shapes_of_a_save(tmp_path, mode, code, still):
 
 @pytest.mark.parametrize("mode", ["main", "child"])
 def test_who_was_never_seen_with_the_file_open_is_found_by_the_bytes(tmp_path, mode):
-    pid, (first, *_) = saved(mode, tmp_path / "model.pt", looking=False)
+    for turn in range(6):  # the main thread may not get the processor that it wants
+        pid, (first, *_) = saved(mode, tmp_path / f"model{turn}.pt", looking=False)
+        if first.code != "UNKNOWN":
+            break
     assert (first.code, first.how) == ("MAIN_WROTE" if mode == "main" else "MAIN_WAITED", "bytes")
     assert pid == first.pid, "a helper that ended is in its parent's sums"
     assert first.bytes >= 20 * MIB
