@@ -13,9 +13,8 @@ WIDTH, HEIGHT, GAP, EDGE = 760, 34, 10, 12
 STYLE = (
     "rect{fill:#eef2f5;stroke:#5a6b78;rx:4}"
     "text{font:14px sans-serif;fill:#1c2529;text-anchor:middle}"
-    ".few{font-size:11px;fill:#4b5a63}"
     "@media(prefers-color-scheme:dark){rect{fill:#263238;stroke:#90a4ae}"
-    "text{fill:#eceff1}.few{fill:#b0bec5}}"
+    "text{fill:#eceff1}}"
 )
 
 
@@ -30,11 +29,6 @@ def layers() -> list[list[str]]:
     ]
 
 
-def modules_of(name: str) -> int:
-    folder = ROOT / "ckptcost" / name
-    return sum(1 for _ in folder.rglob("*.py")) if folder.is_dir() else 1
-
-
 def picture() -> str:
     rows = layers()
     tall = 2 * EDGE + len(rows) * (HEIGHT + GAP) - GAP
@@ -45,12 +39,9 @@ def picture() -> str:
         for place, name in enumerate(names):
             left = EDGE + place * (wide + GAP)
             middle = left + wide / 2
-            count = modules_of(name)
-            few = f"{count} modules" if count > 1 else "one module"
             drawn.append(
                 f'<rect x="{left:.0f}" y="{top}" width="{wide:.0f}" height="{HEIGHT}"/>'
-                f'<text x="{middle:.0f}" y="{top + 15}">{name}</text>'
-                f'<text class="few" x="{middle:.0f}" y="{top + 28}">{few}</text>'
+                f'<text x="{middle:.0f}" y="{top + 22}">{name}</text>'
             )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {tall}" role="img">'
