@@ -53,7 +53,12 @@ def elsewhere(installed: Path, cwd: Path, *words: str) -> subprocess.CompletedPr
 
 def checkout_files() -> set[str]:
     listed = subprocess.run(
-        ["git", "ls-files", "models", "data"], cwd=ROOT, capture_output=True, text=True, check=False
+        # also what is new and not added yet
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard", "models", "data"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     return set(listed.stdout.split("\n")) - {""} or {
         p.relative_to(ROOT).as_posix()
