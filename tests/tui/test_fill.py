@@ -51,6 +51,26 @@ def test_a_border_within_a_cell_has_both_colours():
     assert rows[4][28] == ("\u2584", "series-2", "glow-2")
 
 
+@pytest.mark.parametrize(
+    ("look", "written", "read"),
+    [(USUAL, "series-3", "series-4"), (Look(shaded=True), "\u2588", "\u2592")],
+)
+def test_what_is_read_lies_on_what_is_written(look, written, read):
+    """Beside the power chart, or alone: a job that loads its data while it saves."""
+    chart = Chart(
+        "Storage",
+        [Curve("write", XS, [3.25] * 40), Curve("read", XS, [6.0] * 40)],
+        y_range=(0.0, 8.0),
+        filled="stack",
+    )
+    rows = cells(Traces([chart], (-39.0, 0.0), [Band(-20.0, -11.0, "#1")]), look)[:9]
+    for column in (28, 40):  # in a checkpoint, and after it
+        drawn = [row[column][1 if look is USUAL else 0] for row in rows[3:9]]
+        assert drawn == [read] * 3 + [written] * 3
+    assert "write" in "".join(letter for letter, _, _ in rows[0])
+    assert "read" in "".join(letter for letter, _, _ in rows[0])
+
+
 def test_what_is_not_known_is_open_and_no_zero_line():
     gap = [4.0] * 20 + [nan] * 10 + [4.0] * 10
     rows = cells(power(gap, gap))[1:9]

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 BLOCKS = " \u2581\u2582\u2583\u2584\u2585\u2586\u2587\u2588"
 STACK = (("series-1", "series-2"), ("fill-2", "glow-2"))
 """of each area: as it is, and within a checkpoint"""
-ALONE = (("series-3", "series-3"),)
+BYTES = (("series-3", "series-3"), ("series-4", "series-4"))
+"""what is written, and on it what is read: neither glows, the checkpoint is what writes"""
 _BARE = ("\u2588", "\u2592")
 """where there are no colours"""
 _PLAIN = ("#", "=")
@@ -42,7 +43,7 @@ def inks_of_fill(chart: Chart) -> tuple[tuple[str, str], ...]:
     if chart.filled == "each":
         names = [f"series-{index % 8 + 1}" for index in range(len(chart.curves))]
         return tuple((name, name) for name in names)
-    return STACK if chart.main else ALONE
+    return STACK if chart.main else BYTES
 
 
 def legend_of(chart: Chart, look: Look) -> list[Swatch]:
@@ -174,21 +175,21 @@ def _lay(
     above = below
     if len(heights) > 1:
         above = np.where(glows, INK_IDS[inks[1][1]], INK_IDS[inks[1][0]])
-    behind = np.where(glows, GROUND_IDS["glow-2"], GROUND_IDS["fill-2"])
+    grounds = tuple(GROUND_IDS.get(ink, 0) for ink in inks[-1])
+    behind = np.where(glows, grounds[1], grounds[0])
     for row in range(frame.rows):
         base = 8 * (frame.rows - 1 - row)
         lower, upper = (low - base).clip(0, 8), (high - base).clip(0, 8)
         if not upper.any():
             continue
-        mixed = (lower > 0) & (lower < 8) & (upper == 8)
-        mine = (lower > 0) & ((mixed & coloured) | (2 * lower >= upper))
-        tall = np.where(mixed & coloured, lower, upper)
+        mixed = (lower > 0) & (lower < 8) & (upper == 8) & (behind > 0) & coloured
+        mine = (lower > 0) & (mixed | (2 * lower >= upper))
+        tall = np.where(mixed, lower, upper)
         letters = _letters(tall, mine, coloured, look)
         owners = np.where(mine, below, above) * (tall > 0)
         _over(canvas, frame.top + row, frame.left, letters, owners.astype(np.uint8).tobytes())
-        if coloured and len(heights) > 1 and mixed.any():
-            grounds = (behind * mixed).astype(np.uint8).tobytes()
-            canvas.ground(frame.top + row, frame.left, grounds)
+        if len(heights) > 1 and mixed.any():
+            canvas.ground(frame.top + row, frame.left, (behind * mixed).astype(np.uint8).tobytes())
 
 
 def _letters(tall: Eighths, mine: Cells, coloured: bool, look: Look) -> str:
