@@ -8,12 +8,15 @@ otherwise be overtaken by those that follow.
 
 from __future__ import annotations
 
+import string
+import unicodedata
 from collections import deque
 from typing import Any, cast
 
-from textual._ansi_sequences import ANSI_SEQUENCES_KEYS  # Option with a digit on a Mac, see below
+from textual._ansi_sequences import ANSI_SEQUENCES_KEYS  # for what follows Esc, see below
 from textual.app import App
 from textual.events import Event, Key, Paste
+from textual.keys import KEY_NAME_REPLACEMENTS
 from textual.message import Message
 from textual.message_pump import MessagePump
 from textual.timer import Timer
@@ -26,9 +29,15 @@ PATIENCE_S = 2.0
 MOST_PASTED = 1_000
 """characters: no field here takes more, and a field is drawn and read again for every change"""
 
-for _character in "0123456789-=":
+_AFTER_ESCAPE = 0xE000
+"""a code point that nobody types, for a sign that came right after Esc: Textual has the two as the
+sign alone"""
+_SEQUENCES = cast(dict[str, object], ANSI_SEQUENCES_KEYS)
+for _digit in string.digits:
     # Textual takes Esc and a digit soon after it for a letter of a Mac's Option key
-    cast(dict[str, object], ANSI_SEQUENCES_KEYS).pop(f"\x1b{_character}", None)
+    _SEQUENCES.pop(f"\x1b{_digit}", None)
+for _sign in string.punctuation.replace("[", " \r"):  # Esc and [ begin what keys such as F1 send
+    _SEQUENCES[f"\x1b{_sign}"] = chr(_AFTER_ESCAPE + ord(_sign))
 
 
 class KeyPassed(Message):
@@ -96,9 +105,25 @@ class TypingAhead(App[Any]):
 
 
 def _as_typed(key: Key) -> tuple[Key, ...]:
-    """Terminals send Esc and a letter soon after it as they send Alt with the letter; under tmux,
-    within half a second. No key here has Alt, so both were typed."""
+    """Terminals send Esc and a character soon after it as they send Alt with the character; under
+    tmux, within half a second. No key here has Alt, so both were typed."""
     letter = key.key.removeprefix("alt+")
+    if letter.startswith("shift+"):
+        letter = letter.removeprefix("shift+").upper()
+    if len(letter) == 1 and (sign := ord(letter) - _AFTER_ESCAPE) in range(128):
+        return Key("escape", "\x1b"), Key(_name_of(chr(sign)), chr(sign))
     if letter == key.key or len(letter) != 1:
         return (key,)
     return Key("escape", "\x1b"), Key(letter, letter)
+
+
+def _name_of(sign: str) -> str:
+    """What Textual calls the key.
+
+    >>> _name_of("?"), _name_of("/"), _name_of(" "), _name_of("\\r")
+    ('question_mark', 'slash', 'space', 'enter')
+    """
+    if sign == "\r":
+        return "enter"
+    name = unicodedata.name(sign).lower().replace("-", "_").replace(" ", "_")
+    return KEY_NAME_REPLACEMENTS.get(name, name)

@@ -224,14 +224,18 @@ def test_keys_act_in_the_order_in_which_they_are_typed(every_s, terminal, tmp_pa
     assert "nas-hdd" in tiers
 
 
-def test_a_letter_right_after_escape_loses_neither(terminal):
-    """A terminal sends the two as it sends Alt with the letter."""
+@pytest.mark.parametrize(
+    ("after", "seen_then"),
+    [("2", "Each tier at its own best"), ("D", "This machine"), ("$", "USD: one save")],
+)
+def test_a_key_right_after_escape_loses_neither(after, seen_then, terminal):
+    """A terminal sends the two as it sends Alt with the key."""
     seen = terminal("screen", "--fresh")
     seen.wait_for("nas-hdd")
     seen.press("?")
     seen.wait_for("Help: Model")
-    seen.press("\x1b2")
-    seen.wait_for("Each tier at its own best")
+    seen.press("\x1b" + after)
+    seen.wait_for(seen_then)
 
 
 class Tmux:
