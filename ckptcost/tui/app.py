@@ -314,6 +314,12 @@ class CkptcostApp(Modes):
 
         yield from entries(self, screen)
 
+    def action_command_palette(self) -> None:
+        """Not over a dialog: what it offers is of the screen below, which cannot be seen to
+        answer."""
+        if isinstance(self.screen, ModeScreen):
+            super().action_command_palette()
+
     async def action_quit(self) -> None:
         await leaving.leave(self)
 

@@ -25,6 +25,10 @@ GONE_S = 5.0
 letters"""
 
 
+class Quit(Confirm):
+    """Asked once, however often the key is pressed."""
+
+
 def busy(app: App[Any]) -> list[str]:
     """What would be cut off, a sentence for each."""
     return [text for screen in opened(app) if (text := screen.busy())]
@@ -37,12 +41,12 @@ def opened(app: App[Any]) -> list[ModeScreen]:
 
 async def leave(app: App[Any]) -> None:
     cut_off = busy(app)
-    if cut_off:
-        app.push_screen(
-            Confirm("Quit?", "\n".join(cut_off), "quit"), lambda yes: go(app) if yes else None
-        )
-    else:
+    if not cut_off:
         go(app)
+    elif not isinstance(app.screen, Quit):
+        app.push_screen(
+            Quit("Quit?", "\n".join(cut_off), "quit"), lambda yes: go(app) if yes else None
+        )
 
 
 def go(app: App[Any]) -> None:

@@ -342,6 +342,22 @@ def test_the_palette_offers_what_the_keys_do(drive):
     drive(Plains(), script)
 
 
+def test_nothing_is_opened_twice_over_itself(drive, monkeypatch):
+    """The palette, a question over it, and both keys once more."""
+    monkeypatch.setattr(Plain, "busy", lambda self: "a recording goes on")
+
+    async def script(pilot):
+        for key in ("ctrl+p", "ctrl+q", "ctrl+q", "ctrl+p"):
+            await pilot.press(key)
+            await settled(pilot)
+        assert [type(each).__name__ for each in pilot.app.screen_stack[1:]] == [
+            "CommandPalette",
+            "Quit",
+        ]
+
+    drive(Plains(), script)
+
+
 def test_a_screen_hears_of_the_scenario_once_and_only_while_it_is_seen(drive):
     async def script(pilot):
         first = pilot.app.screen
