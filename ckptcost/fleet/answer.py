@@ -15,15 +15,16 @@ from ckptcost.core.measures import BILLED
 from ckptcost.core.quantities import EVERYDAY, LineField
 from ckptcost.core.units import HOUR_S, to_hours, to_kwh
 from ckptcost.errors import Argument, InputError, UnknownName, brief
-from ckptcost.fleet import bill_tables, look_tables, savings_tables
-from ckptcost.fleet.figures import Fleet, GroupFigures
+from ckptcost.fleet import bill_tables
+from ckptcost.fleet.engine import collect_parts, group_by_job_day
+from ckptcost.fleet.figures import Fleet, GroupFigures, fleet_of
 from ckptcost.fleet.lines import FleetAmount, FleetLine
 from ckptcost.fleet.part import StorePart
 from ckptcost.fleet.runs_seen import days_without
-from ckptcost.fleet.savings import Savings
+from ckptcost.fleet.savings import Savings, savings_of, savings_sentence, savings_tables
 from ckptcost.fleet.store import Store, open_store
-from ckptcost.fleet.tiers import TierSeen
-from ckptcost.fleet.worst import Worst
+from ckptcost.fleet.tiers import TierSeen, tier_table, tiers_of
+from ckptcost.fleet.worst import Worst, worst_job_table, worst_of, worst_tables
 from ckptcost.jobs.gates import Gate, GateVerdict, check_gates, no_percentiles
 from ckptcost.present.amounts import count, duration, number, share, size
 from ckptcost.present.words import METHODS, line_label
@@ -31,10 +32,7 @@ from ckptcost.report.study import Bills, Study
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
-    from ckptcost.fleet.figures import Fleet
-    from ckptcost.fleet.part import StorePart
     from ckptcost.report.statement import Statement
-    from ckptcost.report.study import Study
     from ckptcost.scenario import Resolved
 
 
@@ -66,15 +64,15 @@ def study_of(asked: FleetQuestion, found: Findings, verdicts: Sequence[GateVerdi
     tables = [
         bill_tables.groups(fleet, placed),
         bill_tables.lines(fleet.whole, placed),
-        *savings_tables.tables(found.savings, placed),
+        *savings_tables(found.savings, placed),
         *bill_tables.failures(fleet),
-        bill_tables.worst_jobs(found.worst),
-        *look_tables.worst(found.worst),
-        look_tables.tiers(found.tiers),
+        worst_job_table(found.worst),
+        *worst_tables(found.worst),
+        tier_table(found.tiers),
         bill_tables.days(fleet, placed),
-        look_tables.missing(fleet),
-        look_tables.aside(found.part, found.strange),
-        look_tables.clocks(found.part),
+        bill_tables.missing(fleet),
+        bill_tables.aside(found.part, found.strange),
+        bill_tables.clocks(found.part),
     ]
     return Study(
         kind="fleet",
@@ -144,7 +142,7 @@ def _findings(found: Findings, placed: bool) -> list[str]:
     said += [
         _goodput(found),
         _waiting(found),
-        savings_tables.sentence(found.savings),
+        savings_sentence(found.savings),
         _missing(found.fleet),
     ]
     if whole.failed_saves:
@@ -274,7 +272,7 @@ def _warnings(found: Findings, placed: bool) -> list[tuple[str, str]]:
             (
                 code,
                 (
-                    f"{_many(many, 'file')} set aside: {look_tables.CODE_WORDS.get(code, code)}."
+                    f"{_many(many, 'file')} set aside: {bill_tables.CODE_WORDS.get(code, code)}."
                     " `-f csv --table aside` names them."
                 ),
             )
@@ -384,11 +382,6 @@ def answer_of(
 ) -> Study:
     """The fleet as a study. Raises InputError where the store holds nothing of what is asked
     for."""
-    from ckptcost.fleet.engine import collect_parts, group_by_job_day
-    from ckptcost.fleet.figures import fleet_of
-    from ckptcost.fleet.savings import savings_of
-    from ckptcost.fleet.tiers import tiers_of
-    from ckptcost.fleet.worst import worst_of
     from ckptcost.report.statements.run_lines import without_prices
 
     no_percentiles(gates, "fleet")

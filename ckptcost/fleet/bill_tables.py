@@ -1,19 +1,21 @@
-"""A fleet's tables of what it cost: groups, days, the lines of its bill, the jobs that lost most,
-runs and failures."""
+"""A fleet's tables: groups, days, the lines of its bill, runs and failures; whose clock is off,
+which nodes and files are missing."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import Any, Final
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 from ckptcost.core.quantities import LineField, Quantity, in_order
 from ckptcost.core.units import HOUR_S, to_hours
 from ckptcost.fleet.figures import Fleet, GroupFigures
 from ckptcost.fleet.lines import FleetAmount, FleetLine
-from ckptcost.fleet.worst import Worst
 from ckptcost.present.words import line_label
 from ckptcost.report.study import Column, Table
+
+if TYPE_CHECKING:
+    from ckptcost.fleet.part import StorePart
 
 # What lines and sums come to, in people's units: cells and columns of the bill's six quantities,
 # and what each sum lacks.
@@ -320,26 +322,6 @@ def _line(line: FleetLine, placed: bool) -> dict[str, Any]:
     }
 
 
-def worst_jobs(found: Worst) -> Table:
-    """And in which line."""
-    rows = [
-        {
-            "job": each.job,
-            "gpu_hours": plain(to_hours(each.lost_gpu_s)),
-            "share": plain(each.share),
-            "most": line_label(each.most),
-        }
-        for each in found.jobs
-    ]
-    columns = (
-        Column("job", "job"),
-        Column("gpu_hours", "GPU-h lost", "GPU-h"),
-        Column("share", "of all", "share", "of what the whole fleet lost"),
-        Column("most", "most of it"),
-    )
-    return Table("worst_jobs", "The jobs that lost most", columns, rows, shown=len(rows) > 1)
-
-
 def failures(fleet: Fleet) -> list[Table]:
     """By job, and by cause."""
     by_job: dict[str, list[Any]] = {}
@@ -401,3 +383,159 @@ def failures(fleet: Fleet) -> list[Table]:
 
 def _sum(values: Iterable[float]) -> float | None:
     return plain(math.fsum(values))
+
+
+# Where to look: whose clock is off, which nodes and files are missing.
+
+
+MOST_SHOWN: Final = 12
+"""rows of what is less asked for; JSON and CSV have all"""
+CODE_WORDS: Final = {
+    "CORRUPT": "bytes were changed after they were written",
+    "TRUNCATED": "the end is missing",
+    "FUTURE": "written by a newer ckptcost",
+    "NOT_OURS": "no file of a node, whatever its name says",
+    "UNREADABLE": "cannot be opened",
+    "MISPLACED": "what it says of job and day does not fit its folder",
+    "DUPLICATE": "the same node's day twice",
+    "DUPLICATE_JOB": "the same node's day under another job",
+    "SECOND_METER": "a second recorder of the same node and time",
+    "SKEWED": "the node's clock is minutes off",
+    "UNSTEADY": "the node's clock wanders",
+    "STRAY": "no file of a store",
+}
+
+
+def clocks(part: StorePart) -> Table:
+    """Every node's clock against its job's, the day on which it was worst; the worst nodes
+    first."""
+    some = part.heads[part.heads["offset_windows"] > 0] if len(part.heads) else part.heads
+    worst: dict[tuple[str, str], dict[str, Any]] = {}
+    columns = ("host", "job", "day", "offset_s", "offset_unsure_s", "offset_windows")
+    for host, job, day, offset, unsure, windows in (
+        zip(*(some[name] for name in columns), strict=True) if len(some) else ()
+    ):
+        row: dict[str, Any] = {
+            "host": str(host),
+            "job": str(job),
+            "day": str(day),
+            "offset": plain(offset),
+            "unsure": plain(unsure),
+            "windows": float(windows),
+        }
+        before = worst.setdefault((row["job"], row["host"]), row)
+        if _size(row) > _size(before):
+            worst[row["job"], row["host"]] = row
+    told = (
+        Column("host", "host"),
+        Column("job", "job"),
+        Column("day", "day"),
+        Column("offset", "ahead", "s", "of the middle node of its job; taken off every instant"),
+        Column("unsure", "+-", "s", "standard error"),
+        Column("windows", "saves, loads", "count"),
+    )
+    rows = sorted(worst.values(), key=lambda row: (-_size(row), row["host"], row["job"]))
+    return Table("clocks", "Clocks", told, rows, shown=False)
+
+
+def _size(row: dict[str, Any]) -> float:
+    return abs(float(row["offset"] or 0.0))
+
+
+def missing(fleet: Fleet) -> Table:
+    """Nodes that said nothing, by name where there is one."""
+    rows: list[dict[str, Any]] = []
+    for run in fleet.lacking:
+        for node in (*run.missing, *run.silent):
+            rows.append(
+                {
+                    "job": run.job,
+                    "host": node.host,
+                    "why": node.why,
+                    "days": _days(node.days),
+                    "windows": float(node.windows),
+                    "run": run.run,
+                    "nodes": 1.0,
+                }
+            )
+        if run.unnamed:
+            rows.append(
+                {
+                    "job": run.job,
+                    "host": "(no name)",
+                    "why": "NO_FILE",
+                    "days": "",
+                    "windows": float(run.unnamed_windows * run.unnamed),
+                    "run": run.run,
+                    "nodes": float(run.unnamed),
+                }
+            )
+    columns = (
+        Column("job", "job"),
+        Column("host", "node"),
+        Column(
+            "why",
+            "why",
+            meaning=(
+                "NO_FILE; SILENT: it recorded and had no such save; or why its file does not count"
+            ),
+        ),
+        Column("days", "days"),
+        Column("nodes", "nodes", "count", shown=False),
+        Column("windows", "saves, loads", "count", "that it lacks"),
+        Column("run", "run", shown=False),
+    )
+    note = (
+        "What others waited for a node that is missing cannot be seen: if it was a straggler, the"
+        " estimate of what it took is too low."
+    )
+    return Table(
+        "missing",
+        "Nodes that are missing",
+        columns,
+        rows,
+        note if rows else "",
+        shown=0 < len(rows) <= MOST_SHOWN,
+    )
+
+
+def _days(days: Sequence[str]) -> str:
+    return days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}" if days else ""
+
+
+def aside(part: StorePart, strange: Sequence[str]) -> Table:
+    """Files that do not count, each with the reason."""
+    files = part.files
+    bad = files[files["code"].astype("str") != ""] if len(files) else files
+    rows = (
+        [
+            {
+                "file": str(path),
+                "code": str(code),
+                "text": str(text),
+                "host": str(host),
+                "day": str(day),
+            }
+            for path, code, text, host, day in zip(
+                *(bad[name] for name in ("path", "code", "text", "host", "day")), strict=True
+            )
+        ]
+        if len(bad)
+        else []
+    )
+    rows += [_strange(name) for name in strange]
+    columns = (
+        Column("file", "file"),
+        Column("code", "code"),
+        Column("text", "why"),
+        Column("host", "host", shown=False),
+        Column("day", "day", shown=False),
+    )
+    return Table("aside", "Files set aside", columns, rows, shown=0 < len(rows) <= MOST_SHOWN)
+
+
+def _strange(name: str) -> dict[str, Any]:
+    """A folder that may not be looked into comes with the reason."""
+    path, _, why = name.partition("/ ")
+    code, text = ("UNREADABLE", why) if why else ("STRAY", CODE_WORDS["STRAY"])
+    return {"file": path, "code": code, "text": text, "host": "", "day": ""}

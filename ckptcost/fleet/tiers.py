@@ -7,12 +7,14 @@ each the same shows in the rows by job.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.core.fit import TimeFit, fit_times
+from ckptcost.fleet.bill_tables import plain
 from ckptcost.fleet.figures import quantile
 from ckptcost.fleet.grouping import (
     Places,
@@ -23,9 +25,10 @@ from ckptcost.fleet.grouping import (
     instants,
     numbers,
 )
+from ckptcost.report.study import Column, Table
 
 if TYPE_CHECKING:
-    from ckptcost.core.estimates import Floats
+    from ckptcost.core.estimates import Estimate, Floats
     from ckptcost.fleet.part import StorePart
 
 MOST: Final = 2000
@@ -104,3 +107,58 @@ def _evenly(many: int) -> Places:
     all the full ones."""
     stretch = np.arange(MOST)
     return np.asarray((stretch + stretch * _GOLDEN % 1.0) * (many / MOST)).astype(np.int64)
+
+
+def tier_table(seen: Sequence[TierSeen]) -> Table:
+    """Measured tiers, as whole jobs saw them."""
+    rows = [
+        {
+            "tier": each.tier,
+            "job": each.job or "all",
+            "saves": float(each.saves),
+            **_estimate_cells("rate", each.fit.rate_bytes_per_s),
+            **_estimate_cells("fixed", each.fit.fixed_s),
+            "p5": plain(each.p5_bytes_per_s),
+            "p50": plain(each.p50_bytes_per_s),
+            "p95": plain(each.p95_bytes_per_s),
+            "until_safe": each.until_safe / each.saves if each.saves else None,
+            "why": each.fit.why,
+        }
+        for each in seen
+    ]
+    columns = (
+        Column("tier", "tier"),
+        Column("job", "job"),
+        Column("saves", "saves", "count"),
+        Column(
+            "rate",
+            "rate",
+            "bytes_per_s",
+            "of a node, fitted to saves: seconds = fixed + bytes / rate",
+        ),
+        Column("rate_low", "low", "bytes_per_s", shown=False),
+        Column("rate_high", "high", "bytes_per_s", shown=False),
+        Column("fixed", "fixed", "s"),
+        Column("fixed_low", "low", "s", shown=False),
+        Column("fixed_high", "high", "s", shown=False),
+        Column("p5", "p5", "bytes_per_s"),
+        Column("p50", "p50", "bytes_per_s", "of single saves"),
+        Column("p95", "p95", "bytes_per_s"),
+        Column(
+            "until_safe",
+            "until safe",
+            "share",
+            "of saves of which somebody says when they were safe; else until training went on",
+            shown=False,
+        ),
+        Column("why", "why", meaning="code: what these saves cannot tell", shown=False),
+    )
+    return Table("tiers", "Tiers, as a node saw them", columns, rows)
+
+
+def _estimate_cells(name: str, estimate: Estimate) -> dict[str, Any]:
+    return {
+        name: plain(estimate.value),
+        f"{name}_low": plain(estimate.low),
+        f"{name}_high": plain(estimate.high),
+    }

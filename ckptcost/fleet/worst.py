@@ -9,7 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ckptcost.core.units import to_hours, to_kwh
+from ckptcost.fleet.bill_tables import plain
 from ckptcost.fleet.grouping import flags, instants, numbers, sum_by_place, texts
+from ckptcost.present.words import line_label
+from ckptcost.report.statement import instant
+from ckptcost.report.study import Column, Table
 
 if TYPE_CHECKING:
     from ckptcost.fleet.figures import Fleet
@@ -143,3 +148,94 @@ def _jobs(fleet: Fleet, most: int) -> tuple[WorstJob, ...]:
 
 def _most(lines: Iterable[FleetLine]) -> str:
     return max(lines, key=lambda line: -inf if isnan(line.gpu_s.value) else line.gpu_s.value).id
+
+
+def worst_job_table(found: Worst) -> Table:
+    """And in which line."""
+    rows = [
+        {
+            "job": each.job,
+            "gpu_hours": plain(to_hours(each.lost_gpu_s)),
+            "share": plain(each.share),
+            "most": line_label(each.most),
+        }
+        for each in found.jobs
+    ]
+    columns = (
+        Column("job", "job"),
+        Column("gpu_hours", "GPU-h lost", "GPU-h"),
+        Column("share", "of all", "share", "of what the whole fleet lost"),
+        Column("most", "most of it"),
+    )
+    return Table("worst_jobs", "The jobs that lost most", columns, rows, shown=len(rows) > 1)
+
+
+def worst_tables(found: Worst) -> list[Table]:
+    """Where to look first."""
+    saves = [
+        {
+            "job": each.job,
+            "what": each.label or "(no label)",
+            "began": instant(each.begin_ns / 1e9),
+            "stall": plain(each.stall_s),
+            "gpu_hours": plain(to_hours(each.lost_gpu_s)),
+            "waiting": each.wait_gpu_s / each.lost_gpu_s,
+            "slowest": each.slowest,
+            "load": each.load,
+            "failed": each.failed,
+            "run": each.run,
+        }
+        for each in found.saves
+    ]
+    hosts = [
+        {
+            "host": each.host,
+            "gpu_hours": plain(to_hours(each.blamed_gpu_s)),
+            "kwh": plain(to_kwh(each.blamed_j)),
+            "share": plain(each.share),
+            "slowest": float(each.slowest),
+            "windows": float(each.windows),
+            "jobs": float(each.jobs),
+        }
+        for each in found.hosts
+    ]
+    return [
+        Table(
+            "waited_for",
+            "Who was waited for",
+            (
+                Column("host", "host"),
+                Column(
+                    "gpu_hours",
+                    "GPU-h waited",
+                    "GPU-h",
+                    "by nodes that were done; each moment's cause in equal parts is who is not",
+                ),
+                Column("kwh", "kWh", "kWh", "of waiting nodes, as metered in their own stalls"),
+                Column("share", "of all waiting", "share"),
+                Column("slowest", "last", "count", "how often"),
+                Column("windows", "saves, loads", "count"),
+                Column("jobs", "jobs", "count", shown=False),
+            ),
+            hosts,
+            shown=bool(hosts),
+        ),
+        Table(
+            "worst",
+            "The saves and loads that cost most",
+            (
+                Column("job", "job"),
+                Column("what", "which"),
+                Column("began", "began"),
+                Column("slowest", "last host"),
+                Column("stall", "stall", "s"),
+                Column("gpu_hours", "GPU-h lost", "GPU-h"),
+                Column("waiting", "waiting", "share", "of that: nodes that were done and stood"),
+                Column("load", "load", "bool", shown=False),
+                Column("failed", "failed", "bool", shown=False),
+                Column("run", "run", shown=False),
+            ),
+            saves,
+            shown=bool(saves),
+        ),
+    ]

@@ -32,7 +32,7 @@ PACK = """
 """
 KILLED_AT = """
     import os, signal
-    import ckptcost.fleet.places
+    import ckptcost.fleet.store
     calls, told = [], os.{call}
     def last(*words, **more):
         calls.append(words)

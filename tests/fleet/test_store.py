@@ -23,10 +23,9 @@ from hypothesis import strategies as st
 
 from ckptcost.catalog import writing
 from ckptcost.errors import InputError, MeterUnavailable, OutputError
-from ckptcost.fleet import places
+from ckptcost.fleet import store as stores
 from ckptcost.fleet.node_day import NodeDayHead
-from ckptcost.fleet.places import Remote
-from ckptcost.fleet.store import Store, StoreEntry, folder_of, open_store
+from ckptcost.fleet.store import Remote, Store, StoreEntry, folder_of, open_store
 
 DAYS = ("2026-11-19", "2026-11-20", "2026-11-21")
 
@@ -117,7 +116,7 @@ def test_other_folders_are_not_looked_into(store, monkeypatch):
     seen = []
     scan = os.scandir
     monkeypatch.setattr(
-        places.os,
+        stores.os,
         "scandir",
         lambda path: seen.append(str(path).removeprefix(store.url)) or scan(path),
     )
@@ -163,7 +162,7 @@ def test_names_of_jobs(either, job):
     assert [entry.job for entry in either.listing()] == [job]
     assert either.listing(jobs=[job]) == either.listing()
     assert (path.count("/"), either.strange()) == (2, [])
-    if isinstance(either._place, places.Folder):
+    if isinstance(either._place, stores.Folder):
         assert everything(either.url) == sorted(
             ["_store.json", path.split("/")[0], path.rpartition("/")[0], path]
         )
@@ -182,7 +181,7 @@ def test_any_name_is_one_folder_that_says_it(one, other):
     spelled_out = quote(one, safe="", errors="backslashreplace")
     if len(spelled_out) < 180 and name != "-":
         assert unquote(name) == one
-    path = Store("", places.Folder("/")).path_of(head(one, host=other, run=one))
+    path = Store("", stores.Folder("/")).path_of(head(one, host=other, run=one))
     assert all(
         0 < len(piece) <= 200 and piece[0] not in "._" and piece.isascii() and piece.isprintable()
         for piece in path.split("/")
@@ -410,7 +409,7 @@ def test_where_folders_are_more_than_names(tmp_path):
     pytest.importorskip("fsspec", reason="fsspec is not installed")
     store = filled(Store("far", Remote(f"file://{tmp_path}")))
     assert [entry.path for entry in store.listing()] == [
-        entry.path for entry in Store("", places.Folder(str(tmp_path))).listing()
+        entry.path for entry in Store("", stores.Folder(str(tmp_path))).listing()
     ]
     assert len(store.listing()) == 12
 
@@ -505,12 +504,12 @@ def test_any_step_that_fails(store, monkeypatch, call, code):
     real = getattr(os, call)
 
     def fails(*args, **more):
-        if call == "open" and not str(args[0]).endswith(places.PART):
+        if call == "open" and not str(args[0]).endswith(stores.PART):
             return real(*args, **more)
         raise OSError(code, os.strerror(code))
 
     with monkeypatch.context() as patch:
-        patch.setattr(places.os, call, fails)
+        patch.setattr(stores.os, call, fails)
         with pytest.raises(
             OutputError, match=rf"{entry.path}: could not be written \({os.strerror(code)}\)"
         ):
@@ -530,7 +529,7 @@ def test_a_file_in_the_way_of_a_folder(store):
 
 def test_a_disk_that_takes_little_at_a_time(store, monkeypatch):
     real = os.write
-    monkeypatch.setattr(places.os, "write", lambda fd, data: real(fd, bytes(data[:7])))
+    monkeypatch.setattr(stores.os, "write", lambda fd, data: real(fd, bytes(data[:7])))
     store.put("job=a/day=2026-11-20/x.parquet", bytes(range(256)))
     assert store.read("job=a/day=2026-11-20/x.parquet") == bytes(range(256))
 
@@ -584,14 +583,14 @@ def test_a_store_that_is_itself_a_link_is_written_into(tmp_path):
 
 STUCK = """
 import os, sys, time
-from ckptcost.fleet import places
+from ckptcost.fleet import store as stores
 from ckptcost.fleet.store import open_store
 rename = os.rename
 def slowly(one, other):
     print(one, flush=True)
     time.sleep(60)
 if {stuck}:
-    places.os.rename = slowly
+    stores.os.rename = slowly
 store = open_store(sys.argv[1])
 store.put(sys.argv[2], sys.argv[3].encode() * 1000)
 """
@@ -634,7 +633,7 @@ def test_swept_where_locks_cannot_be_asked(store, monkeypatch):
         raise OSError(errno.ENOLCK, "No locks available")
 
     filled(store, ["a"], ["n1"], DAYS[:1])
-    monkeypatch.setattr(places.fcntl, "flock", none)
+    monkeypatch.setattr(stores.fcntl, "flock", none)
     left = Path(store.url) / "job=a" / f"day={DAYS[0]}" / ".x.parquet.0.part"
     left.write_bytes(b"x")
     assert store.sweep() == 0, "it may be at work"
@@ -656,7 +655,7 @@ def test_swept_before_it_was_locked(store, monkeypatch):
             swept.append(store.sweep())
         return real(fd, how)
 
-    monkeypatch.setattr(places.fcntl, "flock", flock)
+    monkeypatch.setattr(stores.fcntl, "flock", flock)
     store.put("job=a/day=2026-11-20/x.parquet", b"x")
     assert swept == [1, 1]
     assert store.read("job=a/day=2026-11-20/x.parquet") == b"x"

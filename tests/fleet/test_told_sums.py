@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from ckptcost.catalog.store import Catalog
-from ckptcost.fleet import bill_tables, look_tables
+from ckptcost.fleet import bill_tables
 from ckptcost.fleet.answer import Findings, FleetQuestion, study_of
 from ckptcost.fleet.figures import fleet_of
 from ckptcost.fleet.savings import savings_of
@@ -244,11 +244,11 @@ def test_the_jobs_that_lost_most(written: Callable[[], Any]) -> None:
 
 
 def test_what_waited_for_a_missing_node_cannot_be_seen(written: Callable[[], Any]) -> None:
-    missing = look_tables.missing(
+    missing = bill_tables.missing(
         fleet_of(written().head(nodes=2).node().window().part(), "job", None)
     )
     assert "cannot be seen" in missing.note
     assert (
-        look_tables.missing(fleet_of(written().head().node().window().part(), "job", None)).note
+        bill_tables.missing(fleet_of(written().head().node().window().part(), "job", None)).note
         == ""
     )

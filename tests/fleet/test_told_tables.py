@@ -11,12 +11,22 @@ import pytest
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.estimates import Estimate, absent
 from ckptcost.core.fit import TimeFit
-from ckptcost.fleet import bill_tables, frames, look_tables, savings_tables
+from ckptcost.fleet import bill_tables, frames
 from ckptcost.fleet.figures import fleet_of
 from ckptcost.fleet.lines import UNKNOWN, FleetAmount
-from ckptcost.fleet.savings import AllSavings, JobSavings, Option, Savings, Usual
-from ckptcost.fleet.tiers import TierSeen
-from ckptcost.fleet.worst import Worst, WorstHost, WorstSave
+from ckptcost.fleet.savings import (
+    OPTION_WORDS,
+    OPTIONS,
+    AllSavings,
+    JobSavings,
+    Option,
+    Savings,
+    Usual,
+    savings_sentence,
+    savings_tables,
+)
+from ckptcost.fleet.tiers import TierSeen, tier_table
+from ckptcost.fleet.worst import Worst, WorstHost, WorstSave, worst_tables
 from ckptcost.questions.statements import standing
 from ckptcost.report.study import UNITS, Table
 from ckptcost.scenario import Resolved
@@ -464,7 +474,7 @@ def test_tiers_are_told_as_they_were_seen() -> None:
         7,
         "ONE_SIZE",
     )
-    table = look_tables.tiers(
+    table = tier_table(
         [
             TierSeen("pfs", "", 4, 1, fit, 1e9, 2e9, 3e9),
             TierSeen("pfs", "a", 0, 0, fit, nan, nan, nan),
@@ -509,7 +519,7 @@ def test_the_worst_are_told_as_they_were_found(written: Callable[[], Any]) -> No
     )
     load = save._replace(label="", load=True, failed=False, stall_s=nan, wait_gpu_s=0.0)
     host = WorstHost("n7", 3, 11, 5, 5400.0, 7.2e6, 0.75)
-    who, worst = look_tables.worst(
+    who, worst = worst_tables(
         Worst((save, load), (host, host._replace(blamed_j=nan, share=nan)), ())
     )
     declared(who, worst)
@@ -544,7 +554,7 @@ def test_the_worst_are_told_as_they_were_found(written: Callable[[], Any]) -> No
         0.0,
     ]
     assert (who.shown, worst.shown) == (True, True)
-    assert [table.shown for table in look_tables.worst(Worst((), (), ()))] == [False, False]
+    assert [table.shown for table in worst_tables(Worst((), (), ()))] == [False, False]
 
 
 def test_a_clock_is_told_of_its_worst_day_and_the_worst_first(written: Callable[[], Any]) -> None:
@@ -559,7 +569,7 @@ def test_a_clock_is_told_of_its_worst_day_and_the_worst_first(written: Callable[
     made.head(host="n3", offset_s=0.5).head(host="n4", offset_s=9.0, offset_windows=0).head(
         "b", host="n1", offset_s=0.5
     )
-    table = look_tables.clocks(made.part())
+    table = bill_tables.clocks(made.part())
     declared(table)
     assert not table.shown
     assert [tuple(row.values()) for row in table.rows] == [
@@ -568,7 +578,7 @@ def test_a_clock_is_told_of_its_worst_day_and_the_worst_first(written: Callable[
         ("n1", "b", DAY, 0.5, 0.0, 1.0),
         ("n3", "a", DAY, 0.5, 0.0, 1.0),
     ]
-    assert look_tables.clocks(frames.part()).rows == []
+    assert bill_tables.clocks(frames.part()).rows == []
 
 
 def test_missing_nodes_by_name_and_without(written: Callable[[], Any]) -> None:
@@ -582,7 +592,7 @@ def test_missing_nodes_by_name_and_without(written: Callable[[], Any]) -> None:
         )
         made.window(day=day, nodes=2).window(day=day, at_s=60, nodes=2)
     fleet = fleet_of(made.part(), "job", None)
-    table = look_tables.missing(fleet)
+    table = bill_tables.missing(fleet)
     declared(table)
     assert table.rows == [
         {
@@ -614,7 +624,7 @@ def test_missing_nodes_by_name_and_without(written: Callable[[], Any]) -> None:
         },
     ]
     assert table.shown
-    assert not look_tables.missing(
+    assert not bill_tables.missing(
         fleet_of(written().head().node().window().part(), "job", None)
     ).shown
     for many, shown in ((12, True), (13, False)):
@@ -624,21 +634,21 @@ def test_missing_nodes_by_name_and_without(written: Callable[[], Any]) -> None:
             .node(host="n0")
             .window()
         )
-        table = look_tables.missing(fleet_of(some.part(), "job", None))
+        table = bill_tables.missing(fleet_of(some.part(), "job", None))
         assert (len(table.rows), table.shown) == (many, shown)
 
 
 def test_files_set_aside_and_strangers(written: Callable[[], Any]) -> None:
     made = written().head().node().window().file("x/1", "").file("x/2", "CORRUPT", host="n7")
-    table = look_tables.aside(made.part(), ["notes.txt"])
+    table = bill_tables.aside(made.part(), ["notes.txt"])
     declared(table)
     assert table.shown
     assert table.rows == [
         {"file": "x/2", "code": "CORRUPT", "text": "", "host": "n7", "day": DAY},
         {"file": "notes.txt", "code": "STRAY", "text": "no file of a store", "host": "", "day": ""},
     ]
-    assert not look_tables.aside(written().file("x/1", "").part(), ()).shown
-    assert [look_tables.aside(frames.part(), ["s"] * many).shown for many in (0, 1, 12, 13)] == [
+    assert not bill_tables.aside(written().file("x/1", "").part(), ()).shown
+    assert [bill_tables.aside(frames.part(), ["s"] * many).shown for many in (0, 1, 12, 13)] == [
         False,
         True,
         True,
@@ -694,7 +704,7 @@ def test_savings_of_a_job_by_hand() -> None:
         ratio=nan,
         modelled_overhead=UNKNOWN,
     )
-    whole, jobs = savings_tables.tables(Savings((saved(), nothing), ()), placed=True)
+    whole, jobs = savings_tables(Savings((saved(), nothing), ()), placed=True)
     declared(whole, jobs)
     best, beside, none = jobs.rows
     none_seen = (
@@ -773,17 +783,17 @@ def test_savings_of_a_job_by_hand() -> None:
     ]
     assert "usd" not in {
         column.id
-        for table in savings_tables.tables(Savings((saved(),), ()), placed=False)
+        for table in savings_tables(Savings((saved(),), ()), placed=False)
         for column in table.columns
     }
     assert [
-        savings_tables.tables(Savings((saved(options=(BEST,) * many),), ()), placed=True)[1].shown
+        savings_tables(Savings((saved(options=(BEST,) * many),), ()), placed=True)[1].shown
         for many in (16, 17)
     ] == [
         True,
         False,
     ]
-    assert not savings_tables.tables(Savings((), ()), placed=True)[1].shown
+    assert not savings_tables(Savings((), ()), placed=True)[1].shown
 
 
 def test_savings_together_are_of_jobs_that_have_some() -> None:
@@ -791,7 +801,7 @@ def test_savings_together_are_of_jobs_that_have_some() -> None:
         AllSavings("BEST_INTERVAL", 2, exact(36e3), exact(3.6e6), exact(1.0)),
         AllSavings("TIER_2X", 0, UNKNOWN, UNKNOWN, UNKNOWN),
     )
-    whole, _ = savings_tables.tables(Savings((), all_of), placed=False)
+    whole, _ = savings_tables(Savings((), all_of), placed=False)
     declared(whole)
     assert whole.shown
     assert whole.rows == [
@@ -827,7 +837,7 @@ def test_the_sentence_names_the_job_that_would_win_most() -> None:
     )
     whole = (AllSavings("BEST_INTERVAL", 2, exact(792e2), UNKNOWN, UNKNOWN),)
     assert (
-        savings_tables.sentence(Savings(jobs, whole))
+        savings_sentence(Savings(jobs, whole))
         == "The best interval would have saved 22 GPU-hours, most of it in c: every 1,800 s instead"
         " of 600 s."
     )
@@ -837,15 +847,14 @@ def test_the_sentence_names_the_job_that_would_win_most() -> None:
         whole[0]._replace(jobs=0),
         whole[0]._replace(id="ASYNC"),
     ):
-        assert savings_tables.sentence(Savings(jobs, (none,))) == ""
-    assert savings_tables.sentence(Savings((), ())) == ""
+        assert savings_sentence(Savings(jobs, (none,))) == ""
+    assert savings_sentence(Savings((), ())) == ""
 
 
 def test_every_code_has_words() -> None:
     from ckptcost.fleet import node_file, validate
-    from ckptcost.fleet.savings import OPTIONS
 
-    assert set(savings_tables.OPTION_WORDS) == set(OPTIONS)
+    assert set(OPTION_WORDS) == set(OPTIONS)
     own = {
         "STRAY",
         *(
@@ -855,4 +864,4 @@ def test_every_code_has_words() -> None:
             if name == value
         ),
     }
-    assert own == set(look_tables.CODE_WORDS)
+    assert own == set(bill_tables.CODE_WORDS)

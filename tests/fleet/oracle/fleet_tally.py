@@ -13,9 +13,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcost.fleet.synthetic.fleet_plan import GPUS, S_NS, Ints, JobPlan
-from ckptcost.fleet.synthetic.node_days import FILES, MW, ends_of, part_of
-from ckptcost.fleet.synthetic.run_windows import drains, stalls
+from ckptcost.fleet.synthetic.fleet_plan import GPUS, S_NS, Ints, JobPlan, drains, stalls
+from ckptcost.fleet.synthetic.synthesize import FILES, MW, ends_of, part_of
 
 Floats = NDArray[np.float64]
 

@@ -33,8 +33,7 @@ from ckptcost.fleet.synthetic.fleet_plan import (
     plan_of,
     usual_rate,
 )
-from ckptcost.fleet.synthetic.node_days import WrittenDay, days_of_run
-from ckptcost.fleet.synthetic.synthesize import NodeFiles
+from ckptcost.fleet.synthetic.synthesize import NodeFiles, WrittenDay, days_of_run
 
 
 def fleet_with_truth(

@@ -15,9 +15,17 @@ from numpy.typing import NDArray
 from planted_faults import NO_FILE, Planted, clocks_of
 
 from ckptcost.core.units import DAY_S
-from ckptcost.fleet.synthetic.fleet_plan import DAY_NS, GPUS, S_NS, FleetPlan, JobPlan, RunPlan
-from ckptcost.fleet.synthetic.node_days import WrittenDay, ending
-from ckptcost.fleet.synthetic.run_windows import Windows, windows_of
+from ckptcost.fleet.synthetic.fleet_plan import (
+    DAY_NS,
+    GPUS,
+    S_NS,
+    FleetPlan,
+    JobPlan,
+    RunPlan,
+    Windows,
+    windows_of,
+)
+from ckptcost.fleet.synthetic.synthesize import WrittenDay, ending
 
 Flags = NDArray[np.bool_]
 
