@@ -117,14 +117,6 @@ def pieces(**given: Columns) -> PartFrames:
     return PartFrames(**{**empty, **given})
 
 
-def part(**given: DataFrame) -> StorePart:
-    """What is not given is empty."""
-    empty = {
-        name: frame_of(columns) for name, columns in pieces()._asdict().items() if name not in given
-    }
-    return StorePart(**{**empty, **given})
-
-
 def put_together(many: Sequence[PartFrames]) -> StorePart:
     """One after another."""
     found = []

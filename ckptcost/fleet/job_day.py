@@ -1,9 +1,9 @@
 """One job's day from the files of its nodes, and jobs from their days.
 
-    part_of   files of a job and day -> the ones that count -> one clock -> sums of windows and
-              nodes
-    finished  what lies near midnight, where a save may be half in one file and half in the next
-              -> the same sums
+    pieces_of    files of a job and day -> the ones that count -> one clock -> sums of windows and
+                 nodes
+    finish_part  what lies near midnight, where a save may be half in one file and half in the next
+                 -> the same sums
 
 The first is a piece of work that any process can do, the second is done once, where all pieces are.
 """
@@ -328,11 +328,6 @@ def _add_nodes(nodes: DataFrame) -> DataFrame:
 
 LABELS: Final = 200
 """windows of a part whose labels are read: those that took longest"""
-
-
-def part_of(store: Store, entries: Sequence[StoreEntry]) -> StorePart:
-    """Of one job and day, as frames."""
-    return frames.put_together([pieces_of(store, entries)])
 
 
 def pieces_of(store: Store, entries: Sequence[StoreEntry]) -> frames.PartFrames:

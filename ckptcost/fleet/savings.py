@@ -56,7 +56,6 @@ class Usual(NamedTuple):
     stall_s: float
     lag_s: float
     """from the return until safe; 0 where nobody says"""
-    lag_known: bool
     asynchronous: bool
     """it drains for longer than it holds training up"""
     bytes: float
@@ -140,7 +139,6 @@ def _usual(
         interval_s,
         stall_s,
         0.0 if isnan(lag_s) else lag_s,
-        not isnan(lag_s),
         lag_s > stall_s,
         size,
         _or_0(_over(group.load_s, float(group.loads - group.unknown.get("load", 0)))),
@@ -148,7 +146,7 @@ def _usual(
         _useful_s(runs),
         group.useful_gpu_s,
         group.goodput,
-        *_watts(runs, own_s, nodes, still_w, pue),
+        *_watts(runs, nodes, still_w, pue),
         why,
     )
 
@@ -185,7 +183,7 @@ class _Still(NamedTuple):
 
 
 def _watts(
-    runs: Sequence[RunSeen], own_s: float, nodes: float, still_w: tuple[float, ...], pue: float
+    runs: Sequence[RunSeen], nodes: float, still_w: tuple[float, ...], pue: float
 ) -> tuple[float, float]:
     """While training, and while it stands still for a save: of a node that is there, times all;
     with the PUE that is in the lines."""

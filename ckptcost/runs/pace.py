@@ -8,9 +8,14 @@ period.
 
 from __future__ import annotations
 
+import math
+from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from ckptcost.runs.clocks import S
+from ckptcost.runs.lines import Raw, Second, Values
 
 SAFE = frozenset({"durable", "synced"})
 """marks after which a save that returned is over"""
@@ -125,3 +130,201 @@ class Tempo:
         if number * self.quick_ns % self.rest_ns == 0:
             return at_ns
         return at_ns + round(self.pace.off_beat * (number * GOLDEN % 1.0) * self.quick_ns)
+
+
+# How often a source renews its value, as seen: published periods are wrong by driver and by board.
+
+
+ENOUGH = 5
+"""changes before anything is said"""
+MOST = 500
+"""changes after which nobody looks any more: this costs about 0.1 us a channel and tick"""
+
+
+class Renewals:
+    """Of one meter's channels."""
+
+    __slots__ = ("_changed_ns", "_counts", "_last", "_last_ns", "_spans_ns", "_watching")
+
+    def __init__(self, channels: int) -> None:
+        self._last: Values | None = None
+        self._last_ns = 0
+        self._changed_ns: list[int] = [-1] * channels
+        """when it changed last within this stretch; -1: not yet"""
+        self._spans_ns = [0] * channels
+        self._counts = [0] * channels
+        self._watching = channels > 0
+
+    def see(self, t_ns: int, values: Values, apart_ns: int) -> None:
+        """A reading; further than apart_ns from the one before it begins a new stretch."""
+        last, self._last = self._last, values
+        gap_ns, self._last_ns = t_ns - self._last_ns, t_ns
+        if not self._watching:
+            return
+        if last is None or gap_ns > apart_ns:
+            self._changed_ns = [-1] * len(self._changed_ns)
+            return
+        changed = self._changed_ns
+        for channel, (now, before) in enumerate(zip(values, last, strict=True)):
+            if now != before:
+                if now - before != now - before:  # NaN: it did not answer
+                    changed[channel] = -1
+                    continue
+                if changed[channel] >= 0:
+                    self._spans_ns[channel] += t_ns - changed[channel]
+                    self._counts[channel] += 1
+                changed[channel] = t_ns
+        self._watching = max(self._counts) < MOST
+
+    def periods_s(self) -> tuple[float, ...]:
+        """Mean time between changes; NaN where there were too few."""
+        return tuple(
+            round(span / count * 1e-9, 6) if count >= ENOUGH else math.nan
+            for span, count in zip(self._spans_ns, self._counts, strict=True)
+        )
+
+
+def differ(
+    before: Sequence[Sequence[float]], now: Sequence[Sequence[float]], by: float = 0.1
+) -> bool:
+    """Is there something new to say?"""
+    if not before:
+        return any(math.isfinite(period) for of_meter in now for period in of_meter)
+    return any(
+        math.isfinite(new) and not abs(new - old) <= by * old
+        for row, of_meter in zip(before, now, strict=True)
+        for old, new in zip(row, of_meter, strict=True)
+    )
+
+
+# What is kept of the ticks: a summary of every second, and the single ticks themselves around
+# marks and within windows.
+
+
+Kinds = tuple[tuple[bool, ...], ...]
+"""by meter and channel: is it a counter"""
+
+
+def _counter(ticks: Sequence[Raw], meter: int, channel: int, last_ns: int) -> Any:
+    for tick in reversed(ticks):
+        row = tick.values[meter]
+        if row is not None and math.isfinite(row[channel]):
+            back_ns = last_ns - tick.t_ns
+            return [row[channel], back_ns] if back_ns else row[channel]
+    return None
+
+
+def _gauge(column: Sequence[float]) -> Any:
+    total = sum(column)
+    if not math.isfinite(total):
+        column = [value for value in column if math.isfinite(value)]
+        if not column:
+            return None
+        total = sum(column)
+    low, high = min(column), max(column)
+    if low == high:
+        return low
+    return [
+        float(f"{total / len(column):.9g}"),
+        low,
+        high,
+        len(column),
+    ]  # a mean of some readings has no more digits than that
+
+
+def _when(ticks: Sequence[Raw], meter: int) -> int | tuple[int, int, int]:
+    asked_ns = [tick.t_ns for tick in ticks if tick.values[meter] is not None]
+    last_ns = ticks[-1].t_ns
+    return (len(asked_ns), last_ns - asked_ns[0], last_ns - asked_ns[-1]) if asked_ns else 0
+
+
+def summarise(ticks: Sequence[Raw], kinds: Kinds) -> Second:
+    """The summary of a second's ticks.
+
+    >>> both = ((True, False),)
+    >>> summarise([Raw(0, (9,), ((5.0, 100.0),)), Raw(200, (7,), ((6.5, 300.0),))], both)
+    Second(from_ns=0, t_ns=200, counts=(2,), took_ns=(9,),
+           values=([6.5, [200.0, 100.0, 300.0, 2]],))
+    """
+    last = ticks[-1]
+    counts: list[int | tuple[int, int, int]] = []
+    took: list[int] = []
+    values: list[list[Any] | None] = []
+    for meter, of_meter in enumerate(kinds):
+        rows = [tick.values[meter] for tick in ticks]
+        asked = [row for row in rows if row is not None]
+        counts.append(
+            len(asked) if rows[0] is not None and rows[-1] is not None else _when(ticks, meter)
+        )
+        took.append(max(tick.took_ns[meter] for tick in ticks))
+        if not asked:
+            values.append(None)
+            continue
+        newest = rows[-1]
+        entries: list[Any] = []
+        for channel, column in enumerate(zip(*asked, strict=True)):
+            if not of_meter[channel]:
+                entries.append(_gauge(column))
+            elif newest is not None and math.isfinite(newest[channel]):
+                entries.append(newest[channel])
+            else:
+                entries.append(_counter(ticks, meter, channel, last.t_ns))
+        values.append(entries)
+    return Second(ticks[0].t_ns, last.t_ns, tuple(counts), tuple(took), tuple(values))
+
+
+class _Bucket:
+    __slots__ = ("end_ns", "kept", "ticks")
+
+    def __init__(self, end_ns: int, kept: bool) -> None:
+        self.end_ns = end_ns
+        self.kept = kept
+        self.ticks: list[Raw] = []
+
+
+class Thinner:
+    """Takes ticks, gives summaries and kept ticks to `put`. In memory are the seconds that a mark
+    may still call back."""
+
+    def __init__(
+        self, kinds: Kinds, put: Callable[[Raw | Second], None], origin_ns: int, around_s: float
+    ) -> None:
+        self._kinds, self._put = kinds, put
+        self._origin_ns, self._around_ns = origin_ns, round(around_s * S)
+        self._ring: deque[_Bucket] = deque()
+        self._now = _Bucket(origin_ns, False)
+
+    def add(self, tick: Raw, keep: bool) -> None:
+        bucket = self._now
+        if tick.t_ns >= bucket.end_ns:
+            self._close()
+            end_ns = self._origin_ns + ((tick.t_ns - self._origin_ns) // S + 1) * S
+            bucket = self._now = _Bucket(end_ns, keep)
+        bucket.ticks.append(tick)
+        if bucket.kept:
+            self._put(tick)
+
+    def keep_since(self, t_ns: int) -> None:
+        """A mark at t_ns: the seconds before it that reach into what is to be kept, the current one
+        among them."""
+        for bucket in (*self._ring, self._now):
+            if not bucket.kept and bucket.end_ns > t_ns - self._around_ns:
+                bucket.kept = True
+                for tick in bucket.ticks:
+                    self._put(tick)
+
+    def _close(self) -> None:
+        bucket = self._now
+        if bucket.ticks:
+            self._put(summarise(bucket.ticks, self._kinds))
+            self._ring.append(bucket)
+            while self._ring and self._ring[0].end_ns <= bucket.end_ns - self._around_ns - S:
+                self._ring.popleft()
+
+    def close(self) -> None:
+        self._close()
+        self._now = _Bucket(self._now.end_ns, False)
+
+    def held(self) -> int:
+        """Ticks in memory."""
+        return len(self._now.ticks) + sum(len(bucket.ticks) for bucket in self._ring)

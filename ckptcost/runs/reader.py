@@ -3,11 +3,14 @@ never passed over in silence."""
 
 from __future__ import annotations
 
+import re
+from binascii import crc32
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ckptcost.core.channels import LONGEST_RUN_S, Mark
 from ckptcost.core.units import YEAR_S
@@ -15,10 +18,197 @@ from ckptcost.errors import RunFileError
 from ckptcost.runs.clocks import S
 from ckptcost.runs.gaps import gaps_of, missing_parts, side_by_side
 from ckptcost.runs.header import Header, header_from, periods_from
-from ckptcost.runs.lines import MOST_READ, BadLine, Raw, Second, begun_ns, decode
-from ckptcost.runs.raw_lines import RawLines
+from ckptcost.runs.lines import MOST_READ, SEAL, BadLine, Raw, Second, begun_ns, decode
 from ckptcost.runs.run import Node, Problem, Run, RunEvent
 from ckptcost.runs.tables import Key, Seals, Table, key_of
+
+# Lines of ticks, many at once: nine of ten lines of a run are ticks, and all of a part look alike
+# but for their numbers.
+
+
+# Many decimal numbers out of their text at once, to the bit what `float` makes of each.
+
+
+_COMMA, _DOT, _ZERO = b",.0"
+_NONE = np.frombuffer(b"nan", np.uint8)
+_MOST_DIGITS = 15
+_WIDEST = 31
+"""characters of a number that is looked at here"""
+_TENS = 10.0 ** np.arange(_MOST_DIGITS + 1)
+
+Floats = NDArray[np.float64]
+
+
+def parse_floats(text: bytes) -> Floats:
+    """Numbers with commas between. Raises ValueError where one of them is none.
+
+    >>> parse_floats(b"1.0,22.125,-3,4e2,nan").tolist()
+    [1.0, 22.125, -3.0, 400.0, nan]
+    """
+    raw = np.frombuffer(text, np.uint8)
+    is_dot = raw == _DOT
+    marks = np.flatnonzero((raw == _COMMA) | is_dot)
+    of_dots = is_dot[marks]
+    ends = np.append(marks[~of_dots], len(raw))
+    begins = np.concatenate([[0], ends[:-1] + 1])
+    width = ends - begins
+    place = np.full(len(ends), _WIDEST)
+    """of the dot in its number"""
+    dotted = np.cumsum(~of_dots)[of_dots]
+    place[dotted] = marks[of_dots] - begins[dotted]
+    alike = (np.minimum(width, _WIDEST) * (_WIDEST + 1) + np.minimum(place, _WIDEST)).astype(
+        np.int16
+    )
+    order = np.argsort(alike, kind="stable")
+    cuts = np.flatnonzero(np.diff(alike[order])) + 1
+    found = np.empty(len(ends))
+    for group in np.split(order, cuts):
+        one = group[0]
+        found[group] = _alike(raw, begins[group], ends[group], int(width[one]), int(place[one]))
+    return found
+
+
+def _alike(
+    raw: NDArray[np.uint8],
+    begins: NDArray[np.intp],
+    ends: NDArray[np.intp],
+    width: int,
+    place: int,
+) -> Floats:
+    """Numbers as wide as each other, with their dots at the same place."""
+    digits = [column for column in range(width) if column != place]
+    found = np.empty(len(begins))
+    odd = np.ones(len(begins), np.bool_)
+    if 0 < len(digits) <= _MOST_DIGITS:
+        read = raw[begins[:, None] + digits] - np.uint8(_ZERO)
+        odd = read.max(axis=1) > 9
+        whole = np.zeros(len(begins))
+        for column in read.T:  # no product of matrices: it would be shared out among threads
+            whole *= 10.0
+            whole += column
+        found = whole / _TENS[max(width - place - 1, 0)]
+    if width == len(_NONE) and odd.any():
+        none = odd & (raw[begins[:, None] + np.arange(width)] == _NONE).all(axis=1)
+        found[none] = np.nan
+        odd &= ~none
+    for one in np.flatnonzero(odd).tolist():
+        text = raw[begins[one] : ends[one]].tobytes()
+        if b"_" in text or b" " in text:
+            raise ValueError("not a number")
+        found[one] = float(text)
+    return found
+
+
+AT_ONCE = 1024
+_NUMBER = rb"\d{1,18}"
+_LINE = re.compile(
+    rb'\{"k":"raw","t":(%s),"d":\[(%s(?:,%s)*)\],"v":\[(.*)\]' % ((_NUMBER,) * 3), re.S
+)
+_DIGITS = b"0123456789.-+eE"
+_MOST_SHAPES = 256
+"""of lines of one part"""
+
+
+class _Shape(NamedTuple):
+    """What is left of a line's values without their digits, once understood."""
+
+    asked: tuple[bool, ...]
+    starts: tuple[int, ...]
+    """by meter: its first number"""
+    numbers: int
+    """in all; a meter that was not asked has one, which is none"""
+
+
+class RawLines:
+    """Ticks of one part on their way into its tables."""
+
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self._tables = tables
+        self._widths = [len(table.channels) for table in tables]
+        self._commas = len(tables) - 1
+        self._shapes: dict[bytes, _Shape | None] = {}
+        self._lines: list[tuple[_Shape, bytes, bytes, bytes]] = []
+        """shape, t, d and v"""
+        self.whole: list[tuple[int, bytes]] = []
+        """the same lines by their numbers, for who reads them one by one where these are none"""
+
+    def take(self, number: int, line: bytes) -> bool:
+        """Whether it is one of these; without its end of line. `number`: where it stands."""
+        if not line.startswith(b'{"k":"raw"'):
+            return False
+        body = line[:-SEAL]
+        found = _LINE.fullmatch(body)
+        if found is None or line[-SEAL:] != b',"c":"%08x"}' % crc32(body):
+            return False
+        t, d, v = found.groups()
+        key = v.translate(None, _DIGITS)
+        shape = self._shapes[key] if key in self._shapes else self._shape(key)
+        if shape is None or d.count(b",") != self._commas:
+            return False
+        self._lines.append((shape, t, d, v))
+        self.whole.append((number, line))
+        return True
+
+    def _shape(self, key: bytes) -> _Shape | None:
+        if len(self._shapes) >= _MOST_SHAPES:
+            return None
+        self._shapes[key] = shape = self._understood(key)
+        return shape
+
+    def _understood(self, key: bytes) -> _Shape | None:
+        """What remains are brackets, commas and what has no answer.
+
+        A row without brackets is of a meter that was not asked.
+        """
+        rows = re.findall(rb"\[[^\[\]]*\]|null", key)
+        if b",".join(rows) != key or len(rows) != len(self._tables):
+            return None
+        starts, numbers = [], 0
+        for row, width in zip(rows, self._widths, strict=True):
+            starts.append(numbers)
+            entries = row[1:-1].split(b",") if row != b"null" else [row]
+            if any(entry not in (b"", b"null") for entry in entries):
+                return None
+            if row != b"null" and len(entries) != width:
+                return None
+            numbers += len(entries)
+        return _Shape(tuple(row != b"null" for row in rows), tuple(starts), numbers)
+
+    @property
+    def full(self) -> bool:
+        return len(self._lines) >= AT_ONCE
+
+    def put(self) -> int | None:
+        """Into the tables, all that were taken; the time of the last one, None where there is none.
+        Raises ValueError where what should be numbers is none: nothing is added then."""
+        if not self._lines:
+            return None
+        shapes, t, d, v = zip(*self._lines, strict=True)
+        try:
+            values = parse_floats(b",".join(v).replace(b"null", b"nan").translate(None, b"[]"))
+        finally:
+            self._lines = []
+        if len(values) != sum(shape.numbers for shape in shapes):
+            raise ValueError("a number too many or too few")
+        if (np.abs(values) > MOST_READ).any():
+            raise ValueError("a number that no meter has")
+        self.whole = []
+        t_ns = np.array([*map(int, t)], np.int64)
+        took = np.array([*map(int, b",".join(d).split(b","))], np.int64).reshape(len(t), -1)
+        asked = np.array([shape.asked for shape in shapes])
+        begins = np.zeros(len(t), np.intp)
+        np.cumsum([shape.numbers for shape in shapes[:-1]], out=begins[1:])
+        starts = np.array([shape.starts for shape in shapes]) + begins[:, None]
+        now = np.zeros(len(t), np.int64)  # each meter is asked when the one before has answered
+        for i, table in enumerate(self._tables):
+            here = asked[:, i]
+            begun = np.minimum(now, took[:, i])
+            now = np.where(here, np.maximum(now, took[:, i]), now)
+            if here.any():
+                places = starts[here, i, None] + np.arange(self._widths[i])
+                table.ticks(np.stack([t_ns, took[:, i], begun], axis=1)[here], values[places])
+        return int(t_ns.max())
+
 
 LONGEST_LINE = 16_000_000
 LONGEST_RUN_NS = round(LONGEST_RUN_S * S)

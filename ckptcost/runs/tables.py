@@ -6,13 +6,105 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from array import array
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ckptcost.core.channels import Channel, Series
-from ckptcost.runs import packed
+from ckptcost.core.channels import Channel
+
+# Columns that nothing is added to any more, kept small: most values of a meter are the ones of the
+# reading before, and what a meter tells has few digits. What comes out is what went in, to the
+# bit.
+
+
+_SHORT = 65_536
+"""values of a column in which a place takes two bytes"""
+_UNITS = (1.0, 1e3, 1e6, 1e9)
+"""what values are whole numbers of, one over"""
+_EXACT = 2.0**53
+_NARROW: Sequence[type[np.signedinteger[Any]]] = (np.int8, np.int16, np.int32)
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Number = TypeVar("Number", np.int64, np.float64)
+
+
+class Packed(NamedTuple):
+    """One column."""
+
+    length: int
+    places: NDArray[np.uint16] | NDArray[np.uint32] | None
+    """where values differ from the one before; None: all are told"""
+    first: int
+    more: NDArray[np.signedinteger[Any]]
+    """by how many units each is more than the one before it; as they are where `per_unit` is 0"""
+    per_unit: float
+
+    def ints(self) -> Ints:
+        """Of a column of whole numbers."""
+        told = self.more.astype(np.int64)
+        if self.per_unit:
+            told = np.cumsum(told)
+            told += self.first
+        return self._all(told)
+
+    def floats(self) -> Floats:
+        """Of a column of numbers."""
+        told: Floats
+        if self.per_unit:
+            told = (np.cumsum(self.more, dtype=np.int64) + self.first) / self.per_unit
+        else:
+            told = self.more.view(np.float64)
+        return self._all(told)
+
+    def _all(self, told: NDArray[Number]) -> NDArray[Number]:
+        if self.places is None:
+            return told
+        until = np.append(self.places[1:].astype(np.int64), self.length)
+        return np.repeat(told, until - self.places)
+
+
+def pack_ints(column: Ints) -> Packed:
+    """Whole numbers, kept small."""
+    return _pack_bits(np.ascontiguousarray(column), None)
+
+
+def pack_floats(column: Floats) -> Packed:
+    """Numbers, kept small."""
+    values = np.ascontiguousarray(column)
+    return _pack_bits(values.view(np.int64), values)
+
+
+def _pack_bits(bits: Ints, values: Floats | None) -> Packed:
+    """`values`: what the bits are of, where they are no whole numbers."""
+    count = len(bits)
+    places: NDArray[np.uint16] | NDArray[np.uint32] | None = None
+    told = np.flatnonzero(np.concatenate([[count > 0], bits[1:] != bits[:-1]])[:count])
+    if 0 < len(told) < 0.75 * count:
+        places = told.astype(np.uint16) if count <= _SHORT else told.astype(np.uint32)
+        bits = bits[told]
+        values = None if values is None else values[told]
+    units, per_unit = (bits, 1.0) if values is None else _in_units(values)
+    if units is not None and count:
+        with np.errstate(over="ignore"):
+            more = np.diff(units, prepend=units[:1])
+        for narrow in _NARROW:
+            if np.array_equal(small := more.astype(narrow), more):
+                return Packed(count, places, int(units[0]), small, per_unit)
+    return Packed(count, places, 0, bits.copy(), 0.0)
+
+
+def _in_units(values: Floats) -> tuple[Ints | None, float]:
+    """As whole numbers of the largest unit that gives back every bit."""
+    if not np.isfinite(values).all() or (np.signbit(values) & (values == 0)).any():
+        return None, 0.0
+    for per_unit in _UNITS:
+        units = np.rint(values * per_unit)
+        if np.abs(units).max(initial=0.0) < _EXACT and np.array_equal(units / per_unit, values):
+            return units.astype(np.int64), per_unit
+    return None, 0.0
+
 
 SEALED = 4096
 """ticks of a sealed stretch, at least"""
@@ -26,8 +118,6 @@ _KEPT = 8
 """rows of so many kinds of channels, before they are forgotten"""
 _NAN = float("nan")
 Key = tuple[str, ...]
-Ints = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 def key_of(channel: Channel) -> Key:
@@ -145,20 +235,15 @@ class Readings(ABC):
         at, unique = np.unique(at, return_index=True)
         return Rows(at, took[unique], pick[unique])
 
-    def column(self, index: int) -> tuple[Ints, Floats, Ints]:
-        """Times, values and how long the answers took of one channel: those of its `rows`."""
-        rows = self.rows(index)
-        return rows.t_ns, np.concatenate(self.values(index))[rows.pick], rows.took_ns
-
 
 class Seals:
     """What the sealed stretches of a run have in common: meters of one recorder are asked at the
     same ticks."""
 
     def __init__(self) -> None:
-        self._told: dict[bytes, packed.Packed] = {}
+        self._told: dict[bytes, Packed] = {}
 
-    def pack(self, columns: Ints) -> list[packed.Packed]:
+    def pack(self, columns: Ints) -> list[Packed]:
         """Times, of which many tables have the same."""
         found = []
         for column in columns.T:
@@ -166,7 +251,7 @@ class Seals:
             if raw not in self._told:
                 if len(self._told) >= _ALIKE:
                     del self._told[next(iter(self._told))]
-                self._told[raw] = packed.ints(column)
+                self._told[raw] = pack_ints(column)
             found.append(self._told[raw])
         return found
 
@@ -187,8 +272,8 @@ class Sealed(Readings):
         super().__init__(of.channels)
         self._of, self._size = of.name, (len(ticks), len(spans))
         self._ticks, self._spans = seals.pack(ticks), seals.pack(spans)
-        self._values = [packed.floats(column) for column in values.T]
-        self._sums = [packed.floats(column) for column in sums.T]
+        self._values = [pack_floats(column) for column in values.T]
+        self._sums = [pack_floats(column) for column in sums.T]
         self._back = dict(back)
         self._seen: NDArray[np.bool_] = np.isfinite(np.concatenate([values, sums])).any(axis=0)
         both = np.concatenate([ticks[:, [0, 0]], spans[:, :2]])
@@ -454,20 +539,3 @@ def _between_seconds(spans: Ints, cut_ns: int) -> int:
     while (torn := (spans[:, 0] < cut_ns) & (spans[:, 1] >= cut_ns)).any():
         cut_ns = int(spans[torn, 0].min())
     return cut_ns
-
-
-def joined(tables: Sequence[tuple[Readings, int, int]], origin_ns: int) -> Series:
-    """One channel from several tables: each with its column and what to add to its clock."""
-    pieces = [
-        (at + ahead_ns, value, took)
-        for table, index, ahead_ns in tables
-        for at, value, took in [table.column(index)]
-    ]
-    if not pieces:
-        nothing = np.empty(0)
-        return Series(nothing, nothing, nothing)
-    at = np.concatenate([piece[0] for piece in pieces])
-    order = np.argsort(at, kind="stable")
-    value = np.concatenate([piece[1] for piece in pieces])[order]
-    took = np.concatenate([piece[2] for piece in pieces])[order]
-    return Series((at[order] - origin_ns) / 1e9, value, took / 1e9)

@@ -133,16 +133,17 @@ class Written:
         def made(
             names: tuple[str, ...], rows: list[dict[str, Any]], whole: tuple[str, ...] = ()
         ) -> Any:
-            return frames.make_frame(
+            return frames.typed_columns(
                 names, {name: [row[name] for row in rows] for name in names}, whole
             )
 
-        return frames.part(
+        pieces = frames.pieces(
             files=made(FILES, self.files),
             heads=made(HEADS, self.heads),
             windows=made(WINDOWS, self.windows),
             nodes=made(NODES, self.nodes, ("slowest",)),
         )
+        return frames.put_together([pieces])
 
 
 @pytest.fixture

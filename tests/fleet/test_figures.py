@@ -158,12 +158,12 @@ def test_what_nobody_knows_is_not_nothing_and_what_is_not_there_is(
 
 
 def test_an_empty_fleet_has_no_groups_and_no_sums() -> None:
-    fleet = fleet_of(frames.part(), "team", _site())
+    fleet = fleet_of(frames.put_together([frames.pieces()]), "team", _site())
     assert fleet.groups == fleet.trend == fleet.runs == fleet.lacking == ()
     assert fleet.whole.checkpoints == 0
     assert fleet.whole.totals.energy_j == (0.0, 0.0, 0.0)
     assert isnan(fleet.whole.goodput)
-    assert worst_of(frames.part(), fleet).saves == ()
+    assert worst_of(frames.put_together([frames.pieces()]), fleet).saves == ()
 
 
 @pytest.mark.parametrize("electricity_in_price", [True, False])

@@ -16,7 +16,7 @@ from pandas.testing import assert_frame_equal
 
 from ckptcost.fleet import frames, job_day
 from ckptcost.fleet.engine import collect_parts, group_by_job_day
-from ckptcost.fleet.job_day import finish_part, part_of, pieces_of
+from ckptcost.fleet.job_day import finish_part, pieces_of
 from ckptcost.fleet.node_day import COLUMNS, LINES, NodeDay, NodeDayHead, empty_rows, key_of
 from ckptcost.fleet.node_file import encode
 from ckptcost.fleet.part import FILES, HEADS, NODES, WINDOWS, StorePart
@@ -557,7 +557,9 @@ def test_empty_frames_have_the_same_columns_and_types(tmp_path):
     store = stored(
         tmp_path, node_days(plain_rows({**STEPS, "early": day_of(DAYS[0])[0] + MINUTE}), {})
     )
-    full, empty = part_of(store, store.listing()), part_of(store, [])
+    full, empty = (
+        frames.put_together([pieces_of(store, entries)]) for entries in (store.listing(), [])
+    )
     assert len(full.edges) == 3
     for name, left, right in zip(StorePart._fields, full, empty, strict=True):
         assert right.empty, name

@@ -16,7 +16,8 @@ from pandas.testing import assert_frame_equal
 
 from ckptcost.fleet import node_file
 from ckptcost.fleet.clocks import on_one_clock
-from ckptcost.fleet.job_day import finish_part, part_of
+from ckptcost.fleet.frames import put_together
+from ckptcost.fleet.job_day import finish_part, pieces_of
 from ckptcost.fleet.node_day import NodeDay, NodeDayHead, empty_rows, key_of
 from ckptcost.fleet.node_file import encode
 from ckptcost.fleet.part import StorePart
@@ -66,11 +67,8 @@ def stored(folder, days: list[NodeDay]) -> Store:
 
 def merged(store: Store) -> StorePart:
     """As of one job and day, whatever lies beside."""
-    return finish_part(
-        part_of(
-            store, [entry for entry in store.listing() if (entry.job, entry.day) == ("job", DAY)]
-        )
-    )
+    entries = [entry for entry in store.listing() if (entry.job, entry.day) == ("job", DAY)]
+    return finish_part(put_together([pieces_of(store, entries)]))
 
 
 def named(part: StorePart) -> dict[str, tuple[str, str]]:
@@ -152,7 +150,7 @@ def test_what_went_away_since_it_was_listed_is_named(tmp_path):
     store = stored(tmp_path / "bad", [*GOOD, node("x")])
     entries = store.listing()
     next((tmp_path / "bad" / FOLDER).glob("x-*")).unlink()
-    part = finish_part(part_of(store, entries))
+    part = finish_part(put_together([pieces_of(store, entries)]))
     assert [code for code, _ in named(part).values()] == ["UNREADABLE"]
     as_without(part, merged(stored(tmp_path / "good", GOOD)))
 
@@ -178,7 +176,7 @@ def test_a_job_with_a_long_name_is_in_its_place(tmp_path):
     """The path has a part of it only."""
     long = "ü" * 300
     store = stored(tmp_path / "s", [NodeDay(replace(day.head, job=long), day.rows) for day in GOOD])
-    part = finish_part(part_of(store, store.listing()))
+    part = finish_part(put_together([pieces_of(store, store.listing())]))
     assert named(part) == {}
     assert set(part.windows.job) == {long}
 

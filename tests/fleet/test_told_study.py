@@ -97,7 +97,7 @@ def test_the_title_and_what_it_is_about(written: Callable[[], Any]) -> None:
         "jobs": ["a", "b"],
         "site": "United States",
     }
-    assert told(frames.part()).title == "A fleet of 0 nodes, no day"
+    assert told(frames.put_together([frames.pieces()])).title == "A fleet of 0 nodes, no day"
     asked = told(made, by="team", since=DAY, until=NEXT).question
     assert asked == {"by": "team", "since": DAY, "until": NEXT, "jobs": [], "site": None}
 
@@ -144,7 +144,7 @@ def test_goodput_and_failures_in_a_sentence(written: Callable[[], Any]) -> None:
         said(told(made), "Goodput")
         == "Goodput 100 %. 1 failure: a node lasts 16 h in the mean (2.87 to 632 h)."
     )
-    assert said(told(frames.part()), "No run") == "No run failed."
+    assert said(told(frames.put_together([frames.pieces()])), "No run") == "No run failed."
 
 
 @pytest.mark.parametrize(

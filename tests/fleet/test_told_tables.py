@@ -284,7 +284,9 @@ def test_the_whole_is_said_once(written: Callable[[], Any]) -> None:
         fleet_of(written().head().node().window().part(), "job", None), placed=False
     )
     assert [row["name"] for row in one.rows] == ["a"]
-    none = bill_tables.groups(fleet_of(frames.part(), "job", None), placed=False)
+    none = bill_tables.groups(
+        fleet_of(frames.put_together([frames.pieces()]), "job", None), placed=False
+    )
     assert [
         (row["name"], row["checkpoints"], row["gpu_hours"], row["goodput"]) for row in none.rows
     ] == [("all", 0.0, 0.0, None)]
@@ -578,7 +580,7 @@ def test_a_clock_is_told_of_its_worst_day_and_the_worst_first(written: Callable[
         ("n1", "b", DAY, 0.5, 0.0, 1.0),
         ("n3", "a", DAY, 0.5, 0.0, 1.0),
     ]
-    assert bill_tables.clocks(frames.part()).rows == []
+    assert bill_tables.clocks(frames.put_together([frames.pieces()])).rows == []
 
 
 def test_missing_nodes_by_name_and_without(written: Callable[[], Any]) -> None:
@@ -648,7 +650,10 @@ def test_files_set_aside_and_strangers(written: Callable[[], Any]) -> None:
         {"file": "notes.txt", "code": "STRAY", "text": "no file of a store", "host": "", "day": ""},
     ]
     assert not bill_tables.aside(written().file("x/1", "").part(), ()).shown
-    assert [bill_tables.aside(frames.part(), ["s"] * many).shown for many in (0, 1, 12, 13)] == [
+    assert [
+        bill_tables.aside(frames.put_together([frames.pieces()]), ["s"] * many).shown
+        for many in (0, 1, 12, 13)
+    ] == [
         False,
         True,
         True,
@@ -664,7 +669,7 @@ def exact(value: float) -> FleetAmount:
 
 
 USUAL = Usual(
-    "a", 2.0, 16.0, 600.0, 20.0, 3.0, True, False, 1e9, 5.0, 120.0, 9000.0, 144e3, 0.9, 1e4, 2e3, ""
+    "a", 2.0, 16.0, 600.0, 20.0, 3.0, False, 1e9, 5.0, 120.0, 9000.0, 144e3, 0.9, 1e4, 2e3, ""
 )
 BEST = Option(
     "BEST_INTERVAL",

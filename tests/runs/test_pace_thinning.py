@@ -12,9 +12,7 @@ from steady_meters import EVEN
 
 from ckptcost.runs.clocks import S
 from ckptcost.runs.lines import Raw, Second
-from ckptcost.runs.pace import Pace, Tempo
-from ckptcost.runs.periods import Renewals, differ
-from ckptcost.runs.thinning import Thinner, summarise
+from ckptcost.runs.pace import Pace, Renewals, Tempo, Thinner, differ, summarise
 
 MS = 1_000_000
 

@@ -12,13 +12,11 @@ import pytest
 from steady_meters import EVEN, Steady
 
 from ckptcost.errors import MeterLost
-from ckptcost.runs.asking import Asked
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.lines import Raw, Second
-from ckptcost.runs.pace import Pace, Tempo
-from ckptcost.runs.recorder import Recorder
+from ckptcost.runs.pace import Pace, Tempo, Thinner, summarise
+from ckptcost.runs.recorder import Asked, Recorder
 from ckptcost.runs.sinks import MemorySink
-from ckptcost.runs.thinning import Thinner, summarise
 
 MS = 1_000_000
 

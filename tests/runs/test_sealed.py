@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import math
 import struct
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ckptcost.core.channels import Channel
-from ckptcost.runs import decimals, packed, raw_lines, tables
+from ckptcost.runs import reader, tables
 from ckptcost.runs.gaps import gaps_of
 from ckptcost.runs.lines import Raw, begun_ns, raw_line
 from ckptcost.runs.run import Node
@@ -43,18 +44,18 @@ def bits(values) -> list[bytes]:
     ],
 )
 def test_a_packed_column_gives_back_every_bit(column):
-    assert bits(packed.floats(np.array(column, np.float64)).floats()) == bits(column)
+    assert bits(tables.pack_floats(np.array(column, np.float64)).floats()) == bits(column)
 
 
 @pytest.mark.parametrize(
     "column", [[], [5], [-(2**62), 2**62], [k * S for k in range(70_000)], [3, 3, 3, 9, 9]]
 )
 def test_packed_whole_numbers_are_what_they_were(column):
-    assert packed.ints(np.array(column, np.int64)).ints().tolist() == column
+    assert tables.pack_ints(np.array(column, np.int64)).ints().tolist() == column
 
 
 def test_what_is_steady_takes_little():
-    steady = packed.floats(np.repeat([100.0, 101.0], 4000))
+    steady = tables.pack_floats(np.repeat([100.0, 101.0], 4000))
     assert steady.more.nbytes + steady.places.nbytes < 10
 
 
@@ -99,7 +100,7 @@ def test_decimals_are_what_float_makes_of_them():
         *chance.integers(0, 2**62, 100).astype(float).tolist(),
     ]
     text = ",".join(map(repr, told)).encode()
-    assert bits(decimals.floats(text)) == bits(told)
+    assert bits(reader.parse_floats(text)) == bits(told)
 
 
 @pytest.mark.parametrize(
@@ -107,13 +108,19 @@ def test_decimals_are_what_float_makes_of_them():
 )
 def test_what_is_no_number_is_no_decimal(text):
     with pytest.raises(ValueError, match=r"number|float|convert"):
-        decimals.floats(text)
+        reader.parse_floats(text)
+
+
+def column(table: Table, index: int) -> tuple[Any, Any, Any]:
+    """Times, values and how long the answers took of one channel."""
+    rows = table.rows(index)
+    return rows.t_ns, np.concatenate(table.values(index))[rows.pick], rows.took_ns
 
 
 def test_lines_at_once_are_the_lines_one_by_one():
     meters = [CHANNELS[:2], CHANNELS[2:]]
     at_once, by_one = [Table(of) for of in meters], [Table(of) for of in meters]
-    lines = raw_lines.RawLines(at_once)
+    lines = reader.RawLines(at_once)
     for n in range(50):
         values = ((0.1 * n, math.nan), None) if n % 3 else ((1.5, -2e-7), (1e9,))
         tick = Raw(n * S, (300 + n, 5 * n), values)
@@ -125,7 +132,7 @@ def test_lines_at_once_are_the_lines_one_by_one():
     assert lines.put() == 49 * S
     for one, other in zip(at_once, by_one, strict=True):
         for index in range(len(one.channels)):
-            for part, same in zip(one.column(index), other.column(index), strict=True):
+            for part, same in zip(column(one, index), column(other, index), strict=True):
                 np.testing.assert_array_equal(part, same)
 
 
@@ -133,7 +140,7 @@ def test_lines_at_once_are_the_lines_one_by_one():
     "values", [((1.0,), (1.0,)), ((1.0, 2.0, 3.0), None), (None,), ((1.0, 2.0), (1.0,), (1.0,))]
 )
 def test_a_line_that_does_not_fit_its_header_is_left_to_who_can_say_so(values):
-    lines = raw_lines.RawLines([Table(CHANNELS[:2]), Table(CHANNELS[2:])])
+    lines = reader.RawLines([Table(CHANNELS[:2]), Table(CHANNELS[2:])])
     took = tuple(range(len(values)))
     assert not lines.take(1, raw_line(Raw(5, took, values)).removesuffix(b"\n"))
     whole = raw_line(Raw(5, (1, 2), ((1.0, 2.0), None))).removesuffix(b"\n")
