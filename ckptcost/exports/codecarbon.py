@@ -37,7 +37,7 @@ from ckptcost.exports.formats import Files
 from ckptcost.present.words import METHODS
 from ckptcost.report.document import Report
 from ckptcost.report.parts import Component
-from ckptcost.report.statement import Statement, utc
+from ckptcost.report.statement import Statement, Subject, utc
 from ckptcost.report.to_csv import lines, safe
 
 HEADER = """
@@ -96,9 +96,6 @@ def _has_row(statement: Statement, line: Component) -> bool:
 
 def _row(document: Report, statement: Statement, line: Component) -> list[Any]:
     who, kg, length_s = statement.subject, line.emissions_location.value, _length_s(statement)
-    # carbonboard looks both up
-    cloud = who.cloud_provider is not None and who.cloud_region is not None
-    gpus = _count(who.accelerator_count)
     cells: dict[str, Any] = {
         "timestamp": utc(statement.period_end or "").strftime("%Y-%m-%dT%H:%M:%S"),
         "project_name": f"{who.run_id}/checkpoint/{line.id}",
@@ -110,32 +107,47 @@ def _row(document: Report, statement: Statement, line: Component) -> list[Any]:
         **_split(line),
         "energy_consumed": line.energy.value,
         "water_consumed": statement.amount(line, "water").value,
+        **_place(who),
+        **_machine(who),
+        "codecarbon_version": (
+            f"ckptcost {document.tool.version}, method {statement.method_version}"
+        ),
+        "tracking_mode": (
+            f"{'SIMULATED ' * statement.simulated}{line.basis}, memo_item, grid"
+            f" {statement.grid_method}"
+        ),
+        "pue": statement.boundary.pue if statement.boundary.pue_included_in_energy else 1.0,
+    }
+    found = (cells.get(column) for column in COLUMNS)
+    return [safe(cell) if isinstance(cell, str) else cell for cell in found]
+
+
+def _place(who: Subject) -> dict[str, Any]:
+    """Of a cloud both names or none: carbonboard looks both up."""
+    cloud = who.cloud_provider is not None and who.cloud_region is not None
+    return {
         "country_name": who.country or "unknown",
         "country_iso_code": who.country_iso3 or "unknown",
         "region": who.region or who.grid_zone,
         "cloud_provider": who.cloud_provider if cloud else None,
         "cloud_region": who.cloud_region if cloud else None,
+        "longitude": who.longitude,
+        "latitude": who.latitude,
+        "on_cloud": "Y" if cloud else "N",
+    }
+
+
+def _machine(who: Subject) -> dict[str, Any]:
+    gpus = _count(who.accelerator_count)
+    return {
         "os": who.os,
         "python_version": who.python,
-        "codecarbon_version": (
-            f"ckptcost {document.tool.version}, method {statement.method_version}"
-        ),
         "cpu_count": _count(who.cpu_count),
         "cpu_model": who.cpu_model,
         "gpu_count": gpus,
         "gpu_model": f"{gpus} x {who.accelerator}" if who.accelerator and gpus else who.accelerator,
-        "longitude": who.longitude,
-        "latitude": who.latitude,
         "ram_total_size": who.ram_gb,
-        "tracking_mode": (
-            f"{'SIMULATED ' * statement.simulated}{line.basis}, memo_item, grid"
-            f" {statement.grid_method}"
-        ),
-        "on_cloud": "Y" if cloud else "N",
-        "pue": statement.boundary.pue if statement.boundary.pue_included_in_energy else 1.0,
     }
-    found = (cells.get(column) for column in COLUMNS)
-    return [safe(cell) if isinstance(cell, str) else cell for cell in found]
 
 
 def _split(line: Component) -> dict[str, float | None]:

@@ -29,7 +29,7 @@ from __future__ import annotations
 import json
 import math
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from itertools import repeat
 
@@ -38,12 +38,14 @@ from ckptcost.errors import InputError
 from ckptcost.exports.formats import Files
 from ckptcost.report.document import Report
 from ckptcost.report.parts import Component, Factor, Quantity
-from ckptcost.report.statement import SERIES_OF, Statement, instant, utc
+from ckptcost.report.statement import SERIES_OF, Series, Statement, Subject, instant, utc
 from ckptcost.report.to_csv import lines, safe
 
 Cell = str | float | None
 Amounts = list[float | None]
 """of each of AMOUNTS, and the saves; None is unknown"""
+Piece = tuple[int, float, float, Amounts]
+"""whose or which day's, from, until, how much"""
 
 _MANDATORY = """
 BilledCost BillingAccountId BillingAccountName BillingCurrency BillingPeriodEnd BillingPeriodStart
@@ -97,6 +99,12 @@ COSTS = (
     "ListCost",
     "PricingCurrencyEffectiveCost",
 )
+UNIT_PRICES = (
+    "ListUnitPrice",
+    "ContractedUnitPrice",
+    "PricingCurrencyListUnitPrice",
+    "PricingCurrencyContractedUnitPrice",
+)
 COST_AT = list(AMOUNTS).index("cost")
 DAY_S = 86400.0
 PROVIDER = "ckptcost (memo)"
@@ -135,41 +143,44 @@ class ComponentDay:
         return self.seconds / 3600.0
 
 
-def _pieces(
-    statement: Statement, components: Sequence[Component]
-) -> Iterator[tuple[int, float, float, Amounts]]:
+def _pieces(statement: Statement, components: Sequence[Component]) -> Iterator[Piece]:
     """Whose (its number), from, until, how much: rows of the series, and what is not among them
     over the whole run."""
     if statement.period_start is None or statement.period_end is None:
         raise InputError(
             "has no dates, and every FOCUS row has a charge period", where=statement.subject.name
         )
-    series, known = statement.series, [what for what in AMOUNTS if statement.known(what)]
-    number = {component.id: n for n, component in enumerate(components)}
-    if series is not None:
-        seconds = {text: utc(text).timestamp() for text in set(series.start)}
-        columns = [getattr(series, SERIES_OF[w]) if w in known else repeat(None) for w in AMOUNTS]
-        times = zip(series.component, series.start, series.duration_s, strict=True)
-        amounts = zip(*columns, series.checkpoints, strict=False)
-        for (name, start, long_s), each in zip(times, amounts, strict=True):
-            if name in number:
-                yield number[name], seconds[start], seconds[start] + long_s, list(each)
+    known = {what for what in AMOUNTS if statement.known(what)}
+    dated: set[str] = set()
+    if statement.series is not None:
+        yield from _rows_in_time(statement.series, known, components)
+        dated = set(statement.series.component)
     begin_s, end_s = (
         utc(each).timestamp() for each in (statement.period_start, statement.period_end)
     )
-    dated = set(series.component) if series is not None else set()
     saves = 0.0 if dated else statement.totals.checkpoints.value or 0.0
-    for component in components:
+    for n, component in enumerate(components):
         if component.id not in dated:
             values = [getattr(component, w).value if w in known else None for w in AMOUNTS]
-            yield number[component.id], begin_s, end_s, [*values, saves]
+            yield n, begin_s, end_s, [*values, saves]
             saves = 0.0
 
 
-def _by_day(
-    begin_s: float, end_s: float, amounts: Amounts
-) -> Iterator[tuple[int, float, float, Amounts]]:
-    """A piece cut where a UTC day ends, amounts evenly."""
+def _rows_in_time(
+    series: Series, known: Collection[str], components: Sequence[Component]
+) -> Iterator[Piece]:
+    number = {component.id: n for n, component in enumerate(components)}
+    seconds = {text: utc(text).timestamp() for text in set(series.start)}
+    columns = [getattr(series, SERIES_OF[w]) if w in known else repeat(None) for w in AMOUNTS]
+    times = zip(series.component, series.start, series.duration_s, strict=True)
+    amounts = zip(*columns, series.checkpoints, strict=False)
+    for (name, start, long_s), each in zip(times, amounts, strict=True):
+        if name in number:
+            yield number[name], seconds[start], seconds[start] + long_s, list(each)
+
+
+def _by_day(begin_s: float, end_s: float, amounts: Amounts) -> Iterator[Piece]:
+    """A piece cut where a UTC day ends, amounts evenly; with the day."""
     begin_s, end_s = (round(each * 1000.0) / 1000.0 for each in (begin_s, end_s))
     first, last = math.floor(begin_s / DAY_S), math.ceil(end_s / DAY_S) - 1
     if last <= first:
@@ -207,31 +218,29 @@ def _ranges(row: ComponentDay, component: Component, of_hours: float) -> dict[st
 
 def _prices(row: ComponentDay, component: Component) -> dict[str, Cell]:
     """A quantity with a unit, and the price of one: their product is the cost."""
-    cost, gpu_hours = row.amounts["cost"], row.amounts["gpu_time_lost"] or 0.0
+    cost = row.amounts["cost"]
     if cost is None:
         return {}
-    alone = None
-    if component.price_unit == "GPU-h" and gpu_hours > 0:
-        quantity, unit, alone = gpu_hours, "GPU-Hours", component.unit_price
-    elif row.hours > 0:
-        quantity, unit = row.hours, "Hours"
-    else:
-        quantity, unit = 1.0, "Runs"
+    quantity, unit, alone = _priced_by(row, component)
     standard = alone is not None and abs(alone * quantity - cost) <= 1e-10 * cost
     price = alone if standard else cost / quantity
     return {
         **dict.fromkeys(("PricingQuantity", "ConsumedQuantity"), quantity),
         **dict.fromkeys(("PricingUnit", "ConsumedUnit"), unit),
-        **{
-            f"{currency}{name}": price
-            for currency in ("", "PricingCurrency")
-            for name in ("ListUnitPrice", "ContractedUnitPrice")
-        },
+        **dict.fromkeys(UNIT_PRICES, price),
         "PricingCategory": "Standard" if standard else "Other",
         "SkuPriceId": f"{sku_of(component)}/{unit}",
         "SkuPriceDetails": None if alone is None else f'{{"x_GpuHourPrice": {alone!r}}}',
         "x_GpuHourPrice": alone,
     }
+
+
+def _priced_by(row: ComponentDay, component: Component) -> tuple[float, str, float | None]:
+    """A quantity, its unit, and the price of a GPU-hour alone where it is by the GPU-hour."""
+    gpu_hours = row.amounts["gpu_time_lost"] or 0.0
+    if component.price_unit == "GPU-h" and gpu_hours > 0:
+        return gpu_hours, "GPU-Hours", component.unit_price
+    return (row.hours, "Hours", None) if row.hours > 0 else (1.0, "Runs", None)
 
 
 def _rows(statement: Statement) -> Iterator[list[Cell]]:
@@ -248,38 +257,46 @@ def _rows(statement: Statement) -> Iterator[list[Cell]]:
             if not no_price or any(amounts):
                 found.setdefault((day, n), ComponentDay()).add(begin_s, end_s, amounts)
     rows = sorted(found.items())
-    days = sorted({day for day, _ in found})
-    saves_of = dict.fromkeys(days, 0.0)
-    for day, saves in saved if days else ():
-        # those of a day on the first of its rows, or of the next day that has rows, or of the last
-        saves_of[days[min(bisect_left(days, day), len(days) - 1)]] += saves
     hours = [0.0] * len(components)
     for (_, n), row in rows:
         hours[n] += row.hours
+    saves_of = _saves_by_day(saved, sorted({day for day, _ in found}))
     names = [component.id for n, component in enumerate(components) if n in unpriced]
     words = [words_of(statement, component, names) for component in components]
     for (day, n), row in rows:
-        cost, month = row.amounts["cost"], _month(day)
-        cells: dict[str, Cell] = {
+        cells = {
             **words[n],
-            "BillingPeriodStart": month[0],
-            "BillingPeriodEnd": month[1],
-            "ChargePeriodStart": instant(row.begin_s),
-            "ChargePeriodEnd": instant(row.end_s),
-            "x_CostOfRow": (
-                "unknown" if cost is None else "at least" if row.lacks_cost else "known"
-            ),
-            **{f"x_{ours}": row.amounts[what] for what, ours in AMOUNTS.items()},
+            **_cells_of_day(row, day),
             **_ranges(row, components[n], hours[n]),
             **_prices(row, components[n]),
-            **dict.fromkeys(COSTS, cost or 0.0),
             "x_Checkpoints": saves_of.pop(day, None),
         }
-        if cost is None:
+        if row.amounts["cost"] is None:
             said = str(cells["ChargeDescription"])
             cells["ChargeCategory"] = "Adjustment"
             cells["ChargeDescription"] = said.replace("(memo)", "(memo) no price:", 1)
         yield [cells.get(name) for name in COLUMNS]
+
+
+def _saves_by_day(saved: Iterable[tuple[int, float]], days: Sequence[int]) -> dict[int, float]:
+    """Those of a day on the first of its rows, or of the next day that has rows, or of the last."""
+    found = dict.fromkeys(days, 0.0)
+    for day, saves in saved if days else ():
+        found[days[min(bisect_left(days, day), len(days) - 1)]] += saves
+    return found
+
+
+def _cells_of_day(row: ComponentDay, day: int) -> dict[str, Cell]:
+    cost, month = row.amounts["cost"], _month(day)
+    return {
+        "BillingPeriodStart": month[0],
+        "BillingPeriodEnd": month[1],
+        "ChargePeriodStart": instant(row.begin_s),
+        "ChargePeriodEnd": instant(row.end_s),
+        "x_CostOfRow": "unknown" if cost is None else "at least" if row.lacks_cost else "known",
+        **{f"x_{ours}": row.amounts[what] for what, ours in AMOUNTS.items()},
+        **dict.fromkeys(COSTS, cost or 0.0),
+    }
 
 
 def export(document: Report) -> Files:
@@ -366,13 +383,18 @@ def rates_of(statement: Statement, component: Component) -> str:
     return _json(rates)
 
 
+def _region(subject: Subject) -> dict[str, Cell]:
+    region = subject.cloud_region or subject.site_id or subject.region or subject.grid_zone
+    name = region and (subject.region or subject.site or region)
+    return {"RegionId": region, "RegionName": name}
+
+
 def words_of(
     statement: Statement, component: Component, unpriced: Iterable[str]
 ) -> dict[str, Cell]:
     """What is the same on all rows of a component; None is a null."""
     subject, account = statement.subject, statement.subject.organisation or "ckptcost"
     service, category, subcategory = SERVICES[component.boundary in ("drive", "storage-system")]
-    region = subject.cloud_region or subject.site_id or subject.region or subject.grid_zone
     said: dict[str, Cell] = {
         "BillingAccountId": account,
         "BillingAccountName": account,
@@ -390,8 +412,7 @@ def words_of(
         "InvoiceIssuerName": PROVIDER,
         "ProviderName": PROVIDER,
         "PublisherName": "ckptcost",
-        "RegionId": region,
-        "RegionName": region and (subject.region or subject.site or region),
+        **_region(subject),
         "ResourceId": subject.run_id,
         "ResourceName": subject.name,
         "ResourceType": "Training run",

@@ -181,19 +181,14 @@ def exported(document: Report, name: str) -> Files:
     wanted = format_named(name)
     if not document.statements:
         raise InputError("holds no statement", where=wanted.id)
-    for s in document.statements:
-        if wanted.dated and (s.period_start is None or s.period_end is None):
-            raise InputError(
-                f"{wanted.title} needs to know when the run is, and {s.subject.name} has no dates",
-                where=f"--to {wanted.id}",
-                remedy='give --start, e.g. --start "2026-11-01T00:00Z"',
-            )
+    if wanted.dated:
+        _require_dates(document, wanted)
     gone = left_out(document, wanted)
     if len(gone) == len(document.statements):
+        whys = [why for why, _ in gone.values()]
+        more = f"; and {len(whys) - 3} more" if len(whys) > 3 else ""
         raise InputError(
-            f"{wanted.title} cannot leave open what is not known: "
-            + "; ".join([why for why, _ in gone.values()][:3])
-            + (f"; and {len(gone) - 3} more" if len(gone) > 3 else ""),
+            f"{wanted.title} cannot leave open what is not known: {'; '.join(whys[:3])}{more}",
             where=f"--to {wanted.id}",
             remedy=next(remedy for _, remedy in gone.values()),
         )
@@ -203,6 +198,16 @@ def exported(document: Report, name: str) -> Files:
         _refuse_what_is_to_come(document, wanted)
     files: Files = import_module(f"ckptcost.exports.{wanted.id.replace('-', '_')}").export(document)
     return files
+
+
+def _require_dates(document: Report, wanted: Format) -> None:
+    for s in document.statements:
+        if s.period_start is None or s.period_end is None:
+            raise InputError(
+                f"{wanted.title} needs to know when the run is, and {s.subject.name} has no dates",
+                where=f"--to {wanted.id}",
+                remedy='give --start, e.g. --start "2026-11-01T00:00Z"',
+            )
 
 
 def left_out(document: Report, wanted: Format) -> dict[str, tuple[str, str]]:

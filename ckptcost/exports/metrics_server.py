@@ -41,6 +41,17 @@ class _Open(NamedTuple):
     asked: bool = False
 
 
+def _ip_address(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+    try:
+        return ipaddress.ip_address(address)
+    except ValueError:
+        raise InputError(
+            f"no IP address: {address!r}",
+            where="--address",
+            remedy="e.g. 127.0.0.1, 0.0.0.0 or ::1",
+        ) from None
+
+
 class MetricsServer(ThreadingHTTPServer):
     """`serve_forever`, then `server_close`."""
 
@@ -51,14 +62,7 @@ class MetricsServer(ThreadingHTTPServer):
         """Raises InputError where it cannot listen there."""
         self.source = source
         bound = "127.0.0.1" if address == "localhost" else address
-        try:
-            place = ipaddress.ip_address(bound)
-        except ValueError:
-            raise InputError(
-                f"no IP address: {address!r}",
-                where="--address",
-                remedy="e.g. 127.0.0.1, 0.0.0.0 or ::1",
-            ) from None
+        place = _ip_address(bound)
         if not 0 <= port <= 65535:
             raise InputError(
                 "no port has this number",
@@ -72,12 +76,9 @@ class MetricsServer(ThreadingHTTPServer):
         try:
             super().__init__((bound, port), _Handler)
         except OSError as error:
-            where = f"--port {port}" if error.errno in _OF_THE_PORT else f"--address {address}"
-            remedy = (
-                "give another, or 0 for any that is free"
-                if error.errno in _OF_THE_PORT
-                else "give one of this machine's own"
-            )
+            where, remedy = f"--address {address}", "give one of this machine's own"
+            if error.errno in _OF_THE_PORT:
+                where, remedy = f"--port {port}", "give another, or 0 for any that is free"
             raise InputError(
                 f"cannot be listened on ({error.strerror or error})", where=where, remedy=remedy
             ) from None

@@ -35,6 +35,7 @@ from ckptcost.report.parts import Factor
 from ckptcost.report.statement import Measurement, Statement
 
 GRAMS = 1000.0
+CARDS = ("gpu", "module")
 COVERED = 0.99
 """share of the time that a meter has to have been read"""
 PART = {
@@ -86,23 +87,30 @@ def export(document: Report) -> Files:
 
 def _whole(s: Statement) -> Whole | str:
     """The run's energy and grid, or why there is none."""
-    if any(warned.code == "ONE_HOST" for warned in s.warnings):
-        return "one host of several was measured"
     parts = _parts(s.measurements)
-    if not parts:
-        return "no meter tells the energy of the whole run"
-    unknown = [m.id for m in parts if not _is_whole(m)]
-    if unknown:
-        return f"{', '.join(unknown)}: not known over the whole time"
-    cards = sum(_class(m) in ("gpu", "module") for m in parts)
-    if cards and s.subject.accelerator_count and cards != s.subject.accelerator_count:
-        return f"meters of {cards} of {count(s.subject.accelerator_count)} accelerators"
-    if not cards and s.subject.nodes not in (None, 1.0):
-        return f"a meter of 1 of {count(s.subject.nodes)} nodes"
+    if why := _not_of_all(s, parts):
+        return why
     grid = next((f for f in s.factors if f.id == "site.grid_location"), None)
     if grid is None or grid.value is None or grid.unit != "kgco2e_per_j":
         return "its grid factor is not known"
     return Whole(s, parts, sum(m.energy_kwh or 0.0 for m in parts), grid, grid.value * KWH_J)
+
+
+def _not_of_all(s: Statement, parts: list[Measurement]) -> str:
+    """Why these meters are not of the whole run; empty where they are."""
+    if any(warned.code == "ONE_HOST" for warned in s.warnings):
+        return "one host of several was measured"
+    if not parts:
+        return "no meter tells the energy of the whole run"
+    if unknown := [m.id for m in parts if not _is_whole(m)]:
+        return f"{', '.join(unknown)}: not known over the whole time"
+    cards, all_cards = sum(_class(m) in CARDS for m in parts), s.subject.accelerator_count
+    if not cards:
+        nodes = s.subject.nodes
+        return "" if nodes in (None, 1.0) else f"a meter of 1 of {count(nodes)} nodes"
+    if all_cards and cards != all_cards:
+        return f"meters of {cards} of {count(all_cards)} accelerators"
+    return ""
 
 
 def _class(m: Measurement) -> str:
@@ -115,9 +123,10 @@ def _parts(measurements: list[Measurement]) -> list[Measurement]:
     outer = [m for m in measurements if m.boundary == "node" and "." not in m.id]
     node = [m for m in outer if m.id == "node"]
     classes = {_class(m) for m in outer}
-    if (node and _is_whole(node[0])) or not classes & {"gpu", "module", "cpu", "dram"}:
+    if (node and _is_whole(node[0])) or not classes & {*CARDS, "cpu", "dram"}:
         return node
-    taken = {"gpu", "cpu", "dram"} if "gpu" in classes or "module" not in classes else {"module"}
+    modules_alone = classes & {*CARDS} == {"module"}
+    taken = ("module",) if modules_alone else ("gpu", "cpu", "dram")
     return [m for m in outer if _class(m) in taken]
 
 
@@ -204,19 +213,22 @@ def _lines(whole: Whole) -> Iterator[str]:
 def _added_lines(whole: Whole) -> Iterator[str]:
     """What checkpoints and failures are of it, and what they need outside the nodes."""
     s = whole.statement
-    lines = s.known("energy")
-    inside = [c for c in lines if c.boundary == "node"]
-    known = [c.energy.value for c in inside if c.energy.value is not None]
+    lines = [(c, c.energy.value) for c in s.known("energy")]
+    known = [kwh for c, kwh in lines if c.boundary == "node" and kwh is not None]
     if not known:
         yield "What checkpoints and failures add to it is not known"
         return
     added = sum(known) * (1.0 if s.boundary.pue_included_in_energy else whole.pue)
-    unknown = plain(", ".join(c.label for c in inside if c.energy.value is None))
-    without = f", without {unknown}: not known" if unknown else ""
     of = f" ({share(added / whole.kwh)})" if whole.kwh else ""
-    yield f"Of these, checkpoints and failures: {number(added)} kWh{of} at the nodes{without}"
-    if beyond := sum(c.energy.value or 0.0 for c in lines if c.boundary != "node"):
+    yield f"Of these, checkpoints and failures: {number(added)} kWh{of} at the nodes{_without(s)}"
+    if beyond := sum(kwh or 0.0 for c, kwh in lines if c.boundary != "node"):
         yield (
             f"Outside the metered nodes: {number(beyond)} kWh more for checkpoints, in neither"
             " figure above"
         )
+
+
+def _without(s: Statement) -> str:
+    """Lines at the nodes of which nobody knows the energy."""
+    unknown = [c for c in s.known("energy") if c.boundary == "node" and c.energy.value is None]
+    return f", without {plain(', '.join(c.label for c in unknown))}: not known" if unknown else ""

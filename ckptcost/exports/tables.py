@@ -92,13 +92,16 @@ def column(
         model = model.model_fields[parent].annotation
     said = model.model_fields[last].annotation if last in model.model_fields else str
     words = choices or _words(said)
-    found: Kind = (
-        "flag" if said is bool else "number" if float in (said, *get_args(said)) else "text"
-    )
     always = required or said is bool or (bool(words) and type(None) not in get_args(said))
     return ExportColumn(
-        name or last, kind or found, what, unit, always, words, cell or attrgetter(path)
+        name or last, kind or _kind(said), what, unit, always, words, cell or attrgetter(path)
     )
+
+
+def _kind(annotation: Any) -> Kind:
+    if annotation is bool:
+        return "flag"
+    return "number" if float in (annotation, *get_args(annotation)) else "text"
 
 
 def _words(annotation: Any) -> tuple[str, ...]:
