@@ -155,9 +155,7 @@ def _pieces(statement: Statement, components: Sequence[Component]) -> Iterator[P
     if statement.series is not None:
         yield from _rows_in_time(statement.series, known, components)
         dated = set(statement.series.component)
-    begin_s, end_s = (
-        utc(each).timestamp() for each in (statement.period_start, statement.period_end)
-    )
+    begin_s, end_s = utc(statement.period_start).timestamp(), utc(statement.period_end).timestamp()
     saves = 0.0 if dated else statement.totals.checkpoints.value or 0.0
     for n, component in enumerate(components):
         if component.id not in dated:
@@ -243,33 +241,40 @@ def _priced_by(row: ComponentDay, component: Component) -> tuple[float, str, flo
     return (row.hours, "Hours", None) if row.hours > 0 else (1.0, "Runs", None)
 
 
+class RunDays:
+    """What a run's components did day by day."""
+
+    def __init__(self, statement: Statement, components: Sequence[Component]) -> None:
+        found: dict[tuple[int, int], ComponentDay] = {}
+        self.unpriced: set[int] = set()
+        saved: list[tuple[int, float]] = []
+        for n, since_s, until_s, whole in _pieces(statement, components):
+            for day, begin_s, end_s, (*amounts, saves) in _by_day(since_s, until_s, whole):
+                if saves:
+                    saved.append((day, saves))
+                if no_price := amounts[COST_AT] is None:
+                    self.unpriced.add(n)
+                if not no_price or any(amounts):
+                    found.setdefault((day, n), ComponentDay()).add(begin_s, end_s, amounts)
+        self.rows = sorted(found.items())
+        self.saves = _saves_by_day(saved, sorted({day for day, _ in found}))
+
+
 def _rows(statement: Statement) -> Iterator[list[Cell]]:
     components = statement.marginal()
-    found: dict[tuple[int, int], ComponentDay] = {}
-    unpriced: set[int] = set()
-    saved: list[tuple[int, float]] = []
-    for n, since_s, until_s, whole in _pieces(statement, components):
-        for day, begin_s, end_s, (*amounts, saves) in _by_day(since_s, until_s, whole):
-            if saves:
-                saved.append((day, saves))
-            if no_price := amounts[COST_AT] is None:
-                unpriced.add(n)
-            if not no_price or any(amounts):
-                found.setdefault((day, n), ComponentDay()).add(begin_s, end_s, amounts)
-    rows = sorted(found.items())
+    days = RunDays(statement, components)
     hours = [0.0] * len(components)
-    for (_, n), row in rows:
+    for (_, n), row in days.rows:
         hours[n] += row.hours
-    saves_of = _saves_by_day(saved, sorted({day for day, _ in found}))
-    names = [component.id for n, component in enumerate(components) if n in unpriced]
+    names = [component.id for n, component in enumerate(components) if n in days.unpriced]
     words = [words_of(statement, component, names) for component in components]
-    for (day, n), row in rows:
+    for (day, n), row in days.rows:
         cells = {
             **words[n],
             **_cells_of_day(row, day),
             **_ranges(row, components[n], hours[n]),
             **_prices(row, components[n]),
-            "x_Checkpoints": saves_of.pop(day, None),
+            "x_Checkpoints": days.saves.pop(day, None),
         }
         if row.amounts["cost"] is None:
             said = str(cells["ChargeDescription"])

@@ -195,12 +195,17 @@ def _group(
             s, [], [], [], [*left_out, f"{short} (shorter than {SHORTEST_S:g} s in all)"]
         )
     children = [_child(c, rows, slot, len(start)) for c, rows in computable]
-    for n in range(len(start)):
-        there = [g for child in children if (g := child.grid_g_per_kwh[n]) is not None]
-        for child in children:
-            if child.grid_g_per_kwh[n] is None:
-                child.grid_g_per_kwh[n] = there[-1] if there else 0.0
+    _fill_grids([child.grid_g_per_kwh for child in children])
     return ManifestGroup(s, start, duration_s, children, left_out)
+
+
+def _fill_grids(grids: list[list[float | None]]) -> None:
+    """Where a child has no row, the factor of one that has."""
+    for n, at_once in enumerate(zip(*grids, strict=True)):
+        there = [grams for grams in at_once if grams is not None] or [0.0]
+        for grid in grids:
+            if grid[n] is None:
+                grid[n] = there[-1]
 
 
 def _slots(rows: list[SeriesRow]) -> Slots:
@@ -264,12 +269,9 @@ def _child(
 def _pieces(
     document: Report, groups: list[ManifestGroup], computed: list[ManifestGroup]
 ) -> Iterator[str]:
-    children = [child for group in computed for child in group.children]
-    whole = all(child.embodied_g is not None for child in children)
+    whole = all(child.embodied_g is not None for group in computed for child in group.children)
     apart = len(computed) > 1 and not _adds_up(document)
-    savings = any(kwh < 0.0 for child in children for kwh in child.energy_kwh)
-    has_sci = whole and not savings and (len(computed) == 1 or apart)
-    units = _units(computed) if has_sci else []
+    units = _units(computed) if whole and (len(computed) == 1 or apart) else []
     per_unit = [f"sci-per-{unit}" for unit in units]
     name = computed[0].statement.subject.name if len(groups) == 1 else f"{len(groups)} statements"
     embodied = ["carbon-embodied"] if whole else []
@@ -285,6 +287,10 @@ def _pieces(
     yield f"tree:\n  pipeline: {{compute: [{compute}]}}\n  children:\n"
     if apart:
         yield f"    {quoted(NO_SUM)}: {{pipeline: {{compute: []}}, outputs: []}}\n"
+    yield from _trees(computed, units)
+
+
+def _trees(computed: list[ManifestGroup], units: list[str]) -> Iterator[str]:
     seen: set[str] = set()
     for n, group in enumerate(computed, start=1):
         key = "run " + group.statement.subject.run_id
@@ -293,7 +299,11 @@ def _pieces(
 
 
 def _units(computed: list[ManifestGroup]) -> list[str]:
-    """Functional units that every statement counts: if-run sums what all of its nodes have."""
+    """Functional units that every statement counts: if-run sums what all of its nodes have. None
+    where a row's energy is negative."""
+    children = [child for group in computed for child in group.children]
+    if any(kwh < 0.0 for child in children for kwh in child.energy_kwh):
+        return []
     counts = [_counts(group.statement) for group in computed]
     return [
         name

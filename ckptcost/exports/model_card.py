@@ -108,7 +108,7 @@ def _not_of_all(s: Statement, parts: list[Measurement]) -> str:
     if not cards:
         nodes = s.subject.nodes
         return "" if nodes in (None, 1.0) else f"a meter of 1 of {count(nodes)} nodes"
-    if all_cards and cards != all_cards:
+    if all_cards not in (None, 0, cards):
         return f"meters of {cards} of {count(all_cards)} accelerators"
     return ""
 

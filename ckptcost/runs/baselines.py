@@ -82,28 +82,33 @@ def load(file: Path) -> Idle | None:
                 where=str(file),
                 remedy=again,
             )
-        host, taken = str(content["host"]), str(content["taken"])
-        drivers = {str(meter): str(driver) for meter, driver in content["drivers"].items()}
-        taken_s = datetime.fromisoformat(taken).timestamp()
-        domains = {}
-        for name, watts in content["domains"].items():
-            power_w, low_w, high_w = (float(watts[key]) for key in ("power_w", "low_w", "high_w"))
-            if not -math.inf < low_w <= power_w <= high_w < math.inf:
-                raise ValueError(f"{name}: {low_w} <= {power_w} <= {high_w}")
-            domains[str(name)] = Baseline(
-                power_w, low_w, high_w, taken_s, host, drivers.get(str(name).split(":")[0], "")
-            )
-        return Idle(
-            host, taken, float(content["seconds"]), drivers, bool(content["simulated"]), domains
-        )
+        return _idle_from(content)
+    except RunFileError:
+        raise
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, RunFileError):
-            raise
         raise RunFileError(
             f"is not a baseline ({type(error).__name__}: {brief(str(error))})",
             where=str(file),
             remedy=again,
         ) from None
+
+
+def _idle_from(content: dict[str, Any]) -> Idle:
+    """Raises ValueError, KeyError, TypeError or AttributeError."""
+    host, taken = str(content["host"]), str(content["taken"])
+    drivers = {str(meter): str(driver) for meter, driver in content["drivers"].items()}
+    taken_s = datetime.fromisoformat(taken).timestamp()
+    domains = {}
+    for name, watts in content["domains"].items():
+        power_w, low_w, high_w = (float(watts[key]) for key in ("power_w", "low_w", "high_w"))
+        if not -math.inf < low_w <= power_w <= high_w < math.inf:
+            raise ValueError(f"{name}: {low_w} <= {power_w} <= {high_w}")
+        domains[str(name)] = Baseline(
+            power_w, low_w, high_w, taken_s, host, drivers.get(str(name).split(":")[0], "")
+        )
+    return Idle(
+        host, taken, float(content["seconds"]), drivers, bool(content["simulated"]), domains
+    )
 
 
 def now(wall_ns: int) -> str:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,25 +65,22 @@ def follow(
     """
     path = Path(path)
     tails: dict[str, _Tail] = {}
-    done: set[str] = set()
+    seen: set[str] = set()
     try:
         while True:
             last = stop()
             for file in _parts(path):
-                if file.name not in tails and file.name not in done:
-                    try:
+                if file.name not in seen:
+                    seen.add(file.name)
+                    with suppress(OSError):  # removed in the meantime
                         tails[file.name] = _Tail(file)
-                    except OSError:  # removed in the meantime
-                        done.add(file.name)
             names = sorted(tails)
             for name in names:
                 yield from tails[name].lines()
             for name in names:
-                stem, _, number = name.removesuffix(".jsonl").rpartition(".")
-                if number.isdigit() and f"{stem}.{int(number) + 1:03d}.jsonl" in tails:
+                if _next_name(name) in tails:
                     yield from tails[name].lines()
                     tails.pop(name).close()
-                    done.add(name)
             if last:
                 return
             wait(poll_s)
@@ -91,14 +89,16 @@ def follow(
             tail.close()
 
 
+def _next_name(name: str) -> str:
+    """Of the part after this one; empty for a file that is no part."""
+    stem, _, number = name.removesuffix(".jsonl").rpartition(".")
+    return f"{stem}.{int(number) + 1:03d}.jsonl" if number.isdigit() else ""
+
+
 def _parts(path: Path) -> list[Path]:
     try:
-        return (
-            sorted(entry for entry in path.iterdir() if entry.suffix == ".jsonl")
-            if path.is_dir()
-            else [path]
-            if path.exists()
-            else []
-        )
+        if path.is_dir():
+            return sorted(entry for entry in path.iterdir() if entry.suffix == ".jsonl")
+        return [path] if path.exists() else []
     except OSError:
         return []

@@ -45,40 +45,24 @@ def _why(node: Node, start_s: float, end_s: float) -> str:
     return "nothing was read or nothing could be written"
 
 
-def missing_parts(parts: Sequence[tuple[str, Header]]) -> list[Problem]:
+def missing_parts(headers: Sequence[Header]) -> list[Problem]:
     """Numbers that are not there, and what was removed on purpose."""
     problems = []
-    by_host: dict[str, list[tuple[str, Header]]] = defaultdict(list)
-    for name, header in parts:
+    by_host: dict[str, list[Header]] = defaultdict(list)
+    for header in headers:
         if header.meters:
-            by_host[header.host].append((name, header))
+            by_host[header.host].append(header)
     for host, of_host in by_host.items():
-        numbers = {header.part for _, header in of_host}
-        dropped = {
-            n
-            for _, h in of_host
-            if len(h.dropped) == 2
-            for n in range(h.dropped[0], h.dropped[1] + 1)
-        }
+        numbers = {header.part for header in of_host}
+        ranges = [header.dropped for header in of_host if len(header.dropped) == 2]
+        dropped = {n for first, last in ranges for n in range(first, last + 1)}
         lacking = sorted(set(range(max(numbers) + 1)) - numbers - dropped)
-        if lacking and len(parts) > 1:
-            problems.append(
-                Problem(
-                    host,
-                    0,
-                    f"part{'s' if len(lacking) > 1 else ''} {_ranges(lacking)} not here: its time"
-                    " is a gap",
-                )
-            )
-        if dropped - numbers:
-            problems.append(
-                Problem(
-                    host,
-                    0,
-                    f"parts {_ranges(sorted(dropped - numbers))} were removed to stay below the"
-                    " size asked for",
-                )
-            )
+        if lacking and len(headers) > 1:
+            those = f"part{'s' * (len(lacking) > 1)} {_ranges(lacking)}"
+            problems.append(Problem(host, 0, f"{those} not here: its time is a gap"))
+        if gone := sorted(dropped - numbers):
+            said = f"parts {_ranges(gone)} were removed to stay below the size asked for"
+            problems.append(Problem(host, 0, said))
     return problems
 
 

@@ -110,6 +110,16 @@ def _channel(fields: Mapping[str, Any]) -> Channel:
     return channel
 
 
+def _meter_head(fields: Mapping[str, Any]) -> MeterHead:
+    return MeterHead(
+        str(fields["name"]),
+        tuple(map(_channel, fields["channels"])),
+        float(fields.get("least_s") or 0.0),
+        bool(fields.get("simulated", False)),
+        {str(key): str(value) for key, value in dict(fields.get("facts") or {}).items()},
+    )
+
+
 def header_from(fields: Mapping[str, Any], where: str = "") -> Header:
     """Raises RunFileError for another format or a newer major version, BadLine for a header that
     lacks something."""
@@ -141,16 +151,7 @@ def header_from(fields: Mapping[str, Any], where: str = "") -> Header:
             ckptcost=str(fields.get("ckptcost", "")),
             version=version,
             simulated=bool(fields.get("simulated", False)),
-            meters=tuple(
-                MeterHead(
-                    str(m["name"]),
-                    tuple(_channel(c) for c in m["channels"]),
-                    float(m.get("least_s") or 0.0),
-                    bool(m.get("simulated", False)),
-                    {str(key): str(value) for key, value in dict(m.get("facts") or {}).items()},
-                )
-                for m in fields.get("meters", ())
-            ),
+            meters=tuple(map(_meter_head, fields.get("meters", ()))),
             periods_s=periods_from(fields.get("periods_s")),
             settings={
                 str(k): float(v)

@@ -121,20 +121,29 @@ def encode(fields: dict[str, Any]) -> bytes:
     return seal_line(text[:-1])
 
 
+_AS_IT_IS = frozenset({type(None), bool, int})
+_DEEPEST = 12
+
+
 def plain(value: Any, depth: int = 0) -> Any:
     """The same in JSON's own types: NaN is None, what is strange is its text, what is deep or long
     is cut."""
     kind = type(value)
-    if value is None or kind is bool or kind is int:
+    if kind in _AS_IT_IS:
         return value
     if kind is str:
-        return value if len(value) <= LONGEST_DETAIL else value[:LONGEST_DETAIL] + "..."
+        return value[:LONGEST_DETAIL] + "..." * (len(value) > LONGEST_DETAIL)
     if kind is float:
         return value if math.isfinite(value) else None
-    if depth < 12 and kind is dict:
-        return {str(key): plain(item, depth + 1) for key, item in list(value.items())}
-    if depth < 12 and kind in (list, tuple):
-        return [plain(item, depth + 1) for item in value]
+    if depth < _DEEPEST:
+        if kind is dict:
+            return {str(key): plain(item, depth + 1) for key, item in list(value.items())}
+        if kind in (list, tuple):
+            return [plain(item, depth + 1) for item in value]
+    return _strange(value, depth)
+
+
+def _strange(value: Any, depth: int) -> Any:
     try:
         if isinstance(value, np.generic):
             return plain(value.item(), depth + 1)
@@ -142,7 +151,7 @@ def plain(value: Any, depth: int = 0) -> Any:
             return plain(float(value) if isinstance(value, float) else int(value), depth + 1)
         return str(value)[:LONGEST_DETAIL]
     except Exception:  # any __str__ may raise anything, and a mark must not
-        return f"<{kind.__name__}>"
+        return f"<{type(value).__name__}>"
 
 
 def decode(line: bytes) -> dict[str, Any]:

@@ -257,19 +257,11 @@ def summarise(ticks: Sequence[Raw], kinds: Kinds) -> Second:
             len(asked) if rows[0] is not None and rows[-1] is not None else _when(ticks, meter)
         )
         took.append(max(tick.took_ns[meter] for tick in ticks))
-        if not asked:
-            values.append(None)
-            continue
-        newest = rows[-1]
-        entries: list[Any] = []
-        for channel, column in enumerate(zip(*asked, strict=True)):
-            if not of_meter[channel]:
-                entries.append(_gauge(column))
-            elif newest is not None and math.isfinite(newest[channel]):
-                entries.append(newest[channel])
-            else:
-                entries.append(_counter(ticks, meter, channel, last.t_ns))
-        values.append(entries)
+        entries = [
+            _counter(ticks, meter, channel, last.t_ns) if of_meter[channel] else _gauge(column)
+            for channel, column in enumerate(zip(*asked, strict=True))
+        ]
+        values.append(entries if asked else None)
     return Second(ticks[0].t_ns, last.t_ns, tuple(counts), tuple(took), tuple(values))
 
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import re
 from binascii import crc32
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from io import BufferedReader
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,11 +22,7 @@ from ckptcost.runs.gaps import gaps_of, missing_parts, side_by_side
 from ckptcost.runs.header import Header, header_from, periods_from
 from ckptcost.runs.lines import MOST_READ, SEAL, BadLine, Raw, Second, begun_ns, decode
 from ckptcost.runs.run import Node, Problem, Run, RunEvent
-from ckptcost.runs.tables import Key, Seals, Table, key_of
-
-# Lines of ticks, many at once: nine of ten lines of a run are ticks, and all of a part look alike
-# but for their numbers.
-
+from ckptcost.runs.tables import Key, Readings, Seals, Table, key_of
 
 # Many decimal numbers out of their text at once, to the bit what `float` makes of each.
 
@@ -97,6 +95,12 @@ def _alike(
             raise ValueError("not a number")
         found[one] = float(text)
     return found
+
+
+# Lines of ticks, many at once: nine of ten lines of a run are ticks, and all of a part look alike
+# but for their numbers. A line is taken here if it is written as `lines.raw_line` writes it and as
+# wide as its header says; any other is left to whoever reads lines one by one and can say what is
+# wrong with it.
 
 
 AT_ONCE = 1024
@@ -229,9 +233,9 @@ class Part:
         self.name, self.header, self.last_ns = name, header, header.monotonic_ns
         self.ended: str | None = None
         self._loading = loading
-        self._clock = (header.host, header.boot)
+        self.clock = (header.host, header.boot)
         self._tables = [
-            loading.table(self._clock, meter.name, meter.channels) for meter in header.meters
+            loading.table(self.clock, meter.name, meter.channels) for meter in header.meters
         ]
         self._widths = [len(meter.channels) for meter in header.meters]
         self.raw = RawLines(self._tables)
@@ -244,7 +248,7 @@ class Part:
             "periods": self._periods,
             "end": self._end,
         }
-        loading.pairs.append((self._clock, header.monotonic_ns, header.wall_ns))
+        loading.pairs.append((self.clock, header.monotonic_ns, header.wall_ns))
         self._learn(header.periods_s)
 
     def feed(self, fields: Mapping[str, Any]) -> None:
@@ -332,7 +336,7 @@ class Part:
             str(f["by"]),
             dict(f.get("detail") or {}),
         )
-        self._loading.marks.append((self._clock, int(f["t"]), mark))
+        self._loading.marks.append((self.clock, int(f["t"]), mark))
 
     def _event(self, f: Mapping[str, Any]) -> None:
         event = RunEvent(
@@ -343,10 +347,10 @@ class Part:
             self.header.host,
             dict(f.get("detail") or {}),
         )
-        self._loading.events.append((self._clock, int(f["t"]), event))
+        self._loading.events.append((self.clock, int(f["t"]), event))
 
     def _pair(self, f: Mapping[str, Any]) -> None:
-        self._loading.pairs.append((self._clock, int(f["t"]), int(f["w"])))
+        self._loading.pairs.append((self.clock, int(f["t"]), int(f["w"])))
 
     def _periods(self, f: Mapping[str, Any]) -> None:
         self._learn(periods_from(f["v"]))
@@ -404,79 +408,74 @@ class Loading:
 
     def read(self, path: Path, run: str = "") -> None:
         """One file; a file of another run is not read."""
-        name, part, number, torn = path.name, None, 0, ""
-        bad: list[tuple[int, BadLine]] = []
         with path.open("rb") as file:
-            while line := file.readline(LONGEST_LINE):
-                number += 1
-                if self._tell is not None and number % TOLD == 0:
-                    self._tell(self._read_bytes + file.tell())
-                whole = line.removesuffix(b"\n")
-                try:
-                    if part is None:
-                        fields = decode(whole)
-                        header = header_from(fields, str(path))
-                        if run and header.run != run:
-                            return
-                        if twin := next((p for p in self.parts if p.header == header), None):
-                            self.problems.append(
-                                Problem(name, 0, f"a copy of {twin.name}, not counted twice")
-                            )
-                            return
-                        part = self.part(name, header)
-                    elif not part.raw.take(number, whole):
-                        fields = decode(whole)
-                        if fields["k"] == "raw":  # ticks stay in their order
-                            bad += part.put_raw()
-                        part.feed(fields)
-                    elif part.raw.full:
-                        bad += part.put_raw()
-                except BadLine as error:
-                    if part is None:
-                        self.problems.append(
-                            Problem(
-                                name,
-                                1,
-                                f"no header ({error}), so that nothing in this file can be"
-                                " understood",
-                            )
-                        )
-                        return
-                    if line.endswith(b"\n") or file.peek(1):
-                        bad.append((number, error))
-                    else:
-                        torn = _torn(line)
-        if part is not None:
-            bad += part.put_raw()
+            if first := file.readline(LONGEST_LINE):
+                part = self._begin(path, first, run)
+                if part is None:
+                    return
+                self._read_lines(part, file)
+            else:
+                self._say(path.name, 0, "empty: its writer was stopped before the first line")
         self._read_bytes += path.stat().st_size
-        if number == 0:
-            self.problems.append(
-                Problem(name, 0, "empty: its writer was stopped before the first line")
+
+    def _begin(self, path: Path, line: bytes, run: str) -> Part | None:
+        """The part whose header this is; None where it is none, of another run, or a copy."""
+        try:
+            header = header_from(decode(line.removesuffix(b"\n")), str(path))
+        except BadLine as error:
+            self._say(
+                path.name,
+                1,
+                f"no header ({error}), so that nothing in this file can be understood",
             )
-        self.problems += [
-            Problem(name, at, f"{error}; this line is left out")
-            for at, error in sorted(bad, key=lambda one: one[0])[:_NAMED]
-        ]
-        if torn:
-            self.problems.append(Problem(name, number, torn))
+            return None
+        if run and header.run != run:
+            return None
+        if twin := next((p for p in self.parts if p.header == header), None):
+            self._say(path.name, 0, f"a copy of {twin.name}, not counted twice")
+            return None
+        return self.part(path.name, header)
+
+    def _read_lines(self, part: Part, file: BufferedReader) -> None:
+        """All after the header."""
+        number, torn, raw, tell = 1, "", part.raw, self._tell
+        bad: list[tuple[int, BadLine]] = []
+        while line := file.readline(LONGEST_LINE):
+            number += 1
+            if number % TOLD == 0 and tell is not None:
+                tell(self._read_bytes + file.tell())
+            whole = line.removesuffix(b"\n")
+            try:
+                if not raw.take(number, whole):
+                    fields = decode(whole)
+                    if fields["k"] == "raw":  # ticks stay in their order
+                        bad += part.put_raw()
+                    part.feed(fields)
+                elif raw.full:
+                    bad += part.put_raw()
+            except BadLine as error:
+                if line.endswith(b"\n") or file.peek(1):
+                    bad.append((number, error))
+                else:
+                    torn = _torn(line)
+        bad += part.put_raw()
+        for at, why in sorted(bad, key=lambda one: one[0])[:_NAMED]:
+            self._say(part.name, at, f"{why}; this line is left out")
+        self._say(part.name, number, torn)
         if len(bad) > _NAMED:
-            self.problems.append(
-                Problem(
-                    name,
-                    0,
-                    f"{len(bad)} bad lines in all; the first {_NAMED} are named, all are left out",
-                )
-            )
+            said = f"{len(bad)} bad lines in all; the first {_NAMED} are named, all are left out"
+            self._say(part.name, 0, said)
+
+    def _say(self, name: str, line: int, problem: str) -> None:
+        if problem:
+            self.problems.append(Problem(name, line, problem))
 
     def _origin(self) -> tuple[Header, dict[Clock, int], int]:
         """The first header, what to add to each clock to land on its, and the run's first
         instant."""
         first = min(self.parts, key=lambda part: (part.header.wall_ns, part.header.part)).header
         ahead = self._clocks((first.host, first.boot))
-        origin_ns = min(
-            part.header.monotonic_ns + ahead[part.header.host, part.header.boot]
-            for part in self.parts
-        )
+        origin_ns = min(part.header.monotonic_ns + ahead[part.clock] for part in self.parts)
         return first, ahead, origin_ns
 
     def forget(self, before_s: float) -> None:
@@ -496,82 +495,81 @@ class Loading:
         def at_s(clock: Clock, t_ns: int) -> float:
             return (t_ns + ahead[clock] - origin_ns) / S
 
-        nodes = []
-        for host in sorted({part.header.host for part in self.parts}):
-            headers = sorted(
-                (part.header for part in self.parts if part.header.host == host),
-                key=lambda h: (h.wall_ns, h.rank, h.part),
-            )
-            newest = next((header for header in reversed(headers) if header.meters), headers[-1])
-            tables = tuple(
-                (stretch, ahead[clock])
-                for (clock, *_), table in self._tables.items()
-                if clock[0] == host
-                for stretch in (
-                    table.stretches
-                    if since_s is None
-                    else [table.since(origin_ns + round(since_s * S) - ahead[clock])]
-                )
-            )
-            channels = {
-                key_of(c): c
-                for h in [*headers, newest]
-                for meter in h.meters
-                for c in meter.channels
-            }
-            nodes.append(
-                Node(
-                    host,
-                    tuple(headers),
-                    tables,
-                    origin_ns,
-                    tuple(channels.values()),
-                    self.periods.get(host, {}),
-                )
-            )
-        several = len(nodes) > 1
-        marks = [
-            mark._replace(
-                t_s=at_s(clock, t_ns),
-                detail={**mark.detail, "host": clock[0]} if several else mark.detail,
-            )
-            for clock, t_ns, mark in self.marks
-        ]
+        since_ns = None if since_s is None else origin_ns + round(since_s * S)
+        hosts = sorted({part.header.host for part in self.parts})
+        nodes = tuple(self._node(host, ahead, origin_ns, since_ns) for host in hosts)
+        marks = self.marks
+        if len(nodes) > 1:
+            marks = [(clock, t_ns, _with_host(mark, clock[0])) for clock, t_ns, mark in marks]
         pairs = sorted(
             (at_s(clock, t_ns), wall_ns / S)
             for clock, t_ns, wall_ns in self.pairs
             if clock == (first.host, first.boot)
         )
-        ends = {
-            part.name: at_s((part.header.host, part.header.boot), part.last_ns)
-            for part in self.parts
-        }
+        ends = {part.name: at_s(part.clock, part.last_ns) for part in self.parts}
         if (duration_s := max(ends.values())) > LONGEST_RUN_S:
             raise RunFileError(
                 f"its parts lie {duration_s / YEAR_S:,.0f} years apart",
                 where=first.run,
                 remedy="the clock of one of them was wrong: read them one by one",
             )
-        missing = missing_parts([(part.name, part.header) for part in self.parts])
-        missing += side_by_side([(part.header, part.last_ns) for part in self.parts])
         metered = [part for part in self.parts if part.header.meters] or self.parts
+        newest = max(metered, key=lambda part: ends[part.name])
         return Run(
             id=first.run,
-            nodes=tuple(nodes),
-            marks=tuple(sorted(marks, key=lambda mark: (mark.t_s, mark.rank))),
-            events=tuple(
+            nodes=nodes,
+            marks=tuple(
                 sorted(
-                    (e._replace(t_s=at_s(clock, t_ns)) for clock, t_ns, e in self.events),
-                    key=lambda e: e.t_s,
+                    (mark._replace(t_s=at_s(clock, t_ns)) for clock, t_ns, mark in marks),
+                    key=lambda mark: (mark.t_s, mark.rank),
                 )
             ),
-            gaps=tuple(gap for node in nodes for gap in gaps_of(node)),
-            problems=tuple(self.problems + missing),
+            events=tuple(
+                sorted(
+                    (event._replace(t_s=at_s(clock, t_ns)) for clock, t_ns, event in self.events),
+                    key=lambda event: event.t_s,
+                )
+            ),
+            gaps=tuple(chain.from_iterable(map(gaps_of, nodes))),
+            problems=(*self.problems, *self._of_the_whole()),
             simulated=any(part.header.simulated for part in self.parts),
-            ended=max(metered, key=lambda part: ends[part.name]).ended is not None,
+            ended=newest.ended is not None,
             wall=tuple(pairs),
             duration_s=duration_s,
         )
+
+    def _node(
+        self, host: str, ahead: Mapping[Clock, int], origin_ns: int, since_ns: int | None
+    ) -> Node:
+        headers = sorted(
+            (part.header for part in self.parts if part.header.host == host),
+            key=lambda h: (h.wall_ns, h.rank, h.part),
+        )
+        newest = next((header for header in reversed(headers) if header.meters), headers[-1])
+        tables: list[tuple[Readings, int]] = []
+        for (clock, *_), table in self._tables.items():
+            if clock[0] == host:
+                some = (
+                    table.stretches if since_ns is None else [table.since(since_ns - ahead[clock])]
+                )
+                tables += zip(some, repeat(ahead[clock]), strict=False)
+        meters = [meter for header in (*headers, newest) for meter in header.meters]
+        channels = {key_of(channel): channel for meter in meters for channel in meter.channels}
+        return Node(
+            host,
+            tuple(headers),
+            tuple(tables),
+            origin_ns,
+            tuple(channels.values()),
+            self.periods.get(host, {}),
+        )
+
+    def _of_the_whole(self) -> list[Problem]:
+        """What no file alone shows."""
+        return [
+            *missing_parts([part.header for part in self.parts]),
+            *side_by_side([(part.header, part.last_ns) for part in self.parts]),
+        ]
 
     def _clocks(self, first: Clock) -> dict[Clock, int]:
         """By clock what to add to land on the first: 0 for itself, else by wall time, as the median
@@ -582,6 +580,10 @@ class Loading:
                 np.median([wall_ns - t_ns for of, t_ns, wall_ns in self.pairs if of == clock])
             )
         return {clock: ahead_ns - wall[first] for clock, ahead_ns in wall.items()}
+
+
+def _with_host(mark: Mark, host: str) -> Mark:
+    return mark._replace(detail={**mark.detail, "host": host})
 
 
 def _torn(line: bytes) -> str:
@@ -601,40 +603,14 @@ def load(path: Path | str, run: str = "", tell: Tell | None = None) -> Run:
     """
     path = Path(path)
     try:
-        if path.exists() and not (path.is_file() or path.is_dir()):  # a pipe would be waited for
-            raise RunFileError(
-                "is neither a folder nor a file", where=str(path), remedy="name a run"
-            )
-        files = (
-            sorted(
-                entry for entry in path.iterdir() if entry.suffix == ".jsonl" and entry.is_file()
-            )
-            if path.is_dir()
-            else [path]
-        )
-        runs: dict[str, list[Path]] = {}
+        files = _files(path)
         all_bytes = max(sum(file.stat().st_size for file in files), 1)
         loading = Loading(
             None if tell is None else lambda read: tell(min(read / all_bytes, 1.0)), seals=True
         )
+        chosen = _chosen(sorted({*map(_run_of, files)} - {""}), run, str(path))
         for file in files:
-            runs.setdefault(_run_of(file), []).append(file)
-        ids = sorted(name for name in runs if name)
-        chosen = [name for name in ids if name.startswith(run)] if run else ids
-        if len(chosen) > 1:
-            raise RunFileError(
-                f"there are {len(chosen)} runs in here",
-                where=str(path),
-                remedy=f"choose one by its id: {', '.join(chosen)}",
-            )
-        if ids and not chosen:
-            raise RunFileError(
-                f"no run whose id begins with {run!r}",
-                where=str(path),
-                remedy=f"there is {', '.join(ids)}",
-            )
-        for file in files:
-            loading.read(file, chosen[0] if chosen else "")
+            loading.read(file, chosen)
     except OSError as error:
         raise RunFileError(f"cannot be read: {error.strerror}", where=str(path)) from error
     if not loading.parts:
@@ -660,3 +636,29 @@ def _run_of(path: Path) -> str:
         return header_from(fields, str(path)).run
     except BadLine:
         return ""
+
+
+def _files(path: Path) -> list[Path]:
+    if path.is_dir():
+        return sorted(
+            entry for entry in path.iterdir() if entry.suffix == ".jsonl" and entry.is_file()
+        )
+    if path.exists() and not path.is_file():  # a pipe would be waited for
+        raise RunFileError("is neither a folder nor a file", where=str(path), remedy="name a run")
+    return [path]
+
+
+def _chosen(ids: Sequence[str], run: str, where: str) -> str:
+    """The one run that begins so; empty where there is none at all."""
+    fits = [name for name in ids if name.startswith(run)]
+    if len(fits) > 1:
+        raise RunFileError(
+            f"there are {len(fits)} runs in here",
+            where=where,
+            remedy=f"choose one by its id: {', '.join(fits)}",
+        )
+    if ids and not fits:
+        raise RunFileError(
+            f"no run whose id begins with {run!r}", where=where, remedy=f"there is {', '.join(ids)}"
+        )
+    return fits[0] if fits else ""

@@ -64,19 +64,14 @@ class Asked:
         if planned_ns < self._due_ns:
             return None
         self._due_ns = planned_ns + self._least_ns
-        if self.lost and self._reopen is not None and not self._reopened():
-            if not self.aside:
-                self._due_ns = planned_ns + self._retry_ns
+        if self.lost and self._reopen is not None and not self._reopened(planned_ns):
             return self.nothing
         try:
             values = tuple(map(float, self._read(t_ns)))
             if len(values) != self._width:
                 raise ValueError(f"{len(values)} values for {self._width} channels")
         except MeterLost as error:
-            self._due_ns = planned_ns + self._retry_ns
-            if not self.lost:
-                self.lost = True
-                self._say("lost", str(error))
+            self._lose(error, planned_ns)
             values = self.nothing
         except Exception as error:
             # a meter's defect must not end the recording, nor the training that it runs beside
@@ -91,11 +86,18 @@ class Asked:
             self.meter.events.clear()
         return values
 
-    def _reopened(self) -> bool:
+    def _lose(self, error: MeterLost, planned_ns: int) -> None:
+        self._due_ns = planned_ns + self._retry_ns
+        if not self.lost:
+            self.lost = True
+            self._say("lost", str(error))
+
+    def _reopened(self, planned_ns: int) -> bool:
         try:
             assert self._reopen is not None
             self._reopen()
         except MeterLost:
+            self._due_ns = planned_ns + self._retry_ns
             return False
         except Exception as error:
             self._set_aside(error)
@@ -157,6 +159,22 @@ class Stats(NamedTuple):
     problem: str
 
 
+def _header(
+    meters: Sequence[Meter], pace: Pace, run_id: str, host: str, rank: int, purpose: str
+) -> Header:
+    return Header(
+        run=run_id or new_run_id(),
+        purpose=purpose,
+        host=host or host_name(),
+        rank=rank,
+        boot=boot_id(),
+        pid=os.getpid(),
+        simulated=any(meter.simulated for meter in meters),
+        meters=heads_of(meters),
+        settings=pace.settings() | {"cores": float(os.cpu_count() or 1)},
+    )
+
+
 class Recorder:
     """`start` and `stop`, or `step` by hand with a virtual clock. It closes the meters at the
     end."""
@@ -185,17 +203,7 @@ class Recorder:
             Asked(meter, self._pace.retry_s, (reopen or {}).get(meter.name))
             for meter in self._meters
         )
-        self.header = Header(
-            run=run_id or new_run_id(),
-            purpose=purpose,
-            host=host or host_name(),
-            rank=rank,
-            boot=boot_id(),
-            pid=os.getpid(),
-            simulated=any(meter.simulated for meter in self._meters),
-            meters=heads_of(self._meters),
-            settings=self._pace.settings() | {"cores": float(os.cpu_count() or 1)},
-        )
+        self.header = _header(self._meters, self._pace, run_id, host, rank, purpose)
         self._renewals = tuple(Renewals(len(meter.channels)) for meter in self._meters)
         self._marks: deque[dict[str, Any]] = deque(maxlen=_MOST_MARKS)
         self._notes: list[dict[str, Any]] = []

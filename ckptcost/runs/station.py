@@ -151,21 +151,21 @@ class Station:
             self._wake.wait(TRY_S if self.recorder is None else 4 * TRY_S)
             try:
                 self._write_marks()
-                if self.recorder is None and not self._stopping and time.monotonic() >= may_try_s:
+                if self.recorder is not None:
+                    self._keep_seat()
+                elif not self._stopping and time.monotonic() >= may_try_s:
                     self._try()
-                elif (
-                    self.recorder is not None
-                    and time.monotonic() - self._refreshed_s > 3600.0
-                    and self._seat
-                ):
-                    self._refreshed_s = time.monotonic()
-                    self._seat.refresh()
             except (CkptcostError, OSError) as error:
                 self.problem = str(error)
                 may_try_s = time.monotonic() + 10.0
             except Exception as error:  # a meter's search may break; marks must go on
                 self.problem = f"{type(error).__name__}: {error}"
                 may_try_s = time.monotonic() + 10.0
+
+    def _keep_seat(self) -> None:
+        if self._seat and time.monotonic() - self._refreshed_s > 3600.0:
+            self._refreshed_s = time.monotonic()
+            self._seat.refresh()
 
     def _write_marks(self) -> None:
         """Marks that came before there was a recorder here, into this rank's own file."""

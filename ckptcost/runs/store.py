@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -159,26 +159,31 @@ def _files(folder: Path) -> list[Path]:
         )
 
 
+def _by_run(files: list[Path]) -> tuple[dict[str, list[Head]], list[str]]:
+    """Files by the run's id; and what is wrong with those that have none."""
+    found: defaultdict[str, list[Head]] = defaultdict(list)
+    problems = []
+    for file in files:
+        try:
+            header = header_from(decode(first_line(file)), str(file))
+        except BadLine as error:
+            problems.append(
+                f"no header in {file.name} ({error}), so that nothing in it can be understood"
+            )
+        else:
+            found[header.run].append(Head(file, header))
+    return found, problems
+
+
 def kept_at(path: Path) -> list[Kept]:
     """The runs of a folder or of one file, the latest first. Raises RunFileError where nothing of
     ours can be read."""
-    if os.path.exists(path) and not (
-        os.path.isdir(path) or os.path.isfile(path)
-    ):  # a pipe would be waited for
+    folder = os.path.isdir(path)
+    if not folder and os.path.exists(path) and not os.path.isfile(path):
+        # a pipe would be waited for
         raise RunFileError("is neither a folder nor a file", where=str(path), remedy="name a run")
-    by_run: defaultdict[str, list[Head]] = defaultdict(list)
-    problems: list[str] = []
     try:
-        files = _files(path) if os.path.isdir(path) else [path]
-        for file in files:
-            try:
-                header = header_from(decode(first_line(file)), str(file))
-            except BadLine as error:
-                problems.append(
-                    f"no header in {file.name} ({error}), so that nothing in it can be understood"
-                )
-                continue
-            by_run[header.run].append(Head(file, header))
+        by_run, problems = _by_run(_files(path) if folder else [path])
     except OSError as error:
         raise RunFileError(f"cannot be read ({error.strerror})", where=str(path)) from None
     if not by_run:
@@ -236,35 +241,39 @@ def find_run(text: str, within: Path | None = None, of_jobs: bool = True) -> Fou
     runs = list_runs(within).runs
     if not runs:
         raise InputError("there are no runs", where=str(base), remedy=MAKE_ONE)
-    if text == LAST:
-        those = [each for each in runs if each.is_of_job or not of_jobs]
-        if not those:
-            raise InputError(
-                "holds no run of a job, but of probes or self-tests",
-                where=str(base),
-                remedy=f"name one, e.g. {runs[0].name}",
-            )
-        return Found(those[0].path, those[0].run)
-    fits = [each for each in runs if text in (each.run, each.name)]
-    fits = fits or [
+    found = _last(runs, base, of_jobs) if text == LAST else _named(text, runs)
+    return Found(found.path, found.run)
+
+
+def _last(runs: list[Kept], base: Path, of_jobs: bool) -> Kept:
+    for each in runs:
+        if each.is_of_job or not of_jobs:
+            return each
+    raise InputError(
+        "holds no run of a job, but of probes or self-tests",
+        where=str(base),
+        remedy=f"name one, e.g. {runs[0].name}",
+    )
+
+
+def _named(text: str, runs: list[Kept]) -> Kept:
+    fits = [each for each in runs if text in (each.run, each.name)] or [
         each for each in runs if each.run.startswith(text) or each.name.startswith(text)
     ]
+    if len(fits) == 1:
+        return fits[0]
     if not fits:
         raise UnknownName(
             "run", text, {each.name for each in runs}, lists="`ckptcost runs` lists them"
         )
-    if len(fits) > 1:
-        names = [
-            each.run if sum(one.name == each.name for one in fits) > 1 else each.name
-            for each in fits[:_TOLD]
-        ]
-        more = f" and {len(fits) - _TOLD} more" if len(fits) > _TOLD else ""
-        raise InputError(
-            f"{len(fits)} runs begin so",
-            where=brief(text),
-            remedy=f"there are {', '.join(names)}{more}",
-        )
-    return Found(fits[0].path, fits[0].run)
+    names = Counter(each.name for each in fits)
+    told = [each.run if names[each.name] > 1 else each.name for each in fits[:_TOLD]]
+    more = f" and {len(fits) - _TOLD} more" if len(fits) > _TOLD else ""
+    raise InputError(
+        f"{len(fits)} runs begin so",
+        where=brief(text),
+        remedy=f"there are {', '.join(told)}{more}",
+    )
 
 
 def _is_there(path: Path) -> bool:

@@ -123,29 +123,14 @@ def summary_of(kept: Kept, now_ns: int | None = None) -> Summary:
         kept.heads, key=lambda head: (head.header.wall_ns, head.header.rank, head.header.part)
     )
     ahead = _ahead(heads)
-    problems = list(kept.problems)
-    sizes: dict[str, int] = {}
-    for head in heads:
-        try:
-            sizes[head.file.name] = head.file.stat().st_size
-        except OSError as error:  # removed in the meantime, to stay below the size asked for
-            sizes[head.file.name] = 0
-            problems.append(f"{head.file.name}: cannot be read ({error.strerror})")
-    lasts = []
-    for head in _newest(heads):
-        end = ending(head.file)
-        t_ns = head.header.monotonic_ns if end.last_ns is None else end.last_ns
-        lasts.append(_Last(head, end, t_ns, t_ns + ahead[_clock(head)]))
+    sizes, gone = _sizes(heads)
+    problems = [*kept.problems, *gone]
+    lasts = [_last(head, ahead[_clock(head)]) for head in _newest(heads)]
     state = _state(lasts, time.time_ns() if now_ns is None else now_ns)
     if state != RECORDING:  # else half a line is one that is just being written
         problems += [f"{last.head.file.name}: {last.end.torn}" for last in lasts if last.end.torn]
-    problems += [
-        str(problem) for problem in missing_parts([(head.file.name, head.header) for head in heads])
-    ]
-    metered = [head.file for head in heads if head.header.meters]
-    command, exit_code = wrapped_command(metered[0], metered[-1]) if metered else ("", None)
-    if command and len(lasts) > 1 and not exit_code:
-        exit_code = _failed_code([last.head.file for last in lasts]) or exit_code
+    problems += map(str, missing_parts([head.header for head in heads]))
+    command, exit_code = _command(heads, lasts)
     return Summary(
         path=kept.path,
         run=kept.run,
@@ -159,6 +144,34 @@ def summary_of(kept: Kept, now_ns: int | None = None) -> Summary:
         exit_code=exit_code,
         problems=tuple(problems),
     )
+
+
+def _sizes(heads: Sequence[Head]) -> tuple[dict[str, int], list[str]]:
+    """Bytes by file name; and which files cannot be read."""
+    sizes: dict[str, int] = {}
+    problems = []
+    for head in heads:
+        try:
+            sizes[head.file.name] = head.file.stat().st_size
+        except OSError as error:  # removed in the meantime, to stay below the size asked for
+            sizes[head.file.name] = 0
+            problems.append(f"{head.file.name}: cannot be read ({error.strerror})")
+    return sizes, problems
+
+
+def _last(head: Head, ahead_ns: int) -> _Last:
+    end = ending(head.file)
+    t_ns = head.header.monotonic_ns if end.last_ns is None else end.last_ns
+    return _Last(head, end, t_ns, t_ns + ahead_ns)
+
+
+def _command(heads: Sequence[Head], lasts: Sequence[_Last]) -> tuple[str, int | None]:
+    """What was wrapped, and its exit code."""
+    metered = [head.file for head in heads if head.header.meters]
+    command, exit_code = wrapped_command(metered[0], metered[-1]) if metered else ("", None)
+    if command and len(lasts) > 1 and not exit_code:
+        exit_code = _failed_code([last.head.file for last in lasts]) or exit_code
+    return command, exit_code
 
 
 def _failed_code(files: Sequence[Path]) -> int | None:
@@ -195,15 +208,16 @@ def _state(lasts: Sequence[_Last], now_ns: int) -> str:
     """Recording if anybody does; else what the newest recorder of every host says."""
     boot, monotonic_ns = boot_id(), time.monotonic_ns()
     for last in lasts:
-        if last.end.ended:
-            continue
         ages_s = [(now_ns - last.wall_ns) / S]
-        if (
-            boot and last.head.header.boot == boot
-        ):  # this machine's own clock, whatever happened to the time of day
+        if boot and last.head.header.boot == boot:
+            # this machine's own clock, whatever happened to the time of day
             ages_s.append((monotonic_ns - last.t_ns) / S)
-        if any(-1.0 < age_s < LIVE_S for age_s in ages_s):
+        if not last.end.ended and any(-1.0 < age_s < LIVE_S for age_s in ages_s):
             return RECORDING
+    return _how_it_ended(lasts)
+
+
+def _how_it_ended(lasts: Sequence[_Last]) -> str:
     by_host: defaultdict[str, list[_Last]] = defaultdict(list)
     for last in [each for each in lasts if each.head.header.meters] or lasts:
         by_host[last.head.header.host].append(last)
