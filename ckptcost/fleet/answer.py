@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from math import inf, nan
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ckptcost.core.estimates import Estimate
 from ckptcost.core.measures import BILLED
 from ckptcost.core.quantities import EVERYDAY, LineField
 from ckptcost.core.units import HOUR_S, to_hours, to_kwh
@@ -18,7 +19,7 @@ from ckptcost.errors import Argument, InputError, UnknownName, brief
 from ckptcost.fleet import bill_tables
 from ckptcost.fleet.engine import collect_parts, group_by_job_day
 from ckptcost.fleet.figures import Fleet, GroupFigures, fleet_of
-from ckptcost.fleet.lines import FleetAmount, FleetLine
+from ckptcost.fleet.lines import FleetAmount, FleetLine, scenario_of
 from ckptcost.fleet.part import StorePart
 from ckptcost.fleet.runs_seen import days_without
 from ckptcost.fleet.savings import Savings, savings_of, savings_sentence, savings_tables
@@ -88,7 +89,7 @@ def study_of(asked: FleetQuestion, found: Findings, verdicts: Sequence[GateVerdi
         },
         tables=tables,
         findings=[text for text in _findings(found, placed) if text],
-        warnings=_warnings(found, placed),
+        warnings=list(_warnings(found, placed)),
         gates=list(verdicts),
         resolved=[] if asked.resolved is None else [asked.resolved],
         simulated=simulated,
@@ -182,35 +183,32 @@ def _is_least(whole: GroupFigures, quantity: LineField) -> bool:
 
 
 def _goodput(found: Findings) -> str:
-    whole, mtbf = found.fleet.whole, found.fleet.failures.node_mtbf_s
+    whole, failures = found.fleet.whole, found.fleet.failures
+    mtbf = failures.node_mtbf_s
     kept = f"Goodput {share(whole.goodput)}. " if whole.goodput == whole.goodput else ""
     if not whole.failures:
         least = f": a node lasts {duration(mtbf.low)} or longer (95 %)" if mtbf.low else ""
         return f"{kept}No run failed{least}."
-    spread = (
-        ""
-        if mtbf.low is None or mtbf.high is None
-        else f" ({number(mtbf.low / HOUR_S)} to {number(mtbf.high / HOUR_S)} h)"
-    )
-    shape = found.fleet.failures.shape
-    even = ""
-    if shape.known and shape.low is not None and shape.high is not None:
-        even = (
-            " More often soon after a start than later."
-            if shape.high < 1
-            else " More often the longer a run lasts."
-            if shape.low > 1
-            else ""
-        )
+    spread = ""
+    if mtbf.low is not None and mtbf.high is not None:
+        spread = f" ({number(mtbf.low / HOUR_S)} to {number(mtbf.high / HOUR_S)} h)"
     return (
         f"{kept}{_many(whole.failures, 'failure')}: a node lasts {number(mtbf.value / HOUR_S)} h in"
-        f" the mean{spread}.{even}"
+        f" the mean{spread}.{_evenness(failures.shape)}"
     )
+
+
+def _evenness(shape: Estimate) -> str:
+    if not shape.known or shape.low is None or shape.high is None:
+        return ""
+    if shape.high < 1:
+        return " More often soon after a start than later."
+    return " More often the longer a run lasts." if shape.low > 1 else ""
 
 
 def _waiting(found: Findings) -> str:
     hosts = [host for host in found.worst.hosts if host.share == host.share]
-    line = next((line for line in found.fleet.whole.lines if line.id == "waiting"), None)
+    line = _line(found.fleet.whole, "waiting")
     if line is None or not line.gpu_s.known or line.gpu_s.value <= 0 or not hosts:
         return ""
     named = ", ".join(f"{host.host} ({share(host.share)})" for host in hosts[:MOST_NAMED])
@@ -220,26 +218,32 @@ def _waiting(found: Findings) -> str:
     )
 
 
+def _line(whole: GroupFigures, name: str) -> FleetLine | None:
+    return next((line for line in whole.lines if line.id == name), None)
+
+
 def _missing(fleet: Fleet) -> str:
     names = sorted({node.host for run in fleet.lacking for node in run.missing})
     unnamed = sum(run.unnamed for run in fleet.lacking)
-    line = next((line for line in fleet.whole.lines if line.id == "missing_nodes"), None)
     if not names and not unnamed:
         return ""
-    told = ", ".join(names[:MOST_NAMED]) + (
-        f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    told = ", ".join(names[:MOST_NAMED]) + more
+    whom = "; ".join(filter(None, (told, f"{unnamed} whose names nobody says" * bool(unnamed))))
+    return (
+        f"Missing: {whom}{_estimated(_line(fleet.whole, 'missing_nodes'))}, on a line of its own."
     )
-    whom = "; ".join(filter(None, (told, f"{unnamed} whose names nobody says" if unnamed else "")))
-    share_of = ""
-    if line is not None and line.gpu_s.known:
-        share_of = f": estimated at {number(to_hours(line.gpu_s.value))} GPU-hours"
-        if line.energy_j.known:
-            energy = line.energy_j
-            high = "more" if energy.high == float("inf") else number(to_kwh(energy.high))
-            share_of += (
-                f" and {number(to_kwh(energy.value))} kWh ({number(to_kwh(energy.low))} to {high})"
-            )
-    return f"Missing: {whom}{share_of}, on a line of its own."
+
+
+def _estimated(line: FleetLine | None) -> str:
+    if line is None or not line.gpu_s.known:
+        return ""
+    said = f": estimated at {number(to_hours(line.gpu_s.value))} GPU-hours"
+    if line.energy_j.known:
+        value, low, high = (number(to_kwh(end)) for end in line.energy_j)
+        high = "more" if line.energy_j.high == inf else high
+        said += f" and {value} kWh ({low} to {high})"
+    return said
 
 
 def _lacks(line: FleetLine) -> str:
@@ -252,105 +256,71 @@ def _lacks(line: FleetLine) -> str:
     return f"{lacking} of {line_label(line.id)}"
 
 
-def _warnings(found: Findings, placed: bool) -> list[tuple[str, str]]:
-    said = []
+def _warnings(found: Findings, placed: bool) -> Iterator[tuple[str, str]]:
+    whole, lacking = found.fleet.whole, found.fleet.lacking
     if not placed:
-        said.append(
-            (
-                "NO_SITE",
-                (
-                    "Where the machines stand and what they cost is not said, so there is no PUE,"
-                    " no dollars and no kgCO2e."
-                ),
-            )
+        yield "NO_SITE", bill_tables.NO_SITE
+    yield from _files_aside(found)
+    yield from _lost_days(found.fleet)
+    if silent := sum(len(run.silent) for run in lacking):
+        yield (
+            "SILENT",
+            f"{_many(silent, 'node')} recorded without saves that others have: counted as waiting,"
+            " by estimate.",
         )
+    if lacks := ", ".join(filter(None, map(_lacks, whole.lines))):
+        yield "UNKNOWN", f"Energy not known: {lacks}."
+    yield from _unknown_saves(whole)
+    unsure = found.part.heads["offset_unsure_s"] if len(found.part.heads) else []
+    worst_s = max((float(each) for each in unsure if each == each), default=0.0)
+    if worst_s > 0.1:
+        yield "CLOCKS", f"Clocks are known to {duration(worst_s)} at worst; table clocks."
+
+
+def _files_aside(found: Findings) -> Iterator[tuple[str, str]]:
     files = found.part.files
     codes = Counter(str(code) for code in files["code"] if code) if len(files) else Counter[str]()
     codes.update("UNREADABLE" if "/ " in name else "STRAY" for name in found.strange)
     for code, many in sorted(codes.items()):
-        said.append(
-            (
-                code,
-                (
-                    f"{_many(many, 'file')} set aside: {bill_tables.CODE_WORDS.get(code, code)}."
-                    " `-f csv --table aside` names them."
-                ),
-            )
+        yield (
+            code,
+            f"{_many(many, 'file')} set aside: {bill_tables.CODE_WORDS.get(code, code)}."
+            " `-f csv --table aside` names them.",
         )
-    lost = {
-        run.job: len(days)
-        for run in found.fleet.runs
-        if (days := days_without(run, found.fleet.cells))
-    }
+
+
+def _lost_days(fleet: Fleet) -> Iterator[tuple[str, str]]:
+    lost = {run.job: len(days) for run in fleet.runs if (days := days_without(run, fleet.cells))}
     if lost:
         named = ", ".join(sorted(lost)[:MOST_NAMED])
-        said.append(
-            (
-                "LOST_DAYS",
-                (
-                    f"{_many(sum(lost.values()), 'day')} of runs without any file ({named}): what"
-                    " they held is in no sum."
-                ),
-            )
+        yield (
+            "LOST_DAYS",
+            f"{_many(sum(lost.values()), 'day')} of runs without any file ({named}): what they held"
+            " is in no sum.",
         )
-    silent = sum(len(run.silent) for run in found.fleet.lacking)
-    if silent:
-        said.append(
-            (
-                "SILENT",
-                (
-                    f"{_many(silent, 'node')} recorded without saves that others have: counted as"
-                    " waiting, by estimate."
-                ),
-            )
-        )
-    lacks = [_lacks(line) for line in found.fleet.whole.lines]
-    if any(lacks):
-        said.append(("UNKNOWN", f"Energy not known: {', '.join(filter(None, lacks))}."))
-    said += _unknown_saves(found.fleet.whole)
-    unsure = found.part.heads["offset_unsure_s"] if len(found.part.heads) else []
-    worst_s = max((float(each) for each in unsure if each == each), default=0.0)
-    if worst_s > 0.1:
-        said.append(("CLOCKS", f"Clocks are known to {duration(worst_s)} at worst; table clocks."))
-    return said
 
 
-def _unknown_saves(whole: GroupFigures) -> list[tuple[str, str]]:
+def _unknown_saves(whole: GroupFigures) -> Iterator[tuple[str, str]]:
     """Of more than one in a hundred; fewer are in hidden columns."""
-    said = []
-    many = whole.checkpoints
-    if (some := whole.unknown.get("bytes", 0)) > OF_MANY * many:
-        said.append(
-            (
-                "UNKNOWN_BYTES",
-                (
-                    f"Bytes not known of {count(float(some))} of {_many(many, 'checkpoint')}: they"
-                    " are not in the sum."
-                ),
-            )
+    saves = _many(whole.checkpoints, "checkpoint")
+    if (some := whole.unknown.get("bytes", 0)) > OF_MANY * whole.checkpoints:
+        yield (
+            "UNKNOWN_BYTES",
+            f"Bytes not known of {count(float(some))} of {saves}: they are not in the sum.",
         )
-    if (some := whole.unknown.get("done_stall", 0)) > OF_MANY * many:
-        assumed = (
-            " Goodput takes them to have been as long as the others of their run."
-            if whole.unknown.get("assumed")
-            else ""
+    if (some := whole.unknown.get("done_stall", 0)) > OF_MANY * whole.checkpoints:
+        assumed = " Goodput takes them to have been as long as the others of their run."
+        yield (
+            "UNKNOWN_STALLS",
+            f"Nobody says how long {count(float(some))} of {saves} held training up."
+            f"{assumed if whole.unknown.get('assumed') else ''}",
         )
-        text = (
-            f"Nobody says how long {count(float(some))} of {_many(many, 'checkpoint')} held"
-            f" training up.{assumed}"
-        )
-        said.append(("UNKNOWN_STALLS", text))
     if runs := whole.unknown.get("useful", 0):
-        said.append(
-            (
-                "UNKNOWN_WORK",
-                (
-                    f"How much of {_many(runs, 'run')} was work is not known: goodput is of the"
-                    " others, if any."
-                ),
-            )
+        yield (
+            "UNKNOWN_WORK",
+            f"How much of {_many(runs, 'run')} was work is not known: goodput is of the others, if"
+            " any.",
         )
-    return said
 
 
 LOST: Final = ("CORRUPT", "TRUNCATED", "FUTURE", "UNREADABLE", "SKEWED", "UNSTEADY")
@@ -382,13 +352,8 @@ def answer_of(
 ) -> Study:
     """The fleet as a study. Raises InputError where the store holds nothing of what is asked
     for."""
-    from ckptcost.report.statements.run_lines import without_prices
-
     no_percentiles(gates, "fleet")
-    for name, day in (("since", asked.since), ("until", asked.until)):
-        _is_day(day, Argument(name))
-    if asked.since and asked.until and asked.since > asked.until:
-        raise InputError(f"{asked.since} is after {asked.until}", where=Argument("since"))
+    _check_days(asked)
     store = open_store(asked.store)
     # a save at midnight may lie in part with the day beside
     entries, strange = store.looked_through(
@@ -397,16 +362,9 @@ def answer_of(
     if not any(_inside(asked, entry.day) for entry in entries):
         raise _nothing(store, asked)
     part = _counting(collect_parts(store, group_by_job_day(entries), asked.scheduler, tell), asked)
-    s = (
-        None
-        if asked.resolved is None
-        else asked.resolved.scenario
-        if asked.priced
-        else without_prices(asked.resolved.scenario)
-    )
-    if (
-        s is not None and not asked.machine
-    ):  # how fast its GPUs copy, a scenario that nobody named does not know
+    s = scenario_of(asked.resolved, asked.priced)
+    if s is not None and not asked.machine:
+        # how fast its GPUs copy, a scenario that nobody named does not know
         s = replace(s, cluster=replace(s.cluster, gpu_d2h_bytes_per_s=inf))
     fleet = fleet_of(part, asked.by, s)
     findings = Findings(
@@ -483,6 +441,13 @@ def _cut(part: StorePart, asked: FleetQuestion) -> StorePart:
             else frame
         )
     return StorePart(*found)
+
+
+def _check_days(asked: FleetQuestion) -> None:
+    for name, day in (("since", asked.since), ("until", asked.until)):
+        _is_day(day, Argument(name))
+    if asked.since and asked.until and asked.since > asked.until:
+        raise InputError(f"{asked.since} is after {asked.until}", where=Argument("since"))
 
 
 def _is_day(text: str, where: str) -> None:

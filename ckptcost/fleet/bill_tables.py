@@ -4,13 +4,15 @@ which nodes and files are missing."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 from ckptcost.core.quantities import LineField, Quantity, in_order
 from ckptcost.core.units import HOUR_S, to_hours
 from ckptcost.fleet.figures import Fleet, GroupFigures
 from ckptcost.fleet.lines import FleetAmount, FleetLine
+from ckptcost.fleet.runs_seen import FAILED, RunSeen
 from ckptcost.present.words import line_label
 from ckptcost.report.study import Column, Table
 
@@ -324,21 +326,16 @@ def _line(line: FleetLine, placed: bool) -> dict[str, Any]:
 
 def failures(fleet: Fleet) -> list[Table]:
     """By job, and by cause."""
-    by_job: dict[str, list[Any]] = {}
+    by_job: dict[str, list[RunSeen]] = {}
     for run in fleet.runs:
         by_job.setdefault(run.job, []).append(run)
     rows = [
         {
             "job": job,
             "runs": float(len(mine)),
-            "failures": float(sum(run.state == "FAILED" for run in mine)),
+            "failures": float(sum(run.state == FAILED for run in mine)),
             "nodes": float(max(run.nodes for run in mine)),
-            "ran": _sum(run.own_s for run in mine),
-            "lost": _sum(run.spent.lost_s for run in mine),
-            "down": _sum(run.restart_s for run in mine),
-            "stall": _sum(run.spent.stall_s for run in mine),
-            "load": _sum(run.spent.load_s for run in mine),
-            "useful": _sum(run.spent.useful_s for run in mine),
+            **{name: plain(math.fsum(map(of, mine))) for name, of in _SECONDS.items()},
             "state": mine[-1].state.lower(),
         }
         for job, mine in sorted(by_job.items())
@@ -358,6 +355,21 @@ def failures(fleet: Fleet) -> list[Table]:
         Column("load", "loading", "s", shown=False),
         Column("useful", "work kept", "s"),
     )
+    return [Table("failures", "Runs and failures", columns, rows), _causes(fleet)]
+
+
+_SECONDS: Final = {
+    "ran": attrgetter("own_s"),
+    "lost": attrgetter("spent.lost_s"),
+    "down": attrgetter("restart_s"),
+    "stall": attrgetter("spent.stall_s"),
+    "load": attrgetter("spent.load_s"),
+    "useful": attrgetter("spent.useful_s"),
+}
+"""of a run, by column"""
+
+
+def _causes(fleet: Fleet) -> Table:
     causes = [
         {
             "cause": each.cause,
@@ -366,7 +378,7 @@ def failures(fleet: Fleet) -> list[Table]:
         }
         for each in fleet.failures.causes
     ]
-    why = (
+    columns = (
         Column(
             "cause",
             "cause",
@@ -375,19 +387,16 @@ def failures(fleet: Fleet) -> list[Table]:
         Column("failures", "failures", "count"),
         Column("gpu_hours", "GPU-h lost", "GPU-h", "redone work and time until the next run"),
     )
-    return [
-        Table("failures", "Runs and failures", columns, rows),
-        Table("causes", "Why runs failed", why, causes, shown=bool(causes)),
-    ]
-
-
-def _sum(values: Iterable[float]) -> float | None:
-    return plain(math.fsum(values))
+    return Table("causes", "Why runs failed", columns, causes, shown=bool(causes))
 
 
 # Where to look: whose clock is off, which nodes and files are missing.
 
 
+NO_SITE: Final = (
+    "Where the machines stand and what they cost is not said, so there is no PUE, no dollars and no"
+    " kgCO2e."
+)
 MOST_SHOWN: Final = 12
 """rows of what is less asked for; JSON and CSV have all"""
 CODE_WORDS: Final = {

@@ -59,23 +59,21 @@ def on_one_clock(files: Sequence[ValidFile]) -> tuple[TimedFiles, list[FileVerdi
             aside += [verdict(run.files[place], *fault) for place, fault in sorted(faults.items())]
             run = _run([file for place, file in enumerate(run.files) if place not in faults])
         runs.append(run)
+    if not runs:
+        none = np.zeros(0, dtype=np.int64)
+        return TimedFiles([], none, 0, none, none, none.astype(float), none), aside
     bases = np.cumsum([0, *(run.windows for run in runs)])
     kept = [file for run in runs for file in run.files]
-    ints = np.zeros(0, dtype=np.int64)
-    return (
-        TimedFiles(
-            kept,
-            np.concatenate(
-                [run.window + base for run, base in zip(runs, bases, strict=False)] or [ints]
-            ),
-            int(bases[-1]),
-            _repeat_places([file.many for file in kept]),
-            np.concatenate([run.offset_ns for run in runs] or [ints]),
-            np.concatenate([run.unsure_s for run in runs] or [ints.astype(float)]),
-            np.concatenate([run.told for run in runs] or [ints]),
-        ),
-        aside,
+    windows = [run.window + base for run, base in zip(runs, bases, strict=False)]
+    offset_ns, unsure_s, told = (
+        np.concatenate(each)
+        for each in zip(*((run.offset_ns, run.unsure_s, run.told) for run in runs), strict=True)
     )
+    node = _repeat_places([file.many for file in kept])
+    timed = TimedFiles(
+        kept, np.concatenate(windows), int(bases[-1]), node, offset_ns, unsure_s, told
+    )
+    return timed, aside
 
 
 def _run(files: list[ValidFile]) -> _Run:

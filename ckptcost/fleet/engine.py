@@ -22,7 +22,7 @@ import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import groupby
+from itertools import chain, groupby
 from queue import Empty, Queue
 from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 
@@ -380,18 +380,14 @@ def _one_job_each(
     for group in groups:
         for entry in group:
             named[entry.day, entry.path.rpartition("/")[2]].append(entry)
-    alike = [
-        entry for same in named.values() if len({entry.job for entry in same}) > 1 for entry in same
-    ]
+    alike = [same for same in named.values() if len({entry.job for entry in same}) > 1]
     if not alike:
         return [list(group) for group in groups], []
     # what cannot be read, or lies in a wrong place, is named by the part that it is in
-    seen, _ = read_in(store, alike, ("key",))
-    aside = heads_apart(seen)
-    paths = {path for path, _ in aside}
-    return [[entry for entry in group if entry.path not in paths] for group in groups], [
-        line for _, line in aside
-    ]
+    seen, _ = read_in(store, chain.from_iterable(alike), ("key",))
+    aside = dict(heads_apart(seen))
+    kept = [[entry for entry in group if entry.path not in aside] for group in groups]
+    return kept, list(aside.values())
 
 
 def windows_frame(store: Store, entries: Iterable[StoreEntry], columns: Sequence[str] = RAW) -> Any:

@@ -271,16 +271,15 @@ class _Sums:
         jobs = _distinct(which, self.cells.job, many)
         runs = _distinct(which, zip(self.cells.job, self.cells.run, strict=True), many)
         nodes = _distinct(which[self.cells.of_heads], self.hosts, many)
-        of_group: list[list[RunSeen]] = [[] for _ in range(many)]
-        for run in self.runs:
-            of_group[which[run.last_cell]].append(run)
+        of_group = self._runs_of(groups)
         found = []
         for at, name in enumerate(groups.names):
             mine = {key: values[at] for key, values in sums.items()}
             failures = sum(run.state == FAILED for run in of_group[at])
             kept = kept_of(of_group[at]) if with_goodput else UNKNOWN_KEPT
             unknown = {key: int(mine[f"no_{key}"]) for key in _UNKNOWN}
-            unknown |= {"assumed": sum(run.assumed for run in of_group[at]), "useful": kept.unknown}
+            unknown["assumed"] = sum(run.assumed for run in of_group[at])
+            unknown["useful"] = kept.unknown
             found.append(
                 GroupFigures(
                     name,
@@ -310,6 +309,12 @@ class _Sums:
                 )
             )
         return tuple(found)
+
+    def _runs_of(self, groups: Groups) -> list[list[RunSeen]]:
+        found: list[list[RunSeen]] = [[] for _ in groups.names]
+        for run in self.runs:
+            found[groups.of_cells[run.last_cell]].append(run)
+        return found
 
 
 _UNKNOWN = ("bytes", "files", "stall", "done_stall", "load")

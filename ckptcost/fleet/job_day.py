@@ -234,28 +234,20 @@ def _with_offsets_of_other_days(heads: DataFrame, edges: DataFrame) -> tuple[Dat
     """A node that shares no save on one day may share some on the day beside: its clock is the same
     one."""
     told = heads["offset_windows"].to_numpy() > 0
-    if told.all() or not told.any():
+    if told.all():
         return heads, edges
     keys = list(zip(*(heads[name] for name in _NODE), strict=True))
-    known = {key for key, is_told in zip(keys, told.tolist(), strict=True) if is_told}
-    lacking = [
-        at
-        for at, is_told in zip(heads.index, told.tolist(), strict=True)
-        if not is_told and keys[at] in known
-    ]
+    known = {keys[at] for at in np.flatnonzero(told).tolist()}
+    lacking = [at for at in np.flatnonzero(~told).tolist() if keys[at] in known]
     if not lacking:
         return heads, edges
-    hosts = set(heads.loc[lacking, "host"])
+    hosts = {keys[at][-1] for at in lacking}
     by_node = dict(iter(heads[told & heads["host"].isin(hosts).to_numpy()].groupby(_NODE)))
     heads, edges = heads.copy(), edges.copy()
     for at in lacking:
-        node, day = tuple(heads.loc[at, _NODE]), np.datetime64(heads.loc[at, "day"])
-        near = by_node.get(node)
-        if near is None:
-            continue
-        other = near.iloc[
-            int(np.argmin(np.abs(near["day"].to_numpy().astype("datetime64[D]") - day)))
-        ]
+        near, day = by_node[keys[at]], np.datetime64(heads.loc[at, "day"])
+        days_off = np.abs(near["day"].to_numpy().astype("datetime64[D]") - day)
+        other = near.iloc[int(np.argmin(days_off))]
         offset_ns = round(other["offset_s"] * _S)
         heads.loc[at, ["offset_s", "offset_unsure_s"]] = other["offset_s"], other["offset_unsure_s"]
         for name in ("began_ns", "until_ns", "run_began_ns", "last_kept_ns", "last_mark_ns"):

@@ -15,8 +15,9 @@ of that day is in it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from math import fsum, inf, nan
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from ckptcost.core.estimates import Floats
 from ckptcost.core.lines import KINDS, OF_THE_JOB
 from ckptcost.core.quantities import DERIVED, FIELDS, LineField
 from ckptcost.fleet.grouping import Places, add_by_place, sum_by_place
+
+if TYPE_CHECKING:
+    from ckptcost.scenario import Resolved
 
 LINES: Final = (
     "gpu_wait",
@@ -144,17 +148,27 @@ def _times(values: Floats, factor: float) -> Floats:
     return np.multiply(values, factor, where=values != 0, out=np.where(values == 0, 0.0, nan))
 
 
-class CellLine(NamedTuple):
+Amount = TypeVar("Amount", FleetAmount, FleetAmounts)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OfEachQuantity(Generic[Amount]):
+    """One amount of each of core.quantities.QUANTITIES."""
+
+    energy_j: Amount
+    gpu_s: Amount
+    cost_usd: Amount
+    location_kgco2e: Amount
+    market_kgco2e: Amount
+    embodied_kgco2e: Amount
+    water_l: Amount
+
+
+@dataclass(frozen=True, slots=True)
+class CellLine(OfEachQuantity[FleetAmounts]):
     """One line, one value a cell of each quantity."""
 
     id: str
-    energy_j: FleetAmounts
-    gpu_s: FleetAmounts
-    cost_usd: FleetAmounts
-    location_kgco2e: FleetAmounts
-    market_kgco2e: FleetAmounts
-    embodied_kgco2e: FleetAmounts
-    water_l: FleetAmounts
 
 
 def line_of(
@@ -170,20 +184,28 @@ def line_of(
     if s is None:
         of = np.maximum(gpu_s.of, energy.of)
         unknown = FleetAmounts.exact(0.0 * of, 0.0 * of, of)
-        return CellLine(name, energy, gpu_s, *(unknown for _ in FIELDS[2:]))
+        return _cell_line(name, energy, gpu_s, *(unknown for _ in FIELDS[2:]))
     pue = float(s.site.pue)
     if costs is None:
-        costs = _costs(
-            s,
-            name,
-            (energy if both is None else both[0]).times(pue),
-            gpu_s,
-            None if both is None else both[1],
-        )
+        paid_energy, timed = (energy, None) if both is None else both
+        costs = _costs(s, name, paid_energy.times(pue), gpu_s, timed)
     energy = energy.times(pue)
     bases = {"energy": energy, "gpu_time_lost": gpu_s}
     rest = [bases[d.of].times(float(d.product(1.0, d.rate(s)))) for d in DERIVED]
-    return CellLine(name, energy, gpu_s, costs, *rest)
+    return _cell_line(name, energy, gpu_s, costs, *rest)
+
+
+def _cell_line(name: str, *amounts: FleetAmounts) -> CellLine:
+    return CellLine(name, **dict(zip(FIELDS, amounts, strict=True)))
+
+
+def scenario_of(resolved: Resolved | None, priced: bool) -> Scenario | None:
+    """`priced`: whether GPU time has the price that it says, or only its site counts."""
+    from ckptcost.report.statements.run_lines import without_prices
+
+    if resolved is None or priced:
+        return resolved and resolved.scenario
+    return without_prices(resolved.scenario)
 
 
 def usd_per_j(s: Scenario, of_storage: bool = False) -> float:
@@ -207,34 +229,22 @@ def _costs(
     return rent.plus(paid)
 
 
-class FleetLine(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FleetLine(OfEachQuantity[FleetAmount]):
     """Of a group."""
 
     id: str
     estimated: bool
     known: Mapping[LineField, tuple[float, float]]
     """by quantity, of how many windows (times nodes) or runs it is known, and how many have it"""
-    energy_j: FleetAmount
-    gpu_s: FleetAmount
-    cost_usd: FleetAmount
-    location_kgco2e: FleetAmount
-    market_kgco2e: FleetAmount
-    embodied_kgco2e: FleetAmount
-    water_l: FleetAmount
 
 
-class FleetTotals(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class FleetTotals(OfEachQuantity[FleetAmount]):
     """Sums of lines and nothing else."""
 
     lacks: Mapping[LineField, tuple[str, ...]]
     """by quantity, the lines that are not in the sum, or not all of them"""
-    energy_j: FleetAmount
-    gpu_s: FleetAmount
-    cost_usd: FleetAmount
-    location_kgco2e: FleetAmount
-    market_kgco2e: FleetAmount
-    embodied_kgco2e: FleetAmount
-    water_l: FleetAmount
 
 
 def lines_of(

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import product
 from math import inf, nan
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -155,17 +156,15 @@ def _of_run(
     names: tuple[str, ...],
 ) -> Lacking:
     hosts = set().union(*(present[cell] for cell in places))
-    known = hosts | {host for cell in places for host in aside.get(cell, {}) if host}
+    known = hosts.union(*(aside.get(cell, ()) for cell in places))
     expected = max(nodes, len(known), len(names))
-    short = known | {host.split(".", 1)[0] for host in known}
-    others = [name for name in names if name not in short and name.split(".", 1)[0] not in short]
-    if (
-        len(known) + len(others) > expected
-    ):  # the launcher calls the nodes by other names than they do themselves
+    others = _not_among(known, names)
+    if len(known) + len(others) > expected:
+        # the launcher calls the nodes by other names than they do themselves
         others = []
     lacks: dict[int, float] = {}
-    missing: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
-    silent: defaultdict[tuple[str, str], list[int]] = defaultdict(list)
+    missing: _LacksOf = defaultdict(list)
+    silent: _LacksOf = defaultdict(list)
     unnamed = expected - len(known) - len(others)
     everybody = known.union(others)
     for cell in places:
@@ -175,40 +174,41 @@ def _of_run(
             quiet = windows[cell] - spoke.get((cell, host), 0)
             if host in here:
                 if quiet > 0:
-                    silent[host, SILENT].append(cell)
+                    silent[host, SILENT].append((cells.day[cell], quiet))
             elif here or quiet > 0:
                 # a day of which nobody has a file: the last save before midnight, by a clock that
                 # is ahead
-                missing[host, aside.get(cell, {}).get(host, NO_FILE)].append(cell)
+                why = aside.get(cell, {}).get(host, NO_FILE)
+                missing[host, why].append((cells.day[cell], quiet))
             lacks[cell] += max(quiet, 0)
-
-    def lacks_of(cell: int, host: str) -> int:
-        return windows[cell] - spoke.get((cell, host), 0)
-
     return Lacking(
         *key,
         expected,
         len(hosts),
-        _absent(missing, cells, lacks_of),
+        _absent(missing),
         unnamed,
         sum(windows[cell] for cell in places),
-        _absent(silent, cells, lacks_of),
+        _absent(silent),
         lacks,
     )
 
 
-def _absent(
-    found: Mapping[tuple[str, str], list[int]], cells: RunCells, lacks: Callable[[int, str], int]
-) -> tuple[Absent, ...]:
-    return tuple(
-        Absent(
-            host,
-            why,
-            sum(lacks(cell, host) for cell in places),
-            tuple(sorted({cells.day[cell] for cell in places})),
-        )
-        for (host, why), places in sorted(found.items())
-    )
+def _not_among(known: AbstractSet[str], names: Iterable[str]) -> list[str]:
+    """Names that are no known host's, with or without its domain."""
+    short = known | {host.split(".", 1)[0] for host in known}
+    return [name for name in names if short.isdisjoint((name, name.split(".", 1)[0]))]
+
+
+_LacksOf = defaultdict[tuple[str, str], list[tuple[str, int]]]
+"""by host and why: day and windows"""
+
+
+def _absent(found: _LacksOf) -> tuple[Absent, ...]:
+    absent = []
+    for (host, why), lacks in sorted(found.items()):
+        days, windows = zip(*lacks, strict=True)
+        absent.append(Absent(host, why, sum(windows), tuple(sorted({*days}))))
+    return tuple(absent)
 
 
 def _launched_nodes(
@@ -416,31 +416,27 @@ def whole_job_of(part: StorePart, cells: RunCells, lacking: Sequence[Lacking]) -
     absent = np.maximum(expected[at] - there, 0.0)
     done = ~flags(windows, "load") & ~flags(windows, "failed")
     known = done & ~np.isnan(size)
-    lacks = add_by_place(np.where(done, absent, 0.0), at, cells.many)
-    wrote = add_by_place(np.where(known, size, 0.0), at, cells.many)
-    writers = add_by_place(np.where(known, there, 0.0), at, cells.many)
+    lacks, wrote, writers = (
+        add_by_place(np.where(which, values, 0.0), at, cells.many)
+        for which, values in ((done, absent), (known, size), (known, there))
+    )
     columns = np.zeros((5, cells.many))
     rows = _rows_of_runs(cells) if lacks.any() else {}
     for run in lacking:
         places = of_runs[run.job, run.run]
-        whole = float(lacks[places].sum())
+        whole, many = float(lacks[places].sum()), float(writers[places].sum())
         if not whole:
             continue
-        many = float(writers[places].sum())
-        estimate = _bytes(
-            part.nodes.iloc[rows.get((run.job, run.run), [])],
-            run,
-            whole,
-            float(wrote[places].sum()) / many if many else nan,
-        )
-        share = lacks[places] / whole
+        mean = float(wrote[places].sum()) / many if many else nan
+        nodes_of_run = part.nodes.iloc[rows.get((run.job, run.run), [])]
+        estimate = _bytes(nodes_of_run, run, whole, mean)
         columns[4, places] = lacks[places]
         if estimate.known:
-            columns[0, places] = estimate.value * share
+            share = lacks[places] / whole
+            ends = (estimate.value, *ends_of(estimate))
             # no share of an open end is none
-            columns[1:3, places] = [
-                [end * each if each else 0.0 for each in share.tolist()]
-                for end in ends_of(estimate)
+            columns[:3, places] = [
+                np.multiply(end, share, where=share > 0, out=0.0 * share) for end in ends
             ]
             columns[3, places] = lacks[places]
     return WholeJob((there + absent) / there, FleetAmounts.of_sums(*columns))

@@ -249,14 +249,10 @@ def encode(day: NodeDay) -> bytes:
         if same := _all_the_same(values):
             few.append(_column(name))
         held = values[:1] if same else values
-        raw[name] = (
-            np.packbits(held, bitorder="little").tobytes() if dtype == "bool" else held.tobytes(),
-            len(held),
-        )
-        array = arrow.array(values)
-        arrays[_column(name)] = (
-            array.view(arrow.timestamp("ns", "UTC")) if name == "begin_ns" else array
-        )
+        bits = np.packbits(held, bitorder="little") if dtype == "bool" else held
+        raw[name] = bits.tobytes(), len(held)
+        arrays[_column(name)] = arrow.array(values)
+    arrays[INSTANT] = arrays[INSTANT].view(arrow.timestamp("ns", "UTC"))
     schema = arrow.schema(
         [arrow.field(name, array.type, nullable=False) for name, array in arrays.items()]
     )
@@ -343,25 +339,26 @@ def _rows(
     found: dict[str, _Array] = {}
     for name in wanted:
         if name in places:
-            dtype = COLUMNS[name].dtype
             at, held = places[name]
             if held not in (1, count):
                 raise ValueError(f"{name} has {held} values")
-            if dtype == "bool":
-                bits = np.frombuffer(data, np.uint8, (held + 7) // 8, at)
-                values = np.unpackbits(bits, count=held, bitorder="little").view(np.bool_)
-            else:
-                values = np.frombuffer(data, dtype, held, at)
+            values = _values_at(data, COLUMNS[name].dtype, at, held)
             found[name] = (
                 values.repeat(count) if held != count else values.copy() if own else values
             )
-    others = [name for name in wanted if name not in found]
-    if others:
+    if others := [name for name in wanted if name not in found]:
         found |= _by_arrow(data, others, count)
     if missing := [name for name in others if name not in found]:
         unknown = empty_rows(count)
         found |= {name: unknown[name] for name in missing}
     return found
+
+
+def _values_at(data: bytes, dtype: str, at: int, held: int) -> _Array:
+    if dtype != "bool":
+        return np.frombuffer(data, dtype, held, at)
+    bits = np.frombuffer(data, np.uint8, (held + 7) // 8, at)
+    return np.unpackbits(bits, count=held, bitorder="little").view(np.bool_)
 
 
 def _by_arrow(data: bytes, names: Sequence[str], count: int) -> dict[str, _Array]:

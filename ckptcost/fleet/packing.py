@@ -11,7 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from ckptcost.errors import CkptcostError, InputError, OutputError, RunFileError
@@ -36,6 +37,7 @@ PACKING: Final = "2"
 """of what is made of a run: another one packs all runs again"""
 WRITTEN, THERE, NEWER = "written", "already there", "newer there"
 _TAIL_BYTES: Final = 4096
+_TWO: Final = "of two jobs that have a run one counts, DUPLICATE_JOB"
 _LESS_S: Final = 1.0
 """a day that is there and covers so much more is of a run whose first parts are gone now"""
 
@@ -122,73 +124,87 @@ def beside(kept: Kept, within: Iterable[Kept]) -> list[Kept]:
     return [kept, *(each for each in within if each.run == kept.run and each.path != kept.path)]
 
 
+class InStore(NamedTuple):
+    """What is there already of a run and host, whatever the job."""
+
+    days: frozenset[str]
+    """all that the run lasts"""
+    entries: list[StoreEntry]
+    readable: list[tuple[StoreEntry, NodeDay]]
+
+
+def _in_store(store: Store, kept: Kept, host: str) -> InStore:
+    length_ns = max(0, round(summary_of(kept).length_s * S))
+    first, last = kept.began_ns // DAY_NS, (kept.began_ns + length_ns) // DAY_NS
+    around = store.listing(day_name(first - 1), day_name(last + 1))
+    entries = _of_run(store, around, kept.run, host)
+    read = [(entry, _read(store, entry)) for entry in entries]
+    return InStore(
+        frozenset(day_name(day) for day in range(first, last + 1)),
+        entries,
+        [(entry, day) for entry, day in read if day is not None],
+    )
+
+
 def _pack(store: Store, kept: Kept, host: str, asked: PackingRequest, found: Packing) -> None:
     files = source_of(kept.heads, host)
     source = f"{files}-{_digest_of(asked)}"
-    summary = summary_of(kept)
-    first, last = (
-        kept.began_ns // DAY_NS,
-        (kept.began_ns + max(0, round(summary.length_s * S))) // DAY_NS,
-    )
-    around = store.listing(day_name(first - 1), day_name(last + 1))
-    theirs = _of_run(store, around, kept.run, host)
-    expected = {day_name(day) for day in range(first, last + 1)}
-    there_now = [(entry, day) for entry in theirs if (day := _read(store, entry)) is not None]
-    fits = [
-        (entry, day)
-        for entry, day in there_now
+    there = _in_store(store, kept, host)
+    known = {
+        entry.day: _put(day, entry.bytes, THERE)
+        for entry, day in there.readable
         if day.head.source == source or (asked == NOTHING_ASKED and _files_of(day) == files)
-    ]
-    known = {entry.day: (entry, day) for entry, day in fits}
-    if expected <= known.keys():
-        found.puts.extend(
-            _put(day, entry.bytes, THERE) for entry, day in (known[name] for name in sorted(known))
-        )
+    }
+    if there.days <= known.keys():
+        found.puts.extend(known[day] for day in sorted(known))
         return
     m = measure_host(kept.heads, host, kept.name)
     facts = facts_in(m)
     if facts.odd:
         found.notes.append(f"{kept.name}: {facts.odd}")
-    job = asked.job or facts.job or m.run.id
-    labels = facts.all_labels | dict(asked.labels)
-    if asked == NOTHING_ASKED and there_now:
-        # what somebody said by hand once stays, also when the run has grown
-        before = max((day.head for _, day in there_now), key=lambda head: (head.until_ns, head.job))
-        job, labels, source = (
-            before.job,
-            labels | dict(before.labels),
-            f"{files}{before.source[len(files) :]}",
-        )
-    labels = {name: text for name, text in labels.items() if text}
-    told = DayFacts(job, labels, facts.nodes, facts.node_names, m.run.ended, source)
-    there = {entry.path: entry for entry in theirs}
-    days = days_of(m, told)
+    days = days_of(m, _day_facts(m, facts, asked, files, [day for _, day in there.readable]))
+    paths = {entry.path: entry for entry in there.entries}
     for day in days:
-        found.puts.append(_one(store, day, there))
+        found.puts.append(_one(store, day, paths))
+    for path, done in _clear_other_jobs(store, days, there):
+        found.notes.append(f"{kept.name}: {path}, the same run and host under another job, {done}")
+
+
+def _day_facts(
+    m: Measured, facts: JobFacts, asked: PackingRequest, files: str, there: Sequence[NodeDay]
+) -> DayFacts:
+    job, source = asked.job or facts.job or m.run.id, f"{files}-{_digest_of(asked)}"
+    labels = facts.all_labels | dict(asked.labels)
+    if asked == NOTHING_ASKED and there:
+        # what somebody said by hand once stays, also when the run has grown
+        before = max((day.head for day in there), key=lambda head: (head.until_ns, head.job))
+        job, source = before.job, f"{files}{before.source[len(files) :]}"
+        labels |= before.labels
+    labels = {name: text for name, text in labels.items() if text}
+    return DayFacts(job, labels, facts.nodes, facts.node_names, m.run.ended, source)
+
+
+def _clear_other_jobs(
+    store: Store, days: Sequence[NodeDay], there: InStore
+) -> Iterator[tuple[str, str]]:
+    """Files of these days under other jobs, and what became of each."""
     ours = {day.head.day: day.head for day in days}
-    read = {entry.path: day.head for entry, day in there_now}
-    for entry in theirs:
-        if entry.day not in ours or entry.path == store.path_of(ours[entry.day]):
+    read = {entry.path: day.head for entry, day in there.readable}
+    for entry in there.entries:
+        new = ours.get(entry.day)
+        if new is None or entry.path == store.path_of(new):
             continue
         old = read.get(entry.path)
-        if old is None or _covers_more(
-            old, ours[entry.day]
-        ):  # what may hold more than ours is nobody's to remove
-            done = (
-                "stays, for it holds more than what is here or cannot be read: of two jobs that"
-                " have a run one counts, DUPLICATE_JOB"
+        if old is None or _covers_more(old, new):
+            # what may hold more than ours is nobody's to remove
+            yield (
+                entry.path,
+                f"stays, for it holds more than what is here or cannot be read: {_TWO}",
             )
+        elif why := store.remove(entry.path):
+            yield entry.path, f"could not be removed ({why}): {_TWO}"
         else:
-            why = store.remove(entry.path)
-            done = (
-                f"could not be removed ({why}): of two jobs that have a run one counts,"
-                " DUPLICATE_JOB"
-                if why
-                else "is gone"
-            )
-        found.notes.append(
-            f"{kept.name}: {entry.path}, the same run and host under another job, {done}"
-        )
+            yield entry.path, "is gone"
 
 
 def _one(store: Store, day: NodeDay, there: Mapping[str, StoreEntry]) -> Put:
@@ -315,8 +331,32 @@ _OUTCOMES = {
 
 def study_of(packing: Packing, unread: Sequence[str] = ()) -> Study:
     """`unread`: why folders among the runs gave none."""
-    puts = packing.puts
-    counts = {outcome: sum(put.outcome == outcome for put in puts) for outcome in _OUTCOMES}
+    puts, store = packing.puts, os.path.basename(os.path.normpath(packing.store))
+    counts = Counter(put.outcome for put in puts)
+    told = [f"{count(counts[outcome])} {outcome}" for outcome in _OUTCOMES if counts[outcome]]
+    written = sum(put.bytes for put in puts if put.outcome == WRITTEN)
+    why = [f"{each.name}: {each.error}" for each in packing.failed] + list(unread)
+    days = f"{count(len(puts))} node day{'' if len(puts) == 1 else 's'} packed"
+    return Study(
+        kind="runs",
+        title=days if puts else "Nothing was packed",
+        about=[f"Into the store {store}: a file for each node and UTC day of a run."],
+        question={"verb": "pack", "store": store},
+        tables=[_files_table(puts)],
+        findings=[f"{', '.join(told)}; {size(written)} written."] if told else [],
+        warnings=_warned("UNREADABLE", why) + _warned("JOB", packing.notes),
+        simulated=bool(puts) and all(put.simulated for put in puts),
+    )
+
+
+def _warned(code: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+    said = [(code, f"{text.rstrip('.')}.") for text in texts[:MOST_WARNED]]
+    if len(texts) > MOST_WARNED:
+        said.append((code, f"And {count(len(texts) - MOST_WARNED)} more."))
+    return said
+
+
+def _files_table(puts: Sequence[Put]) -> Table:
     rows = [
         {
             "run": put.run[:SHORT],
@@ -331,44 +371,16 @@ def study_of(packing: Packing, unread: Sequence[str] = ()) -> Study:
         }
         for put in puts
     ]
+    outcomes = "; ".join(f"{outcome}: {meaning}" for outcome, meaning in _OUTCOMES.items())
     columns = (
         Column("run", "run", meaning="the beginning of its id"),
         Column("host", "host"),
         Column("day", "day (UTC)"),
         Column("rows", "rows", "count", "saves and loads that began on that day"),
         Column("size", "size", "bytes"),
-        Column(
-            "outcome",
-            "outcome",
-            meaning="; ".join(f"{outcome}: {meaning}" for outcome, meaning in _OUTCOMES.items()),
-        ),
+        Column("outcome", "outcome", meaning=outcomes),
         Column("job", "job", shown=False),
         Column("id", "id", shown=False),
         Column("readings", "readings", meaning="measured or simulated", shown=False),
     )
-    told = [f"{count(number)} {outcome}" for outcome, number in counts.items() if number]
-    written = sum(put.bytes for put in puts if put.outcome == WRITTEN)
-    why = [f"{each.name}: {each.error}" for each in packing.failed] + list(unread)
-    failed = [("UNREADABLE", f"{text.rstrip('.')}.") for text in why[:MOST_WARNED]]
-    if len(why) > MOST_WARNED:
-        failed.append(("UNREADABLE", f"And {count(len(why) - MOST_WARNED)} more."))
-    notes = [("JOB", f"{note.rstrip('.')}.") for note in packing.notes[:MOST_WARNED]]
-    if len(packing.notes) > MOST_WARNED:
-        notes.append(("JOB", f"And {count(len(packing.notes) - MOST_WARNED)} more."))
-    return Study(
-        kind="runs",
-        title=(
-            f"{count(len(puts))} node day{'' if len(puts) == 1 else 's'} packed"
-            if puts
-            else "Nothing was packed"
-        ),
-        about=[
-            f"Into the store {os.path.basename(os.path.normpath(packing.store))}: a file for each"
-            " node and UTC day of a run."
-        ],
-        question={"verb": "pack", "store": os.path.basename(os.path.normpath(packing.store))},
-        tables=[Table("packed", "Files", columns, rows, shown=len(rows) <= MOST_SHOWN)],
-        findings=[f"{', '.join(told)}; {size(written)} written."] if told else [],
-        warnings=failed + notes,
-        simulated=bool(puts) and all(put.simulated for put in puts),
-    )
+    return Table("packed", "Files", columns, rows, shown=len(rows) <= MOST_SHOWN)

@@ -28,7 +28,7 @@ from ckptcost.core.reconcile import (
 )
 from ckptcost.core.steps import pace, split
 from ckptcost.core.windows import Stretch, Window, covered_s, extent, without
-from ckptcost.fleet.node_day import LINES, NodeDay, NodeDayHead, empty_rows, key_of
+from ckptcost.fleet.node_day import NodeDay, NodeDayHead, empty_rows, key_of
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.measured_bill import counted_in, gpus_metered, load_end_s, shares_of
 from ckptcost.jobs.shared_waits import shared_pieces, waited_time, waits_of
@@ -359,26 +359,33 @@ def _rows(
     for n, place in enumerate(places):
         window, what, line = m.windows[place], m.contents[place], lines[place]
         is_load = what.of == "load"
-        end_s = load_end_s(window) if is_load else window.returned_s
-        rows["key"][n] = key_of(window.label)
-        rows["label"][n] = window.label
-        rows["load"][n] = is_load
-        rows["begin_ns"][n] = clock.ns(_begun_s(window))
-        stall_s = nan if window.begin_s is None or end_s is None else end_s - window.begin_s
-        rows["stall_s"][n] = stall_s if stall_s >= 0 else nan
-        rows["drain_s"][n] = 0.0 if is_load else nan if window.drain_s is None else window.drain_s
-        rows["bytes"][n], rows["files"][n] = what.bytes, what.files
-        rows["ranks"][n] = len(window.spans)
-        rows["failed"][n] = bool(what.error) or not ended(window)
-        rows["gpu_s"][n] = line.gpu_s
-        for name in LINES:
-            energy = line.energies[name]
+        row: dict[str, Any] = {
+            "key": key_of(window.label),
+            "label": window.label,
+            "load": is_load,
+            "begin_ns": clock.ns(_begun_s(window)),
+            "stall_s": _stall_s(window, is_load),
+            "drain_s": 0.0 if is_load else nan if window.drain_s is None else window.drain_s,
+            "bytes": what.bytes,
+            "files": what.files,
+            "ranks": len(window.spans),
+            "failed": bool(what.error) or not ended(window),
+            "gpu_s": line.gpu_s,
+        }
+        for name, energy in line.energies.items():
             if energy.known:
-                rows[f"{name}_j"][n] = energy.value
-                rows[f"{name}_low_j"][n], rows[f"{name}_high_j"][n] = _outward(
-                    energy.low, energy.high
-                )
+                row[f"{name}_j"] = energy.value
+                row[f"{name}_low_j"], row[f"{name}_high_j"] = _outward(energy.low, energy.high)
+        for name, value in row.items():
+            rows[name][n] = value
     return rows
+
+
+def _stall_s(window: Window, is_load: bool) -> float:
+    end_s = load_end_s(window) if is_load else window.returned_s
+    if window.begin_s is None or end_s is None or end_s < window.begin_s:
+        return nan
+    return end_s - window.begin_s
 
 
 def _outward(low: float, high: float) -> tuple[np.float32, np.float32]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, pairwise
 from math import fsum, inf, isnan, nan
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -39,7 +40,7 @@ _Days = dict[str, dict[str, list[float]]]
 def gpus_of(part: StorePart, cells: RunCells) -> dict[tuple[str, str], list[float]]:
     """By job and run, GPUs of each node that says so."""
     return {
-        key: [max(value for said in days.values() for value in said) for days in hosts.values()]
+        key: [max(chain(*days.values())) for days in hosts.values()]
         for key, hosts in _by_host(part, cells, "gpus").items()
     }
 
@@ -71,19 +72,15 @@ def mean_watts(hosts: _Days, expected: int) -> Estimate:
     """
     if not hosts:
         return absent("NO_NODES")
-    own = {
-        host: _mean([value for said in days.values() for value in said])
-        for host, days in sorted(hosts.items())
-    }
+    own = {host: _mean([*chain(*days.values())]) for host, days in sorted(hosts.items())}
     of_nodes = mean_of(list(own.values()))
     if len(hosts) < expected:
         return of_nodes
-    by_day: dict[str, list[float]] = {}
+    by_day: defaultdict[str, list[float]] = defaultdict(list)
     for host, mean_w in own.items():
         for day, said in hosts[host].items():
-            by_day.setdefault(day, []).extend(
-                value - mean_w for value in said
-            )  # a node that is off for a day makes no other day of it
+            # a node that is off for a day makes no other day of it
+            by_day[day] += [value - mean_w for value in said]
     of_days = mean_of([_mean(said) for _, said in sorted(by_day.items())])
     reach_w = 0.0 if of_days.high is None else of_days.high - of_days.value
     return Estimate(
@@ -317,36 +314,31 @@ def shares_of(spans: Sequence[RunSpan]) -> list[Useful]:
     found: list[Useful] = []
     place = 0
     while place < len(spans):
-        end, reach_s, longest = place + 1, spans[place].ended_s, place
-        while end < len(spans) and spans[end].began_s < reach_s:
-            if spans[end].ended_s >= reach_s:
-                reach_s, longest = spans[end].ended_s, end
-            end += 1
-        rests = [useful_of(spans[first:end]) for first in range(place, end)]
-        down_s = spans[end].began_s - reach_s if end < len(spans) else 0.0
-        for at, whole in enumerate(rests):
-            last = at + 1 == len(rests)
-            rest = (0.0,) * 7 if last else rests[at + 1][:-1]
+        end, longest = _overlapping(spans, place)
+        rests = [useful_of(spans[first:end])[:-1] for first in range(place, end)]
+        down_s = spans[end].began_s - spans[longest].ended_s if end < len(spans) else 0.0
+        for at, (whole, rest) in enumerate(pairwise([*rests, (0.0,) * 7]), place):
             wall_s, between_s, lost_s, stall_s, load_s, useful_s, _ = (
-                mine - its for mine, its in zip(whole[:-1], rest, strict=True)
+                mine - its for mine, its in zip(whole, rest, strict=True)
             )
-            after_s = down_s if place + at == longest else 0.0
+            after_s = down_s if at == longest else 0.0
             all_s = wall_s - between_s + after_s
             goodput = useful_s / all_s if all_s > 0 else nan
-            found.append(
-                Useful(
-                    all_s,
-                    after_s,
-                    lost_s,
-                    stall_s,
-                    load_s,
-                    useful_s,
-                    goodput,
-                    int(spans[place + at].failed),
-                )
-            )
+            times_s = (all_s, after_s, lost_s, stall_s, load_s, useful_s)
+            found.append(Useful(*times_s, goodput, int(spans[at].failed)))
         place = end
     return found
+
+
+def _overlapping(spans: Sequence[RunSpan], place: int) -> tuple[int, int]:
+    """Where the runs end that go on beside one another from this one on, and which of them ended
+    last."""
+    end, longest = place + 1, place
+    while end < len(spans) and spans[end].began_s < spans[longest].ended_s:
+        if spans[end].ended_s >= spans[longest].ended_s:
+            longest = end
+        end += 1
+    return end, longest
 
 
 def _was_followed(end: _Ended, later_ns: Sequence[int]) -> bool:
@@ -366,8 +358,6 @@ def _state(end: _Ended, followed: bool) -> tuple[str, str]:
 
 def _ends(part: StorePart, cells: RunCells) -> dict[tuple[str, str], _Ended]:
     heads = part.heads
-    if not len(heads):
-        return {}
     rows: defaultdict[tuple[str, str], list[tuple[int, int, int | None, bool]]] = defaultdict(list)
     whole_days: dict[tuple[str, str], int] = {}
     codes = [None if isnan(code) else int(code) for code in numbers(heads, "exit_code").tolist()]
@@ -393,13 +383,12 @@ def _ends(part: StorePart, cells: RunCells) -> dict[tuple[str, str], _Ended]:
             whole_days[key] = max(whole_days.get(key, 0), ended_ns)
     found = {}
     for key, mine in rows.items():
-        begins = [began_ns for began_ns, _, _, _ in mine if began_ns]
-        if begins:
-            ended_ns = max(*(ended_ns for _, ended_ns, _, _ in mine), *begins)
-            code, over = _code([code for _, _, code, _ in mine]), any(over for *_, over in mine)
-            found[key] = _Ended(
-                min(begins), ended_ns, code, over, whole_days.get(key, 0) == ended_ns
-            )
+        begun_ns, ended_ns, exits, over = zip(*mine, strict=True)
+        begins_ns = [began_ns for began_ns in begun_ns if began_ns]
+        if begins_ns:
+            end_ns = max(*ended_ns, *begins_ns)
+            at_midnight = whole_days.get(key, 0) == end_ns
+            found[key] = _Ended(min(begins_ns), end_ns, _code(exits), any(over), at_midnight)
     return found
 
 

@@ -123,22 +123,15 @@ def _usual(
     stall_s = group.stalls.mean_s
     if isnan(interval_s):  # one save in each run
         interval_s = _over(own_s - group.stall_s - group.load_s, float(group.checkpoints))
-    why = (
-        "NO_SAVES"
-        if not group.checkpoints
-        else "NO_STALL"
-        if not stall_s > 0
-        else "NO_INTERVAL"
-        if not interval_s > 0
-        else ""
-    )
+    needed = {"NO_SAVES": group.checkpoints, "NO_STALL": stall_s, "NO_INTERVAL": interval_s}
+    why = next((code for code, value in needed.items() if not value > 0), "")
     return Usual(
         group.name,
         nodes,
         gpus,
         interval_s,
         stall_s,
-        0.0 if isnan(lag_s) else lag_s,
+        _or_0(lag_s),
         lag_s > stall_s,
         size,
         _or_0(_over(group.load_s, float(group.loads - group.unknown.get("load", 0)))),
@@ -356,13 +349,10 @@ def _job(usual: Usual, fleet: Fleet, s: Scenario | None) -> JobSavings:
     node = fleet.failures.node_mtbf_s
     measured = 1.0 - usual.goodput
     why = usual.why or (node.why if usual.nodes > 0 else "NO_EXPOSURE")
-    if why and why != "NO_FAILURES":
+    if why not in ("", "NO_FAILURES"):
         return JobSavings(usual.job, usual, UNKNOWN, measured, UNKNOWN, nan, (), why)
-    low_s, high_s = (
-        float(node.low or nan) / usual.nodes,
-        (inf if node.high is None else node.high) / usual.nodes,
-    )
-    mtbf = FleetAmount(node.value / usual.nodes, low_s, high_s)
+    ends = (node.value, node.low or nan, inf if node.high is None else node.high)
+    mtbf = FleetAmount(*(float(end) / usual.nodes for end in ends))
     rates = _rates(mtbf)
     recovery = Recovery(usual.down_s, 0.0, 0.0, usual.load_s, 0.0)
     was = segment(usual.interval_s, usual.stall_s, usual.lag_s, recovery, rates.per_s)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -17,10 +17,20 @@ from ckptcost.core.lines import KINDS
 from ckptcost.core.quantities import BY_ID, FIELDS, IN_DOCUMENTS
 from ckptcost.core.quantities import Quantity as Counted
 from ckptcost.core.units import DAY_S, HOUR_S, KWH_J, to_kwh
+from ckptcost.fleet.bill_tables import NO_SITE
 from ckptcost.fleet.cell_lines import cell_lines_of
 from ckptcost.fleet.figures import Fleet, GroupFigures
-from ckptcost.fleet.grouping import Groups, RunCells, groups_of
-from ckptcost.fleet.lines import ESTIMATED, LINES, NEEDED, NOTHING, FleetAmount, FleetLine, lines_of
+from ckptcost.fleet.grouping import Groups, RunCells, flags, groups_of
+from ckptcost.fleet.lines import (
+    ESTIMATED,
+    LINES,
+    NEEDED,
+    NOTHING,
+    FleetAmount,
+    FleetLine,
+    lines_of,
+    scenario_of,
+)
 from ckptcost.fleet.runs_seen import RunSeen
 from ckptcost.present.amounts import count
 from ckptcost.present.words import line_label
@@ -39,9 +49,10 @@ from ckptcost.report.rows_of_time import SPREAD, PlacedAmounts, RowFactors, seri
 from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, instant
 from ckptcost.report.statements.bill import BilledAmount, BilledLine, Rests, bill_part, count_part
 from ckptcost.report.statements.closed_form import place_of, plain_id
-from ckptcost.report.statements.run_lines import without_prices
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from ckptcost.fleet.part import StorePart
     from ckptcost.scenario import Resolved
 
@@ -53,42 +64,46 @@ def statements_of(
     part: StorePart, fleet: Fleet, resolved: Resolved | None, priced: bool, catalog: Catalog
 ) -> list[Statement]:
     """By job; one of which no instant is known has none."""
-    s = (
-        None
-        if resolved is None
-        else resolved.scenario
-        if priced
-        else without_prices(resolved.scenario)
-    )
+    s = scenario_of(resolved, priced)
     cells = fleet.cells
     by_day = _by_job_and_day(part, cells, fleet, s)
     runs: dict[str, list[RunSeen]] = {}
     for run in fleet.runs:
         runs.setdefault(run.job, []).append(run)
-    factors = (
-        []
-        if resolved is None
-        else [
-            Factor.model_validate(factor_of(each, catalog))
-            for each in resolved.inputs
-            if each.path.startswith("site.")
-            or (priced and each.path in ("cluster.gpu_price", "cluster.gpu_embodied"))
-        ]
-    )
-    labels = {cells.job[at]: cells.labels[at] for at in range(cells.many)}
+    place = _Place(resolved, s, _factors(resolved, priced, catalog))
+    labels = dict(zip(cells.job, cells.labels, strict=True))
     return [
         _statement(
             group,
             runs[group.name],
             by_day.get(group.name, []),
             labels[group.name],
-            part,
-            factors,
-            resolved,
-            s,
+            part.heads[part.heads["job"].astype("str") == group.name],
+            place,
         )
         for group in fleet.jobs
         if group.name in runs
+    ]
+
+
+class _Place(NamedTuple):
+    """Where the machines stand, and what they pay."""
+
+    resolved: Resolved | None
+    scenario: Scenario | None
+    factors: list[Factor]
+
+    @property
+    def words(self) -> Mapping[str, Any]:
+        return self.resolved.words if self.resolved else {}
+
+
+def _factors(resolved: Resolved | None, priced: bool, catalog: Catalog) -> list[Factor]:
+    prices = ("cluster.gpu_price", "cluster.gpu_embodied") if priced else ()
+    return [
+        Factor.model_validate(factor_of(each, catalog))
+        for each in (resolved.inputs if resolved else ())
+        if each.path.startswith("site.") or each.path in prices
     ]
 
 
@@ -112,12 +127,7 @@ def _by_job_and_day(
     lines = lines_of(
         cell_lines_of(part, cells, fleet.lacking, fleet.runs, s), pairs.of_cells, len(places)
     )
-    windows = part.windows
-    done = (
-        ~(windows["load"].to_numpy(dtype=bool) | windows["failed"].to_numpy(dtype=bool))
-        if len(windows)
-        else np.zeros(0, dtype=bool)
-    )
+    done = ~(flags(part.windows, "load") | flags(part.windows, "failed"))
     saves = np.bincount(pairs.of_cells[cells.of_windows][done], minlength=len(places))
     found: dict[str, list[_Day]] = {}
     for place, mine, many in zip(places.tolist(), lines, saves.tolist(), strict=True):
@@ -131,32 +141,15 @@ def _statement(
     runs: Sequence[RunSeen],
     days: Sequence[_Day],
     labels: Mapping[str, str],
-    part: StorePart,
-    factors: list[Factor],
-    resolved: Resolved | None,
-    s: Scenario | None,
+    heads: DataFrame,
+    place: _Place,
 ) -> Statement:
-    begin_s, end_s = (
-        round(min(run.began_ns for run in runs) / 1e9, 3),
-        round(max(run.ended_ns for run in runs) / 1e9, 3),
-    )
-    names = tuple(each.id for each in factors)
-    there = {line.id: line for line in group.lines}
-    estimated = any(line.estimated for line in group.lines)
-    totals = group.totals
-    bill = bill_part(
-        [_line(there.get(name, _none(name))) for name in LINES],
-        lambda _, q: _billed_amount(q, getattr(totals, q.field), estimated, totals.lacks[q.field]),
-        Rests(lambda _, of: [name for name in BY_ID[of].rests_on if name in names]),
-        "bounds",
-        math.nan if s is None else float(s.cluster.usd_per_gpu_s) * HOUR_S,
-    )
+    """`heads`: the job's."""
+    begin_s = round(min(run.began_ns for run in runs) / 1e9, 3)
+    end_s = round(max(run.ended_ns for run in runs) / 1e9, 3)
+    bill = _bill(group, place)
     components = [Component.model_validate(each) for each in bill["components"]]
-    heads = part.heads[part.heads["job"].astype("str") == group.name]
-    gpus = max((run.gpus for run in runs if not math.isnan(run.gpus)), default=math.nan)
-    words = {} if resolved is None else resolved.words
     simulated = bool(heads["simulated"].all())
-    said: dict[str, Any] = {name: text for name, text in labels.items() if name in SAID}
     return Statement(
         id=f"urn:ckptcost:fleet:{plain_id(group.name)}",
         kind="mixed",
@@ -167,43 +160,62 @@ def _statement(
         period_start=instant(begin_s),
         period_end=instant(end_s),
         length_s=end_s - begin_s,
-        subject=Subject(
-            run_id=plain_id(f"fleet-{group.name}"),
-            name=f"job {group.name}",
-            accelerator_count=None if math.isnan(gpus) else gpus,
-            nodes=float(max(run.nodes for run in runs)),
-            tags={name: text for name, text in labels.items() if name not in said},
-            **said,
-            **place_of(
-                words.get("site.id"),
-                words.get("site.grid"),
-                *(
-                    [resolved.names["site"], resolved.names.get("grid")]
-                    if resolved
-                    else [None, None]
-                ),
-            ),
-        ),
-        boundary=_boundary(components, s),
+        subject=_subject(group.name, runs, labels, place),
+        boundary=_boundary(components, place.scenario),
         totals=RunTotals.model_validate(
             bill["totals"] | {"checkpoints": count_part(float(group.checkpoints), "measured")}
         ),
         allocated=None,
         components=components,
         functional_units=[FunctionalUnit(name="checkpoint", count=float(group.checkpoints))],
-        series=_series(group, days, s, begin_s, end_s),
-        factors=factors,
+        series=_series(group, days, place.scenario, begin_s, end_s),
+        factors=place.factors,
         rests=bill["rests"],
         choices={
-            k: v
-            for k, v in words.items()
-            if k.startswith("site.") or k == "cluster.price_includes_electricity"
+            key: word
+            for key, word in place.words.items()
+            if key.startswith("site.") or key == "cluster.price_includes_electricity"
         },
         assumptions=[],
         measurements=_measurements(heads),
         uncertainty="bounds of the meters, added up; of what is estimated 95 %",
-        warnings=_warnings(group, resolved),
-    ).model_copy(update={"assumptions": _assumed_factors(factors)})
+        warnings=_warnings(group, place.resolved),
+    ).model_copy(update={"assumptions": _assumed_factors(place.factors)})
+
+
+def _bill(group: GroupFigures, place: _Place) -> dict[str, Any]:
+    names, s, totals = {each.id for each in place.factors}, place.scenario, group.totals
+    there = {line.id: line for line in group.lines}
+    estimated = any(line.estimated for line in group.lines)
+    return bill_part(
+        [_line(there.get(name, _none(name))) for name in LINES],
+        lambda _, q: _billed_amount(q, getattr(totals, q.field), estimated, totals.lacks[q.field]),
+        Rests(lambda _, of: [name for name in BY_ID[of].rests_on if name in names]),
+        "bounds",
+        math.nan if s is None else float(s.cluster.usd_per_gpu_s) * HOUR_S,
+    )
+
+
+def _subject(
+    job: str, runs: Sequence[RunSeen], labels: Mapping[str, str], place: _Place
+) -> Subject:
+    gpus = [run.gpus for run in runs if not math.isnan(run.gpus)]
+    names = place.resolved.names if place.resolved else {"site": None}
+    said: dict[str, Any] = {name: text for name, text in labels.items() if name in SAID}
+    return Subject(
+        run_id=plain_id(f"fleet-{job}"),
+        name=f"job {job}",
+        accelerator_count=max(gpus, default=None),
+        nodes=float(max(run.nodes for run in runs)),
+        tags={name: text for name, text in labels.items() if name not in said},
+        **said,
+        **place_of(
+            place.words.get("site.id"),
+            place.words.get("site.grid"),
+            names["site"],
+            names.get("grid"),
+        ),
+    )
 
 
 def _assumed_factors(factors: Sequence[Factor]) -> list[Any]:
@@ -217,9 +229,8 @@ def _assumed_factors(factors: Sequence[Factor]) -> list[Any]:
 def _none(name: str) -> FleetLine:
     """A line of which there was nothing is zero, so that a week with a failure and one without have
     the same lines."""
-    return FleetLine(
-        name, name in ESTIMATED, dict.fromkeys(FIELDS, (0.0, 0.0)), *(NOTHING for _ in FIELDS)
-    )
+    none: dict[Any, FleetAmount] = dict.fromkeys(FIELDS, NOTHING)
+    return FleetLine(name, name in ESTIMATED, dict.fromkeys(FIELDS, (0.0, 0.0)), **none)
 
 
 def _line(line: FleetLine) -> BilledLine:
@@ -256,43 +267,31 @@ def _series(
     edges = edges_of(begin_s, end_s, DAY_S)
     inside = [(day, max(day.begin_s, begin_s), min(day.begin_s + DAY_S, end_s)) for day in days]
     inside = [(day, since, until) for day, since, until in inside if since < until]
-    placed = []
-    for line in group.lines:
-        mine = [
-            (day.lines[line.id], since, until)
-            for day, since, until in inside
-            if line.id in day.lines
-        ]
-        amounts = {
-            q.id: [q.people(getattr(each, q.field).value) for each, _, _ in mine] for q in SPREAD
-        }
-        known = {
-            what: [0.0 if math.isnan(x) else x for x in xs] if not all(map(math.isnan, xs)) else xs
-            for what, xs in amounts.items()
-        }
-        if any(x for xs in known.values() for x in xs if x == x):
-            placed.append(
-                PlacedAmounts(line.id, [(since, until) for _, since, until in mine], known)
-            )
+    placed = [each for line in group.lines if (each := _placed(line.id, inside)) is not None]
     if not placed:
         return None
-    rows = np.zeros(len(edges) - 1)
+    saves = np.zeros(len(edges) - 1)
     for day in days:
-        rows[
-            min(
-                max(int(np.searchsorted(edges, day.begin_s + 1.0, side="right")) - 1, 0),
-                len(rows) - 1,
-            )
-        ] += day.saves
-    grids = (
-        (None, None)
-        if s is None
-        else (
-            tidy(float(each) * KWH_J) for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j)
-        )
-    )
-    factors = RowFactors(*(None if each is None else np.full(len(rows), each) for each in grids))
-    return series_of(placed, edges, DAY_S, factors, rows)
+        at = int(np.searchsorted(edges, day.begin_s + 1.0, side="right")) - 1
+        saves[min(max(at, 0), len(saves) - 1)] += day.saves
+    grids: tuple[Any, ...] = () if s is None else (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j)
+    per_kwh = [tidy(float(each) * KWH_J) for each in grids] or [None, None]
+    factors = RowFactors(*(None if each is None else np.full(len(saves), each) for each in per_kwh))
+    return series_of(placed, edges, DAY_S, factors, saves)
+
+
+def _placed(line: str, inside: Sequence[tuple[_Day, float, float]]) -> PlacedAmounts | None:
+    """None where nothing is known of it but zeros."""
+    mine = [(day.lines[line], (since, until)) for day, since, until in inside if line in day.lines]
+    known = {}
+    for q in SPREAD:
+        values = [q.people(getattr(each, q.field).value) for each, _ in mine]
+        if not all(map(math.isnan, values)):
+            values = [0.0 if math.isnan(value) else value for value in values]
+        known[q.id] = values
+    if not any(value and value == value for values in known.values() for value in values):
+        return None
+    return PlacedAmounts(line, [span for _, span in mine], known)
 
 
 def _boundary(components: Sequence[Component], s: Scenario | None) -> Boundary:
@@ -350,10 +349,7 @@ def _warnings(group: GroupFigures, resolved: Resolved | None) -> list[Warned]:
         found.append(
             Warned(
                 code="NO_SITE",
-                message=(
-                    "Where the machines stand and what they cost is not said, so there is no PUE,"
-                    " no dollars and no kgCO2e."
-                ),
+                message=NO_SITE,
             )
         )
     if lacks := group.totals.lacks["energy_j"]:

@@ -443,22 +443,19 @@ class Store:
             for below in self._looked_into(top.name):
                 if isinstance(below, str):
                     yield below
-                    continue
-                folder = f"{top.name}/{below.name}"
-                day = below.name.removeprefix("day=")
-                if below.kind != "folder" or day == below.name or not _is_day(day):
-                    yield folder
+                elif not (day := _day_of(below)):
+                    yield f"{top.name}/{below.name}"
                 elif since <= day and (not until or day <= until):
-                    for thing in self._looked_into(folder):
-                        if isinstance(thing, str):
-                            yield thing
-                            continue
-                        path = f"{folder}/{thing.name}"
-                        yield (
-                            StoreEntry(path, job, day, thing.bytes)
-                            if thing.kind == "file" and thing.name.endswith(ENDING)
-                            else path
-                        )
+                    yield from self._files_of(job, day, f"{top.name}/{below.name}")
+
+    def _files_of(self, job: str, day: str, folder: str) -> Iterator[StoreEntry | str]:
+        for thing in self._looked_into(folder):
+            if isinstance(thing, str):
+                yield thing
+            elif thing.kind == "file" and thing.name.endswith(ENDING):
+                yield StoreEntry(f"{folder}/{thing.name}", job, day, thing.bytes)
+            else:
+                yield f"{folder}/{thing.name}"
 
     def _looked_into(self, folder: str) -> Iterator[Thing | str]:
         """One job's folder that may not be read costs that job, and its name is told with the
@@ -551,6 +548,12 @@ def _job_of(thing: Thing) -> str | None:
         return ""
     job = unquote(name)
     return job if folder_of(job) == name else None
+
+
+def _day_of(thing: Thing) -> str:
+    """Empty for what is no day's folder."""
+    day = thing.name.removeprefix("day=")
+    return day if thing.kind == "folder" and day != thing.name and _is_day(day) else ""
 
 
 @lru_cache(maxsize=4096)

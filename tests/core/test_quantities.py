@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import pytest
 
 from ckptcost.core.bill import Line
@@ -17,8 +19,9 @@ from ckptcost.report.statement import Series
 
 def test_what_holds_a_number_of_each_has_all_of_them_in_order():
     assert Line._fields[-len(FIELDS) :] == FIELDS
+    assert tuple(field.name for field in fields(lines.OfEachQuantity)) == FIELDS
     for held in (lines.CellLine, lines.FleetLine, lines.FleetTotals):
-        assert held._fields[-len(FIELDS) :] == FIELDS
+        assert issubclass(held, lines.OfEachQuantity)
     ids = [q.id for q in IN_DOCUMENTS]
     for model in (Totals, Changes):
         assert list(model.model_fields) == ids
