@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from ckptcost.core.domain import Scenario
 from ckptcost.core.estimates import Floats
-from ckptcost.fleet.grouping import Places, RunCells, add_by_place, flags, numbers
+from ckptcost.fleet.grouping import Places, RunCells, add_by_place, flags, numbers, quotients
 from ckptcost.fleet.lines import CellLine, FleetAmounts, line_of, usd_per_j
 from ckptcost.fleet.missing_nodes import ends_of, missing_line
 from ckptcost.fleet.runs_seen import FAILED, RunSeen
@@ -98,9 +98,7 @@ class _Rows(NamedTuple):
         if a window's nodes stood alike: what has no joules has no price where electricity is paid
         apart, and so for what has no time.
         """
-        share = np.divide(
-            self.known(*lines), self.nodes, where=self.nodes > 0, out=np.zeros(len(gpu_s))
-        )
+        share = quotients(self.known(*lines), self.nodes, 0.0)
         lacking = np.isnan(gpu_s)
         if lacking.any():
             timed = self._replace(bins=np.where(lacking, self.cells, self.bins))

@@ -6,7 +6,7 @@ So whatever a fleet is grouped by, the groups are the same sums put together in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -108,6 +108,19 @@ def sum_by_place(values: Floats, places: Places, count: int) -> Floats:
 
 def count_by_place(which: NDArray[np.bool_], places: Places, count: int) -> Floats:
     return np.bincount(places[which], minlength=count).astype(np.float64)
+
+
+def quotients(amounts: Floats, by: Any, otherwise: float = np.nan) -> Floats:
+    """One by the other; `otherwise` where there is nothing to divide by."""
+    found = np.full(len(amounts), otherwise)
+    np.divide(amounts, by, where=by > 0, out=found)
+    return found
+
+
+def numbered(names: Iterable[Hashable]) -> tuple[dict[Any, int], Places]:
+    """Each name's number, in the order in which they come, and the number of every one."""
+    found: dict[Any, int] = {}
+    return found, np.array([found.setdefault(name, len(found)) for name in names], dtype=np.int64)
 
 
 def cells_of(part: StorePart) -> RunCells:

@@ -27,7 +27,9 @@ from ckptcost.fleet.grouping import (
     RunCells,
     add_by_place,
     flags,
+    numbered,
     numbers,
+    quotients,
     sum_by_place,
     texts,
 )
@@ -335,21 +337,15 @@ def _rows_of_runs(cells: RunCells) -> dict[tuple[str, str], list[int]]:
 
 
 def _means(nodes: DataFrame) -> _Mean:
-    hosts: dict[str, int] = {}
-    place = np.array(
-        [hosts.setdefault(host, len(hosts)) for host in texts(nodes, "host")], dtype=np.int64
-    )
+    hosts, place = numbered(texts(nodes, "host"))
 
     def total(name: str) -> Floats:
         return sum_by_place(numbers(nodes, name), place, len(hosts))
 
     def per_window(name: str, known: Floats) -> Floats:
-        return np.asarray(
-            np.divide(total(name), known, where=known > 0, out=np.full(len(hosts), nan))
-        )
+        return quotients(total(name), known)
 
-    windows = total("windows")
-    saves = np.divide(total("saves"), windows, where=windows > 0, out=np.zeros(len(hosts)))
+    saves = quotients(total("saves"), total("windows"), 0.0)
     each = {}
     for line in ("gpu", "host", "slow", "storage"):
         known = total(f"{line}_windows")
@@ -451,16 +447,8 @@ def _bytes(nodes: DataFrame, run: Lacking, lacks: float, mean: float) -> Estimat
     each = each * lacks / each.sum() if each.sum() > 0 else np.array([lacks])
     if not len(nodes):
         return missing_share([mean], each)
-    hosts: dict[str, int] = {}
-    place = np.array(
-        [hosts.setdefault(host, len(hosts)) for host in texts(nodes, "host")], dtype=np.int64
-    )
+    hosts, place = numbered(texts(nodes, "host"))
     known = _where_known(nodes, "bytes", place, len(hosts))
-    per_node = np.divide(
-        sum_by_place(numbers(nodes, "bytes"), place, len(hosts)),
-        known,
-        where=known > 0,
-        out=np.full(len(hosts), nan),
-    )
+    per_node = quotients(sum_by_place(numbers(nodes, "bytes"), place, len(hosts)), known)
     middle = float(np.nanmean(per_node)) if known.any() else nan
     return missing_share(per_node * mean / middle if middle > 0 else [mean], each)

@@ -21,6 +21,7 @@ from ckptcost.fleet.grouping import (
     flags,
     instants,
     numbers,
+    quotients,
     sum_by_place,
     texts,
 )
@@ -176,9 +177,7 @@ def _fill_unknown(
         return stall_s, lacks.astype(np.int64), np.zeros(count, dtype=bool)
     known = which & ~np.isnan(stall_s)
     many = count_by_place(known, run_of, count)
-    mean_s = np.divide(
-        _sums(stall_s, known, run_of, count), many, where=many > 0, out=np.full(count, nan)
-    )
+    mean_s = quotients(_sums(stall_s, known, run_of, count), many)
     none = (many == 0) & (lacks > 0)
     return (
         np.where(lacking, mean_s[run_of], stall_s),

@@ -23,7 +23,16 @@ from ckptcost.core.optimum import best_interval_s
 from ckptcost.core.quantities import Quantity, pick
 from ckptcost.core.units import to_hours
 from ckptcost.fleet.bill_tables import plain, with_ends
-from ckptcost.fleet.grouping import Places, add_by_place, flags, groups_of, instants, numbers
+from ckptcost.fleet.grouping import (
+    Places,
+    add_by_place,
+    flags,
+    groups_of,
+    instants,
+    numbered,
+    numbers,
+    quotients,
+)
 from ckptcost.fleet.lines import UNKNOWN, FleetAmount, usd_per_j
 from ckptcost.fleet.runs_seen import FAILED, RunSeen
 from ckptcost.present.amounts import duration, number
@@ -216,15 +225,8 @@ def _mean_seen(runs: Sequence[RunSeen], name: str) -> float:
 
 def _mean(values: Floats, places: Places, which: NDArray[np.bool_], many: int) -> Floats:
     which = which & ~np.isnan(values)
-    count = np.bincount(places[which], minlength=many)
-    return np.asarray(
-        np.divide(
-            add_by_place(values[which], places[which], many),
-            count,
-            where=count > 0,
-            out=np.full(many, nan),
-        )
-    )
+    sums = add_by_place(values[which], places[which], many)
+    return quotients(sums, np.bincount(places[which], minlength=many))
 
 
 def _intervals(
@@ -233,10 +235,7 @@ def _intervals(
     """By job, from a save's return to the next one's begin in the same run, in the mean; failed
     ones stand between, too."""
     windows = part.windows
-    numbers_of: dict[tuple[str, str], int] = {}
-    run = np.array([numbers_of.setdefault(key, len(numbers_of)) for key in runs], dtype=np.int64)[
-        cell
-    ]
+    run = numbered(runs)[1][cell]
     begin_ns, stall_s = instants(windows, "begin_ns"), numbers(windows, "stall_s")
     rows = np.flatnonzero(~flags(windows, "load"))
     rows = rows[np.argsort(run[rows], kind="stable")]

@@ -76,6 +76,10 @@ def verdict(file: ValidFile, code: str = "", text: str = "") -> FileVerdict:
     )
 
 
+def _unread(entry: StoreEntry, code: str, text: str) -> FileVerdict:
+    return FileVerdict(plain(entry.path), entry.job, "", "", entry.day, code, text, np.nan)
+
+
 def plain(text: str) -> str:
     """A file's name may hold bytes that are no text."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -90,24 +94,14 @@ def read_in(
         try:
             head, rows = decode(store.read(entry.path), columns, plain(entry.path), own=False)
         except BadNodeFile as error:
-            aside.append(
-                FileVerdict(
-                    plain(entry.path), entry.job, "", "", entry.day, error.code, error.text, np.nan
-                )
-            )
+            aside.append(_unread(entry, error.code, error.text))
             continue
-        except (OSError, InputError) as error:
-            # a store says InputError of a file that went away since it was listed
-            text = (
-                error.problem
-                if isinstance(error, InputError)
-                else f"could not be read ({error.strerror or error})"
-            )
-            aside.append(
-                FileVerdict(
-                    plain(entry.path), entry.job, "", "", entry.day, UNREADABLE, text, np.nan
-                )
-            )
+        except InputError as error:  # of a file that went away since it was listed
+            aside.append(_unread(entry, UNREADABLE, error.problem))
+            continue
+        except OSError as error:
+            why = f"could not be read ({error.strerror or error})"
+            aside.append(_unread(entry, UNREADABLE, why))
             continue
         file = ValidFile(entry.path, head, dict(rows))
         fault = _misplacement(file, entry)

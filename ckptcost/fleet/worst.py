@@ -11,7 +11,7 @@ import numpy as np
 
 from ckptcost.core.units import to_hours, to_kwh
 from ckptcost.fleet.bill_tables import plain
-from ckptcost.fleet.grouping import flags, instants, numbers, sum_by_place, texts
+from ckptcost.fleet.grouping import flags, instants, numbered, numbers, sum_by_place, texts
 from ckptcost.present.words import line_label
 from ckptcost.report.statement import instant
 from ckptcost.report.study import Column, Table
@@ -99,10 +99,7 @@ def _saves(part: StorePart, most: int) -> tuple[WorstSave, ...]:
 
 def _hosts(part: StorePart, most: int) -> tuple[WorstHost, ...]:
     nodes = part.nodes
-    hosts: dict[str, int] = {}
-    place = np.array(
-        [hosts.setdefault(host, len(hosts)) for host in texts(nodes, "host")], dtype=np.int64
-    )
+    hosts, place = numbered(texts(nodes, "host"))
     many = len(hosts)
     sums = {
         name: sum_by_place(numbers(nodes, name), place, many)

@@ -175,6 +175,10 @@ def _header(
     )
 
 
+def event_line(t_ns: int, name: str, domain: str, text: str, **more: object) -> dict[str, Any]:
+    return {"k": "event", "t": t_ns, "name": name, "domain": domain, "text": text, **more}
+
+
 class Recorder:
     """`start` and `stop`, or `step` by hand with a virtual clock. It closes the meters at the
     end."""
@@ -276,14 +280,7 @@ class Recorder:
         """Something that readers should know of the whole run: no mark, no window, nothing is
         polled for it. From any thread."""
         if os.getpid() == self._pid:
-            fields = {
-                "k": "event",
-                "t": self._now_ns(),
-                "name": "note",
-                "domain": domain,
-                "text": text,
-                "detail": detail,
-            }
+            fields = event_line(self._now_ns(), "note", domain, text, detail=detail)
             self._notes.append(fields)
             self._marks.append(fields)
 
@@ -402,20 +399,10 @@ class Recorder:
         at_ns, wall_ns = self.clock.pair()
         self._sink.line({"k": "clock", "t": at_ns, "w": wall_ns})
         self._say_periods(t_ns)
-        self._sink.line(
-            {
-                "k": "event",
-                "t": t_ns,
-                "name": "cost",
-                "domain": "self",
-                "text": "",
-                "detail": self._cost(),
-            }
-        )
+        self._event(t_ns, "cost", "self", "", detail=self._cost())
         self._minutes += 1
-        if (
-            self._minutes % _NOTES_EACH == 0
-        ):  # of a long run the first parts are removed, and with them what was said first
+        if self._minutes % _NOTES_EACH == 0:
+            # of a long run the first parts are removed, and with them what was said first
             for note in self._notes:
                 self._sink.line(note | {"t": t_ns})
         for window in self._tempo.abandoned(t_ns):
@@ -450,8 +437,8 @@ class Recorder:
             self._event(t_ns, event.name, event.domain, event.text)
         asked.events.clear()
 
-    def _event(self, t_ns: int, name: str, domain: str, text: str) -> None:
-        self._sink.line({"k": "event", "t": t_ns, "name": name, "domain": domain, "text": text})
+    def _event(self, t_ns: int, name: str, domain: str, text: str, **more: object) -> None:
+        self._sink.line(event_line(t_ns, name, domain, text, **more))
 
     def _loop(self) -> None:
         defects = 0
@@ -487,16 +474,7 @@ class Recorder:
         self._say_periods(t_ns)
         at_ns, wall_ns = self.clock.pair()
         self._sink.line({"k": "clock", "t": at_ns, "w": wall_ns})
-        self._sink.line(
-            {
-                "k": "event",
-                "t": t_ns,
-                "name": "cost",
-                "domain": "self",
-                "text": "",
-                "detail": self._cost(),
-            }
-        )
+        self._event(t_ns, "cost", "self", "", detail=self._cost())
         self._sink.line({"k": "end", "t": t_ns, "why": why, **self._cost()})
         for asked in self._asked:
             asked.close()
