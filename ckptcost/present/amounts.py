@@ -250,3 +250,31 @@ def drawn_between(low: float | None, high: float | None) -> str:
     texts = [[number(end, digits) for end in (low, high)] for digits in (2, 3)]
     ends = texts[0] if texts[0][0] != texts[0][1] else texts[1]
     return "-".join(ends)
+
+
+def bracketed(text: str) -> str:
+    """What is said in brackets behind something, or nothing."""
+    return f" ({text})" if text else ""
+
+
+def ends_text(low: float | None, high: float | None, said: Callable[[float], str] = number) -> str:
+    """ " (15 to 20)", or nothing where an end is not known."""
+    return "" if low is None or high is None else f" ({said(low)} to {said(high)})"
+
+
+def count_text(things: float, what: str) -> str:
+    """How many of what.
+
+    >>> count_text(1, "save"), count_text(2000, "save")
+    ('1 save', '2,000 saves')
+    """
+    return f"{count(things)} {what}{'' if things == 1 else 's'}"
+
+
+def some(names: Sequence[str], most: int = 6) -> str:
+    """A list that does not drown a sentence.
+
+    >>> some(["a", "b", "c"], most=2)
+    'a, b and 1 more'
+    """
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

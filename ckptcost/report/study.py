@@ -6,7 +6,9 @@ CSV.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from math import isfinite
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, overload
 
 from ckptcost.jobs.gates import GateVerdict
@@ -77,6 +79,31 @@ class Column(NamedTuple):
     """the column whose low and high, beside it in the row, this one shows"""
     unknown: str = DASH
     """what stands for a value that is not known"""
+    of: str | Callable[[Any], Any] = ""
+    """what its cells are of the things that the rows are made of: an attribute, or what a function
+    makes of it; without either the attribute that is called like the column"""
+
+    def cell_of(self, thing: Any) -> Any:
+        """What the row of a thing holds: None where a number is not known, or has no bound."""
+        read = attrgetter(self.of or self.id) if isinstance(self.of, str) else self.of
+        value = read(thing)
+        return plain(value) if isinstance(value, float) else value
+
+
+def plain(value: float | None) -> float | None:
+    """A finite number, or None: documents hold no NaN and no infinity."""
+    return value if value is not None and isfinite(value) else None
+
+
+def named(*names: str) -> tuple[Column, ...]:
+    """Columns of words, headed by what they are called."""
+    return tuple(Column(name, name) for name in names)
+
+
+def hidden(*columns: Column | str) -> tuple[Column, ...]:
+    """Columns for programs alone."""
+    told = (Column(each, each) if isinstance(each, str) else each for each in columns)
+    return tuple(each._replace(shown=False) for each in told)
 
 
 class Later(Sequence[T]):
@@ -128,6 +155,25 @@ class Table(NamedTuple):
     """in Markdown, for which a terminal has no room"""
     folded: bool = False
     """in Markdown under its title, which opens it"""
+
+
+def rows_of(columns: Iterable[Column], things: Iterable[Any]) -> list[dict[str, Any]]:
+    """A row of each thing, as the columns say what they are of it."""
+    read = [(column.id, column.cell_of) for column in columns if not column.range_of]
+    return [{name: cell_of(thing) for name, cell_of in read} for thing in things]
+
+
+def table_of(
+    name: str,
+    title: str,
+    columns: Sequence[Column],
+    things: Iterable[Any],
+    note: str = "",
+    shown: bool = True,
+) -> Table:
+    """The table of things whose cells the columns know."""
+    bare = tuple(column._replace(of="") for column in columns)
+    return Table(name, title, bare, rows_of(columns, things), note, shown)
 
 
 class Bills:

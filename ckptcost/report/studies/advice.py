@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from ckptcost.core.outcome import Outcome, failure_cost
 from ckptcost.jobs.advice import Advice, SaveRhythm
-from ckptcost.present.amounts import count, duration, number, share, size
-from ckptcost.report.studies.measured_parts import count_text
-from ckptcost.report.studies.run_columns import plain
-from ckptcost.report.study import Column, Study, Table
+from ckptcost.present.amounts import count, count_text, duration, number, share, size
+from ckptcost.report.study import Column, Study, Table, plain
 
 COLUMNS = (
     Column("what", "what"),

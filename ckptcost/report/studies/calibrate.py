@@ -12,10 +12,19 @@ from ckptcost.core.estimates import Estimate
 from ckptcost.core.fit import TimeFit
 from ckptcost.jobs.calibrate import Calibration, Parameter
 from ckptcost.jobs.calibrate_rounds import FitRound
-from ckptcost.present.amounts import amount, count, duration, number, rate, share, size
+from ckptcost.present.amounts import (
+    amount,
+    count,
+    count_text,
+    duration,
+    number,
+    rate,
+    share,
+    size,
+    some,
+)
 from ckptcost.present.measured import reason_text
-from ckptcost.report.studies.run_columns import plain
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, plain
 
 REASONS: Final[Mapping[str, str]] = {
     "NO_ROUNDS": "no save or load of that kind was recorded",
@@ -129,7 +138,7 @@ def _writing(c: Calibration) -> list[str]:
         if size(sizes[0]) == size(sizes[-1])
         else f"{size(sizes[0])} to {size(sizes[-1])}"
     )
-    head = f"{_count_text(fit.n, f'{mode} save')} of {of}: "
+    head = f"{count_text(fit.n, f'{mode} save')} of {of}: "
     if not fit.rate_bytes_per_s.known:
         return [
             f"{head}no rate, {why_text(fit.rate_bytes_per_s.why)}; the rate is at least"
@@ -147,7 +156,7 @@ def _writing(c: Calibration) -> list[str]:
 def _reading(c: Calibration) -> list[str]:
     found = c.reads.rate_bytes_per_s
     return (
-        [f"{_count_text(c.reads.n, 'load')}: {rate(found.value)}{_between(found, 'bytes_per_s')}."]
+        [f"{count_text(c.reads.n, 'load')}: {rate(found.value)}{_between(found, 'bytes_per_s')}."]
         if found.known
         else []
     )
@@ -165,7 +174,7 @@ def _power(c: Calibration) -> list[str]:
     of, seen = sum(verdicts.values()), verdicts["CONFIRMED"]
     return [
         said,
-        *([f"Their power confirms {count(seen)} of {_count_text(of, 'stall')}."] if of else []),
+        *([f"Their power confirms {count(seen)} of {count_text(of, 'stall')}."] if of else []),
     ]
 
 
@@ -240,7 +249,7 @@ def warnings(c: Calibration) -> list[tuple[str, str]]:
             (
                 "UNSURE_END",
                 (
-                    f"Of {_count_text(len(unsure), 'save')} the end is known to {duration(most_s)}"
+                    f"Of {count_text(len(unsure), 'save')} the end is known to {duration(most_s)}"
                     " only: the rate may be higher."
                 ),
             )
@@ -261,7 +270,7 @@ def warnings(c: Calibration) -> list[tuple[str, str]]:
         found.append(
             (
                 "CONTRADICTED",
-                f"GPU power does not fall in stalls that the marks tell of: {_some(names)}.",
+                f"GPU power does not fall in stalls that the marks tell of: {some(names, 5)}.",
             )
         )
     return found
@@ -286,14 +295,6 @@ def next_command(c: Calibration, kinds: Sequence[str]) -> str:
                 else f"--set {parameter.path}={value}"
             )
     return " ".join(words)
-
-
-def _count_text(of: int, what: str) -> str:
-    return f"{count(of)} {what}{'' if of == 1 else 's'}"
-
-
-def _some(names: Sequence[str], most: int = 5) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 _UNIT = {

@@ -10,8 +10,7 @@ from ckptcost.core.channels import Quantity
 from ckptcost.jobs.checkup import KINDS, Checkup
 from ckptcost.present.amounts import share
 from ckptcost.present.measured import absence_text
-from ckptcost.report.studies.run_columns import plain
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, plain
 
 MOST_SHOWN = 30
 WORDS = {

@@ -14,7 +14,7 @@ from ckptcost.jobs.gap import GapSide, ModelGap, gap
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured_course import CourseSpread
 from ckptcost.layers import Layer
-from ckptcost.present.amounts import count, number
+from ckptcost.present.amounts import count, count_text, number
 from ckptcost.present.words import line_label
 from ckptcost.report.studies.gap_words import (
     cause_label,
@@ -25,8 +25,7 @@ from ckptcost.report.studies.gap_words import (
     warnings,
     why_text,
 )
-from ckptcost.report.studies.run_columns import plain
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, plain
 
 MOST_SHOWN = 12
 """saves; JSON and CSV have all"""
@@ -89,9 +88,7 @@ def held_against(
 
 
 def _count_text(both: Sequence[GapSide]) -> str:
-    return " and ".join(
-        f"{count(len(held.taken))} {held.of}{'' if len(held.taken) == 1 else 's'}" for held in both
-    )
+    return " and ".join(count_text(len(held.taken), held.of) for held in both)
 
 
 def _gpus(answer: ModelGap) -> str:

@@ -11,8 +11,7 @@ import numpy as np
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.power_trace import of_kinds, trace_power
 from ckptcost.present.amounts import duration
-from ckptcost.report.studies.run_columns import plain
-from ckptcost.report.study import Column, Table
+from ckptcost.report.study import Column, Table, plain
 
 Group = tuple[str, str, tuple[str, ...], str]
 """column, label, kinds of domains, and which of a node's domains they are among"""

@@ -3,21 +3,23 @@ what is said of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import isnan
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from math import isnan, nan
+from typing import Any, NamedTuple
 
-from ckptcost.core.attribution import Cost
+from ckptcost.core.attribution import Cost, Opportunity
 from ckptcost.core.contents import GONE, LOST_BEFORE_SAFE, Contents, is_staged, written_back_s
 from ckptcost.core.counters import Amount
+from ckptcost.core.dips import Dip
+from ckptcost.core.estimates import Estimate
 from ckptcost.core.page_cache import saves_until_full
+from ckptcost.core.reconcile import Energy
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
-from ckptcost.present.amounts import count, duration, rate, share, size
+from ckptcost.present.amounts import count, count_text, duration, ends_text, rate, share, size, some
 from ckptcost.present.measured import reason_text, stall_reason_text
-from ckptcost.report.studies.measured_parts import count_text, range_of, some, three
-from ckptcost.report.studies.run_columns import plain
-from ckptcost.report.study import Column, Later, Table
+from ckptcost.report.studies.measured_parts import joules, range_of, three
+from ckptcost.report.study import Column, Later, Table, hidden, plain, rows_of, table_of
 
 COSTS = 1000
 """costs whose amounts are looked at together"""
@@ -47,21 +49,24 @@ MARK_IT = (
 def job_findings(m: Measured) -> list[str]:
     """How a wrapped command ended, where not well, and why no checkpoint of it was found."""
     findings = []
-    status = _told_by_the_wrapper(m).get("exit_status")
-    if isinstance(status, int | float) and status:
+    said = _told_by_the_wrapper(m)
+    if status := _number(said.get("exit_status")):
         ended = f"exit code {status:g}"
         if status > 128:
             ended += f", that is signal {status - 128:g}"
         findings.append(f"The command did not end well: {ended}.")
-    others = _told_by_the_wrapper(m)
-    left_out = others.get("left_out")
-    if isinstance(left_out, int | float) and left_out:
+    if left_out := _number(said.get("left_out")):
         written, was = ("was", "it is") if left_out == 1 else ("were", "they are")
         findings.append(
             f"{count_text(int(left_out), 'file')} in the folder {written} written by"
-            f" {others.get('left_out_by')}, which the job did not start: {was} left out."
+            f" {said.get('left_out_by')}, which the job did not start: {was} left out."
         )
     return [*findings, *filter(None, [nothing_found(m)])]
+
+
+def _number(value: object) -> float | None:
+    """A number of a mark's, which may hold anything."""
+    return value if isinstance(value, int | float) else None
 
 
 def nothing_found(m: Measured) -> str:
@@ -77,79 +82,122 @@ def _told_by_the_wrapper(m: Measured) -> dict[str, object]:
     return detail
 
 
+Saves = Sequence[tuple[Window, Contents]]
+
+
+def saves_of(m: Measured) -> Saves:
+    """The saves among the checkpoints, each with what is known of what it holds."""
+    both = zip(m.windows, m.contents, strict=True)
+    return [(window, what) for window, what in both if what.of == "save"]
+
+
 def saves_told(m: Measured) -> list[str]:
     """How many, how large, how long until safe; and of what it is not known."""
-    saves = [
-        (window, what)
-        for window, what in zip(m.windows, m.contents, strict=True)
-        if what.of == "save"
-    ]
+    saves = saves_of(m)
     if not saves:
         return []
-    failed = [what.error for _, what in saves if what.error and what.error != GONE]
-    removed = [what for _, what in saves if what.error == GONE]
-    safe = [(window, what) for window, what in saves if rate_of(window, what) is not None]
     sizes = [
         what.bytes
         for _, what in saves
         if what.bytes == what.bytes and what.error in ("", GONE)  # of one that failed it is a piece
     ]
-    said = f"{count_text(len(saves), 'checkpoint')}"
-    said += f", {size(sum(sizes))}" if sizes else ""
-    if safe:
-        seconds = sum(
-            w.durable_s - w.begin_s
-            for w, _ in safe
-            if w.durable_s is not None and w.begin_s is not None
-        )
-        mean = "" if len(safe) == 1 else " in the mean"
-        said += (
-            f"; safe after {duration(seconds / len(safe))}{mean},"
-            f" {rate(sum(what.bytes for _, what in safe) / seconds)}"
-        )
-    said += _cached(saves)
+    told = [
+        count_text(len(saves), "checkpoint") + (f", {size(sum(sizes))}" if sizes else ""),
+        _safe_after(saves),
+        _cached(saves),
+        _unseen(saves),
+        _failed(saves),
+        _protecting_nothing(m, saves),
+        _safe_unknown(saves),
+    ]
+    return [f"{'; '.join(filter(None, told))}."]
+
+
+def _took_s(window: Window) -> float:
+    """From its begin until it was safe; NaN where either is not known."""
+    if window.durable_s is None or window.begin_s is None:
+        return nan
+    return window.durable_s - window.begin_s
+
+
+def _mean_words(of: Sized) -> str:
+    return "" if len(of) == 1 else " in the mean"
+
+
+def _safe_after(saves: Saves) -> str:
+    safe = [(window, what) for window, what in saves if rate_of(window, what) is not None]
+    if not safe:
+        return ""
+    seconds = sum(_took_s(window) for window, _ in safe)
+    return (
+        f"safe after {duration(seconds / len(safe))}{_mean_words(safe)},"
+        f" {rate(sum(what.bytes for _, what in safe) / seconds)}"
+    )
+
+
+def _unseen(saves: Saves) -> str:
     unseen_s = [
-        window.durable_s - window.begin_s
+        _took_s(window)
         for window, what in saves
-        if window.durable_s is not None
-        and window.begin_s is not None
-        and isnan(written_back_s(window, what))
+        if not isnan(_took_s(window)) and isnan(written_back_s(window, what))
     ]
-    if unseen_s:
-        said += (
-            f"; {count(len(unseen_s))} safe at some time within {duration(max(unseen_s))}, which"
-            " nobody looked at"
-        )
-    said += f"; {count(len(failed))} failed: {some(sorted(set(failed)))}" if failed else ""
+    if not unseen_s:
+        return ""
+    return (
+        f"{count(len(unseen_s))} safe at some time within {duration(max(unseen_s))}, which nobody"
+        " looked at"
+    )
+
+
+def _failed(saves: Saves) -> str:
+    failed = [what.error for _, what in saves if what.error and what.error != GONE]
+    removed = sum(what.error == GONE for _, what in saves)
+    told = [f"{count(len(failed))} failed: {some(sorted(set(failed)))}"] if failed else []
     if removed:
-        said += (
-            f"; {count(len(removed))} removed again at once, as after an upload or a save that was "
-            "given up: nobody knows how long training stood still"
+        told.append(
+            f"{count(removed)} removed again at once, as after an upload or a save that was given"
+            " up: nobody knows how long training stood still"
         )
-    without = [
-        (window, what) for window, what in saves if window.durable_s is None and not what.error
+    return "; ".join(told)
+
+
+def _protecting_nothing(m: Measured, saves: Saves) -> str:
+    seen = zip(m.windows, is_staged(m.windows, m.contents), strict=True)
+    staged = {window.name for window, is_so in seen if is_so}
+    lost = sum(
+        _is_never_safe(window, what) and what.why in LOST_BEFORE_SAFE and window.name not in staged
+        for window, what in saves
+    )
+    if not lost:
+        return ""
+    it, was = ("it", "it was") if lost == 1 else ("they", "they were")
+    return f"{count(lost)} deleted or written over before {was} safe: {it} protected nothing"
+
+
+def _is_never_safe(window: Window, what: Contents) -> bool:
+    return window.durable_s is None and not what.error
+
+
+def _safe_unknown(saves: Saves) -> str:
+    reasons = [
+        reason_text(what.why or window.durable_why)
+        for window, what in saves
+        if _is_never_safe(window, what) and what.why not in LOST_BEFORE_SAFE
     ]
-    staged = {
-        window.name
-        for window, is_so in zip(m.windows, is_staged(m.windows, m.contents), strict=True)
-        if is_so
-    }
-    lost = [
-        what
-        for window, what in without
-        if what.why in LOST_BEFORE_SAFE and window.name not in staged
-    ]
-    if lost:
-        said += (
-            f"; {count(len(lost))} deleted or written over before "
-            f"{'it was' if len(lost) == 1 else 'they were'} safe: "
-            f"{'it' if len(lost) == 1 else 'they'} protected nothing"
-        )
-    unknown_ = [(window, what) for window, what in without if what.why not in LOST_BEFORE_SAFE]
-    if unknown_:
-        why = sorted({reason_text(what.why or window.durable_why) for window, what in unknown_})
-        said += f"; of {count(len(unknown_))} it is not known when they were safe: {some(why)}"
-    return [said + "."]
+    if not reasons:
+        return ""
+    why = some(sorted(set(reasons)))
+    return f"of {count(len(reasons))} it is not known when they were safe: {why}"
+
+
+def rate_of(window: Window, what: Contents) -> float | None:
+    """Bytes over the time from begin until safe."""
+    took_s = _took_s(window)
+    if what.error or not took_s > 0:
+        return None  # of a save that failed it is no rate
+    if written_back_s(window, what) != 0.0:
+        return None  # the time is the kernel's timer
+    return plain(what.bytes / took_s)
 
 
 def returned_why(window: Window, what: Contents) -> str:
@@ -163,8 +211,8 @@ def stalls_told(m: Measured) -> list[str]:
     """Of how many saves it is not known how long training stood still, and why."""
     reasons = [
         returned_why(window, what)
-        for window, what in zip(m.windows, m.contents, strict=True)
-        if what.of == "save" and not what.error and window.stall_s is None
+        for window, what in saves_of(m)
+        if not what.error and window.stall_s is None
     ]
     if not reasons:
         return []
@@ -179,8 +227,8 @@ def merged_told(m: Measured) -> list[str]:
     """Saves that ran into one, as far as what was written tells."""
     said = []
     for mark in m.run.marks:
-        several, gap_s = mark.detail.get("run_together"), mark.detail.get("gap_s")
-        if isinstance(several, int | float) and isinstance(gap_s, int | float):
+        several, gap_s = (_number(mark.detail.get(name)) for name in ("run_together", "gap_s"))
+        if several is not None and gap_s is not None:
             said.append(
                 f"{mark.window} looks like about {count(several)} saves in one: files of like size"
                 f" one after another, or one again and again. Saves closer than {duration(gap_s)}"
@@ -200,20 +248,14 @@ def merged_briefly(m: Measured) -> str:
 
 def _rest_told(m: Measured) -> list[str]:
     """Whether the job wrote much more than the checkpoints that were found in a folder hold."""
-    wrote = _told_by_the_wrapper(m).get("written_bytes")
-    in_folder = [
-        what.bytes
-        for window, what in zip(m.windows, m.contents, strict=True)
-        if what.of == "save" and what.bytes > 0
-    ]
+    wrote = _number(_told_by_the_wrapper(m).get("written_bytes"))
+    held = sum(what.bytes for _, what in saves_of(m) if what.bytes > 0)
     looked = any(mark.detail.get("how") in ("inotify", "poll") for mark in m.run.marks)
-    if not looked or not in_folder or not isinstance(wrote, int | float):
-        return []
-    if not wrote >= MUCH_MORE * sum(in_folder):
+    if not looked or not held or wrote is None or not wrote >= MUCH_MORE * held:
         return []
     return [
         f"The job wrote {size(float(wrote))}, and the checkpoints that were found hold"
-        f" {size(sum(in_folder))} of it. If the rest was saves too: those closer than --gap run"
+        f" {size(held)} of it. If the rest was saves too: those closer than --gap run"
         " into one, and of a file that is written over again and again only some are seen."
     ]
 
@@ -233,34 +275,25 @@ def staged_told(m: Measured) -> list[str]:
     ]
 
 
-def _cached(saves: Sequence[tuple[Window, Contents]]) -> str:
+def _cached(saves: Saves) -> str:
     """Of saves that nobody synced: how long they took, and how long the kernel then let them
     lie."""
-    lay_s = {
-        place: late_s
-        for place, (window, what) in enumerate(saves)
-        if (late_s := written_back_s(window, what)) > 0
-    }
-    if not lay_s:
-        return ""
-    wrote_s = [
-        window.durable_s - window.begin_s - lay_s[place]
-        for place, (window, _) in enumerate(saves)
-        if place in lay_s and window.durable_s is not None and window.begin_s is not None
+    lay = [
+        (window, late_s) for window, what in saves if (late_s := written_back_s(window, what)) > 0
     ]
-    mean = "" if len(lay_s) == 1 else " in the mean"
-    mean_s = sum(lay_s.values()) / len(lay_s)
-    whose = (
-        "the kernel's timer (30 s unless vm.dirty_expire_centisecs says otherwise)"
-        if mean_s >= TIMER_S
-        else (
+    if not lay:
+        return ""
+    wrote_s = sum(_took_s(window) - late_s for window, late_s in lay) / len(lay)
+    mean_s = sum(late_s for _, late_s in lay) / len(lay)
+    whose = "the kernel's timer (30 s unless vm.dirty_expire_centisecs says otherwise)"
+    if mean_s < TIMER_S:
+        whose = (
             "when the kernel wrote them back, before its timer of 30 s: much was dirty, a file was"
             " written over, or somebody asked"
         )
-    )
     return (
-        f"; {count(len(lay_s))} not synced: written in {duration(sum(wrote_s) / len(wrote_s))}, "
-        f"then {duration(mean_s)}{mean} in the page cache until on the "
+        f"{count(len(lay))} not synced: written in {duration(wrote_s)}, "
+        f"then {duration(mean_s)}{_mean_words(lay)} in the page cache until on the "
         f"storage. That is {whose}, no rate of the storage; with fsync a save is safe sooner and "
         "holds training up for as long as the storage takes"
     )
@@ -268,22 +301,27 @@ def _cached(saves: Sequence[tuple[Window, Contents]]) -> str:
 
 def honeymoon_told(m: Measured) -> list[str]:
     """Whether the first saves fitted into the page cache and later ones did not, or will not."""
-    if (change := m.slower) is not None:
-        last = m.stalled_saves[change.first - 1].name
-        return [
-            f"The saves changed: {duration(change.before_s)} of training lost at each of the first"
-            f" {count(change.first)} (until {last}), {duration(change.after_s)} at each after them."
-            " So it goes where the first fit into the page cache and the later ones wait for the"
-            f" storage: count on {duration(change.after_s)}."
-        ]
-    limit = next((n for x in m.run.marks if (n := x.detail.get("dirty_limit_bytes"))), None)
-    saves = m.stalled_saves
+    if (change := m.slower) is None:
+        return _memory_told(m)
+    last = m.stalled_saves[change.first - 1].name
+    return [
+        f"The saves changed: {duration(change.before_s)} of training lost at each of the first"
+        f" {count(change.first)} (until {last}), {duration(change.after_s)} at each after them."
+        " So it goes where the first fit into the page cache and the later ones wait for the"
+        f" storage: count on {duration(change.after_s)}."
+    ]
+
+
+def _memory_told(m: Measured) -> list[str]:
+    """From which save on they would wait for the disk, where that is seen to come."""
+    limit = _number(
+        next((n for x in m.run.marks if (n := x.detail.get("dirty_limit_bytes"))), None)
+    )
     device = _device_bytes_per_s(m)
-    if not isinstance(limit, int | float) or len(saves) < 2 or device is None:
-        return []
-    sizes = [what.bytes for what in m.contents if what.of == "save" and what.bytes > 0]
+    sizes = [what.bytes for _, what in saves_of(m) if what.bytes > 0]
+    saves = m.stalled_saves
     begins_s = [window.begin_s for window in saves if window.begin_s is not None]
-    if not sizes or len(begins_s) < 2:
+    if limit is None or device is None or not sizes or len(begins_s) < 2:
         return []
     every_s = (begins_s[-1] - begins_s[0]) / (len(begins_s) - 1)
     mean_bytes = sum(sizes) / len(sizes)
@@ -316,27 +354,7 @@ def _device_bytes_per_s(m: Measured) -> float | None:
 
 def training_told(m: Measured) -> list[str]:
     """What training's own steps and the power of its GPUs say."""
-    said = []
-    if m.steps is not None and m.steps.usual.step_s.known:
-        line = (
-            f"{count_text(len(m.steps.ends_s), 'training step')} marked,"
-            f" {duration(m.steps.usual.step_s.value)} each outside saves"
-        )
-        held = [stall.value for stall in m.steps.stalls_s if stall.known]
-        line += (
-            f"; by them a save holds training up for {duration(sum(held) / len(held))}"
-            if held
-            else ""
-        )
-        more = m.steps.more
-        if more.known:
-            between = (
-                f" ({share(more.low)} to {share(more.high)})"
-                if more.low is not None and more.high is not None
-                else ""
-            )
-            line += f"; while one drains a step takes {share(more.value)} longer{between}"
-        said.append(f"{line}.")
+    said = _steps_told(m)
     against = [
         window.name
         for window, seen in zip(m.windows, m.dips, strict=False)
@@ -350,249 +368,276 @@ def training_told(m: Measured) -> list[str]:
     return said
 
 
-def windows(m: Measured) -> Table:
-    rows, totals = [], m.of_windows()
-    for place, (window, what, chance) in enumerate(
-        zip(m.windows, m.contents, m.opportunities, strict=True)
-    ):
-        absolute, excess, stall = totals[window.name]
-        row: dict[str, Any] = {
-            "window": window.name,
-            "of": what.of,
-            "bytes": plain(what.bytes),
-            "rate": rate_of(window, what),
-            "files": plain(what.files),
-            "error": what.error,
-            "how": what.how,
-            "unsure": plain(what.unsure_s),
-            "begin": window.begin_s,
-            "stall": window.stall_s,
-            "drain": window.drain_s,
-            "length": window.length_s,
-            "returned": window.returned_s,
-            "durable": window.durable_s,
-            "durable_why": what.why or window.durable_why,
-            "returned_why": returned_why(window, what),
-            "ranks": float(len(window.spans)),
-            **three(absolute, "joules"),
-            **three(excess, "excess"),
-            **three(stall, "stall_joules"),
-            "gpu_s": plain(chance.stalled_gpu_s),
-            "waited_gpu_s": plain(chance.waited_gpu_s),
-            "flags": ", ".join(
-                dict.fromkeys([*(flag.code for flag in window.flags), *absolute.flags])
-            ),
-            "excess_why": excess.why,
-            **_training(m, place),
-        }
-        rows.append(row)
-    columns = (
-        Column("window", "checkpoint"),
-        Column("begin", "begin", "s", "since the recording began", shown=False),
-        Column("bytes", "bytes", "bytes", "as the job or its files say"),
-        Column("length", "safe after", "s", "from begin until it is safe and training goes on"),
-        Column(
-            "rate",
-            "rate",
-            "bytes_per_s",
-            "bytes over the time until safe, as MLPerf Storage has it",
-        ),
-        Column(
-            "stall",
-            "stall",
-            "s",
-            "training stood still, from the first rank's begin to the last one's return",
-        ),
-        Column("drain", "drain", "s", "from the return until the save is safe", shown=False),
-        Column("joules", "J", "J", "all metered parts, from begin until safe"),
-        *range_of("joules", True),
-        Column("excess", "above idle", "J", "less the baseline's watts times the length"),
-        *range_of("excess"),
-        Column(
-            "gpu_s",
-            "GPU-s",
-            "GPU-s",
-            "GPUs times the stall: what standing still kept from being done",
-        ),
-        Column("stall_joules", "J of the stall", "J", shown=False),
-        *range_of("stall_joules"),
+def _steps_told(m: Measured) -> list[str]:
+    if m.steps is None or not m.steps.usual.step_s.known:
+        return []
+    line = (
+        f"{count_text(len(m.steps.ends_s), 'training step')} marked,"
+        f" {duration(m.steps.usual.step_s.value)} each outside saves"
+    )
+    held = [stall.value for stall in m.steps.stalls_s if stall.known]
+    if held:
+        line += f"; by them a save holds training up for {duration(sum(held) / len(held))}"
+    more = m.steps.more
+    if more.known:
+        between = ends_text(more.low, more.high, share)
+        line += f"; while one drains a step takes {share(more.value)} longer{between}"
+    return [f"{line}."]
+
+
+# ---- tables
+
+
+class SaveSeen(NamedTuple):
+    """One checkpoint and all that is known of it."""
+
+    window: Window
+    what: Contents
+    chance: Opportunity
+    joules: Energy
+    excess: Energy
+    stall_joules: Energy
+    dip: Dip | None
+    by_steps: Estimate | None
+
+
+def _seen(m: Measured) -> list[SaveSeen]:
+    totals = m.of_windows()
+    return [
+        SaveSeen(
+            window,
+            what,
+            chance,
+            *totals[window.name],
+            m.dips[place] if place < len(m.dips) else None,
+            m.steps.stalls_s[place] if m.steps is not None else None,
+        )
+        for place, (window, what, chance) in enumerate(
+            zip(m.windows, m.contents, m.opportunities, strict=True)
+        )
+    ]
+
+
+def _flags(one: SaveSeen) -> str:
+    codes = (flag.code for flag in one.window.flags)
+    return ", ".join(dict.fromkeys([*codes, *one.joules.flags]))
+
+
+_WINDOWS = (
+    Column("window", "checkpoint", of="window.name"),
+    *hidden(Column("begin", "begin", "s", "since the recording began", of="window.begin_s")),
+    Column("bytes", "bytes", "bytes", "as the job or its files say", of="what.bytes"),
+    Column(
+        "length",
+        "safe after",
+        "s",
+        "from begin until it is safe and training goes on",
+        of="window.length_s",
+    ),
+    Column(
+        "rate",
+        "rate",
+        "bytes_per_s",
+        "bytes over the time until safe, as MLPerf Storage has it",
+        of=lambda one: rate_of(one.window, one.what),
+    ),
+    Column(
+        "stall",
+        "stall",
+        "s",
+        "training stood still, from the first rank's begin to the last one's return",
+        of="window.stall_s",
+    ),
+    *hidden(
+        Column("drain", "drain", "s", "from the return until the save is safe", of="window.drain_s")
+    ),
+    joules("joules", "J", "all metered parts, from begin until safe"),
+    *range_of("joules", True),
+    joules("excess", "above idle", "less the baseline's watts times the length"),
+    *range_of("excess"),
+    Column(
+        "gpu_s",
+        "GPU-s",
+        "GPU-s",
+        "GPUs times the stall: what standing still kept from being done",
+        of="chance.stalled_gpu_s",
+    ),
+    joules("stall_joules", "J of the stall", shown=False),
+    *range_of("stall_joules"),
+    *hidden(
         Column(
             "waited_gpu_s",
             "waited",
             "GPU-s",
             "of it, ranks that were done and waited for a slower one",
-            shown=False,
+            of="chance.waited_gpu_s",
         ),
-        Column("of", "of", meaning="save or load", shown=False),
-        Column("files", "files", "count", shown=False),
-        Column("error", "error", meaning="what ended it before its time", shown=False),
-        Column("how", "evidence", meaning="how it is known when it was safe", shown=False),
+        Column("of", "of", meaning="save or load", of="what.of"),
+        Column("files", "files", "count", of="what.files"),
+        Column("error", "error", meaning="what ended it before its time", of="what.error"),
+        Column("how", "evidence", meaning="how it is known when it was safe", of="what.how"),
         Column(
             "unsure",
             "unsure",
             "s",
             "how long before that instant it was last seen not to be safe",
-            shown=False,
+            of="what.unsure_s",
         ),
         Column(
             "gpu_power",
             "GPU power",
             meaning="whether it confirms that training stood still",
-            shown=False,
+            of=lambda one: one.dip and one.dip.verdict,
         ),
         Column(
             "gpu_drop",
             "drop",
             "share",
             "of the GPUs' power, stall over the time before",
-            shown=False,
+            of=lambda one: one.dip and one.dip.drop_fraction,
         ),
-        Column("gpu_why", "why not", meaning="code, where GPU power does not tell", shown=False),
         Column(
-            "steps_stall", "by steps", "s", "how much longer training's own steps took", shown=False
+            "gpu_why",
+            "why not",
+            meaning="code, where GPU power does not tell",
+            of=lambda one: one.dip and one.dip.why,
         ),
-        Column("steps_stall_low", "low", "s", shown=False),
-        Column("steps_stall_high", "high", "s", shown=False),
-        Column("steps_why", "why", meaning="code, where steps do not tell", shown=False),
-        Column("returned", "returned", "s", "since the recording began", shown=False),
         Column(
-            "durable", "durable", "s", "since the recording began; null: not known", shown=False
+            "steps_stall",
+            "by steps",
+            "s",
+            "how much longer training's own steps took",
+            of=lambda one: one.by_steps and one.by_steps.value,
+        ),
+        Column("steps_stall_low", "low", "s", of=lambda one: one.by_steps and one.by_steps.low),
+        Column("steps_stall_high", "high", "s", of=lambda one: one.by_steps and one.by_steps.high),
+        Column(
+            "steps_why",
+            "why",
+            meaning="code, where steps do not tell",
+            of=lambda one: one.by_steps and one.by_steps.why,
+        ),
+        Column("returned", "returned", "s", "since the recording began", of="window.returned_s"),
+        Column(
+            "durable",
+            "durable",
+            "s",
+            "since the recording began; null: not known",
+            of="window.durable_s",
         ),
         Column(
             "durable_why",
             "why not",
             meaning="code, where it is not known when the save was safe",
-            shown=False,
+            of=lambda one: one.what.why or one.window.durable_why,
         ),
         Column(
             "returned_why",
             "why no stall",
             meaning="code, where it is not known when training went on",
-            shown=False,
+            of=lambda one: returned_why(one.window, one.what),
         ),
-        Column("ranks", "ranks", "count", shown=False),
-        Column("flags", "flags", shown=False),
-        Column("excess_why", "why", meaning="code, where the excess is unknown", shown=False),
-    )
-    return Table("windows", "Checkpoints", columns, rows)
+        Column("ranks", "ranks", "count", of=lambda one: len(one.window.spans)),
+        Column("flags", "flags", of=_flags),
+        Column("excess_why", "why", meaning="code, where the excess is unknown", of="excess.why"),
+    ),
+)
 
 
-def _training(m: Measured, place: int) -> dict[str, Any]:
-    """What the GPUs' power and the job's own steps say of a stall."""
-    found: dict[str, Any] = {}
-    if place < len(m.dips) and (seen := m.dips[place]) is not None:
-        found |= {
-            "gpu_power": seen.verdict,
-            "gpu_drop": plain(seen.drop_fraction),
-            "gpu_why": seen.why,
-        }
-    if m.steps is not None:
-        held = m.steps.stalls_s[place]
-        found |= {
-            "steps_stall": plain(held.value),
-            "steps_stall_low": plain(held.low),
-            "steps_stall_high": plain(held.high),
-        }
-        found["steps_why"] = held.why
-    return found
+def windows(m: Measured) -> Table:
+    return table_of("windows", "Checkpoints", _WINDOWS, _seen(m))
 
 
-def rate_of(window: Window, what: Contents) -> float | None:
-    """Bytes over the time from begin until safe."""
-    if (
-        what.error
-        or window.begin_s is None
-        or window.durable_s is None
-        or window.durable_s <= window.begin_s
-    ):
-        return None  # of a save that failed it is no rate
-    if written_back_s(window, what) != 0.0:
-        return None  # the time is the kernel's timer
-    return plain(what.bytes / (window.durable_s - window.begin_s))
+class CostSeen(NamedTuple):
+    """What a checkpoint cost a domain, and what its meter knows of that time."""
+
+    cost: Cost
+    source: str
+    amount: Amount | None
 
 
-def energies(m: Measured) -> Table:
-    columns = (
-        Column("window", "checkpoint"),
-        Column("domain", "domain"),
-        Column("joules", "J", "J"),
-        *range_of("joules", True),
-        Column("stall", "stall J", "J"),
-        Column("drain", "drain J", "J", "mostly training's own"),
-        Column("extra", "extra J", "J", "what draining adds to the power of training just before"),
-        Column("excess", "above idle", "J", shown=False),
-        *(part for n in ("excess", "stall", "drain", "extra") for part in range_of(n)),
+def _cost_flags(one: CostSeen) -> str:
+    each = one.cost
+    return ", ".join(dict.fromkeys([*each.absolute.flags, *each.excess.flags, *each.extra.flags]))
+
+
+_ENERGIES = (
+    Column("window", "checkpoint", of="cost.window"),
+    Column("domain", "domain", of="cost.domain"),
+    joules("joules", "J", of="cost.absolute"),
+    *range_of("joules", True, "cost.absolute"),
+    joules("stall", "stall J", of="cost.stall"),
+    joules("drain", "drain J", "mostly training's own", of="cost.drain"),
+    joules(
+        "extra",
+        "extra J",
+        "what draining adds to the power of training just before",
+        of="cost.extra",
+    ),
+    joules("excess", "above idle", shown=False, of="cost.excess"),
+    *(
+        column
+        for name in ("excess", "stall", "drain", "extra")
+        for column in range_of(name, of=f"cost.{name}")
+    ),
+    joules(
+        "share",
+        "share",
+        "with instants that several saves share divided among them: these add up",
+        False,
+        of="cost.share",
+    ),
+    *range_of("share", of="cost.share"),
+    *hidden(
         Column(
-            "share",
-            "share",
-            "J",
-            "with instants that several saves share divided among them: these add up",
-            shown=False,
+            "training",
+            "training W",
+            "W",
+            "mean power just before, outside all saves",
+            of="cost.training_w.value",
         ),
-        *range_of("share"),
-        Column(
-            "training", "training W", "W", "mean power just before, outside all saves", shown=False
-        ),
-        Column("overlap", "overlap", "s", "drain while training went on", shown=False),
+        Column("overlap", "overlap", "s", "drain while training went on", of="cost.overlap_s"),
         Column(
             "short",
             "short",
             "bool",
             "fewer than five ticks inside: the edges are most of the answer",
-            shown=False,
+            of=lambda one: one.amount.short if one.amount else None,
         ),
-        Column("coverage", "covered", "share", shown=False),
-        Column("ticks", "ticks", "count", shown=False),
-        Column("source", "source", shown=False),
-        Column("flags", "flags", shown=False),
-        Column("why", "why", shown=False),
-        Column("reasons", "reasons", shown=False),
-    )
-    return Table(
-        "energies",
-        "Joules by checkpoint and domain",
-        columns,
-        Later(lambda: _energy_rows(m)),
-        shown=len(m.costs) <= 12,
+        Column(
+            "coverage",
+            "covered",
+            "share",
+            of=lambda one: one.amount.coverage if one.amount else None,
+        ),
+        Column("ticks", "ticks", "count", of=lambda one: one.amount.ticks if one.amount else None),
+        "source",
+        Column("flags", "flags", of=_cost_flags),
+        Column("why", "why", of="cost.absolute.why"),
+        Column(
+            "reasons",
+            "reasons",
+            of=lambda one: ", ".join(one.amount.reasons) if one.amount else None,
+        ),
+    ),
+)
+
+
+def energies(m: Measured) -> Table:
+    bare = table_of("energies", "Joules by checkpoint and domain", _ENERGIES, ())
+    return bare._replace(
+        rows=Later(lambda: rows_of(_ENERGIES, _costs_seen(m))), shown=len(m.costs) <= 12
     )
 
 
-def _energy_rows(m: Measured) -> list[dict[str, Any]]:
-    rows = []
+def _costs_seen(m: Measured) -> Iterator[CostSeen]:
     spans = {w.name: w for w in m.windows}
-    told: dict[tuple[str, str], Amount] = {}
-    for place, cost in enumerate(m.costs):
-        row: dict[str, Any] = {
-            "window": cost.window,
-            "domain": cost.domain,
-            **three(cost.absolute, "joules"),
-            **three(cost.excess, "excess"),
-        }
-        row |= (
-            three(cost.stall, "stall")
-            | three(cost.drain, "drain")
-            | three(cost.extra, "extra")
-            | three(cost.share, "share")
-        )
-        row |= {"training": plain(cost.training_w.value), "overlap": plain(cost.overlap_s)}
-        row |= {
-            "flags": ", ".join(
-                dict.fromkeys([*cost.absolute.flags, *cost.excess.flags, *cost.extra.flags])
-            ),
-            "why": cost.absolute.why,
-        }
-        if place % COSTS == 0:
-            told = _amounts(m, m.costs[place : place + COSTS], spans)
-        amount = told.get((cost.window, cost.domain))
-        if amount is not None:
-            row |= {"short": amount.short, "reasons": ", ".join(amount.reasons)}
-        row |= {
-            "source": m.energies.sources[cost.domain].channel.source,
-            "coverage": plain(amount.coverage) if amount else None,
-            "ticks": plain(amount.ticks) if amount else None,
-        }
-        rows.append(row)
-    return rows
+    for place in range(0, len(m.costs), COSTS):
+        costs = m.costs[place : place + COSTS]
+        told = _amounts(m, costs, spans)
+        for cost in costs:
+            source = m.energies.sources[cost.domain].channel.source
+            yield CostSeen(cost, source, told.get((cost.window, cost.domain)))
 
 
 def _amounts(

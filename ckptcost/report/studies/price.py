@@ -9,8 +9,7 @@ from ckptcost.core.bill import is_local
 from ckptcost.core.units import HOUR_S, MONTH_S, to_hours
 from ckptcost.jobs.price import Breakeven, TierSide
 from ckptcost.present.amounts import count, duration, number, share, size
-from ckptcost.report.studies.run_columns import plain
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, plain
 
 TB = 1e12
 

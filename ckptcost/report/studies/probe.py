@@ -9,11 +9,18 @@ from typing import Any
 
 from ckptcost.catalog.store import Catalog, Entity
 from ckptcost.jobs.probe import Probed, ProbePass, Sum, fit_of_sizes, joules_of, seconds_of, sums
-from ckptcost.present.amounts import count, duration, number, rate, share, size
+from ckptcost.present.amounts import (
+    count,
+    count_text,
+    duration,
+    number,
+    rate,
+    share,
+    size,
+)
 from ckptcost.present.measured import reason_text
 from ckptcost.report.studies.measured_parts import three
-from ckptcost.report.studies.run_columns import plain
-from ckptcost.report.study import Column, Study, Table
+from ckptcost.report.study import Column, Study, Table, plain
 
 BESIDE = 4
 """tiers shown on either side"""
@@ -30,7 +37,7 @@ def study_of(p: Probed, catalog: Catalog) -> Study:
     found = sums(p)
     sizes = " in each of two sizes" if asked.small else ""
     warmed = (
-        f", after {_count_text(asked.warm_up, 'save')}"
+        f", after {count_text(asked.warm_up, 'save')}"
         f" that {'does' if asked.warm_up == 1 else 'do'}"
         " not count"
         if asked.warm_up
@@ -44,9 +51,9 @@ def study_of(p: Probed, catalog: Catalog) -> Study:
         ),
         about=[
             (
-                f"Saver {asked.saver}, {_count_text(asked.ranks, 'writer')},"
+                f"Saver {asked.saver}, {count_text(asked.ranks, 'writer')},"
                 f" {count(asked.settings.depth)} requests of {size(asked.settings.block_bytes)} in"
-                f" flight, {_count_text(asked.rounds, 'round')}{sizes}{warmed}."
+                f" flight, {count_text(asked.rounds, 'round')}{sizes}{warmed}."
             ),
             (
                 "A rate is all bytes over all seconds from begin to the end of fsync, as MLPerf"
@@ -67,10 +74,6 @@ def study_of(p: Probed, catalog: Catalog) -> Study:
         warnings=_warnings(p, found),
         simulated=m.simulated,
     )
-
-
-def _count_text(amount: int, what: str) -> str:
-    return f"{count(amount)} {what}{'' if amount == 1 else 's'}"
 
 
 def _sums(found: Sequence[Sum]) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import isfinite
 from typing import Any
 
 from ckptcost.core.outcome import Outcome
@@ -66,11 +65,6 @@ def amounts_of(outcome: Outcome) -> dict[str, Any]:
         "saves": outcome.saves,
         "failures": outcome.failures,
     }
-
-
-def plain(value: float | None) -> float | None:
-    """A finite number, or None: documents hold no NaN and no infinity."""
-    return value if value is not None and isfinite(value) else None
 
 
 def known_value(value: Any) -> float | None:

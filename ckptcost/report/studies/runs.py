@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ckptcost.present.amounts import count, duration, size
+from ckptcost.present.amounts import count, count_text, duration, size
 from ckptcost.report.parquet import ParquetRun
 from ckptcost.report.study import Column, Study, Table
 from ckptcost.runs.header import MeterHead, stamp
@@ -42,11 +42,7 @@ def list_of(runs: Sequence[Summary], unread: Sequence[str], where: Path) -> Stud
         )
     return Study(
         kind="runs",
-        title=(
-            f"{count(len(runs))} recorded run{'' if len(runs) == 1 else 's'}"
-            if runs
-            else "No recorded runs"
-        ),
+        title=(count_text(len(runs), "recorded run") if runs else "No recorded runs"),
         about=[f"In {place_text(where)}.{' To remove one, remove its folder.' if runs else ''}"],
         question={"verb": "list"},
         tables=[_table(runs)],
@@ -149,7 +145,7 @@ def show_of(run: Summary, told: Told) -> Study:
     about = [
         (
             f"Run {run.run}, recorded by ckptcost {run.headers[0].ckptcost}: {size(run.bytes)} in"
-            f" {count(len(run.sizes))} file{'' if len(run.sizes) == 1 else 's'} of"
+            f" {count_text(len(run.sizes), 'file')} of"
             f" {place_text(run.path)}."
         ),
         (
@@ -157,12 +153,12 @@ def show_of(run: Summary, told: Told) -> Study:
             f" {STATES[run.state]}."
         ),
     ]
-    loads = f" and {_count_text(told.loads, 'load')}" if told.loads else ""
+    loads = f" and {count_text(told.loads, 'load')}" if told.loads else ""
     findings = [
         (
-            f"{_count_text(told.saves, 'checkpoint')}{loads},"
-            f" {_count_text(sum(told.names.values()), 'mark')};"
-            f" {_count_text(channels, 'channel')} of {_count_text(len(run.meters), 'meter')}."
+            f"{count_text(told.saves, 'checkpoint')}{loads},"
+            f" {count_text(sum(told.names.values()), 'mark')};"
+            f" {count_text(channels, 'channel')} of {count_text(len(run.meters), 'meter')}."
         ),
     ]
     command = told.command or run.command
@@ -187,10 +183,6 @@ def show_of(run: Summary, told: Told) -> Study:
         warnings=[("RUN_FILE", f"{problem}.") for problem in run.problems],
         simulated=run.simulated,
     )
-
-
-def _count_text(number: int, what: str) -> str:
-    return f"{count(number)} {what}{'' if number == 1 else 's'}"
 
 
 def _meters(run: Summary) -> Mapping[tuple[str, str], MeterHead]:

@@ -11,8 +11,7 @@ from ckptcost.core.load_step import FEW_STEPS, FEW_TICKS, NO_STEP, TOO_LATE, Ran
 from ckptcost.jobs.load_step import Loaded, LoadReport
 from ckptcost.jobs.selftest import Tested
 from ckptcost.present.amounts import count, duration, power, size
-from ckptcost.report.studies.run_columns import plain
-from ckptcost.report.study import Column, Study, Table
+from ckptcost.report.study import Column, Study, Table, plain
 from ckptcost.watch.settle import WHY
 
 WHY_NOT_TIMED = {

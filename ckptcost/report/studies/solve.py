@@ -26,8 +26,7 @@ from ckptcost.jobs.solve import (
 from ckptcost.present.amounts import count, duration, number, quantity, share
 from ckptcost.present.words import caution_text
 from ckptcost.present.words import result_text as said
-from ckptcost.report.studies.run_columns import plain
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, plain
 
 PARTS = {
     "kept": "training kept",

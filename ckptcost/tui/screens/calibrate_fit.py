@@ -25,9 +25,8 @@ from ckptcost.layers import layers_for
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.rows import columns_of
 from ckptcost.report.studies.calibrate import study_of
-from ckptcost.report.studies.run_columns import plain
 from ckptcost.report.studies.runs import place_text
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, plain
 from ckptcost.runs.header import base_name
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens.recorded_run import RUNS, Source

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from ckptcost.errors import CkptcostError, InputError, OutputError, RunFileError
 from ckptcost.present.amounts import count, size
+from ckptcost.present.amounts import count_text as counted_as
 from ckptcost.present.grid import Grid, Tone
-from ckptcost.report.studies.measured_parts import count_text as counted_as
 from ckptcost.report.studies.runs import list_of, place_text, show_of
 from ckptcost.report.study import Column, Study
 from ckptcost.runs import store
