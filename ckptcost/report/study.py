@@ -172,8 +172,12 @@ def table_of(
     shown: bool = True,
 ) -> Table:
     """The table of things whose cells the columns know."""
-    bare = tuple(column._replace(of="") for column in columns)
-    return Table(name, title, bare, rows_of(columns, things), note, shown)
+    return Table(name, title, without_of(columns), rows_of(columns, things), note, shown)
+
+
+def without_of(columns: Iterable[Column]) -> tuple[Column, ...]:
+    """Columns as tables have them, which may go to another process."""
+    return tuple(column._replace(of="") for column in columns)
 
 
 class Bills:

@@ -6,10 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from ckptcost.core.estimates import Estimate
-from ckptcost.core.fit import TimeFit
 from ckptcost.jobs.calibrate import Calibration, Parameter
 from ckptcost.jobs.calibrate_rounds import FitRound
 from ckptcost.present.amounts import (
@@ -17,6 +16,7 @@ from ckptcost.present.amounts import (
     count,
     count_text,
     duration,
+    ends_text,
     number,
     rate,
     share,
@@ -24,7 +24,7 @@ from ckptcost.present.amounts import (
     some,
 )
 from ckptcost.present.measured import reason_text
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table, plain
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, hidden, named, plain, table_of
 
 REASONS: Final[Mapping[str, str]] = {
     "NO_ROUNDS": "no save or load of that kind was recorded",
@@ -69,6 +69,9 @@ REASONS: Final[Mapping[str, str]] = {
     "GAPS": "readings do not cover all of it",
 }
 
+FEW: Final = ("ONE_SIZE", "ONE_ROUND", "SIZES_NOT_APART", "NO_GROWTH", "FEW_ROUNDS")
+"""why the fit of the saves is less than could be had"""
+
 SPREAD: Final = 0.15
 """scatter of durations that is worth a warning"""
 
@@ -104,20 +107,27 @@ def why_text(code: str) -> str:
 
 def findings(c: Calibration) -> list[str]:
     """The figures that matter first; then what is not known."""
-    said = [*_writing(c), *_reading(c), *_power(c), *_waiting(c), *_stored_lines(c)]
     lacking: dict[str, list[str]] = {}
     for parameter in c.parameters:
-        asked = (
-            parameter.path
-            and parameter.estimate.why != "NOT_ASYNC"
-            and (parameter.id != "step" or c.mode == "async")
-        )
-        if asked and not parameter.estimate.known:
-            lacking.setdefault(parameter.estimate.why, []).append(
-                LABELS[parameter.id].removesuffix(", W").removesuffix(", J/GB")
-            )
-    said += [f"Not known: {', '.join(names)}: {why_text(why)}." for why, names in lacking.items()]
-    return said + _left_sentences(c)
+        if _is_asked(c, parameter) and not parameter.estimate.known:
+            name = LABELS[parameter.id].removesuffix(", W").removesuffix(", J/GB")
+            lacking.setdefault(parameter.estimate.why, []).append(name)
+    return [
+        *_writing(c),
+        *_reading(c),
+        *_power(c),
+        *_waiting(c),
+        *_storage_energy(c),
+        *(f"Not known: {', '.join(names)}: {why_text(why)}." for why, names in lacking.items()),
+        *_left_out(c),
+    ]
+
+
+def _is_asked(c: Calibration, parameter: Parameter) -> bool:
+    """Whether the model has a place for it, of the mode in which saves went."""
+    if parameter.id == "step" and c.mode != "async":
+        return False
+    return bool(parameter.path) and parameter.estimate.why != "NOT_ASYNC"
 
 
 def _between(estimate: Estimate, unit: str) -> str:
@@ -133,33 +143,25 @@ def _writing(c: Calibration) -> list[str]:
     if not fit.n:
         return []
     sizes = sorted(round_.bytes for round_ in c.saves)
-    of = (
-        size(sizes[0])
-        if size(sizes[0]) == size(sizes[-1])
-        else f"{size(sizes[0])} to {size(sizes[-1])}"
-    )
-    head = f"{count_text(fit.n, f'{mode} save')} of {of}: "
-    if not fit.rate_bytes_per_s.known:
-        return [
-            f"{head}no rate, {why_text(fit.rate_bytes_per_s.why)}; the rate is at least"
-            f" {rate(fit.rate_bytes_per_s.low)}."
-        ]
-    told = f"{rate(fit.rate_bytes_per_s.value)}{_between(fit.rate_bytes_per_s, 'bytes_per_s')}"
-    if fit.fixed_s.known:
-        return [
-            f"{head}{told}, and {duration(fit.fixed_s.value)}{_between(fit.fixed_s, 's')} that do"
-            " not depend on the size."
-        ]
-    return [f"{head}{told}, the fixed time included; {why_text(fit.why)}."]
+    of = " to ".join(dict.fromkeys((size(sizes[0]), size(sizes[-1]))))
+    head, found = f"{count_text(fit.n, f'{mode} save')} of {of}", fit.rate_bytes_per_s
+    if not found.known:
+        why = why_text(found.why)
+        return [f"{head}: no rate, {why}; the rate is at least {rate(found.low)}."]
+    told = f"{head}: {rate(found.value)}{_between(found, 'bytes_per_s')}"
+    if not fit.fixed_s.known:
+        return [f"{told}, the fixed time included; {why_text(fit.why)}."]
+    fixed = f"{duration(fit.fixed_s.value)}{_between(fit.fixed_s, 's')}"
+    return [f"{told}, and {fixed} that do not depend on the size."]
 
 
 def _reading(c: Calibration) -> list[str]:
     found = c.reads.rate_bytes_per_s
-    return (
-        [f"{count_text(c.reads.n, 'load')}: {rate(found.value)}{_between(found, 'bytes_per_s')}."]
-        if found.known
-        else []
-    )
+    if not found.known:
+        return []
+    return [
+        f"{count_text(c.reads.n, 'load')}: {rate(found.value)}{_between(found, 'bytes_per_s')}."
+    ]
 
 
 def _power(c: Calibration) -> list[str]:
@@ -180,100 +182,66 @@ def _power(c: Calibration) -> list[str]:
 
 def _waiting(c: Calibration) -> list[str]:
     snapshot, slowed = (c.parameter(name).estimate for name in ("snapshot", "slowdown"))
-    said = (
-        [
-            "An asynchronous save holds training up for"
-            f" {duration(snapshot.value)}{_between(snapshot, 's')}."
-        ]
-        if snapshot.known
-        else []
-    )
+    said = []
+    if snapshot.known:
+        held = f"{duration(snapshot.value)}{_between(snapshot, 's')}"
+        said.append(f"An asynchronous save holds training up for {held}.")
     if slowed.known:
-        said.append(
-            f"While one drains, training loses {share(slowed.value)} of its speed{_shares(slowed)}."
-        )
+        ends = ends_text(slowed.low, slowed.high, share) or f": {why_text(slowed.why)}"
+        said.append(f"While one drains, training loses {share(slowed.value)} of its speed{ends}.")
     return said
 
 
-def _shares(estimate: Estimate) -> str:
-    if estimate.low is None or estimate.high is None:
-        return f": {why_text(estimate.why)}"
-    return f" ({share(estimate.low)} to {share(estimate.high)})"
-
-
-def _stored_lines(c: Calibration) -> list[str]:
+def _storage_energy(c: Calibration) -> list[str]:
     found = c.parameter("write_energy")
     if not found.estimate.known:
         return []
-    return [
-        "Writing takes"
-        f" {amount(found.estimate.value, 'j_per_byte')}{_between(found.estimate, 'j_per_byte')},"
-        f" {_place(found)}."
-    ]
+    each = f"{amount(found.estimate.value, 'j_per_byte')}{_between(found.estimate, 'j_per_byte')}"
+    by_model = ", by a model of it" if found.basis == "derived" else ""
+    return [f"Writing takes {each}, at the {found.boundary}{by_model}."]
 
 
-def _place(parameter: Parameter) -> str:
-    return f"at the {parameter.boundary}" + (
-        ", by a model of it" if parameter.basis == "derived" else ""
-    )
-
-
-def _left_sentences(c: Calibration) -> list[str]:
+def _left_out(c: Calibration) -> list[str]:
     if not c.left:
         return []
-    counted = Counter(one.why for one in c.left)
-    return [
-        "Left out:"
-        f" {'; '.join(f'{count(n)} because {why_text(why)}' for why, n in counted.most_common())}."
-    ]
+    counted = Counter(one.why for one in c.left).most_common()
+    return [f"Left out: {'; '.join(f'{count(n)} because {why_text(why)}' for why, n in counted)}."]
 
 
 def warnings(c: Calibration) -> list[tuple[str, str]]:
     """What to mind before the tier is used."""
-    found: list[tuple[str, str]] = []
-    if c.writes.why in ("ONE_SIZE", "ONE_ROUND", "SIZES_NOT_APART", "NO_GROWTH", "FEW_ROUNDS"):
-        found.append((c.writes.why, f"Saves: {why_text(c.writes.why)}."))
-    if c.writes.spread_fraction > SPREAD:
-        found.append(
-            (
-                "SPREAD",
-                (
-                    f"Durations of saves scatter by {share(c.writes.spread_fraction)} around the"
-                    " fit. More rounds tell more."
-                ),
-            )
-        )
-    if unsure := [r for r in c.saves if r.unsure_s > UNSURE * r.seconds]:
-        most_s = max(r.unsure_s for r in unsure)
-        found.append(
-            (
-                "UNSURE_END",
-                (
-                    f"Of {count_text(len(unsure), 'save')} the end is known to {duration(most_s)}"
-                    " only: the rate may be higher."
-                ),
-            )
-        )
-    if len(hosts := dict.fromkeys(origin.host for origin in c.origins)) > 1:
-        found.append(
-            (
-                "SEVERAL_HOSTS",
-                f"Runs of {', '.join(hosts)} were fitted together, as if they were alike.",
-            )
-        )
-    if any(round_.dip is not None and round_.dip.verdict == "CONTRADICTED" for round_ in c.saves):
-        names = [
-            f"{r.window.name}"
-            for r in c.saves
-            if r.dip is not None and r.dip.verdict == "CONTRADICTED"
-        ]
-        found.append(
-            (
-                "CONTRADICTED",
-                f"GPU power does not fall in stalls that the marks tell of: {some(names, 5)}.",
-            )
-        )
-    return found
+    hosts = list(dict.fromkeys(origin.host for origin in c.origins))
+    against = [
+        r.window.name for r in c.saves if r.dip is not None and r.dip.verdict == "CONTRADICTED"
+    ]
+    unsure_s = [r.unsure_s for r in c.saves if r.unsure_s > UNSURE * r.seconds]
+    most_s = max(unsure_s, default=0.0)
+    told = (
+        (c.writes.why, c.writes.why in FEW, f"Saves: {why_text(c.writes.why)}."),
+        (
+            "SPREAD",
+            c.writes.spread_fraction > SPREAD,
+            f"Durations of saves scatter by {share(c.writes.spread_fraction)} around the fit. More"
+            " rounds tell more.",
+        ),
+        (
+            "UNSURE_END",
+            bool(unsure_s),
+            f"Of {count_text(len(unsure_s), 'save')} the end is known to {duration(most_s)} only:"
+            " the rate may be higher.",
+        ),
+        (
+            "SEVERAL_HOSTS",
+            len(hosts) > 1,
+            f"Runs of {', '.join(hosts)} were fitted together, as if they were alike.",
+        ),
+        (
+            "CONTRADICTED",
+            bool(against),
+            f"GPU power does not fall in stalls that the marks tell of: {some(against, 5)}.",
+        ),
+    )
+    return [(code, text) for code, holds, text in told if holds]
 
 
 def next_command(c: Calibration, kinds: Sequence[str]) -> str:
@@ -361,29 +329,7 @@ def _unit(parameter: Parameter) -> tuple[str, float]:
 
 
 def _parameters(c: Calibration) -> Table:
-    rows: list[dict[str, Any]] = []
-    for parameter in c.parameters:
-        estimate, (unit, times) = parameter.estimate, _unit(parameter)
-        low, high = (
-            None if end is None else plain(end * times) for end in (estimate.low, estimate.high)
-        )
-        rows.append(
-            {
-                "what": LABELS[parameter.id],
-                "id": parameter.id,
-                "value": plain(estimate.value * times),
-                "low": low,
-                "high": high,
-                "n": float(estimate.n),
-                "unit": unit,
-                "why": estimate.why,
-                "path": parameter.path,
-                "note": parameter.note,
-                "boundary": parameter.boundary,
-                "basis": ("assumed" if c.simulated else parameter.basis) if estimate.known else "",
-                "reason": why_text(estimate.why) if estimate.why else "",
-            }
-        )
+    rows = [_parameter_row(parameter, c.simulated) for parameter in c.parameters]
     columns = (
         Column("what", "figure"),
         Column("value", "value", ROW_UNIT),
@@ -393,124 +339,120 @@ def _parameters(c: Calibration) -> Table:
         Column(
             "path", "key", meaning="where the model takes it from; empty: it has no place for it"
         ),
-        Column("why", "why", shown=False),
-        Column("id", "id", shown=False),
-        Column("unit", "unit", shown=False),
-        Column("note", "note", shown=False),
-        Column("boundary", "boundary", shown=False),
-        Column("basis", "basis", shown=False),
-        Column(
-            "reason", "reason", meaning="why the value or its interval is not there", shown=False
+        *hidden(
+            *("why", "id", "unit", "note", "boundary", "basis"),
+            Column("reason", "reason", meaning="why the value or its interval is not there"),
         ),
     )
     return Table("parameters", "What the model asks for", columns, rows)
 
 
-def _rounds(c: Calibration) -> Table:
-    rows = [
-        _row(r, fit, n)
-        for fit, rounds in ((c.writes, c.saves), (c.reads, c.loads))
-        for n, r in enumerate(rounds)
-    ]
-    columns = (
-        Column("window", "checkpoint"),
-        Column("of", "of", meaning=MODES),
-        Column("bytes", "bytes", "bytes"),
-        Column("measured", "measured", "s"),
-        Column("fitted", "fitted", "s"),
-        Column("difference", "difference", "s"),
-        Column("off", "of fitted", "share"),
-        Column("stall", "stall", "s", "by marks"),
-        Column("by_steps", "by steps", "s", "how much longer the steps took that it touches"),
-        Column("gpus", "GPU power", meaning="whether it confirms the stall"),
-        Column("by_steps_low", "low", "s", shown=False),
-        Column("by_steps_high", "high", "s", shown=False),
-        Column("by_steps_why", "why not", shown=False),
-        Column("drop", "falls by", "share", "GPU power in the stall", shown=False),
-        Column("how", "how", meaning="the evidence for the instant that it was safe", shown=False),
-        Column(
-            "unsure", "unsure", "s", "how long before that it was last seen not to be", shown=False
-        ),
-        Column("gpus_why", "why", shown=False),
-        Column("files", "files", "count", shown=False),
-        Column("run", "run", shown=False),
-    )
-    asked = {
-        "by_steps": any(row["by_steps"] is not None for row in rows),
-        "gpus": any(row["gpus"] for row in rows),
-    }
-    shown = tuple(
-        column._replace(shown=column.shown and asked.get(column.id, True)) for column in columns
-    )
-    return Table(
-        "rounds", "Saves and loads, measured and fitted", shown, rows, shown=len(rows) <= MOST_SHOWN
-    )
-
-
-def _row(r: FitRound, fit: TimeFit, n: int) -> dict[str, Any]:
-    off_s, by_steps = fit.residuals_s[n], r.by_steps
+def _parameter_row(parameter: Parameter, simulated: bool) -> dict[str, Any]:
+    estimate, (unit, times) = parameter.estimate, _unit(parameter)
+    ends = {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+    basis = "assumed" if simulated else parameter.basis
     return {
-        "window": r.window.name,
-        "of": r.mode,
-        "bytes": r.bytes,
-        "measured": r.seconds,
-        "fitted": r.seconds - off_s,
-        "difference": off_s,
-        "off": off_s / (r.seconds - off_s),
-        "stall": plain(r.stall_s),
-        "by_steps": plain(by_steps.value),
-        "by_steps_low": by_steps.low,
-        "by_steps_high": by_steps.high,
-        "by_steps_why": by_steps.why,
-        "gpus": "" if r.dip is None else r.dip.verdict,
-        "gpus_why": "" if r.dip is None else r.dip.why,
-        "how": r.how,
-        "unsure": plain(r.unsure_s),
-        "drop": None if r.dip is None else plain(r.dip.drop_fraction),
-        "files": plain(r.files),
-        "run": r.run,
+        **parameter._asdict(),
+        **{name: None if end is None else plain(end * times) for name, end in ends.items()},
+        "what": LABELS[parameter.id],
+        "n": estimate.n,
+        "unit": unit,
+        "why": estimate.why,
+        "basis": basis if estimate.known else "",
+        "reason": why_text(estimate.why) if estimate.why else "",
     }
+
+
+class RoundSeen(NamedTuple):
+    """A round and how far it lies from the fit."""
+
+    of: FitRound
+    off_s: float
+
+    @property
+    def fitted_s(self) -> float:
+        return self.of.seconds - self.off_s
+
+
+_ROUNDS = (
+    Column("window", "checkpoint", of="of.window.name"),
+    Column("of", "of", meaning=MODES, of="of.mode"),
+    Column("bytes", "bytes", "bytes", of="of.bytes"),
+    Column("measured", "measured", "s", of="of.seconds"),
+    Column("fitted", "fitted", "s", of="fitted_s"),
+    Column("difference", "difference", "s", of="off_s"),
+    Column("off", "of fitted", "share", of=lambda one: one.off_s / one.fitted_s),
+    Column("stall", "stall", "s", "by marks", of="of.stall_s"),
+    Column(
+        "by_steps",
+        "by steps",
+        "s",
+        "how much longer the steps took that it touches",
+        of="of.by_steps.value",
+    ),
+    Column(
+        "gpus",
+        "GPU power",
+        meaning="whether it confirms the stall",
+        of=lambda one: one.of.dip.verdict if one.of.dip else "",
+    ),
+    *hidden(
+        Column("by_steps_low", "low", "s", of="of.by_steps.low"),
+        Column("by_steps_high", "high", "s", of="of.by_steps.high"),
+        Column("by_steps_why", "why not", of="of.by_steps.why"),
+        Column(
+            "drop",
+            "falls by",
+            "share",
+            "GPU power in the stall",
+            of=lambda one: one.of.dip and one.of.dip.drop_fraction,
+        ),
+        Column("how", "how", meaning="the evidence for the instant that it was safe", of="of.how"),
+        Column(
+            "unsure",
+            "unsure",
+            "s",
+            "how long before that it was last seen not to be",
+            of="of.unsure_s",
+        ),
+        Column("gpus_why", "why", of=lambda one: one.of.dip.why if one.of.dip else ""),
+        Column("files", "files", "count", of="of.files"),
+        Column("run", "run", of="of.run"),
+    ),
+)
+
+
+def _rounds(c: Calibration) -> Table:
+    seen = [
+        RoundSeen(*each)
+        for fit, rounds in ((c.writes, c.saves), (c.reads, c.loads))
+        for each in zip(rounds, fit.residuals_s, strict=False)
+    ]
+    few = len(seen) <= MOST_SHOWN
+    table = table_of("rounds", "Saves and loads, measured and fitted", _ROUNDS, seen, shown=few)
+    empty = [
+        name for name in ("by_steps", "gpus") if all(row[name] in (None, "") for row in table.rows)
+    ]
+    columns = (each._replace(shown=each.shown and each.id not in empty) for each in table.columns)
+    return table._replace(columns=tuple(columns))
 
 
 def _left(c: Calibration) -> list[Table]:
     if not c.left:
         return []
-    rows = [
-        {
-            "window": one.window,
-            "of": one.of,
-            "why": one.why,
-            "reason": why_text(one.why),
-            "run": one.run,
-        }
-        for one in c.left
-    ]
     columns = (
         Column("window", "checkpoint"),
-        Column("of", "of"),
-        Column("why", "why"),
-        Column("reason", "because"),
-        Column("run", "run", shown=False),
+        *named("of", "why"),
+        Column("reason", "because", of=lambda one: why_text(one.why)),
+        *hidden("run"),
     )
-    return [Table("left", "Left out", columns, rows, shown=len(rows) <= MOST_SHOWN)]
+    return [table_of("left", "Left out", columns, c.left, shown=len(c.left) <= MOST_SHOWN)]
 
 
 def _origins(c: Calibration) -> Table:
-    rows = [
-        {
-            "run": o.run,
-            "host": o.host,
-            "date": o.date,
-            "saves": float(o.saves),
-            "loads": float(o.loads),
-        }
-        for o in c.origins
-    ]
     columns = (
-        Column("run", "run"),
-        Column("host", "host"),
-        Column("date", "date"),
+        *named("run", "host", "date"),
         Column("saves", "saves", "count"),
         Column("loads", "loads", "count"),
     )
-    return Table("runs", "Runs", columns, rows, shown=len(rows) > 1)
+    return table_of("runs", "Runs", columns, c.origins, shown=len(c.origins) > 1)

@@ -4,13 +4,14 @@ what is missing with its remedy."""
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ckptcost.core.channels import Quantity
 from ckptcost.jobs.checkup import KINDS, Checkup
-from ckptcost.present.amounts import share
+from ckptcost.present.amounts import share, some
 from ckptcost.present.measured import absence_text
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table, plain
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, hidden, named, table_of
 
 MOST_SHOWN = 30
 WORDS = {
@@ -76,110 +77,100 @@ def study_of(c: Checkup) -> Study:
 def _about(c: Checkup, kind: str) -> list[str]:
     """What measures it, and then each thing that does not with what would help."""
     means = [text.split(" (")[0] for text in c.measured_by.get(kind, [])]
-    more = f" and {len(means) - 6} more" if len(means) > 6 else ""
-    said = f"measured by {', '.join(means[:6])}{more}." if means else "not measured."
+    said = f"measured by {some(means)}." if means else "not measured."
     lines = [f"{WORDS[kind][0].upper()}{WORDS[kind][1:]}: {said}"]
     return lines + [absence_text(a.what, a.reason, a.remedy) for a in c.absences if a.kind == kind]
 
 
 def _kinds(c: Checkup) -> Table:
-    rows = [
-        {
-            "kind": kind,
-            "measured": bool(c.measured_by.get(kind)),
-            "by": "; ".join(c.measured_by.get(kind, [])),
-            "reasons": "; ".join(dict.fromkeys(a.reason for a in c.absences if a.kind == kind)),
-        }
-        for kind in KINDS
-    ]
     columns = (
-        Column("kind", "kind"),
-        Column("measured", "measured", "bool"),
-        Column("by", "by", shown=False),
-        Column("reasons", "why not", meaning="of what is missing of this kind", shown=False),
+        Column("kind", "kind", of=str),
+        Column("measured", "measured", "bool", of=lambda kind: bool(c.measured_by.get(kind))),
+        *hidden(
+            Column("by", "by", of=lambda kind: "; ".join(c.measured_by.get(kind, []))),
+            Column(
+                "reasons",
+                "why not",
+                meaning="of what is missing of this kind",
+                of=lambda kind: "; ".join(_reasons(c, kind)),
+            ),
+        ),
     )
-    return Table("kinds", "Kinds", columns, rows, shown=False)
+    return table_of("kinds", "Kinds", columns, KINDS, shown=False)
+
+
+def _reasons(c: Checkup, kind: str) -> Iterable[str]:
+    return dict.fromkeys(a.reason for a in c.absences if a.kind == kind)
+
+
+_TOOK = Column("took", "took", "s", "one reading of the whole meter, median", of="took_s")
+
+
+def _of_channel(name: str) -> Column:
+    return Column(name, name, of=f"channel.{name}")
+
+
+_CHANNELS = (
+    _of_channel("domain"),
+    _of_channel("quantity"),
+    Column("rate", "now", ROW_UNIT, "a gauge's mean, or a counter's growth per second"),
+    Column(
+        "noise",
+        "+-",
+        ROW_UNIT,
+        "standard deviation of a gauge, or of a counter's rate over fifths of the time",
+    ),
+    Column(
+        "tick",
+        "tick",
+        "s",
+        "mean time between two changes, as seen when asked every 10 ms",
+        of="tick_s",
+    ),
+    Column("answers", "answers", "count"),
+    Column("asked", "of", "count"),
+    _TOOK,
+    *hidden(
+        Column(
+            "unit", "unit", meaning="of now and its noise", of=lambda t: unit_of(t.channel.quantity)
+        ),
+        "meter",
+        "kind",
+        _of_channel("source"),
+        _of_channel("scope"),
+        _of_channel("role"),
+        _of_channel("device"),
+        Column("published_tick", "published tick", "s", of="channel.tick_s"),
+        Column("averaging", "averaging", "s", of="channel.averaging_s"),
+        Column("looks", "looks", "share", of="channel.looks"),
+        Column("accuracy", "accuracy", "share", of="channel.accuracy"),
+        _of_channel("note"),
+    ),
+)
 
 
 def _channels(c: Checkup) -> list[Table]:
-    rows: list[dict[str, Any]] = []
-    for t in c.tried:
-        rows.append(
-            {
-                "domain": t.channel.domain,
-                "quantity": t.channel.quantity,
-                "meter": t.meter,
-                "kind": t.kind,
-                "unit": unit_of(t.channel.quantity),
-                "rate": plain(t.rate),
-                "noise": plain(t.noise),
-                "tick": plain(t.tick_s),
-                "answers": float(t.answers),
-                "asked": float(t.asked),
-                "took": plain(t.took_s),
-                "source": t.channel.source,
-                "scope": t.channel.scope,
-                "role": t.channel.role,
-                "device": t.channel.device,
-                "published_tick": t.channel.tick_s,
-                "averaging": t.channel.averaging_s,
-                "looks": t.channel.looks,
-                "accuracy": t.channel.accuracy,
-                "note": t.channel.note,
-            }
-        )
-    columns = (
-        Column("domain", "domain"),
-        Column("quantity", "quantity"),
-        Column("rate", "now", ROW_UNIT, "a gauge's mean, or a counter's growth per second"),
-        Column(
-            "noise",
-            "+-",
-            ROW_UNIT,
-            "standard deviation of a gauge, or of a counter's rate over fifths of the time",
-        ),
-        Column(
-            "tick", "tick", "s", "mean time between two changes, as seen when asked every 10 ms"
-        ),
-        Column("answers", "answers", "count"),
-        Column("asked", "of", "count"),
-        Column("took", "took", "s", "one reading of the whole meter, median"),
-        Column("unit", "unit", meaning="of now and its noise", shown=False),
-        Column("meter", "meter", shown=False),
-        Column("kind", "kind", shown=False),
-        Column("source", "source", shown=False),
-        Column("scope", "scope", shown=False),
-        Column("role", "role", shown=False),
-        Column("device", "device", shown=False),
-        Column("published_tick", "published tick", "s", shown=False),
-        Column("averaging", "averaging", "s", shown=False),
-        Column("looks", "looks", "share", shown=False),
-        Column("accuracy", "accuracy", "share", shown=False),
-        Column("note", "note", shown=False),
-    )
-    many = len(rows) > MOST_SHOWN
-    return [
-        Table("channels", "Every channel, tried", columns, rows, shown=not many),
-        _alike(rows, many),
-    ]
+    many = len(c.tried) > MOST_SHOWN
+    each = table_of("channels", "Every channel, tried", _CHANNELS, c.tried, shown=not many)
+    return [each, _alike(each.rows, many)]
 
 
-def _alike(rows: list[dict[str, Any]], shown: bool) -> Table:
+def _alike(rows: Sequence[dict[str, Any]], shown: bool) -> Table:
     """The same with channels of a kind together: eight cards are one line."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
     for row in rows:
-        groups.setdefault(
-            (re.sub(r"(?<=:)[a-z]*\d\w*", "*", row["domain"]), row["quantity"]), []
-        ).append(row)
+        domain = re.sub(r"(?<=:)[a-z]*\d\w*", "*", row["domain"])
+        groups.setdefault((domain, row["quantity"]), []).append(row)
     merged = []
     for (domain, quantity), alike in groups.items():
-        rates = [row["rate"] for row in alike if row["rate"] is not None]
-        ticks = [row["tick"] for row in alike if row["tick"] is not None]
+        rates, ticks = (
+            [row[name] for row in alike if row[name] is not None] for name in ("rate", "tick")
+        )
         merged.append(
             {
                 "domain": domain,
                 "quantity": quantity,
-                "count": float(len(alike)),
+                "count": len(alike),
                 "unit": alike[0]["unit"],
                 "least": min(rates, default=None),
                 "most": max(rates, default=None),
@@ -190,47 +181,36 @@ def _alike(rows: list[dict[str, Any]], shown: bool) -> Table:
             }
         )
     columns = (
-        Column("domain", "domain"),
-        Column("quantity", "quantity"),
+        *named("domain", "quantity"),
         Column("count", "channels", "count"),
         Column("least", "from", ROW_UNIT, "the lowest of them"),
         Column("most", "to", ROW_UNIT, "the highest"),
         Column("tick", "tick", "s", "the slowest"),
         Column("answers", "answers", "count", "the fewest"),
         Column("asked", "of", "count"),
-        Column("took", "took", "s", "one reading of the whole meter, median"),
+        _TOOK._replace(of=""),
         Column("unit", "unit", meaning="of from and to", shown=False),
     )
     return Table("alike", "Channels, tried; those of a kind together", columns, merged, shown=shown)
 
 
 def _absences(c: Checkup) -> Table:
-    rows = [
-        {"what": a.what, "kind": a.kind, "reason": a.reason, "remedy": a.remedy} for a in c.absences
-    ]
     columns = (
-        Column("what", "what"),
+        *named("what"),
         Column("reason", "why"),
         Column("remedy", "what would help"),
-        Column("kind", "kind", shown=False),
+        *hidden("kind"),
     )
-    return Table("absences", "Not measured here", columns, rows, shown=False)
+    return table_of("absences", "Not measured here", columns, c.absences, shown=False)
 
 
 def _cross(c: Checkup) -> Table:
-    rows = [
-        {
-            "domain": x.domain,
-            "ours": plain(x.ours_j),
-            "theirs": plain(x.theirs_j),
-            "apart": plain(x.apart_j),
-        }
-        for x in c.cross
-    ]
     columns = (
-        Column("domain", "domain"),
-        Column("ours", "our reader", "J"),
-        Column("theirs", "pyRAPL", "J"),
-        Column("apart", "most apart", "J", "of two readings taken right after each other"),
+        *named("domain"),
+        Column("ours", "our reader", "J", of="ours_j"),
+        Column("theirs", "pyRAPL", "J", of="theirs_j"),
+        Column(
+            "apart", "most apart", "J", "of two readings taken right after each other", of="apart_j"
+        ),
     )
-    return Table("cross", "The same counters by pyRAPL", columns, rows)
+    return table_of("cross", "The same counters by pyRAPL", columns, c.cross)

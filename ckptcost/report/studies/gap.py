@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.gap import Course, Parts
 from ckptcost.core.quantities import BY_ID, FIELDS, QUANTITIES
-from ckptcost.jobs.gap import GapSide, ModelGap, gap
+from ckptcost.jobs.gap import GapRow, GapSide, ModelGap, gap
 from ckptcost.jobs.measure import reviewed
-from ckptcost.jobs.measured_course import CourseSpread
+from ckptcost.jobs.measured_course import CourseSave, CourseSpread
 from ckptcost.layers import Layer
 from ckptcost.present.amounts import count, count_text, number
 from ckptcost.present.words import line_label
@@ -25,7 +25,7 @@ from ckptcost.report.studies.gap_words import (
     warnings,
     why_text,
 )
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table, plain
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, hidden, plain, table_of
 
 MOST_SHOWN = 12
 """saves; JSON and CSV have all"""
@@ -100,118 +100,113 @@ def _gpus(answer: ModelGap) -> str:
     )
 
 
-def _kind_column(both: Sequence[GapSide]) -> Column:
-    return Column("of", "of", meaning="save or load", shown=len(both) > 1)
+class RowOfSide(NamedTuple):
+    """A row, and whether it is of saves or loads."""
+
+    held: GapSide
+    row: GapRow
+
+    @property
+    def label(self) -> str:
+        return label(self.row.id, self.held.of, self.row.unit)
+
+
+def _rows(both: Sequence[GapSide]) -> list[RowOfSide]:
+    return [RowOfSide(held, row) for held in both for row in held.rows]
+
+
+def _heads(both: Sequence[GapSide], words: str) -> tuple[Column, ...]:
+    """Of what a row is, and in which unit."""
+    return (
+        Column("of", "of", meaning="save or load", shown=len(both) > 1, of="held.of"),
+        Column("label", words),
+        *hidden(Column("quantity", "quantity", of="row.id"), Column("unit", "unit", of="row.unit")),
+    )
+
+
+def _side(name: str, words: str, meaning: str = "", of: str = "value") -> Column:
+    """What is known of a row on one of the two sides."""
+    end = "" if of == "value" else f"_{of}"
+    return Column(f"{name}{end}", words, ROW_UNIT, meaning, of=f"row.{name}.{of}")
 
 
 def _lines(both: Sequence[GapSide]) -> Table:
     """Everything that has a figure on a side, one row each: the tidy table."""
-    rows: list[dict[str, Any]] = [
-        {
-            "of": held.of,
-            "label": label(row.id, held.of, row.unit),
-            "quantity": row.id,
-            "unit": row.unit,
-            "measured": plain(row.measured.value),
-            "modelled": plain(row.modelled.value),
-            "at_size": plain(row.at_size),
-            "difference": plain(row.difference),
-            "ratio": plain(row.ratio),
-            "measured_low": plain(row.measured.low),
-            "measured_high": plain(row.measured.high),
-            "modelled_low": plain(row.modelled.low),
-            "modelled_high": plain(row.modelled.high),
-            "saves": float(row.saves),
-            "why": row.why or None,
-        }
-        for held in both
-        for row in held.rows
-    ]
     columns = (
-        _kind_column(both),
-        Column("label", "in the mean"),
-        Column("quantity", "quantity", shown=False),
-        Column("unit", "unit", shown=False),
-        Column("measured", "measured", ROW_UNIT),
-        Column("modelled", "modelled", ROW_UNIT),
-        Column("at_size", "at its size", ROW_UNIT, "the model with the measured bytes put in"),
+        *_heads(both, "in the mean"),
+        _side("measured", "measured"),
+        _side("modelled", "modelled"),
+        Column(
+            "at_size",
+            "at its size",
+            ROW_UNIT,
+            "the model with the measured bytes put in",
+            of="row.at_size",
+        ),
         Column(
             "difference",
             "difference",
             ROW_UNIT,
             "measured less modelled; unknown where they are not of the same thing",
+            of="row.difference",
         ),
-        Column("ratio", "ratio", "1", "measured over modelled"),
-        Column(
-            "measured_low",
-            "measured, low",
-            ROW_UNIT,
-            "lowest of the saves, by what meters and marks leave open",
-            shown=False,
+        Column("ratio", "ratio", "1", "measured over modelled", of="row.ratio"),
+        *hidden(
+            _side(
+                "measured",
+                "measured, low",
+                "lowest of the saves, by what meters and marks leave open",
+                "low",
+            ),
+            _side("measured", "measured, high", "highest of the saves", "high"),
+            _side("modelled", "modelled, low", "5th percentile over the inputs' ranges", "low"),
+            _side("modelled", "modelled, high", "95th percentile", "high"),
+            Column("saves", "saves", "count", "in which it is known", of="row.saves"),
+            Column(
+                "why",
+                "why",
+                meaning="code, where there is no difference",
+                of=lambda one: one.row.why or None,
+            ),
         ),
-        Column("measured_high", "measured, high", ROW_UNIT, "highest of the saves", shown=False),
-        Column(
-            "modelled_low",
-            "modelled, low",
-            ROW_UNIT,
-            "5th percentile over the inputs' ranges",
-            shown=False,
-        ),
-        Column("modelled_high", "modelled, high", ROW_UNIT, "95th percentile", shown=False),
-        Column("saves", "saves", "count", "in which it is known", shown=False),
-        Column("why", "why", meaning="code, where there is no difference", shown=False),
     )
-    return Table("lines", "Line by line", columns, rows, _known_of_some(both))
+    return table_of("lines", "Line by line", columns, _rows(both), _known_of_some(both))
 
 
 def _known_of_some(both: Sequence[GapSide]) -> str:
     """Which means are of fewer saves than there were: what is not known of the others is no 0."""
     named: dict[str, list[str]] = {}
-    for held in both:
-        for row in held.rows:
-            if 0 < row.saves < len(held.taken):
-                of = f"of {count(row.saves)} of {count(len(held.taken))} {held.of}s"
-                named.setdefault(of, []).append(label(row.id, held.of))
+    for held, row in _rows(both):
+        if 0 < row.saves < len(held.taken):
+            of = f"of {count(row.saves)} of {count(len(held.taken))} {held.of}s"
+            named.setdefault(of, []).append(label(row.id, held.of))
     return "; ".join(f"{of}, the others unknown: {', '.join(rows)}" for of, rows in named.items())
 
 
 def _ranges(both: Sequence[GapSide]) -> Table:
-    rows: list[dict[str, Any]] = []
-    slack = 1.0 + _ROUNDING
-    for held in both:
-        for row in held.rows:
-            ours, theirs = row.measured, row.modelled
-            if row.why or not (_is_wide(ours) or _is_wide(theirs)):
-                continue
-            rows.append(
-                {
-                    "of": held.of,
-                    "label": label(row.id, held.of, row.unit),
-                    "quantity": row.id,
-                    "unit": row.unit,
-                    "measured_low": plain(ours.low),
-                    "measured_high": plain(ours.high),
-                    "modelled_low": plain(theirs.low),
-                    "modelled_high": plain(theirs.high),
-                    "meet": ours.low <= theirs.high * slack and theirs.low <= ours.high * slack,
-                }
-            )
+    wide = [
+        one
+        for one in _rows(both)
+        if not one.row.why and (_is_wide(one.row.measured) or _is_wide(one.row.modelled))
+    ]
     columns = (
-        _kind_column(both),
-        Column("label", "range"),
-        Column("quantity", "quantity", shown=False),
-        Column("unit", "unit", shown=False),
-        Column("measured_low", "measured", ROW_UNIT),
-        Column("measured_high", "to", ROW_UNIT),
-        Column("modelled_low", "modelled", ROW_UNIT),
-        Column("modelled_high", "to", ROW_UNIT),
-        Column("meet", "meet", "bool", "the two ranges have something in common"),
+        *_heads(both, "range"),
+        _side("measured", "measured", of="low"),
+        _side("measured", "to", of="high"),
+        _side("modelled", "modelled", of="low"),
+        _side("modelled", "to", of="high"),
+        Column("meet", "meet", "bool", "the two ranges have something in common", of=_meet),
     )
     note = (
         "Measured: lowest and highest save, with what meters leave open. Modelled: 5th and 95th"
         " percentile over the inputs' ranges."
     )
-    return Table("ranges", "Ranges", columns, rows, note)
+    return table_of("ranges", "Ranges", columns, wide, note)
+
+
+def _meet(one: RowOfSide) -> bool:
+    ours, theirs, slack = one.row.measured, one.row.modelled, 1.0 + _ROUNDING
+    return ours.low <= theirs.high * slack and theirs.low <= ours.high * slack
 
 
 def _is_wide(of: CourseSpread) -> bool:
@@ -301,7 +296,7 @@ def _joules(answer: ModelGap, both: Sequence[GapSide]) -> Table:
             )
     columns = (
         Column("label", "line"),
-        Column("line", "id", shown=False),
+        *hidden(Column("line", "id")),
         Column(
             "in",
             "in",
@@ -319,76 +314,86 @@ def _joules(answer: ModelGap, both: Sequence[GapSide]) -> Table:
     return Table("joules", "Joules: a longer time, or more watts", columns, rows)
 
 
+def _modelled_run(one: RowOfSide) -> float:
+    return one.row.modelled.value * one.row.saves
+
+
 def _run(held: GapSide) -> Table:
     """What the recorded saves come to."""
-    rows: list[dict[str, Any]] = [
-        {
-            "label": label(row.id, held.of, row.unit),
-            "quantity": row.id,
-            "unit": row.unit,
-            "saves": float(row.saves),
-            "measured": plain(row.total),
-            "modelled": plain(row.modelled.value * row.saves),
-            "difference": plain(row.total - row.modelled.value * row.saves),
-        }
-        for row in held.rows
-        if row.total == row.total and not row.why
-    ]
+    _, *heads = _heads([held], "together")
     columns = (
-        Column("label", "together"),
-        Column("quantity", "quantity", shown=False),
-        Column("unit", "unit", shown=False),
-        Column("saves", "saves", "count"),
-        Column("measured", "measured", ROW_UNIT),
-        Column("modelled", "modelled", ROW_UNIT, "so many times the model's one save"),
-        Column("difference", "difference", ROW_UNIT),
+        *heads,
+        Column("saves", "saves", "count", of="row.saves"),
+        Column("measured", "measured", ROW_UNIT, of="row.total"),
+        Column(
+            "modelled",
+            "modelled",
+            ROW_UNIT,
+            "so many times the model's one save",
+            of=_modelled_run,
+        ),
+        Column(
+            "difference",
+            "difference",
+            ROW_UNIT,
+            of=lambda one: one.row.total - _modelled_run(one),
+        ),
     )
-    return Table("run", "All recorded saves together", columns, rows)
+    rows = [one for one in _rows([held]) if one.row.total == one.row.total and not one.row.why]
+    return table_of("run", "All recorded saves together", columns, rows)
 
 
-def _saves(answer: ModelGap, held: GapSide) -> Table:
-    rows = []
-    for one in held.taken:
-        parts = answer.parts_of(held, one)
-        row: dict[str, Any] = {
-            "window": one.window.name,
-            "bytes": plain(one.bytes.value),
-            "files": plain(one.files.value),
-            "time": plain(one.time.value),
-            "time_low": plain(one.time.low),
-            "stall": plain(one.stall.value),
-            "lag": plain(one.lag.value),
-            "as_modelled": ", ".join(one.as_modelled) or None,
-            "why": one.course_why or None,
-        }
-        if parts is not None:
-            row |= {
-                f"of_{name.removesuffix('_s')}": _bare(value, held)
-                for name, value in parts._asdict().items()
-            }
-        rows.append(row)
-    columns = (
-        Column("window", "checkpoint"),
-        Column("bytes", "size", "bytes"),
-        Column("files", "files", "count", shown=False),
-        Column("time", "safe after", "s"),
-        Column("time_low", "at least", "s", "it was last seen not to be safe", shown=False),
-        Column("stall", "stall", "s"),
-        Column("lag", "drain", "s"),
-        Column("of_size", "of size", "s", "seconds that the size makes of the difference"),
-        Column("of_fixed", "of fixed", "s"),
-        Column("of_rate", "of rate", "s"),
-        Column("of_straggler", "of slowest rank", "s", shown=False),
-        Column("of_beside", "of snapshot", "s", shown=False),
+class SaveOfSide(NamedTuple):
+    """A save, and what makes its time another than the model's."""
+
+    one: CourseSave
+    parts: dict[str, float | None]
+
+
+def _part(name: str, words: str, meaning: str = "") -> Column:
+    return Column(f"of_{name}", words, "s", meaning, of=lambda save: save.parts.get(f"{name}_s"))
+
+
+_SAVES = (
+    Column("window", "checkpoint", of="one.window.name"),
+    Column("bytes", "size", "bytes", of="one.bytes.value"),
+    *hidden(Column("files", "files", "count", of="one.files.value")),
+    Column("time", "safe after", "s", of="one.time.value"),
+    *hidden(
+        Column("time_low", "at least", "s", "it was last seen not to be safe", of="one.time.low")
+    ),
+    Column("stall", "stall", "s", of="one.stall.value"),
+    Column("lag", "drain", "s", of="one.lag.value"),
+    _part("size", "of size", "seconds that the size makes of the difference"),
+    _part("fixed", "of fixed"),
+    _part("rate", "of rate"),
+    *hidden(
+        _part("straggler", "of slowest rank"),
+        _part("beside", "of snapshot"),
         Column(
             "as_modelled",
             "as modelled",
             meaning="what no mark tells apart, so that the model's figure stands for it",
-            shown=False,
+            of=lambda save: ", ".join(save.one.as_modelled) or None,
         ),
-        Column("why", "why", meaning="code, where causes are not known", shown=False),
-    )
-    return Table("saves", "Each save", columns, rows, shown=1 < len(rows) <= MOST_SHOWN)
+        Column(
+            "why",
+            "why",
+            meaning="code, where causes are not known",
+            of=lambda save: save.one.course_why or None,
+        ),
+    ),
+)
+
+
+def _saves(answer: ModelGap, held: GapSide) -> Table:
+    saves = []
+    for one in held.taken:
+        parts = answer.parts_of(held, one)
+        told = {} if parts is None else parts._asdict()
+        saves.append(SaveOfSide(one, {name: _bare(value, held) for name, value in told.items()}))
+    shown = 1 < len(saves) <= MOST_SHOWN
+    return table_of("saves", "Each save", _SAVES, saves, shown=shown)
 
 
 def _bill(both: Sequence[GapSide]) -> Table:
@@ -410,10 +415,9 @@ def _bill(both: Sequence[GapSide]) -> Table:
         totals = {side: {name: bill.total(name) for name in FIELDS} for side, bill in bills.items()}
         rows.append({"of": held.of, "label": "together", "line": "total"} | _prices(totals))
     columns = (
-        _kind_column(both),
+        _heads(both, "")[0]._replace(of=""),
         Column("label", "line"),
-        Column("line", "id", shown=False),
-        Column("boundary", "boundary", shown=False),
+        *hidden(Column("line", "id"), "boundary"),
         *(
             Column(f"{side}_{name}", f"{side} {name}", unit)
             for name, unit in _PRICED.values()
@@ -435,23 +439,13 @@ def _prices(sides: dict[str, dict[Any, Any]]) -> dict[str, float | None]:
 
 def _not_compared_table(both: Sequence[GapSide]) -> Table:
     """For machines; people read it as a sentence."""
-    rows: list[dict[str, Any]] = [
-        {
-            "of": held.of,
-            "label": label(row.id, held.of),
-            "quantity": row.id,
-            "code": row.why,
-            "why": why_text(row.why),
-        }
-        for held in both
-        for row in held.rows
-        if row.why
-    ]
     columns = (
-        Column("of", "of"),
-        Column("label", "line"),
-        Column("quantity", "quantity"),
-        Column("code", "code"),
-        Column("why", "why"),
+        Column("of", "of", of="held.of"),
+        Column("label", "line", of=lambda one: label(one.row.id, one.held.of)),
+        Column("quantity", "quantity", of="row.id"),
+        Column("code", "code", of="row.why"),
+        Column("why", "why", of=lambda one: why_text(one.row.why)),
     )
-    return Table("not_compared", "Not held against each other", columns, rows, shown=False)
+    rows = [one for one in _rows(both) if one.row.why]
+    title = "Not held against each other"
+    return table_of("not_compared", title, columns, rows, shown=False)

@@ -3,9 +3,12 @@ is not held against each other."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from ckptcost.core.draws import p5_p95
 from ckptcost.core.gap import Course, Parts, main_part
 from ckptcost.jobs.gap import GapSide, ModelGap
+from ckptcost.jobs.run_machine import RunMachine
 from ckptcost.present.amounts import count, duration, number, rate, size
 from ckptcost.present.measured import ABSENT
 from ckptcost.present.words import line_label
@@ -27,6 +30,7 @@ CAUSES = {
     "straggler_s": "slowest rank over mean",
     "beside_s": "snapshot",
 }
+CAUSES_OF_A_LOAD = CAUSES | {"rate_s": "read rate", "beside_s": "copying"}
 WHY = {
     "NO_BYTES": "no mark says how many bytes it wrote",
     "NO_FILES": "no mark says how many files it wrote",
@@ -63,20 +67,13 @@ def why_text(code: str) -> str:
 
 def label(row_id: str, of: str = "save", unit: str = "") -> str:
     """A row's name, with its unit where a number does not show it."""
-    name = (
-        (OF_A_LOAD.get(row_id) if of == "load" else None)
-        or LABELS.get(row_id)
-        or line_label(row_id)
-    )
+    labels = LABELS | OF_A_LOAD if of == "load" else LABELS
+    name = labels.get(row_id) or line_label(row_id)
     return f"{name}, {unit}" if unit in ("J", "GPU-s") else name
 
 
 def cause_label(name: str, of: str) -> str:
-    return (
-        {"rate_s": "read rate", "beside_s": "copying"}.get(name, CAUSES[name])
-        if of == "load"
-        else CAUSES[name]
-    )
+    return CAUSES_OF_A_LOAD[name] if of == "load" else CAUSES[name]
 
 
 def factor_text(name: str, course: Course) -> str:
@@ -118,14 +115,7 @@ def _times(value: float) -> str:
 
 def _explanation(held: GapSide) -> str:
     """The one sentence."""
-    judged = [one for one in held.taken if one.course is not None] or [
-        one for one in held.taken if one.time.known
-    ]
-    what = (
-        f"A {held.of}, in the mean of {count(len(judged))}," if len(judged) > 1 else f"A {held.of}"
-    )
-    if len(judged) == 1:
-        what = f"The {held.of} {judged[0].window.name}"
+    what = _what(held)
     if held.parts is None or held.measured is None:
         return _without_explanation(held, what)
     measured_s, modelled_s = float(held.measured.time_s), float(held.modelled.time_s)
@@ -133,28 +123,39 @@ def _explanation(held: GapSide) -> str:
     parts = {name: float(value) for name, value in held.parts._asdict().items()}
     beside = f"{duration(measured_s)}, modelled {duration(modelled_s)}"
     if abs(gap_s) <= ALIKE * modelled_s:
-        most, least = (
-            max(parts, key=lambda name: parts[name]),
-            min(parts, key=lambda name: parts[name]),
-        )
-        if parts[most] <= CANCELS * modelled_s:
+        cancel = _cancelling(held, parts, modelled_s)
+        if not cancel:
             return f"{what} takes as long as modelled: {beside}."
-        return (
-            f"{what} takes as long as modelled ({beside}), but two causes cancel out:"
-            f" {_cause(held, most)} makes {duration(parts[most])} more, {_cause(held, least)} makes"
-            f" {duration(-parts[least])} less."
-        )
+        return f"{what} takes as long as modelled ({beside}), but two causes cancel out: {cancel}."
     main = main_part(parts, gap_s)
     way = "more" if gap_s > 0 else "less"
     head = f"{what} takes {_times(measured_s / modelled_s)} ({beside})"
+    made = duration(abs(parts[main]))
     if abs(parts[main]) > 1.02 * abs(gap_s):
         return (
-            f"{head}: {_cause(held, main)} alone makes {duration(abs(parts[main]))} {way}, of which"
-            " other causes take back a part."
+            f"{head}: {_cause(held, main)} alone makes {made} {way}, of which other causes take"
+            " back a part."
         )
+    return f"{head}: of {duration(abs(gap_s))} {way}, {made} are {_cause(held, main)}."
+
+
+def _what(held: GapSide) -> str:
+    """Which save or load is judged, or how many in the mean."""
+    judged = [one for one in held.taken if one.course is not None]
+    judged = judged or [one for one in held.taken if one.time.known]
+    if len(judged) == 1:
+        return f"The {held.of} {judged[0].window.name}"
+    return f"A {held.of}, in the mean of {count(len(judged))}," if judged else f"A {held.of}"
+
+
+def _cancelling(held: GapSide, parts: Mapping[str, float], modelled_s: float) -> str:
+    """The two causes that make most of each other undone, where they are large."""
+    most, least = max(parts, key=parts.__getitem__), min(parts, key=parts.__getitem__)
+    if parts[most] <= CANCELS * modelled_s:
+        return ""
     return (
-        f"{head}: of {duration(abs(gap_s))} {way}, {duration(abs(parts[main]))} are"
-        f" {_cause(held, main)}."
+        f"{_cause(held, most)} makes {duration(parts[most])} more, {_cause(held, least)} makes"
+        f" {duration(-parts[least])} less"
     )
 
 
@@ -234,27 +235,23 @@ def _stall(held: GapSide) -> list[str]:
 def _joules(held: GapSide, pue: float) -> list[str]:
     """The line whose joules differ most, by more than its meters leave open, and whether time or
     watts explain it."""
-    known = [
-        (row, each)
-        for each in held.divided
-        if not (row := held.row(each.line)).why and each.of_amount == each.of_amount
-    ]
+    known = [(held.row(each.line), each) for each in held.divided]
     known = [
         (row, each)
         for row, each in known
-        if not row.measured.low <= row.modelled.value <= row.measured.high
+        if not row.why
+        and each.of_amount == each.of_amount
+        and not row.measured.low <= row.modelled.value <= row.measured.high
     ]
     if not known:
         return []
     row, each = max(known, key=lambda pair: abs(pair[0].difference))
-    of_bytes = row.id == "storage_write"
-    scale, unit = (1e9 / pue, "J/GB") if of_bytes else (1.0 / pue, "W")
+    scale, unit, by_time, by_watts = 1.0 / pue, "W", "the stall", "the watts"
+    if row.id == "storage_write":
+        scale, unit, by_time, by_watts = 1e9 / pue, "J/GB", "the size", "the joules a byte"
     watts = (
         f"{number(each.measured_each * scale)} {unit} measured,"
         f" {number(each.modelled_each * scale)} {unit} modelled"
-    )
-    by_time, by_watts = (
-        ("the size", "the joules a byte") if of_bytes else ("the stall", "the watts")
     )
     why = f"{by_time}, not {by_watts}" if abs(each.of_amount) >= abs(each.of_each) else by_watts
     name = label(row.id)
@@ -268,106 +265,97 @@ def part_range(ranges: Parts | None, name: str, value: float) -> tuple[float, fl
     return (value, value) if ranges is None else p5_p95(getattr(ranges, name), value)
 
 
-def _not_compared_sentences(answer: ModelGap) -> list[tuple[str, str]]:
+def warnings(answer: ModelGap) -> list[tuple[str, str]]:
+    """What to know before believing the comparison."""
+    saves = answer.saves
+    told = [
+        ("PART_OF_JOB", _part_of_job(answer.machine)),
+        ("GPUS_ASSUMED", _gpus_assumed(answer.machine)),
+    ]
+    if saves is not None:
+        told += [
+            ("MODE_DIFFERS", _mode_differs(saves, answer.scenario.policy.mode)),
+            ("FIXED_AS_MODELLED", _fixed_as_modelled(saves)),
+            ("NO_FSYNC", _no_fsync(saves)),
+        ]
+    told += [("SAVE_FAILED", _failed(answer)), ("UNCOMPARABLE", _not_compared(answer))]
+    return [(code, text) for code, text in told if text]
+
+
+def _part_of_job(machine: RunMachine) -> str:
+    if not machine.is_part:
+        return ""
+    return (
+        f"The readings are of one node of {count(machine.job_gpus / machine.gpus_per_node)}:"
+        " seconds are the job's, GPU-seconds and joules are this node's on both sides, and sizes"
+        " are not compared."
+    )
+
+
+def _gpus_assumed(machine: RunMachine) -> str:
+    if machine.how != "NODES":
+        return ""
+    return (
+        f"Nothing says how many GPUs the job had: the model has {count(machine.job_gpus)}, as the"
+        " scenario's own nodes have. Give --set cluster.gpus=N."
+    )
+
+
+def _mode_differs(saves: GapSide, mode: str) -> str:
+    lag, stall = saves.row("lag"), saves.row("stall")
+    if lag.why or stall.why:
+        return ""
+    drains = lag.measured.value > CANCELS * (lag.measured.value + stall.measured.value)
+    own, word = "sync", "waits until a save is safe"
+    if drains:
+        own, word = "async", "goes on before a save is safe"
+    if drains == (mode == "async"):
+        return ""
+    return (
+        f"In the run training {word}, and the scenario has it otherwise: --set policy.mode={own}."
+    )
+
+
+def _fixed_as_modelled(saves: GapSide) -> str:
+    if not any("FIXED" in one.as_modelled for one in saves.taken):
+        return ""
+    return (
+        "No mark tells planning, barrier and commit from the writing, so the fixed time is taken as"
+        " modelled and the rest is the rate. Saves of several sizes tell them apart: `ckptcost"
+        " calibrate`."
+    )
+
+
+def _no_fsync(saves: GapSide) -> str:
+    late = (
+        one for one in saves.taken if one.time.known and one.unsynced_s > CANCELS * one.time.value
+    )
+    first = next(late, None)
+    if first is None:
+        return ""
+    return (
+        f"Of the {duration(first.time.value)} until {first.window.name} was safe,"
+        f" {duration(first.unsynced_s)} came after the last write: nothing called fsync, and the"
+        " kernel wrote the page cache when it liked. No such rate is the storage's own."
+    )
+
+
+def _failed(answer: ModelGap) -> str:
+    if not answer.failed:
+        return ""
+    names = ", ".join(f"{name} ({error})" for name, error in answer.failed[:3])
+    more = " and more" if len(answer.failed) > 3 else ""
+    return f"Left out, because they ended with an error: {names}{more}."
+
+
+def _not_compared(answer: ModelGap) -> str:
     """All of it in one sentence, lines of the same reason together."""
     by_why: dict[str, list[str]] = {}
-    for held in (answer.saves, answer.loads):
-        for row in () if held is None else held.rows:
-            if held is not None and row.why:
+    for held in filter(None, (answer.saves, answer.loads)):
+        for row in held.rows:
+            if row.why:
                 by_why.setdefault(row.why, []).append(label(row.id, held.of))
-    if not by_why:
-        return []
     told = "; ".join(
         f"{' and '.join(dict.fromkeys(names))} ({why_text(code)})" for code, names in by_why.items()
     )
-    return [("UNCOMPARABLE", f"Not held against each other: {told}.")]
-
-
-def warnings(answer: ModelGap) -> list[tuple[str, str]]:
-    """What to know before believing the comparison."""
-    said: list[tuple[str, str]] = []
-    machine, saves = answer.machine, answer.saves
-    if machine.is_part:
-        said.append(
-            (
-                "PART_OF_JOB",
-                (
-                    "The readings are of one node of"
-                    f" {count(machine.job_gpus / machine.gpus_per_node)}: seconds are the job's,"
-                    " GPU-seconds and joules are this node's on both sides, and sizes are not"
-                    " compared."
-                ),
-            )
-        )
-    if machine.how == "NODES":
-        said.append(
-            (
-                "GPUS_ASSUMED",
-                (
-                    "Nothing says how many GPUs the job had: the model has"
-                    f" {count(machine.job_gpus)}, as the scenario's own nodes have. Give --set"
-                    " cluster.gpus=N."
-                ),
-            )
-        )
-    if saves is not None:
-        said += _of_saves(answer, saves)
-    if answer.failed:
-        names = ", ".join(f"{name} ({error})" for name, error in answer.failed[:3])
-        said.append(
-            (
-                "SAVE_FAILED",
-                (
-                    "Left out, because they ended with an error:"
-                    f" {names}{' and more' if len(answer.failed) > 3 else ''}."
-                ),
-            )
-        )
-    return said + _not_compared_sentences(answer)
-
-
-def _of_saves(answer: ModelGap, saves: GapSide) -> list[tuple[str, str]]:
-    said = []
-    lag, stall = saves.row("lag"), saves.row("stall")
-    if not lag.why and not stall.why:
-        drains = lag.measured.value > CANCELS * (lag.measured.value + stall.measured.value)
-        if drains != (answer.scenario.policy.mode == "async"):
-            word = "goes on before a save is safe" if drains else "waits until a save is safe"
-            mode = "async" if drains else "sync"
-            said.append(
-                (
-                    "MODE_DIFFERS",
-                    (
-                        f"In the run training {word}, and the scenario has it otherwise: --set"
-                        f" policy.mode={mode}."
-                    ),
-                )
-            )
-    lent = {name for one in saves.taken for name in one.as_modelled}
-    if "FIXED" in lent:
-        said.append(
-            (
-                "FIXED_AS_MODELLED",
-                (
-                    "No mark tells planning, barrier and commit from the writing, so the fixed time"
-                    " is taken as modelled and the rest is the rate. Saves of several sizes tell"
-                    " them apart: `ckptcost calibrate`."
-                ),
-            )
-        )
-    late = [
-        one for one in saves.taken if one.time.known and one.unsynced_s > CANCELS * one.time.value
-    ]
-    if late:
-        said.append(
-            (
-                "NO_FSYNC",
-                (
-                    f"Of the {duration(late[0].time.value)} until {late[0].window.name} was safe,"
-                    f" {duration(late[0].unsynced_s)} came after the last write: nothing called"
-                    " fsync, and the kernel wrote the page cache when it liked. No such rate is"
-                    " the storage's own."
-                ),
-            )
-        )
-    return said
+    return f"Not held against each other: {told}." if told else ""

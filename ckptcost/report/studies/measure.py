@@ -28,7 +28,17 @@ from ckptcost.report.studies.measure_saves import (
     windows,
 )
 from ckptcost.report.studies.measured_parts import give_or_take, range_of, three
-from ckptcost.report.study import Bills, Column, Study, Table, hidden, named, plain, table_of
+from ckptcost.report.study import (
+    Bills,
+    Column,
+    Study,
+    Table,
+    hidden,
+    named,
+    plain,
+    table_of,
+    without_of,
+)
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
@@ -216,7 +226,7 @@ _DOMAINS = (
     Column("role", "role", meaning="; ".join(f"{k}: {v}" for k, v in ROLES.items())),
     Column("watts", "mean W", "W"),
     Column("joules", "J", "J"),
-    *range_of("joules", True),
+    *without_of(range_of("joules", True)),
     Column("coverage", "covered", "share", "of the time that is known; joules are of this part"),
     Column("tick", "tick", "s", "how often the source renews the value, as measured here"),
     *hidden(

@@ -8,19 +8,21 @@ from statistics import fmean
 from typing import Any
 
 from ckptcost.catalog.store import Catalog, Entity
+from ckptcost.core.reconcile import Energy
 from ckptcost.jobs.probe import Probed, ProbePass, Sum, fit_of_sizes, joules_of, seconds_of, sums
 from ckptcost.present.amounts import (
     count,
     count_text,
     duration,
+    ends_text,
     number,
     rate,
     share,
     size,
 )
 from ckptcost.present.measured import reason_text
-from ckptcost.report.studies.measured_parts import three
-from ckptcost.report.study import Column, Study, Table, plain
+from ckptcost.report.studies.measured_parts import off, three
+from ckptcost.report.study import Column, Study, Table, hidden, named, plain, table_of
 
 BESIDE = 4
 """tiers shown on either side"""
@@ -69,61 +71,54 @@ def study_of(p: Probed, catalog: Catalog) -> Study:
             "block_bytes": asked.settings.block_bytes,
             "run": m.kept,
         },
-        tables=[_sums(found), _rounds(p), *_tiers(found, catalog)],
+        tables=[table_of("rates", "Rates", _SUMS, found), _rounds(p), *_tiers(found, catalog)],
         findings=_findings(p, found),
         warnings=_warnings(p, found),
         simulated=m.simulated,
     )
 
 
-def _sums(found: Sequence[Sum]) -> Table:
-    rows: list[dict[str, Any]] = [
-        {
-            "of": s.of,
-            "bytes": s.size_bytes,
-            "rounds": float(s.rounds),
-            "rate": plain(s.rate_bytes_per_s),
-            "rate_low": plain(s.slowest_bytes_per_s),
-            "rate_high": plain(s.quickest_bytes_per_s),
-            "seconds": plain(s.mean_s),
-            "spread": plain(s.spread),
-            "returned": plain(s.returned_s),
-            **three(s.per_gb, "j_per_gb"),
-            "boundary": "node" if s.per_gb.known else "",
-            "why": s.per_gb.why,
-            "amplification": plain(s.device_over_file),
-            "files": s.files,
-        }
-        for s in found
-    ]
-    columns = (
-        Column("of", "pass"),
-        Column("bytes", "bytes", "bytes"),
-        Column("rounds", "rounds", "count"),
-        Column("rate", "rate", "bytes_per_s", "all bytes over all seconds"),
-        Column("rate_low", "slowest", "bytes_per_s"),
-        Column("rate_high", "quickest", "bytes_per_s"),
-        Column("seconds", "time", "s", "mean, to the end of fsync"),
-        Column("spread", "spread", "share", "standard deviation over mean of the times"),
+_SUMS = (
+    Column("of", "pass"),
+    Column("bytes", "bytes", "bytes", of="size_bytes"),
+    Column("rounds", "rounds", "count"),
+    Column("rate", "rate", "bytes_per_s", "all bytes over all seconds", of="rate_bytes_per_s"),
+    Column("rate_low", "slowest", "bytes_per_s", of="slowest_bytes_per_s"),
+    Column("rate_high", "quickest", "bytes_per_s", of="quickest_bytes_per_s"),
+    Column("seconds", "time", "s", "mean, to the end of fsync", of="mean_s"),
+    Column("spread", "spread", "share", "standard deviation over mean of the times"),
+    *hidden(
         Column(
-            "returned", "returned", "s", "until the last write returned, in the mean", shown=False
-        ),
-        Column("j_per_gb", "J/GB", "1", "joules of all metered parts of the node, for 1e9 bytes"),
-        Column("j_per_gb_error", "+-", "1", shown=False),
-        Column("j_per_gb_low", "low", "1", shown=False),
-        Column("j_per_gb_high", "high", "1", shown=False),
-        Column("boundary", "boundary", shown=False),
-        Column("why", "why", meaning="code, where joules are unknown", shown=False),
+            "returned",
+            "returned",
+            "s",
+            "until the last write returned, in the mean",
+            of="returned_s",
+        )
+    ),
+    Column(
+        "j_per_gb",
+        "J/GB",
+        "1",
+        "joules of all metered parts of the node, for 1e9 bytes",
+        of="per_gb.value",
+    ),
+    *hidden(
+        Column("j_per_gb_error", "+-", "1", of=lambda s: off(s.per_gb)),
+        Column("j_per_gb_low", "low", "1", of="per_gb.low"),
+        Column("j_per_gb_high", "high", "1", of="per_gb.high"),
+        Column("boundary", "boundary", of=lambda s: "node" if s.per_gb.known else ""),
+        Column("why", "why", meaning="code, where joules are unknown", of="per_gb.why"),
         Column(
             "amplification",
             "device/file",
             "1",
             "bytes that the disk took or gave over bytes of the files",
-            shown=False,
+            of="device_over_file",
         ),
-        Column("files", "files", "count", shown=False),
-    )
-    return Table("rates", "Rates", columns, rows)
+        Column("files", "files", "count"),
+    ),
+)
 
 
 PASSES = (
@@ -136,21 +131,23 @@ PASSES = (
     Column("depth", "depth", "1", "requests in flight, as this program knows it"),
     Column("p50", "p50", "s", "of single requests"),
     Column("p99", "p99", "s"),
-    Column("p95", "p95", "s", shown=False),
-    Column("latest", "slowest", "s", shown=False),
-    Column("requests", "requests", "count", shown=False),
-    Column("fsync", "fsync", "s", "at least one fsync was under way", shown=False),
-    Column("device", "device", "bytes", "what the disk took or gave meanwhile", shown=False),
-    Column("device_depth", "at the disk", "1", "mean queue of the disk", shown=False),
-    Column("straggler", "straggler", "1", "time of the slowest writer over the mean", shown=False),
-    Column("cached", "cached", "bytes", "of a load: what was still in the page cache", shown=False),
-    Column("joules", "J", "J", "all metered parts of the node", shown=False),
-    Column("joules_low", "low", "J", shown=False),
-    Column("joules_high", "high", "J", shown=False),
-    Column("joules_error", "+-", "J", shown=False),
-    Column("files", "files", "count", shown=False),
-    Column("window", "window", shown=False),
-    Column("why", "why", meaning="code, where joules are unknown", shown=False),
+    *hidden(
+        Column("p95", "p95", "s"),
+        Column("latest", "slowest", "s"),
+        Column("requests", "requests", "count"),
+        Column("fsync", "fsync", "s", "at least one fsync was under way"),
+        Column("device", "device", "bytes", "what the disk took or gave meanwhile"),
+        Column("device_depth", "at the disk", "1", "mean queue of the disk"),
+        Column("straggler", "straggler", "1", "time of the slowest writer over the mean"),
+        Column("cached", "cached", "bytes", "of a load: what was still in the page cache"),
+        Column("joules", "J", "J", "all metered parts of the node"),
+        Column("joules_low", "low", "J"),
+        Column("joules_high", "high", "J"),
+        Column("joules_error", "+-", "J"),
+        Column("files", "files", "count"),
+        "window",
+        Column("why", "why", meaning="code, where joules are unknown"),
+    ),
 )
 
 
@@ -244,13 +241,11 @@ def _tiers(found: Sequence[Sum], catalog: Catalog) -> list[Table]:
     rows.sort(key=lambda row: (row["write"], row["tier"] != HERE))
     at = rows.index(here)
     columns = (
-        Column("tier", "tier"),
+        *named("tier"),
         Column("write", "write", "bytes_per_s", "what one node gets"),
         Column("read", "read", "bytes_per_s"),
         Column("ratio", "of measured", "1", "its write rate over the one measured here"),
-        Column("boundary", "boundary", shown=False),
-        Column("basis", "basis", shown=False),
-        Column("name", "name", shown=False),
+        *hidden("boundary", "basis", "name"),
     )
     note = "The nearest of those whose rate for one node is known."
     return [
@@ -292,40 +287,15 @@ def _tier(entity: Entity, measured: float) -> dict[str, Any] | None:
 def _findings(p: Probed, found: Sequence[Sum]) -> list[str]:
     said = []
     for of in ("save", "load"):
-        s = next(
-            (s for s in found if s.of == of and s.rate_bytes_per_s == s.rate_bytes_per_s), None
-        )
-        if s is None:
-            continue
-        spread = (
-            f", spread {share(s.spread)} over {count(s.rounds)} rounds"
-            if s.spread == s.spread
-            else ""
-        )
-        said.append(
-            f"{WORDS[of]}: {rate(s.rate_bytes_per_s)} ({size(s.size_bytes)} in"
-            f" {duration(s.mean_s)}{spread})."
-        )
-        if of == "save" and s.mean_s > LATER * s.returned_s:
-            said.append(
-                f"The last write returned after {duration(s.returned_s)}, and it was safe after"
-                f" {duration(s.mean_s)}: a rate without fsync would be that of memory."
-            )
-    if found and found[0].per_gb.known:
-        said.append(
-            f"{number(found[0].per_gb.value)} J per GB written, of all metered parts of the node"
-            " while it was written."
-        )
-    elif found:
-        said.append(f"Joules per GB are not known: {reason_text(found[0].per_gb.why)}.")
-    fit = fit_of_sizes(p)
-    if fit.fixed_s.value > 0:
-        interval = (
-            f" ({duration(fit.fixed_s.low)} to {duration(fit.fixed_s.high)})"
-            if fit.fixed_s.low is not None and fit.fixed_s.high is not None
-            else ""
-        )
-        said.append(f"Of each save {duration(fit.fixed_s.value)}{interval} depend on no size.")
+        known = (s for s in found if s.of == of and s.rate_bytes_per_s == s.rate_bytes_per_s)
+        if (s := next(known, None)) is not None:
+            said += [_rate_text(s), *_late(s)]
+    if found:
+        said.append(_energy_text(found[0].per_gb))
+    fixed_s = fit_of_sizes(p).fixed_s
+    if fixed_s.value > 0:
+        interval = ends_text(fixed_s.low, fixed_s.high, duration)
+        said.append(f"Of each save {duration(fixed_s.value)}{interval} depend on no size.")
     said.append(
         f"`ckptcost calibrate {p.measured.kept[:8]} --as NAME` makes a tier of it that `ckptcost"
         " model` uses."
@@ -333,27 +303,42 @@ def _findings(p: Probed, found: Sequence[Sum]) -> list[str]:
     return said
 
 
+def _rate_text(s: Sum) -> str:
+    spread = ""
+    if s.spread == s.spread:
+        spread = f", spread {share(s.spread)} over {count(s.rounds)} rounds"
+    return (
+        f"{WORDS[s.of]}: {rate(s.rate_bytes_per_s)} ({size(s.size_bytes)} in"
+        f" {duration(s.mean_s)}{spread})."
+    )
+
+
+def _late(s: Sum) -> list[str]:
+    if s.of != "save" or not s.mean_s > LATER * s.returned_s:
+        return []
+    return [
+        f"The last write returned after {duration(s.returned_s)}, and it was safe after"
+        f" {duration(s.mean_s)}: a rate without fsync would be that of memory."
+    ]
+
+
+def _energy_text(per_gb: Energy) -> str:
+    if not per_gb.known:
+        return f"Joules per GB are not known: {reason_text(per_gb.why)}."
+    return (
+        f"{number(per_gb.value)} J per GB written, of all metered parts of the node while it was"
+        " written."
+    )
+
+
 def _warnings(p: Probed, found: Sequence[Sum]) -> list[tuple[str, str]]:
     said = [("PROBE_NOTE", note if note.endswith(".") else f"{note}.") for note in p.notes]
     if p.interrupted:
-        said.append(
-            (
-                "INTERRUPTED",
-                (
-                    f"Interrupted after {count(len(p.rounds))}"
-                    f" pass{'' if len(p.rounds) == 1 else 'es'}: the figures are of these."
-                ),
-            )
-        )
-    said += [
-        (
-            "SPREAD",
-            (
-                f"{WORDS[s.of]}, {size(s.size_bytes)}: the rounds differ by {share(s.spread)}. More"
-                " rounds tell more."
-            ),
-        )
-        for s in found
-        if s.spread > SPREAD_OF_NOTE
-    ]
+        passes = f"{count(len(p.rounds))} pass{'' if len(p.rounds) == 1 else 'es'}"
+        said.append(("INTERRUPTED", f"Interrupted after {passes}: the figures are of these."))
+    for s in found:
+        if s.spread > SPREAD_OF_NOTE:
+            of = f"{WORDS[s.of]}, {size(s.size_bytes)}"
+            words = f"the rounds differ by {share(s.spread)}. More rounds tell more."
+            said.append(("SPREAD", f"{of}: {words}"))
     return said

@@ -3,13 +3,12 @@ it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from ckptcost.present.amounts import count, count_text, duration, size
 from ckptcost.report.parquet import ParquetRun
-from ckptcost.report.study import Column, Study, Table
+from ckptcost.report.study import Column, Study, Table, hidden, named, table_of
 from ckptcost.runs.header import MeterHead, stamp
 from ckptcost.runs.store import MAKE_ONE
 from ckptcost.runs.summary import COMPLETE, CUT, RECORDING, Summary, Told
@@ -29,27 +28,27 @@ SHORT = 8
 
 def list_of(runs: Sequence[Summary], unread: Sequence[str], where: Path) -> Study:
     """All of them, the latest first."""
-    broken = [run for run in runs if run.problems]
-    warnings = [
-        ("RUN_FILE", f"{run.name}: {'; '.join(run.problems[:3])}.") for run in broken[:MOST_WARNED]
-    ]
-    if len(broken) > MOST_WARNED:
-        warnings.append(
-            (
-                "RUN_FILE",
-                f"And {count(len(broken) - MOST_WARNED)} more: `problems` of JSON and CSV has all.",
-            )
-        )
+    said = "" if runs else "No recorded runs"
+    how = " To remove one, remove its folder." if runs else ""
     return Study(
         kind="runs",
-        title=(count_text(len(runs), "recorded run") if runs else "No recorded runs"),
-        about=[f"In {place_text(where)}.{' To remove one, remove its folder.' if runs else ''}"],
+        title=said or count_text(len(runs), "recorded run"),
+        about=[f"In {place_text(where)}.{how}"],
         question={"verb": "list"},
-        tables=[_table(runs)],
+        tables=[table_of("runs", "Runs", _RUNS, runs)],
         findings=_total(runs) if runs else [f"{MAKE_ONE}."],
-        warnings=warnings + [("UNREADABLE", f"{text.rstrip('.')}.") for text in unread],
+        warnings=[*_problems(runs), *(("UNREADABLE", f"{text.rstrip('.')}.") for text in unread)],
         simulated=bool(runs) and all(run.simulated for run in runs),
     )
+
+
+def _problems(runs: Sequence[Summary]) -> Iterator[tuple[str, str]]:
+    broken = [run for run in runs if run.problems]
+    for run in broken[:MOST_WARNED]:
+        yield "RUN_FILE", f"{run.name}: {'; '.join(run.problems[:3])}."
+    if len(broken) > MOST_WARNED:
+        more = count(len(broken) - MOST_WARNED)
+        yield "RUN_FILE", f"And {more} more: `problems` of JSON and CSV has all."
 
 
 def _total(runs: Sequence[Summary]) -> list[str]:
@@ -79,64 +78,68 @@ def one_line(text: str) -> str:
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
-def _row(run: Summary) -> dict[str, Any]:
+def _began(run: Summary) -> str:
     began = stamp(run.began_ns)
-    return {
-        "id": run.run[:SHORT],
-        "run": run.run,
-        "folder": run.name,
-        "started": f"{began[:10]} {began[11:16]}",
-        "began": began,
-        "on": "simulated" if run.simulated else ", ".join(run.hosts),
-        "host": ", ".join(run.hosts),
-        "state": run.state,
-        "command": one_line(run.command),
-        "exit_code": run.exit_code,
-        "length": run.length_s,
-        "size": float(run.bytes),
-        "files": float(len(run.sizes)),
-        "meters": ", ".join(run.meters),
-        "ranks": float(len({header.rank for header in run.headers})),
-        "readings": "simulated" if run.simulated else "measured",
-        "ckptcost": run.headers[0].ckptcost,
-        "problems": "; ".join(run.problems),
-    }
+    return f"{began[:10]} {began[11:16]}"
 
 
-def _table(runs: Sequence[Summary], shown: bool = True) -> Table:
-    columns = (
-        Column("id", "run", meaning="the beginning of its id"),
-        Column("started", "started (UTC)"),
-        Column("on", "host"),
+_RUNS = (
+    Column("id", "run", meaning="the beginning of its id", of=lambda run: run.run[:SHORT]),
+    Column("started", "started (UTC)", of=_began),
+    Column("on", "host", of=lambda run: "simulated" if run.simulated else ", ".join(run.hosts)),
+    Column(
+        "state",
+        "state",
+        meaning="; ".join(f"{state}: {meaning}" for state, meaning in STATES.items()),
+    ),
+    Column(
+        "command",
+        "command",
+        meaning="what was wrapped, without folders; empty: nothing was",
+        of=lambda run: one_line(run.command),
+    ),
+    Column("length", "length", "s", of="length_s"),
+    Column("size", "size", "bytes", of=lambda run: float(run.bytes)),
+    *hidden(
+        Column("run", "id"),
+        Column("folder", "folder", of="name"),
+        Column("host", "hosts", of=lambda run: ", ".join(run.hosts)),
         Column(
-            "state",
-            "state",
-            meaning="; ".join(f"{state}: {meaning}" for state, meaning in STATES.items()),
+            "began",
+            "began",
+            meaning="UTC, the first instant that a header names",
+            of=lambda run: stamp(run.began_ns),
         ),
-        Column(
-            "command", "command", meaning="what was wrapped, without folders; empty: nothing was"
-        ),
-        Column("length", "length", "s"),
-        Column("size", "size", "bytes"),
-        Column("run", "id", shown=False),
-        Column("folder", "folder", shown=False),
-        Column("host", "hosts", shown=False),
-        Column("began", "began", meaning="UTC, the first instant that a header names", shown=False),
         Column(
             "exit_code",
             "exit code",
             "1",
             "the command's; null: it did not end, or nothing was wrapped",
-            shown=False,
         ),
-        Column("files", "files", "count", shown=False),
-        Column("ranks", "ranks", "count", "that wrote a file", shown=False),
-        Column("meters", "meters", shown=False),
-        Column("readings", "readings", meaning="measured or simulated", shown=False),
-        Column("ckptcost", "by ckptcost", meaning="the version that wrote it", shown=False),
-        Column("problems", "problems", shown=False),
-    )
-    return Table("runs", "Runs", columns, [_row(run) for run in runs], shown=shown)
+        Column("files", "files", "count", of=lambda run: len(run.sizes)),
+        Column(
+            "ranks",
+            "ranks",
+            "count",
+            "that wrote a file",
+            of=lambda run: len({header.rank for header in run.headers}),
+        ),
+        Column("meters", "meters", of=lambda run: ", ".join(run.meters)),
+        Column(
+            "readings",
+            "readings",
+            meaning="measured or simulated",
+            of=lambda run: "simulated" if run.simulated else "measured",
+        ),
+        Column(
+            "ckptcost",
+            "by ckptcost",
+            meaning="the version that wrote it",
+            of=lambda run: run.headers[0].ckptcost,
+        ),
+        Column("problems", "problems", of=lambda run: "; ".join(run.problems)),
+    ),
+)
 
 
 def show_of(run: Summary, told: Told) -> Study:
@@ -174,7 +177,13 @@ def show_of(run: Summary, told: Told) -> Study:
         about=about,
         question={"verb": "show", "run": run.run},
         tables=[
-            _table([run._replace(command=command, exit_code=code)], shown=False),
+            table_of(
+                "runs",
+                "Runs",
+                _RUNS,
+                [run._replace(command=command, exit_code=code)],
+                shown=False,
+            ),
             _metered_table(run),
             _marks(told),
             _files(run),
@@ -196,13 +205,13 @@ def _metered_table(run: Summary) -> Table:
             "host": host,
             "meter": name,
             "domains": ", ".join(dict.fromkeys(channel.domain for channel in meter.channels)),
-            "channels": float(len(meter.channels)),
+            "channels": len(meter.channels),
             "facts": "; ".join(f"{key}: {value}" for key, value in meter.facts.items()),
         }
         for (host, name), meter in _meters(run).items()
     ]
     columns = (
-        Column("meter", "meter"),
+        *named("meter"),
         Column("domains", "what it reads"),
         Column("channels", "channels", "count"),
         Column("host", "host", shown=len(run.hosts) > 1),
@@ -212,12 +221,9 @@ def _metered_table(run: Summary) -> Table:
 
 
 def _marks(told: Told) -> Table:
-    rows = [
-        {"mark": name, "by": by, "count": float(number)}
-        for (name, by), number in told.names.items()
-    ]
+    rows = [{"mark": name, "by": by, "count": number} for (name, by), number in told.names.items()]
     columns = (
-        Column("mark", "mark"),
+        *named("mark"),
         Column(
             "by",
             "by",
@@ -241,29 +247,18 @@ def _files(run: Summary) -> Table:
         for (name, bytes_), header in zip(run.sizes.items(), run.headers, strict=True)
     ]
     columns = (
-        Column("file", "file"),
-        Column("began", "began"),
+        *named("file", "began"),
         Column("size", "size", "bytes"),
-        Column("host", "host", shown=False),
-        Column("rank", "rank", "1", shown=False),
-        Column("part", "part", "1", shown=False),
+        *hidden("host", Column("rank", "rank", "1"), Column("part", "part", "1")),
     )
     return Table("files", "Files", columns, rows, shown=len(rows) <= MOST_SHOWN)
 
 
 def packed_of(packed: ParquetRun) -> Study:
-    rows = [
-        {
-            "file": file.name,
-            "rows": None if file.rows is None else float(file.rows),
-            "size": float(file.bytes),
-        }
-        for file in packed.files
-    ]
     columns = (
-        Column("file", "file"),
+        Column("file", "file", of="name"),
         Column("rows", "rows", "count"),
-        Column("size", "size", "bytes"),
+        Column("size", "size", "bytes", of=lambda file: float(file.bytes)),
     )
     return Study(
         kind="runs",
@@ -273,7 +268,7 @@ def packed_of(packed: ParquetRun) -> Study:
             " run.json dates."
         ],
         question={"verb": "pack", "run": packed.run},
-        tables=[Table("packed", "Files", columns, rows)],
+        tables=[table_of("packed", "Files", columns, packed.files)],
         findings=[],
         warnings=[("RUN_FILE", f"{problem}.") for problem in packed.problems[:3]],
         simulated=packed.simulated,

@@ -4,14 +4,14 @@ joules."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any
 
 from ckptcost.core.load_step import FEW_STEPS, FEW_TICKS, NO_STEP, TOO_LATE, Range
 from ckptcost.jobs.load_step import Loaded, LoadReport
-from ckptcost.jobs.selftest import Tested
-from ckptcost.present.amounts import count, duration, power, size
-from ckptcost.report.study import Column, Study, Table, plain
+from ckptcost.jobs.selftest import SaveTrial, Tested
+from ckptcost.present.amounts import count, duration, ends_text, power, size
+from ckptcost.report.study import Column, Study, Table, hidden, plain, table_of
 from ckptcost.watch.settle import WHY
 
 WHY_NOT_TIMED = {
@@ -86,8 +86,8 @@ def _row(one: LoadReport, **ranges: Range) -> dict[str, Any]:
 def _times(one: LoadReport) -> dict[str, Any]:
     timing = one.timing
     row = _row(one, tick=timing.tick, jitter=timing.jitter, lag=timing.lag)
-    assumed_s = one.assumed_lag_s if one.assumed_lag_s == one.assumed_lag_s else None
-    return {**row, "assumed_lag": assumed_s, "why": WHY_NOT_TIMED.get(timing.why, timing.why)}
+    why = WHY_NOT_TIMED.get(timing.why, timing.why)
+    return {**row, "assumed_lag": plain(one.assumed_lag_s), "why": why}
 
 
 def _powers(one: LoadReport) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _of_counter(one: LoadReport, ranks: int) -> list[str]:
 def _about(found: Range) -> str:
     if found.value is None or found.low is None or found.high is None:
         return "an unknown time"
-    return f"{duration(found.value)} ({duration(found.low)} to {duration(found.high)})"
+    return f"{duration(found.value)}{ends_text(found.low, found.high, duration)}"
 
 
 def _against(lag: Range, assumed_s: float) -> str:
@@ -206,7 +206,12 @@ def study_of(t: Tested) -> Study:
             "within_s": t.asked.within_s,
             "run": t.run_id,
         },
-        tables=[_saves(t), _folder(t), _meters(t), *tables_of(t.load)],
+        tables=[
+            table_of("saves", "Saves, held against the truth", _SAVES, t.saves),
+            _folder(t),
+            _meters(t),
+            *tables_of(t.load),
+        ],
         findings=_findings(t),
         warnings=_warnings(t),
     )
@@ -219,19 +224,15 @@ def _most(errors: Iterable[float]) -> str:
 
 def _findings(t: Tested) -> list[str]:
     found = [one for one in t.saves if one.is_found]
-    wrong = [one for one in found if one.bytes_error != 0]
-    sizes = "sizes exact" if not wrong else f"{count(len(wrong))} sizes wrong"
+    wrong = sum(one.bytes_error != 0 for one in found)
+    sizes = f"{count(wrong)} sizes wrong" if wrong else "sizes exact"
     others = f" and {count(t.others)} that were none" if t.others else ""
-    said = [
-        f"Here ckptcost finds {count(len(found))} of {count(len(t.saves))} saves{others}"
-        + (
-            f": {sizes}, begins {_most(one.begin_error_s for one in found)}, stalls"
-            f" {_most(one.stall_error_s for one in found)}."
-            if found
-            else "."
-        )
-    ]
-    return [*said, *_safe(t), _joules(t), *findings_of(t.load), *_disagreements(t)]
+    said = f"Here ckptcost finds {count(len(found))} of {count(len(t.saves))} saves{others}"
+    if found:
+        begins = _most(one.begin_error_s for one in found)
+        stalls = _most(one.stall_error_s for one in found)
+        said += f": {sizes}, begins {begins}, stalls {stalls}"
+    return [f"{said}.", *_safe(t), _joules(t), *findings_of(t.load), *_disagreements(t)]
 
 
 def _reason(code: str) -> str:
@@ -240,32 +241,35 @@ def _reason(code: str) -> str:
 
 def _safe(t: Tested) -> list[str]:
     lasting = [one for one in t.saves if one.is_found and one.way != "rotation"]
-    told = [one for one in lasting if one.said_safe_s == one.said_safe_s]
-    held = [one for one in told if one.safe_error_s == one.safe_error_s]
-    early = [one for one in held if one.safe_error_s < -t.tolerance_s]
-    said = []
-    if told:
-        outside = max((abs(one.safe_error_s) for one in held), default=0.0)
-        where = f"up to {duration(outside)} outside of" if outside else "inside of"
+    told = [one for one in lasting if not isnan(one.said_safe_s)]
+    reasons = dict.fromkeys(one.why for one in lasting if isnan(one.said_safe_s))
+    deleted = [
+        "A save that was deleted before it was written back is not called safe:"
+        f" {_reason(one.why)}."
+        for one in t.saves
+        if one.way == "rotation" and one.is_found and isnan(one.said_safe_s)
+    ]
+    return [
+        *(_told_safe(t, told, len(lasting)) if told else []),
+        *(f"Safe: unknown here: {_reason(why)}." for why in reasons),
+        *deleted[:1],
+    ]
+
+
+def _told_safe(t: Tested, told: Sequence[SaveTrial], lasting: int) -> list[str]:
+    errors_s = [one.safe_error_s for one in told if not isnan(one.safe_error_s)]
+    early = sum(error_s < -t.tolerance_s for error_s in errors_s)
+    outside_s = max(map(abs, errors_s), default=0.0)
+    where = f"up to {duration(outside_s)} outside of" if outside_s else "inside of"
+    said = [
+        f"Safe: told of {count(len(told))} of {count(lasting)} saves that were kept,"
+        f" {where} the time in which they became so, {count(early) if early else 'none'} too early."
+    ]
+    if len(errors_s) < len(told):
         said.append(
-            f"Safe: told of {count(len(told))} of {count(len(lasting))} saves that were kept,"
-            f" {where} the time in which they became so,"
-            f" {'none' if not early else count(len(early))} too early."
+            f"When {count(len(told) - len(errors_s))} of them became safe, nothing else here can"
+            " tell."
         )
-        if len(held) < len(told):
-            said.append(
-                f"When {count(len(told) - len(held))} of them became safe, nothing else here can"
-                " tell."
-            )
-    reasons = dict.fromkeys(one.why for one in lasting if one.said_safe_s != one.said_safe_s)
-    said += [f"Safe: unknown here: {_reason(why)}." for why in reasons]
-    for one in t.saves:
-        if one.way == "rotation" and one.is_found and one.said_safe_s != one.said_safe_s:
-            said.append(
-                "A save that was deleted before it was written back is not called safe:"
-                f" {_reason(one.why)}."
-            )
-            break
     return said
 
 
@@ -296,67 +300,46 @@ def _disagreements(t: Tested) -> list[str]:
 def _warnings(t: Tested) -> list[tuple[str, str]]:
     said = [("SELFTEST_NOTE", note if note.endswith(".") else f"{note}.") for note in t.notes]
     if t.ended.signal:
-        said.append(
-            (
-                "WRITER_KILLED",
-                (
-                    f"The writer was ended by signal {t.ended.signal} after {count(len(t.saves))}"
-                    " saves: the figures are of these."
-                ),
-            )
-        )
+        saves = count(len(t.saves))
+        words = f"ended by signal {t.ended.signal} after {saves} saves: the figures are of these."
+        said.append(("WRITER_KILLED", f"The writer was {words}"))
     if t.skipped:
-        said.append(
-            (
-                "SKIPPED",
-                (
-                    f"There was no time for {count(len(t.skipped))} saves ({', '.join(t.skipped)}):"
-                    " give --within more, or a smaller --size."
-                ),
-            )
-        )
+        saves = f"{count(len(t.skipped))} saves ({', '.join(t.skipped)})"
+        remedy = "give --within more, or a smaller --size."
+        said.append(("SKIPPED", f"There was no time for {saves}: {remedy}"))
     if t.mounted.blind:
         said.append(("POLLED", f"This folder is {t.mounted.why}."))
     return said
 
 
-def _saves(t: Tested) -> Table:
-    rows: list[dict[str, Any]] = [
-        {
-            "save": float(one.number),
-            "way": one.way,
-            "found": one.is_found,
-            "bytes_error": plain(one.bytes_error),
-            "begin_error": plain(one.begin_error_s),
-            "stall": plain(one.stall_s),
-            "stall_error": plain(one.stall_error_s),
-            "safe": plain(one.said_safe_s),
-            "safe_from": plain(one.safe_from_s),
-            "safe_to": one.safe_to_s if isfinite(one.safe_to_s) else None,
-            "safe_error": one.safe_error_s if isfinite(one.safe_error_s) else None,
-            "how": one.how or one.why,
-            "agrees": one.agrees,
-        }
-        for one in t.saves
-    ]
-    columns = (
-        Column("way", "save"),
-        Column("found", "found", "bool", shown=False),
-        Column("bytes_error", "bytes off", "share"),
-        Column("begin_error", "begin off", "s", "positive is later than the truth"),
-        Column("stall", "stall", "s", "by the writer's own clock"),
-        Column("stall_error", "off", "s"),
-        Column("safe", "safe after", "s", "what was said, from the begin on"),
+_SAVES = (
+    Column("way", "save"),
+    *hidden(Column("found", "found", "bool", of="is_found")),
+    Column("bytes_error", "bytes off", "share"),
+    Column("begin_error", "begin off", "s", "positive is later than the truth", of="begin_error_s"),
+    Column("stall", "stall", "s", "by the writer's own clock", of="stall_s"),
+    Column("stall_error", "off", "s", of="stall_error_s"),
+    Column("safe", "safe after", "s", "what was said, from the begin on", of="said_safe_s"),
+    *hidden(
         Column(
-            "safe_from", "truly from", "s", "the disks had not taken as many bytes before", False
+            "safe_from",
+            "truly from",
+            "s",
+            "the disks had not taken as many bytes before",
+            of="safe_from_s",
         ),
-        Column("safe_to", "to", "s", "an fsync had returned", False),
-        Column("safe_error", "off", "s", "outside of that; negative is too early"),
-        Column("how", "by", meaning="the evidence, or the code of why it is not known"),
-        Column("agrees", "agrees", "bool"),
-        Column("save", "number", "count", shown=False),
-    )
-    return Table("saves", "Saves, held against the truth", columns, rows)
+        Column("safe_to", "to", "s", "an fsync had returned", of="safe_to_s"),
+    ),
+    Column("safe_error", "off", "s", "outside of that; negative is too early", of="safe_error_s"),
+    Column(
+        "how",
+        "by",
+        meaning="the evidence, or the code of why it is not known",
+        of=lambda one: one.how or one.why,
+    ),
+    Column("agrees", "agrees", "bool"),
+    *hidden(Column("save", "number", "count", of="number")),
+)
 
 
 def _folder(t: Tested) -> Table:
@@ -380,24 +363,13 @@ def _folder(t: Tested) -> Table:
 
 
 def _meters(t: Tested) -> Table:
-    rows: list[dict[str, Any]] = [
-        {
-            "domain": one.channel.domain,
-            "source": one.channel.source,
-            "tick": plain(one.tick_s),
-            "call": plain(one.took_s),
-            "watts": plain(one.rate),
-            "noise": plain(one.noise),
-        }
-        for one in t.meters.tried
-        if one.channel.quantity in ("energy_j", "power_w")
-    ]
     columns = (
-        Column("domain", "meter"),
-        Column("source", "source"),
-        Column("tick", "tick", "s", "mean time between two changes"),
-        Column("call", "one reading", "s", "median"),
-        Column("watts", "now", "W"),
+        Column("domain", "meter", of="channel.domain"),
+        Column("source", "source", of="channel.source"),
+        Column("tick", "tick", "s", "mean time between two changes", of="tick_s"),
+        Column("call", "one reading", "s", "median", of="took_s"),
+        Column("watts", "now", "W", of="rate"),
         Column("noise", "+-", "W"),
     )
-    return Table("meters", "Meters of joules, each tried for two seconds", columns, rows)
+    tried = [one for one in t.meters.tried if one.channel.quantity in ("energy_j", "power_w")]
+    return table_of("meters", "Meters of joules, each tried for two seconds", columns, tried)

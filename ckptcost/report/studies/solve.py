@@ -4,7 +4,7 @@ it rests on."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from ckptcost.core.cautions import cautions_of
@@ -16,6 +16,8 @@ from ckptcost.core.units import DAY_S, to_hours, to_kwh
 from ckptcost.jobs.gates import GateVerdict
 from ckptcost.jobs.solve import (
     NOTHING_ELSE,
+    Circumstance,
+    Knob,
     Reached,
     Solution,
     parts_of,
@@ -26,7 +28,7 @@ from ckptcost.jobs.solve import (
 from ckptcost.present.amounts import count, duration, number, quantity, share
 from ckptcost.present.words import caution_text
 from ckptcost.present.words import result_text as said
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table, plain
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, hidden, named, plain, table_of
 
 PARTS = {
     "kept": "training kept",
@@ -48,7 +50,7 @@ def title(solution: Solution) -> str:
 
 def findings(solution: Solution) -> list[str]:
     """The answer first, then the textbook, then what it rests on."""
-    ours = _range(solution) if solution.knob is None else _value(solution)
+    ours = _range(solution) if solution.knob is None else _value(solution, solution.knob)
     return [*ours, *_first_order(solution), *_rests_on(solution)]
 
 
@@ -57,51 +59,52 @@ def _measure(solution: Solution, reached: Reached) -> str:
     return f"{measure.label} is {said(reached.measured, measure.id, measure.unit)}"
 
 
+def _days(reached: Reached) -> str:
+    return count(float(saves_per_day(reached.outcome)))
+
+
 def _rhythm(reached: Reached) -> str:
-    return (
-        f"{duration(reached.interval_s)} of training between saves"
-        f" ({count(float(saves_per_day(reached.outcome)))} saves a day)"
-    )
+    between = f"{duration(reached.interval_s)} of training between saves"
+    return f"{between} ({_days(reached)} saves a day)"
 
 
-def _value(solution: Solution) -> list[str]:
-    knob, needed, today = solution.knob, solution.found.needed, solution.today
-    assert knob is not None
+def _as_it_stands(solution: Solution) -> str:
+    today = solution.today
+    return f"As it stands {_measure(solution, today)}, with {_rhythm(today)}."
+
+
+def _value(solution: Solution, knob: Knob) -> list[str]:
+    needed = solution.found.needed
     if needed is None:
         return _infeasible(solution, knob.at_best)
-    as_it_stands = f"As it stands {_measure(solution, today)}, with {_rhythm(today)}."
     there = f"{_measure(solution, needed)} by the model, with {_rhythm(needed)}"
-    has = knob.unit and quantity(today.value, knob.unit)
-    needs = quantity(needed.value, knob.unit)
-    never = (
-        " Without failures one save in the run is enough."
-        if not solution.plan.failures_per_s > 0 and not solution.keep_interval
-        else ""
-    )
+    today = solution.today.value
+    times = f"{number(needed.value / today)} times" if 0 < today < math.inf else "in place of"
+    needs, has = quantity(needed.value, knob.unit), knob.unit and quantity(today, knob.unit)
     if solution.status == "any":
-        return [f"Any {knob.label} meets it: however bad it is, {there}.{never}", as_it_stands]
-    times = (
-        f"{number(needed.value / today.value)} times"
-        if 0 < today.value < float("inf")
-        else "in place of"
-    )
-    if solution.status == "already":
-        slack = solution.today_at_best
-        better = (
-            ""
-            if solution.keep_interval or solution.gate.holds(today.measured)
-            else " once the interval is the best one"
-        )
-        limit = "as low as" if knob.more_is_better else "as much as"
-        return [
-            (
-                f"Today's {knob.label}, {has}, is enough{better}: {_measure(solution, slack)}, with"
-                f" {_rhythm(slack)}."
-            ),
-            f"It could be {limit} {needs} ({times} today's): there {there}.{never}",
-            *([as_it_stands] if better else []),
-        ]
-    return [f"It takes a {knob.label} of {needs}, {times} today's {has}: {there}.", as_it_stands]
+        any_ = f"Any {knob.label} meets it: however bad it is, {there}.{_never(solution)}"
+        return [any_, _as_it_stands(solution)]
+    if solution.status != "already":
+        takes = f"It takes a {knob.label} of {needs}, {times} today's {has}: {there}."
+        return [takes, _as_it_stands(solution)]
+    slack = solution.today_at_best
+    better = not (solution.keep_interval or solution.gate.holds(solution.today.measured))
+    limit = "as low as" if knob.more_is_better else "as much as"
+    return [
+        (
+            f"Today's {knob.label}, {has}, is enough"
+            f"{' once the interval is the best one' if better else ''}:"
+            f" {_measure(solution, slack)}, with {_rhythm(slack)}."
+        ),
+        f"It could be {limit} {needs} ({times} today's): there {there}.{_never(solution)}",
+        *([_as_it_stands(solution)] if better else []),
+    ]
+
+
+def _never(solution: Solution) -> str:
+    if solution.plan.failures_per_s > 0 or solution.keep_interval:
+        return ""
+    return " Without failures one save in the run is enough."
 
 
 def _infeasible(solution: Solution, at_best: str) -> list[str]:
@@ -110,49 +113,43 @@ def _infeasible(solution: Solution, at_best: str) -> list[str]:
     because = reasons(solution, best)
     if solution.gate.measure.id == "wall" and solution.gate.limit < work_s:
         because = f"training alone takes {duration(work_s)} of it"
-    found = [f"INFEASIBLE: even with {at_best} {_measure(solution, best)}: {because}."]
-    o = best.outcome
-    if solution.knob and solution.knob.id in ("write", "bandwidth"):
-        left_s = float(
-            o.plan.saved.stall_s
-            if solution.resolved.scenario.policy.mode == "sync"
-            else o.plan.saved.stall_s + o.plan.saved.lag_s
-        )
-        if left_s > 1e-3:
-            found.append(
-                f"A save would still take {duration(left_s)}: tier.setup, file creation, links"
-                " (cluster.node_nic), copies out of the GPUs."
-            )
     return [
-        *found,
-        f"As it stands {_measure(solution, solution.today)}, with {_rhythm(solution.today)}.",
+        f"INFEASIBLE: even with {at_best} {_measure(solution, best)}: {because}.",
+        *_left_of_a_save(solution, best),
+        _as_it_stands(solution),
+    ]
+
+
+def _left_of_a_save(solution: Solution, best: Reached) -> list[str]:
+    """What no rate of the tier takes away."""
+    saved = best.outcome.plan.saved
+    is_sync = solution.resolved.scenario.policy.mode == "sync"
+    left_s = float(saved.stall_s if is_sync else saved.stall_s + saved.lag_s)
+    if solution.knob is None or solution.knob.id not in ("write", "bandwidth") or left_s <= 1e-3:
+        return []
+    return [
+        f"A save would still take {duration(left_s)}: tier.setup, file creation, links"
+        " (cluster.node_nic), copies out of the GPUs."
     ]
 
 
 def reasons(solution: Solution, reached: Reached) -> str:
     """What stands in the way, the largest part first."""
     measure = solution.gate.measure
-    if measure.id in BILLED and measure.id != "gpu_hours":
+    if _is_billed(measure):
         parts = parts_of(reached.outcome, measure.id)
-        whole = sum(parts.values())
-        named = [
-            (value, f"{PARTS[name]} {said(value, measure.id, measure.unit)}")
-            for name, value in parts.items()
-        ]
+        whole, of = sum(parts.values()), ""
+        named = {name: said(value, measure.id, measure.unit) for name, value in parts.items()}
     else:
-        shares = shares_of(reached.outcome)._asdict()
-        del shares["kept"]
-        whole = 1.0
-        named = [(value, f"{PARTS[name]} {share(value)}") for name, value in shares.items()]
-    if not 0 < whole < float("inf") or any(value != value for value, _ in named):
+        parts = shares_of(reached.outcome)._asdict()
+        del parts["kept"]
+        whole, of = 1.0, " of the time"
+        named = {name: share(value) for name, value in parts.items()}
+    if not 0 < whole < math.inf or any(value != value for value in parts.values()):
         return "the run never ends"
-    of = " of the time" if whole == 1.0 else ""
-    return (
-        ", ".join(
-            words for value, words in sorted(named, reverse=True) if value > _WORTH_SAYING * whole
-        )
-        + of
-    )
+    told = [(value, f"{PARTS[name]} {named[name]}") for name, value in parts.items()]
+    large = [words for value, words in sorted(told, reverse=True) if value > _WORTH_SAYING * whole]
+    return ", ".join(large) + of
 
 
 def _range(solution: Solution) -> list[str]:
@@ -161,15 +158,15 @@ def _range(solution: Solution) -> list[str]:
         return _infeasible(solution, "the best interval")
     work_s = float(solution.resolved.scenario.work_s)
     last = " (one save in the run)" if longest.interval_s >= work_s else ""
-    days = [count(float(saves_per_day(each.outcome))) for each in (longest, shortest, best)]
+    days = f"{_days(longest)} to {_days(shortest)} saves a day"
     spans = (
         f"{duration(shortest.interval_s)} to {duration(longest.interval_s)}{last} of training"
         " between saves"
     )
     first = (
-        f"It takes {days[0]} to {days[1]} saves a day, that is {spans}"
+        f"It takes {days}, that is {spans}"
         if solution.what == "saves-per-day"
-        else f"It takes {spans}, that is {days[0]} to {days[1]} saves a day"
+        else f"It takes {spans}, that is {days}"
     )
     today = "meets it" if solution.status == "already" else "misses it"
     return [
@@ -208,34 +205,29 @@ def _rests_on(solution: Solution) -> list[str]:
     if solution.found.needed is not None or not solution.circumstances:
         return []
     easiest = solution.circumstances[0]
-    needed = easiest.found.needed
+    needed, longest = easiest.found.needed, easiest.found.longest
     if needed is None:
         return []
     safe = " and saves that are safe at once" if easiest.recovery_s == NOTHING_ELSE else ""
     lead = f"Only with nothing to get back after a failure{safe} could it be met"
     if solution.knob is None:
-        longest = easiest.found.longest
-        days = [
-            count(float(saves_per_day(each.outcome)))
-            for each in (longest, needed)
-            if each is not None
-        ]
-        found = [f"{lead}: by {' to '.join(days)} saves a day."]
-    else:
-        limit = "at least" if solution.knob.more_is_better else "at most"
-        found = [
-            f"{lead}: with a {solution.knob.label} of {limit}"
-            f" {quantity(needed.value, solution.knob.unit)} and {_rhythm(needed)}."
-        ]
-    if solution.gate.measure.id == "goodput" and not solution.keep_interval:
-        rate, goodput = float(solution.plan.failures_per_s), solution.gate.limit
-        stall_s = float(first_order_stall_s(goodput, 0.0, 1.0 / rate))
-        found.append(
-            f"To first order that is a stall of {duration(stall_s)} = (1-G)^2 * M/2 and, at that"
-            f" stall, failures / (1-G) = {number(DAY_S * rate)} / {number(1.0 - goodput)} ="
-            f" {count(DAY_S * rate / (1.0 - goodput))} saves a day."
-        )
-    return found
+        days = " to ".join(_days(each) for each in (longest, needed) if each is not None)
+        return [f"{lead}: by {days} saves a day.", *_first_order_days(solution)]
+    limit = "at least" if solution.knob.more_is_better else "at most"
+    with_ = f"{solution.knob.label} of {limit} {quantity(needed.value, solution.knob.unit)}"
+    return [f"{lead}: with a {with_} and {_rhythm(needed)}.", *_first_order_days(solution)]
+
+
+def _first_order_days(solution: Solution) -> list[str]:
+    if solution.gate.measure.id != "goodput" or solution.keep_interval:
+        return []
+    rate, goodput = float(solution.plan.failures_per_s), solution.gate.limit
+    stall_s = float(first_order_stall_s(goodput, 0.0, 1.0 / rate))
+    return [
+        f"To first order that is a stall of {duration(stall_s)} = (1-G)^2 * M/2 and, at that"
+        f" stall, failures / (1-G) = {number(DAY_S * rate)} / {number(1.0 - goodput)} ="
+        f" {count(DAY_S * rate / (1.0 - goodput))} saves a day."
+    ]
 
 
 _NOTHING = 1e-7
@@ -244,36 +236,16 @@ _NOTHING = 1e-7
 
 def study_of(solution: Solution) -> Study:
     """The study of one solution; its gate is missed where nothing reaches the target."""
-    r, gate = solution.resolved, solution.gate
-    needed = solution.found.needed
+    r, gate, needed = solution.resolved, solution.gate, solution.found.needed
     reached = needed or solution.found.at_best
     # where anything will do, the worst of all is no scenario to be warned of
     judged = solution.today if solution.status == "any" else reached
     held = [c for c in cautions_of(r.scenario, judged.outcome) if bool(c.holds)]
-    best_for = (
-        "kept as it is"
-        if solution.keep_interval
-        else f"chosen anew at every trial, the best for {solution.objective}"
-    )
-    about = [
-        f"{r.name or 'Scenario'}; {r.names.get('tier', 'tier')}; {r.scenario.policy.mode}.",
-        (
-            "The interval is what is asked for."
-            if solution.knob is None
-            else f"The interval is {best_for}."
-        ),
-    ]
-    if solution.plan.second is not None and solution.what in (
-        "write",
-        "read",
-        "bandwidth",
-        "stall",
-    ):
-        about.append("It is the first tier that is asked about; the second stays as it is.")
+    of = "" if needed is not None else "the best that can be had"
     return Study(
         kind="solution",
         title=title(solution),
-        about=about,
+        about=_about(solution),
         question={
             "what": solution.what,
             "for": gate.text,
@@ -283,32 +255,45 @@ def study_of(solution: Solution) -> Study:
         tables=[_answer(solution), _parts(solution), *_circumstances(solution)],
         findings=findings(solution),
         warnings=[(c.code, caution_text(c)) for c in held],
-        gates=[
-            GateVerdict(
-                gate,
-                reached.measured,
-                needed is not None,
-                "" if needed is not None else "the best that can be had",
-            )
-        ],
+        gates=[GateVerdict(gate, reached.measured, needed is not None, of)],
         resolved=[r],
     )
+
+
+def _about(solution: Solution) -> list[str]:
+    r = solution.resolved
+    best_for = f"chosen anew at every trial, the best for {solution.objective}"
+    if solution.knob is None:
+        best_for = "what is asked for"
+    elif solution.keep_interval:
+        best_for = "kept as it is"
+    about = [
+        f"{r.name or 'Scenario'}; {r.names.get('tier', 'tier')}; {r.scenario.policy.mode}.",
+        f"The interval is {best_for}.",
+    ]
+    if solution.plan.second is not None and solution.what in _OF_THE_FIRST_TIER:
+        about.append("It is the first tier that is asked about; the second stays as it is.")
+    return about
+
+
+_OF_THE_FIRST_TIER = ("write", "read", "bandwidth", "stall")
 
 
 def _share(value: float) -> float | None:
     return 0.0 if value < _NOTHING else plain(value)
 
 
-def result_in_units(value: float, measure: Measure) -> tuple[float | None, str]:
+def _unit_of(measure: Measure) -> str:
+    return unit_of_people(measure.unit) or "share"
+
+
+def result_in_units(value: float, measure: Measure) -> float | None:
     """A result in people's units."""
-    unit = unit_of_people(measure.unit) or "share"
-    return (
-        plain(to_kwh(value) if unit == "kWh" else to_hours(value) if unit == "GPU-h" else value),
-        unit,
-    )
+    unit = unit_of_people(measure.unit)
+    return plain(to_kwh(value) if unit == "kWh" else to_hours(value) if unit == "GPU-h" else value)
 
 
-def _facts(solution: Solution, reached: Reached | None) -> list[float | None]:
+def _facts(reached: Reached | None) -> list[float | None]:
     """Interval, saves a day, stall, lag, recovery, time between failures."""
     if reached is None:
         return [None] * 6
@@ -335,103 +320,98 @@ FACTS = (
 )
 
 
+Rows = list[dict[str, Any]]
+
+
 def _answer(solution: Solution) -> Table:
     """Today beside what is needed; for a range its two ends and the best."""
-    knob, gate, found, r = solution.knob, solution.gate, solution.found, solution.resolved
-    shown: dict[str, Reached | None] = {"today": solution.today}
-    if knob:
-        shown["needed" if found.needed else "at_best"] = found.needed or found.at_best
-    else:
-        shown |= {"shortest": found.needed, "best": found.at_best, "longest": found.longest}
-    rows: list[dict[str, Any]] = []
-    label, last = ("needed", "needed") if found.needed else ("at best", "at_best")
-    anything = solution.status == "any"
-    label = "at worst" if anything else label
-    if knob:
-        value = plain(found.needed.value) if found.needed and not anything else None
-        today = plain(solution.today.value)
-        factor = value / today if value is not None and today else None
-        rows.append(
-            {
-                "item": knob.label,
-                "id": knob.id,
-                "unit": knob.unit,
-                "today": today,
-                last: value,
-                "factor": factor,
-            }
-        )
-        if knob.id == "bandwidth":
-            over = read_today(r.scenario, solution.plan) / solution.today.value
-            reads = {
-                "today": plain(solution.today.value * over),
-                last: plain(value * over) if value else None,
-            }
-            rows.append({"item": "read rate with it", "id": "read", "unit": knob.unit, **reads})
-        for first_order in solution.first_order:
-            rows.append(
-                {
-                    "item": "the same to first order",
-                    "id": "first_order",
-                    "unit": knob.unit,
-                    last: plain(first_order),
-                }
-            )
-    values = {
-        name: result_in_units(each.measured, gate.measure)[0] if each else None
-        for name, each in shown.items()
-    }
-    rows.append(
-        {
-            "item": gate.measure.label,
-            "id": gate.measure.id,
-            "unit": (unit_of_people(gate.measure.unit) or "share"),
-            **values,
-        }
-    )
-    facts = {name: _facts(solution, each) for name, each in shown.items()}
-    for i, (name, words, unit) in enumerate(FACTS):
-        if (knob and knob.id == name) or (
-            knob and knob.id == "stall" and name == "mean_stall" and solution.plan.second is None
-        ):
-            continue  # with a second tier the mean stall is more than what was asked for
-        row = {
-            "item": words,
-            "id": name,
-            "unit": unit,
-            **{column: fact[i] for column, fact in facts.items()},
-        }
-        if any(row[column] for column in facts):
-            rows.append(row)
-    if not knob and solution.first_order:
-        ends = dict(zip(("shortest", "longest"), solution.first_order, strict=True))
-        rows.insert(
-            2, {"item": "interval to first order", "id": "first_order", "unit": "s", **ends}
-        )
-    for row in rows:
-        row["status"] = solution.status
-    spans = (
-        [Column(last, label, ROW_UNIT)]
-        if knob
-        else [Column(name, name, ROW_UNIT) for name in ("shortest", "best", "longest")]
-    )
+    found = solution.found
+    title = "The answer" if found.needed else "The best that can be had"
+    knob = solution.knob
+    own, rows = _ends_answer(solution) if knob is None else _knob_answer(solution, knob)
     columns = (
         Column("item", ""),
         Column("today", "today", ROW_UNIT, "the scenario as it stands"),
-        *spans,
-        *([Column("factor", "factor", "1", "needed over today")] if knob else []),
-        Column("id", "id", shown=False),
-        Column("unit", "unit", meaning="of today and needed", shown=False),
-        Column(
-            "status",
-            "status",
-            meaning="reached, already (today is enough), any (every value is), or infeasible",
-            shown=False,
+        *own,
+        *hidden(
+            "id",
+            Column("unit", "unit", meaning="of today and needed"),
+            Column(
+                "status",
+                "status",
+                meaning="reached, already (today is enough), any (every value is), or infeasible",
+            ),
         ),
     )
-    return Table(
-        "answer", "The answer" if found.needed else "The best that can be had", columns, rows
+    status = {"status": solution.status}
+    return Table("answer", title, columns, [row | status for row in rows])
+
+
+def _ends_answer(solution: Solution) -> tuple[tuple[Column, ...], Rows]:
+    """Of a question for the interval."""
+    found = solution.found
+    shown = {
+        "today": solution.today,
+        "shortest": found.needed,
+        "best": found.at_best,
+        "longest": found.longest,
+    }
+    rows = [_measured(solution, shown), *_fact_rows(shown, ())]
+    if solution.first_order:
+        ends = dict(zip(("shortest", "longest"), solution.first_order, strict=True))
+        row = {"item": "interval to first order", "id": "first_order", "unit": "s", **ends}
+        rows.insert(2, row)
+    return tuple(Column(name, name, ROW_UNIT) for name in ("shortest", "best", "longest")), rows
+
+
+def _knob_answer(solution: Solution, knob: Knob) -> tuple[tuple[Column, ...], Rows]:
+    """Of a question for one of the scenario's figures."""
+    needed = solution.found.needed
+    last, label = ("needed", "needed") if needed else ("at_best", "at best")
+    anything = solution.status == "any"
+    today = plain(solution.today.value)
+    value = plain(needed.value) if needed and not anything else None
+    head = {"item": knob.label, "id": knob.id, "unit": knob.unit, "today": today, last: value}
+    rows: Rows = [head | {"factor": value / today if value is not None and today else None}]
+    if knob.id == "bandwidth":
+        over = read_today(solution.resolved.scenario, solution.plan) / solution.today.value
+        reads = {"today": solution.today.value * over, last: value * over if value else None}
+        row = {name: plain(rate) for name, rate in reads.items()}
+        rows.append({"item": "read rate with it", "id": "read", "unit": knob.unit, **row})
+    rows += [
+        {"item": "the same to first order", "id": "first_order", "unit": knob.unit, last: plain(s)}
+        for s in solution.first_order
+    ]
+    asked = {knob.id}
+    if knob.id == "stall" and solution.plan.second is None:
+        asked.add("mean_stall")  # with a second tier it is more than what was asked for
+    shown = {"today": solution.today, last: needed or solution.found.at_best}
+    rows += [_measured(solution, shown), *_fact_rows(shown, asked)]
+    columns = (
+        Column(last, "at worst" if anything else label, ROW_UNIT),
+        Column("factor", "factor", "1", "needed over today"),
     )
+    return columns, rows
+
+
+def _measured(solution: Solution, shown: Mapping[str, Reached | None]) -> dict[str, Any]:
+    """What the target measures."""
+    measure = solution.gate.measure
+    values = {
+        name: result_in_units(each.measured, measure) if each else None
+        for name, each in shown.items()
+    }
+    return {"item": measure.label, "id": measure.id, "unit": _unit_of(measure), **values}
+
+
+def _fact_rows(shown: Mapping[str, Reached | None], asked: Collection[str]) -> Rows:
+    """What else it becomes, but for what was asked for."""
+    facts = {name: _facts(each) for name, each in shown.items()}
+    return [
+        {"item": words, "id": name, "unit": unit, **{at: fact[i] for at, fact in facts.items()}}
+        for i, (name, words, unit) in enumerate(FACTS)
+        if name not in asked and any(fact[i] for fact in facts.values())
+    ]
 
 
 def _whole(value: float, seen: float) -> float:
@@ -443,17 +423,10 @@ def _parts(solution: Solution) -> Table:
     """Where the time, or what the target counts, goes."""
     measure, found = solution.gate.measure, solution.found
     last = found.needed or found.at_best
-    label = (
-        "at the best interval"
-        if solution.knob is None
-        else "at best"
-        if not found.needed
-        else "at worst"
-        if solution.status == "any"
-        else "needed"
-    )
-    if solution.knob is None and not _is_billed(measure):
-        last = found.at_best
+    label = "at best" if not found.needed else "at worst" if solution.status == "any" else "needed"
+    if solution.knob is None:
+        label = "at the best interval"
+        last = last if _is_billed(measure) else found.at_best
     return parts_table(measure, solution.today.outcome, last.outcome, ("today", label))
 
 
@@ -463,94 +436,95 @@ def _is_billed(measure: Measure) -> bool:
 
 def parts_table(measure: Measure, one: Outcome, two: Outcome, labels: tuple[str, str]) -> Table:
     """Where the time of two runs, or what a measure counts of them, goes."""
+    unit, title, rows = "share", "Where the time goes", _share_rows(one, two)
     if _is_billed(measure):
-        unit, about = (
-            unit_of_people(measure.unit) or "share",
-            f"What the {measure.label} is made of",
-        )
-        today, then = parts_of(one, measure.id), parts_of(two, measure.id)
-        seen = 1e-9 * max(
-            (
-                abs(value)
-                for value in (*today.values(), *then.values())
-                if value == value and abs(value) < math.inf
-            ),
-            default=0.0,
-        )
-        rows = [
-            {
-                "part": PARTS[name],
-                "today": result_in_units(_whole(today[name], seen), measure)[0],
-                "then": result_in_units(_whole(then[name], seen), measure)[0],
-            }
-            for name in then
-            if abs(today[name]) > seen or abs(then[name]) > seen or then[name] != then[name]
-        ]
-    else:
-        unit, about = "share", "Where the time goes"
-        before, after = shares_of(one), shares_of(two)
-        rows = [
-            {
-                "part": PARTS[name],
-                "today": _share(getattr(before, name)),
-                "then": _share(getattr(after, name)),
-            }
-            for name in after._fields
-        ]
-    columns = (
-        Column("part", "part"),
-        Column("today", labels[0], unit),
-        Column("then", labels[1], unit),
-    )
-    return Table("parts", about, columns, rows)
+        unit, title = _unit_of(measure), f"What the {measure.label} is made of"
+        rows = _billed_rows(measure, parts_of(one, measure.id), parts_of(two, measure.id))
+    columns = (*named("part"), Column("today", labels[0], unit), Column("then", labels[1], unit))
+    return Table("parts", title, columns, rows)
+
+
+def _share_rows(one: Outcome, two: Outcome) -> Rows:
+    before, after = shares_of(one)._asdict(), shares_of(two)._asdict()
+    return [
+        {"part": PARTS[name], "today": _share(before[name]), "then": _share(then)}
+        for name, then in after.items()
+    ]
+
+
+def _billed_rows(measure: Measure, today: Mapping[str, float], then: Mapping[str, float]) -> Rows:
+    sizes = (abs(value) for value in (*today.values(), *then.values()))
+    # less is the residue of a search that ends where a part vanishes
+    seen = 1e-9 * max((size for size in sizes if size < math.inf), default=0.0)
+    return [
+        {
+            "part": PARTS[name],
+            **{
+                at: result_in_units(0.0 if abs(part[name]) <= seen else part[name], measure)
+                for at, part in (("today", today), ("then", then))
+            },
+        }
+        for name in then
+        if abs(today[name]) > seen or not abs(then[name]) <= seen
+    ]
 
 
 def _circumstances(solution: Solution) -> Sequence[Table]:
     if not solution.circumstances:
         return ()
-    knob, gate = solution.knob, solution.gate
-    per_day = solution.what == "saves-per-day"
-    rows = []
-    for each in solution.circumstances:
-        needed, longest, best = each.found.needed, each.found.longest, each.found.at_best
-        row: dict[str, Any] = {
-            "back": (
-                "nothing, saves safe at once"
-                if each.recovery_s == NOTHING_ELSE
-                else duration(each.recovery_s)
-            ),
-            "recovery": max(each.recovery_s, 0.0),
-            "reached": needed is not None,
-            "best": result_in_units(best.measured, gate.measure)[0],
-        }
-        if knob:
-            facts = _facts(solution, needed)
-            row |= {
-                "needed": plain(needed.value) if needed else None,
-                "interval": facts[0],
-                "saves_per_day": facts[1],
-            }
-        elif per_day:
-            row |= {"from": _facts(solution, longest)[1], "to": _facts(solution, needed)[1]}
-        else:
-            row |= {"from": _facts(solution, needed)[0], "to": _facts(solution, longest)[0]}
-        rows.append(row)
-    if knob:
-        asked = [
-            Column("needed", "needed", knob.unit),
-            Column("interval", "interval", "s"),
-            Column("saves_per_day", "saves a day", "count"),
-        ]
-    else:
-        unit = "count" if per_day else "s"
-        asked = [Column("from", "from", unit), Column("to", "to", unit)]
+    measure = solution.gate.measure
     columns = (
-        Column("back", "getting back takes"),
-        Column("reached", "met", "bool"),
-        *asked,
-        Column("best", "best reachable", (unit_of_people(gate.measure.unit) or "share")),
-        Column("recovery", "time to get back", "s", shown=False),
+        Column("back", "getting back takes", of=_back_text),
+        Column("reached", "met", "bool", of=lambda each: each.found.needed is not None),
+        *_asked(solution),
+        Column(
+            "best",
+            "best reachable",
+            _unit_of(measure),
+            of=lambda each: result_in_units(each.found.at_best.measured, measure),
+        ),
+        Column(
+            "recovery",
+            "time to get back",
+            "s",
+            shown=False,
+            of=lambda each: max(each.recovery_s, 0.0),
+        ),
     )
-    return [
-        Table("circumstances", "If getting back from a failure took another time", columns, rows)
-    ]
+    title = "If getting back from a failure took another time"
+    return [table_of("circumstances", title, columns, solution.circumstances)]
+
+
+def _back_text(each: Circumstance) -> str:
+    if each.recovery_s == NOTHING_ELSE:
+        return "nothing, saves safe at once"
+    return duration(each.recovery_s)
+
+
+def _asked(solution: Solution) -> tuple[Column, ...]:
+    """What each circumstance asks for: a value with its interval, or from where to where."""
+    if solution.knob:
+        return (
+            Column(
+                "needed",
+                "needed",
+                solution.knob.unit,
+                of=lambda each: each.found.needed and each.found.needed.value,
+            ),
+            Column("interval", "interval", "s", of=lambda each: _facts(each.found.needed)[0]),
+            Column(
+                "saves_per_day",
+                "saves a day",
+                "count",
+                of=lambda each: _facts(each.found.needed)[1],
+            ),
+        )
+    if solution.what == "saves-per-day":
+        return (
+            Column("from", "from", "count", of=lambda each: _facts(each.found.longest)[1]),
+            Column("to", "to", "count", of=lambda each: _facts(each.found.needed)[1]),
+        )
+    return (
+        Column("from", "from", "s", of=lambda each: _facts(each.found.needed)[0]),
+        Column("to", "to", "s", of=lambda each: _facts(each.found.longest)[0]),
+    )
