@@ -167,12 +167,16 @@ def table_of(
     name: str,
     title: str,
     columns: Sequence[Column],
-    things: Iterable[Any],
+    things: Iterable[Any] | Callable[[], Iterable[Any]],
     note: str = "",
     shown: bool = True,
 ) -> Table:
-    """The table of things whose cells the columns know."""
-    return Table(name, title, without_of(columns), rows_of(columns, things), note, shown)
+    """The table of things whose cells the columns know; of what makes the things, rows that are
+    made when somebody looks at them."""
+    rows: Sequence[dict[str, Any]] = (
+        Later(lambda: rows_of(columns, things())) if callable(things) else rows_of(columns, things)
+    )
+    return Table(name, title, without_of(columns), rows, note, shown)
 
 
 def without_of(columns: Iterable[Column]) -> tuple[Column, ...]:

@@ -13,21 +13,29 @@ from ckptcost.core.relations import QUANTITIES, RELATIONS
 from ckptcost.core.units import UNITS, to_kwh
 from ckptcost.jobs.audit import Audited
 from ckptcost.present.claims import amount, apart, arithmetic, binary, distance, follows
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, hidden, named, plain, table_of
 
 MOST_SENTENCES = 20
 _ENDS = (("low", "low end"), ("high", "high end; null where there is none"))
 
 
 def _ends(name: str, meaning: str) -> tuple[Column, ...]:
-    return tuple(
-        Column(f"{name}_{end}", f"{name} {end}", ROW_UNIT, f"{meaning}, {what}", False)
-        for end, what in _ENDS
+    return hidden(
+        *(
+            Column(f"{name}_{end}", f"{name} {end}", ROW_UNIT, f"{meaning}, {what}")
+            for end, what in _ENDS
+        )
     )
 
 
+_CLAIM = Column("claim", "claim", meaning="claim and quantity, or the words of a formula")
+_UNIT = Column("unit", "unit", meaning="of the numbers in this row", shown=False)
+_FORMULA = hidden(
+    Column("arithmetic", "arithmetic", meaning="the formula with its numbers"),
+    Column("assumes", "assumes", meaning="what the formula takes for granted"),
+)
 VERDICTS = (
-    Column("claim", "claim", meaning="claim and quantity, or the words of a formula"),
+    _CLAIM,
     Column("stated", "stated", meaning="as it is written"),
     Column("follows", "follows", meaning="what the other stated values give, as printed"),
     Column(
@@ -38,45 +46,43 @@ VERDICTS = (
         ),
     ),
     Column("apart", "by how much", meaning="distance of the nearest ends"),
-    Column("unit", "unit", meaning="of the numbers in this row", shown=False),
+    _UNIT,
     *_ends("stated", "what is stated"),
     *_ends("follows", "what follows"),
     *_ends("rounded", "what follows when every input may have been rounded"),
     Column("factor", "factor", "1", "nearest ends, the larger over the smaller", False),
-    Column("arithmetic", "arithmetic", meaning="the formula with its numbers", shown=False),
-    Column("assumes", "assumes", meaning="what the formula takes for granted", shown=False),
-    Column("law", "law", meaning="the law that gives it", shown=False),
-    Column("said", "said", meaning="the words of the source", shown=False),
+    *_FORMULA,
+    *hidden(
+        Column("law", "law", meaning="the law that gives it"),
+        Column("said", "said", meaning="the words of the source"),
+    ),
 )
 FOLLOWS = (
-    Column("claim", "claim", meaning="claim and quantity, or the words of a formula"),
+    _CLAIM,
     Column("follows", "follows", meaning="what the stated values give, as printed"),
     Column("from", "from", meaning="the formula, cut short; whole in `arithmetic`"),
-    Column("unit", "unit", meaning="of the numbers in this row", shown=False),
+    _UNIT,
     *_ends("follows", "what follows"),
     *_ends("rounded", "the same when every input may have been rounded"),
-    Column("arithmetic", "arithmetic", meaning="the formula with its numbers", shown=False),
-    Column("assumes", "assumes", meaning="what the formula takes for granted", shown=False),
+    *_FORMULA,
 )
 READINGS = (
-    Column("claim", "claim", meaning="claim and quantity, or the words of a formula"),
-    Column(
-        "kind", "kind", meaning="unit, bits, about, mean-of-rates, boundary or state", shown=False
-    ),
+    _CLAIM,
+    *hidden(Column("kind", "kind", meaning="unit, bits, about, mean-of-rates, boundary or state")),
     Column("reading", "reading", meaning="how the stated value, or what it contains, is read"),
-    Column("stated", "stated", meaning="as it is written", shown=False),
+    *hidden(Column("stated", "stated", meaning="as it is written")),
     Column("gives", "gives", meaning="what follows under this reading"),
     Column("fits", "fits", "bool", "whether the stated value then holds"),
     Column("apart", "by how much", meaning="distance of the nearest ends where it does not"),
-    Column("unit", "unit", meaning="of the numbers in this row", shown=False),
+    _UNIT,
     *_ends("gives", "what follows under this reading"),
 )
 SHEETS = (
-    Column("id", "claims"),
-    Column("name", "of"),
-    Column("consistent", "consistent", "count"),
-    Column("inconsistent", "inconsistent", "count"),
-    Column("not_derivable", "not derivable", "count"),
+    Column("id", "claims", of="sheet.id"),
+    Column("name", "of", of="sheet.name"),
+    Column("consistent", "consistent", "count", of=lambda a: a.counts()[CONSISTENT]),
+    Column("inconsistent", "inconsistent", "count", of=lambda a: a.counts()[INCONSISTENT]),
+    Column("not_derivable", "not derivable", "count", of=lambda a: a.counts()[NOT_DERIVABLE]),
 )
 
 
@@ -92,9 +98,9 @@ def _numbers(unit: str, **ranges: Interval | None) -> dict[str, Any]:
     row: dict[str, Any] = {"unit": _NUMBERS.get(unit, unit)}
     for name, value in ranges.items():
         for end, _ in _ENDS:
-            raw = getattr(value, end) if value is not None else math.nan
+            raw = getattr(value, end, math.nan)
             scaled = to_kwh(raw) if unit == "j" else raw * 1e9 if unit == "j_per_byte" else raw
-            row[f"{name}_{end}"] = scaled if math.isfinite(scaled) else None
+            row[f"{name}_{end}"] = plain(scaled)
     return row
 
 
@@ -110,35 +116,37 @@ def _likes(sheet: Sheet) -> dict[str, str]:
 
 def _verdict_row(verdict: Verdict) -> dict[str, Any]:
     fact = verdict.fact
-    like = verdict.stated.unit
     row = {
         "claim": _label(verdict.claim, verdict.what),
         "stated": verdict.stated.text,
         "verdict": verdict.word,
         "apart": apart(verdict) or None,
         "law": verdict.law or None,
-        "follows": follows(fact, verdict.unit, like) if fact else None,
-        "arithmetic": arithmetic(fact, verdict.unit, like) if fact else None,
-        "assumes": (fact.assumes or None) if fact else None,
+        **_formula(fact, verdict.unit, verdict.stated.unit),
         "said": verdict.said or None,
-        "factor": verdict.factor if math.isfinite(verdict.factor) else None,
+        "factor": plain(verdict.factor),
     }
     return row | _numbers(
         verdict.unit,
         stated=verdict.stated.printed,
-        follows=fact.printed if fact else None,
-        rounded=fact.allowed if fact else None,
+        follows=fact and fact.printed,
+        rounded=fact and fact.allowed,
     )
 
 
-def _follow_row(claim: str, what: str, fact: Fact, unit: str, like: str) -> dict[str, Any]:
-    row = {
-        "claim": _label(claim, what),
+def _formula(fact: Fact | None, unit: str, like: str) -> dict[str, str | None]:
+    """What follows and how; None where nothing does."""
+    if fact is None:
+        return dict.fromkeys(("follows", "arithmetic", "assumes"))
+    return {
         "follows": follows(fact, unit, like),
-        "from": _short(fact.how),
         "arithmetic": arithmetic(fact, unit, like),
         "assumes": fact.assumes or None,
     }
+
+
+def _follow_row(claim: str, what: str, fact: Fact, unit: str, like: str) -> dict[str, Any]:
+    row = {"claim": _label(claim, what), "from": _short(fact.how), **_formula(fact, unit, like)}
     return row | _numbers(unit, follows=fact.printed, rounded=fact.allowed)
 
 
@@ -219,34 +227,41 @@ def _findings(audited: Audited) -> list[str]:
         f"{counts[NOT_DERIVABLE]} not derivable (nothing else stated constrains them)."
     ]
     for verdict in audited.verdicts:
-        if verdict.word == INCONSISTENT:
-            said.append(_contradiction(verdict, about, audited.readings))
+        if verdict.word == INCONSISTENT and verdict.fact is not None:
+            said.append(_contradiction(verdict, verdict.fact, about, audited.readings))
     for claim in audited.sheet.claims:
-        own = [reading for reading in audited.readings if reading.claim == claim.id]
-        said += _boundary_sentence(
-            claim.about, [reading for reading in own if reading.kind == "boundary"]
-        )
-        said += _state_sentence(
-            claim.about, [reading for reading in own if reading.kind == "state"]
-        )
-    return (
-        said
-        if len(said) <= MOST_SENTENCES
-        else [*said[:MOST_SENTENCES], f"... and {len(said) - MOST_SENTENCES} more in the tables."]
-    )
+        for kind, sentence in (("boundary", _boundary_sentence), ("state", _state_sentence)):
+            own = [r for r in audited.readings if r.claim == claim.id and r.kind == kind]
+            said += [sentence(claim.about, own)] if own else []
+    more = len(said) - MOST_SENTENCES
+    return [*said[:MOST_SENTENCES], *([f"... and {more} more in the tables."] if more > 0 else [])]
 
 
 def _contradiction(
-    verdict: Verdict, about: Mapping[str, str], readings: Sequence[OtherReading]
+    verdict: Verdict, fact: Fact, about: Mapping[str, str], readings: Sequence[OtherReading]
 ) -> str:
-    assert verdict.fact is not None  # an inconsistent verdict has something to be inconsistent with
     what = f"{about[verdict.claim]}, {verdict.what}" if verdict.claim else verdict.what
-    gives = follows(verdict.fact, verdict.unit, verdict.stated.unit)
-    far = (
-        "only the ends meet"
-        if verdict.how == "touches"
-        else f"{apart(verdict)} apart at the nearest ends"
+    gives = follows(fact, verdict.unit, verdict.stated.unit)
+    far = f"{apart(verdict)} apart at the nearest ends"
+    if verdict.how == "touches":
+        far = "only the ends meet"
+    assumes = f" (assuming {fact.assumes})" if fact.assumes else ""
+    return (
+        f"{what}: stated {verdict.stated.text}; {fact.how} gives {gives}"
+        f"{_rests_on(verdict.claim, fact)}{assumes}: {far}. {_hint(verdict, readings)}"
     )
+
+
+def _rests_on(claim: str, fact: Fact) -> str:
+    """The stated values behind it, where the formula does not name them all."""
+    used = sorted(fact.uses, key=list(QUANTITIES).index) if claim else []
+    if not used or {*used} <= {name for name, _, _ in fact.of}:
+        return ""
+    return f", from {', '.join(used[:-1])} and {used[-1]}"
+
+
+def _hint(verdict: Verdict, readings: Sequence[OtherReading]) -> str:
+    """The other reading that makes it hold, or comes nearest."""
     fitting = [
         r
         for r in readings
@@ -255,40 +270,22 @@ def _contradiction(
     ]
     best = min(fitting, key=lambda r: (r.kind == "about", not r.fits), default=None)
     if best is None:
-        hint = "No other reading tried makes it hold."
-    elif best.fits:
-        hint = f"It would hold with {best.reading}."
-    else:
-        hint = f"With {best.reading}, {distance(best.factor)} apart."
-    assumes = f" (assuming {verdict.fact.assumes})" if verdict.fact.assumes else ""
-    used = sorted(verdict.fact.uses, key=list(QUANTITIES).index) if verdict.claim else []
-    is_longer = any(name not in {each for each, _, _ in verdict.fact.of} for name in used)
-    rests_on = f", from {', '.join(used[:-1])} and {used[-1]}" if is_longer else ""
-    return (
-        f"{what}: stated {verdict.stated.text}; {verdict.fact.how} gives"
-        f" {gives}{rests_on}{assumes}: {far}. {hint}"
-    )
+        return "No other reading tried makes it hold."
+    if best.fits:
+        return f"It would hold with {best.reading}."
+    return f"With {best.reading}, {distance(best.factor)} apart."
 
 
-def _boundary_sentence(about: str, own: Sequence[OtherReading]) -> list[str]:
-    if not own:
-        return []
+def _boundary_sentence(about: str, own: Sequence[OtherReading]) -> str:
     parts = "; ".join(f"{r.reading} {amount(r.gives, 'j', r.stated.unit)}" for r in own)
     fitting = [r.reading.partition(" (")[0] for r in own if r.fits]
     last = f"It fits: {', '.join(fitting)}." if fitting else "None of these is what is stated."
-    return [f"{about}, energy: stated {own[0].stated.text}; by boundary: {parts}. {last}"]
+    return f"{about}, energy: stated {own[0].stated.text}; by boundary: {parts}. {last}"
 
 
-def _state_sentence(about: str, own: Sequence[OtherReading]) -> list[str]:
-    return (
-        [
-            f"{about}, size: {own[0].stated.text} is what fits "
-            + " or ".join(r.reading for r in own)
-            + "."
-        ]
-        if own
-        else []
-    )
+def _state_sentence(about: str, own: Sequence[OtherReading]) -> str:
+    fits = " or ".join(r.reading for r in own)
+    return f"{about}, size: {own[0].stated.text} is what fits {fits}."
 
 
 def _question(sheet: Sheet) -> dict[str, Any]:
@@ -318,27 +315,13 @@ def _question(sheet: Sheet) -> dict[str, Any]:
 
 def overview(shipped: Sequence[Audited]) -> Study:
     """The sheets of the catalogue and how they fare."""
-    rows = [
-        {
-            "id": a.sheet.id,
-            "name": a.sheet.name,
-            **{word.replace(" ", "_"): count for word, count in a.counts().items()},
-        }
-        for a in shipped
-    ]
-    table = Table(
-        "sheets",
-        "Claims that ship",
-        SHEETS,
-        rows,
-        "ckptcost audit NAME shows one; ckptcost audit FILE.toml audits your own.",
-    )
+    note = "ckptcost audit NAME shows one; ckptcost audit FILE.toml audits your own."
     return Study(
         "audit",
         "Claims held against each other",
         [],
         {"claims": [a.sheet.id for a in shipped]},
-        [table],
+        [table_of("sheets", "Claims that ship", SHEETS, shipped, note)],
         [],
     )
 
@@ -362,12 +345,8 @@ def vocabulary() -> Study:
         for law in RELATIONS
         for name, text in [next(iter(law.forms.items()))]
     ]
-    of_quantities = (Column("key", "key"), Column("example", "e.g."), Column("meaning", "meaning"))
-    of_laws = (
-        Column("formula", "formula"),
-        Column("law", "law"),
-        Column("assumes", "assumes", shown=False),
-    )
+    of_quantities = (*named("key"), Column("example", "e.g."), *named("meaning"))
+    of_laws = (*named("formula", "law"), *hidden("assumes"))
     tables = [
         Table("quantities", "Keys of [[claim]] and [context]", of_quantities, quantities),
         Table("laws", "How they hang together", of_laws, laws),

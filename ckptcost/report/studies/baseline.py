@@ -5,7 +5,7 @@ from __future__ import annotations
 from ckptcost.jobs.measure import LearnedIdle
 from ckptcost.present.amounts import duration, number
 from ckptcost.present.measured import warning_text
-from ckptcost.report.study import Column, Study, Table
+from ckptcost.report.study import Column, Study, Table, hidden, named
 
 
 def study_of(learned: LearnedIdle) -> Study:
@@ -23,12 +23,11 @@ def study_of(learned: LearnedIdle) -> Study:
         for name, b in idle.domains.items()
     ]
     columns = (
-        Column("domain", "domain"),
+        *named("domain"),
         Column("watts", "idle W", "W"),
         Column("low", "low", "W", "10th percentile of whole seconds"),
         Column("high", "high", "W", "90th percentile"),
-        Column("source", "source", shown=False),
-        Column("driver", "driver", shown=False),
+        *hidden("source", "driver"),
     )
     kept = (
         f"Kept for {idle.host}, taken {idle.taken}."

@@ -1,16 +1,21 @@
-"""What `compare` found: scenarios side by side, the bill line by line, and the inputs that
-differ."""
+"""What `compare` found: scenarios side by side, the bill line by line, and the inputs that differ;
+in sentences what differs, how surely, and what no difference can be told of."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from ckptcost.core.draws import p5_p95
-from ckptcost.core.quantities import BY_ID, in_people, unit_of_people
+from ckptcost.core.measures import BILLED
+from ckptcost.core.outcome import makes_headway
+from ckptcost.core.quantities import BY_ID, EVERYDAY, Quantity, in_people, unit_of_people
 from ckptcost.jobs.compare import (
     LETTERS,
     RESULTS,
+    SURE,
     Compared,
     Result,
     ScenarioDifference,
@@ -19,18 +24,38 @@ from ckptcost.jobs.compare import (
     difference,
     line_difference,
     lines_of,
+    useful_gpu_s,
 )
 from ckptcost.jobs.gates import GateVerdict
-from ckptcost.present.amounts import count, quantity
-from ckptcost.present.words import line_label
-from ckptcost.report.studies.compare_words import (
-    about,
-    findings,
-    lines_in_no_sum,
-    warnings,
-    work_differs,
+from ckptcost.present.amounts import (
+    count,
+    drawn_between,
+    duration,
+    points,
+    quantities,
+    quantity,
+    share,
 )
-from ckptcost.report.study import ROW_DIFFERENCE, ROW_UNIT, Bills, Column, Study, Table
+from ckptcost.present.words import (
+    METHODS,
+    caution_of_several,
+    caution_text,
+    line_label,
+    result_text,
+    unknown_text,
+)
+from ckptcost.report.studies.run_columns import known_value, share_of_draws
+from ckptcost.report.study import (
+    ROW_DIFFERENCE,
+    ROW_UNIT,
+    Bills,
+    Column,
+    Study,
+    Table,
+    hidden,
+    named,
+    plain,
+)
 from ckptcost.scenario import Input
 
 if TYPE_CHECKING:
@@ -73,7 +98,7 @@ def study_of(answer: Compared, gates: Sequence[GateVerdict] = ()) -> Study:
         },
         [values, *_side_by_side(answer, values), *_bills(answer), _inputs(answer)],
         findings(answer, found),
-        warnings(answer, found),
+        warnings(answer),
         gates,
         [case.resolved for case in answer.cases],
         bills=Bills(lambda catalog: _statements(answer, catalog)),
@@ -89,46 +114,45 @@ def _statements(answer: Compared, catalog: Catalog) -> list[Statement]:
     ]
 
 
-def _values(answer: Compared, found: dict[tuple[int, str], ScenarioDifference]) -> Table:
+_VALUES = (
+    Column("scenario", "scenario", "", "its letter; A is what the others are held against"),
+    *named("name", "quantity", "label", "unit"),
+    Column("value", "value", ROW_UNIT),
+    Column("low", "low", ROW_UNIT, "5th percentile, as `ckptcost model` gives it"),
+    Column("high", "high", ROW_UNIT, "95th percentile"),
+    Column(
+        "difference",
+        "difference",
+        ROW_UNIT,
+        "to A; unknown where a line is known in one of the two only",
+    ),
+    Column("relative", "relative", "share", "difference over A's value"),
+    Column(
+        "difference_low",
+        "difference, low",
+        ROW_UNIT,
+        "5th percentile; inputs that both share are drawn together",
+    ),
+    Column("difference_high", "difference, high", ROW_UNIT, "95th percentile"),
+    Column("more", "more", "share", "share of the draws in which it has more than A"),
+    Column(
+        "sign_certain",
+        "sign certain",
+        "bool",
+        "whether p5-p95 of the difference lies on one side of 0",
+    ),
+    Column("without", "without", "", "lines that are unknown and in no sum"),
+)
+
+
+def _values(answer: Compared, found: Found) -> Table:
     """The tidy table: one row for each scenario and result."""
-    columns = (
-        Column("scenario", "scenario", "", "its letter; A is what the others are held against"),
-        Column("name", "name"),
-        Column("quantity", "quantity"),
-        Column("label", "label"),
-        Column("unit", "unit"),
-        Column("value", "value", ROW_UNIT),
-        Column("low", "low", ROW_UNIT, "5th percentile, as `ckptcost model` gives it"),
-        Column("high", "high", ROW_UNIT, "95th percentile"),
-        Column(
-            "difference",
-            "difference",
-            ROW_UNIT,
-            "to A; unknown where a line is known in one of the two only",
-        ),
-        Column("relative", "relative", "share", "difference over A's value"),
-        Column(
-            "difference_low",
-            "difference, low",
-            ROW_UNIT,
-            "5th percentile; inputs that both share are drawn together",
-        ),
-        Column("difference_high", "difference, high", ROW_UNIT, "95th percentile"),
-        Column("more", "more", "share", "share of the draws in which it has more than A"),
-        Column(
-            "sign_certain",
-            "sign certain",
-            "bool",
-            "whether p5-p95 of the difference lies on one side of 0",
-        ),
-        Column("without", "without", "", "lines that are unknown and in no sum"),
-    )
     rows = [
         _value_row(answer, at, result, found.get((at, result.id)))
         for result in RESULTS
         for at in range(len(answer.cases))
     ]
-    return Table("values", "Every result of every scenario", columns, rows, shown=False)
+    return Table("values", "Every result of every scenario", _VALUES, rows, shown=False)
 
 
 def _value_row(
@@ -170,149 +194,377 @@ def _side_by_side(answer: Compared, values: Table) -> list[Table]:
     """Two scenarios with their difference; more of them as columns, and what each has over the
     first below."""
     letters = LETTERS[: len(answer.cases)]
-    by_result: dict[str, dict[str, Any]] = {}
+    lines: dict[str, dict[str, Any]] = {}
     for row in values.rows:
-        label = row["label"] + (
-            "" if row["unit"] in ("s", "share", "count") else f", {row['unit']}"
+        unit = "" if row["unit"] in ("s", "share", "count") else f", {row['unit']}"
+        head = {"label": row["label"] + unit, "quantity": row["quantity"], "unit": row["unit"]}
+        lines.setdefault(row["quantity"], head).update(
+            {
+                row["scenario"]: row["value"],
+                f"{row['scenario']}_difference": row.get("difference"),
+                f"{row['scenario']}_relative": row.get("relative"),
+            }
         )
-        line = by_result.setdefault(
-            row["quantity"], {"label": label, "quantity": row["quantity"], "unit": row["unit"]}
-        )
-        line[row["scenario"]] = row["value"]
-        line[f"{row['scenario']}_difference"], line[f"{row['scenario']}_relative"] = (
-            row.get("difference"),
-            row.get("relative"),
-        )
-    useful = work_differs(answer)
+    left_out = "" if work_differs(answer) else "_per_useful"
     rows = [
         line
-        for line in by_result.values()
-        if (useful or not line["quantity"].endswith("_per_useful"))
+        for quantity_id, line in lines.items()
+        if not (left_out and quantity_id.endswith(left_out))
         and any(line[letter] is not None for letter in letters)
     ]
-    first = (
-        Column("label", "result"),
-        Column("quantity", "id", shown=False),
-        Column("unit", "unit", shown=False),
-    )
-    own = tuple(Column(letter, letter, ROW_UNIT) for letter in letters)
+    first = (Column("label", "result"), *hidden(Column("quantity", "id"), "unit"))
+    own = [Column(letter, letter, ROW_UNIT) for letter in letters]
+    rises = [Column(f"{each}_difference", f"{each} - A", ROW_DIFFERENCE) for each in letters[1:]]
+    shares = [Column(f"{each}_relative", f"{each} - A", "share") for each in letters[1:]]
     note = lines_in_no_sum(answer)
     if len(letters) == 2:
-        columns = (
-            *first,
-            *own,
-            Column("B_difference", "B - A", ROW_DIFFERENCE),
-            Column("B_relative", "of A", "share"),
-        )
+        columns = (*first, *own, *rises, shares[0]._replace(label="of A"))
         return [Table("side_by_side", "Side by side", columns, rows, note)]
-    relative = tuple(
-        Column(f"{letter}_relative", f"{letter} - A", "share") for letter in letters[1:]
-    )
-    differences = tuple(
-        Column(f"{letter}_difference", f"{letter} - A", ROW_DIFFERENCE) for letter in letters[1:]
-    )
     return [
         Table("side_by_side", "Side by side", (*first, *own), rows),
-        Table("differences", "Differences from A", (*first, *differences), rows, note),
-        Table("relative", "The same as a share of A", (*first, *relative), rows),
+        Table("differences", "Differences from A", (*first, *rises), rows, note),
+        Table("relative", "The same as a share of A", (*first, *shares), rows),
     ]
 
 
 def _bills(answer: Compared) -> list[Table]:
     """Each quantity line by line, unknown lines as dashes; the total only where all have the same
     lines unknown."""
-    letters, tables = LETTERS[: len(answer.cases)], []
-    for name, (quantity_id, title) in _BILL.items():
-        q = BY_ID[quantity_id]
-        rows: list[dict[str, Any]] = []
-        first = answer.cases[0].outcome.run
-        for line in lines_of(answer):
-            row: dict[str, Any] = {"line": line, "label": line_label(line)}
-            for at, case in enumerate(answer.cases):
-                _, value, rise = line_difference(first, case.outcome.run, line, q.field)
-                row[letters[at]] = None if value != value else float(q.people(value))
-                row[f"{letters[at]}_difference"] = None if rise != rise else float(q.people(rise))
-            if any(row[letter] != 0.0 for letter in letters):
-                rows.append(row)
-        shown = tuple(
+    return [
+        _bill(answer, BY_ID[of], title)._replace(id=f"bill_{name}", shown=name in _SHOWN_OF_BILL)
+        for name, (of, title) in _BILL.items()
+    ]
+
+
+def _bill(answer: Compared, q: Quantity, title: str) -> Table:
+    letters, first = LETTERS[: len(answer.cases)], answer.cases[0].outcome.run
+    rows: list[dict[str, Any]] = []
+    for line in lines_of(answer):
+        row: dict[str, Any] = {"line": line, "label": line_label(line)}
+        for letter, case in zip(letters, answer.cases, strict=True):
+            _, value, rise = line_difference(first, case.outcome.run, line, q.field)
+            row[letter] = known_value(q.people(value))
+            row[f"{letter}_difference"] = known_value(q.people(rise))
+        if any(row[letter] != 0.0 for letter in letters):
+            rows.append(row)
+    columns = (
+        Column("label", "line"),
+        *hidden(Column("line", "id")),
+        *(Column(each, each, q.unit) for each in letters),
+        *(
             Column(f"{each}_difference", f"{each} - A", q.unit, shown=len(letters) == 2)
             for each in letters[1:]
-        )
-        columns = (
-            Column("label", "line"),
-            Column("line", "id", shown=False),
-            *(Column(each, each, q.unit) for each in letters),
-            *shown,
-        )
-        tables.append(
-            Table(
-                f"bill_{name}",
-                f"The bill of the run: {title}",
-                columns,
-                rows,
-                shown=name in _SHOWN_OF_BILL,
-            )
-        )
-    return tables
+        ),
+    )
+    return Table("", f"The bill of the run: {title}", columns, rows)
 
 
 def said_of(i: Input | None) -> str:
     """An input as somebody wrote it, and what it rests on."""
     if i is None:
         return "-"
-    if not i.unit and i.figure.value < float("inf"):
-        return f"{count(i.figure.value)} ({i.figure.basis or 'assumed'})"
-    text = (
-        i.figure.text
-        if any(letter.isalpha() for letter in i.figure.text)
-        else quantity(i.figure.value, i.unit)
-    )
-    return (
-        f"{'unlimited' if i.figure.value == float('inf') else text} ({i.figure.basis or 'assumed'})"
-    )
+    f = i.figure
+    text = f.text if any(letter.isalpha() for letter in f.text) else quantity(f.value, i.unit)
+    if f.value == float("inf"):
+        text = "unlimited"
+    elif not i.unit:
+        text = count(f.value)
+    return f"{text} ({_basis(i)})"
+
+
+def _basis(i: Input) -> str:
+    return i.figure.basis or "assumed"
+
+
+_INPUTS = (
+    Column("scenario", "", "", "the scenario that differs from A"),
+    *named("input"),
+    Column("in_a", "in A"),
+    Column("here", "there"),
+    *hidden(
+        Column("a_value", "A's value", "1", "in base units"),
+        Column("value", "value", "1", "in base units"),
+        Column("base_unit", "base unit"),
+        Column("a_basis", "A's basis"),
+        "basis",
+    ),
+)
 
 
 def _inputs(answer: Compared) -> Table:
     """Why they differ: each input that is not as in A, and each choice."""
-    columns = (
-        Column("scenario", "", "", "the scenario that differs from A"),
-        Column("input", "input"),
-        Column("in_a", "in A"),
-        Column("here", "there"),
-        Column("a_value", "A's value", "1", "in base units", shown=False),
-        Column("value", "value", "1", "in base units", shown=False),
-        Column("base_unit", "base unit", shown=False),
-        Column("a_basis", "A's basis", shown=False),
-        Column("basis", "basis", shown=False),
-    )
+    first, *others = answer.cases
     rows: list[dict[str, Any]] = []
-    for at, case in enumerate(answer.cases[1:], start=1):
-        for path, one, two in changed_words(answer.cases[0], case):
-            rows.append(
-                {"scenario": LETTERS[at], "input": path, "in_a": _word(one), "here": _word(two)}
-            )
-        for path, ours, theirs in changed_inputs(answer.cases[0], case):
-            known = ours or theirs
-            rows.append(
-                {
-                    "scenario": LETTERS[at],
-                    "input": path,
-                    "in_a": said_of(ours),
-                    "here": said_of(theirs),
-                    "a_value": ours and _finite(ours),
-                    "value": theirs and _finite(theirs),
-                    "base_unit": known.unit if known else "",
-                    "a_basis": ours and (ours.figure.basis or "assumed"),
-                    "basis": theirs and (theirs.figure.basis or "assumed"),
-                }
-            )
+    for letter, case in zip(LETTERS[1:], others, strict=False):
+        rows += [
+            {"scenario": letter, "input": path, "in_a": _word(one), "here": _word(two)}
+            for path, one, two in changed_words(first, case)
+        ]
+        rows += [
+            {"scenario": letter, "input": path, **_changed(ours, theirs)}
+            for path, ours, theirs in changed_inputs(first, case)
+        ]
     note = "" if rows else "no input differs"
-    return Table("inputs", "Why: the inputs that differ from A", columns, rows, note)
+    return Table("inputs", "Why: the inputs that differ from A", _INPUTS, rows, note)
+
+
+def _changed(ours: Input | None, theirs: Input | None) -> dict[str, Any]:
+    known = ours or theirs
+    return {
+        "in_a": said_of(ours),
+        "here": said_of(theirs),
+        "a_value": ours and plain(ours.figure.value),
+        "value": theirs and plain(theirs.figure.value),
+        "base_unit": known.unit if known else "",
+        "a_basis": ours and _basis(ours),
+        "basis": theirs and _basis(theirs),
+    }
 
 
 def _word(value: object) -> str:
     return "-" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _finite(i: Input) -> float | None:
-    return None if i.figure.value == float("inf") else i.figure.value
+# ---- sentences
+
+
+_TOLD = ("goodput", *(q.measure for q in EVERYDAY))
+_LEAST = {
+    "goodput": "highest goodput",
+    "kwh": "least energy",
+    "usd": "least dollars",
+    "kgco2e": "least emissions",
+}
+_BY_ID = {result.id: result for result in RESULTS}
+
+
+def about(answer: Compared) -> list[str]:
+    """Which letter is which."""
+    return [
+        f"{LETTERS[at]}: {name}, {count(case.scenario.cluster.gpus)} x "  # type: ignore[arg-type]
+        f"{case.resolved.names.get('accelerator', 'GPU')}, "
+        f"{duration(float(case.scenario.work_s))} of training, {case.tier_id},"
+        f" {case.scenario.policy.mode}"
+        for at, (name, case) in enumerate(zip(answer.names, answer.cases, strict=True))
+    ]
+
+
+def work_differs(answer: Compared) -> bool:
+    """Whether the scenarios do different amounts of useful work."""
+    works = [float(useful_gpu_s(case.scenario)) for case in answer.cases]
+    return max(works) > min(works) * (1.0 + 1e-9)
+
+
+Found = dict[tuple[int, str], ScenarioDifference]
+"""what each scenario but the first has more of than that one, by its place and the result's id"""
+
+
+def findings(answer: Compared, found: Found) -> list[str]:
+    """For each scenario what it has more or less of than A, then who is best."""
+    hopeless = {at for at, case in enumerate(answer.cases) if not makes_headway(case.outcome)}
+    against = [] if 0 in hopeless else range(1, len(answer.cases))
+    told = [
+        _sentence(answer, at, _BY_ID[name], found[at, name])
+        for at in against
+        if at not in hopeless
+        for name in _TOLD
+    ]
+    return [*(_hopeless(answer, at) for at in sorted(hopeless)), *filter(None, told)] + _best(
+        answer, found
+    )
+
+
+def _hopeless(answer: Compared, at: int) -> str:
+    case = answer.cases[at]
+    own = 'at this interval; --set policy.optimal="time" compares it at its own best'
+    if case.scenario.policy.cadence == "optimal":
+        own = "even at its own best interval"
+    return (
+        f"{LETTERS[at]} makes next to no headway {own}: {share(float(case.outcome.goodput))} of its"
+        " time is work that lasts. Nobody would let it go on, so nothing is saved or added against"
+        " it."
+    )
+
+
+def _sentence(answer: Compared, at: int, result: Result, change: ScenarioDifference) -> str:
+    """What it has more or less of, or why that is not told; nothing where it is not known."""
+    letter = LETTERS[at]
+    if change.lacking and len(change.lacking) == len(lines_of(answer)):
+        return f"{letter}: {result.label}: known in one of the two only."
+    why = _lacking(answer, at, result, change) if change.lacking else _methods(letter, change)
+    if why:
+        return f"{letter}: no difference of the {result.label} is told, because {why}."
+    if change.value != change.value:
+        return ""
+    if change.value == 0:
+        spread = _between(change, result)
+        ranges = f"ranges of the inputs differ (p5-p95 of the difference {spread})"
+        stated = f" at the stated values; the {ranges}" if change.low != change.high else ""
+        return f"{letter}: {result.label} as in A{stated}."
+    relative = ""
+    if change.relative == change.relative and result.id != "goodput":
+        relative = f" ({_plus(change.relative)}{share(change.relative)})"
+    ranged = f", p5-p95 {_between(change, result)}" if change.low < change.high else ""
+    told = f"{letter}: {result.label} {_signed_text(change.value, result)}{relative}{ranged}."
+    if not change.sign_is_certain:
+        more = f"{letter} has more in {share(share_of_draws(change.more))} of the draws"
+        return f"{told} The sign is not certain: {more}."
+    main = _main_line(answer, at, result, change.value)
+    return f"{told} {main}." if main else told
+
+
+def _rises(answer: Compared, at: int, result: Result) -> dict[str, float]:
+    """What each line adds more than in A, of those that both know."""
+    first, other = answer.cases[0].outcome.run, answer.cases[at].outcome.run
+    field = BILLED[result.id].field
+    rises = {line: line_difference(first, other, line, field)[2] for line in lines_of(answer)}
+    return {line: rise for line, rise in rises.items() if rise == rise}
+
+
+def _lacking(answer: Compared, at: int, result: Result, change: ScenarioDifference) -> str:
+    apart = _signed_text(sum(_rises(answer, at, result).values()), result)
+    return (
+        f"{_line_names(change.lacking)} is known in one of the two only; the lines known in both"
+        f" differ by {apart}"
+    )
+
+
+def _methods(letter: str, change: ScenarioDifference) -> str:
+    first, other = change.methods
+    if first == other:
+        return ""
+    return (
+        f"A's grid factor is of {METHODS[first]} and {letter}'s of {METHODS[other]}: name grids of"
+        " one method (site.grid), or give site.grid_location and site.grid_method"
+    )
+
+
+def _main_line(answer: Compared, at: int, result: Result, whole: float) -> str:
+    """The line that makes the largest part of a difference; most of it only where it is over
+    half."""
+    if result.id not in BILLED or result.id == "kgco2e":
+        return ""
+    rises = _rises(answer, at, result)
+    known = {line: rise for line, rise in rises.items() if rise and abs(rise) < float("inf")}
+    if not known:
+        return ""
+    line = max(known, key=lambda each: abs(known[each]))
+    lead = "Most of it" if known[line] / whole > 0.5 else "The largest part"
+    return f"{lead}: {line_label(line)} ({_signed_text(known[line], result)})"
+
+
+def _plus(value: float) -> str:
+    return "+" if value > 0 else ""
+
+
+def _signed_text(value: float, result: Result) -> str:
+    if result.id == "goodput":
+        return f"{_plus(value)}{points(value)}"
+    return _plus(value) + result_text(value, result.id, result.unit)
+
+
+def _between(change: ScenarioDifference, result: Result) -> str:
+    if result.id == "goodput" or change.low < 0:
+        return f"{_signed_text(change.low, result)} to {_signed_text(change.high, result)}"
+    return quantities(change.low, change.high, result.unit, drawn_between)
+
+
+def _best(answer: Compared, found: Found) -> list[str]:
+    """Who is best at what, where all can be held against A; how surely, where the ranges leave room
+    for another.
+
+    Totals of different work rank nothing: those are ranked by what they are for each useful
+    GPU-hour.
+    """
+    useful = work_differs(answer)
+    said = []
+    for name, text in _LEAST.items():
+        each = useful and name != "goodput"
+        by = f"{name}_per_useful" if each else name
+        if all(found[at, by].value == found[at, by].value for at in range(1, len(answer.cases))):
+            per = " per useful GPU-hour" if each else ""
+            said += [f"{text}{per}: {winners}" for winners in _winners(answer, _BY_ID[by])]
+    told = "; ".join(said)
+    return [f"{told[0].upper()}{told[1:]}."] if told else []
+
+
+def _winners(answer: Compared, result: Result) -> list[str]:
+    """Whose result is the best, and how surely; nobody where all are alike."""
+    sign = -1.0 if result.id == "goodput" else 1.0
+    costs = [sign * float(result.of(case.scenario, case.outcome)) for case in answer.cases]
+    winners = [at for at, cost in enumerate(costs) if cost == min(costs)]
+    if len(winners) == len(costs):
+        return []
+    drawn = [
+        sign * np.asarray(result.of(case.scenario, together), dtype=float)
+        for case, together in zip(answer.cases, answer.together, strict=True)
+    ]
+    others = [each for at, each in enumerate(drawn) if at not in winners]
+    held = float(np.mean(np.all([drawn[winners[0]] < each for each in others], axis=0)))
+    sure, draws = "", f"in {share(share_of_draws(held))} of the draws"
+    if held < 0.5:
+        sure = f" at the stated values, but {draws} only"
+    elif held < SURE:
+        sure = f" {draws}, so not for sure"
+    return [f"{' and '.join(LETTERS[at] for at in winners)}{sure}"]
+
+
+def _line_names(lines: tuple[str, ...]) -> str:
+    return " and ".join(line_label(line) for line in lines)
+
+
+def lines_in_no_sum(answer: Compared) -> str:
+    """Lines that no sum of energy or dollars has, by scenario."""
+    said = []
+    for what, name in (("energy", "kwh"), ("cost", "usd")):
+        left = [_BY_ID[name].lines(case.outcome) for case in answer.cases]
+        if len(set(left)) == 1 and left[0]:
+            said.append(f"{what} without {_line_names(left[0])}")
+        elif any(left):
+            said += [
+                f"{what} of {LETTERS[at]} without {_line_names(lines)}"
+                for at, lines in enumerate(left)
+                if lines
+            ]
+    return f"Left out because unknown: {'; '.join(said)}." if said else ""
+
+
+_DIFFERENT = {
+    "accelerator": (
+        "DIFFERENT_GPUS",
+        "A GPU-hour of one accelerator is not the work of another's: set run.work of each to the"
+        " time it needs for the same training.",
+    ),
+    "checkpoint": (
+        "DIFFERENT_MODEL",
+        "The checkpoints are of different models, so the jobs are not variants of one.",
+    ),
+}
+_DIFFERENT_WORK = (
+    "DIFFERENT_WORK",
+    "The scenarios do different amounts of useful work (run.work x cluster.gpus): totals of a"
+    " longer or larger run are higher for that alone. Compare what is said per 1,000 useful"
+    " GPU-hours as well.",
+)
+
+
+def warnings(answer: Compared) -> list[tuple[str, str]]:
+    """Cautions of each scenario, what is unknown, and whether they can be held against each other
+    at all."""
+    said = [_DIFFERENT_WORK] if work_differs(answer) else []
+    for name, told in _DIFFERENT.items():
+        if len({case.resolved.names.get(name, "") for case in answer.cases}) > 1:
+            said.append(told)
+    cautions: dict[str, list[tuple[str, str]]] = {}
+    unknown: dict[str, list[tuple[str, str]]] = {}
+    for letter, case in zip(LETTERS, answer.cases, strict=False):
+        for caution in case.cautions:
+            cautions.setdefault(caution.code, []).append((letter, caution_text(caution)))
+        for path, reason in case.resolved.unknown.items():
+            unknown.setdefault(path, []).append((letter, unknown_text(path, reason)))
+    everyone = len(answer.cases)
+    said += [(code, caution_of_several(texts, everyone)) for code, texts in cautions.items()]
+    for texts in unknown.values():
+        whose = "" if len(texts) == everyone else f" [{', '.join(letter for letter, _ in texts)}]"
+        said.append(("UNKNOWN_INPUT", texts[0][1] + whose))
+    return said

@@ -4,9 +4,9 @@ the run."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.power_trace import of_kinds, trace_power
@@ -32,45 +32,52 @@ def power(m: Measured, points: int = POINTS, among: Sequence[Group] = OF) -> Tab
     known = {column: names for column, names in domains.items() if names}
     if not known:
         return None
-    edges, watts = trace_power(m, known, points)
-    watts = {column: bins for column, bins in watts.items() if np.isfinite(bins.watts).any()}
+    edges, told = trace_power(m, known, points)
+    watts = {column: bins for column, bins in told.items() if np.isfinite(bins.watts).any()}
     if not watts:
         return None
-    rows: list[dict[str, Any]] = [
-        {
-            "at": float((edges[n] + edges[n + 1]) / 2),
-            "length": float(edges[n + 1] - edges[n]),
-        }
-        | {
-            name: plain(float(values[n]))
+    lengths = np.diff(edges)
+    values = {
+        "at": (edges[:-1] + edges[1:]) / 2,
+        "length": lengths,
+        **{
+            name: each
             for column, bins in watts.items()
-            for name, values in zip(names_of(column), bins, strict=True)
-        }
-        for n in range(len(edges) - 1)
+            for name, each in zip(names_of(column), bins, strict=True)
+        },
+    }
+    rows = [
+        {name: plain(float(each[n])) for name, each in values.items()} for n in range(len(lengths))
     ]
     columns = [
         Column("at", "at", "s", "middle of the stretch, since the recording began"),
         Column("length", "length", "s", "of the stretch"),
     ]
-    for column, label, kinds, _ in among:
-        if column in watts:
-            mean, low, high = names_of(column)
-            metered = f"{', '.join(sorted(set(kinds)))} meters together"
-            columns += [
-                Column(mean, label, "W", f"mean of {metered}"),
-                Column(low, f"{label}, low", "W", "at least: what ticks and lag leave open"),
-                Column(high, f"{label}, high", "W", "at most"),
-            ]
-    lengths = np.diff(edges)
+    for group in among:
+        columns += _watt_columns(group) if group[0] in watts else ()
+    return Table("power", "Power over time", tuple(columns), rows, _note(lengths), shown=False)
+
+
+def _watt_columns(group: Group) -> tuple[Column, ...]:
+    column, label, kinds, _ = group
+    mean, low, high = names_of(column)
+    metered = f"{', '.join(sorted(set(kinds)))} meters together"
+    return (
+        Column(mean, label, "W", f"mean of {metered}"),
+        Column(low, f"{label}, low", "W", "at least: what ticks and lag leave open"),
+        Column(high, f"{label}, high", "W", "at most"),
+    )
+
+
+def _note(lengths: NDArray[np.float64]) -> str:
     each = duration(float(lengths.min()))
     if lengths.max() > lengths.min() * 1.01:
         each += f" to {duration(float(lengths.max()))}"
-    note = (
+    return (
         f"Means of {each} each: no shorter than the meters' own ticks, and how often they were"
         " asked, can tell. Low and high are what the ticks' times and the power between them leave"
         " open."
     )
-    return Table("power", "Power over time", tuple(columns), rows, note, shown=False)
 
 
 def names_of(column: str) -> tuple[str, str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence, Sized
 from math import isnan, nan
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ckptcost.core.attribution import Cost, Opportunity
 from ckptcost.core.contents import GONE, LOST_BEFORE_SAFE, Contents, is_staged, written_back_s
@@ -14,12 +14,12 @@ from ckptcost.core.dips import Dip
 from ckptcost.core.estimates import Estimate
 from ckptcost.core.page_cache import saves_until_full
 from ckptcost.core.reconcile import Energy
-from ckptcost.core.windows import Window
+from ckptcost.core.windows import Phase, Window
 from ckptcost.jobs.measured import Measured
 from ckptcost.present.amounts import count, count_text, duration, ends_text, rate, share, size, some
 from ckptcost.present.measured import reason_text, stall_reason_text
-from ckptcost.report.studies.measured_parts import joules, range_of, three
-from ckptcost.report.study import Column, Later, Table, hidden, plain, rows_of, table_of
+from ckptcost.report.studies.measured_parts import joules, range_of
+from ckptcost.report.study import Column, Table, hidden, plain, table_of
 
 COSTS = 1000
 """costs whose amounts are looked at together"""
@@ -624,10 +624,8 @@ _ENERGIES = (
 
 
 def energies(m: Measured) -> Table:
-    bare = table_of("energies", "Joules by checkpoint and domain", _ENERGIES, ())
-    return bare._replace(
-        rows=Later(lambda: rows_of(_ENERGIES, _costs_seen(m))), shown=len(m.costs) <= 12
-    )
+    title, few = "Joules by checkpoint and domain", len(m.costs) <= 12
+    return table_of("energies", title, _ENERGIES, lambda: _costs_seen(m), shown=few)
 
 
 def _costs_seen(m: Measured) -> Iterator[CostSeen]:
@@ -653,44 +651,40 @@ def _amounts(
     return {key: m.energies.joules(key[1], *span) for key, span in asked.items()}
 
 
+class PhaseSeen(NamedTuple):
+    """A phase of a checkpoint in one of the two views of its time."""
+
+    window: Window
+    of: str
+    phase: Phase
+    joules: Energy
+    watts: float
+
+
+_PHASES = (
+    Column("window", "checkpoint", of="window.name"),
+    Column("of", "of", meaning="two views of the same time: of training and of storage"),
+    Column("phase", "phase", of="phase.name"),
+    Column("length", "length", "s", of="phase.length_s"),
+    Column("watts", "mean W", "W"),
+    joules("joules", "J"),
+    *range_of("joules", True),
+    *hidden(Column("begin", "begin", "s", of="phase.begin_s")),
+)
+
+
 def phases(m: Measured) -> Table:
-    columns = (
-        Column("window", "checkpoint"),
-        Column("of", "of", meaning="two views of the same time: of training and of storage"),
-        Column("phase", "phase"),
-        Column("length", "length", "s"),
-        Column("watts", "mean W", "W"),
-        Column("joules", "J", "J"),
-        *range_of("joules", True),
-        Column("begin", "begin", "s", shown=False),
-    )
-    return Table(
-        "phases",
-        "Phases, all metered parts together",
-        columns,
-        Later(lambda: _phase_rows(m)),
-        shown=len(m.windows) <= 3,
-    )
+    title, few = "Phases, all metered parts together", len(m.windows) <= 3
+    return table_of("phases", title, _PHASES, lambda: _phases_seen(m), shown=few)
 
 
-def _phase_rows(m: Measured) -> list[dict[str, Any]]:
+def _phases_seen(m: Measured) -> list[PhaseSeen]:
     told = [
         (window, kind, phase)
         for window in m.windows
-        for kind, phases in (("training", window.phases), ("storage", window.storage))
-        for phase in phases
+        for kind, those in (("training", window.phases), ("storage", window.storage))
+        for phase in those
         if phase.length_s != 0
     ]
     used = m.of_phases([(phase.begin_s, phase.end_s) for _, _, phase in told])
-    return [
-        {
-            "window": window.name,
-            "of": kind,
-            "phase": phase.name,
-            "begin": phase.begin_s,
-            "length": phase.length_s,
-            **three(energy, "joules"),
-            "watts": plain(watts),
-        }
-        for (window, kind, phase), (energy, watts) in zip(told, used, strict=True)
-    ]
+    return [PhaseSeen(*head, *each) for head, each in zip(told, used, strict=True)]

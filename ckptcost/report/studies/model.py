@@ -28,7 +28,7 @@ from ckptcost.report.studies.model_words import (
     sentences_of,
     without_of,
 )
-from ckptcost.report.study import ROW_UNIT, Bills, Column, Later, Study, Table
+from ckptcost.report.study import ROW_UNIT, Bills, Column, Later, Study, Table, hidden, named
 
 if TYPE_CHECKING:
     from ckptcost.report.statement import Statement
@@ -169,25 +169,17 @@ def _avoidable(values: Mapping[str, float | None], other: CaseRow) -> Table:
 
 def _one_save(rows: Sequence[CaseRow], cases: Sequence[Case]) -> Table:
     """Each tier once: what one save takes, beside what a vendor says of it."""
-    found = []
-    for row, case in _by_tier(rows, cases):
-        claim = next(
-            (c for c in _claims_of(case) if c["what"] == "energy" and c["this_size"]), None
-        )
-        said = "" if claim is None else between(claim["low"], claim["high"])
-        if claim is not None and not said:
-            said = number(claim["value"])
-        amounts = {q.column: row[f"save_{q.column}"] for q in EVERYDAY}
-        found.append(
-            {
-                "tier": row["tier"],
-                "rate": row["rate_bytes_per_s"],
-                "stall": row["stall_s"],
-                **amounts,
-                "storage_kwh": row["save_storage_kwh"],
-                "claimed": said,
-            }
-        )
+    found = [
+        {
+            "tier": row["tier"],
+            "rate": row["rate_bytes_per_s"],
+            "stall": row["stall_s"],
+            **{q.column: row[f"save_{q.column}"] for q in EVERYDAY},
+            "storage_kwh": row["save_storage_kwh"],
+            "claimed": _claimed(case),
+        }
+        for row, case in _by_tier(rows, cases)
+    ]
     columns = [
         Column("tier", "one save"),
         Column("rate", "rate", "bytes_per_s", COLUMNS["rate_bytes_per_s"]),
@@ -205,22 +197,29 @@ def _one_save(rows: Sequence[CaseRow], cases: Sequence[Case]) -> Table:
     return Table("one_save", "What one save costs", tuple(columns), found, note)
 
 
+def _claimed(case: Case) -> str:
+    """The energy that a vendor states for a save of this size."""
+    for claim in _claims_of(case):
+        if claim["what"] == "energy" and claim["this_size"]:
+            return between(claim["low"], claim["high"]) or number(claim["value"])
+    return ""
+
+
 def _all_saves(rows: Sequence[CaseRow]) -> Table:
     """Tiers by number of saves: the saves alone, without failures."""
     counts = sorted({float(row["saves"] or 0) for row in rows})
-    tiers = _by_tier(rows, rows)
+    tiers = {row["tier"]: {"tier": row["tier"]} for row in rows}
     if len(counts) > 1 and len(rows) == len(counts) * len(tiers):
-        cell = {(row["tier"], row["saves"]): row["saves_energy_kwh"] for row in rows}
-        columns = [Column("tier", "kWh of the saves alone")]
-        columns += [
-            Column(f"saves_{each:g}", f"x{count(each)}", "kWh", f"energy of {count(each)} saves")
-            for each in counts
+        for row in rows:
+            n = float(row["saves"] or 0)
+            tiers[row["tier"]][f"saves_{n:g}"] = row["saves_energy_kwh"]
+        columns = [
+            Column(f"saves_{n:g}", f"x{count(n)}", "kWh", f"energy of {count(n)} saves")
+            for n in counts
         ]
-        found = [
-            {"tier": row["tier"]} | {f"saves_{n:g}": cell.get((row["tier"], n)) for n in counts}
-            for row, _ in tiers
-        ]
-        return Table("all_saves", "Tiers by number of saves, no failures", tuple(columns), found)
+        first = Column("tier", "kWh of the saves alone")
+        title = "Tiers by number of saves, no failures"
+        return Table("all_saves", title, (first, *columns), list(tiers.values()))
     found = [
         {"tier": row["tier"], "saves": row["saves"]}
         | {q.column: row[f"saves_{q.column}"] for q in EVERYDAY}
@@ -236,22 +235,18 @@ def _everyday(prefix: str) -> list[Column]:
 
 def _whole_run(rows: Sequence[CaseRow]) -> Table:
     """Every case with failures and recovery, tiers together, counts rising."""
-    order = [row["tier"] for row, _ in _by_tier(rows, rows)]
+    order = list(dict.fromkeys(row["tier"] for row in rows))
     least: dict[str, list[str]] = {}
     for amount, row in least_of(rows).items():
         least.setdefault(row["case"], []).append(amount)
     found = []
     for row in sorted(rows, key=lambda each: (order.index(each["tier"]), each["saves"] or 0)):
+        amounts = {"wall": row["wall_s"]} | {q.column: row[f"run_{q.column}"] for q in EVERYDAY}
         endless = ENDLESS in row["cautions"]
-        amounts = {q.column: None if endless else row[f"run_{q.column}"] for q in EVERYDAY}
         found.append(
             {
-                "tier": row["tier"],
-                "saves": row["saves"],
-                "goodput": row["goodput"],
-                "wall": None if endless else row["wall_s"],
-                **amounts,
-                "case": row["case"],
+                **{name: row[name] for name in ("tier", "saves", "goodput", "case")},
+                **(dict.fromkeys(amounts) if endless else amounts),
                 "first": row is rows[0],
                 "least": " ".join(least.get(row["case"], ())),
             }
@@ -262,9 +257,11 @@ def _whole_run(rows: Sequence[CaseRow]) -> Table:
         Column("goodput", "goodput", "share", COLUMNS["goodput"]),
         Column("wall", "wall", "s", COLUMNS["wall_s"] + "; none where it is all but never over"),
         *(c._replace(label="GPU-h lost") if c.unit == "GPU-h" else c for c in _everyday("run")),
-        Column("case", "case", "", KEYED[1].meaning, shown=False),
-        Column("first", "first", "bool", "the case that is billed line by line", shown=False),
-        Column("least", "least", "", "columns of `cases` of which it adds least", shown=False),
+        *hidden(
+            Column("case", "case", "", KEYED[1].meaning),
+            Column("first", "first", "bool", "the case that is billed line by line"),
+            Column("least", "least", "", "columns of `cases` of which it adds least"),
+        ),
     )
     title = "The whole run, failures and recovery included"
     return Table("whole_run", title, columns, found, _left_out(rows))
@@ -275,30 +272,38 @@ def _left_out(rows: Sequence[CaseRow]) -> str:
     said: dict[str, list[str]] = {}
     tiers = [row for row, _ in _by_tier(rows, rows)]
     for row in tiers:
-        lacks = ((what, str(row[f"{what}_without"]).split()) for what in ("energy", "cost"))
-        lacking = "; ".join(
-            f"{what}: {', '.join(line_label(line) for line in lines)}"
-            for what, lines in lacks
-            if lines
-        )
-        if lacking:
-            said.setdefault(lacking, []).append(row["tier"])
+        said.setdefault(_lacking(row), []).append(row["tier"])
     parts = [
         lacking + ("" if len(those) == len(tiers) else f" [{', '.join(those)}]")
         for lacking, those in said.items()
+        if lacking
     ]
     if not parts:
         return ""
     alike = len({without_of(row) for row in tiers}) == 1
     note = "" if alike else "; totals that lack different lines say nothing of each other"
-    return "left out because unknown: " + " | ".join(parts) + note
+    return f"left out because unknown: {' | '.join(parts)}{note}"
+
+
+def _lacking(row: CaseRow) -> str:
+    lacks = {what: str(row[f"{what}_without"]).split() for what in ("energy", "cost")}
+    return "; ".join(
+        f"{what}: {', '.join(map(line_label, lines))}" for what, lines in lacks.items() if lines
+    )
 
 
 def _bill(of: ClosedForm, case: Case) -> Table:
     """The first case line by line."""
 
-    def row(line: str, name: str, c: Any) -> dict[str, Any]:
-        return {
+    charged = [
+        c
+        for c in of.components
+        if c.ledger == "marginal"
+        and any(q.value is None or q.value != 0 for q in (c.energy, c.gpu_time_lost, c.cost))
+    ]
+    lines = [(c.id, c.label, c) for c in charged] + [("total", "total", of.totals)]
+    rows = [
+        {
             "line": name,
             "kwh": c.energy.value,
             "range": range_text(c.energy),
@@ -307,16 +312,10 @@ def _bill(of: ClosedForm, case: Case) -> Table:
             "kgco2e": c.emissions_location.value,
             "id": line,
         }
-
-    rows = [
-        row(c.id, c.label, c)
-        for c in of.components
-        if c.ledger == "marginal"
-        and any(q.value is None or q.value != 0 for q in (c.energy, c.gpu_time_lost, c.cost))
+        for line, name, c in lines
     ]
-    rows.append(row("total", "total", of.totals))
     columns = (
-        Column("line", "line"),
+        *named("line"),
         Column("kwh", "kWh", "kWh", "energy that it adds"),
         Column("range", "p5-p95", "", "of the energy"),
         Column("gpu_hours", "GPU-h", "GPU-h", "GPU time that it takes"),

@@ -3,6 +3,7 @@ each other."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -10,6 +11,7 @@ from ckptcost.core.outcome import HEADWAY_GOODPUT
 from ckptcost.core.quantities import EVERYDAY
 from ckptcost.present.amounts import (
     DASH,
+    bracketed,
     count,
     drawn_between,
     duration,
@@ -37,6 +39,8 @@ AMOUNTS: Final = (
     ("run_gpu_hours", "GPU-h"),
     ("run_cost_usd", "USD"),
 )
+ORIGINS: Final = {"default": "assumed", "user": "yours"}
+"""where a figure is from, in words, where its code is none"""
 NEAR: Final = 10.0
 """lengths that are no further apart are told in one unit"""
 ENDLESS = "NEVER_FINISHES"
@@ -85,13 +89,6 @@ def avoidable_lines(
 ) -> list[str]:
     """What the first case costs more than the reference `name`, and what less; `values` are the
     differences."""
-    told = [
-        (value, f"{DASH if value is None else number(abs(value))} {q.unit}")
-        for q in EVERYDAY
-        for value in (values[f"run_{q.column}"],)
-    ]
-    more = [text for value, text in told if value is not None and value < 0]
-    rest = [text for value, text in told if value is None or value >= 0]
     more_by = values.get("goodput")
     other = None if goodput is None or more_by is None else goodput - more_by
     for run, of in (("the run", goodput), (f"the run on {name}", other)):
@@ -101,56 +98,51 @@ def avoidable_lines(
                 f" headway (goodput {share(max(of, 0.0))}), and nobody would let it go on. Each at"
                 ' its own best interval: --set policy.optimal="time".'
             ]
-    if not more:
-        return [f"Avoidable with {name}: {', '.join(rest)} a run."]
-    if not any(value is not None and value > 0 for value, _ in told):
-        return [
-            f"Nothing was avoidable with {name}: it would add {', '.join(text for _, text in told)}"
-            " a run."
-        ]
-    return [f"Avoidable with {name}: {', '.join(rest)} a run; it would add {', '.join(more)}."]
+    told = [(values[f"run_{q.column}"], q.unit) for q in EVERYDAY]
+    less = [f"{number(-value)} {unit}" for value, unit in told if value is not None and value < 0]
+    rest = [f"{number(value)} {unit}" for value, unit in told if value is None or not value < 0]
+    if less and not any(value is not None and value > 0 for value, _ in told):
+        every = (f"{number(value and abs(value))} {unit}" for value, unit in told)
+        return [f"Nothing was avoidable with {name}: it would add {', '.join(every)} a run."]
+    adds = f"; it would add {', '.join(less)}" if less else ""
+    return [f"Avoidable with {name}: {', '.join(rest)} a run{adds}."]
 
 
 def interval_lines(of: ClosedForm) -> list[str]:
     """The interval in use beside the best ones."""
     s = of.schedule
-    every = f"Interval {duration(s.interval_s)} ({s.cadence});"
+    every, load = f"Interval {duration(s.interval_s)} ({s.cadence});", duration(s.load_s)
     if s.failures == 0:
-        lines = [
-            f"{every} with no failures the best is never to save. Loading takes"
-            f" {duration(s.load_s)}."
-        ]
+        lines = [f"{every} with no failures the best is never to save. Loading takes {load}."]
     else:
         best = ", ".join(f"{name} {duration(value)}" for name, value in s.best_interval_s.items())
         lines = [
             f"{every} best for {best}.",
             *_rules_lines(of),
-            f"Failures: one each {duration(s.mtbf_s)}; loading back takes {duration(s.load_s)}.",
+            f"Failures: one each {duration(s.mtbf_s)}; loading back takes {load}.",
+            *_failure_lines(of),
         ]
-    if s.failures and s.lost_per_failure_s is not None and s.redone_per_failure_s is not None:
-        back_s = s.lost_per_failure_s - s.redone_per_failure_s
-        lines.append(
-            f"A failure costs {duration(s.lost_per_failure_s)} on average:"
-            f" {duration(s.redone_per_failure_s)} of training done again, {duration(back_s)} to get"
-            " back"
-            # shorter than its parts: the next failure ends some of them early
-            + (
-                ", less where the next failure comes first."
-                if s.load_s is not None and back_s < s.load_s
-                else "."
-            )
-        )
     if s.mode == "async":
+        waits = f"; {duration(s.blocked_s)} of the stop is waiting for the save before"
         lines.append(
             f"Asynchronous: training stops {duration(s.stall_s)} a save, which is safe"
-            f" {duration(s.lag_s)} later"
-            + (
-                f"; {duration(s.blocked_s)} of the stop is waiting for the save before."
-                if s.blocked_s
-                else "."
-            )
+            f" {duration(s.lag_s)} later{waits if s.blocked_s else ''}."
         )
     return [*lines, *power_lines(of)]
+
+
+def _failure_lines(of: ClosedForm) -> list[str]:
+    s = of.schedule
+    if not s.failures or s.lost_per_failure_s is None or s.redone_per_failure_s is None:
+        return []
+    back_s = s.lost_per_failure_s - s.redone_per_failure_s
+    # shorter than its parts: the next failure ends some of them early
+    early = s.load_s is not None and back_s < s.load_s
+    return [
+        f"A failure costs {duration(s.lost_per_failure_s)} on average:"
+        f" {duration(s.redone_per_failure_s)} of training done again, {duration(back_s)} to get"
+        f" back{', less where the next failure comes first' if early else ''}."
+    ]
 
 
 def power_lines(of: ClosedForm) -> list[str]:
@@ -159,22 +151,16 @@ def power_lines(of: ClosedForm) -> list[str]:
     step = of.power_step
     if step is None or step.gpus.value is None or not step.lasts_s:
         return []
-    fall = step.whole if step.whole.value is not None else step.gpus
-    parts = (
-        f"GPUs {_mw(step.gpus.value)}, hosts {_mw(step.hosts.value)}"
-        if step.hosts.value is not None
-        else "GPUs alone, the hosts' is not known"
-    )
-    ranged = (
-        f"{_mw(fall.low)} to {_mw(fall.high)}; "
-        if fall.low is not None and fall.high is not None
-        else ""
-    )
+    fall = step.gpus if step.whole.value is None else step.whole
+    parts = "GPUs alone, the hosts' is not known"
+    if step.hosts.value is not None:
+        parts = f"GPUs {_mw(step.gpus.value)}, hosts {_mw(step.hosts.value)}"
+    known = fall.low is not None and fall.high is not None
+    ranged = f"{_mw(fall.low)} to {_mw(fall.high)}; " if known else ""
     least = step.least_ramp_mw_per_s
     ramp = f" at least {_mw(least)} a second," if least is not None else ""
-    by = (
-        "by" if step.lasts_s >= 1.0 else "by at most"
-    )  # a stall so short may be over before it fell
+    # a stall so short may be over before it fell
+    by = "by" if step.lasts_s >= 1.0 else "by at most"
     return [
         f"Each save lets IT power fall {by} {_mw(fall.value)} ({ranged}{parts}) for"
         f" {duration(step.lasts_s)} and rise again:{ramp} how much faster is not known."
@@ -234,16 +220,13 @@ def _rules_lines(of: ClosedForm) -> list[str]:
 
 def carbon_lines(of: ClosedForm) -> list[str]:
     """What the kgCO2e column is, and what it is not."""
-    t, where = of.totals, of.subject.grid or of.subject.site
-    market = (
-        f"{number(t.emissions_market.value)} kgCO2e"
-        if t.emissions_market.value is not None
-        else "not known (site.grid_market)"
-    )
-    embodied = f"{number(t.embodied.value)} kgCO2e" if t.embodied.value is not None else "not known"
+    market, embodied = of.totals.emissions_market.value, of.totals.embodied.value
+    where = of.subject.grid or of.subject.site
+    bought = "not known (site.grid_market)" if market is None else f"{number(market)} kgCO2e"
+    made = "not known" if embodied is None else f"{number(embodied)} kgCO2e"
     return [
         f"kgCO2e is location-based ({where}; {method_text(of.choices)}). "
-        f"Market-based: {market}. Embodied share of the GPU time lost: {embodied}, in no total."
+        f"Market-based: {bought}. Embodied share of the GPU time lost: {made}, in no total."
     ]
 
 
@@ -252,18 +235,19 @@ def water_lines(of: ClosedForm) -> list[str]:
     q = of.totals.water
     if q.value is None:
         return []
-    ranged = drawn_between(q.low, q.high)
-    return [
-        f"Water for cooling, on site: {number(q.value)} L" + (f" ({ranged})." if ranged else ".")
-    ]
+    return [f"Water for cooling, on site: {number(q.value)} L{_drawn(q.low, q.high)}."]
+
+
+def _drawn(low: float | None, high: float | None) -> str:
+    """A range that comes from draws, behind its value."""
+    return bracketed(drawn_between(low, high))
 
 
 def allocated_lines(of: ClosedForm) -> list[str]:
     """The second ledger, where anything of it is known."""
     energy, cost = of.allocated.energy.value, of.allocated.cost.value
-    said = [f"{number(energy)} kWh of idle storage"] * bool(energy) + [
-        f"{number(cost)} USD of standing price"
-    ] * bool(cost)
+    said = [f"{number(energy)} kWh of idle storage"] if energy else []
+    said += [f"{number(cost)} USD of standing price"] if cost else []
     return [f"Allocated, in no total: {' and '.join(said)}."] if said else []
 
 
@@ -273,13 +257,11 @@ def price_lines(of: ClosedForm) -> list[str]:
     price = next((f for f in of.factors if f.id == "cluster.gpu_price"), None)
     if price is None or total.value is None:
         return []
-    ranged = quantities(price.low, price.high, price.unit)
-    said = f"A GPU-hour is priced at {quantity(price.value, price.unit)}" + (
-        f" ({ranged})" if ranged else ""
-    )
+    ranged = bracketed(quantities(price.low, price.high, price.unit))
+    origin = "assumed" if price.origin == "default" else price.origin
     return [
-        f"{said}, {price.origin if price.origin != 'default' else 'assumed'}; the run's dollars"
-        f" range over {range_text(total)} (p5-p95)."
+        f"A GPU-hour is priced at {quantity(price.value, price.unit)}{ranged}, {origin}; the run's"
+        f" dollars range over {range_text(total)} (p5-p95)."
     ]
 
 
@@ -291,24 +273,23 @@ def _added_sentence(of: ClosedForm, on: str) -> str:
             f"On {on or of.subject.tier} the run makes next to no headway (goodput"
             f" {share(max(s.goodput, 0.0))}): nobody would let it go on."
         )
-    amounts = []
-    for q, unit in (
-        (t.energy, "kWh"),
-        (t.gpu_time_lost, "GPU-h"),
-        (t.cost, "USD"),
-        (t.emissions_location, "kgCO2e"),
-        (t.water, "L of water"),
-    ):
-        if q.value is None:
-            continue
-        ranged = drawn_between(q.low, q.high)
-        amounts.append(f"{number(q.value)} {unit}" + (f" ({ranged})" if ranged else ""))
-    said = f"Checkpoints and failures add {_listing(amounts)} to this job" + (
-        f" on {on}" if on else ""
-    )
+    told = {
+        "kWh": t.energy,
+        "GPU-h": t.gpu_time_lost,
+        "USD": t.cost,
+        "kgCO2e": t.emissions_location,
+        "L of water": t.water,
+    }
+    amounts = [
+        f"{number(q.value)} {unit}{_drawn(q.low, q.high)}"
+        for unit, q in told.items()
+        if q.value is not None
+    ]
+    where = f" on {on}" if on else ""
+    takes = ""
     if s.goodput is not None and s.wall_s is not None:
-        said += f"; it takes {duration(s.wall_s)}, goodput {share(s.goodput)}"
-    return said + "."
+        takes = f"; it takes {duration(s.wall_s)}, goodput {share(s.goodput)}"
+    return f"Checkpoints and failures add {_listing(amounts)} to this job{where}{takes}."
 
 
 def least_of(cases: Sequence[CaseRow]) -> dict[str, CaseRow]:
@@ -335,22 +316,17 @@ def _least(cases: Sequence[CaseRow]) -> list[str]:
     told = [f"All but never finished: {', '.join(lost)}."] if lost else []
     if len(cases) - len(lost) < 2:
         return told
+    units = dict(AMOUNTS)
     least: dict[str, list[str]] = {}
-    rows = least_of(cases)
-    for amount, unit in AMOUNTS:
-        if amount in rows:
-            row = rows[amount]
-            ranged = drawn_between(row.get(f"{amount}_low"), row.get(f"{amount}_high"))
-            said = f"{number(row[amount])} {unit}" + (f" ({ranged})" if ranged else "")
-            least.setdefault(case_text(row, cases), []).append(said)
-    if least:
-        parts = [f"{_listing(said)} with {name}" for name, said in least.items()]
-        told.append(f"The least that one of {len(cases)} cases adds: {'; '.join(parts)}.")
-    else:
-        told.append(
-            "Which of the cases adds least is not known: their totals lack different lines."
-        )
-    return told
+    for amount, row in least_of(cases).items():
+        ranged = _drawn(row.get(f"{amount}_low"), row.get(f"{amount}_high"))
+        said = f"{number(row[amount])} {units[amount]}{ranged}"
+        least.setdefault(case_text(row, cases), []).append(said)
+    if not least:
+        why = "their totals lack different lines"
+        return [*told, f"Which of the cases adds least is not known: {why}."]
+    parts = "; ".join(f"{_listing(said)} with {name}" for name, said in least.items())
+    return [*told, f"The least that one of {len(cases)} cases adds: {parts}."]
 
 
 def case_text(row: CaseRow, cases: Sequence[CaseRow]) -> str:
@@ -399,11 +375,10 @@ def _deciding_inputs(of: ClosedForm) -> list[str]:
     factors = {f.id: f for f in of.factors}
     named = []
     for path in of.drawn.decided_by:
-        factor = factors[path]
-        words = {"default": "assumed", "user": "yours"}
-        ranged = quantities(factor.low, factor.high, factor.unit)
-        value = quantity(factor.value, factor.unit)
-        named.append(f"{path} {value} ({ranged}, {words.get(factor.origin, factor.origin)})")
+        f = factors[path]
+        ranged = quantities(f.low, f.high, f.unit)
+        origin = ORIGINS.get(f.origin, f.origin)
+        named.append(f"{path} {quantity(f.value, f.unit)} ({ranged}, {origin})")
     if not named:
         return []
     return [f"The range of the energy comes most of all from {_listing(named)}."]
@@ -419,15 +394,9 @@ def _listing(parts: Sequence[str]) -> str:
 
 def basis_line(factors: Sequence[Factor]) -> str:
     """Of so many inputs, so many measured ..."""
-    counts: dict[str, int] = {}
-    for f in factors:
-        counts[f.origin] = counts.get(f.origin, 0) + 1
-    words = {"default": "assumed", "user": "yours"}
-    said = ", ".join(
-        f"{counts[o]} {words.get(o, o)}"
-        for o in ("measured", "published", "derived", "vendor", "user", "default")
-        if o in counts
-    )
+    counts = Counter[str](f.origin for f in factors)
+    order = ("measured", "published", "derived", "vendor", "user", "default")
+    said = ", ".join(f"{counts[o]} {ORIGINS.get(o, o)}" for o in order if counts[o])
     return f"Of {len(factors)} inputs: {said}."
 
 
@@ -437,16 +406,12 @@ def assumed_lines(factors: Sequence[Factor]) -> list[str]:
 
 
 def _assumption_text(f: Factor) -> str:
-    plain = count(f.value) if not f.unit else quantity(f.value, f.unit)
-    given = (
-        f.text
-        if any(letter.isalpha() for letter in f.text)
-        else plain
-        if f.value is not None
-        else "unlimited"
-    )
-    ranged = quantities(f.low, f.high, f.unit)
-    return f"{f.id} = {given}" + (f" ({ranged})" if ranged else "")
+    given = count(f.value) if not f.unit else quantity(f.value, f.unit)
+    if any(letter.isalpha() for letter in f.text):
+        given = f.text
+    elif f.value is None:
+        given = "unlimited"
+    return f"{f.id} = {given}{bracketed(quantities(f.low, f.high, f.unit))}"
 
 
 def input_rows(factors: Sequence[Factor]) -> tuple[list[str], list[list[str]]]:

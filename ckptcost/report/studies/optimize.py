@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -34,63 +35,51 @@ from ckptcost.report.studies.run_columns import (
     two_digits,
     where_of,
 )
-from ckptcost.report.study import Column, Study, Table
+from ckptcost.report.study import Column, Study, Table, hidden, named
 
 _BETWEEN = 2
 """points shown between the ends of one tier and mode, those that are somebody's optimum not
 counted"""
 
 
+_FRONT = (
+    *named("tier", "mode"),
+    Column("best_for", "best for", "", "the objective whose optimum it is"),
+    INTERVAL,
+    *AMOUNTS,
+)
+_JUDGED = Column(
+    "on_front",
+    "on the front",
+    "bool",
+    "no other candidate is at least as good in everything and better in something",
+)
+
+
 def front_tables(found: Optimum) -> list[Table]:
     """`front_ends` is shown where tiers or modes are compared; `front` and `candidates` are for
     JSON and CSV."""
-    columns = (
-        Column("tier", "tier"),
-        Column("mode", "mode"),
-        Column("best_for", "best for", "", "the objective whose optimum it is"),
-        INTERVAL,
-        *AMOUNTS,
-    )
-    judged = Column(
-        "on_front",
-        "on the front",
-        "bool",
-        "no other candidate is at least as good in everything and better in something",
-    )
-    all_rows = [_rows(each, amounts_of(each.outcome)) for each in found.front.candidates]
-    on_front = [[row for row in rows if row["on_front"]] for rows in all_rows]
+    everyone = [_rows(each, amounts_of(each.outcome)) for each in found.front.candidates]
+    on_front = [[row for row in rows if row["on_front"]] for rows in everyone]
     over = ", ".join("goodput" if each == "time" else each for each in found.front.objectives)
     note = f"left out: {', '.join(found.front.left_out)}" if found.front.left_out else ""
     title = f"The front over {over}: nothing beats these in all of them"
-    bare = (
-        tuple(column._replace(shown=column.shown and column.id != "mode") for column in columns)
-        if _one_mode(found)
-        else columns
-    )
+    bare = _FRONT
+    if len({option.mode for option in found.options}) == 1:
+        bare = tuple(each._replace(shown=each.shown and each.id != "mode") for each in _FRONT)
+    few = list(chain.from_iterable(map(_thin_rows, on_front)))
+    front = Table("front", title, _FRONT, list(chain.from_iterable(on_front)), note, shown=False)
     return [
-        Table(
-            "front_ends",
-            title,
-            bare,
-            [row for rows in on_front for row in _thin_rows(rows)],
-            note,
-            shown=len(found.options) > 1,
-        ),
-        Table(
-            "front", title, columns, [row for rows in on_front for row in rows], note, shown=False
-        ),
+        front._replace(id="front_ends", columns=bare, rows=few, shown=len(found.options) > 1),
+        front,
         Table(
             "candidates",
             "Every point that was held against the others",
-            (*columns, judged),
-            [row for rows in all_rows for row in rows],
+            (*_FRONT, _JUDGED),
+            list(chain.from_iterable(everyone)),
             shown=False,
         ),
     ]
-
-
-def _one_mode(found: Optimum) -> bool:
-    return len({option.mode for option in found.options}) == 1
 
 
 def _rows(each: Candidates, amounts: dict[str, Any]) -> list[dict[str, Any]]:
@@ -106,9 +95,7 @@ def _rows(each: Candidates, amounts: dict[str, Any]) -> list[dict[str, Any]]:
             "mode": each.option.mode,
             "best_for": " ".join(each.best_for[i]),
             "interval": float(each.interval_s[i]),
-            **{
-                name: None if values[i] != values[i] else values[i] for name, values in wide.items()
-            },
+            **{name: known_value(values[i]) for name, values in wide.items()},
             "on_front": bool(each.on_front[i]),
         }
         for i in range(length)
@@ -190,6 +177,15 @@ def _about(found: Optimum) -> list[str]:
     ]
 
 
+def _by_point(found: Optimum, cells: Callable[[Point], dict[str, Any]]) -> list[dict[str, Any]]:
+    """A row of each point: its interval and those cells, or nothing where there is no such
+    point."""
+    return [
+        {"at": label} | ({} if point is None else {"interval": point.interval_s, **cells(point)})
+        for label, point in _points(found)
+    ]
+
+
 def _intervals(found: Optimum) -> Table:
     columns = (
         Column("at", "saving at"),
@@ -197,16 +193,13 @@ def _intervals(found: Optimum) -> Table:
         Column("saves_per_day", "saves/day", "count", "saves in a day without failures"),
         *AMOUNTS,
     )
-    rows: list[dict[str, Any]] = []
-    for label, point in _points(found):
-        row: dict[str, Any] = {"at": label}
-        if point is not None:
-            row |= {
-                "interval": point.interval_s,
-                "saves_per_day": known_value(saves_per_day(point.outcome)),
-                **row_of(point.outcome),
-            }
-        rows.append(row)
+    rows = _by_point(
+        found,
+        lambda point: {
+            "saves_per_day": known_value(saves_per_day(point.outcome)),
+            **row_of(point.outcome),
+        },
+    )
     note = "saves/day: while nothing fails; kgCO2e: location-based"
     if any(label.startswith("now") for label, _ in _points(found)):
         note = f"now: the scenario as it stands; {note}"
@@ -214,107 +207,92 @@ def _intervals(found: Optimum) -> Table:
     unknown.pop("emissions", None)
     if unknown:
         missing = "; ".join(
-            f"{what}: {', '.join(line_label(line) for line in lines)}"
-            for what, lines in unknown.items()
+            f"{what}: {', '.join(map(line_label, lines))}" for what, lines in unknown.items()
         )
         note += f"; left out because unknown: {missing}"
     return Table("intervals", f"The run at each interval{where_of(found)}", columns, rows, note)
 
 
-def _regrets(found: Optimum) -> Table:
-    columns = (
-        Column("at", "saving at"),
-        INTERVAL,
-        *(
-            Column(f"regret_{each}", each, "share", f"{COSTS[each]} over its own least")
-            for each in OBJECTIVES
-        ),
-        Column(
-            "plateau_low", "from", "s", "shortest interval whose cost is within 1 % of the least"
-        ),
-        Column("plateau_high", "to", "s", "longest such interval"),
+_REGRETS = (
+    Column("at", "saving at"),
+    INTERVAL,
+    *(
+        Column(f"regret_{each}", each, "share", f"{COSTS[each]} over its own least")
+        for each in OBJECTIVES
+    ),
+    Column("plateau_low", "from", "s", "shortest interval whose cost is within 1 % of the least"),
+    Column("plateau_high", "to", "s", "longest such interval"),
+    *hidden(
         Column(
             "low_is_bound",
             "low is a bound",
             "bool",
             "still within at the shortest interval there is",
-            shown=False,
         ),
         Column(
-            "high_is_bound",
-            "high is a bound",
-            "bool",
-            "still within when the run has one save",
-            shown=False,
+            "high_is_bound", "high is a bound", "bool", "still within when the run has one save"
         ),
-    )
-    rows: list[dict[str, Any]] = []
-    for label, point in _points(found):
-        row: dict[str, Any] = {"at": label}
-        if point is not None:
-            row |= {
-                "interval": point.interval_s,
-                **{f"regret_{o}": regret_value(value) for o, value in point.regrets.items()},
-            }
-            if ends := found.plateaus.get(point.id):
-                row |= {
-                    "plateau_low": known_value(ends.low_s),
-                    "plateau_high": known_value(ends.high_s),
-                }
-                row |= {"low_is_bound": ends.low_is_bound, "high_is_bound": ends.high_is_bound}
-        rows.append(row)
+    ),
+)
+
+
+def _regrets(found: Optimum) -> Table:
     note = (
         "time: of the run's wall time; the others: of what checkpoints and failures add. from-to:"
         " within 1 % of the least"
     )
-    return Table(
-        "regret",
-        f"Regret: what that interval costs over the objective's own best{where_of(found)}",
-        columns,
-        rows,
-        note,
-    )
+    title = f"Regret: what that interval costs over the objective's own best{where_of(found)}"
+    rows = _by_point(found, lambda point: _regret_cells(found, point))
+    return Table("regret", title, _REGRETS, rows, note)
+
+
+def _regret_cells(found: Optimum, point: Point) -> dict[str, Any]:
+    cells: dict[str, Any] = {
+        f"regret_{o}": regret_value(value) for o, value in point.regrets.items()
+    }
+    if ends := found.plateaus.get(point.id):
+        cells |= {
+            "plateau_low": known_value(ends.low_s),
+            "plateau_high": known_value(ends.high_s),
+            "low_is_bound": ends.low_is_bound,
+            "high_is_bound": ends.high_is_bound,
+        }
+    return cells
+
+
+_RISKS = (
+    Column("at", "saving at"),
+    INTERVAL,
+    Column("mean_regret", "mean regret", "share", "mean over draws from the inputs' ranges"),
+    Column("worst_regret", "at worst", "share", "largest regret in any corner of the ranges"),
+    Column("best_low", "best from", "s", "5th percentile of the best interval over the draws"),
+    Column("best_high", "to", "s", "95th percentile"),
+)
 
 
 def _over_the_ranges(found: Optimum) -> list[Table]:
     """What each interval risks, and where the best one may lie."""
     robust = found.robust
-    columns = (
-        Column("at", "saving at"),
-        INTERVAL,
-        Column("mean_regret", "mean regret", "share", "mean over draws from the inputs' ranges"),
-        Column("worst_regret", "at worst", "share", "largest regret in any corner of the ranges"),
-        Column("best_low", "best from", "s", "5th percentile of the best interval over the draws"),
-        Column("best_high", "to", "s", "95th percentile"),
-    )
     rows: list[dict[str, Any]] = [
         {
             "at": "robust interval",
-            "interval": robust.interval_s,
             **_risks(found, robust.interval_s),
             "best_low": robust.low_s,
             "best_high": robust.high_s,
         }
     ]
+    told = [found.objective, "young", "daly", *([] if _elsewhere(found) else ["now"])]
     rows += [
-        {"at": label, "interval": point.interval_s, **_risks(found, point.interval_s)}
+        {"at": label, **_risks(found, point.interval_s)}
         for label, point in _points(found)
-        if point is not None
-        and point.id in (found.objective, "young", "daly", "now")
-        and not (point.id == "now" and _elsewhere(found))
+        if point is not None and point.id in told
     ]
     note = (
         f"regret: {COSTS[found.objective]} over each world's own least; {count(robust.draws)}"
         f" draws, {robust.corners} corners of {', '.join(movers_of(found)[:MOST_CORNERS])}"
     )
-    full = Table(
-        "robust",
-        f"Over the ranges of the inputs{where_of(found)}",
-        columns,
-        rows,
-        note,
-        shown=False,
-    )
+    title = f"Over the ranges of the inputs{where_of(found)}"
+    full = Table("robust", title, _RISKS, rows, note, shown=False)
     few = [
         row
         | {"mean_regret": two_digits(row["mean_regret"])}
@@ -327,6 +305,7 @@ def _over_the_ranges(found: Optimum) -> list[Table]:
 def _risks(found: Optimum, interval_s: float) -> dict[str, float | None]:
     robust = found.robust
     return {
+        "interval": interval_s,
         "mean_regret": regret_value(robust.mean_at(interval_s)),
         "worst_regret": regret_value(robust.worst_at(interval_s)),
     }
@@ -390,25 +369,15 @@ def _curve(found: Optimum) -> Table:
             for each in OBJECTIVES
         ),
     )
-    values = amounts_of(found.curve.outcome) | {
-        f"regret_{o}": value for o, value in found.curve.regrets.items()
-    }
-    rows: list[dict[str, Any]] = []
-    for i, interval_s in enumerate(found.curve.interval_s.tolist()):
-        here = {
-            name: value if isinstance(value, float) else float(value[i])
-            for name, value in values.items()
-        }
-        rows.append(
-            {"interval": interval_s, **{name: known_value(value) for name, value in here.items()}}
-        )
-    return Table(
-        "curve",
-        f"The run over intervals around the best for {found.objective}{where_of(found)}",
-        columns,
-        rows,
-        shown=False,
-    )
+    of = found.curve
+    values = amounts_of(of.outcome) | {f"regret_{o}": value for o, value in of.regrets.items()}
+    wide = {name: np.broadcast_to(each, of.interval_s.shape) for name, each in values.items()}
+    rows = [
+        {"interval": interval_s, **{name: known_value(each[i]) for name, each in wide.items()}}
+        for i, interval_s in enumerate(of.interval_s.tolist())
+    ]
+    title = f"The run over intervals around the best for {found.objective}{where_of(found)}"
+    return Table("curve", title, columns, rows, shown=False)
 
 
 def _elsewhere(found: Optimum) -> str:
@@ -417,48 +386,52 @@ def _elsewhere(found: Optimum) -> str:
 
 
 def _findings(found: Optimum) -> list[str]:
-    best, objective = found.recommended, found.objective
-    row = row_of(best.outcome)
-    amounts = [f"goodput {share(row['goodput'])}"]
-    amounts += [
-        f"{number(row[name])} {unit}"
-        for name, unit in (("energy", "kWh"), ("cost", "USD"), ("carbon", "kgCO2e"))
-        if row[name] is not None
-    ]
-    often = (
-        f"save every {duration(best.interval_s)} ({count(float(saves_per_day(best.outcome)))} a"
-        " day)"
-    )
-    hopeless = not best.outcome.goodput >= HOPELESS_GOODPUT
-    if hopeless:
-        amounts = ["even so the run would all but never finish"]
-    robust = found.robust
-    lead = "Robust" if robust.moves else "Best"
-    out = [f"{lead} for {objective}{where_of(found)}: {often}: {', '.join(amounts)}."]
-    if not hopeless:
-        out += how_sure(found)
-    if robust.moves and not hopeless:
-        out += advice(found)
-    now = next((point for point in found.points if point.id == "now"), None)
-    if now is not None and not hopeless:
-        out.append(as_it_stands(found, now))
-    ends = found.plateaus[objective]
-    if ends.low_s == ends.low_s and not hopeless:
-        out.append(
-            f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[objective]}"
-            f" {stay(objective)} within 1 % of the"
-            f" least{' at the stated values' if robust.moves else ''}."
-        )
+    lead = "Robust" if found.robust.moves else "Best"
+    often, best = _often(found), found.recommended
+    head = f"{lead} for {found.objective}{where_of(found)}: {often}"
+    if best.outcome.goodput >= HOPELESS_GOODPUT:
+        told = [f"{head}: {_amounts_text(best)}.", *_how_good(found)]
+    else:
+        told = [f"{head}: even so the run would all but never finish."]
     cheaper = [o for o, value in found.never.items() if value < 0]
     if cheaper:
-        out.append(
+        told.append(
             f"Not saving at all costs less ({', '.join(cheaper)}): the run is short beside the time"
             " between failures."
         )
-    out.append(rules_line(found))
+    told.append(rules_line(found))
     if found.levels is not None:
-        out += two_tiers(found.levels, objective)
-    return out + _unknown(found)
+        told += two_tiers(found.levels, found.objective)
+    return told + _unknown(found)
+
+
+def _often(found: Optimum) -> str:
+    best = found.recommended
+    each = duration(best.interval_s)
+    return f"save every {each} ({count(float(saves_per_day(best.outcome)))} a day)"
+
+
+def _amounts_text(best: Point) -> str:
+    row = row_of(best.outcome)
+    units = {"energy": "kWh", "cost": "USD", "carbon": "kgCO2e"}
+    amounts = [
+        f"{number(row[name])} {unit}" for name, unit in units.items() if row[name] is not None
+    ]
+    return ", ".join([f"goodput {share(row['goodput'])}", *amounts])
+
+
+def _how_good(found: Optimum) -> list[str]:
+    """How sure that is, what the interval of today costs, and how far others are as good."""
+    now = [as_it_stands(found, point) for point in found.points if point.id == "now"]
+    told = [*how_sure(found), *advice(found), *now[:1]]
+    ends = found.plateaus[found.objective]
+    if ends.low_s == ends.low_s:
+        stated = " at the stated values" if found.robust.moves else ""
+        told.append(
+            f"From {duration(ends.low_s)} to {duration(ends.high_s)} the {COSTS[found.objective]}"
+            f" {stay(found.objective)} within 1 % of the least{stated}."
+        )
+    return told
 
 
 def as_it_stands(found: Optimum, now: Point) -> str:
@@ -497,32 +470,26 @@ def rules_line(found: Optimum) -> str:
 
 def how_sure(found: Optimum) -> list[str]:
     """Whether the ranges of the inputs leave room for another order."""
-    objective, first, order = found.objective, name_of(found.option), found.order
+    first, order, cost = name_of(found.option), found.order, COSTS[found.objective]
     if order is None:
         return []
+    said = []
+    if order.alike:
+        alike = ", ".join(name_of(found.options[i]) for i in order.alike)
+        said.append(
+            f"With these inputs nothing tells {first} from {alike}: the same {cost} in every draw."
+        )
     doubted = [
         f"{name_of(found.options[i])} in {share(share_of_draws(order.cheaper[i]))}"
         for i in order.at[1:]
         if order.cheaper[i] < SURE
     ]
-    alike = [name_of(found.options[i]) for i in order.alike]
-    said = (
-        [
-            f"With these inputs nothing tells {first} from {', '.join(alike)}: "
-            f"the same {COSTS[objective]} in every draw."
-        ]
-        if alike
-        else []
-    )
-    if not doubted:
-        return said
-    return [
-        *said,
-        (
-            f"The order is not sure: {first} has less {COSTS[objective]} than"
-            f" {', than '.join(doubted)} of draws from the ranges of the inputs."
-        ),
-    ]
+    if doubted:
+        said.append(
+            f"The order is not sure: {first} has less {cost} than {', than '.join(doubted)} of"
+            " draws from the ranges of the inputs."
+        )
+    return said
 
 
 def advice(found: Optimum) -> list[str]:
@@ -531,20 +498,19 @@ def advice(found: Optimum) -> list[str]:
     robust, best_s = found.robust, found.best.interval_s
     if not robust.moves:
         return []
-    cost = COSTS[found.objective]
+    low, high = (duration(duration_in_two_digits(end_s)) for end_s in (robust.low_s, robust.high_s))
     return [
         (
-            f"The best interval is uncertain: {duration(best_s)} at the stated values,"
-            f" {duration(duration_in_two_digits(robust.low_s))} to"
-            f" {duration(duration_in_two_digits(robust.high_s))} inside the ranges of the inputs"
-            f" (p5-p95), most of all by {' and '.join(movers_of(found)[:2])}."
+            f"The best interval is uncertain: {duration(best_s)} at the stated values, {low} to"
+            f" {high} inside the ranges of the inputs (p5-p95), most of all by"
+            f" {' and '.join(movers_of(found)[:2])}."
         ),
         (
             f"The robust interval, {duration(robust.interval_s)}, costs least on average over those"
-            f" ranges: {share(two_digits(robust.regret))} more {cost} than the best of each case,"
-            f" {share(robust.worst)} in the worst corner; {duration(best_s)} would cost"
-            f" {share(two_digits(robust.mean_at(best_s)))} more, {share(robust.worst_at(best_s))}"
-            " in the worst."
+            f" ranges: {share(two_digits(robust.regret))} more {COSTS[found.objective]} than the"
+            f" best of each case, {share(robust.worst)} in the worst corner; {duration(best_s)}"
+            f" would cost {share(two_digits(robust.mean_at(best_s)))} more,"
+            f" {share(robust.worst_at(best_s))} in the worst."
         ),
     ]
 

@@ -9,7 +9,7 @@ from ckptcost.core.bill import is_local
 from ckptcost.core.units import HOUR_S, MONTH_S, to_hours
 from ckptcost.jobs.price import Breakeven, TierSide
 from ckptcost.present.amounts import count, duration, number, share, size
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table, plain
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, hidden, plain, table_of
 
 TB = 1e12
 
@@ -40,7 +40,11 @@ def study_of(found: Breakeven) -> Study:
             "fast": fast.tier_id,
             "capital_usd": found.payback and found.payback.capital_usd,
         },
-        tables=[_prices(found), _sides(found), *_payback(found)],
+        tables=[
+            _prices(found),
+            table_of("sides", "The two runs", _SIDES, (slow, fast)),
+            *_payback(found),
+        ],
         findings=_findings(found),
         warnings=warnings,
         resolved=[slow.resolved, fast.resolved],
@@ -163,8 +167,7 @@ def _prices(found: Breakeven) -> Table:
         ),
         Column("slow", "slower costs", ROW_UNIT, "by the catalogue"),
         Column("fast", "faster costs", ROW_UNIT, "by the catalogue"),
-        Column("id", "id", shown=False),
-        Column("unit", "unit", shown=False),
+        *hidden("id", "unit"),
     )
     formula = (
         f"(N*c + s)*G/G0 - N*c = {number(found.formula_usd_per_s * HOUR_S)} USD/h, from GPU rent"
@@ -173,45 +176,23 @@ def _prices(found: Breakeven) -> Table:
     return Table("prices", "Break-even price", columns, rows, formula)
 
 
-def _sides(found: Breakeven) -> Table:
-    rows = [
-        {
-            "tier": side.tier_id,
-            "goodput": plain(side.goodput),
-            "interval": plain(float(side.outcome.interval_s)),
-            "stall": plain(float(side.outcome.mean_stall_s)),
-            "load": plain(float(side.outcome.plan.recovery.load_s)),
-            "wall": plain(float(side.outcome.wall_s)),
-            "lost": plain(side.lost_usd),
-        }
-        for side in (found.slow, found.fast)
-    ]
-    columns = (
-        Column("tier", "tier"),
-        Column("goodput", "goodput", "share"),
-        Column("interval", "interval", "s"),
-        Column("stall", "stall", "s"),
-        Column("load", "load", "s"),
-        Column("wall", "run", "s"),
-        Column("lost", "USD lost", "USD", "saves and failures, tier price apart"),
-    )
-    return Table("sides", "The two runs", columns, rows)
+_SIDES = (
+    Column("tier", "tier", of="tier_id"),
+    Column("goodput", "goodput", "share"),
+    Column("interval", "interval", "s", of=lambda side: float(side.outcome.interval_s)),
+    Column("stall", "stall", "s", of=lambda side: float(side.outcome.mean_stall_s)),
+    Column("load", "load", "s", of=lambda side: float(side.outcome.plan.recovery.load_s)),
+    Column("wall", "run", "s", of=lambda side: float(side.outcome.wall_s)),
+    Column("lost", "USD lost", "USD", "saves and failures, tier price apart", of="lost_usd"),
+)
+_PAYBACK = (
+    Column("capital", "purchase", "USD", of="capital_usd"),
+    Column("saved", "saved an hour", "USD/h", of=lambda p: p.saved_usd_per_s * HOUR_S),
+    Column("time", "paid after", "s", of="time_s"),
+    Column("gpu", "GPU-hours", "GPU-h", of=lambda p: to_hours(p.gpu_s)),
+)
 
 
 def _payback(found: Breakeven) -> list[Table]:
     p = found.payback
-    if p is None:
-        return []
-    row = {
-        "capital": p.capital_usd,
-        "saved": plain(p.saved_usd_per_s * HOUR_S),
-        "time": plain(p.time_s),
-        "gpu": plain(to_hours(p.gpu_s)),
-    }
-    columns = (
-        Column("capital", "purchase", "USD"),
-        Column("saved", "saved an hour", "USD/h"),
-        Column("time", "paid after", "s"),
-        Column("gpu", "GPU-hours", "GPU-h"),
-    )
-    return [Table("payback", "The purchase", columns, [row])]
+    return [] if p is None else [table_of("payback", "The purchase", _PAYBACK, [p])]

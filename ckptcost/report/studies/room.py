@@ -6,7 +6,7 @@ import math
 
 from ckptcost.jobs.room import Room
 from ckptcost.present.amounts import count, size
-from ckptcost.report.study import Column, Study, Table
+from ckptcost.report.study import Column, Study, Table, table_of
 
 
 def study_of(found: Room) -> Study:
@@ -41,69 +41,68 @@ def study_of(found: Room) -> Study:
 
 
 def _findings(found: Room) -> list[str]:
-    broken, most = found.broken, found.most_kept
-    if not broken:
-        said = [
-            f"It fits: {size(found.needed_bytes)} at most are needed, and there is room for it."
-        ]
-        if most is not None:
-            said.append(f"Room would last for policy.keep_last = {most}.")
-    else:
-        names = " and ".join(limit.name for limit in broken)
-        said = [f"It does not fit: {size(found.needed_bytes)} are needed, and {names} forbids it."]
-        said.append(
-            f"With policy.keep_last = {most} it fits."
-            if most
-            else "Not even one checkpoint and the one being written fit."
-        )
-    if any(limit.name == "the fullest target" for limit in found.limits):
-        said.append(
+    names = [limit.name for limit in found.limits]
+    told = (
+        (
+            "the fullest target" in names,
             "Files are taken to be spread evenly over the targets: a single full one ends a save, "
-            "whatever the others have left."
-        )
-    if found.there_bytes > 0:
-        said.append(
-            f"The folder holds {size(found.there_bytes)} already, which is not counted as room."
-        )
-    if found.reserved_bytes > 0:
-        said.append(f"{size(found.reserved_bytes)} are free for the administrator alone.")
-    if not any("quota" in limit.name for limit in found.limits):
-        said.append(
-            "No quota could be read: there is none, or only the file system's own tool knows it."
-        )
-    return [*said, *found.notes]
+            "whatever the others have left.",
+        ),
+        (
+            found.there_bytes > 0,
+            f"The folder holds {size(found.there_bytes)} already, which is not counted as room.",
+        ),
+        (
+            found.reserved_bytes > 0,
+            f"{size(found.reserved_bytes)} are free for the administrator alone.",
+        ),
+        (
+            not any("quota" in name for name in names),
+            "No quota could be read: there is none, or only the file system's own tool knows it.",
+        ),
+    )
+    return [*_fits(found), *(text for holds, text in told if holds), *found.notes]
+
+
+def _fits(found: Room) -> list[str]:
+    needed, most = size(found.needed_bytes), found.most_kept
+    if not found.broken:
+        lasts = f"Room would last for policy.keep_last = {most}."
+        fits = f"It fits: {needed} at most are needed, and there is room for it."
+        return [fits] if most is None else [fits, lasts]
+    names = " and ".join(limit.name for limit in found.broken)
+    few = "Not even one checkpoint and the one being written fit."
+    return [
+        f"It does not fit: {needed} are needed, and {names} forbids it.",
+        f"With policy.keep_last = {most} it fits." if most else few,
+    ]
 
 
 def _limits(found: Room) -> Table:
     columns = (
-        Column("limit", "limit"),
-        Column("room", "room", "bytes"),
-        Column("needed", "needed", "bytes", "at worst, with the one being written"),
+        Column("limit", "limit", of="name"),
+        Column("room", "room", "bytes", of="bytes_"),
+        Column(
+            "needed",
+            "needed",
+            "bytes",
+            "at worst, with the one being written",
+            of=lambda _: found.needed_bytes,
+        ),
         Column("files", "files left", "count"),
-        Column("fits", "fits", "bool"),
+        Column("fits", "fits", "bool", of=lambda limit: limit not in found.broken),
     )
-    rows = [
-        {
-            "limit": limit.name,
-            "room": None if math.isnan(limit.bytes_) else limit.bytes_,
-            "needed": found.needed_bytes,
-            "files": None if math.isnan(limit.files) else limit.files,
-            "fits": limit not in found.broken,
-        }
-        for limit in found.limits
-    ]
-    return Table("limits", "What limits the folder", columns, rows)
+    return table_of("limits", "What limits the folder", columns, found.limits)
 
 
 def _targets(found: Room) -> list[Table]:
     if not found.targets:
         return []
-    columns = (Column("target", "target"), Column("free", "free", "bytes"))
+    columns = (
+        Column("target", "target", of="name"),
+        Column("free", "free", "bytes", of="free_bytes"),
+    )
     ordered = sorted(
         found.targets, key=lambda each: (not math.isnan(each.free_bytes), each.free_bytes)
     )
-    rows = [
-        {"target": each.name, "free": None if math.isnan(each.free_bytes) else each.free_bytes}
-        for each in ordered
-    ]
-    return [Table("targets", "Targets, the fullest first", columns, rows)]
+    return [table_of("targets", "Targets, the fullest first", columns, ordered)]

@@ -16,10 +16,9 @@ from ckptcost.present.amounts import (
     quantity,
     share,
 )
-from ckptcost.present.words import caution_text
-from ckptcost.report.studies.compare_words import amount
-from ckptcost.report.studies.run_columns import two_digits
-from ckptcost.report.study import Column, Study, Table
+from ckptcost.present.words import caution_text, result_text
+from ckptcost.report.studies.run_columns import known_value, two_digits
+from ckptcost.report.study import Column, Study, Table, hidden, named
 
 HARDLY = 0.95
 """of its width: a range that keeps more hardly shrinks"""
@@ -59,7 +58,7 @@ def _people(found: Sensitivity, value: float) -> float | None:
 
 
 def _result_text(found: Sensitivity, value: float) -> str:
-    return amount(value, found.measure.id, found.measure.unit)
+    return result_text(value, found.measure.id, found.measure.unit)
 
 
 def _range(found: Sensitivity, low: float, high: float) -> str:
@@ -73,21 +72,14 @@ def _range(found: Sensitivity, low: float, high: float) -> str:
 
 
 def _about(found: Sensitivity) -> str:
-    o = found.case.outcome
-    plan = (
-        "the interval is chosen anew each time"
-        if found.replan
-        else f"the interval stays {duration(float(o.interval_s))}"
-    )
-    ranged = (
-        f", p5-p95 {_range(found, found.low, found.high)}"
-        if found.low < found.high
-        else ", no input has a range"
-    )
-    return (
-        f"{found.measure.label}: {_result_text(found, found.value)}{ranged}; {plan}, on"
-        f" {found.case.tier_id}."
-    )
+    plan = f"the interval stays {duration(float(found.case.outcome.interval_s))}"
+    if found.replan:
+        plan = "the interval is chosen anew each time"
+    ranged = ", no input has a range"
+    if found.low < found.high:
+        ranged = f", p5-p95 {_range(found, found.low, found.high)}"
+    value = _result_text(found, found.value)
+    return f"{found.measure.label}: {value}{ranged}; {plan}, on {found.case.tier_id}."
 
 
 def _own(lever: Lever, value: float) -> str:
@@ -97,29 +89,31 @@ def _own(lever: Lever, value: float) -> str:
 
 
 def _lever_cells(lever: Lever) -> dict[str, Any]:
+    low, high = (lever.low, lever.high) if lever.has_range else (None, None)
     return {
         "input": lever.path,
-        "range": quantities(lever.low, lever.high, lever.unit) if lever.has_range else "",
+        "range": quantities(low, high, lever.unit),
         "is": _own(lever, lever.value),
         "basis": lever.basis,
         "copies": "; ".join(lever.copies) or None,
-        "low": lever.low if lever.has_range else None,
+        "low": low,
         "value": None if lever.value == float("inf") else lever.value,
-        "high": lever.high if lever.has_range else None,
+        "high": high,
         "base_unit": lever.unit,
     }
 
 
 _INPUT = (
     Column("input", "input", "", "section.key as a scenario file says it"),
-    Column("is", "is"),
-    Column("range", "range"),
+    *named("is", "range"),
     Column("basis", "basis", "", "what the figure rests on"),
-    Column("copies", "moves with it", shown=False),
-    Column("low", "low", "1", "low end of the input, in base units", shown=False),
-    Column("value", "value", "1", "in base units", shown=False),
-    Column("high", "high", "1", "in base units", shown=False),
-    Column("base_unit", "base unit", shown=False),
+    *hidden(
+        Column("copies", "moves with it"),
+        Column("low", "low", "1", "low end of the input, in base units"),
+        Column("value", "value", "1", "in base units"),
+        Column("high", "high", "1", "in base units"),
+        Column("base_unit", "base unit"),
+    ),
 )
 
 
@@ -127,15 +121,14 @@ def _shown_columns(*names: str) -> tuple[Column, ...]:
     return tuple(column._replace(shown=column.id in names) for column in _INPUT)
 
 
-def _both(full: Table, name: str, title: str, top: int, note: str = "") -> list[Table]:
+def _both(full: Table, top: int, *notes: str) -> list[Table]:
     """All rows for programs, the first few for people."""
     rest = len(full.rows) - top
-    note = " ".join(
-        part for part in (note, f"{rest} more in -f csv and -f json." if rest > 0 else "") if part
-    )
+    more = f"{rest} more in -f csv and -f json." if rest > 0 else ""
+    note = " ".join(filter(None, (*notes, more)))
     return [
         full._replace(shown=False),
-        full._replace(id=name, title=title, rows=full.rows[:top], note=note),
+        full._replace(id=f"{full.id}_top", rows=full.rows[:top], note=note),
     ]
 
 
@@ -160,14 +153,12 @@ def _tornado(found: Sensitivity, top: int) -> list[Table]:
         }
         for each in found.swings
     ]
-    title = f"Each input through its range: {found.measure.label}" + (
-        "" if unit in ("s", "share") else f", {unit}"
-    )
-    note = "The swing is in points. " if unit == "share" else ""
-    note += _held_power_note(found)
-    full = Table("tornado", title, columns, rows)
+    in_unit = "" if unit in ("s", "share") else f", {unit}"
+    title = f"Each input through its range: {found.measure.label}{in_unit}"
+    points = "The swing is in points." if unit == "share" else ""
     moving = sum(1 for each in found.swings if not each.swing <= NOISE * abs(found.value))
-    return _both(full, "tornado_top", title, min(top, moving), note.strip())
+    full = Table("tornado", title, columns, rows)
+    return _both(full, min(top, moving), points, _held_power_note(found))
 
 
 def _held_power_note(found: Sensitivity) -> str:
@@ -200,23 +191,18 @@ def _next(found: Sensitivity, top: int) -> list[Table]:
     rows = [
         {
             **_lever_cells(each.lever),
-            "share": _known_value(each.share),
+            "share": known_value(each.share),
             "known_low": _people(found, each.low),
             "known_high": _people(found, each.high),
-            "width": _known_value(_left(found, each)),
+            "width": known_value(_left(found, each)),
         }
         for each in found.shares
     ]
-    title = "Which to measure next"
-    note = (
-        f"Several together explain another {share(found.together)}."
-        if found.together == found.together and rows
-        else ""
-    )
-    note = f"{note} {count(found.draws)} draws.".strip()
-    full, few = _both(
-        Table("measure_next", title, columns, rows), "measure_next_top", title, top, note
-    )
+    together = ""
+    if found.together == found.together and rows:
+        together = f"Several together explain another {share(found.together)}."
+    full = Table("measure_next", "Which to measure next", columns, rows)
+    full, few = _both(full, top, together, f"{count(found.draws)} draws.")
     if found.measure.id == "goodput":
         return [full, few]
     ends = ("known_low", "known_high")
@@ -226,52 +212,52 @@ def _next(found: Sensitivity, top: int) -> list[Table]:
     ]
 
 
-def _known_value(value: float) -> float | None:
-    return None if value != value else value
-
-
 def _left(found: Sensitivity, each: Share) -> float:
     """Width of the range once an input is known, over its width now."""
     width = found.high - found.low
     return (each.high - each.low) / width if 0 < width < float("inf") else float("nan")
 
 
-def _elasticities(found: Sensitivity, top: int) -> list[Table]:
-    columns = (
-        *_shown_columns("input", "is", "basis"),
-        Column("elasticity", "% for 1 %", "1", "d ln(result)/d ln(input)"),
-        Column("below", "below", "1", "the same from below: differs at a kink", shown=False),
-        Column("above", "above", "1", "the same from above", shown=False),
+_SLOPES = (
+    Column("elasticity", "% for 1 %", "1", "d ln(result)/d ln(input)"),
+    *hidden(
+        Column("below", "below", "1", "the same from below: differs at a kink"),
+        Column("above", "above", "1", "the same from above"),
         Column(
             "per_unit",
             "per unit",
             "1",
             "of an input that is 0: rise of the result for a unit of it, in base units",
-            shown=False,
         ),
-        Column("note", "note", shown=False),
-    )
+        "note",
+    ),
+)
+
+
+def _elasticities(found: Sensitivity, top: int) -> list[Table]:
+    columns = (*_shown_columns("input", "is", "basis"), *_SLOPES)
     rows = [
         {
             **_lever_cells(each.lever),
-            **{
-                name: _known_value(getattr(each, name))
-                for name in ("elasticity", "below", "above", "per_unit")
-            },
+            "elasticity": known_value(each.elasticity),
+            "below": known_value(each.below),
+            "above": known_value(each.above),
+            "per_unit": known_value(each.per_unit),
             "note": each.note or None,
         }
         for each in found.responses
     ]
     moving = sum(1 for each in found.responses if abs(each.elasticity) > 0)
-    kinks = [each.lever.path for each in found.responses[:top] if each.note.startswith("a kink")]
-    whole = [each.lever.path for each in found.responses[:top] if each.note.startswith("over ")]
-    notes = (
-        ["At a kink, and different on its two sides: " + ", ".join(kinks) + "."] if kinks else []
+    kinks, whole = (
+        [each.lever.path for each in found.responses[:top] if each.note.startswith(begin)]
+        for begin in ("a kink", "over ")
     )
-    notes += [" and ".join(whole) + " in steps of whole nodes."] if whole else []
+    notes = [
+        f"At a kink, and different on its two sides: {', '.join(kinks)}." if kinks else "",
+        f"{' and '.join(whole)} in steps of whole nodes." if whole else "",
+    ]
     title = f"1 % more of an input: per cent of the {found.measure.label}"
-    full = Table("elasticities", title, columns, rows)
-    return _both(full, "elasticities_top", title, min(top, moving), " ".join(notes))
+    return _both(Table("elasticities", title, columns, rows), min(top, moving), *notes)
 
 
 def _findings(found: Sensitivity) -> list[str]:
@@ -288,24 +274,11 @@ def _to_measure(found: Sensitivity) -> list[str]:
         ]
     if not found.low < found.high:
         return [f"The inputs' ranges do not move the {found.measure.label}."]
-    said = []
-    named = [each for each in found.to_measure if each.share >= _WORTH_MEASURING][:3]
-    for place, each in zip(("first", "second", "third"), named, strict=False):
-        left = _left(found, each)
-        text = (
-            f"Measure {each.lever.path} {place}: it explains {share(each.share)} of the spread of"
-            f" the {found.measure.label}; "
-        )
-        if left < HARDLY:
-            now, then = _range(found, found.low, found.high), _range(found, each.low, each.high)
-            inside = found.low <= each.low and each.high <= found.high
-            text += (
-                f"with it known the range would {'shrink' if inside else 'go'} from {now} to"
-                f" {then}{_unit_words(found)}."
-            )
-        else:
-            text += "with it known the range would hardly shrink, as the others keep it wide."
-        said.append(text)
+    worth = [each for each in found.to_measure if each.share >= _WORTH_MEASURING]
+    said = [
+        _measure_text(found, each, place)
+        for place, each in zip(("first", "second", "third"), worth, strict=False)
+    ]
     already = [
         each.lever.path
         for each in found.shares
@@ -317,6 +290,18 @@ def _to_measure(found: Sensitivity) -> list[str]:
             " is left there is scatter."
         )
     return said
+
+
+def _measure_text(found: Sensitivity, each: Share, place: str) -> str:
+    head = (
+        f"Measure {each.lever.path} {place}: it explains {share(each.share)} of the spread of the"
+        f" {found.measure.label}; with it known the range would"
+    )
+    if not _left(found, each) < HARDLY:
+        return f"{head} hardly shrink, as the others keep it wide."
+    now, then = _range(found, found.low, found.high), _range(found, each.low, each.high)
+    inside = found.low <= each.low and each.high <= found.high
+    return f"{head} {'shrink' if inside else 'go'} from {now} to {then}{_unit_words(found)}."
 
 
 def _unit_words(found: Sensitivity) -> str:

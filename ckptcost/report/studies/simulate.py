@@ -18,7 +18,17 @@ from ckptcost.jobs.gates import GateVerdict
 from ckptcost.jobs.simulate import Simulation
 from ckptcost.present.amounts import count, duration, number, share, size
 from ckptcost.present.words import caution_text, line_label, unknown_text
-from ckptcost.report.study import ROW_UNIT, Bills, Column, Study, Table
+from ckptcost.report.study import (
+    ROW_UNIT,
+    Bills,
+    Column,
+    Study,
+    Table,
+    hidden,
+    named,
+    plain,
+    table_of,
+)
 
 if TYPE_CHECKING:
     from ckptcost.catalog.store import Catalog
@@ -134,50 +144,37 @@ def _about(found: Simulation) -> list[str]:
     ]
 
 
+_OUTCOME = (
+    *named("quantity"),
+    *hidden("unit"),
+    Column(
+        "mean", "mean", ROW_UNIT, "goodput: all work over all time; the others: mean of the runs"
+    ),
+    Column("error", "+-", ROW_UNIT, "standard error of the mean"),
+    *(Column(f"p{p}", f"p{p}", ROW_UNIT, f"{p} % of the runs stay below") for p in (5, 50, 95)),
+    *hidden(Column("low", "least", ROW_UNIT), Column("high", "most", ROW_UNIT)),
+    Column("closed_form", "model", ROW_UNIT, "what `ckptcost model` says of the same run"),
+    *hidden(Column("errors_off", "off by", "1", "simulated minus closed form, in standard errors")),
+)
+
+
 def _outcome(found: Simulation) -> Table:
-    columns = (
-        Column("quantity", "quantity"),
-        Column("unit", "unit", shown=False),
-        Column(
-            "mean",
-            "mean",
-            ROW_UNIT,
-            "goodput: all work over all time; the others: mean of the runs",
-        ),
-        Column("error", "+-", ROW_UNIT, "standard error of the mean"),
-        *(Column(f"p{p}", f"p{p}", ROW_UNIT, f"{p} % of the runs stay below") for p in (5, 50, 95)),
-        Column("low", "least", ROW_UNIT, "", shown=False),
-        Column("high", "most", ROW_UNIT, "", shown=False),
-        Column("closed_form", "model", ROW_UNIT, "what `ckptcost model` says of the same run"),
-        Column(
-            "errors_off",
-            "off by",
-            "1",
-            "simulated minus closed form, in standard errors",
-            shown=False,
-        ),
-    )
     rows = []
     for name, label, unit in _ROWS:
         summary = found.summary(name)
         if np.isnan(summary.mean) and name in _WHERE_KNOWN:
             continue
         people = _PEOPLE.get(unit, float)
-        row: dict[str, Any] = {"quantity": label, "unit": unit}
-        row |= {key: _known_value(people(value)) for key, value in summary._asdict().items()}
+        told = summary._asdict()
         closed = _closed_form(found, name)
         if closed is not None:
-            row |= {
-                "closed_form": _known_value(people(closed)),
-                "errors_off": (
-                    _known_value((summary.mean - closed) / summary.error)
-                    if summary.error > 0 and _whole(found)
-                    else None
-                ),
-            }
-        rows.append(row)
-    note = _unknown_lines(found)
-    return Table("outcome", _runs_in_words(found).capitalize(), columns, rows, note)
+            told["closed_form"] = closed
+        row = {key: plain(float(people(value))) for key, value in told.items()}
+        if closed is not None and summary.error > 0 and _whole(found):
+            row["errors_off"] = plain(float((summary.mean - closed) / summary.error))
+        rows.append({"quantity": label, "unit": unit} | row)
+    title = _runs_in_words(found).capitalize()
+    return Table("outcome", title, _OUTCOME, rows, _unknown_lines(found))
 
 
 def _runs_in_words(found: Simulation) -> str:
@@ -192,10 +189,6 @@ def _closed_form(found: Simulation, name: str) -> float | None:
     if name == "saves":
         return float(found.outcome.spent.saves)
     return float(MEASURES[name].of(found.outcome))
-
-
-def _known_value(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def _unknown_lines(found: Simulation) -> str:
@@ -221,19 +214,12 @@ def _states(found: Simulation) -> Table:
         Column("p95", "p95", "s"),
     )
     wall_s = found.values["wall"].mean()
-    rows = []
-    for name, label in _STATES:
-        summary: QuantitySummary = found.summary(name)
-        if summary.high > 0:
-            rows.append(
-                {
-                    "state": label,
-                    "share": summary.mean / wall_s,
-                    "mean": summary.mean,
-                    "p5": summary.p5,
-                    "p95": summary.p95,
-                }
-            )
+    summaries = [(label, found.summary(name)) for name, label in _STATES]
+    rows = [
+        {"state": label, "share": summary.mean / wall_s, **summary._asdict()}
+        for label, summary in summaries
+        if summary.high > 0
+    ]
     return Table("states", "Where the time goes", columns, rows)
 
 
@@ -246,41 +232,46 @@ def _kinds(found: Simulation) -> Table:
     )
     rows = []
     for name, counts in zip(found.kinds, found.by_kind, strict=True):
-        p5, p95 = np.quantile(counts, (0.05, 0.95))
-        rows.append(
-            {"kind": name, "mean": float(counts.mean()), "p5": float(p5), "p95": float(p95)}
-        )
+        p5, p95 = np.quantile(counts, (0.05, 0.95)).tolist()
+        rows.append({"kind": name, "mean": float(counts.mean()), "p5": p5, "p95": p95})
     return Table("kinds", "What interrupts a run", columns, rows, shown=len(rows) > 1)
 
 
+_LINE = (
+    Column("start", "up at", "s", "when the job is up again", of="start_s"),
+    Column(
+        "back",
+        "back",
+        "s",
+        "start, load and warm-up",
+        of=lambda step: step.init_s + step.load_s + step.warmup_s,
+    ),
+    Column("trained", "training", "s", of="trained_s"),
+    Column("saves", "saves", "count", "saves that ended"),
+    Column("stall", "saving", "s", of="stall_s"),
+    Column("lost", "lost", "s", "training that has to be done again", of="lost_s"),
+    Column("down", "down", "s", "detection and rescheduling", of="down_s"),
+)
+
+
 def _line(found: Simulation, line: Sequence[JobStep], run: int) -> Table:
-    columns = (
-        Column("start", "up at", "s", "when the job is up again"),
-        Column("back", "back", "s", "start, load and warm-up"),
-        Column("trained", "training", "s"),
-        Column("saves", "saves", "count", "saves that ended"),
-        Column("stall", "saving", "s"),
-        Column("lost", "lost", "s", "training that has to be done again"),
-        Column("down", "down", "s", "detection and rescheduling"),
-        Column("ended_by", "ended by"),
-        Column("tier", "loads from", "count", "number of the tier that the job comes back from"),
-    )
     ends = {DONE: "work done", STOPPED: "limit"}
-    rows = [
-        {
-            "start": step.start_s,
-            "back": step.init_s + step.load_s + step.warmup_s,
-            "trained": step.trained_s,
-            "saves": step.saves,
-            "stall": step.stall_s,
-            "lost": step.lost_s,
-            "down": step.down_s,
-            "ended_by": ends.get(step.kind) or found.kinds[step.kind],
-            "tier": float(step.tier + 1) if step.kind >= 0 else None,
-        }
-        for step in line
-    ]
-    return Table("timeline", f"Run {run}, from each start to the next interruption", columns, rows)
+    columns = (
+        *_LINE,
+        Column(
+            "ended_by", "ended by", of=lambda step: ends.get(step.kind) or found.kinds[step.kind]
+        ),
+        Column(
+            "tier",
+            "loads from",
+            "count",
+            "number of the tier that the job comes back from",
+            of=lambda step: step.tier + 1 if step.kind >= 0 else None,
+        ),
+    )
+    return table_of(
+        "timeline", f"Run {run}, from each start to the next interruption", columns, line
+    )
 
 
 def _runs(found: Simulation) -> Table:
@@ -296,7 +287,7 @@ def _runs(found: Simulation) -> Table:
     rows: list[dict[str, Any]] = [
         {
             "run": i,
-            **{name: _known_value(value[i]) for name, value in values.items()},
+            **{name: plain(float(value[i])) for name, value in values.items()},
             "finished": bool(found.finished[i]),
         }
         for i in range(found.asked.runs)
@@ -305,7 +296,7 @@ def _runs(found: Simulation) -> Table:
 
 
 def _findings(found: Simulation) -> list[str]:
-    goodput, wall, kwh, usd = (found.summary(name) for name in ("goodput", "wall", "kwh", "usd"))
+    goodput, wall = found.summary("goodput"), found.summary("wall")
     finished = float(found.finished.mean())
     said = []
     if found.stopped_of:
@@ -324,35 +315,39 @@ def _findings(found: Simulation) -> list[str]:
         if found.asked.runs > 1
         else f"Goodput {share(goodput.mean)}; the run takes {duration(wall.mean)}."
     )
-    money = f", {number(usd.mean)} USD{_bracket(usd.p5, usd.p95)}" if usd.mean == usd.mean else ""
-    if kwh.mean == kwh.mean:
-        ends = _bracket(to_kwh(kwh.p5), to_kwh(kwh.p95))
-        said.append(f"Checkpoints and failures add {number(to_kwh(kwh.mean))} kWh{ends}{money}.")
-    if found.exact:
-        closed_s = float(found.outcome.wall_s)
-        closed = (
-            f"The closed form says {duration(closed_s)} and {share(float(found.outcome.goodput))}"
+    return [*said, *_added(found), *_by_closed_form(found)]
+
+
+def _added(found: Simulation) -> list[str]:
+    kwh, usd = found.summary("kwh"), found.summary("usd")
+    if np.isnan(kwh.mean):
+        return []
+    money = "" if np.isnan(usd.mean) else f", {number(usd.mean)} USD{_bracket(usd.p5, usd.p95)}"
+    ends = _bracket(to_kwh(kwh.p5), to_kwh(kwh.p95))
+    return [f"Checkpoints and failures add {number(to_kwh(kwh.mean))} kWh{ends}{money}."]
+
+
+def _by_closed_form(found: Simulation) -> list[str]:
+    """How far the mean is from what the formula says, or many failures come to."""
+    if not found.exact:
+        if found.long_run_goodput is None:
+            return []
+        many = f"Over many failures such gaps give {share(found.long_run_goodput)}"
+        return [f"{many}, by the renewal series."]
+    wall, closed_s = found.summary("wall"), float(found.outcome.wall_s)
+    closed = f"The closed form says {duration(closed_s)} and {share(float(found.outcome.goodput))}"
+    if not _whole(found):
+        whole = (
+            "for a run of many whole intervals; here the last one is shorter, with a whole save."
         )
-        if not _whole(found):
-            said.append(
-                closed
-                + " for a run of many whole intervals; here the last one is shorter, with a whole"
-                " save."
-            )
-        elif wall.error > 0:
-            off = (wall.mean - closed_s) / wall.error
-            said.append(
-                f"{closed}: the mean duration here is {abs(off):.1f} standard errors"
-                f" {'above' if off >= 0 else 'below'} it."
-            )
-        else:
-            said.append(closed + ".")
-    elif found.long_run_goodput is not None:
-        said.append(
-            f"Over many failures such gaps give {share(found.long_run_goodput)}, by the renewal"
-            " series."
-        )
-    return said
+        return [f"{closed} {whole}"]
+    if not wall.error > 0:
+        return [f"{closed}."]
+    off = (wall.mean - closed_s) / wall.error
+    return [
+        f"{closed}: the mean duration here is {abs(off):.1f} standard errors"
+        f" {'above' if off >= 0 else 'below'} it."
+    ]
 
 
 def _spread(of: QuantitySummary, words: Callable[[float], str]) -> str:
