@@ -67,14 +67,13 @@ def sorted_by(grid: Grid, head_id: str, down: bool = False) -> Grid:
     words: list[tuple[str, int]] = []
     unknown: list[int] = []
     for number, row in enumerate(grid.rows):
-        value = row.order[place] if row.order else row.cells[place]
+        value = (row.order or row.cells)[place]
         if value is None or value != value:  # NaN is as unknown
             unknown.append(number)
         elif isinstance(value, str):
             words.append((value, number))
         else:
             numbers.append((value, number))
-    numbers.sort(key=_first, reverse=down)
-    words.sort(key=_first, reverse=down)
-    told = [*words, *numbers] if down else [*numbers, *words]
-    return grid._replace(rows=[grid.rows[n] for n in (*(n for _, n in told), *unknown)])
+    kinds = (words, numbers) if down else (numbers, words)
+    told = [n for kind in kinds for _, n in sorted(kind, key=_first, reverse=down)]
+    return grid._replace(rows=[grid.rows[n] for n in (*told, *unknown)])

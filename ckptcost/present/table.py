@@ -35,23 +35,20 @@ def columns(
         if over > 0:  # narrower gaps before shorter names
             over -= (len(gap) - 1) * (len(widths) - 1)
             gap = " "
-        for least in (LEAST, LEAST_OF_ALL):
-            while (
-                over > 0 and left and max(widths[:left]) > least
-            ):  # the widest gives first, so that no name is cut for another's sake
-                widths[widths.index(max(widths[:left]))] -= 1
-                over -= 1
-        cells = [
-            list(row)
-            for row in zip(
-                *(
-                    _cut(column, width)
-                    for column, width in zip(zip(*cells, strict=True), widths, strict=True)
-                ),
-                strict=True,
-            )
-        ]
+        widths = [*_narrowed(widths[:left], over), *widths[left:]]
+        cut = map(_cut, zip(*cells, strict=True), widths)
+        cells = [list(row) for row in zip(*cut, strict=True)]
     return [_line(row, widths, left, gap) for row in cells]
+
+
+def _narrowed(widths: list[int], over: int) -> list[int]:
+    """Less by so much where that can be: the widest gives first, so that no name is cut for
+    another's sake."""
+    for least in (LEAST, LEAST_OF_ALL):
+        while over > 0 and max(widths, default=0) > least:
+            widths[widths.index(max(widths))] -= 1
+            over -= 1
+    return widths
 
 
 def _cut(column: Sequence[str], width: int) -> list[str]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from math import ceil
+from collections.abc import Callable, Mapping, Sequence
+from math import ceil, isfinite
+from string import Formatter
+from typing import Any
 
 from ckptcost.core.cautions import COLLECTIVE_TIMEOUT_S, Caution
 from ckptcost.core.domain import Number
@@ -46,145 +48,136 @@ def line_label(line_id: str) -> str:
     return kind.label + (f", {tier.replace('_', ' ')}" if tier != "tier" else "")
 
 
+_SAID: Mapping[str, Callable[[float], str]] = {
+    "duration": duration,
+    "power": power,
+    "share": share,
+    "size": size,
+    "room": lambda bytes_: size(bytes_) if isfinite(bytes_) else "more room",
+    "a_day": lambda per_s: number(per_s * 86400),
+}
+
+
+class _Filled(Formatter):
+    """Fields of a text, each as an amount of what it names: `{value:duration}`."""
+
+    def format_field(self, value: Any, format_spec: str) -> str:
+        return _SAID[format_spec](value)
+
+
+_CAUTIONS = {
+    "NEVER_FINISHES": (
+        "The run would all but never finish: failures and saves take nearly all of its time. Take a"
+        " faster tier first; the best interval is what `ckptcost optimize` says."
+    ),
+    "NO_SAVE_IN_RUN": (
+        "The interval of {value:duration} is longer than the run of {limit:duration}: nothing is"
+        " saved, and every failure starts it over."
+    ),
+    "NO_FIXED_TIME": (
+        "A save of {value:duration} counts nothing for planning, barrier, fsync and commit"
+        " (tier.setup = 0 s): measure that time and give it."
+    ),
+    "POWER_STEP": (
+        "When a save holds training up, the job's power falls by {value:power} and comes back when"
+        " it is over, at every save: agree that with whoever supplies it. A snapshot shortens the"
+        " step, and makes it no smaller."
+    ),
+    "STALL_NEAR_MTBF": (
+        "A save blocks for {value:share} of the mean time between failures: failures hit many saves"
+        " before they are through. A faster tier or a snapshot shortens them."
+    ),
+    "RECOVERY_NEAR_MTBF": (
+        "Starting, loading and warming up take {value:share} of the mean time between failures:"
+        " many recoveries are hit again before they are through. Shorten loading and restart first."
+    ),
+    "STALL_OVER_INTERVAL": (
+        "Each save blocks longer ({value:duration}) than training runs between two"
+        " ({limit:duration})."
+    ),
+    "CAPACITY": (
+        "The checkpoints kept need {value:room}; the tier holds {limit:size}. Set policy.keep_last,"
+        " or give tier.capacity."
+    ),
+    "DRIVE_WEAR": (
+        "Checkpoints alone write the drives full {value:a_day} times a day; they are rated for"
+        " {limit:a_day}."
+    ),
+    "MEAN_OF_RATES": (
+        "The published write rate spreads by {value:share} from one save to the next. If the rate"
+        " in use is a mean of such rates, it is more than bytes over time (about 1+spread^2 times):"
+        " then give durations (tier.save_time)."
+    ),
+    "MEAN_OF_READ_RATES": (
+        "The published read rate spreads by {value:share} from one load to the next. If the rate in"
+        " use is a mean of such rates, it is more than bytes over time (about 1+spread^2 times),"
+        " and loading takes longer: then give durations (tier.load_time)."
+    ),
+    "SCALED_TIME": (
+        "The times of tier.save_time and tier.load_time were measured with {limit:size} and are"
+        " taken in proportion for {value:size}: what does not grow with the bytes is scaled too."
+    ),
+    "STAGING_BUDGET": (
+        "The copies in flight want {value:size} of host memory a node and may take {limit:size}"
+        " (cluster.staging_budget): training waits until the rest has drained."
+    ),
+    "NAMEPLATE_POWER": (
+        "Writing is charged the whole {value:power} of the tier, because its idle power is not"
+        " known: an upper bound. Give tier.idle_power or tier.write_energy."
+    ),
+    "PERSIST_OVER_INTERVAL": (
+        "With so many in flight a save can begin each {value:duration}, and the cycle is"
+        " {limit:duration}: the next one waits or is skipped (policy.when_busy, policy.in_flight)."
+    ),
+    "HOST_RAM": (
+        "A node needs {value:size} of host memory for copies of saves and what the job holds, and"
+        " has {limit:size}: a save can kill it. Fewer in flight, cluster.staging_budget, more"
+        " nodes, or a direct write."
+    ),
+    "COPY_DIES_WITH_NODE": (
+        "This tier dies with its node, and {value:share} of failures lose one. The figures assume"
+        " that another copy exists: name it with second_tier.id and policy.second_every."
+    ),
+    "SECOND_LAG_NEAR_MTBF": (
+        "Until a save is safe on the second tier passes {value:share} of the mean time between"
+        " failures: the closed form of two asynchronous tiers, right to first order in that, is too"
+        " kind. `ckptcost simulate` walks through it."
+    ),
+    "SECOND_TIER_TOO_SLOW": (
+        "The second tier needs {value:duration} a save but gets one each {limit:duration}: raise"
+        " policy.second_every."
+    ),
+}
+
+
 def caution_text(caution: Caution) -> str:
     """One sentence of what holds and one of what to do."""
     value, limit = float(caution.value), float(caution.limit)
-    match caution.code:
-        case "NEVER_FINISHES":
-            return (
-                "The run would all but never finish: failures and saves take nearly all of its"
-                " time. Take a faster tier first; the best interval is what `ckptcost optimize`"
-                " says."
-            )
-        case "NO_SAVE_IN_RUN":
-            return (
-                f"The interval of {duration(value)} is longer than the run of {duration(limit)}:"
-                " nothing is saved, and every failure starts it over."
-            )
-        case "NO_FIXED_TIME":
-            return (
-                f"A save of {duration(value)} counts nothing for planning, barrier, fsync and"
-                " commit (tier.setup = 0 s): measure that time and give it."
-            )
-        case "POWER_STEP":
-            return (
-                f"When a save holds training up, the job's power falls by {power(value)} and comes"
-                " back when it is over, at every save: agree that with whoever supplies it. A"
-                " snapshot shortens the step, and makes it no smaller."
-            )
-        case "COLLECTIVE_TIMEOUT":
-            slow = float(caution.slow)
-            longest = max(value, slow) if slow == slow else value
-            if not value > limit:
-                how_long = f"may block for {duration(slow)} (99 of 100 draws stay below)"
-            elif longest > 1.1 * value:
-                how_long = (
-                    f"blocks for {duration(value)}, the slowest of a hundred draws for"
-                    f" {duration(slow)}"
-                )
-            else:
-                how_long = f"blocks for {duration(value)}"
-            return (
-                f"A save {how_long}; ranks that wait for it in a collective give up after "
-                f"{duration(COLLECTIVE_TIMEOUT_S)} by default with NCCL in PyTorch, 30 min with"
-                " other backends. Call "
-                "init_process_group(timeout=timedelta(seconds="
-                f"{ceil(max(3.0 * longest, 1800.0) / 600.0) * 600}))."
-            )
-        case "STALL_NEAR_MTBF":
-            return (
-                f"A save blocks for {share(value)} of the mean time between failures: failures hit"
-                " many saves before they are through. A faster tier or a snapshot shortens them."
-            )
-        case "RECOVERY_NEAR_MTBF":
-            return (
-                f"Starting, loading and warming up take {share(value)} of the mean time between"
-                " failures: many recoveries are hit again before they are through. Shorten loading"
-                " and restart first."
-            )
-        case "STALL_OVER_INTERVAL":
-            return (
-                f"Each save blocks longer ({duration(value)}) than training runs between two"
-                f" ({duration(limit)})."
-            )
-        case "CAPACITY":
-            return (
-                "The checkpoints kept need"
-                f" {size(value) if value != float('inf') else 'more room'}; the tier holds"
-                f" {size(limit)}. Set policy.keep_last, or give tier.capacity."
-            )
-        case "KEEPING_DOMINATES":
-            advice = (
-                f"with the newest three on each tier it would be {share(limit)} (policy.keep_last)."
-                if limit < 0.9 * value
-                else "keeping fewer saves nothing: provision less, or take a cheaper tier."
-            )
-            return f"Keeping checkpoints is {share(value)} of these dollars; {advice}"
-        case "DRIVE_WEAR":
-            return (
-                f"Checkpoints alone write the drives full {number(value * 86400)} times a day; they"
-                f" are rated for {number(limit * 86400)}."
-            )
-        case "MEAN_OF_RATES":
-            return (
-                f"The published write rate spreads by {share(value)} from one save to the next. If"
-                " the rate in use is a mean of such rates, it is more than bytes over time (about"
-                " 1+spread^2 times): then give durations (tier.save_time)."
-            )
-        case "MEAN_OF_READ_RATES":
-            return (
-                f"The published read rate spreads by {share(value)} from one load to the next. If"
-                " the rate in use is a mean of such rates, it is more than bytes over time (about"
-                " 1+spread^2 times), and loading takes longer: then give durations"
-                " (tier.load_time)."
-            )
-        case "SCALED_TIME":
-            return (
-                f"The times of tier.save_time and tier.load_time were measured with {size(limit)}"
-                f" and are taken in proportion for {size(value)}: what does not grow with the bytes"
-                " is scaled too."
-            )
-        case "STAGING_BUDGET":
-            return (
-                f"The copies in flight want {size(value)} of host memory a node and may take"
-                f" {size(limit)} (cluster.staging_budget): training waits until the rest has"
-                " drained."
-            )
-        case "NAMEPLATE_POWER":
-            return (
-                f"Writing is charged the whole {power(value)} of the tier, because its idle power"
-                " is not known: an upper bound. Give tier.idle_power or tier.write_energy."
-            )
-        case "PERSIST_OVER_INTERVAL":
-            return (
-                f"With so many in flight a save can begin each {duration(value)}, and the cycle is"
-                f" {duration(limit)}: the next one waits or is skipped (policy.when_busy,"
-                " policy.in_flight)."
-            )
-        case "HOST_RAM":
-            return (
-                f"A node needs {size(value)} of host memory for copies of saves and what the job"
-                f" holds, and has {size(limit)}: a save can kill it. Fewer in flight,"
-                " cluster.staging_budget, more nodes, or a direct write."
-            )
-        case "COPY_DIES_WITH_NODE":
-            return (
-                f"This tier dies with its node, and {share(value)} of failures lose one. The"
-                " figures assume that another copy exists: name it with second_tier.id and"
-                " policy.second_every."
-            )
-        case "SECOND_LAG_NEAR_MTBF":
-            return (
-                f"Until a save is safe on the second tier passes {share(value)} of the mean time"
-                " between failures: the closed form of two asynchronous tiers, right to first"
-                " order in that, is too kind. `ckptcost simulate` walks through it."
-            )
-        case "SECOND_TIER_TOO_SLOW":
-            return (
-                f"The second tier needs {duration(value)} a save but gets one each"
-                f" {duration(limit)}: raise policy.second_every."
-            )
-    return caution.code
+    if caution.code == "COLLECTIVE_TIMEOUT":
+        return _timeout_text(value, limit, float(caution.slow))
+    if caution.code == "KEEPING_DOMINATES":
+        advice = "keeping fewer saves nothing: provision less, or take a cheaper tier."
+        if limit < 0.9 * value:
+            advice = f"with the newest three on each tier it would be {share(limit)}"
+            advice += " (policy.keep_last)."
+        return f"Keeping checkpoints is {share(value)} of these dollars; {advice}"
+    text = _CAUTIONS.get(caution.code, caution.code)
+    return _Filled().format(text, value=value, limit=limit)
+
+
+def _timeout_text(value: float, limit: float, slow: float) -> str:
+    longest = max(value, slow) if slow == slow else value
+    how_long = f"blocks for {duration(value)}"
+    if not value > limit:
+        how_long = f"may block for {duration(slow)} (99 of 100 draws stay below)"
+    elif longest > 1.1 * value:
+        how_long += f", the slowest of a hundred draws for {duration(slow)}"
+    return (
+        f"A save {how_long}; ranks that wait for it in a collective give up after "
+        f"{duration(COLLECTIVE_TIMEOUT_S)} by default with NCCL in PyTorch, 30 min with other"
+        " backends. Call init_process_group(timeout=timedelta(seconds="
+        f"{ceil(max(3.0 * longest, 1800.0) / 600.0) * 600}))."
+    )
 
 
 def caution_of_several(said: Sequence[tuple[str, str]], everyone: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ckptcost.present.table import WIDTH, columns, on_one_line, wrap_line
@@ -144,29 +144,23 @@ def told_of_study(study: Study) -> BriefAnswer:
     """What a study has to say, the most telling first."""
     from ckptcost.report.study_views import SIMULATED
 
-    there = [table for table in study.tables if table.shown and table.rows]
-    carrying = CARRYING.get(study.kind, ())
-    chosen = sorted(
-        (table for table in there if table.id in carrying), key=lambda t: carrying.index(t.id)
-    )
+    there = {table.id: table for table in study.tables if table.shown and table.rows}
+    chosen = [there[name] for name in CARRYING.get(study.kind, ()) if name in there]
     if study.kind == "model":  # of one case its bill, of several the cases side by side
         chosen = chosen[:1] if len(chosen[0].rows) > 1 else chosen[1:]
+    # what is missed first: the exit code says so too
+    targets = sorted(study.gates, key=lambda each: each.met)
     return BriefAnswer(
         study.title,
-        [*([SIMULATED] if study.simulated else []), *study.about],
+        [SIMULATED, *study.about] if study.simulated else study.about,
         _in_turn(study.findings) if study.kind == "comparison" else _leading_first(study),
-        [_of_table(table) for table in chosen or there],
+        [_of_table(table) for table in chosen or there.values()],
         len(there),
-        # what is missed first: the exit code says so too
-        [gate_text(verdict) for verdict in sorted(study.gates, key=lambda each: each.met)],
-        _weighty(study.warnings),
+        [gate_text(verdict) for verdict in targets],
+        [f"{message} ({code})" for code, message in study.warnings if code not in OF_FIGURES],
         len(study.warnings),
         basis_line(study.factors) if study.factors else "",
     )
-
-
-def _weighty(cautions: Sequence[tuple[str, str]]) -> list[str]:
-    return [f"{message} ({code})" for code, message in cautions if code not in OF_FIGURES]
 
 
 def _leading_first(study: Study) -> list[str]:
@@ -205,19 +199,20 @@ def _laid_out(told: BriefAnswer) -> str:
 
 def _lines(told: BriefAnswer, most: Most) -> list[str]:
     title = on_one_line(told.title)
-    head = [*_cut(wrap_line(title), 2), "=" * min(len(title), WIDTH)]
     about = _within(told.about, most.about)
-    head += [line for each in about for line in each]
     sentences = _within(told.sentences[:SENTENCES], most.sentences, "- ")
     targets = _within(told.targets, most.targets, "- ")
-    parts = [head, [line for each in sentences for line in each]]
-    parts += [["Targets", *(line for each in targets for line in each)]] if targets else []
+    parts = [
+        [*_cut(wrap_line(title), 2), "=" * min(len(title), WIDTH), *chain.from_iterable(about)],
+        list(chain.from_iterable(sentences)),
+        _under("Targets", targets),
+    ]
     room = LINES - sum(len(part) + 1 for part in parts if part) - most.last
     # a table in full goes before the second caution
     wanted = 2 + len(told.tables[0].rows) + bool(told.tables[0].note) if told.tables else 0
     care = _within(told.weighty[:CAUTIONS], min(most.cautions, max(room - 2 - wanted, 3)), "- ")
-    warned = [line for each in care for line in each]
-    printed, rows = _tables(told.tables, room - (len(warned) + 2 if warned else 0), most.note)
+    warned = _under("Take care", care)
+    printed, rows = _tables(told.tables, room - (len(warned) + 1 if warned else 0), most.note)
     left = (
         (len(told.about) - len(about), "line", "lines", " of what was asked"),
         (len(told.sentences) - len(sentences), "sentence", "sentences", ""),
@@ -226,9 +221,13 @@ def _lines(told: BriefAnswer, most: Most) -> list[str]:
         (len(told.targets) - len(targets), "target", "targets", ""),
         (told.cautions_there - len(care), "caution", "cautions", ""),
     )
-    blocks = [*parts, *printed, ["Take care", *warned] if warned else [], _more(left, told.basis)]
-    lines = [line for block in blocks if block for line in ["", *block]]
-    return lines[1:]
+    blocks = filter(None, [*parts, *printed, warned, _more(left, told.basis)])
+    return [line for block in blocks for line in ["", *block]][1:]
+
+
+def _under(title: str, told: Sequence[list[str]]) -> list[str]:
+    """Sentences under a heading; nothing where there are none."""
+    return [title, *chain.from_iterable(told)] if told else []
 
 
 def _cut(lines: list[str], most: int) -> list[str]:

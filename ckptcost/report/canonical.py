@@ -50,33 +50,35 @@ def canonical(value: Any) -> str:
     """
     if isinstance(value, str):
         return _quoted(value)
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return "true" if value else "false"
+    if value is None or isinstance(value, bool):
+        return _WORDS[value]
     if isinstance(value, int):
         return str(value)
     if isinstance(value, float):
         return _number(value)
-    if type(value) is list and len(value) > 64 and all(type(item) is float for item in value):
-        # a column of numbers: most of them look alike in both languages, and calls would be most of
-        # the time
-        plain = [repr(item) for item in value]
-        return (
-            "["
-            + ",".join(
-                [
-                    _number(item) if "e" in said or not item else said.removesuffix(".0")
-                    for item, said in zip(value, plain, strict=True)
-                ]
-            )
-            + "]"
-        )
     if isinstance(value, dict):
         # of ASCII both orders are one, and the encoding would be a tenth of the time
         keys = sorted(value) if "".join(value).isascii() else sorted(value, key=_utf16)
         return "{" + ",".join([f"{_quoted(key)}:{canonical(value[key])}" for key in keys]) + "}"
-    return "[" + ",".join([canonical(item) for item in value]) + "]"
+    return f"[{','.join(_numbers(value) or map(canonical, value))}]"
+
+
+_WORDS = {None: "null", True: "true", False: "false"}
+
+
+def _numbers(value: Any) -> list[str]:
+    """A column of numbers: most of them look alike in both languages, and calls would be most of
+    the time. Nothing where it is none, or short."""
+    if (
+        type(value) is not list
+        or len(value) <= 64
+        or any(type(item) is not float for item in value)
+    ):
+        return []
+    return [
+        _number(item) if "e" in said or not item else said.removesuffix(".0")
+        for item, said in zip(value, map(repr, value), strict=True)
+    ]
 
 
 def _utf16(key: str) -> bytes:
@@ -109,19 +111,22 @@ def pretty(value: Any) -> str:
 
 
 def _laid_out(value: Any, end: str) -> str:
-    if not isinstance(value, dict | list) or not value:
-        return _on_a_line(value)
-    within = value.values() if isinstance(value, dict) else value
-    if not any(each and isinstance(each, dict | list) for each in within):
-        line = _on_a_line(value)
-        if len(line) <= _LINE:
-            return line
+    within = list(value.values() if isinstance(value, dict) else value) if _holds(value) else []
+    line = "" if any(map(_holds, within)) else _on_a_line(value)
+    if not within or (line and len(line) <= _LINE):
+        return line
     inner = end + " "
+    told = [_laid_out(each, inner) for each in within]
+    opened, closed = "[]"
     if isinstance(value, dict):
-        told = [f"{_quoted(key)}: {_laid_out(each, inner)}" for key, each in value.items()]
-        return "{" + inner + f",{inner}".join(told) + end + "}"
-    told = [_laid_out(each, inner) for each in value]
-    return "[" + inner + f",{inner}".join(told) + end + "]"
+        opened, closed = "{}"
+        told = [f"{_quoted(key)}: {each}" for key, each in zip(value, told, strict=True)]
+    return opened + inner + f",{inner}".join(told) + end + closed
+
+
+def _holds(value: Any) -> bool:
+    """Whether there is anything in it."""
+    return isinstance(value, dict | list) and bool(value)
 
 
 _LINE = 160

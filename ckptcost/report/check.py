@@ -22,7 +22,7 @@ from ckptcost.report.factors import Part
 from ckptcost.report.parts import Component, Totals
 from ckptcost.report.statement import Statement
 from ckptcost.report.studies.model import study_of
-from ckptcost.report.study import Study
+from ckptcost.report.study import Study, Table
 from ckptcost.report.sums import has_total
 from ckptcost.scenario import Input, Resolved
 
@@ -61,27 +61,13 @@ def scenario_of(factors: list[Part], choices: dict[str, Any]) -> Scenario:
     """The core's scenario from the factors and choices that a report carries."""
     parts: dict[str, dict[str, Any]] = {section: {} for section in SECTIONS}
     for f in factors:
-        section, _, key = f["id"].partition(".")
-        target = KEYS.get(section, {}).get(key)
-        if not target:
-            raise InputError("is not an input this version knows", key=f["id"])
-        if f["value"] is None and not key.endswith("keep_last"):
-            raise InputError("has no value, and may not be unlimited", key=f"factors.{f['id']}")
-        value = float("inf") if f["value"] is None else f["value"]
-        if value < float("inf"):
-            for bound in (value, f["low"], f["high"]):
-                if bound is not None:
-                    try:
-                        schema.within_limits(section, key, bound, f"{bound:g}")
-                    except InputError as error:
-                        raise error.at(key=f"factors.{f['id']}") from None
-        parts[section][target] = value
-    allowed = {section: {field.name for field in fields(cls)} for section, cls in TYPES.items()}
+        section, key, target = _input_of(f)
+        parts[section][target] = _value_within_limits(f, section, key)
     for path, value in choices.items():
         section, _, word = path.partition(".")
-        if value is not None and word in allowed.get(section, ()):
+        if value is not None and word in _FIELDS.get(section, ()):
             known = WORDS[section].get(word, ())
-            if known not in ((str,), (bool,)) and known and value not in known:
+            if known and known not in ((str,), (bool,)) and value not in known:
                 raise InputError(
                     f"{brief(value)} is not a choice this version knows", key=f"choices.{path}"
                 )
@@ -112,28 +98,51 @@ def scenario_of(factors: list[Part], choices: dict[str, Any]) -> Scenario:
         ) from None
 
 
+_FIELDS = {section: {field.name for field in fields(cls)} for section, cls in TYPES.items()}
+
+
+def _input_of(f: Part) -> tuple[str, str, str]:
+    """A factor's section and key, and the core's name of it."""
+    section, _, key = f["id"].partition(".")
+    target = KEYS.get(section, {}).get(key)
+    if not target:
+        raise InputError("is not an input this version knows", key=f["id"])
+    return section, key, target
+
+
+def _value_within_limits(f: Part, section: str, key: str) -> float:
+    value: float | None = f["value"]
+    if value is None:
+        if not key.endswith("keep_last"):
+            raise InputError("has no value, and may not be unlimited", key=f"factors.{f['id']}")
+        return float("inf")
+    for bound in (value, f["low"], f["high"]):
+        try:
+            if bound is not None and value < float("inf"):
+                schema.within_limits(section, key, bound, f"{bound:g}")
+        except InputError as error:
+            raise error.at(key=f"factors.{f['id']}") from None
+    return value
+
+
 def case_from(
     factors: list[Part], choices: dict[str, Any], tier_id: str, draws: int, ranges: bool = True
 ) -> Case:
     """A case computed again from factors and choices as documents hold them."""
     inputs = []
     for f in factors:
-        section, _, key = f["id"].partition(".")
-        if key not in KEYS.get(section, {}):
-            raise InputError("is not an input this version knows", key=f["id"])
-        field = f"{section}.{KEYS[section][key]}" if section != "run" else KEYS[section][key]
-        value = float("inf") if f["value"] is None else f["value"]
-        basis = "assumed" if f["origin"] == "default" else f["origin"]
+        section, _, target = _input_of(f)
         figure = Figure(
-            value,
+            float("inf") if f["value"] is None else f["value"],
             f["low"],
             f["high"],
-            basis,
+            "assumed" if f["origin"] == "default" else f["origin"],
             "; ".join(source["id"] for source in f["sources"]),
             f["boundary"] or "",
             f["note"] or "",
             f["text"],
         )
+        field = target if section == "run" else f"{section}.{target}"
         inputs.append(Input(f["id"], field, f["unit"], figure, f["set_by"]))
     names = dict.fromkeys(("checkpoint", "tier", "cluster", "site"), "")
     resolved = Resolved(
@@ -160,10 +169,10 @@ def case_rebuilt(report: Report, at: int) -> Case:
 def _rows_of(report: Report) -> list[Part]:
     """The rows of a model's cases and of the reference behind them: one for each scenario, told by
     what differs from the first statement's inputs."""
-    rows = report.rows("cases") if "cases" in report.tables else []
+    rows = _rows(report, "cases")
     if not rows or not report.statements:
         raise InputError("holds no case", key="tables.cases")
-    rows += report.rows("avoidable") if "avoidable" in report.tables else []
+    rows += _rows(report, "avoidable")
     if len(report.scenarios) != len(rows):
         told = f"holds {len(report.scenarios)} scenarios for {len(rows)} rows of cases"
         raise InputError(told, key="scenarios")
@@ -173,6 +182,11 @@ def _rows_of(report: Report) -> list[Part]:
     if not all(each.by_difference for each in report.scenarios):
         raise InputError("is not told by what differs from the first", key="scenarios")
     return rows
+
+
+def _rows(report: Report, table: str) -> list[Part]:
+    """Of a table; none where it is not there."""
+    return report.rows(table) if table in report.tables else []
 
 
 def factors_of(report: Report, at: int) -> list[Part]:
@@ -206,37 +220,40 @@ def differences(report: Report) -> list[CheckDifference]:
     found = [*_hashes(report), *_id_differences(report)]
     if report.kind == "model":
         _rows_of(report)
-        if report.tool.method_version != METHOD_VERSION:
-            found.append(
-                CheckDifference("tool.method_version", report.tool.method_version, METHOD_VERSION)
-            )
-        factors = [*report.statements[0].factors, *(f for s in report.scenarios for f in s.factors)]
-        outside = [
-            CheckDifference(f"factors.{f.id}", f.value, f"between {f.low} and {f.high}")
-            for f in factors
-            if f.low is not None
-            and f.high is not None
-            and f.value is not None
-            and not f.low <= f.value <= f.high
-        ]
-        if outside:
+        method = report.tool.method_version
+        if method != METHOD_VERSION:
+            found.append(CheckDifference("tool.method_version", method, METHOD_VERSION))
+        if outside := _outside_their_ranges(report):
             return [*found, *outside]
         found += _against(report, rebuilt(report))
     for s in report.statements:
-        sums: list[tuple[str, Totals, list[Component], str]] = [
-            ("totals", s.totals, s.components, "marginal")
-        ]
-        if s.allocated is not None:
-            sums.append(("allocated", s.allocated, s.components, "allocated"))
-        if s.one_save is not None:
-            sums.append(("one_save.totals", s.one_save.totals, s.one_save.components, "marginal"))
-        for name, totals, components, ledger in sums:
-            for q in IN_DOCUMENTS:
-                where = f"{s.subject.run_id}.{name}.{q.id} as a sum"
-                found += _compare(
-                    where, getattr(totals, q.id).value, _sum(components, ledger, q.id)
-                )
+        found += _sum_differences(s)
     return found
+
+
+def _outside_their_ranges(report: Report) -> list[CheckDifference]:
+    factors = [*report.statements[0].factors, *(f for s in report.scenarios for f in s.factors)]
+    return [
+        CheckDifference(f"factors.{f.id}", f.value, f"between {f.low} and {f.high}")
+        for f in factors
+        if None not in (f.low, f.high, f.value) and not f.low <= f.value <= f.high  # type: ignore[operator]
+    ]
+
+
+def _sum_differences(s: Statement) -> Iterator[CheckDifference]:
+    """Totals that are not the sums of their lines."""
+    sums: list[tuple[str, Totals, list[Component], str]] = [
+        ("totals", s.totals, s.components, "marginal")
+    ]
+    if s.allocated is not None:
+        sums.append(("allocated", s.allocated, s.components, "allocated"))
+    if s.one_save is not None:
+        sums.append(("one_save.totals", s.one_save.totals, s.one_save.components, "marginal"))
+    for name, totals, components, ledger in sums:
+        mine = [c for c in components if c.ledger == ledger]
+        for q in IN_DOCUMENTS:
+            where = f"{s.subject.run_id}.{name}.{q.id} as a sum"
+            yield from _compare(where, getattr(totals, q.id).value, _sum(mine, q.id))
 
 
 def _hashes(report: Report) -> list[CheckDifference]:
@@ -265,62 +282,73 @@ def _id_differences(report: Report) -> Iterator[CheckDifference]:
         yield CheckDifference("report_id", report.report_id, name)
 
 
-def _against(report: Report, again: Study) -> list[CheckDifference]:
+def _against(report: Report, again: Study) -> Iterator[CheckDifference]:
     """A model's first statement and its tables, held against what was computed again."""
-    found: list[CheckDifference] = []
-    first = report.statements[0]
-    mine = first.model_dump(mode="json")
+    mine = report.statements[0].model_dump(mode="json")
     bills = again.bills
     assert bills is not None
     theirs = bills(NO_SOURCES)[0].model_dump(mode="json")
     for key in REBUILT:
-        found += _compare(key, mine[key], theirs[key])
+        yield from _compare(key, mine[key], theirs[key])
     for key in _SUBJECT:
-        found += _compare(f"subject.{key}", mine["subject"][key], theirs["subject"][key])
+        yield from _compare(f"subject.{key}", mine["subject"][key], theirs["subject"][key])
     asked = {key: report.question.get(key) for key in again.question}
-    found += _compare("question", asked, again.question)
+    yield from _compare("question", asked, again.question)
     tables = {table.id: table for table in again.tables}
-    newer = report.schema_version != SCHEMA_VERSION
     for name in _TABLES:
-        if name in report.tables or name in tables:
-            rows = report.rows(name) if name in report.tables else []
-            there = report.tables[name].columns if rows else {}
-            units = {column: each.unit for column, each in there.items()}
-            again_units = {c.id: c.unit for c in tables[name].columns} if name in tables else {}
-            if newer:  # may have columns that this one does not know
-                units = {column: unit for column, unit in units.items() if column in again_units}
-                rows = [{c: row.get(c) for c in units} for row in rows]
-            found += _compare(f"{name}.columns", units, again_units)
-            other = tables[name].rows if name in tables else []
-            found += _compare(name, rows, [{c: row.get(c) for c in again_units} for row in other])
-    return found
+        yield from _table_differences(report, name, tables.get(name))
+
+
+def _table_differences(report: Report, name: str, again: Table | None) -> Iterator[CheckDifference]:
+    rows = _rows(report, name)
+    units = (
+        {column: each.unit for column, each in report.tables[name].columns.items()} if rows else {}
+    )
+    told = {} if again is None else {c.id: c.unit for c in again.columns}
+    if report.schema_version != SCHEMA_VERSION:  # may have columns that this one does not know
+        units = {column: unit for column, unit in units.items() if column in told}
+        rows = [{c: row.get(c) for c in units} for row in rows]
+    yield from _compare(f"{name}.columns", units, told)
+    other = () if again is None else again.rows
+    yield from _compare(name, rows, [{c: row.get(c) for c in told} for row in other])
 
 
 def _compare(where: str, reported: Any, recomputed: Any) -> Iterator[CheckDifference]:
-    if isinstance(reported, dict) and isinstance(recomputed, dict):
-        for key in sorted({*reported, *recomputed} - _SAID):
-            yield from _compare(f"{where}.{key}", reported.get(key), recomputed.get(key))
-    elif (
-        isinstance(reported, list)
-        and isinstance(recomputed, list)
-        and len(reported) == len(recomputed)
-    ):
-        for i, (one, other) in enumerate(zip(reported, recomputed, strict=True)):
-            name = (one.get("case") or one.get("id") or i) if isinstance(one, dict) else i
+    pairs = _pairs(reported, recomputed)
+    if pairs is not None:
+        for name, one, other in pairs:
             yield from _compare(f"{where}.{name}", one, other)
-    elif _number(reported) and _number(recomputed):
-        if abs(reported - recomputed) > TOLERANCE * max(abs(reported), abs(recomputed), 1e-12):
-            yield CheckDifference(where, reported, recomputed)
-    elif reported != recomputed:
+    elif not _alike(reported, recomputed):
         yield CheckDifference(where, reported, recomputed)
 
 
-def _sum(components: list[Component], ledger: str, field: str) -> float | None:
-    """As core's Bill.total sums: nothing without what GPUs and hosts do."""
-    mine = [c for c in components if c.ledger == ledger]
-    if not has_total(mine, field):
+def _pairs(reported: Any, recomputed: Any) -> list[tuple[Any, Any, Any]] | None:
+    """What two parts hold, side by side by name; None where they hold nothing of the same kind."""
+    if isinstance(reported, dict) and isinstance(recomputed, dict):
+        keys = sorted({*reported, *recomputed} - _SAID)
+        return [(key, reported.get(key), recomputed.get(key)) for key in keys]
+    if not (isinstance(reported, list) and isinstance(recomputed, list)):
         return None
-    known: list[float] = [v for c in mine if (v := getattr(c, field).value) is not None]
+    if len(reported) != len(recomputed):
+        return None
+    return [
+        ((one.get("case") or one.get("id") or i) if isinstance(one, dict) else i, one, other)
+        for i, (one, other) in enumerate(zip(reported, recomputed, strict=True))
+    ]
+
+
+def _alike(reported: Any, recomputed: Any) -> bool:
+    if not (_number(reported) and _number(recomputed)):
+        return bool(reported == recomputed)
+    least = TOLERANCE * max(abs(reported), abs(recomputed), 1e-12)
+    return bool(abs(reported - recomputed) <= least)
+
+
+def _sum(lines: list[Component], field: str) -> float | None:
+    """As core's Bill.total sums: nothing without what GPUs and hosts do."""
+    if not has_total(lines, field):
+        return None
+    known: list[float] = [v for c in lines if (v := getattr(c, field).value) is not None]
     return sum(known)
 
 

@@ -47,32 +47,15 @@ def date_statement(
     """The statement with its dates and rows, under the factors that are given; without them under
     its own."""
     site = _site(s, sites)
-    begin_s, end_s = (
-        None if each is None else round(each, 3) for each in _period(s, start_s)
-    )  # as documents tell instants
-    if begin_s is None or end_s is None:
-        if grid is not None or (
-            site is not None
-            and any(
-                math.isfinite(each.begin_s) or math.isfinite(each.end_s) for each in site.bought
-            )
-        ):
-            raise InputError(
-                f"{s.subject.name} has no dates, and factors that change with time need them",
-                remedy='give --start, e.g. "2026-11-01T00:00Z"',
-            )
-        return s if site is None else _apply_factors(s, None, _constant_market(site), None, site)
+    period = _period(s, start_s)
+    if period is None:
+        return _undated(s, grid, site)
+    begin_s, end_s = (round(each, 3) for each in period)  # as documents tell instants
     steps = None if site is None else _market_steps(site, begin_s, end_s)
     # a period's own ends are cuts anyway, so only changes inside it ask for narrower rows
     width_s = width_for(None if grid is None else grid.steps, _inner(steps))
-    warnings = list(s.warnings)
+    divided = _rows_divided(s, width_s)
     if s.series is not None:
-        if width_s < s.series.width_s:
-            text = (
-                f"Rows of {s.series.width_s:g} s were divided evenly into rows of {width_s:g} s:"
-                " when in them energy was used is not known."
-            )
-            warnings.append(Warned(code="ROWS_DIVIDED", message=text))
         width_s = min(width_s, s.series.width_s)  # its factors are of its own rows
     edges = edges_of(begin_s, end_s, width_s)
     placed = placed_of(s, begin_s, end_s)
@@ -84,21 +67,42 @@ def date_statement(
         )
     factors = RowFactors(_location(s, grid, edges), _market(s, site, steps, edges))
     series = series_of(placed, edges, width_s, factors, checkpoints_of(s, placed, edges))
-    changed = _apply_factors(
-        s, None if grid is None else series, None if site is None else series, grid, site
-    )
+    changed = _apply_factors(s, grid and series, site and series, grid, site)
     return changed.model_copy(
         update={
             "series": series,
             "period_start": instant(begin_s),
             "period_end": instant(end_s),
             "length_s": end_s - begin_s,
-            "warnings": warnings,
+            "warnings": [*s.warnings, *divided],
         }
     )
 
 
-def _period(s: Statement, start_s: float | None) -> tuple[float | None, float | None]:
+def _undated(s: Statement, grid: GridHours | None, site: SiteContracts | None) -> Statement:
+    """What can be said without dates: contracts that hold at any time."""
+    bounds = [
+        end_s for each in (site.bought if site else ()) for end_s in (each.begin_s, each.end_s)
+    ]
+    if grid is not None or any(map(math.isfinite, bounds)):
+        raise InputError(
+            f"{s.subject.name} has no dates, and factors that change with time need them",
+            remedy='give --start, e.g. "2026-11-01T00:00Z"',
+        )
+    return s if site is None else _apply_factors(s, None, _factor_at(site, 0.0), None, site)
+
+
+def _rows_divided(s: Statement, width_s: float) -> list[Warned]:
+    if s.series is None or width_s >= s.series.width_s:
+        return []
+    text = (
+        f"Rows of {s.series.width_s:g} s were divided evenly into rows of {width_s:g} s: when in"
+        " them energy was used is not known."
+    )
+    return [Warned(code="ROWS_DIVIDED", message=text)]
+
+
+def _period(s: Statement, start_s: float | None) -> tuple[float, float] | None:
     if s.period_start is not None and s.period_end is not None:
         if start_s is not None:
             raise InputError(
@@ -108,7 +112,7 @@ def _period(s: Statement, start_s: float | None) -> tuple[float | None, float | 
             )
         return utc(s.period_start).timestamp(), utc(s.period_end).timestamp()
     if start_s is None:
-        return None, None
+        return None
     if s.length_s is None:
         raise InputError(
             f"{s.subject.name} never ends, so it has no period", where=Argument("start")
@@ -182,10 +186,6 @@ def _factor_at(site: SiteContracts, at_s: float) -> float:
     )
 
 
-def _constant_market(site: SiteContracts) -> float:
-    return _factor_at(site, 0.0)
-
-
 def _market_steps(site: SiteContracts, begin_s: float, end_s: float) -> Steps:
     points = sorted(
         {
@@ -211,6 +211,13 @@ def _market(
     return None if np.all(np.isnan(found)) else found
 
 
+_EMISSIONS = (
+    ("emissions_location", "emissions_location_kgco2e", LOCATION),
+    ("emissions_market", "emissions_market_kgco2e", MARKET),
+)
+"""each with its column of the series, and the factor that it comes from"""
+
+
 def _apply_factors(
     s: Statement,
     location: Series | None,
@@ -219,52 +226,28 @@ def _apply_factors(
     site: SiteContracts | None,
 ) -> Statement:
     """Components, totals and factors under the factors that were given."""
-    update: dict[str, Any] = {}
-    components, factors = list(s.components), list(s.factors)
     rests = Rests(told=s.rests)
-    for field, column, name, by in (
-        ("emissions_location", "emissions_location_kgco2e", LOCATION, location),
-        ("emissions_market", "emissions_market_kgco2e", MARKET, market),
-    ):
+    components, factors = list(s.components), {f.id: f for f in s.factors}
+    changed = []
+    for (field, column, name), by in zip(_EMISSIONS, (location, market), strict=True):
         if by is None:
             continue
-        sums = _by_component(by, column) if isinstance(by, Series) else None
-        constant = _time_mean(by, name) if isinstance(by, Series) else by
-        components = [
-            _under(
-                c,
-                field,
-                rests.number(sorted({*s.rests_of(c.energy), name})),
-                sums if c.ledger == "marginal" else None,
-                constant,
-            )
-            for c in components
-        ]
-        energy = math.fsum(
-            c.energy.value or 0.0
-            for c in components
-            if c.ledger == "marginal" and getattr(c, field).value is not None
-        )
-        kg = math.fsum(getattr(c, field).value or 0.0 for c in components if c.ledger == "marginal")
-        mean = by if isinstance(by, float) else kg / energy if energy else math.nan
-        factors = [f for f in factors if f.id != name] + (
-            [_factor(name, mean, s, grid, site)] if mean == mean else []
-        )
-    update["components"], update["factors"] = components, sorted(factors, key=lambda f: f.id)
-    marginal = [c for c in components if c.ledger == "marginal"]
-    changed = [
-        what
-        for what, by in (("emissions_location", location), ("emissions_market", market))
-        if by is not None
-    ]
-    update["totals"] = s.totals.model_copy(
-        update={what: _total(s.totals, marginal, what, rests) for what in changed}
-    )
-    if s.allocated is not None:
-        apart = [c for c in components if c.ledger == "allocated"]
-        update["allocated"] = s.allocated.model_copy(
-            update={what: _total(s.allocated, apart, what, rests) for what in changed}
-        )
+        changed.append(field)
+        components = _all_under(s, components, field, column, name, by, rests)
+        mean = by if isinstance(by, float) else _energy_mean(components, field)
+        factors.pop(name, None)
+        if mean == mean:
+            factors[name] = _factor(name, mean, grid, site)
+    update: dict[str, Any] = {
+        "components": components,
+        "factors": [factors[name] for name in sorted(factors)],
+    }
+    for part, ledger in (("totals", "marginal"), ("allocated", "allocated")):
+        sums: Totals | None = getattr(s, part)
+        if sums is not None:
+            mine = [c for c in components if c.ledger == ledger]
+            told = {what: _total(sums, mine, what, rests) for what in changed}
+            update[part] = sums.model_copy(update=told)
     update["rests"] = rests.lists
     if grid is not None:
         # the file's factors took the place of the site's: what those counted says nothing of these
@@ -283,6 +266,39 @@ def _apply_factors(
             for each in site.bought
         ]
     return s.model_copy(update=update)
+
+
+def _all_under(
+    s: Statement,
+    components: Sequence[Component],
+    field: str,
+    column: str,
+    name: str,
+    by: Series | float,
+    rests: Rests,
+) -> list[Component]:
+    """The components with one of the two emissions: by their rows, or by one factor."""
+    sums = _by_component(by, column) if isinstance(by, Series) else None
+    constant = _time_mean(by, name) if isinstance(by, Series) else by
+    return [
+        _under(
+            c,
+            field,
+            rests.number(sorted({*s.rests_of(c.energy), name})),
+            sums if c.ledger == "marginal" else None,
+            constant,
+        )
+        for c in components
+    ]
+
+
+def _energy_mean(components: Sequence[Component], field: str) -> float:
+    """Kilograms over the energy that they are of; NaN where there is none."""
+    marginal = [c for c in components if c.ledger == "marginal"]
+    kg = math.fsum(getattr(c, field).value or 0.0 for c in marginal)
+    known = (c.energy.value or 0.0 for c in marginal if getattr(c, field).value is not None)
+    energy = math.fsum(known)
+    return kg / energy if energy else math.nan
 
 
 def _by_component(series: Series, column: str) -> dict[str, float]:
@@ -310,30 +326,31 @@ def _under(
     rows used nothing, or nobody knows."""
     energy: Quantity = c.energy
     before: Quantity = getattr(c, field)
-    if energy.value is None:
-        kg = math.nan
-    elif sums is None:
+    kg = math.nan
+    if energy.value is not None:
         kg = energy.value * number_or_nan(factor)
-    else:
-        kg = sums.get(c.id, 0.0 if energy.value == 0 else math.nan)
-    value = tidy(kg)
-    share = kg / energy.value if energy.value and kg == kg else None
-    low, high = (
-        None if share is None or bound is None else tidy(bound * share)
-        for bound in (energy.low, energy.high)
-    )
-    basis = "modelled" if before.basis == "measured" else before.basis
+        if sums is not None:
+            kg = sums.get(c.id, 0.0 if energy.value == 0 else math.nan)
     told = Quantity(
-        value=value,
+        value=tidy(kg),
         unit="kgCO2e",
-        basis=basis,
-        low=low,
-        high=high,
-        interval=energy.interval if low is not None else None,
+        basis="modelled" if before.basis == "measured" else before.basis,
+        **_ends_of(energy, kg),
         rests=rests,
         excludes=energy.excludes,
     )
     return c.model_copy(update={field: told})
+
+
+def _ends_of(energy: Quantity, kg: float | None) -> dict[str, Any]:
+    """The range of emissions that come from an energy: as wide as that one's."""
+    share = kg / energy.value if energy.value and kg is not None and kg == kg else None
+    low, high = (
+        None if share is None or bound is None else tidy(bound * share)
+        for bound in (energy.low, energy.high)
+    )
+    interval = energy.interval if low is not None else None
+    return {"low": low, "high": high, "interval": interval}
 
 
 def _time_mean(series: Series, name: str) -> float:
@@ -357,57 +374,41 @@ def _total(totals: Totals, marginal: Sequence[Component], what: str, rests: Rest
     """Their sum, with the range that the energy's sum has: low ends of lines do not add up to a
     sum's."""
     before: Quantity = getattr(totals, what)
-    known = {c.id: getattr(c, what).value for c in marginal if getattr(c, what).value is not None}
-    value = (
-        tidy(math.fsum(known.values()))
-        if has_total(marginal, what) and totals.energy.value is not None
-        else None
-    )
-    energy = totals.energy
-    share = value / energy.value if value is not None and energy.value else None
-    low, high = (
-        None if share is None or bound is None else tidy(bound * share)
-        for bound in (energy.low, energy.high)
-    )
-    lacking = [c.id for c in marginal if c.id not in known]
-    those = {number for c in marginal if (number := getattr(c, what).rests) is not None}
-    lists = rests.lists
+    mine: dict[str, Quantity] = {c.id: getattr(c, what) for c in marginal}
+    value = None
+    if has_total(marginal, what) and totals.energy.value is not None:
+        value = tidy(math.fsum(q.value for q in mine.values() if q.value is not None))
+    names = {name for q in mine.values() if q.rests is not None for name in rests.lists[q.rests]}
     return before.model_copy(
         update={
             "value": value,
-            "low": low,
-            "high": high,
-            "interval": energy.interval if low is not None else None,
-            "excludes": lacking,
-            "rests": rests.number(sorted({name for number in those for name in lists[number]})),
+            **_ends_of(totals.energy, value),
+            "excludes": [name for name, q in mine.items() if q.value is None],
+            "rests": rests.number(sorted(names)),
         }
     )
 
 
 def _factor(
-    name: str, kg_per_kwh: float, s: Statement, grid: GridHours | None, site: SiteContracts | None
+    name: str, kg_per_kwh: float, grid: GridHours | None, site: SiteContracts | None
 ) -> Factor:
     """The mean that the rows come to, and where its parts are from."""
     if name == LOCATION and grid is not None:
         source = Source(id="file", title=grid.file, version=f"sha256 {grid.sha256}")
-        said, note = (
-            f"each {grid.step_s:g} s, {grid.column}",
-            "mean weighted with the energy of each row; rows are in the series",
-        )
+        said = f"each {grid.step_s:g} s, {grid.column}"
+        note = "mean weighted with the energy of each row; rows are in the series"
         set_by, meaning = "--grid", "location-based emissions of the grid, by time"
     else:
-        contracts = "; ".join(each.name for each in site.bought) if site else ""
+        bought = site.bought if site else ()
+        contracts = "; ".join(each.name for each in bought)
         source = Source(id="contracts", title=contracts or "residual mix")
-        said, note = (
-            f"{len(site.bought) if site else 0} contracts",
-            "shares of the contracts, and of the residual mix for the rest",
-        )
+        said = f"{len(bought)} contracts"
+        note = "shares of the contracts, and of the residual mix for the rest"
         set_by, meaning = "--contracts", "market-based emissions of the site"
-    value = tidy(kg_per_kwh / KWH_J)
     return Factor(
         id=name,
         name=meaning,
-        value=value,
+        value=tidy(kg_per_kwh / KWH_J),
         unit="kgco2e_per_j",
         text=said,
         origin="user",

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ckptcost.core.gap import product_parts
 from ckptcost.core.units import HOUR_S
+from ckptcost.present.amounts import some as some_of
 from ckptcost.present.words import METHODS
 from ckptcost.report.canonical import tidy
 from ckptcost.report.difference import (
@@ -206,16 +207,12 @@ def _components(past: Statement, current: Statement) -> list[ComponentChanges]:
 def _per_unit(past: Statement, current: Statement) -> list[UnitChanges]:
     """For each functional unit that both count, and for each hour."""
     one, two = ({unit.name: unit.count for unit in s.functional_units} for s in (past, current))
-    pairs: list[tuple[str, float | None, float | None]] = [
-        (name, one[name], two[name]) for name in one if name in two
-    ]
-    work = [value_of(s, "run.work") for s in (past, current)]
-    name, lengths = (
-        ("hour of training", work)
-        if all(work)
-        else ("hour of the run", [past.length_s, current.length_s])
-    )
-    pairs.append((name, *(None if each is None else each / HOUR_S for each in lengths)))  # type: ignore[arg-type]
+    pairs = [(name, one[name], two[name]) for name in one if name in two]
+    name, lengths = "hour of training", [value_of(s, "run.work") for s in (past, current)]
+    if not all(lengths):
+        name, lengths = "hour of the run", [past.length_s, current.length_s]
+    before_h, after_h = ((each or 0.0) / HOUR_S for each in lengths)
+    pairs.append((name, before_h, after_h))
     return [
         UnitChanges(
             name=name,
@@ -224,7 +221,7 @@ def _per_unit(past: Statement, current: Statement) -> list[UnitChanges]:
             **_six(past.totals, current.totals, (before, after), other_grid_method(past, current)),
         )
         for name, before, after in pairs
-        if before is not None and after is not None and before > 0 and after > 0
+        if before > 0 and after > 0
     ]
 
 
@@ -355,7 +352,7 @@ def _by_product(past: Statement, current: Statement, product: _Product) -> Split
     amount, whole = (_known_amounts(past, current, what) for what in (product.amount, product.what))
     if amount is None or whole is None or whole.lines != amount.lines:
         return None
-    if 0.0 in (amount.before, amount.after):
+    if not (amount.before and amount.after):
         return None
     pues = _pues(past, current) if product.amount == "energy" else ()
     each = whole.before / amount.before, whole.after / amount.after
@@ -407,12 +404,10 @@ def _cost(past: Statement, current: Statement) -> Split | None:
     """Where the price of a GPU-hour is the only price that changed."""
     whole = _known_amounts(past, current, "cost")
     before, now = _gpu_price(past), _gpu_price(current)
-    prices = {
-        f.id
-        for f in changed_factors(past.factors, current.factors)
-        if "price" in f.id or "tariff" in f.id
-    }
-    if whole is None or before is None or now is None or prices != {"cluster.gpu_price"}:
+    if whole is None or before is None or now is None:
+        return None
+    changed = [f.id for f in changed_factors(past.factors, current.factors)]
+    if {id_ for id_ in changed if "price" in id_ or "tariff" in id_} != {"cluster.gpu_price"}:
         return None
     counted = [c for c in current.marginal() if c.id not in whole.lines]
     if any(c.price_qty is None and c.gpu_time_lost.value for c in counted):
@@ -434,7 +429,6 @@ def _gpu_price(s: Statement) -> float | None:
     return prices.pop() if len(prices) == 1 else None
 
 
-def some(names: Sequence[str], most: int = 6) -> str:
-    """A list that does not drown a message."""
-    short = [name if len(name) <= 80 else name[:78] + ".." for name in names[:most]]
-    return ", ".join(short) + (f" and {len(names) - most} more" if len(names) > most else "")
+def some(names: Sequence[str]) -> str:
+    """A list of names, none of which drowns a message."""
+    return some_of([name if len(name) <= 80 else name[:78] + ".." for name in names])

@@ -4,7 +4,7 @@ spent."""
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,19 +37,19 @@ class RowFactors(NamedTuple):
 def placed_of(s: Statement, begin_s: float, end_s: float) -> list[PlacedAmounts]:
     """Where the amounts lie: in the rows that are there, else evenly over the whole period."""
     if s.series is None:
-        found = []
-        for c in s.marginal():
-            amounts = {what: [number_or_nan(getattr(c, what).value)] for what in AMOUNTS}
-            if any(each[0] for each in amounts.values() if each[0] == each[0]):
-                found.append(PlacedAmounts(c.id, [(begin_s, end_s)], amounts))
-        return found
+        found = [
+            PlacedAmounts(
+                c.id,
+                [(begin_s, end_s)],
+                {what: [number_or_nan(getattr(c, what).value)] for what in AMOUNTS},
+            )
+            for c in s.marginal()
+        ]
+        return [each for each in found if any(x and x == x for (x,) in each.amounts.values())]
     rows: dict[str, list[int]] = {}
     for at, name in enumerate(s.series.component):
         rows.setdefault(name, []).append(at)
-    starts = [utc(text).timestamp() for text in s.series.start]
-    stretches = [
-        (start, start + length) for start, length in zip(starts, s.series.duration_s, strict=True)
-    ]
+    stretches = _stretches(s.series, range(len(s.series.start)))
     return [
         PlacedAmounts(
             name,
@@ -58,6 +58,12 @@ def placed_of(s: Statement, begin_s: float, end_s: float) -> list[PlacedAmounts]
         )
         for name, mine in rows.items()
     ]
+
+
+def _stretches(series: Series, at: Iterable[int]) -> list[tuple[float, float]]:
+    """From when to when some of its rows are."""
+    begins = [(utc(series.start[n]).timestamp(), series.duration_s[n]) for n in at]
+    return [(begin_s, begin_s + length_s) for begin_s, length_s in begins]
 
 
 def series_of(
@@ -72,22 +78,22 @@ def series_of(
     columns: dict[str, list[Any]] = {name: [] for name in COLUMNS}
     starts = np.array([instant(each) for each in edges[:-1]], dtype=object)
     lengths = np.diff(edges)
+    by_time = (
+        ("grid_kgco2e_per_kwh", factors.location, "emissions_location_kgco2e"),
+        ("market_kgco2e_per_kwh", factors.market, "emissions_market_kgco2e"),
+    )
     for n, each in enumerate(placed):
         rows = {what: spread(each.stretches, each.amounts[what], edges) for what in AMOUNTS}
         some = np.any([np.nan_to_num(values) != 0 for values in rows.values()], axis=0)
-        keep = np.flatnonzero(some) if n else np.arange(len(lengths))
+        keep = np.arange(len(lengths)) if n == 0 else np.flatnonzero(some)
         columns["start"] += starts[keep].tolist()
         columns["duration_s"] += [round(value, 6) for value in lengths[keep].tolist()]
         columns["component"] += [each.component] * len(keep)
         for q in SPREAD:
-            columns[q.column] += _as_list(
-                rows[q.id][keep], known=not np.all(np.isnan(each.amounts[q.id]))
-            )
+            known = not np.all(np.isnan(each.amounts[q.id]))
+            columns[q.column] += _as_list(rows[q.id][keep], known)
         columns["checkpoints"] += checkpoints[keep].tolist() if n == 0 else [0.0] * len(keep)
-        for name, factor, sum_name in (
-            ("grid_kgco2e_per_kwh", factors.location, "emissions_location_kgco2e"),
-            ("market_kgco2e_per_kwh", factors.market, "emissions_market_kgco2e"),
-        ):
+        for name, factor, sum_name in by_time:
             at = np.full(len(keep), np.nan) if factor is None else factor[keep]
             columns[name] += _as_list(at)
             columns[sum_name] += _as_list(rows["energy"][keep] * at)
@@ -106,9 +112,5 @@ def checkpoints_of(s: Statement, placed: Sequence[PlacedAmounts], edges: Floats)
     if s.series is not None and placed:
         first = placed[0].component
         at = [n for n, name in enumerate(s.series.component) if name == first]
-        starts = [utc(s.series.start[n]).timestamp() for n in at]
-        stretches = [
-            (start, start + s.series.duration_s[n]) for start, n in zip(starts, at, strict=True)
-        ]
-        return spread(stretches, [s.series.checkpoints[n] for n in at], edges)
+        return spread(_stretches(s.series, at), [s.series.checkpoints[n] for n in at], edges)
     return spread([(float(edges[0]), float(edges[-1]))], [s.totals.checkpoints.value or 0.0], edges)

@@ -7,6 +7,7 @@ out text or Markdown, so that a name does no harm in either.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 from ckptcost.present.table import (
@@ -67,16 +68,13 @@ def table_text(table: Table) -> list[str]:
     if not table.shown or table.wide or not table.rows:
         return []
     below = [column.id for column in table.columns if column.unit == NOTE]
-    beside = table._replace(columns=tuple(c for c in table.columns if c.unit != NOTE))
+    beside = table._replace(columns=tuple(c for c in table.columns if c.id not in below))
     header, rows, left = shown_cells(beside, wide=False)
     first, *lines = columns(header, rows, left=left, widest=WIDTH)
     body = [first]
     for line, row in zip(lines, table.rows, strict=True):
-        notes = [row[name] for name in below if row[name]]
-        body += [
-            line,
-            *(each for note in notes for each in wrap_line(on_one_line(note), "    ", "    ")),
-        ]
+        notes = (wrap_line(on_one_line(row[name]), "    ", "    ") for name in below if row[name])
+        body += [line, *chain.from_iterable(notes)]
     title = wrap_line(on_one_line(table.title)) if table.title else []
     return [*title, *body, *(wrap_line(table.note) if table.note else [])]
 

@@ -9,8 +9,7 @@ saw a part of it only, that part is the low end of a range without a high one.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -41,7 +40,7 @@ from ckptcost.report.parts import (
     Warned,
 )
 from ckptcost.report.rows_of_time import AMOUNTS, PlacedAmounts, RowFactors, series_of
-from ckptcost.report.statement import Boundary, Measurement, Statement, Subject, instant
+from ckptcost.report.statement import Boundary, Measurement, Series, Statement, Subject, instant
 from ckptcost.report.statements.bill import (
     UNKNOWN_ENDS,
     BilledAmount,
@@ -79,27 +78,15 @@ def statement_of(
     costs where `priced`."""
     if not m.windows:
         return None
-    s = (
-        NOWHERE
-        if resolved is None
-        else resolved.scenario
-        if priced
-        else without_prices(resolved.scenario)
-    )
-    gpus = machine_of(m, resolved).gpus if resolved is not None else gpus_metered(m.energies.parts)
-    taken = taken_of(m, s, gpus, resolved is not None)
-    lines = list(dict.fromkeys(each.line for each in taken))
-    factors = (
-        []
-        if resolved is None
-        else [
-            Factor.model_validate(factor_of(i, catalog))
-            for i in resolved.inputs
-            if _is_used(i.path, priced)
-        ]
-    )
+    placed = resolved is not None
+    s = _scenario(resolved, priced)
+    gpus = gpus_metered(m.energies.parts) if resolved is None else machine_of(m, resolved).gpus
+    taken = taken_of(m, s, gpus, placed)
+    by_line = _by_line(taken)
+    inputs = [] if resolved is None else [i for i in resolved.inputs if _is_used(i.path, priced)]
+    factors = [Factor.model_validate(factor_of(i, catalog)) for i in inputs]
     names = tuple(f.id for f in factors)
-    billed = [_line(line, [t for t in taken if t.line == line], s) for line in lines]
+    billed = [_line(line, those, s) for line, those in by_line.items()]
     bill = bill_part(
         billed,
         lambda _, q: _sum(q, billed),
@@ -108,17 +95,11 @@ def statement_of(
         float(s.cluster.usd_per_gpu_s) * HOUR_S,
     )
     components = [Component.model_validate(each) for each in bill["components"]]
-    begin_s, end_s = (
-        round(m.run.wall_s(m.begin_s), 3),
-        round(m.run.wall_s(m.end_s), 3),
-    )  # as documents tell instants
-    finished = [
-        w
-        for w, what in zip(m.windows, m.contents, strict=True)
-        if what.of == "save" and not what.error and _was_seen_to_end(w)
-    ]
+    # as documents tell instants
+    begin_s, end_s = (round(m.run.wall_s(each), 3) for each in (m.begin_s, m.end_s))
+    finished = _finished(m)
+    saves = float(len(finished))
     words = {} if resolved is None else resolved.words
-    name = m.kept[:12] or m.energies.node.host
     return Statement(
         id=f"urn:ckptcost:run:{m.run.id}",
         kind="measured",
@@ -128,30 +109,15 @@ def statement_of(
         period_start=instant(begin_s),
         period_end=instant(end_s),
         length_s=end_s - begin_s,
-        subject=Subject(
-            run_id=plain_id(m.run.id),
-            name=f"run {name} on {m.energies.node.host}",
-            accelerator=_card(m),
-            nodes=1.0,
-            accelerator_count=None if math.isnan(gpus) else gpus,
-            **place_of(
-                words.get("site.id"),
-                words.get("site.grid"),
-                *(
-                    [resolved.names["site"], resolved.names.get("grid")]
-                    if resolved
-                    else [None, None]
-                ),
-            ),
-        ),
-        boundary=_boundary(components, s, resolved is not None),
+        subject=_subject(m, resolved, gpus),
+        boundary=_boundary(components, s, placed),
         totals=RunTotals.model_validate(
-            bill["totals"] | {"checkpoints": count_part(float(len(finished)), "measured")}
+            bill["totals"] | {"checkpoints": count_part(saves, "measured")}
         ),
         allocated=None,
         components=components,
-        functional_units=[FunctionalUnit(name="checkpoint", count=float(len(finished)))],
-        series=_series(m, taken, finished, s, begin_s, end_s, width_s),
+        functional_units=[FunctionalUnit(name="checkpoint", count=saves)],
+        series=_series(m, by_line, finished, s, begin_s, end_s, width_s),
         factors=factors,
         rests=bill["rests"],
         choices={
@@ -164,8 +130,48 @@ def statement_of(
         ],
         measurements=_measurements(m),
         uncertainty=BOUNDS,
-        warnings=_warnings(m, taken, resolved),
+        warnings=_warnings(m, by_line, resolved),
     )
+
+
+ByLine = Mapping[str, Sequence[LineTaken]]
+
+
+def _by_line(taken: Sequence[LineTaken]) -> ByLine:
+    found: dict[str, list[LineTaken]] = {}
+    for each in taken:
+        found.setdefault(each.line, []).append(each)
+    return found
+
+
+def _scenario(resolved: Resolved | None, priced: bool) -> Scenario:
+    if resolved is None:
+        return NOWHERE
+    return resolved.scenario if priced else without_prices(resolved.scenario)
+
+
+def _subject(m: Measured, resolved: Resolved | None, gpus: float) -> Subject:
+    host = m.energies.node.host
+    words, names = ({}, {}) if resolved is None else (resolved.words, resolved.names)
+    return Subject(
+        run_id=plain_id(m.run.id),
+        name=f"run {m.kept[:12] or host} on {host}",
+        accelerator=_card(m),
+        nodes=1.0,
+        accelerator_count=None if math.isnan(gpus) else gpus,
+        **place_of(
+            words.get("site.id"), words.get("site.grid"), names.get("site"), names.get("grid")
+        ),
+    )
+
+
+def _finished(m: Measured) -> list[Window]:
+    """The saves that are completed checkpoints."""
+    return [
+        window
+        for window, what in zip(m.windows, m.contents, strict=True)
+        if what.of == "save" and not what.error and _was_seen_to_end(window)
+    ]
 
 
 _ENDS = frozenset({"returned", "durable", "committed", "synced", "written", "end"})
@@ -231,51 +237,56 @@ MOST_ROWS = 100_000
 
 def _series(
     m: Measured,
-    taken: Sequence[LineTaken],
+    by_line: ByLine,
     finished: Sequence[Window],
     s: Scenario,
     begin_s: float,
     end_s: float,
     width_s: float,
-) -> Any:
+) -> Series | None:
     """Each line where its seconds were; one whose seconds are not known is in the components
     only. Of more rows than a run has there are none."""
     if (end_s - begin_s) / width_s > MOST_ROWS:
         return None
-    edges = edges_of(begin_s, end_s, width_s)
-    placed = []
 
     def at(t_s: float) -> float:
         return min(max(m.run.wall_s(t_s), begin_s), end_s)
 
-    for line in dict.fromkeys(each.line for each in taken):
-        mine = [each for each in taken if each.line == line and each.stretch is not None]
-        stretches = [(at(each.stretch[0]), at(each.stretch[1])) for each in mine if each.stretch]
-        amounts = {what: [ends_of(what, each, s)[0] for each in mine] for what in AMOUNTS}
-        known = {
-            what: xs if _says_nothing(xs) else [0.0 if math.isnan(x) else x for x in xs]
-            for what, xs in amounts.items()
-        }
-        if any(
-            x < 0 for x in known["energy"]
-        ):  # one drain's extra may be, their sum is not: it lies evenly over their time
-            known["energy"] = _evenly(known["energy"], stretches)
-            known["cost"] = _evenly(known["cost"], stretches)
-        if any(x for xs in known.values() for x in xs if x == x):
-            placed.append(PlacedAmounts(line, stretches, known))
+    lines = [_placed(line, taken, s, at) for line, taken in by_line.items()]
+    placed = [
+        each for each in lines if any(x and x == x for xs in each.amounts.values() for x in xs)
+    ]
     if not placed:
         return None
-    begins = [at(w.begin_s) for w in finished if w.begin_s is not None]
+    edges = edges_of(begin_s, end_s, width_s)
     rows = np.zeros(len(edges) - 1)
-    for begun_s in begins:
-        rows[
-            min(max(int(np.searchsorted(edges, begun_s, side="right")) - 1, 0), len(rows) - 1)
-        ] += 1.0
+    for window in finished:
+        if window.begin_s is not None:
+            row = int(np.searchsorted(edges, at(window.begin_s), side="right")) - 1
+            rows[min(max(row, 0), len(rows) - 1)] += 1.0
     grids = (
         tidy(float(each) * KWH_J) for each in (s.site.kgco2e_per_j, s.site.market_kgco2e_per_j)
     )
     factors = RowFactors(*(None if each is None else np.full(len(rows), each) for each in grids))
     return series_of(placed, edges, width_s, factors, rows)
+
+
+def _placed(
+    line: str, taken: Sequence[LineTaken], s: Scenario, at: Callable[[float], float]
+) -> PlacedAmounts:
+    """A line's amounts where their seconds are known, each over its own; what is not known of some
+    of them is nothing."""
+    mine = [each for each in taken if each.stretch is not None]
+    stretches = [(at(each.stretch[0]), at(each.stretch[1])) for each in mine if each.stretch]
+    amounts = {what: [ends_of(what, each, s)[0] for each in mine] for what in AMOUNTS}
+    known = {
+        what: xs if _says_nothing(xs) else [0.0 if math.isnan(x) else x for x in xs]
+        for what, xs in amounts.items()
+    }
+    if any(x < 0 for x in known["energy"]):
+        # one drain's extra may be, their sum is not: it lies evenly over their time
+        known |= {what: _evenly(known[what], stretches) for what in ("energy", "cost")}
+    return PlacedAmounts(line, stretches, known)
 
 
 def _evenly(amounts: Sequence[float], stretches: Sequence[tuple[float, float]]) -> list[float]:
@@ -336,60 +347,40 @@ def _card(m: Measured) -> str | None:
     return ", ".join(sorted(filter(None, devices))) or None
 
 
-def _warnings(m: Measured, taken: Sequence[LineTaken], resolved: Resolved | None) -> list[Warned]:
-    found = []
+def _warnings(m: Measured, by_line: ByLine, resolved: Resolved | None) -> list[Warned]:
+    told = []
     if resolved is None:
-        found.append(
-            Warned(
-                code="NO_SITE",
-                message=(
-                    "Where this machine stands and what it costs is not said, so there is no PUE,"
-                    " no dollars and no kgCO2e."
-                ),
+        told.append(
+            (
+                "NO_SITE",
+                "Where this machine stands and what it costs is not said, so there is no PUE, no"
+                " dollars and no kgCO2e.",
             )
         )
-    for line in dict.fromkeys(each.line for each in taken):
-        lost = [each for each in taken if each.line == line and not each.energy.known]
-        if lost:
-            why = why_text(lost[0].energy.why)
-            of = len([each for each in taken if each.line == line])
-            found.append(
-                Warned(
-                    code=lost[0].energy.why or "UNKNOWN",
-                    message=f"{line_label(line)}: energy not known of {len(lost)} of {of}: {why}.",
-                )
-            )
-        if any(BELOW_ZERO in each.energy.flags for each in taken if each.line == line):
-            text = (
-                f"{line_label(line)}: came out below zero, within its range, and is told as"
-                " nothing."
-            )
-            found.append(Warned(code=BELOW_ZERO, message=text))
-        if any(
-            each.energy.known and math.isinf(each.energy.high)
-            for each in taken
-            if each.line == line
-        ):
-            found.append(
-                Warned(
-                    code="PART_OF_HOST",
-                    message=(
-                        f"{line_label(line)}: only processors and memory are metered, so this is"
-                        " the least it was."
-                    ),
-                )
-            )
+    for line, taken in by_line.items():
+        told += [(code, f"{line_label(line)}: {text}") for code, text in _line_doubts(taken)]
     if len(m.run.hosts) > 1:
-        found.append(
-            Warned(
-                code="ONE_HOST",
-                message=f"Of {len(m.run.hosts)} hosts this is {m.energies.node.host} alone.",
-            )
-        )
+        of = f"Of {len(m.run.hosts)} hosts this is {m.energies.node.host} alone."
+        told.append(("ONE_HOST", of))
     for domain in m.energies.parts:
         doubts = m.energies.doubts(domain)
         if doubts.looks is not None and doubts.looks < 1:
             code = "COUNTER_LOOKS" if doubts.of_counter else "SENSOR_LOOKS"
-            found.append(Warned(code=code, message=warning_text(code, f"{doubts.looks:.0%}")))
+            told.append((code, warning_text(code, f"{doubts.looks:.0%}")))
             break
-    return found
+    return [Warned(code=code, message=text) for code, text in told]
+
+
+def _line_doubts(taken: Sequence[LineTaken]) -> Iterator[tuple[str, str]]:
+    """What to mind of one line."""
+    lost = [each.energy.why for each in taken if not each.energy.known]
+    if lost:
+        of = f"{len(lost)} of {len(taken)}"
+        yield lost[0] or "UNKNOWN", f"energy not known of {of}: {why_text(lost[0])}."
+    if any(BELOW_ZERO in each.energy.flags for each in taken):
+        yield BELOW_ZERO, "came out below zero, within its range, and is told as nothing."
+    if any(each.energy.known and math.isinf(each.energy.high) for each in taken):
+        yield (
+            "PART_OF_HOST",
+            "only processors and memory are metered, so this is the least it was.",
+        )

@@ -4,7 +4,7 @@ the seconds in which it was."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple
 
@@ -64,40 +64,41 @@ def without_prices(s: Scenario) -> Scenario:
 def taken_of(m: Measured, s: Scenario, gpus: float, placed: bool) -> list[LineTaken]:
     """Every line of every save and load. They add up: instants that several share are divided among
     them."""
-    found: list[LineTaken] = []
+    # a window's own at hand: looking through those of all for each would grow with their square
     costs: dict[str, list[Cost]] = {}
-    for cost in (
-        m.costs
-    ):  # a window's own at hand: looking through those of all for each would grow with their square
+    for cost in m.costs:
         costs.setdefault(cost.window, []).append(cost)
     waits = waits_of(m)
     wholes = [
         _stretch(window, "whole") if what.of == "save" else None
         for window, what in zip(m.windows, m.contents, strict=True)
     ]
-    for n, (held, kept) in enumerate(zip(shared_pieces(waits), shared_pieces(wholes), strict=True)):
-        window, what = m.windows[n], m.contents[n]
+    shared = zip(m.windows, m.contents, shared_pieces(waits), shared_pieces(wholes), strict=True)
+    found: list[LineTaken] = []
+    for n, (window, what, held, kept) in enumerate(shared):
         mine = m._replace(costs=costs.get(window.name, []))
+        own = waited_time(m, held, s) if held else None
         bill = (
             bill_of_load(mine, window, s, gpus)
             if what.of == "load"
             else bill_of_save(mine, window, what.bytes, s, gpus)
         )
-        own = waited_time(m, held, s) if held else None
         for line in bill.bill.lines:
             if line.id in ALONE and not placed:
                 continue
-            energy, gpu_s = bill.energies[line.id], float(line.gpu_s)
+            energy = bill.energies[line.id]
             if line.id == "host_wait" and not energy.known:
                 energy = _parts_of_host(mine, window, s) or energy
-            if own is not None and line.id in _WAITING:
-                energy = _window_share(line.id, own, energy)
-                gpu_s = gpu_s if line.id == "host_wait" else gpus * own.held_s
-            if kept and line.id == "storage_write" and energy.known:
+            if line.id == "storage_write" and kept and energy.known:
                 energy = storage_energy(m, storage_meters(m, s.tier.boundary), kept, s)
-            priced = line_of(s, line.id, energy, gpu_s)
-            usd = float(line.cost_usd if line.id == "requests" else priced.cost_usd)
-            stretch = waits[n] if line.id in _WAITING else _stretch(window, KINDS[line.id].during)
+            stretch, gpu_s = _stretch(window, KINDS[line.id].during), float(line.gpu_s)
+            if line.id in _WAITING:
+                stretch = waits[n]
+                if own is not None:
+                    energy = _window_share(line.id, own, energy)
+                    gpu_s = gpu_s if line.id == "host_wait" else gpus * own.held_s
+            priced = line if line.id == "requests" else line_of(s, line.id, energy, gpu_s)
+            usd = float(priced.cost_usd)
             found.append(LineTaken(line.id, window.name, stretch, energy, gpu_s, usd))
     return _none_below_zero(found, s)
 
@@ -156,32 +157,35 @@ def _parts_of_host(m: Measured, window: Window, s: Scenario) -> Energy | None:
 
 
 def _stretch(window: Window, of: str) -> tuple[float, float] | None:
-    if of == "whole":
-        return (
-            None
-            if window.begin_s is None or window.end_s is None
-            else (window.begin_s, window.end_s)
-        )
-    phase = window.phase(of)
-    return None if phase is None else (phase.begin_s, phase.end_s)
+    phase = window if of == "whole" else window.phase(of)
+    if phase is None or phase.begin_s is None or phase.end_s is None:
+        return None
+    return phase.begin_s, phase.end_s
 
 
-def ends_of(what: str, each: LineTaken, s: Scenario) -> tuple[float, float, float]:
+def ends_of(what: str, each: LineTaken, s: Scenario) -> Ends:
     """(value, low, high) in people's units; NaN where unknown."""
-    e = each.energy
+    e, gpu_s = each.energy, each.gpu_s
     joules = (e.value, e.low, e.high) if e.known else (math.nan,) * 3
     if what == "energy":
-        return joules[0] / KWH_J, joules[1] / KWH_J, joules[2] / KWH_J
+        return _each_of(joules, lambda end: end / KWH_J)
     if what == "gpu_time_lost":
-        return (each.gpu_s / HOUR_S,) * 3
+        return (gpu_s / HOUR_S,) * 3
     if what == "cost":
         tariff = _tariff(s) if e.known else math.nan
-        spread = [(end - e.value) * tariff if tariff else 0.0 for end in joules]
+        spread = _each_of(joules, lambda end: (end - e.value) * tariff if tariff else 0.0)
         return each.usd, each.usd + spread[1], each.usd + spread[2]
     derived = BY_ID[what].derived
     assert derived is not None
-    rate = derived.rate(s)
+    product, rate = derived.product, derived.rate(s)
     if derived.of == "gpu_time_lost":
-        return (float(derived.product(each.gpu_s, rate)) if each.gpu_s else 0.0,) * 3
-    value, low, high = (float(derived.product(end, rate)) for end in joules)
+        return (float(product(gpu_s, rate)) if gpu_s else 0.0,) * 3
+    return _each_of(joules, lambda end: float(product(end, rate)))
+
+
+Ends = tuple[float, float, float]
+
+
+def _each_of(ends: Ends, said: Callable[[float], float]) -> Ends:
+    value, low, high = map(said, ends)
     return value, low, high
