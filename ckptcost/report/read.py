@@ -1,14 +1,22 @@
-"""Documents from their JSON files: judged by the schema, and as answers that any view shows."""
+"""Documents from their JSON files: judged by the schema, and as answers that any view shows. A key
+that comes twice in a file is refused: readers differ on which counts."""
 
 from __future__ import annotations
 
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
 from pydantic import ValidationError
 
+from ckptcost.catalog.files import text_of
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs.gates import GateVerdict, gate_of
 from ckptcost.report.build import result_hash
-from ckptcost.report.document import SCHEMA_NAME, SCHEMA_VERSION, Report
-from ckptcost.report.json_text import parse_json
+from ckptcost.report.document import SCHEMA_NAME, SCHEMA_VERSION, Report, TablePart
 from ckptcost.report.study import Bills, Column, Study, Table
 
 MOST_BYTES = 300_000_000
@@ -24,6 +32,31 @@ def read(source: str) -> Report:
     """The document in a file. A newer minor version is read without what it adds; one of statements
     alone must be as it was written, because exports are made of it."""
     raw = parse_json(source, MOST_BYTES)
+    version = _version_of(raw, source)
+    newer = version != SCHEMA_VERSION
+    try:
+        report = Report.model_validate(raw, extra="ignore" if newer else None)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        said = first["msg"].removeprefix("Value error, ")
+        problem = said[0].lower() + said[1:]
+        raise _broken(problem, source, ".".join(map(str, first["loc"]))) from None
+    for name, table in report.tables.items():
+        _require_cells(table, newer, source, f"tables.{name}.rows")
+    if report.kind == "difference" and report.difference is None:
+        raise _broken("is missing", source, "difference")
+    if report.kind == "model":
+        for problem, key in _lacking_of_a_model(report):
+            raise _broken(problem, source, key)
+    told = report.reproducibility.result_sha256
+    if report.kind == "statements" and not newer and (found := result_hash(report)) != told:
+        problem = f"its hash is {found[:16]}..., it says {brief(told)}"
+        raise _broken(problem, source, "reproducibility.result_sha256")
+    return report
+
+
+def _version_of(raw: Any, source: str) -> str:
+    """Its version, where it is a document that this program reads."""
     name = raw.get("schema_name") if isinstance(raw, dict) else None
     if name == OF_A_SWEEP:
         raise InputError(
@@ -33,7 +66,7 @@ def read(source: str) -> Report:
             remedy="show the sweep with `ckptcost sweep -f text`, or one of its jobs with"
             " `ckptcost model`",
         )
-    if not isinstance(raw, dict) or name not in (SCHEMA_NAME, *OLDER):
+    if name not in (SCHEMA_NAME, *OLDER):
         raise InputError(
             "is no document of ckptcost's",
             where=source,
@@ -42,64 +75,48 @@ def read(source: str) -> Report:
         )
     version = str(raw.get("schema_version"))
     if name in OLDER or not version.startswith("2."):
+        older = name in OLDER or version.startswith("1.")
         raise InputError(
             f"is of the schema {name} {brief(version)}, this program reads {SCHEMA_NAME} 2.x",
             where=source,
             key="schema_version",
-            remedy=(
-                "write it again with this ckptcost"
-                if name in OLDER or version.startswith("1.")
-                else "use a newer ckptcost"
-            ),
+            remedy="write it again with this ckptcost" if older else "use a newer ckptcost",
         )
-    newer = version != SCHEMA_VERSION
-    try:
-        report = Report.model_validate(raw, extra="ignore" if newer else None)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        said = first["msg"].removeprefix("Value error, ")
-        problem = said[0].lower() + said[1:]
-        raise _broken(problem, source, ".".join(map(str, first["loc"]))) from None
-    _require_parts(report, source, newer)
-    said = report.reproducibility.result_sha256
-    if report.kind == "statements" and not newer and (found := result_hash(report)) != said:
-        problem = f"its hash is {found[:16]}..., it says {brief(said)}"
-        raise _broken(problem, source, "reproducibility.result_sha256")
-    return report
+    return version
 
 
-def _require_parts(report: Report, source: str, newer: bool) -> None:
-    """Whether it has the parts that its kind cannot do without: views, pages, exports and checks
-    take them for granted."""
-    for name, table in report.tables.items():
-        keys = table.columns.keys()
-        odd = next((at for at, row in enumerate(table.rows) if row.keys() != keys), None)
-        if odd is not None and not newer:
-            raise _broken("has not the cells of its columns", source, f"tables.{name}.rows.{odd}")
-        seconds = [column for column, each in table.columns.items() if each.unit == "s"]
-        for at, row in enumerate(table.rows):
-            for column in seconds:
-                if isinstance(row.get(column), str):
-                    raise _broken("is no number", source, f"tables.{name}.rows.{at}.{column}")
-    if report.kind == "difference" and report.difference is None:
-        raise _broken("is missing", source, "difference")
-    if report.kind != "model":
-        return
-    lacking = [name for name in OF_A_MODEL if name not in report.tables]
-    cases = [] if lacking else report.rows("cases")
+def _require_cells(table: TablePart, newer: bool, source: str, where: str) -> None:
+    """Whether its rows have the cells of its columns, which views take for granted."""
+    keys = table.columns.keys()
+    seconds = [column for column, each in table.columns.items() if each.unit == "s"]
+    for at, row in enumerate(table.rows):
+        if row.keys() != keys and not newer:
+            raise _broken("has not the cells of its columns", source, f"{where}.{at}")
+    for at, row in enumerate(table.rows):
+        for column in seconds:
+            if isinstance(row.get(column), str):
+                raise _broken("is no number", source, f"{where}.{at}.{column}")
+
+
+def _lacking_of_a_model(report: Report) -> Iterator[tuple[str, str]]:
+    """What a model's document has not, of what views, pages, exports and checks take for granted:
+    the problem and where."""
+    for name in OF_A_MODEL:
+        if name not in report.tables:
+            yield "is missing or empty", f"tables.{name}"
+    cases = report.rows("cases")
     if not cases or not all(row.keys() >= OF_A_CASE for row in cases):
-        lacking = [*lacking, "cases"]
-        raise _broken("is missing or empty", source, f"tables.{lacking[0]}")
+        yield "is missing or empty", "tables.cases"
     if not report.statements:
-        raise _broken("is empty", source, "statements")
+        yield "is empty", "statements"
     first, names = report.statements[0], [row["case"] for row in cases]
     for name in ("schedule", "allocated", "one_save", "drawn"):
         if getattr(first, name) is None:
-            raise _broken("is missing", source, f"statements.0.{name}")
+            yield "is missing", f"statements.0.{name}"
     if [each.name for each in report.scenarios][: len(names)] != names:
-        raise _broken("are not those of the cases", source, "scenarios")
+        yield "are not those of the cases", "scenarios"
     if report.question.get("cases") != names:
-        raise _broken("are not those of the table", source, "question.cases")
+        yield "are not those of the table", "question.cases"
 
 
 def _broken(problem: str, source: str, key: str) -> InputError:
@@ -145,3 +162,58 @@ def study_of(report: Report) -> Study:
         factors=report.statements[0].factors if report.kind == "model" else (),
         difference=report.difference,
     )
+
+
+# ---- JSON: one sentence for each way in which it is none
+
+_LARGE = re.compile(r"\d[eE]\+?\d{3}|\d{300}")
+_HALF = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def parse_json(source: str, most_bytes: int) -> Any:
+    """What is in the file."""
+    text = text_of(Path(source), source, most_bytes)
+    try:
+        found = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_once)
+        if isinstance(found, dict) and _LARGE.search(text):  # few files: it takes time
+            json.loads(text, parse_float=_no_infinity)
+        if _HALF.search(text):
+            _refuse_halves(found)
+        return found
+    except RecursionError:
+        raise InputError("is not valid JSON: nested too deep", where=source) from None
+    except InputError as error:
+        raise error.at(source) from None
+    except ValueError as error:
+        said = (
+            "a number of thousands of digits" if "digits" in str(error) else brief(str(error), 200)
+        )
+        raise InputError(f"is not valid JSON: {said}", where=source) from None
+
+
+def _refuse_halves(found: Any) -> None:
+    """Half of a pair of surrogates is a letter to JSON, and to nobody who writes UTF-8."""
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise InputError("is not valid JSON: it holds half of a letter") from None
+
+
+def _no_constant(word: str) -> Any:
+    raise InputError(f"holds {word}, which is not JSON")
+
+
+def _no_infinity(digits: str) -> float:
+    """A number too large for a float becomes infinity without a word."""
+    if math.isinf(value := float(digits)):
+        raise InputError(f"holds {brief(digits)}, which is too large for a number")
+    return value
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"has the key {brief(twice)} twice in one place")
+    return found
