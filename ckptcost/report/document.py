@@ -164,9 +164,9 @@ class Report(DocumentPart):
     __str__ = __repr__
 
     def _repr_html_(self) -> str:
-        from ckptcost.report import notebook
+        from ckptcost.report import render
 
-        return notebook.of_report(self)
+        return render.notebook(self)
 
     def rows(self, table: str | None = None) -> list[dict[str, Any]]:
         """One table's rows by column id, of the first table unless another is named."""

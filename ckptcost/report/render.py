@@ -1,4 +1,5 @@
-"""A document or an answer in a format: text, Markdown, CSV, JSON or a page."""
+"""A document or an answer in a format: text, Markdown, CSV, JSON, a page, or the output of a
+notebook's cell."""
 
 from __future__ import annotations
 
@@ -6,10 +7,19 @@ from collections.abc import Sequence
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.report import diff_views, statement_views
+from ckptcost.report.brief import (
+    CAUTIONS,
+    SENTENCES,
+    TABLES,
+    BriefAnswer,
+    Shown,
+    rows_of,
+    told_of_study,
+)
 from ckptcost.report.build import input_part
 from ckptcost.report.document import Report
-from ckptcost.report.html.page import page_of
-from ckptcost.report.page_extras import extras_of
+from ckptcost.report.html.markup import Markup, bullets, el
+from ckptcost.report.html.page import extras_of, page_of
 from ckptcost.report.parts import InputFile
 from ckptcost.report.read import read, study_of
 from ckptcost.report.statement import Statement
@@ -61,3 +71,51 @@ def page(
 ) -> str:
     """The page of an answer, with its statements or the same under other factors."""
     return page_of(gather_statements(statements, command, inputs), extras_of(study, statements))
+
+
+# ---- in a notebook: what the terminal says first, as HTML
+
+ROWS = 20
+"""of a table; the frame of the same answer has all of them"""
+
+
+def notebook(report: Report) -> str:
+    """What is said of statements and differences is laid out for a terminal: as it is there."""
+    if report.kind in ("statements", "difference"):
+        return el("pre", answer(report))
+    return html(told_of_study(study_of(report)))
+
+
+def html(told: BriefAnswer) -> str:
+    """Sentences, the tables that carry the answer, and cautions that may turn a decision."""
+    weighty = [each for each in told.weighty[:CAUTIONS] if each]
+    return el(
+        "div",
+        el("h4", told.title),
+        [el("p", line) for line in told.about],
+        bullets(told.sentences[:SENTENCES]),
+        bullets(told.targets),
+        [_table(table) for table in told.tables[:TABLES]],
+        [el("p", el("b", "Take care")), bullets(weighty)] if weighty else None,
+        el("p", told.basis) if told.basis else None,
+    )
+
+
+def _table(table: Shown) -> Markup:
+    rows = rows_of(table, min(ROWS, len(table.rows)))
+    cut = f" ({len(rows)} of {len(table.rows)} rows)" if len(rows) < len(table.rows) else ""
+    head = el("tr", [el("th", each, scope="col") for each in table.header])
+    body = [
+        el(
+            "tr",
+            [el("td", cell, style=_side(at < table.left)) for at, cell in enumerate(row)],
+        )
+        for row in rows
+    ]
+    note = el("p", el("small", table.note)) if table.note else None
+    inside = el("table", el("thead", head), el("tbody", body))
+    return el("div", el("p", el("b", table.title), cut), inside, note)
+
+
+def _side(is_text: bool) -> str:
+    return f"text-align:{'left' if is_text else 'right'}"

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 import pytest
 
 import ckptcost
-from ckptcost.report import brief, notebook
+from ckptcost.report import brief, render
 from ckptcost.report.brief import BriefAnswer, Shown
 from ckptcost.report.read import study_of
 from ckptcost.report.statements.reading import gather_statements
@@ -56,7 +56,7 @@ def test_a_study_shows_its_answer(study):
     assert repr(study).count("\n") <= brief.LINES
     parsed = Parsed(study._repr_html_())
     assert study.findings[0] in parsed.words
-    assert parsed.tags.count("tr") <= 1 + notebook.ROWS
+    assert parsed.tags.count("tr") <= 1 + render.ROWS
 
 
 def test_statements_show_their_answer(report):
@@ -80,7 +80,7 @@ def test_a_frame_of_each_table(study, report):
 def test_what_somebody_wrote_is_no_markup():
     hostile = "<script>alert(1)</script>"
     table = Shown(hostile, [hostile], [[hostile]] * 30, hostile)
-    page = notebook.html(
+    page = render.html(
         BriefAnswer(hostile, [hostile], [hostile], [table], 1, [hostile], [hostile], 1)
     )
     assert "<script" not in page

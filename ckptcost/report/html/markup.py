@@ -1,5 +1,5 @@
-"""Elements as text. Whatever is not markup already is escaped, so nothing that somebody wrote can
-become markup."""
+"""Elements as text, and the style sheet for them. Whatever is not markup already is escaped, so
+nothing that somebody wrote can become markup."""
 
 from __future__ import annotations
 
@@ -196,3 +196,274 @@ def bullets(items: Iterable[Child], class_: str | None = None) -> Markup | None:
 def note(*children: Child, class_: str = "note") -> Markup | None:
     inside = join(children)
     return el("p", inside, class_=class_) if inside else None
+
+
+# ---- the style sheet: light, dark, a telephone, and paper, where all must be told apart in grey
+
+LIGHT = {
+    "page": "#ffffff",
+    "card": "#f5f7f9",
+    "ink": "#1b1f24",
+    "muted": "#525b66",
+    "rule": "#d3d9e0",
+    "link": "#0b4fa8",
+    "red": "#b3121d",
+    "on-red": "#ffffff",
+    "warn": "#fff6dc",
+    "warn-ink": "#533a00",
+    "grid": "#e4e8ec",
+    "hollow": "#e9ecf0",
+    "total": "#2b3440",
+    "save": "#1f5fa8",
+    "failure": "#c26a00",
+    "keep": "#4d8b6a",
+    "l1": "#0b4fa8",
+    "l2": "#b34a00",
+    "l3": "#1a7353",
+    "l4": "#7a3fb8",
+    "l5": "#59636e",
+    "l6": "#a3123f",
+    "bar": "#3a78b8",
+    "stall": "#c4473a",
+    "drain": "#e8a24a",
+}
+DARK = {
+    "page": "#12161b",
+    "card": "#1b2128",
+    "ink": "#e9edf1",
+    "muted": "#a7b1bc",
+    "rule": "#37414c",
+    "link": "#86b8f5",
+    "red": "#d3303b",
+    "on-red": "#ffffff",
+    "warn": "#3a2f12",
+    "warn-ink": "#f6dfa4",
+    "grid": "#2a323b",
+    "hollow": "#262e37",
+    "total": "#c8d1da",
+    "save": "#5b9be0",
+    "failure": "#e39a45",
+    "keep": "#6fb592",
+    "l1": "#7fb3f2",
+    "l2": "#f0a05a",
+    "l3": "#6fcfa5",
+    "l4": "#c9a3f2",
+    "l5": "#aab4bf",
+    "l6": "#f28aa8",
+    "bar": "#5b93cf",
+    "stall": "#e0675a",
+    "drain": "#8a5a1c",
+}
+READ_ON = (
+    ("ink", "page"),
+    ("ink", "card"),
+    ("muted", "page"),
+    ("muted", "card"),
+    ("link", "page"),
+    ("link", "card"),
+    ("on-red", "red"),
+    ("warn-ink", "warn"),
+)
+"""what is read on what, each pair at 4.5 to 1 or more"""
+SEEN_ON_PAGE = ("red", "total", "save", "failure", "keep", "l1", "l2", "l3", "l4", "l5", "l6")
+"""what is seen without a word beside it, at 3 to 1 or more"""
+PANELS = 6
+"""pictures that can be switched between: one for each quantity's bill"""
+DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 5", "1 4")
+"""of the lines 1 to 6, so that they are told apart without colour"""
+
+
+def _variables(colours: dict[str, str]) -> str:
+    return "".join(f"--{name}:{value};" for name, value in colours.items())
+
+
+_BODY = """
+*{box-sizing:border-box}
+html{-webkit-text-size-adjust:100%}
+body{margin:0;background:var(--page);color:var(--ink);overflow-wrap:anywhere}
+body,svg text{font:1rem/1.5 system-ui,-apple-system,"Segoe UI",Roboto,"Helvetica Neue",Arial,sans-serif}
+.page{max-width:1140px;margin:0 auto;padding:28px 20px 48px}
+h1{font-size:1.9rem;line-height:1.2;margin:0 0 6px;letter-spacing:-.01em}
+h2{font-size:1.3rem;line-height:1.25;margin:0 0 12px}
+h3{font-size:1.08rem;line-height:1.3;margin:0 0 10px}
+h4{font-size:1rem;margin:18px 0 8px}
+p{margin:0 0 10px;max-width:78ch}
+a{color:var(--link)}
+ul{margin:0 0 10px;padding-left:1.2em}
+li{margin:3px 0}
+code{font:.9em ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono",monospace}
+section{margin:34px 0 0}
+h2.appendix{margin:48px 0 -8px;padding-top:22px;border-top:3px solid var(--rule)}
+.statement{border-top:3px solid var(--rule);padding-top:22px;margin-top:44px}
+.lead{font-size:1.05rem;color:var(--muted);margin-bottom:4px}
+.note,.small,figcaption,caption,.lead{color:var(--muted)}
+.note,figcaption{font-size:.875rem}
+.small{display:block;font-size:.8rem;line-height:1.35}
+.tag{font-size:.78rem;font-weight:400;border:1px solid var(--rule);border-radius:3px;padding:0 6px;color:var(--muted);white-space:nowrap}
+.simulated,.beware{padding:10px 14px;border-radius:4px;max-width:none}
+.simulated{background:var(--red);color:var(--on-red);font-weight:700;margin:14px 0}
+.beware{background:var(--warn);color:var(--warn-ink);border-left:4px solid var(--failure);margin:0 0 12px}
+nav{margin:18px 0 0;padding:10px 0;border-top:1px solid var(--rule);border-bottom:1px solid var(--rule);font-size:.9rem}
+nav ul{list-style:none;margin:0;padding:0;display:flex;flex-wrap:wrap;gap:2px 18px}
+nav a{display:inline-block;padding:4px 0}
+.cards{display:grid;grid-template-columns:repeat(3,minmax(0,1fr));gap:12px;margin:20px 0 14px;padding:0;list-style:none}
+.cards li{background:var(--card);border:1px solid var(--rule);border-radius:6px;padding:13px 15px;margin:0}
+.what{font-size:.9rem;font-weight:600;display:flex;justify-content:space-between;align-items:baseline;flex-wrap:wrap;gap:0 8px}
+.nb,.unit{white-space:nowrap}
+.cards .value{font-size:1.72rem;line-height:1.2;font-weight:650;margin:2px 0 3px;font-variant-numeric:tabular-nums}
+.cards .unit{font-size:.95rem;font-weight:500;color:var(--muted)}
+.cards .apart{border-style:dashed}
+dl.facts{display:grid;grid-template-columns:repeat(auto-fill,minmax(210px,1fr));gap:8px 22px;margin:14px 0 0;font-size:.9rem}
+dl.facts.exact{grid-template-columns:repeat(auto-fill,minmax(300px,1fr))}
+dl.facts div{min-width:0}
+dt{color:var(--muted);font-size:.8rem}
+dd{margin:0}
+.findings{font-size:1.05rem;padding-left:1.1em}
+.findings li{margin:6px 0;max-width:78ch}
+.scroll{overflow-x:auto;margin:0 0 10px;max-width:100%}
+.scroll:focus-visible,.switch input:focus-visible+label,a:focus-visible{outline:2px solid var(--link);outline-offset:2px}
+table{border-collapse:collapse;width:100%;font-size:.875rem;font-variant-numeric:tabular-nums}
+caption{text-align:left;padding:0 0 6px;font-size:.875rem}
+caption span{position:sticky;left:0;display:inline-block;max-width:calc(100vw - 40px)}
+th,td{text-align:left;vertical-align:top;padding:6px 14px 6px 0;border-bottom:1px solid var(--rule);overflow-wrap:normal}
+th:last-child,td:last-child{padding-right:0}
+thead th{border-bottom:2px solid var(--muted);vertical-align:bottom;font-weight:600}
+tbody th{font-weight:500;min-width:11em}
+.n{text-align:right;white-space:nowrap}
+.n .small{white-space:normal;min-width:7em}
+.band th{font-weight:650;padding-top:14px;color:var(--muted)}
+.total th,.total td{font-weight:700;border-top:2px solid var(--muted);border-bottom:2px solid var(--muted)}
+.total .small{font-weight:400}
+.best th,.best td{font-weight:650}
+.claimed{font-style:italic;color:var(--muted)}
+.wide-table table{min-width:760px}
+.words td{overflow-wrap:anywhere;min-width:6em}
+.factors tbody th{width:38%}
+.factors td:nth-child(4){min-width:11em}
+.sources td:nth-child(3){min-width:16em}
+.bill .n .small{white-space:normal;min-width:5.2em}
+.compared .n .small{min-width:0}
+.bill thead .n,.compared thead .n{white-space:normal}
+.n+td:not(.n),.n+th:not(.n){padding-left:10px}
+tr:has(:target){background:var(--warn);color:var(--warn-ink)}
+figure{margin:0 0 12px}
+figcaption{margin-top:4px;max-width:90ch}
+svg{display:block;width:100%;height:auto;overflow:visible}
+svg.narrow{display:none;max-width:480px}
+svg text{font-size:12px;fill:var(--ink)}
+svg .under{fill:var(--page)}
+svg .dim{fill:var(--muted)}
+svg .strong{font-weight:650}
+svg .end{text-anchor:end}
+svg .mid{text-anchor:middle}
+svg .g{stroke:var(--grid);fill:none}
+svg .axis{stroke:var(--muted);fill:none}
+svg .now{stroke:var(--red);stroke-width:2;fill:none}
+svg .best{stroke:var(--muted);stroke-width:1.2;stroke-dasharray:4 3;fill:none}
+svg .hollow{fill:var(--hollow);stroke:none}
+svg .bar{fill:var(--bar)}
+svg .stall{fill:var(--stall)}
+svg .drain{fill:var(--drain)}
+.bars{list-style:none;margin:0 0 8px;padding:0;font-size:.82rem;font-variant-numeric:tabular-nums}
+.bars li{display:grid;grid-template-columns:15.5em 1fr 12.5em;gap:0 10px;align-items:center;margin:0;padding:3px 0}
+.bars .label{text-align:right}
+.bars .small{line-height:1.1}
+.bars .total{font-weight:650;border-top:1px solid var(--rule);padding-top:6px}
+.track{position:relative;height:18px;border-left:1px solid var(--muted)}
+.track span{position:absolute;top:0;height:100%;min-width:1.5px}
+.f-total{background:var(--total)}.f-save{background:var(--save)}.f-failure{background:var(--failure)}.f-keep{background:var(--keep)}
+.track .range{top:100%;height:7px;border:solid var(--ink);border-width:0 1.5px;background:linear-gradient(var(--ink),var(--ink)) 0 50%/100% 1.5px no-repeat}
+.track .range.open{border-right:0}
+.track .range.open::after{content:"";position:absolute;right:-1px;top:0;border:3.5px solid transparent;border-left:7px solid var(--ink);border-right:0}
+svg .line{fill:none;stroke-width:2;stroke-linejoin:round}
+svg .line.whole{stroke-dasharray:none}
+svg .faint{fill-opacity:.2;stroke:none}
+svg .cut{stroke:var(--ink);stroke-opacity:.35;stroke-dasharray:3 3;fill:none}
+.switch{border:0;margin:0;padding:0;min-width:0}
+.switch>legend{padding:0;font-size:.875rem;color:var(--muted);margin-bottom:6px}
+.switch input{position:absolute;opacity:0}
+.switch>label{display:inline-block;border:1px solid var(--rule);border-radius:4px;padding:5px 13px;margin:0 6px 10px 0}
+.switch>label{cursor:pointer;font-size:.9rem}
+.switch input:checked+label{background:var(--ink);color:var(--page);border-color:var(--ink)}
+.panel{display:none}
+.ends{margin-top:40px;border-top:1px solid var(--rule);padding-top:12px;font-size:.875rem;color:var(--muted)}
+"""
+_NARROW = """
+@media (max-width:720px){
+.page{padding:18px 16px 36px}
+h1{font-size:1.45rem}
+.cards{grid-template-columns:repeat(2,minmax(0,1fr));gap:9px}
+.cards li{padding:10px 11px}
+.cards .value{font-size:1.32rem}
+.bars li{grid-template-columns:1fr auto}
+.bars .label{text-align:left}
+.bars .track{grid-area:2/1/auto/span 2}
+svg.wide{display:none}
+svg.narrow{display:block}
+dl.facts{grid-template-columns:1fr 1fr}
+dl.facts.exact{grid-template-columns:1fr}
+tbody th[scope=row],thead th:first-child{position:sticky;left:0;background:var(--page);min-width:7.5em}
+}
+"""
+_PAPER = """
+@page{size:A4;margin:14mm 13mm}
+@media print{
+html{font-size:10.5px}
+.appendix{break-before:page}
+body{line-height:1.4}
+.page{max-width:none;padding:0}
+nav{display:none}
+section{margin-top:20px}
+.statement{break-before:page;margin-top:0;border:0;padding:0}
+h1,h2,h3,h4,caption{break-after:avoid}
+.cards{grid-template-columns:repeat(3,1fr);gap:7px}
+.cards li{padding:7px 9px;break-inside:avoid}
+dl.facts{grid-template-columns:repeat(4,1fr)}
+dl.facts.exact{grid-template-columns:1fr 1fr}
+tr,figure,.note,.beware,.findings li{break-inside:avoid}
+thead{display:table-header-group}
+.scroll{overflow:visible}
+caption span{max-width:none}
+table,.wide-table table{font-size:8.2px;line-height:1.3;min-width:0}
+table .small{font-size:7.4px}
+th,td{padding:3px 7px 3px 0;overflow-wrap:anywhere}
+tbody th{min-width:0}
+.n .small{min-width:0}
+.words td,.words td:nth-child(n){min-width:0}
+.factors td:nth-child(4){width:19%}
+.sources a::after{content:" " attr(href);font-size:6.8px}
+a{color:inherit}
+.simulated,.switch,.bars{-webkit-print-color-adjust:exact;print-color-adjust:exact}
+.simulated{border:2px solid #b3121d}
+.switch>legend,.switch input,.switch>label{display:none}
+.switch{display:grid;grid-template-columns:1fr 1fr;gap:6px 20px}
+.panel{display:block;break-inside:avoid}
+.bars{font-size:7.8px;line-height:1.25}
+.bars li{grid-template-columns:13.5em 1fr 10.5em;padding:1px 0}
+.bars .small{font-size:6.6px}
+.track{height:11px}
+.track .range{top:calc(100% + 1.5px);height:3.5px}
+.track .range.open::after{border-width:2px;border-left-width:4px;border-right-width:0}
+svg.wide{display:block}svg.narrow{display:none}
+.switch svg.wide{display:none}.switch svg.narrow{display:block}
+}
+"""
+
+
+def style_sheet() -> str:
+    """All of it. The dark colours are for screens: paper is white."""
+    numbered = "".join(
+        f"svg .l{n}{{stroke:var(--l{n});stroke-dasharray:{DASHES[n - 1] or 'none'}}}"
+        f"svg .s{n}{{fill:var(--l{n})}}"
+        for n in range(1, 7)
+    )
+    shown = (
+        ",".join(f".switch input:nth-of-type({n}):checked~.panel-{n}" for n in range(1, PANELS + 1))
+        + "{display:block}"
+    )
+    return (
+        f":root{{color-scheme:light dark;{_variables(LIGHT)}}}"
+        "@media screen and"
+        f" (prefers-color-scheme:dark){{:root{{{_variables(DARK)}}}}}{_BODY}{numbered}\n{shown}"
+        f"{_NARROW}{_PAPER}"
+    )

@@ -14,7 +14,7 @@ from statements import big, document, statement
 from ckptcost.report.document import Report
 from ckptcost.report.html.markup import el, link, text
 from ckptcost.report.html.page import POLICY, page_of
-from ckptcost.report.html.proof import MOST_ROWS, embed_json
+from ckptcost.report.html.sections import MOST_ROWS, embed_json
 
 COMMON = {"class", "id", "aria-label", "aria-labelledby"}
 PLAIN = """head body title style main header footer nav section p b code ul li dl dt dd h1 h2 h3 h4 figure figcaption fieldset legend

@@ -9,7 +9,7 @@ import pytest
 from statements import document, quantity, statement
 
 from ckptcost.report import statement_views
-from ckptcost.report.html import pictures, proof, sections
+from ckptcost.report.html import pictures, sections
 from ckptcost.report.html.markup import data, el, link, px, range_text, text
 from ckptcost.report.html.page import page_of
 from ckptcost.report.parts import FunctionalUnit, InputFile, Quantity
@@ -233,40 +233,40 @@ def contract(**fields):
 
 def test_contracts_in_grams_with_their_dates_and_source():
     one = contract(valid_from="2026-01-01T00:00:00Z", source="javascript:alert(1)")
-    *_, source, _, _ = proof._contract(one)
-    said = " ".join(map(words, proof._contract(one)))
+    *_, source, _, _ = sections._contract(one)
+    said = " ".join(map(words, sections._contract(one)))
     assert said == "Wind PPA 2026-01-01T00:00:00Z to open javascript:alert(1) 60 % 35 g/kWh"
     assert "<a" not in source
-    assert "<a " in proof._contract(contract(source="https://x.org"))[3]
+    assert "<a " in sections._contract(contract(source="https://x.org"))[3]
     assert (
-        " ".join(map(words, proof._contract(contract(valid_until="2027-01-01T00:00:00Z"))))
+        " ".join(map(words, sections._contract(contract(valid_until="2027-01-01T00:00:00Z"))))
         == "Wind PPA open to 2027-01-01T00:00:00Z - 60 % 35 g/kWh"
     )
 
 
 def test_both_methods_with_their_own_factor_and_tonnes():
     s = statement((1000.0, 0.0, 0.0, 0.0, 0.0), grid=0.4, market=0.1, dated=False)
-    said = words(proof.scope_2("", s, 2))
+    said = words(sections.scope_2("", s, 2))
     assert "location-based 400 g/kWh 400 360-440 kgCO2e" in said
     assert "Scope 2, market-based 100 g/kWh 100 90-110 kgCO2e" in said
-    esrs = words(proof.esrs("", s, 2))
+    esrs = words(sections.esrs("", s, 2))
     assert "location-based (memo) 0.4 0.36-0.44 tCO2e" in esrs
     assert "market-based (memo) 0.1 0.09-0.11 tCO2e" in esrs
 
 
 def test_no_market_based_figure_is_made_up():
     s = changed(statement(market=None), contracts=[])
-    assert "market-based (memo) not known" in words(proof.esrs("", s, 2))
+    assert "market-based (memo) not known" in words(sections.esrs("", s, 2))
     assert (
         "No contract for electricity is given. Without one, no market-based figure is made up."
-        in words(proof.scope_2("", s, 2))
+        in words(sections.scope_2("", s, 2))
     )
 
 
 def test_the_boundary_is_the_texts():
     s = statement()
     for line in statement_views.boundary_lines(s):
-        assert line in words(proof.boundary("", s, 2))
+        assert line in words(sections.boundary("", s, 2))
 
 
 # ---- side by side
@@ -357,19 +357,19 @@ def test_proof_by_hand():
             )
         }
     )
-    said = words(proof.reproducibility(doc))
+    said = words(sections.reproducibility(doc))
     assert doc.reproducibility.result_sha256 in said
     assert "a.json" in said
     assert "cd" * 32 in said
     assert said.endswith("with the id statement.")
     method = words(
-        proof.method(
+        sections.method(
             "", changed(s, functional_units=[FunctionalUnit(name="checkpoint", count=8.0)]), 2
         )
     )
     assert "Method version 2026.1." in method
     assert "Functional units: checkpoint (8)." in method
-    assert words(proof.measurements("", s, 2)).endswith(
+    assert words(sections.measurements("", s, 2)).endswith(
         "gpu:0 NVML total energy consumption node 0.1 s 100 % 0.2 kWh: over the whole time,"
         " training included."
     )
@@ -377,17 +377,17 @@ def test_proof_by_hand():
 
 def test_a_factor_with_its_exact_value_range_origin_and_source():
     f = next(each for each in statement().factors if each.id == "site.grid_location")
-    places = proof.places_of(f.sources)
+    places = sections.places_of(f.sources)
     assert list(places.values()) == ["source-1"]
-    row = "".join(f"<td>{each}</td>" for each in proof._factor_row(f, places))
+    row = "".join(f"<td>{each}</td>" for each in sections._factor_row(f, places))
     assert f'<data value="{f.value!r}">384 g/kWh</data>' in row
     assert (
         words(row)
         == "site.grid_location what site.grid_location means 384 g/kWh 345-422 g/kWh published set"
         " by grid USA ember-owid"
     )
-    assert "unlimited" in proof._factor_row(f.model_copy(update={"value": None}), places)
-    assert "unlimited" not in proof._factor_row(f.model_copy(update={"value": 0.0}), places)
+    assert "unlimited" in sections._factor_row(f.model_copy(update={"value": None}), places)
+    assert "unlimited" not in sections._factor_row(f.model_copy(update={"value": 0.0}), places)
 
 
 def test_a_source_without_a_licence_says_so_and_a_bad_address_is_no_link():
@@ -397,16 +397,16 @@ def test_a_source_without_a_licence_says_so_and_a_bad_address_is_no_link():
         .sources[0]
         .model_copy(update={"licence": None, "url": "javascript:x"})
     )
-    said = proof.sources([source])
+    said = sections.sources([source])
     assert words(said).endswith("not stated")
     assert "<a" not in said
 
 
 def test_a_source_without_an_address_says_why():
     source = statement().factors[0].sources[0].model_copy(update={"url": None, "no_url": "a talk"})
-    assert "no address: a talk" in words(proof.sources([source]))
+    assert "no address: a talk" in words(sections.sources([source]))
     unexplained = source.model_copy(update={"no_url": None})
-    assert "no address" not in words(proof.sources([unexplained]))
+    assert "no address" not in words(sections.sources([unexplained]))
 
 
 # ---- the page
@@ -423,6 +423,6 @@ def test_two_statements_are_told_side_by_side_each_with_its_meters():
 
 def test_the_document_inside_the_page_cannot_end_or_begin_markup():
     s = changed(statement(name="</script><!-- & é \x7f"), method_version=">")
-    inside = proof.embed_json(document(s))
+    inside = sections.embed_json(document(s))
     assert inside.isascii()
     assert not set("<>&\x7f") & set(inside)

@@ -9,11 +9,11 @@ from itertools import pairwise
 import pytest
 from statements import LINES, document, statement
 
+from ckptcost.report.html.markup import DARK, LIGHT, READ_ON, SEEN_ON_PAGE, style_sheet
 from ckptcost.report.html.page import MOST_ROWS, Extras, page_of, table_of
 from ckptcost.report.html.pictures import Fall, FallStep
 from ckptcost.report.html.pictures_of_time import PowerPlot
 from ckptcost.report.html.sections import Tile
-from ckptcost.report.html.style import DARK, LIGHT, READ_ON, SEEN_ON_PAGE, style_sheet
 from ckptcost.report.study import Column, Table
 
 ORDER = [
