@@ -145,18 +145,18 @@ def told_of_study(study: Study) -> BriefAnswer:
     from ckptcost.report.study_views import SIMULATED
 
     there = {table.id: table for table in study.tables if table.shown and table.rows}
-    chosen = [there[name] for name in CARRYING.get(study.kind, ()) if name in there]
+    carrying = [there[name] for name in CARRYING.get(study.kind, ()) if name in there]
     if study.kind == "model":  # of one case its bill, of several the cases side by side
-        chosen = chosen[:1] if len(chosen[0].rows) > 1 else chosen[1:]
-    # what is missed first: the exit code says so too
-    targets = sorted(study.gates, key=lambda each: each.met)
+        carrying = carrying[:1] if len(carrying[0].rows) > 1 else carrying[1:]
+    first = _in_turn if study.kind == "comparison" else _leading_first
     return BriefAnswer(
         study.title,
-        [SIMULATED, *study.about] if study.simulated else study.about,
-        _in_turn(study.findings) if study.kind == "comparison" else _leading_first(study),
-        [_of_table(table) for table in chosen or there.values()],
+        [SIMULATED] * study.simulated + list(study.about),
+        first(study),
+        list(map(_of_table, carrying or there.values())),
         len(there),
-        [gate_text(verdict) for verdict in targets],
+        # what is missed first: the exit code says so too
+        list(map(gate_text, sorted(study.gates, key=lambda each: each.met))),
         [f"{message} ({code})" for code, message in study.warnings if code not in OF_FIGURES],
         len(study.warnings),
         basis_line(study.factors) if study.factors else "",
@@ -168,11 +168,11 @@ def _leading_first(study: Study) -> list[str]:
     return sorted(study.findings, key=lambda each: not each.startswith(words))
 
 
-def _in_turn(findings: Sequence[str]) -> list[str]:
+def _in_turn(study: Study) -> list[str]:
     """Of several scenarios first what is said of all, then one sentence of each in turn."""
-    of_all = [each for each in findings if not _OF_SCENARIO.match(each)]
+    of_all = [each for each in study.findings if not _OF_SCENARIO.match(each)]
     own: dict[str, list[str]] = {}
-    for each in findings:
+    for each in study.findings:
         if _OF_SCENARIO.match(each):
             own.setdefault(each[0], []).append(each)
     turns = [each for turn in zip_longest(*own.values()) for each in turn if each is not None]

@@ -133,16 +133,13 @@ def scenario_part(
         factors = [told(i) for i in mine.inputs]
         return {"name": name, "factors": factors, "choices": dict(sorted(mine.words.items()))}
     inputs, theirs = ({i.path: i for i in each.inputs} for each in (mine, first))
+    words = sorted({*mine.words, *first.words})
     return {
         "name": name,
         "by_difference": True,
         "factors": [told(i) for path, i in inputs.items() if theirs.get(path) != i],
         "dropped": [path for path in theirs if path not in inputs],
-        "choices": {
-            key: mine.words.get(key)
-            for key in sorted({*mine.words, *first.words})
-            if mine.words.get(key) != first.words.get(key)
-        },
+        "choices": {w: mine.words.get(w) for w in words if mine.words.get(w) != first.words.get(w)},
     }
 
 

@@ -3,7 +3,7 @@ Nothing is looked up."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -300,17 +300,18 @@ def _against(report: Report, again: Study) -> Iterator[CheckDifference]:
 
 
 def _table_differences(report: Report, name: str, again: Table | None) -> Iterator[CheckDifference]:
-    rows = _rows(report, name)
-    units = (
-        {column: each.unit for column, each in report.tables[name].columns.items()} if rows else {}
-    )
-    told = {} if again is None else {c.id: c.unit for c in again.columns}
+    rows, again_rows = _rows(report, name), again.rows if again else ()
+    units = _units(report.tables[name].columns) if rows else {}
+    told = _units({c.id: c for c in again.columns}) if again else {}
     if report.schema_version != SCHEMA_VERSION:  # may have columns that this one does not know
         units = {column: unit for column, unit in units.items() if column in told}
         rows = [{c: row.get(c) for c in units} for row in rows]
     yield from _compare(f"{name}.columns", units, told)
-    other = () if again is None else again.rows
-    yield from _compare(name, rows, [{c: row.get(c) for c in told} for row in other])
+    yield from _compare(name, rows, [{c: row.get(c) for c in told} for row in again_rows])
+
+
+def _units(columns: Mapping[str, Any]) -> dict[str, str]:
+    return {name: column.unit for name, column in columns.items()}
 
 
 def _compare(where: str, reported: Any, recomputed: Any) -> Iterator[CheckDifference]:
@@ -327,14 +328,15 @@ def _pairs(reported: Any, recomputed: Any) -> list[tuple[Any, Any, Any]] | None:
     if isinstance(reported, dict) and isinstance(recomputed, dict):
         keys = sorted({*reported, *recomputed} - _SAID)
         return [(key, reported.get(key), recomputed.get(key)) for key in keys]
-    if not (isinstance(reported, list) and isinstance(recomputed, list)):
+    both = isinstance(reported, list) and isinstance(recomputed, list)
+    if not both or len(reported) != len(recomputed):
         return None
-    if len(reported) != len(recomputed):
-        return None
-    return [
-        ((one.get("case") or one.get("id") or i) if isinstance(one, dict) else i, one, other)
-        for i, (one, other) in enumerate(zip(reported, recomputed, strict=True))
-    ]
+    names = [_name_in_list(i, each) for i, each in enumerate(reported)]
+    return list(zip(names, reported, recomputed, strict=True))
+
+
+def _name_in_list(at: int, part: Any) -> Any:
+    return (part.get("case") or part.get("id") or at) if isinstance(part, dict) else at
 
 
 def _alike(reported: Any, recomputed: Any) -> bool:

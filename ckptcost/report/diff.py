@@ -29,7 +29,7 @@ from ckptcost.report.difference import (
     TotalChanges,
     UnitChanges,
 )
-from ckptcost.report.parts import Factor, Quantity, Totals
+from ckptcost.report.parts import Component, Factor, Quantity, Totals
 from ckptcost.report.statement import QUANTITIES, Statement
 
 SAME = 1e-9
@@ -406,13 +406,10 @@ def _cost(past: Statement, current: Statement) -> Split | None:
     before, now = _gpu_price(past), _gpu_price(current)
     if whole is None or before is None or now is None:
         return None
-    changed = [f.id for f in changed_factors(past.factors, current.factors)]
-    if {id_ for id_ in changed if "price" in id_ or "tariff" in id_} != {"cluster.gpu_price"}:
+    lines = [c for c in current.marginal() if c.id not in whole.lines]
+    if not _only_gpu_price(past, current) or any(map(_is_unpriced, lines)):
         return None
-    counted = [c for c in current.marginal() if c.id not in whole.lines]
-    if any(c.price_qty is None and c.gpu_time_lost.value for c in counted):
-        return None
-    of_price = math.fsum(c.price_qty or 0.0 for c in counted) * (now - before)
+    of_price = math.fsum(c.price_qty or 0.0 for c in lines) * (now - before)
     parts = [
         SplitPart(cause=cause, label=label, change=tidy(change) or 0.0)
         for cause, label, change in (
@@ -421,6 +418,16 @@ def _cost(past: Statement, current: Statement) -> Split | None:
         )
     ]
     return Split(quantity="cost", unit="USD", parts=parts, at_constant_factors=parts[0].change)
+
+
+def _only_gpu_price(past: Statement, current: Statement) -> bool:
+    changed = [f.id for f in changed_factors(past.factors, current.factors)]
+    return {id_ for id_ in changed if "price" in id_ or "tariff" in id_} == {"cluster.gpu_price"}
+
+
+def _is_unpriced(c: Component) -> bool:
+    """Whether it takes GPU time that has no price."""
+    return c.price_qty is None and bool(c.gpu_time_lost.value)
 
 
 def _gpu_price(s: Statement) -> float | None:

@@ -43,16 +43,21 @@ def read(source: str) -> Report:
         raise _broken(problem, source, ".".join(map(str, first["loc"]))) from None
     for name, table in report.tables.items():
         _require_cells(table, newer, source, f"tables.{name}.rows")
+    for problem, key in _lacking(report, newer):
+        raise _broken(problem, source, key)
+    return report
+
+
+def _lacking(report: Report, newer: bool) -> Iterator[tuple[str, str]]:
+    """What its kind cannot do without: the problem and where."""
     if report.kind == "difference" and report.difference is None:
-        raise _broken("is missing", source, "difference")
+        yield "is missing", "difference"
     if report.kind == "model":
-        for problem, key in _lacking_of_a_model(report):
-            raise _broken(problem, source, key)
+        yield from _lacking_of_a_model(report)
     told = report.reproducibility.result_sha256
     if report.kind == "statements" and not newer and (found := result_hash(report)) != told:
         problem = f"its hash is {found[:16]}..., it says {brief(told)}"
-        raise _broken(problem, source, "reproducibility.result_sha256")
-    return report
+        yield problem, "reproducibility.result_sha256"
 
 
 def _version_of(raw: Any, source: str) -> str:

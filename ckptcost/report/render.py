@@ -18,8 +18,9 @@ from ckptcost.report.brief import (
 )
 from ckptcost.report.build import input_part
 from ckptcost.report.document import Report
+from ckptcost.report.html.extras import extras_of
 from ckptcost.report.html.markup import Markup, bullets, el
-from ckptcost.report.html.page import extras_of, page_of
+from ckptcost.report.html.page import page_of
 from ckptcost.report.parts import InputFile
 from ckptcost.report.read import read, study_of
 from ckptcost.report.statement import Statement

@@ -79,15 +79,24 @@ def draw_power(power: PowerPlot, width: float) -> Drawn:
     out, top = legend(width, left, 14.0, _entries(power))
     top += 30.0 if power.bands else 4.0
     bottom = top + tall
-    ends = [*power.t_s, *(each for band in power.bands for each in band.edges())]
-    x = PlotScale(min(ends), max(ends) if max(ends) > min(ends) else min(ends) + 1.0, left, right)
-    watts = known_of([v for each in power.lines for v in (*each.values, *each.highs)])
-    y = PlotScale(0.0, max(watts, default=1.0) * 1.05 or 1.0, bottom, top)
+    x, y = _time_scale(power, left, right), _watt_scale(power, bottom, top)
     out += [*grid_y(y, steps(0.0, y.high, 5), left, right), *_bands(power.bands, x, y)]
     for n, each in enumerate(power.lines, 1):
         out += _line_with_range(n, power.t_s, each, x, y)
-    ticks = [(t, mark_of(t) if t else "0") for t in times(x.low, x.high, 8 if is_wide else 4)]
+    marks = times(x.low, x.high, 8 if is_wide else 4)
+    ticks = [(t, mark_of(t) if t else "0") for t in marks]
     return bottom + 24.0, [*out, *axis(x, ticks, bottom, width)]
+
+
+def _time_scale(power: PowerPlot, left: float, right: float) -> PlotScale:
+    ends = [*power.t_s, *(each for band in power.bands for each in band.edges())]
+    first, last = min(ends), max(ends)
+    return PlotScale(first, last if last > first else first + 1.0, left, right)
+
+
+def _watt_scale(power: PowerPlot, bottom: float, top: float) -> PlotScale:
+    watts = [w for each in power.lines for w in known_of([*each.values, *each.highs])]
+    return PlotScale(0.0, max(watts, default=1.0) * 1.05 or 1.0, bottom, top)
 
 
 def _entries(power: PowerPlot) -> list[tuple[str, str]]:

@@ -369,15 +369,13 @@ def unlike(statements: Sequence[Statement]) -> list[str]:
 def comparison(statements: Sequence[Statement]) -> Markup:
     """Totals of each, and the differences from the first."""
     first = statements[0]
-    totals = {what: [getattr(s.totals, what).value for s in statements] for what in COLUMNS}
-    shown = [what for what, values in totals.items() if values != [None] * len(values)]
-    hidden = ", ".join(COLUMNS[what] for what in COLUMNS if what not in shown)
-    rows: list[list[Child]] = []
-    for n, s in enumerate(statements, 1):
-        told = KINDS[s.kind].lower() + (", SIMULATED" if s.simulated else "")
-        name = el("a", s.subject.name, href=f"#statement-{n}")
-        cells = [_comparison_cell(s, first, what) for what in shown]
-        rows.append([join([name, small(told), small(s.subject.tier)]), *cells])
+    shown = [
+        what
+        for what in COLUMNS
+        if any(getattr(s.totals, what).value is not None for s in statements)
+    ]
+    hidden = ", ".join(words for what, words in COLUMNS.items() if what not in shown)
+    rows = [_comparison_row(n, s, first, shown) for n, s in enumerate(statements, 1)]
     differs = "; ".join(unlike(statements))
     care = f"Compare with care. These statements are not alike in: {differs}."
     said = table(
@@ -395,6 +393,13 @@ def comparison(statements: Sequence[Statement]) -> Markup:
         said,
         note(f"Not known of any: {hidden}." if hidden else ""),
     )
+
+
+def _comparison_row(n: int, s: Statement, first: Statement, shown: Sequence[str]) -> list[Child]:
+    told = KINDS[s.kind].lower() + (", SIMULATED" if s.simulated else "")
+    name = el("a", s.subject.name, href=f"#statement-{n}")
+    cells = [_comparison_cell(s, first, what) for what in shown]
+    return [join([name, small(told), small(s.subject.tier)]), *cells]
 
 
 def _comparison_cell(s: Statement, first: Statement, what: str) -> Markup:

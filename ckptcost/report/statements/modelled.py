@@ -3,6 +3,7 @@ whose cases are rebuilt from the inputs that it carries."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ckptcost.errors import Argument, UnknownName
@@ -16,18 +17,15 @@ from ckptcost.report.studies.model import digest_of, warnings_of
 def statement_of(report: Report, case: str = "") -> Statement:
     """One case of a model; the first, which the document bills in full, unless another is named: by
     its id, or by its tier where that has one case."""
-    rows = report.rows("cases")
-    names = [str(row["case"]) for row in rows]
-    if len(own := [str(row["case"]) for row in rows if row["tier"] == case]) == 1:
-        case = own[0]
-    if case and case not in names:
-        raise UnknownName("case", case, names, where=Argument("case"), lists="the report's cases")
-    first = report.statements[0]
-    if case in ("", names[0]):
-        return first
     from ckptcost.report import check
 
-    at = names.index(case)
+    rows = report.rows("cases")
+    names = [str(row["case"]) for row in rows]
+    at = _place_of(rows, names, case)
+    first = report.statements[0]
+    if at == 0:
+        return first
+    case = names[at]
     digest = first.id.removeprefix("urn:sha256:").partition("#")[0]
     told = [each.model_dump() for each in report.warnings]
     part = statement_part(
@@ -46,6 +44,17 @@ def statement_of(report: Report, case: str = "") -> Statement:
     }
     told_factors = check.factors_of(report, at)
     return Statement.model_validate(part | {"factors": told_factors, "subject": subject})
+
+
+def _place_of(rows: Sequence[Mapping[str, Any]], names: Sequence[str], case: str) -> int:
+    if not case:
+        return 0
+    own = [at for at, row in enumerate(rows) if row["tier"] == case]
+    if len(own) == 1:
+        return own[0]
+    if case not in names:
+        raise UnknownName("case", case, names, where=Argument("case"), lists="the report's cases")
+    return names.index(case)
 
 
 def of_case(case: Case, catalog: Any, name: str = "") -> Statement:

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ckptcost.catalog.contracts import SiteContracts, read_contracts
 from ckptcost.catalog.grid_hours import GridHours, read_grid
@@ -183,22 +183,11 @@ def of_run(
 
 def factors_of(placing: Placing) -> StatementFactors:
     """The files that the flags name."""
-    if not placing.grid and (placing.grid_column or placing.grid_tz or placing.grid_unit):
-        raise InputError(
-            "belongs to --grid",
-            where=(
-                Argument("grid_column")
-                if placing.grid_column
-                else Argument("grid_tz")
-                if placing.grid_tz
-                else Argument("grid_unit")
-            ),
-        )
-    grid = (
-        read_grid(placing.grid, placing.grid_column, placing.grid_tz, placing.grid_unit)
-        if placing.grid
-        else None
-    )
+    own = (placing.grid_column, placing.grid_tz, placing.grid_unit)
+    for flag, said in zip(("grid_column", "grid_tz", "grid_unit"), own, strict=True):
+        if said and not placing.grid:
+            raise InputError("belongs to --grid", where=Argument(flag))
+    grid = read_grid(placing.grid, *own) if placing.grid else None
     sites = read_contracts(placing.contracts) if placing.contracts else None
     files = [path for path in (placing.grid, placing.contracts) if path]
     return StatementFactors(
@@ -237,27 +226,14 @@ _FIXED = ("run_id", "site_id", "grid_zone", "tags")
 
 def _label_statement(s: Statement, labels: Sequence[str]) -> Statement:
     """What somebody says of the run in words: known names fill the subject, others are tags."""
-    known, tags = {}, dict(s.subject.tags)
+    known: dict[str, Any] = {}
+    tags = dict(s.subject.tags)
     for text in labels:
-        name, equals, value = text.partition("=")
-        name, value = name.strip(), printable(value.strip())
-        if not equals or not name or not value:
-            empty = "says nothing" if equals and name else "is no label"
-            raise InputError(
-                f"{brief(text)} {empty}",
-                where=Argument("labels"),
-                remedy="NAME=TEXT, e.g. team=infra",
-            )
-        if name in _FIXED:
-            raise InputError(
-                f"{name} is not said by a label",
-                where=Argument("labels"),
-                remedy="--site names a site",
-            )
+        name, value = _name_and_value(text)
         if name in _NUMBERS:
             known[name] = _number(name, value)
         elif name in Subject.model_fields:
-            known[name] = value  # type: ignore[assignment]
+            known[name] = value
         else:
             tags[name] = value
     subject = Subject.model_validate(s.subject.model_dump() | known | {"tags": tags})
@@ -265,6 +241,25 @@ def _label_statement(s: Statement, labels: Sequence[str]) -> Statement:
     if "tokens" in known:
         units.append(FunctionalUnit(name="training_token", count=known["tokens"]))
     return s.model_copy(update={"subject": subject, "functional_units": units})
+
+
+def _name_and_value(label: str) -> tuple[str, str]:
+    name, equals, value = label.partition("=")
+    name, value = name.strip(), printable(value.strip())
+    if not equals or not name or not value:
+        empty = "says nothing" if equals and name else "is no label"
+        raise InputError(
+            f"{brief(label)} {empty}",
+            where=Argument("labels"),
+            remedy="NAME=TEXT, e.g. team=infra",
+        )
+    if name in _FIXED:
+        raise InputError(
+            f"{name} is not said by a label",
+            where=Argument("labels"),
+            remedy="--site names a site",
+        )
+    return name, value
 
 
 def _number(name: str, text: str) -> float:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from ckptcost.core.audit import CONSISTENT, INCONSISTENT, NOT_DERIVABLE, Fact, Sheet, Verdict
+from ckptcost.core.audit import CONSISTENT, INCONSISTENT, NOT_DERIVABLE, Claim, Fact, Sheet, Verdict
 from ckptcost.core.intervals import Interval
 from ckptcost.core.readings import OtherReading
 from ckptcost.core.relations import QUANTITIES, RELATIONS
@@ -230,11 +230,16 @@ def _findings(audited: Audited) -> list[str]:
         if verdict.word == INCONSISTENT and verdict.fact is not None:
             said.append(_contradiction(verdict, verdict.fact, about, audited.readings))
     for claim in audited.sheet.claims:
-        for kind, sentence in (("boundary", _boundary_sentence), ("state", _state_sentence)):
-            own = [r for r in audited.readings if r.claim == claim.id and r.kind == kind]
-            said += [sentence(claim.about, own)] if own else []
+        said += _claim_sentences(claim, audited.readings)
     more = len(said) - MOST_SENTENCES
     return [*said[:MOST_SENTENCES], *([f"... and {more} more in the tables."] if more > 0 else [])]
+
+
+def _claim_sentences(claim: Claim, readings: Sequence[OtherReading]) -> Iterator[str]:
+    for kind, sentence in (("boundary", _boundary_sentence), ("state", _state_sentence)):
+        own = [r for r in readings if r.claim == claim.id and r.kind == kind]
+        if own:
+            yield sentence(claim.about, own)
 
 
 def _contradiction(

@@ -401,7 +401,11 @@ def _sentence(answer: Compared, at: int, result: Result, change: ScenarioDiffere
         ranges = f"ranges of the inputs differ (p5-p95 of the difference {spread})"
         stated = f" at the stated values; the {ranges}" if change.low != change.high else ""
         return f"{letter}: {result.label} as in A{stated}."
-    relative = ""
+    return _difference_text(answer, at, result, change)
+
+
+def _difference_text(answer: Compared, at: int, result: Result, change: ScenarioDifference) -> str:
+    letter, relative = LETTERS[at], ""
     if change.relative == change.relative and result.id != "goodput":
         relative = f" ({_plus(change.relative)}{share(change.relative)})"
     ranged = f", p5-p95 {_between(change, result)}" if change.low < change.high else ""
@@ -495,18 +499,23 @@ def _winners(answer: Compared, result: Result) -> list[str]:
     winners = [at for at, cost in enumerate(costs) if cost == min(costs)]
     if len(winners) == len(costs):
         return []
-    drawn = [
-        sign * np.asarray(result.of(case.scenario, together), dtype=float)
-        for case, together in zip(answer.cases, answer.together, strict=True)
-    ]
-    others = [each for at, each in enumerate(drawn) if at not in winners]
-    held = float(np.mean(np.all([drawn[winners[0]] < each for each in others], axis=0)))
+    held = _held(answer, result, sign, winners)
     sure, draws = "", f"in {share(share_of_draws(held))} of the draws"
     if held < 0.5:
         sure = f" at the stated values, but {draws} only"
     elif held < SURE:
         sure = f" {draws}, so not for sure"
     return [f"{' and '.join(LETTERS[at] for at in winners)}{sure}"]
+
+
+def _held(answer: Compared, result: Result, sign: float, winners: Sequence[int]) -> float:
+    """In which share of the draws they stay the best."""
+    drawn = [
+        sign * np.asarray(result.of(case.scenario, together), dtype=float)
+        for case, together in zip(answer.cases, answer.together, strict=True)
+    ]
+    others = [each for at, each in enumerate(drawn) if at not in winners]
+    return float(np.mean(np.all([drawn[winners[0]] < each for each in others], axis=0)))
 
 
 def _line_names(lines: tuple[str, ...]) -> str:

@@ -174,7 +174,7 @@ def _one_save(rows: Sequence[CaseRow], cases: Sequence[Case]) -> Table:
             "tier": row["tier"],
             "rate": row["rate_bytes_per_s"],
             "stall": row["stall_s"],
-            **{q.column: row[f"save_{q.column}"] for q in EVERYDAY},
+            **_amounts(row, "save"),
             "storage_kwh": row["save_storage_kwh"],
             "claimed": _claimed(case),
         }
@@ -220,13 +220,13 @@ def _all_saves(rows: Sequence[CaseRow]) -> Table:
         first = Column("tier", "kWh of the saves alone")
         title = "Tiers by number of saves, no failures"
         return Table("all_saves", title, (first, *columns), list(tiers.values()))
-    found = [
-        {"tier": row["tier"], "saves": row["saves"]}
-        | {q.column: row[f"saves_{q.column}"] for q in EVERYDAY}
-        for row in rows
-    ]
+    found = [{"tier": row["tier"], "saves": row["saves"], **_amounts(row, "saves")} for row in rows]
     several = (Column("tier", "all saves"), Column("saves", "saves", "count"), *_everyday("saves"))
     return Table("all_saves", "All saves of the run, no failures", several, found)
+
+
+def _amounts(row: CaseRow, prefix: str) -> dict[str, Any]:
+    return {q.column: row[f"{prefix}_{q.column}"] for q in EVERYDAY}
 
 
 def _everyday(prefix: str) -> list[Column]:
@@ -241,7 +241,7 @@ def _whole_run(rows: Sequence[CaseRow]) -> Table:
         least.setdefault(row["case"], []).append(amount)
     found = []
     for row in sorted(rows, key=lambda each: (order.index(each["tier"]), each["saves"] or 0)):
-        amounts = {"wall": row["wall_s"]} | {q.column: row[f"run_{q.column}"] for q in EVERYDAY}
+        amounts = {"wall": row["wall_s"], **_amounts(row, "run")}
         endless = ENDLESS in row["cautions"]
         found.append(
             {

@@ -98,14 +98,20 @@ def avoidable_lines(
                 f" headway (goodput {share(max(of, 0.0))}), and nobody would let it go on. Each at"
                 ' its own best interval: --set policy.optimal="time".'
             ]
-    told = [(values[f"run_{q.column}"], q.unit) for q in EVERYDAY]
-    less = [f"{number(-value)} {unit}" for value, unit in told if value is not None and value < 0]
-    rest = [f"{number(value)} {unit}" for value, unit in told if value is None or not value < 0]
-    if less and not any(value is not None and value > 0 for value, _ in told):
-        every = (f"{number(value and abs(value))} {unit}" for value, unit in told)
-        return [f"Nothing was avoidable with {name}: it would add {', '.join(every)} a run."]
+    return [_avoidable_text({q.unit: values[f"run_{q.column}"] for q in EVERYDAY}, name)]
+
+
+def _avoidable_text(amounts: Mapping[str, float | None], name: str) -> str:
+    known = {unit: value for unit, value in amounts.items() if value is not None}
+    less = [f"{number(-value)} {unit}" for unit, value in known.items() if value < 0]
+    told = [
+        f"{number(None if value is None else abs(value))} {unit}" for unit, value in amounts.items()
+    ]
+    if less and not any(value > 0 for value in known.values()):
+        return f"Nothing was avoidable with {name}: it would add {', '.join(told)} a run."
+    rest = ", ".join(text for text in told if text not in less)
     adds = f"; it would add {', '.join(less)}" if less else ""
-    return [f"Avoidable with {name}: {', '.join(rest)} a run{adds}."]
+    return f"Avoidable with {name}: {rest} a run{adds}."
 
 
 def interval_lines(of: ClosedForm) -> list[str]:
