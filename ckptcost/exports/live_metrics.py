@@ -17,8 +17,13 @@ from typing import NamedTuple
 from ckptcost.errors import CkptcostError
 from ckptcost.exports import metric_names as names
 from ckptcost.exports.metric_names import Family, Flavour
-from ckptcost.jobs.live_counters import LiveCounters
-from ckptcost.jobs.live_figures import Freshness, HostCounters, RunCounters, SaveCounts
+from ckptcost.jobs.live_counters import (
+    Freshness,
+    HostCounters,
+    LiveCounters,
+    RunCounters,
+    SaveCounts,
+)
 from ckptcost.runs.follow import follow
 from ckptcost.version import __version__
 

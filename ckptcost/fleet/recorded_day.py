@@ -30,8 +30,15 @@ from ckptcost.core.steps import pace, split
 from ckptcost.core.windows import Stretch, Window, covered_s, extent, without
 from ckptcost.fleet.node_day import NodeDay, NodeDayHead, empty_rows, key_of
 from ckptcost.jobs.measured import Measured
-from ckptcost.jobs.measured_bill import counted_in, gpus_metered, load_end_s, shares_of
-from ckptcost.jobs.shared_waits import shared_pieces, waited_time, waits_of
+from ckptcost.jobs.measured_bill import (
+    counted_in,
+    gpus_metered,
+    load_end_s,
+    shared_pieces,
+    shares_of,
+    waited_time,
+    waits_of,
+)
 from ckptcost.report.statements.run_lines import NOWHERE, LineTaken, taken_of
 from ckptcost.runs.clocks import S
 

@@ -21,15 +21,17 @@ from ckptcost.jobs.drains import HostSaves, saves_of
 from ckptcost.jobs.energies import Energies, at_once
 from ckptcost.jobs.measured_bill import (
     MeasuredBill,
+    RunMachine,
     SaveJoules,
     SaveSpent,
     gpus_metered,
     joules_of_load,
     joules_of_save,
     load_bill,
+    machine_with,
+    on_machine,
     save_bill,
 )
-from ckptcost.jobs.run_machine import RunMachine, machine_with, on_machine
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.run import Run
 from ckptcost.scenario import Resolved

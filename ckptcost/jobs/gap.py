@@ -35,8 +35,11 @@ from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.measured_bill import (
     OF_A_LOAD,
     MeasuredBill,
+    RunMachine,
     bill_of_load,
     bill_of_save,
+    machine_of,
+    on_machine,
 )
 from ckptcost.jobs.measured_course import (
     CourseSave,
@@ -47,7 +50,6 @@ from ckptcost.jobs.measured_course import (
     taken_of,
 )
 from ckptcost.jobs.model import one_of
-from ckptcost.jobs.run_machine import RunMachine, machine_of, on_machine
 from ckptcost.layers import Layer
 from ckptcost.scenario import Resolved, ranges_of, ties_of
 

@@ -1,5 +1,12 @@
-"""What a run that goes on has come to so far: joules by domain, saves, stalls. Every figure is that
-of `ckptcost report` on the same lines.
+"""What a run that goes on has come to so far: joules by domain, saves, stalls, and how new its
+readings are. Every figure is that of `ckptcost report` on the same lines; unknown is NaN or None,
+never 0.
+
+Lines are kept in two generations of readings: the older is let go once it is counted, so that a run
+of weeks is followed in the memory of some hours. Each is what a reader of the whole run would hold
+of its stretch. The younger is begun some minutes before the older is let go, and every line goes to
+both meanwhile, so that readings lie on either side of the instant at which one takes over from the
+other.
 
 What lies before the instant at which one generation of readings took over from the other is a sum;
 what came since is evaluated again each time. A run that is shorter than a generation is therefore
@@ -13,9 +20,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ckptcost.core.attribution import mean_w, opportunity
 from ckptcost.core.contents import Contents, first_s
@@ -23,20 +30,237 @@ from ckptcost.core.reconcile import Energy, energy_of_amount
 from ckptcost.core.windows import Window
 from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies
-from ckptcost.jobs.live_figures import (
-    DomainJoules,
-    Freshness,
-    HostCounters,
-    LastSave,
-    Role,
-    RunCounters,
-    SaveCounts,
-)
-from ckptcost.jobs.live_lines import FollowedLines
 from ckptcost.jobs.recording import ASKED, MARGIN_S
-from ckptcost.runs.clocks import boot_id
+from ckptcost.runs.clocks import S, boot_id
 from ckptcost.runs.follow import Line
+from ckptcost.runs.header import Header, header_from
+from ckptcost.runs.lines import BadLine
+from ckptcost.runs.live import LiveRun
 from ckptcost.runs.run import Node, Run
+
+SILENT_S = 10.0
+"""a recorder writes each second; one that was silent for so long does not record"""
+
+Role = Literal["part", "whole"]
+
+
+class DomainJoules(NamedTuple):
+    """Of one domain, of the time that is covered."""
+
+    domain: str
+    role: Role
+    basis: str
+    joules: float
+    covered_s: float
+    of_s: float
+    """the time in which it was looked for"""
+    lately_w: float = math.nan
+
+    @property
+    def mean_w(self) -> float:
+        return self.joules / self.covered_s if self.covered_s > 0 else math.nan
+
+    def plus(self, other: DomainJoules | None, sign: float = 1.0) -> DomainJoules:
+        """With what was known of another stretch, or without it; what is not known adds nothing and
+        covers nothing."""
+        if other is None:
+            return self
+        covered_s = self.covered_s + sign * other.covered_s
+        joules = sum(
+            times * each.joules
+            for times, each in ((1.0, self), (sign, other))
+            if each.covered_s != 0
+        )
+        return self._replace(
+            joules=joules if covered_s else math.nan,
+            covered_s=covered_s,
+            of_s=self.of_s + sign * other.of_s,
+        )
+
+
+class LastSave(NamedTuple):
+    """The one that began last, of those that are over; None and NaN are not known."""
+
+    over_s: float
+    """Unix time of the last that is told of it: safe, or training goes on"""
+    stall_s: float | None
+    length_s: float | None
+    bytes: float
+
+
+class SaveCounts(NamedTuple):
+    """Counts and sums over saves; a sum is of those that `stalls` and `sizes` count."""
+
+    started: int = 0
+    finished: int = 0
+    """training goes on, it is safe, or it failed"""
+    safe: int = 0
+    failed: int = 0
+    stalls: int = 0
+    """of which it is known how long training stood"""
+    sizes: int = 0
+    stall_s: float = 0.0
+    gpu_s: float = 0.0
+    bytes: float = 0.0
+    last: LastSave | None = None
+
+    def after(self, before: SaveCounts) -> SaveCounts:
+        return SaveCounts(
+            self.started + before.started,
+            self.finished + before.finished,
+            self.safe + before.safe,
+            self.failed + before.failed,
+            self.stalls + before.stalls,
+            self.sizes + before.sizes,
+            self.stall_s + before.stall_s,
+            self.gpu_s + before.gpu_s,
+            self.bytes + before.bytes,
+            self.last or before.last,
+        )
+
+
+class HostCounters(NamedTuple):
+    """One host of the run."""
+
+    host: str
+    header: Header
+    """its newest"""
+    measured_s: float
+    domains: Sequence[DomainJoules]
+    saves: SaveCounts
+    gpus: float
+    """NaN where none is metered"""
+    own_cpu_s: float
+
+
+class Freshness(NamedTuple):
+    """How new a host's readings are."""
+
+    last_wall_s: float
+    age_s: float | None
+    ended: bool
+    """its newest recorder said that it stopped"""
+
+    @property
+    def recording(self) -> bool | None:
+        """None where only its files can be looked at, as of a simulation."""
+        if self.ended:
+            return False
+        return None if self.age_s is None else self.age_s <= SILENT_S
+
+
+class RunCounters(NamedTuple):
+    """A run, so far."""
+
+    run: str
+    simulated: bool
+    hosts: Sequence[HostCounters]
+    headers: Sequence[Header]
+    """of all parts of all hosts"""
+    fresh: Mapping[str, Freshness]
+    """by host; one without a reading is not in there"""
+    bad_lines: int
+
+
+MOST_VALUES = 1_000_000
+"""of 8 bytes in a generation, before the next is begun: half an hour of a node with 8 GPUs that
+saves once a minute"""
+MOST_MARKS = 20_000
+"""the same of marks, of which a generation may have many and few readings"""
+
+
+class Newest(NamedTuple):
+    """A host's last reading on its own clock, and whose it was."""
+
+    header: Header
+    t_ns: int
+
+    @property
+    def wall_ns(self) -> int:
+        """Unix time, as the part's own header has it."""
+        return self.header.wall_ns + self.t_ns - self.header.monotonic_ns
+
+    def age_s(self, now_ns: int, monotonic_ns: int, boot: str) -> float | None:
+        """By this machine's own clock where it is its own, whatever happened to the time of day;
+        None of a clock that only jumps."""
+        if self.header.simulated:
+            return None
+        here = bool(boot) and self.header.boot == boot
+        return ((monotonic_ns - self.t_ns) if here else (now_ns - self.wall_ns)) / S
+
+
+class Generation(LiveRun):
+    """Readings and marks since it was begun, under the headers of all parts."""
+
+    @property
+    def fullness(self) -> float:
+        """1: the next is begun."""
+        return max(self.values / MOST_VALUES, self.marks / MOST_MARKS)
+
+
+class FollowedLines:
+    """What `runs.follow` tells of one run; other runs of the folder are passed over."""
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.now = Generation()
+        self.next: Generation | None = None
+        self.headers: dict[str, Header] = {}
+        """by part"""
+        self.newest: dict[str, Newest] = {}
+        """by host"""
+        self._recorder: dict[str, Header] = {}
+        """by host: the newest part of the newest recorder"""
+        self.ended: dict[str, bool] = {}
+        """by host: whether its newest recorder said that it stopped"""
+        self.count = self.bad = 0
+
+    def take(self, line: Line) -> None:
+        """Raises RunFileError for a part of a newer version."""
+        self.count += 1
+        if line.problem:
+            self.bad += 1
+            return
+        try:
+            if line.fields["k"] == "run":
+                self._header(line.part, header_from(line.fields, line.part))
+            elif line.part in self.headers:
+                self._line(line.part, line.fields)
+        except BadLine:
+            self.bad += 1
+
+    def _header(self, name: str, header: Header) -> None:
+        if header.run != self.run or header in self.headers.values():
+            return  # of another run, or a copy, not counted twice
+        self.headers[name] = header
+        for generation in self._generations:
+            generation.feed(name, header)
+        before = self._recorder.get(header.host)
+        if header.meters and (before is None or header.wall_ns >= before.wall_ns):
+            self._recorder[header.host], self.ended[header.host] = header, False
+
+    def _line(self, name: str, fields: Mapping[str, Any]) -> None:
+        for generation in self._generations:
+            generation.feed(name, fields)
+        header, kind = self.headers[name], fields["k"]
+        if kind in ("raw", "second"):
+            reading = Newest(header, fields["t"])
+            if header.host not in self.newest or reading.wall_ns > self.newest[header.host].wall_ns:
+                self.newest[header.host] = reading
+        elif kind == "end" and header is self._recorder.get(header.host):
+            self.ended[header.host] = True
+        if self.next is None and self.now.fullness >= 1.0:
+            self.next = Generation(self.now)
+
+    @property
+    def _generations(self) -> tuple[Generation, ...]:
+        return (self.now,) if self.next is None else (self.now, self.next)
+
+    def turn(self) -> None:
+        """The younger generation takes over."""
+        assert self.next is not None
+        self.now, self.next = self.next, None
+
 
 BEFORE_S, AFTER_S = 60.0, 400.0
 """of readings on either side of the instant from which a generation counts: before a save its page

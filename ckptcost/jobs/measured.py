@@ -6,13 +6,16 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import compress
 from typing import Any, NamedTuple
 
 from ckptcost.core import depth
 from ckptcost.core.attribution import (
+    AT_ONCE,
     Baseline,
     Cost,
+    Joules,
     Opportunity,
     Planned,
     RunPlace,
@@ -23,21 +26,82 @@ from ckptcost.core.attribution import (
     planned,
     spent,
 )
+from ckptcost.core.channels import Mark
 from ckptcost.core.contents import Contents, is_staged
 from ckptcost.core.depth import Queue
-from ckptcost.core.dips import Dip
+from ckptcost.core.dips import Dip, dip, of_curves, of_joules
+from ckptcost.core.estimates import Estimate, Floats
 from ckptcost.core.page_cache import SlowerSaves, slower_from
 from ckptcost.core.reconcile import Energy, Reconciled, energy_of_amount, reconcile, total, unknown
+from ckptcost.core.steps import STEPS, StepPace, StepSplit, ends_of, longer, pace, split, stalls
 from ckptcost.core.windows import Stretch, Window, extent
 from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies
-from ckptcost.jobs.training import TrainingSteps, dips_of, training_steps
 from ckptcost.jobs.workers import in_order
 from ckptcost.meters.base import Absence
+from ckptcost.meters.block import FOLDER, LIES_ON
 from ckptcost.runs import job_facts
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.recorder import Stats
-from ckptcost.runs.run import Run, RunEvent
+from ckptcost.runs.run import Node, Run, RunEvent
+
+
+class TrainingSteps(NamedTuple):
+    """Of the rank that says most."""
+
+    ends_s: Floats
+    split: StepSplit
+    usual: StepPace
+    stalls_s: Sequence[Estimate]
+    """by window: how much longer its steps took"""
+    more: Estimate
+    """how much longer a step takes while a save drains, as a fraction"""
+
+
+def training_steps(
+    marks: Sequence[Mark], windows: Sequence[Window], node: Node
+) -> TrainingSteps | None:
+    """None where the job marks no steps. They carry the monotonic clock of their own host."""
+    told = [mark for mark in marks if mark.name == STEPS]
+    if not told:
+        return None
+    ends_s = ends_of(told, node.origin_ns - (node.tables[0][1] if node.tables else 0))
+    parts = split(ends_s, windows)
+    usual = pace(parts.quiet_s)
+    return TrainingSteps(
+        ends_s, parts, usual, stalls(ends_s, windows, usual), longer(parts.drained_s, parts.quiet_s)
+    )
+
+
+def dips_of(energies: Energies, joules: Joules, plans: Sequence[Planned]) -> Iterator[Dip | None]:
+    """By window, whether the GPUs' power confirms its stall; None where there is no meter of a GPU,
+    or no stall to confirm. One after the other: beside the costs of the same windows, whose joules
+    are at hand then."""
+    gpus = [domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))]
+    if not gpus:
+        yield from [None] * len(plans)
+        return
+    mean = of_joules(joules, gpus)
+    rough = of_curves([partial(energies.curve, domain) for domain in gpus])
+    channels = [energies.sources[domain].channel for domain in gpus]
+    resolved_s = max(
+        max(channel.averaging_s or 0.0, energies.tick_s(channel.domain) or 0.0)
+        for channel in channels
+    )
+    for first in range(0, len(plans), AT_ONCE):
+        near = plans[first : first + AT_ONCE]
+        stalls = [_stall(plan.window) for plan in near]
+        quiet = [stall and plan.quiet for stall, plan in zip(stalls, near, strict=True)]
+        energies.curves_ahead(gpus, [span for span in quiet if span])
+        for stall, before in zip(stalls, quiet, strict=True):
+            yield stall and dip(mean, stall, before, resolved_s=resolved_s, rough=rough)
+
+
+def _stall(window: Window) -> Stretch | None:
+    """None where it did not stall, or not for a time that is known."""
+    begin_s, end_s = window.begin_s, window.returned_s
+    return None if begin_s is None or end_s is None or end_s <= begin_s else (begin_s, end_s)
+
 
 PHASES = 256
 """phases that are worked out together"""
@@ -427,3 +491,75 @@ def _own(
         length_s / run.duration_s if run.duration_s > 0 else math.nan
     )  # of the recording, which is a little longer
     return cpu_s, own_cost(cpu_s * share, package_w, cores)
+
+
+def own_disk_of(energies: Energies) -> str:
+    """The device that the checkpoints' folder lies on; empty where no folder was named, or none of
+    this machine's disks takes it."""
+    named = [
+        meter.facts[FOLDER]
+        for header in energies.node.headers
+        for meter in header.meters
+        if meter.facts.get(FOLDER)
+    ]
+    return named[-1] if named and named[-1] in energies.domains("disk", "written_bytes") else ""
+
+
+def stored_of_saves(m: Measured) -> list[Stored]:
+    """What the folder's own device took over each save, and the disks that it is a part of or made
+    of; where nobody says which device that is, all disks.
+
+    A disk counts everybody's writes. The device that the folder's file system lies on, a partition
+    or a loop device, counts those to this file system alone. Below a loop device lies a file in
+    somebody else's page cache: what the disk under it takes in the time of a save is not the save.
+    So it is left out, and so are disks that have nothing to do with the folder.
+    """
+    own = own_disk_of(m.energies)
+    if not own:
+        return [stored for stored in m.stored if stored.window]
+    kept = {own, *_below(own, _notes(m.energies))}
+    known = {stored.disk for stored in m.stored}
+    spans = [
+        (w.name, w.begin_s, w.end_s)
+        for w in m.windows
+        if w.begin_s is not None and w.end_s is not None
+    ]
+    counted = depth.queue_counts(m.energies.readings(own)) if own not in known else None
+    return [
+        *(
+            [Stored(name, own, depth.over(counted, a, b)) for name, a, b in spans]
+            if counted is not None
+            else []
+        ),
+        *(stored for stored in m.stored if stored.window and stored.disk in kept),
+    ]
+
+
+def _notes(energies: Energies) -> Mapping[str, str]:
+    return {c.domain: c.note for c in energies.channels if c.kind_of_domain == "disk" and c.note}
+
+
+def _below(domain: str, notes: Mapping[str, str]) -> set[str]:
+    """The devices under one, as its channels' notes name them; the file under a loop device is
+    none."""
+    found: set[str] = set()
+    words = notes.get(domain, "").removeprefix(LIES_ON).split(", ") if domain in notes else []
+    for name in words:
+        if not name.startswith("/") and (under := f"disk:{name}") not in found:
+            found |= {under, *_below(under, notes)}
+    return found
+
+
+def whose_disk_bytes(m: Measured) -> str:
+    """Whose bytes these are, in words."""
+    own = own_disk_of(m.energies)
+    others = (
+        "in the time of each save, others' writes to it among them; the save's own bytes are among"
+        " the checkpoints"
+    )
+    if own:
+        return f"All bytes that {own}, the folder's own device, took {others}."
+    return (
+        f"All bytes that each disk took {others}. Which disk the saves went to is not known: no"
+        " folder was named."
+    )

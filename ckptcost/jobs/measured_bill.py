@@ -2,26 +2,31 @@
 scenario's PUE, prices and grid factors.
 
 What is not measured is NaN with a code, never 0, and so is what was measured of something else:
-drive joules are not a storage system's.
+drive joules are not a storage system's. The scenario's job is put onto the machine of the run: the
+model is scaled to what was measured, never the other way. Where saves and loads hold training up at
+the same time, such an instant is divided among them, so that their sum counts it once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from math import isnan, nan
 from typing import NamedTuple
 
 from ckptcost.core import money
-from ckptcost.core.attribution import WHOLE, Cost, excess, spent
+from ckptcost.core.attribution import WHOLE, Cost, excess, in_turn, spent
 from ckptcost.core.bill import Bill, Line, crosses_network, is_local, storage_usd_per_j
 from ckptcost.core.domain import Boundary, Scenario
 from ckptcost.core.lines import KINDS
 from ckptcost.core.quantities import derivation
 from ckptcost.core.reconcile import NONE_SPENT, Energy, difference, times, total, unknown
-from ckptcost.core.windows import Window
+from ckptcost.core.windows import Piece, Stretch, Window, of_each, timeline
+from ckptcost.errors import Argument, InputError
 from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.measured import Measured
 from ckptcost.runs.baselines import Idle
+from ckptcost.scenario import Resolved
 
 OF_A_LOAD = ("loading",)
 _NODES_OWN = frozenset({"gpu", "module", "cpu", "dram", "core", "uncore", "psys", "node"})
@@ -239,4 +244,140 @@ def line_of(s: Scenario, name: str, energy: Energy, gpu_s: float) -> Line:
         gpu_s,
         usd,
         *derivation(s)(energy.value, gpu_s),
+    )
+
+
+class RunMachine(NamedTuple):
+    """Who waits: the GPUs of the node that was read, and the job they belong to."""
+
+    gpus: float
+    """on that node; NaN where neither a meter nor --set says"""
+    job_gpus: float
+    gpus_per_node: float
+    how: str
+    """METERED, SAID (--set cluster.gpus), RANKS (the marks say how many) or NODES (as many as the
+    scenario's nodes have)"""
+
+    @property
+    def here(self) -> float:
+        """GPUs of the node as the model has it."""
+        return self.gpus_per_node if isnan(self.gpus) else self.gpus
+
+    @property
+    def is_part(self) -> bool:
+        """The job is larger than the node that was read."""
+        return self.here < self.job_gpus
+
+
+def machine_of(seen: Measured, resolved: Resolved) -> RunMachine:
+    ranks = (float(n) for mark in seen.run.marks if isinstance(n := mark.detail.get("world"), int))
+    metered = gpus_metered(seen.energies.parts)
+    return machine_with(metered, len(seen.run.hosts), max(ranks, default=nan), resolved)
+
+
+def machine_with(metered: float, run_hosts: int, ranks: float, resolved: Resolved) -> RunMachine:
+    """The metered GPUs of one of the run's hosts times these, unless the `ranks` that marks speak
+    of or --set cluster.gpus say more."""
+    hosts = float(max(run_hosts, 1))
+    said = next(
+        (
+            i.figure.value
+            for i in resolved.inputs
+            if i.path == "cluster.gpus" and i.origin.startswith("--")
+        ),
+        nan,
+    )
+    if not isnan(said):
+        if said < metered * hosts:
+            raise InputError(
+                f"says {said:g} GPUs, and the run has {metered * hosts:g}",
+                where=Argument("changes"),
+                key="cluster.gpus",
+                remedy="leave it out: the scenario is put onto the run's own machine",
+            )
+        each = said / hosts if isnan(metered) else metered
+        return RunMachine(each, said, each, "SAID")
+    if not isnan(metered):
+        return RunMachine(
+            metered, max(metered * hosts, 0.0 if isnan(ranks) else ranks), metered, "METERED"
+        )
+    per_node = float(resolved.scenario.cluster.gpus_per_node)
+    if not isnan(ranks):
+        return RunMachine(nan, ranks, ranks / hosts, "RANKS")
+    return RunMachine(nan, per_node * hosts, per_node, "NODES")
+
+
+def on_machine(s: Scenario, gpus: float, machine: RunMachine) -> Scenario:
+    """The scenario with so many of the run's GPUs."""
+    return replace(s, cluster=replace(s.cluster, gpus=gpus, gpus_per_node=machine.gpus_per_node))
+
+
+class Waited(NamedTuple):
+    """A window's own part of the time that it shares with others."""
+
+    gpus: Energy
+    hosts: Energy
+    parts: Energy
+    """processors and memory alone, where nothing meters the node"""
+    held_s: float
+    """seconds of training held up, shared ones divided"""
+
+
+def waits_of(m: Measured) -> list[Stretch | None]:
+    """Beside the windows: when each held training up."""
+    found: list[Stretch | None] = []
+    for window, what in zip(m.windows, m.contents, strict=True):
+        end_s = load_end_s(window) if what.of == "load" else window.returned_s
+        found.append(None if window.begin_s is None or end_s is None else (window.begin_s, end_s))
+    return found
+
+
+def shared_pieces(stretches: Sequence[Stretch | None]) -> list[list[Piece]]:
+    """Beside the windows: the pieces of those that share an instant with another; nothing for the
+    others."""
+    pieces = of_each(timeline([[stretch] for stretch in stretches]), len(stretches))
+    return [mine if any(len(piece.open) > 1 for piece in mine) else [] for mine in pieces]
+
+
+def waited_time(m: Measured, pieces: Sequence[Piece], s: Scenario) -> Waited:
+    """What the pieces took at the facility, each divided by the windows that are open in it."""
+    seen = {
+        domain: in_turn([(_part(m, domain, piece), piece.length_s) for piece in pieces])
+        for domain in counted_in(m.energies)
+    }
+    both = shares_of(seen)
+    parts = total(
+        energy for domain, energy in seen.items() if domain.split(":", 1)[0] in ("cpu", "dram")
+    )
+    return Waited(
+        at_facility(both.gpus, s),
+        at_facility(both.hosts, s),
+        at_facility(parts, s),
+        sum(p.length_s / len(p.open) for p in pieces),
+    )
+
+
+def storage_energy(
+    m: Measured, domains: Sequence[str], pieces: Sequence[Piece], s: Scenario
+) -> Energy:
+    """What storage took above idle, the same way."""
+    idle = {} if m.idle is None else m.idle.domains
+    above = [
+        times(
+            excess(
+                spent(m.energies.joules, domain, [(piece.begin_s, piece.end_s)]),
+                piece.length_s,
+                idle.get(domain),
+            ),
+            1.0 / len(piece.open),
+        )
+        for domain in domains
+        for piece in pieces
+    ]
+    return at_facility(total(above), s)
+
+
+def _part(m: Measured, domain: str, piece: Piece) -> Energy:
+    return times(
+        spent(m.energies.joules, domain, [(piece.begin_s, piece.end_s)]), 1.0 / len(piece.open)
     )

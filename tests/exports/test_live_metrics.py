@@ -30,11 +30,17 @@ from ckptcost.exports.live_metrics import (
     samples_of,
     text,
 )
-from ckptcost.jobs import live_counters, live_lines
+from ckptcost.jobs import live_counters
 from ckptcost.jobs.instruments import instruments
-from ckptcost.jobs.live_counters import LiveCounters
-from ckptcost.jobs.live_figures import DomainJoules, Freshness, LastSave, SaveCounts
-from ckptcost.jobs.live_lines import FollowedLines, Newest
+from ckptcost.jobs.live_counters import (
+    DomainJoules,
+    FollowedLines,
+    Freshness,
+    LastSave,
+    LiveCounters,
+    Newest,
+    SaveCounts,
+)
 from ckptcost.jobs.recording import record
 from ckptcost.meters.found import Wanted
 from ckptcost.questions.review import of_path
@@ -200,7 +206,7 @@ def test_slips_are_seen(simulated, slip: Callable[[str], str]):
 def small_generations(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of some minutes: 384 readings of the made-up machine, by which an edge is judged, are less
     than a minute and a half."""
-    monkeypatch.setattr(live_lines, "MOST_VALUES", 10_000)
+    monkeypatch.setattr(live_counters, "MOST_VALUES", 10_000)
     monkeypatch.setattr(live_counters, "BEFORE_S", 15.0)
     monkeypatch.setattr(live_counters, "AFTER_S", 90.0)
     monkeypatch.setattr(live_counters, "_TRY_LINES", 50)

@@ -417,7 +417,7 @@ def test_a_recorder_that_is_killed(recording, monkeypatch):
                 > 2.0
             )
         )
-        monkeypatch.setattr("ckptcost.jobs.live_figures.SILENT_S", 2.0)
+        monkeypatch.setattr("ckptcost.jobs.live_counters.SILENT_S", 2.0)
         last = get(f"{server.url}/metrics")
     assert value_of(last, "ckptcost_live_recording") == 0.0
     assert value_of(last, "ckptcost_live_ended") == 0.0

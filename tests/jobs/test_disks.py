@@ -7,7 +7,7 @@ import pytest
 from told_meters import Told, at, evaluated, said
 
 from ckptcost.core.channels import Channel
-from ckptcost.jobs import disks
+from ckptcost.jobs.measured import stored_of_saves
 from ckptcost.report.studies.measure import study_of
 
 SAVE = said("begin 5, returned 7, durable 10")
@@ -59,7 +59,7 @@ def test_of_a_partition_its_disk_is_told_too():
         ("sda1", ["disk:sda1", "disk:sda"]),
         ("dm-0", ["disk:dm-0", "disk:sda"]),
     ):
-        assert [stored.disk for stored in disks.of_saves(seen_with(channels, own))] == told
+        assert [stored.disk for stored in stored_of_saves(seen_with(channels, own))] == told
 
 
 def test_where_no_folder_was_named_every_disk_is_told_and_that_is_said():

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ckptcost.jobs import evidence as module
-from ckptcost.jobs.evidence import AT_ONCE_NS, LATE_NS, REST_NS, Evidence, descendants
+from ckptcost.jobs import observe as module
+from ckptcost.jobs.observe import AT_ONCE_NS, LATE_NS, REST_NS, Evidence, descendants
 from ckptcost.runs.clocks import S
 from ckptcost.watch.writers import SeenWriter
 

@@ -22,9 +22,9 @@ from ckptcost.errors import InputError
 from ckptcost.jobs.gap import ModelGap, gap, run_path
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.measured import Measured, evaluate
+from ckptcost.jobs.measured_bill import machine_of
 from ckptcost.jobs.measured_course import mean_course, taken_of
 from ckptcost.jobs.recording import record
-from ckptcost.jobs.run_machine import machine_of
 from ckptcost.layers import layers_of, set_layer
 from ckptcost.meters import simulated
 from ckptcost.meters.simulated_machine import Plan, marks

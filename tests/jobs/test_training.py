@@ -10,7 +10,7 @@ import pytest
 from ckptcost.core.attribution import planned
 from ckptcost.core.channels import Channel, Mark
 from ckptcost.core.phases import windows_of
-from ckptcost.jobs.training import dips_of, training_steps
+from ckptcost.jobs.measured import dips_of, training_steps
 
 ORIGIN_NS = 7_000_000_000
 NODE = SimpleNamespace(origin_ns=ORIGIN_NS, tables=[])

@@ -23,8 +23,7 @@ from ckptcost.core.quantities import Quantity as Counted
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
-from ckptcost.jobs.measured_bill import gpus_metered
-from ckptcost.jobs.run_machine import machine_of
+from ckptcost.jobs.measured_bill import gpus_metered, machine_of
 from ckptcost.present.measured import warning_text
 from ckptcost.present.words import line_label
 from ckptcost.report.build import METHOD_VERSION

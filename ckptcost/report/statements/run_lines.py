@@ -16,8 +16,17 @@ from ckptcost.core.reconcile import Energy, times, total, unknown
 from ckptcost.core.units import HOUR_S, KWH_J
 from ckptcost.core.windows import Window
 from ckptcost.jobs.measured import Measured
-from ckptcost.jobs.measured_bill import bill_of_load, bill_of_save, line_of, storage_meters
-from ckptcost.jobs.shared_waits import Waited, shared_pieces, storage_energy, waited_time, waits_of
+from ckptcost.jobs.measured_bill import (
+    Waited,
+    bill_of_load,
+    bill_of_save,
+    line_of,
+    shared_pieces,
+    storage_energy,
+    storage_meters,
+    waited_time,
+    waits_of,
+)
 
 _WAITING = ("gpu_wait", "host_wait", "loading")
 BELOW_ZERO = "BELOW_ZERO"

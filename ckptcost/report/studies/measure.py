@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ckptcost.core.attribution import WHOLE, mean_w
 from ckptcost.core.contents import LOST_BEFORE_SAFE
 from ckptcost.core.reconcile import Energy
-from ckptcost.jobs import disks
-from ckptcost.jobs.measured import Measured, Stored
+from ckptcost.jobs.measured import Measured, Stored, stored_of_saves, whose_disk_bytes
 from ckptcost.present.amounts import count, count_text, duration, number, share, some
 from ckptcost.present.measured import ABSENT, absence_text, flag_text, reason_text, warning_text
 from ckptcost.report.studies.measure_power import power
@@ -349,12 +348,12 @@ _OF_ALL_TIME = tuple(c._replace(shown=c.shown and c.id != "written_error") for c
 
 def _stored(m: Measured) -> list[Table]:
     whole = table_of("storage", "Disks", _OF_ALL_TIME, (s for s in m.stored if not s.window))
-    saves = list(disks.of_saves(m))
+    saves = list(stored_of_saves(m))
     if not saves:
         return [whole]
     columns = (Column("window", "checkpoint"), *_DISKS)
     few = len(saves) <= MOST_SHOWN
-    whose = disks.whose_bytes(m)
+    whose = whose_disk_bytes(m)
     by_save = table_of("storage_windows", "Disks, by checkpoint", columns, saves, whose, few)
     return [whole, by_save]
 
