@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from ckptcost.core.draws import p5_p95
 from ckptcost.core.gap import Course, Parts, main_part
 from ckptcost.jobs.gap import GapSide, ModelGap
-from ckptcost.jobs.run_machine import RunMachine
+from ckptcost.jobs.measured_bill import RunMachine
 from ckptcost.present.amounts import count, duration, number, rate, size
 from ckptcost.present.measured import ABSENT
 from ckptcost.present.words import line_label
