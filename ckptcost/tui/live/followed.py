@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import time
 
+from ckptcost.present.amounts import duration
 from ckptcost.runs import store
 from ckptcost.runs.follow import Line, follow
 from ckptcost.runs.live import MISFITS, item_of
@@ -75,19 +76,23 @@ class Followed(Source):
         self._ending.set()
         return ""
 
+    @property
+    def silent_s(self) -> float:
+        silent_s = time.monotonic() - self._last_wall_s
+        return 0.0 if self.over or silent_s <= SILENT_S else float(round(silent_s))
+
     def _status(self) -> Status:
         if not self.over:
-            return super()._status()
+            return super()._status()._replace(silent_s=self.silent_s)
         exit_ = self.board.exit_status
         told = "its recorder has ended" + ("" if exit_ is None else f", exit {exit_}")
         return super()._status()._replace(about=told)
 
     def _troubles(self) -> list[str]:
-        silent_s = time.monotonic() - self._last_wall_s
-        if self.over or silent_s <= SILENT_S:
-            return super()._troubles()
-        silent = f"Nothing has been written for {round(silent_s)} s"
-        return [
-            *super()._troubles(),
-            f"{silent}: the recorder may have ended without saying so.",
-        ]
+        troubles = super()._troubles()
+        if silent_s := self.silent_s:
+            troubles.append(
+                f"Nothing has been written for {duration(silent_s)}: the recorder may have ended"
+                " without saying so."
+            )
+        return troubles

@@ -49,6 +49,7 @@ class Status(NamedTuple):
     no_output: str = "Only a command that was started here has output."
     unwritten: str = ""
     kill_in_s: float = nan
+    silent_s: float = 0.0
 
 
 _LOOKED_AT = 50
@@ -129,6 +130,8 @@ def headline_of(board: LiveBoard, status: Status) -> Headline:
         state = "paused" if held else state
     elif status.kind == "followed" and state in ("armed", "recording", "measuring"):
         word = "FOLLOWED"
+        if status.silent_s:
+            word, tone = f"SILENT {duration(status.silent_s)}", "warn"
     elif state == "stopping" and not isnan(status.kill_in_s):
         word = f"STOPPING {duration(ceil(status.kill_in_s))}"
     if status.unwritten:

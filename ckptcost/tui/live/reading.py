@@ -112,6 +112,11 @@ class Source:
     def actions(self) -> Actions:
         return Actions(stop=not self.over)
 
+    @property
+    def silent_s(self) -> float:
+        """Since the last reading, where that is too long for a recorder that lives."""
+        return 0.0
+
     def _hasten(self) -> None:
         """Somebody quits while another thread is in `_end`: that one need not wait any longer."""
 

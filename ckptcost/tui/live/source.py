@@ -35,7 +35,7 @@ class Headline(NamedTuple):
     state: State
     word: str
     """one word or two, in capitals: RECORDING, ARMED, MEASURING, REPLAY 60x, SIMULATED, FOLLOWED,
-    ENDED ... ; no symbols"""
+    SILENT 12 s, ENDED ... ; no symbols"""
     detail: str
     """the rest of the line, most important first, parts divided by two blanks; cut from the right
     where there is no room"""

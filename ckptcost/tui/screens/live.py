@@ -164,7 +164,7 @@ class LiveScreen(Opening):
         return 0 if self._source is None else self._source.pump()
 
     def tick(self, again: int = 0) -> None:
-        """Nothing is drawn where nothing is new."""
+        """Nothing is drawn where nothing is new; that nothing comes any more is new."""
         source = self._source
         if source is None or self._opening:
             return
@@ -175,6 +175,7 @@ class LiveScreen(Opening):
             source.actions,
             source.paused,
             source.speed,
+            source.silent_s,
             self._span_s,
             self._per_gpu,
             self._gpu,

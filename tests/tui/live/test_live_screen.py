@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 from live_told import DESK, Turned, live_app, small
 from screening import SMALL, USUAL, WIDE, screen_text, settled
+from small_runs import recorded
 from textual.screen import Screen
 
 from ckptcost.errors import InputError
@@ -15,6 +18,7 @@ from ckptcost.meters.simulated_machine import Fault, Plan, marks
 from ckptcost.present.chart import Stat
 from ckptcost.present.grid import Grid, Head, Row
 from ckptcost.runs.clocks import VirtualClock
+from ckptcost.tui.live import followed as live_followed
 from ckptcost.tui.live import sources as live_sources
 from ckptcost.tui.live.simulated import plan_of
 from ckptcost.tui.live.source import Start
@@ -579,6 +583,34 @@ def test_a_run_is_handed_over_by_another_screen(drive, monkeypatch):
         assert app.to_live is None
 
     drive(app, script)
+
+
+def test_a_recorder_that_was_killed_is_silent_and_the_seconds_are_counted(
+    drive, tmp_path, monkeypatch
+):
+    """No line comes that would be new, and that is what there is to see."""
+    monkeypatch.setattr(live_followed, "SILENT_S", 1.0)
+    recorded(tmp_path / "run", 12, saves=(2,))
+    (file,) = (tmp_path / "run").glob("*.jsonl")
+    file.write_bytes(b"".join(file.read_bytes().splitlines(keepends=True)[:-6]))  # no end
+    app = live_app()
+
+    async def script(pilot):
+        app.to_live = ("follow", str(tmp_path / "run"))
+        app.screen.shown()
+        await settled(pilot)
+        source = app.screen._source
+        while source.pump() or source.position_s < 5.0:
+            await pilot.pause(0.05)
+        for silent_s in (20.0, 47.0):
+            monkeypatch.setattr(source, "_last_wall_s", time.monotonic() - silent_s)
+            app.screen.tick()
+            await settled(pilot)
+            assert f"SILENT {silent_s:.0f} s" in screen_text(app)
+            assert "FOLLOWED" not in screen_text(app)
+        source.stop()
+
+    drive(app, script, SMALL)
 
 
 def test_enter_on_a_checkpoint_opens_its_detail(drive, tmp_path):
