@@ -19,6 +19,7 @@ from ckptcost.jobs.observe import Look
 from ckptcost.jobs.supervise import OUTPUT, Supervisor, What
 from ckptcost.jobs.wrap import tools_of
 from ckptcost.meters.found import Wanted
+from ckptcost.runs.reader import load
 
 SAVING = """
 import os, sys, time
@@ -101,11 +102,14 @@ def test_a_command_that_cannot_be_run_leaves_no_recorder(tools, tmp_path):
     assert not one.observer.recorder.stats.problem
 
 
-def test_a_folder_that_holds_a_run_is_refused(tools, tmp_path):
+@pytest.mark.parametrize("pid", [None, os.getppid()])
+def test_a_folder_that_holds_a_run_is_refused_and_no_process_left_open(pid, tools, tmp_path):
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "a.jsonl").write_text("{}\n")
+    before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(OutputError, match="holds a run already"):
-        Supervisor(What(), tools, look(), tmp_path / "taken")
+        Supervisor(What(pid=pid), tools, look(), tmp_path / "taken")
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_stop_tells_the_whole_group_to_end(tools):
@@ -211,3 +215,67 @@ def test_without_any_meter_marks_are_kept(folder):
         "begin",
         "returned",
     ]
+
+
+def run_through(tools, *argv: str) -> Supervisor:
+    one = Supervisor(What(argv), tools, look())
+    one.start()
+    assert until(lambda: one.phase == "over")
+    return one
+
+
+def test_of_a_long_output_the_end_is_kept_and_what_was_written_is_told(tools, tmp_path):
+    """Some kernels count no bytes of a process; what they count is a number all the same."""
+    code = (
+        f"print('first' + '.' * 40_000); print('THE END'); open({str(tmp_path / 'x')!r},"
+        " 'wb').write(bytes(4096))"
+    )
+    one = run_through(tools, sys.executable, "-c", code)
+    assert one.output().endswith(b"THE END\n")
+    assert not one.output().startswith(b"first")
+    (note,) = [mark for mark in load(one.folder).marks if "exit_status" in mark.detail]
+    assert note.detail["exit_status"] == 0
+    assert note.detail["written_bytes"] >= 0
+
+
+def test_workers_that_outlive_their_launcher_are_ended_with_it(tools, tmp_path):
+    told = tmp_path / "worker"
+    worker = f"trap '' TERM; echo $$ > {told}; while :; do sleep 0.05; done"
+    one = Supervisor(
+        What(
+            ("sh", "-c", "sh -c \"$0\" & trap 'exit 0' TERM; while :; do sleep 0.05; done", worker)
+        ),
+        tools,
+        look(),
+        patience_s=0.2,
+    )
+    one.start()
+    assert until(lambda: told.is_file() and told.read_text().strip())
+    one.stop()
+    assert not _lives(int(told.read_text()))
+
+
+def test_a_recording_that_fails_says_so_and_is_over(tools, monkeypatch):
+    one = Supervisor(What(), tools, look())
+
+    def broken() -> None:
+        raise ZeroDivisionError("a defect")
+
+    monkeypatch.setattr(one.observer, "look", broken)
+    one.start()
+    one.stop()
+    assert one.phase == "over"
+    assert one.troubles()[0] == "the recording failed: ZeroDivisionError: a defect"
+
+
+def test_a_command_has_nothing_to_read(tools):
+    """Even where this program's own input is a pipe that stays open."""
+    own, (ours, theirs) = os.dup(0), os.pipe()
+    try:
+        os.dup2(ours, 0)
+        one = run_through(tools, sys.executable, "-c", "import sys; print(repr(sys.stdin.read()))")
+    finally:
+        os.dup2(own, 0)
+        for each in (own, ours, theirs):
+            os.close(each)
+    assert one.output() == b"''\n"

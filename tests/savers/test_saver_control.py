@@ -163,3 +163,20 @@ def test_a_warm_up_counts_nowhere(tmp_path, own_runs):
     assert control.passes == [("warm-up", 0), ("warm-up", 0), ("save", 1), ("load", 1)]
     assert [(one.number, one.of) for one in probed.rounds] == [(1, "save"), (1, "load")]
     assert [window.name for window in probed.measured.windows] == ["save 1", "load 1"]
+
+
+def test_a_rest_of_no_length_is_still_a_place_to_stop():
+    control = Control()
+    control.rest(0.0)
+    control.stop()
+    with pytest.raises(KeyboardInterrupt):
+        control.rest(0.0)
+
+
+def test_a_pass_is_stopped_by_whoever_else_may_stop_it():
+    wanted = [False]
+    control = Control(lambda: wanted[0])
+    control.check()
+    wanted[0] = True
+    with pytest.raises(KeyboardInterrupt):
+        control.check()

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from small_runs import WALL_NS, Real
 from told_meters import Told, at, energy, recorded, said
 
 from ckptcost.core.channels import Mark
@@ -16,8 +17,11 @@ from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
 from ckptcost.meters.simulated_machine import Plan, marks
 from ckptcost.report.study import Study
-from ckptcost.runs.clocks import VirtualClock
+from ckptcost.runs.clocks import S, VirtualClock
+from ckptcost.runs.recorder import Recorder
+from ckptcost.runs.sinks import FileSink
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.screens import checkpoint, runs_entries
 from ckptcost.tui.screens.checkpoint import TABLES, phases_of, stats_of, study_beside
 from ckptcost.tui.screens.recorded_run import RecordedRun, read_run
 from ckptcost.tui.screens.runs_entries import source_at
@@ -230,3 +234,52 @@ def test_a_wrong_scenario_costs_the_comparison_alone(recording):
 def test_no_such_run_is_said(tmp_path):
     with pytest.raises(CkptcostError):
         read_at(tmp_path / "none")
+
+
+@pytest.fixture(scope="module")
+def drained(tmp_path_factory) -> RecordedRun:
+    """Two ranks that begin at 5 and 6 s, go on at 7 and 8 s and are safe at 10 and 11 s; one card
+    that takes 100 W."""
+    folder = tmp_path_factory.mktemp("drained") / "run"
+    recorder = Recorder(
+        [Real(1)], FileSink(folder), VirtualClock(0, WALL_NS), run_id="a" * 32, host="node1"
+    )
+    recorder.begin()
+    told = {
+        5: ("begin", 0),
+        6: ("begin", 1),
+        7: ("returned", 0),
+        8: ("returned", 1),
+        10: ("durable", 0),
+        11: ("durable", 1),
+    }
+    for second in range(1, 31):
+        recorder.run_until(second * S)
+        if second in told:
+            name, rank = told[second]
+            recorder.mark(name, "step 1", by="api", rank=rank)
+    recorder.stop()
+    return read_run(runs_entries.source_at(str(folder)))
+
+
+def test_joules_of_a_save_and_of_its_stall_have_a_column_each(drained):
+    tables = {each.id: each for each in checkpoint.study_beside(drained, 0, Desk()).tables}
+    (card,) = tables["energies"].rows
+    assert (card["joules"], card["stall"]) == pytest.approx((600.0, 300.0), rel=1e-3)
+
+
+def test_its_picture_counts_from_its_begin(drained):
+    traces = drained.near(0)
+    assert [(rule.at, rule.label) for rule in traces.rules] == [(6.0, "safe")]
+    assert [(band.begin, band.end, band.kind) for band in traces.bands] == [
+        (0.0, 3.0, "save"),
+        (3.0, 6.0, "drain"),
+    ]
+    tables = {each.id: each for each in checkpoint.study_beside(drained, 0, Desk()).tables}
+    bars = checkpoint.phases_of(tables["phases"], tables["windows"].rows[0]["begin"])
+    assert [(bar.label, bar.parts[0].begin, bar.parts[0].end) for bar in bars.rows] == [
+        ("stall", 0.0, 3.0),
+        ("drain", 3.0, 6.0),
+    ]
+    (chart,) = traces.charts
+    assert chart.curves[0].xs[0] == pytest.approx(-2.5, abs=1.0)

@@ -316,3 +316,11 @@ def test_the_time_between_failures_is_shown_and_can_be_typed():
     assert "stands for all of them" in said(desk, "failures.mtbf")
     mine = model.evaluate(fields.put(desk, "failures.mtbf", "6 h")).looked.case
     assert mine.outcome.plan.failures_per_s == pytest.approx(1 / 21_600)
+
+
+TWO = Desk(base="small-8b", tiers=("nas-hdd", "flash-shared"))
+
+
+def test_a_tier_s_figure_holds_for_two_tiers_as_for_many():
+    said = [text for text, _ in about_field(TWO.edited("tier.write", "5 GB/s"), "tier.write")]
+    assert "What you write here holds for every tier in the table." in said

@@ -5,14 +5,22 @@ import errno
 import json
 import os
 import re
+from pathlib import Path
+from typing import ClassVar
 
 import pytest
+from screening import screen_text, settled
+from textual.widgets import Input, Static
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.errors import InputError, OutputError
 from ckptcost.questions.model import model
 from ckptcost.tui import files
+from ckptcost.tui.app import CkptcostApp
+from ckptcost.tui.commands import MODES
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.modals.files import Export, OpenScenario
+from ckptcost.tui.screens.base import ModeScreen
 
 CATALOG = Catalog()
 DESK = Desk(CATALOG)
@@ -141,3 +149,143 @@ def test_why_it_could_not_be_written_is_one_line(tmp_path, monkeypatch, number):
         files.write_text("text", str(tmp_path / "out.md"))
     assert os.strerror(number) in str(told.value)
     assert "\n" not in str(told.value)
+
+
+class Bare(ModeScreen):
+    """A screen with nothing of its own."""
+
+    MODE = "model"
+
+    def body(self):
+        yield Static("a text")
+
+
+class Bares(CkptcostApp):
+    MODES: ClassVar = dict.fromkeys((mode for mode, *_ in MODES), Bare)
+
+
+@pytest.fixture
+def here(monkeypatch, tmp_path) -> Path:
+    """Files without a folder in their name go to a folder of the test."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+async def saved_as(pilot, name: str) -> None:
+    """Another name in the dialog that is open, and Enter."""
+    pilot.app.screen.query_one(Input).value = name
+    await pilot.press("enter")
+    await settled(pilot)
+
+
+def test_every_file_is_asked_about_by_itself(drive, here):
+    for name in ("a.toml", "b.toml"):
+        (here / name).write_text("precious")
+
+    async def script(pilot):
+        await pilot.press("ctrl+s")
+        await settled(pilot)
+        await saved_as(pilot, "a.toml")
+        assert "a.toml is there already: Enter once more" in screen_text(pilot.app)
+        await saved_as(pilot, "b.toml")
+        assert "b.toml is there already: Enter once more" in screen_text(pilot.app)
+        assert (here / "b.toml").read_text() == "precious"
+        await pilot.press("enter")
+        await settled(pilot)
+
+    drive(Bares(Desk(base="small-8b", edits={"cluster.gpus": "64"})), script)
+    assert (here / "a.toml").read_text() == "precious"
+    assert 'gpus = "64"' in (here / "b.toml").read_text()
+
+
+def test_a_name_without_its_ending_does_not_replace_the_file_unasked(drive, here):
+    (here / "mine.toml").write_text("precious")
+
+    async def script(pilot):
+        await pilot.press("ctrl+s")
+        await settled(pilot)
+        await saved_as(pilot, "mine")
+        assert "mine.toml is there already" in screen_text(pilot.app)
+
+    drive(Bares(Desk(base="small-8b", edits={"cluster.gpus": "64"})), script)
+    assert (here / "mine.toml").read_text() == "precious"
+
+
+def test_a_picture_does_not_replace_a_file_unasked(drive, here):
+    (here / "ckptcost-model.svg").write_text("precious")
+
+    async def script(pilot):
+        await pilot.press("E")
+        await settled(pilot)
+        await pilot.press("enter")
+        await settled(pilot)
+        assert "Enter once more" in screen_text(pilot.app)
+        assert (here / "ckptcost-model.svg").read_text() == "precious"
+        await pilot.press("enter")
+        await settled(pilot)
+
+    drive(Bares(), script)
+    assert (here / "ckptcost-model.svg").read_text().startswith("<svg")
+
+
+def test_a_file_that_is_typed_out_is_that_file_and_not_a_recent_one(drive, here):
+    (here / "deep").mkdir()
+    (here / "job.toml").write_text('extends = "small-8b"\n')
+    (here / "deep" / "job.toml").write_text('extends = "small-8b"\n')
+
+    async def script(pilot):
+        opened = []
+        await pilot.app.push_screen(
+            OpenScenario(Desk(base="small-8b"), ("deep/job.toml",)), opened.append
+        )
+        await settled(pilot)
+        await saved_as(pilot, "job.toml")
+        return [desk.base for desk in opened]
+
+    assert drive(Bares(), script) == ["job.toml"]
+
+
+def test_what_was_opened_twice_is_remembered_once(drive):
+    async def script(pilot):
+        for base in ("small-8b", "micron-100k", "small-8b"):
+            await pilot.press("ctrl+o")
+            await settled(pilot)
+            await saved_as(pilot, base)
+            assert pilot.app.desk.base == base
+        return pilot.app.remembered.recent
+
+    assert drive(Bares(), script) == ("small-8b", "micron-100k")
+
+
+def test_all_of_the_desk_is_remembered(drive):
+    desk = Desk(
+        base="small-8b",
+        edits={"cluster.gpus": "64"},
+        tiers=("nas-hdd", "flash-shared"),
+        baseline="nas-hdd",
+        metric="usd",
+    )
+
+    async def script(pilot):
+        return pilot.app.remember()
+
+    told = drive(Bares(desk), script)
+    assert (told.base, told.edits, told.tiers, told.baseline, told.metric) == (
+        "small-8b",
+        {"cluster.gpus": "64"},
+        ("nas-hdd", "flash-shared"),
+        "nas-hdd",
+        "usd",
+    )
+
+
+def test_a_document_is_written_with_the_files_that_it_rests_on(drive, here, monkeypatch):
+    wrote: list[tuple[str, ...]] = []
+    monkeypatch.setattr(
+        files,
+        "write_view",
+        lambda shown, path, desk, command, over, read: wrote.append(tuple(read)) or path,
+    )
+    export = Export("audit", object(), Desk(), "ckptcost audit mine.toml", "<svg/>", ("mine.toml",))
+    assert export.write("out.json", False) == "out.json"
+    assert wrote == [("mine.toml",)]

@@ -15,6 +15,7 @@ from ckptcost.tui import state
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.commands import EVERYWHERE, MODES, Command, bindings
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.modals.help import Help
 from ckptcost.tui.palette import entries
 from ckptcost.tui.screens import meters
@@ -373,6 +374,11 @@ def test_a_screen_hears_of_the_scenario_once_and_only_while_it_is_seen(drive):
         await settled(pilot)
         assert first.desks == ["gpt4-scale-2tb", "llama31-405b-16k"]
         assert first.looks[-1] == "shown"
+        pilot.app.screen.set_focus(None)
+        await pilot.press("2")
+        await pilot.press("1")
+        await settled(pilot)
+        assert first.desks == ["gpt4-scale-2tb", "llama31-405b-16k"], "nothing new to hear"
 
     drive(Plains(), script)
 
@@ -697,3 +703,25 @@ def test_quit_works_from_within_a_dialog(drive):
         assert app._exit
 
     drive(app, script)
+
+
+@pytest.mark.parametrize(
+    ("by", "answer"),
+    [
+        ("#yes", True),
+        ("#no", False),
+        ("y", True),
+        ("n", False),
+        ("escape", False),
+    ],
+)
+def test_a_question_is_answered_as_the_button_or_the_key_says(by, answer, drive):
+    async def script(pilot):
+        answers: list[bool | None] = []
+        await pilot.app.push_screen(Confirm("Delete it?", "all of it", "delete"), answers.append)
+        await settled(pilot)
+        await (pilot.click(by) if by.startswith("#") else pilot.press(by))
+        await settled(pilot)
+        return answers
+
+    assert drive(Plains(), script) == [answer]

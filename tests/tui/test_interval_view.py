@@ -449,3 +449,49 @@ def test_without_an_interval_in_force_the_trial_begins_at_what_is_advised():
     assert one.now is None
     assert interval.trial_of(one) == interval.text_of(one.advised.interval_s)
     assert interval.notes(one)[0][0].startswith("Robust for time: save every")
+
+
+TWO = Desk(base="small-8b", tiers=("nas-hdd", "flash-shared"))
+
+
+def test_another_tier_is_another_study():
+    assert interval.same_study(TWO, TWO)
+    assert not interval.same_study(TWO, replace(TWO, chosen="flash-shared"))
+
+
+@pytest.mark.parametrize(("objective", "log"), [("time", False), ("energy", True)])
+def test_shares_of_time_stand_on_a_plain_axis_and_amounts_on_a_log_one(objective, log):
+    one = interval.studied(Desk(base="small-8b"), objective)
+    shown = interval.chart(one, one.best)
+    assert (shown.x_log, shown.y_log) == (True, log)
+
+
+@pytest.mark.parametrize(("steps", "there"), [(0.1, "1020 s"), (-0.1, "999 s")])
+def test_the_smallest_step_moves_the_last_digit_that_is_shown(steps, there):
+    assert interval.moved(interval.studied(Desk(base="small-8b"), "time"), "1010 s", steps) == there
+
+
+def test_the_interval_in_force_is_meant_exactly():
+    one = interval.studied(Desk(base="small-8b", edits={"policy.interval": "1234.56 s"}), "time")
+    assert interval.trial_of(one) == "1230 s"
+    assert interval.seconds_of(one, "1230 s") == 1234.56
+
+
+def test_one_row_is_the_best():
+    one = interval.studied(Desk(base="small-8b"), "time")
+    rows = interval.points(one, one.best).rows
+    assert [row.cells[0] for row in rows if row.tone == "best"] == ["robust interval"]
+    sure = interval.studied(Desk(base="opt-175b"), "time")
+    rows = interval.points(sure, sure.best).rows
+    assert [row.cells[0] for row in rows if row.tone == "best"] == ["best for time"]
+
+
+def test_an_interval_as_good_as_the_best_is_no_reason_to_warn():
+    best_s = interval.studied(Desk(base="small-8b"), "energy").best.interval_s
+    tones = {}
+    for said in (interval.text_of(best_s), interval.text_of(best_s * 8)):
+        one = interval.studied(Desk(base="small-8b", edits={"policy.interval": said}), "energy")
+        tones[said] = next(
+            row.tone for row in interval.points(one, one.best).rows if row.cells[0] == "now"
+        )
+    assert list(tones.values()) == ["", "warn"]

@@ -6,8 +6,10 @@ from __future__ import annotations
 import pytest
 from doctor_studies import CLOSED, NO_GPU, RULE, bare, common, disk, gpu, made
 
+from ckptcost.jobs.checkup import KINDS, Checkup
 from ckptcost.meters.base import Absence
 from ckptcost.present.amounts import number
+from ckptcost.report.studies.checkup import study_of as checkup_study
 from ckptcost.report.study_views import text as study_text
 from ckptcost.tui.screens import meters
 from ckptcost.tui.screens.meters import kinds_of, rows_of, state_of
@@ -173,3 +175,15 @@ def test_the_meters_still_say_it_in_these_words(tmp_path):
         assert [state_of(absence.reason) for absence in seen.absences] == ["lacks"]
     gpus = nvml.find(visible={}, sysfs=empty, procfs=tmp_path)
     assert {state_of(absence.reason) for absence in gpus.absences} <= {"lacks"}
+
+
+def test_what_refuses_is_said_before_what_nobody_asked_for():
+    absences = (
+        Absence("ipmi", "not asked for: each reading starts a process", "", "cpu"),
+        Absence("rapl", "permission denied", "", "cpu"),
+    )
+    study = checkup_study(
+        Checkup("host", [], absences, (), "", {kind: [] for kind in KINDS}, 1.0, False, 0.03)
+    )
+    (kind,) = [kind for kind in kinds_of(study) if kind.id == "cpu"]
+    assert (kind.state, kind.reasons[0]) == ("refuses", "permission denied")

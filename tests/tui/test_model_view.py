@@ -449,3 +449,23 @@ def test_a_gain_that_may_be_a_loss_is_not_called_best(monkeypatch):
     text, tone = headline_of(view.metric, view.looked, view.advice, view.base)
     assert "; p5-p95 from 1,000 kWh more to " in text
     assert tone == ""
+
+
+TWO = Desk(base="small-8b", tiers=("nas-hdd", "flash-shared"))
+
+
+def test_the_chosen_tier_is_the_one_that_is_billed():
+    view = model.evaluate(replace(TWO, chosen="flash-shared"))
+    assert view.looked.key == "flash-shared"
+    assert [row.key for row in view.grid.rows if row.marked] == ["flash-shared"]
+    bill = model.settled(view).bill
+    assert bill.title.startswith(f"The bill of the run: {view.resolved.names['tier']}")
+
+
+@pytest.mark.parametrize(
+    ("metric", "units"),
+    [("kwh", ("USD", "GPU-h")), ("usd", ("GPU-h", "kWh")), ("gpuh", ("USD", "kWh"))],
+)
+def test_the_other_amounts_are_not_the_one_that_is_shown_already(metric, units):
+    said, _ = model.evaluate(replace(TWO, metric=metric)).beside
+    assert tuple(re.findall(r"(USD|GPU-h|kWh) less", said)) == units

@@ -20,11 +20,13 @@ from ckptcost.present.amounts import duration, number, quantity
 from ckptcost.questions import probe as probing_question
 from ckptcost.report.study_views import text as study_text
 from ckptcost.runs import store
+from ckptcost.runs.clocks import S
 from ckptcost.savers.base import NONE, Io
 from ckptcost.savers.place import Place
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens import probe_plan, probe_run
 from ckptcost.tui.screens.probe_plan import NODES, WHOLE, Draft
+from ckptcost.tui.screens.probe_run import Pass, Watch
 
 GB = 1e9
 
@@ -573,3 +575,15 @@ def wait_for(ready):
     while not ready():
         assert time.monotonic() < until_s
         time.sleep(0.005)
+
+
+def test_the_rate_of_a_probe_is_that_of_the_last_second(tmp_path):
+    asked = probe_plan.request(probe_plan.Draft(str(tmp_path), "20 GB"), Desk())
+    running = probe_run.Running(probe_plan.plan_of(asked, probe_plan.Spot("")), "auto")
+    watch = Watch()
+    watch.begin_ns = 0
+    one = Pass("save", 1, 20_000_000_000, 0)
+    one.moves += [(S, 9_000_000_000), (2 * S, 10_000_000_000), (3 * S, 12_000_000_000)]
+    watch.passes, watch.moved_bytes = [one], 12_000_000_000
+    running.watch = watch
+    assert ", 2 GB/s" in probe_run.progress(running, now_ns=3 * S).line

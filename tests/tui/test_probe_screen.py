@@ -22,7 +22,7 @@ from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.modals.picker import Picker
 from ckptcost.tui.screens import meters, probe_plan, probe_run
 from ckptcost.tui.screens.probe_plan import Draft, Spot
-from ckptcost.tui.screens.probe_run import progress
+from ckptcost.tui.screens.probe_run import Ended, progress
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.form import Form
 
@@ -468,3 +468,15 @@ def test_without_colours(drive, drawn, simulated, monkeypatch, plain):
             assert not {"\u25b8", "\u2588"} & set(text)
 
     drive(app, script)
+
+
+def test_quitting_removes_a_run_that_was_not_kept(drive, tmp_path):
+    (folder := tmp_path / "ckptcost-run-1" / "run").mkdir(parents=True)
+
+    async def script(pilot):
+        pilot.app.screen._ended = Ended(False, study=common(), folder=folder)
+        leaving.go(pilot.app)
+        assert not folder.parent.exists()
+        pilot.app.screen._ended = None
+
+    drive(CkptcostApp(Desk(base="small-8b"), start="probe"), script)

@@ -249,3 +249,11 @@ def test_the_first_table_and_the_document_are_those_of_the_answer():
     assert (document["schema_name"], document["kind"]) == ("ckptcost.report", "model")
     told = document["tables"]["one_save"]["rows"]
     assert [row["tier"] for row in told] == [row.key for row in grid.rows]
+
+
+def test_two_runs_of_one_folder_are_two_reports(tmp_path):
+    for run_id in ("a" * 32, "b" * 32):
+        recorded(tmp_path / "both", 6, run_id=run_id, saves=(2,))
+    recorded(tmp_path / "alone", 6, run_id="c" * 32, saves=(2,))
+    keys = {row.key for row in report_answers.runs(tmp_path)}
+    assert keys == {f"run:{'a' * 32}", f"run:{'b' * 32}", "run:alone"}

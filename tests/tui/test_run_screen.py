@@ -12,12 +12,13 @@ from told_meters import Told, at, energy
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.measured import evaluate
 from ckptcost.jobs.recording import record
+from ckptcost.present.chart import Traces
 from ckptcost.runs import reader, store
 from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui import run_reader
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens import report_answers
+from ckptcost.tui.screens import report_answers, run_traces
 from ckptcost.tui.screens.against import AgainstScreen
 from ckptcost.tui.screens.calibrate import CalibrateScreen
 from ckptcost.tui.screens.checkpoint import CheckpointScreen
@@ -314,3 +315,11 @@ def test_a_counter_that_never_moves_is_not_drawn_as_nothing_used():
 
 def test_one_that_moves_is_drawn():
     assert titles({energy("psys:0"): at(90.0)}) == ["CPU and memory, W"]
+
+
+def test_a_picture_of_a_run_ends_where_the_run_ends():
+    whole = Traces((), (0.0, 100.0))
+    near = run_traces.zoomed(whole, whole, 2)
+    length_s = near.x_range[1] - near.x_range[0]
+    assert run_traces.panned(near, whole, 50).x_range == pytest.approx((100.0 - length_s, 100.0))
+    assert run_traces.panned(near, whole, -50).x_range == pytest.approx((0.0, length_s))

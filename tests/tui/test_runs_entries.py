@@ -8,7 +8,9 @@ import os
 import shutil
 import threading
 import time
+from math import nan
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,7 +26,7 @@ from ckptcost.runs import store, summary
 from ckptcost.runs.clocks import S
 from ckptcost.tui import run_reader
 from ckptcost.tui.screens import run_traces, runs_entries
-from ckptcost.tui.screens.recorded_run import RUNS, KeptRuns, Source, read_run
+from ckptcost.tui.screens.recorded_run import RUNS, KeptRuns, RecordedRun, Source, read_run
 from ckptcost.tui.screens.run import CHECKPOINTS, RunScreen
 from ckptcost.tui.study_grids import grid_of
 from ckptcost.tui.widgets.rows import matches
@@ -447,3 +449,47 @@ def test_readings_of_large_runs_are_left_until_asked_for(home, monkeypatch):
     asked = []
     runs_entries.learn([entries[0]], never, asked.append, asked=True)
     assert asked[0].told is not None
+
+
+def test_a_run_that_was_touched_is_read_again(tmp_path):
+    recorded(tmp_path / "run", 6, saves=(2,))
+    source = runs_entries.source_at(str(tmp_path / "run"))
+    first = RUNS.load(source)
+    assert RUNS.load(source) is first
+    (file,) = (tmp_path / "run").glob("*.jsonl")
+    os.utime(file, ns=(1, 1))
+    assert RUNS.load(source) is not first
+
+
+def test_what_is_read_back_is_not_written():
+    contents = [
+        SimpleNamespace(of="save", bytes=10.0),
+        SimpleNamespace(of="load", bytes=99.0),
+        SimpleNamespace(of="save", bytes=nan),
+    ]
+    seen = SimpleNamespace(
+        contents=contents, mean_save=None, node=SimpleNamespace(parts=SimpleNamespace(known=False))
+    )
+    run = RecordedRun(None, seen)
+    run.study = SimpleNamespace(findings=[])
+    assert run.learned.written == 10.0
+
+
+def test_what_was_learned_of_other_files_is_forgotten(tmp_path):
+    recorded(tmp_path / "run", 6, saves=(2,))
+    (entry,), _ = runs_entries.opened(str(tmp_path / "run"))
+    knew = entry._replace(learned=runs_entries.Learned(1.0, 2.0, 3.0, ()))
+    assert entry.after(knew).learned == knew.learned
+    assert (
+        entry.after(knew._replace(summary=knew.summary._replace(sizes={"other.jsonl": 1}))).learned
+        is None
+    )
+
+
+def test_a_link_that_was_put_in_a_file_s_place_is_left(tmp_path):
+    (folder := tmp_path / "run").mkdir()
+    (folder / "real.jsonl").write_text("x")
+    (folder / "link.jsonl").symlink_to(tmp_path / "elsewhere")
+    said = runs_entries.remove(runs_entries.Removal(folder, ("link.jsonl", "real.jsonl"), 1, 0))
+    assert [path.name for path in folder.iterdir()] == ["link.jsonl"]
+    assert said.startswith("Deleted 1 files")

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from math import nan
 
 import pytest
 
-from ckptcost.present.grid import sorted_by
+from ckptcost.present.grid import Grid, Head, Row, sorted_by
 from ckptcost.questions.optimize import optimize
 from ckptcost.questions.sensitivity import sensitivity
 from ckptcost.questions.solve import solve
@@ -135,3 +136,19 @@ def test_columns_are_chosen_by_id_and_rows_told_apart_by_tone_and_mark() -> None
         ("best", False),
     ]
     assert [head.rank for head in grid.heads] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("values", "up", "down"),
+    [
+        ((nan, 2.0, nan, 1.0, 3.0), [1.0, 2.0, 3.0], [3.0, 2.0, 1.0]),
+        ((2.0, "b", 1.0, "a"), [1.0, 2.0, "a", "b"], ["b", "a", 2.0, 1.0]),
+    ],
+)
+def test_words_turn_round_with_numbers_and_what_is_no_number_stands_last(values, up, down):
+    rows = [Row(str(n), (str(value),), (value,)) for n, value in enumerate(values)]
+    last = [str(n) for n, value in enumerate(values) if value != value]
+    for turned, wanted in ((False, up), (True, down)):
+        found = sorted_by(Grid((Head("n", "n"),), rows), "n", turned).rows
+        known = [str(values.index(value)) for value in wanted]
+        assert [row.key for row in found] == [*known, *last]

@@ -11,14 +11,18 @@ import pytest
 
 from ckptcost.core.channels import Channel
 from ckptcost.meters.base import Absence
+from ckptcost.present.amounts import number
 from ckptcost.present.grid import sorted_by
 from ckptcost.runs.clocks import S
 from ckptcost.runs.header import Header, MeterHead
 from ckptcost.runs.lines import Raw, Second
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.live import board as live_board
 from ckptcost.tui.live.board import LiveBoard
-from ckptcost.tui.live.curves import Bins
+from ckptcost.tui.live.curves import Bins, Probe, Sum
+from ckptcost.tui.live.figures import stats_of
 from ckptcost.tui.live.picture import Picture, Status, last_lines
+from ckptcost.tui.live.tables import Checkpoints, gpus_grid, last_of, meters_grid, outliers_grid
 
 WALL_NS = 1_767_225_600 * S
 
@@ -504,3 +508,189 @@ def test_the_sentence_on_one_under_way_one_that_failed_and_none():
     for _ in range(4):
         one.second([600.0, 600.0])
     assert one.view().last == ("#1 failed: disk full.", "bad")
+
+
+def board(*domains: str) -> LiveBoard:
+    channels = tuple(Channel(domain, "power_w", "NVML field 186", "gpu") for domain in domains)
+    one = LiveBoard()
+    one.price(Desk())
+    one.absorb([("p", header(MeterHead("nvml", channels)))])
+    return one
+
+
+def seconds(one: LiveBoard, since: int, until: int, *watts: float) -> None:
+    for at_s in range(since, until):
+        one.absorb([("p", Second(at_s * S, at_s * S + 4 * S // 5, (5,), (9,), (list(watts),)))])
+    turned(one)
+
+
+def mark(t_s: float, name: str, window: str) -> dict[str, object]:
+    return {
+        "k": "mark",
+        "t": round(t_s * S),
+        "name": name,
+        "window": window,
+        "rank": 0,
+        "by": "api",
+        "detail": {},
+    }
+
+
+def marked(one: LiveBoard, t_s: float, name: str, window: str) -> None:
+    one.absorb([("p", mark(t_s, name, window))])
+    turned(one)
+
+
+def turned(one: LiveBoard) -> None:
+    one.turn()
+    while one.work():
+        pass
+
+
+def test_the_last_checkpoint_is_one_that_is_over():
+    one = board("gpu:0")
+    seconds(one, 0, 10, 600.0)
+    for name, at_s in (("begin", 10.0), ("returned", 13.0), ("durable", 13.0)):
+        marked(one, at_s, name, "step 1")
+    seconds(one, 10, 20, 600.0)
+    marked(one, 20.0, "begin", "step 2")
+    seconds(one, 20, 22, 300.0)
+    assert "#1" in last_of(one)[0]
+
+
+@pytest.mark.parametrize("most", [40, 400])
+def test_readings_that_are_still_wanted_are_let_go_where_there_are_too_many(most, monkeypatch):
+    monkeypatch.setattr(live_board, "MOST_VALUES", most)
+    one = board("gpu:0")
+    marked(one, 1.0, "begin", "step 1")
+    for at_s in range(401):
+        seconds(one, at_s, at_s + 1, 600.0)
+    assert one.run.values <= most + 20
+
+
+def test_amounts_of_a_checkpoint_are_in_the_units_of_their_heads():
+    """Two cards at 600 W for 3 s, at the facility, and so far from 0.4 s on."""
+    one = board("gpu:0", "gpu:1")
+    seconds(one, 0, 50, 600.0, 600.0)
+    for name, at_s in (("begin", 50.0), ("returned", 53.0), ("durable", 53.0)):
+        marked(one, at_s, name, "step 1")
+    seconds(one, 50, 60, 600.0, 600.0)
+    grid = Checkpoints().grid(one, 60.0)
+    scenario = one.account.prices.scenario
+    assert scenario is not None
+    assert float(scenario.site.pue) == 1.15
+    wh = 2 * 600.0 * 3.0 * 1.15 / 3600.0
+    joules = grid.rows[0].order[[head.label for head in grid.heads].index("GPU J")]
+    assert joules == pytest.approx(2 * 600.0 * 3.0)
+    assert stats_of(one)[0].note == f"GPU {number(wh)} Wh"
+    assert stats_of(one)[4].value == number(2 * 3.0 / 3600.0)
+    assert [row.order[2] for row in gpus_grid(one).rows] == pytest.approx(
+        [600.0 * 59.0 / 3600.0] * 2
+    )
+    assert meters_grid(one).rows[0].cells[4] == number(2 * 600.0 * 59.0 / 3.6e6)
+
+
+def test_a_bin_has_the_least_and_the_most_of_all_that_fell_into_it():
+    bins = Bins(1)
+    bins.add(0.0, 0.0, [5.0], [1.0], [9.0])
+    bins.add(0.1, 0.1, [7.0], [6.0], [8.0])
+    found = bins.stretch(0.0, 1.0)
+    assert (found.mean.tolist(), found.low.tolist(), found.high.tolist()) == (
+        [[6.0]],
+        [[1.0]],
+        [[9.0]],
+    )
+
+
+def test_joules_of_a_gauge_are_under_the_line_between_its_readings():
+    one = Sum(0, 0, Channel("gpu:0", "power_w", "NVML field 186", "gpu"))
+    for t_s, watts in ((0.0, 100.0), (1.0, 300.0), (2.0, 300.0)):
+        one.see(t_s, watts)
+    assert one.joules == 200.0 + 300.0
+
+
+def test_a_counter_that_wraps_goes_on_growing():
+    one = Probe(
+        0,
+        0,
+        Channel("disk:sda", "written_bytes", "/proc/diskstats", "disk", wraps_at=1000.0),
+        0.05,
+        2.5,
+    )
+    one.see(1.0, 900.0)
+    one.see(2.0, 100.0)
+    assert one.value(2.0) == 200.0
+    assert isnan(one.value(10.0))
+
+
+def test_a_board_that_saw_a_part_of_the_run_has_no_sum_of_all_of_it():
+    one = board("gpu:0")
+    seconds(one, 0, 10, 600.0)
+    one.partly = True
+    assert gpus_grid(one).rows[0].cells[:3] == ("0", "600", "-")
+    assert meters_grid(one).rows[0].cells[3:5] == ("600 W", "")
+
+
+def test_cards_that_do_not_answer_come_before_those_that_differ():
+    one = board("gpu:0", "gpu:1", "gpu:2", "gpu:3")
+    for at_s in range(9):
+        silent = nan if at_s > 2 else 600.0
+        one.absorb(
+            [
+                (
+                    "p",
+                    Second(
+                        at_s * S,
+                        at_s * S + 4 * S // 5,
+                        (5,),
+                        (9,),
+                        ([600.0, 300.0, 610.0, silent],),
+                    ),
+                )
+            ]
+        )
+    turned(one)
+    assert [row.key for row in outliers_grid(one).rows][:2] == ["gpu:3", "gpu:1"]
+
+
+def test_the_newest_seconds_are_shown():
+    one = board("gpu:0")
+    seconds(one, 0, 10, 600.0)
+    view = Picture().view(one, Status("own", "x"), 5.0, False)
+    assert (view.last_s, view.begin_s) == (one.last_s, one.last_s - 5.0)
+
+
+def test_the_past_of_a_curve_stays_when_another_channel_begins_to_answer():
+    channels = (
+        Channel("gpu:0", "power_w", "NVML field 186", "gpu"),
+        Channel("gpu:0", "utilisation", "NVML utilisation", "gpu"),
+    )
+    one = LiveBoard()
+    one.price(Desk())
+    one.absorb([("p", header(MeterHead("nvml", channels)))])
+    for at_s in range(20):
+        values = [600.0, None if at_s < 10 else 0.9]
+        one.absorb([("p", Second(at_s * S, at_s * S + 4 * S // 5, (5,), (9,), (values,)))])
+    past = one.curves.stretch(2.0, 8.0).mean[0]
+    assert past[~np.isnan(past)].tolist() == pytest.approx([600.0] * np.isfinite(past).sum())
+    assert np.isfinite(past).any()
+
+
+def test_a_checkpoint_that_cannot_be_evaluated_is_not_tried_for_ever(monkeypatch):
+    tried: list[float] = []
+
+    def broken(*_: object) -> None:
+        tried.append(1.0)
+        raise ZeroDivisionError("a defect")
+
+    one = board("gpu:0")
+    seconds(one, 0, 10, 600.0)
+    monkeypatch.setattr(live_board, "Evaluation", broken)
+    for name, at_s in (("begin", 5.0), ("returned", 6.0), ("durable", 6.0)):
+        one.absorb([("p", mark(at_s, name, "step 1"))])
+    one.turn()
+    with pytest.raises(ZeroDivisionError):
+        list(iter(one.work, False))
+    one.skip()
+    assert not one.work()
+    assert tried == [1.0]

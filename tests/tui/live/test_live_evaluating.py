@@ -7,7 +7,8 @@ import time
 
 import pytest
 
-from ckptcost.core.channels import Channel
+from ckptcost.core.channels import Channel, Mark
+from ckptcost.jobs.save_book import Book
 from ckptcost.meters.simulated_machine import Plan
 from ckptcost.runs.clocks import S
 from ckptcost.runs.header import Header, MeterHead
@@ -109,3 +110,34 @@ def test_channels_are_as_the_newest_header_has_them():
         board.absorb([(f"part {n}", header)])
     channels = board.run.run().node().channels
     assert channels == (first[0], later[0], first[2], later[1])
+
+
+@pytest.mark.parametrize(("by", "ready"), [("watch", False), ("api", True)])
+def test_who_looks_from_outside_says_some_things_later(by, ready):
+    book = Book()
+    for name, at_s in (("begin", 10.0), ("returned", 12.0), ("durable", 12.0)):
+        book.add(Mark(at_s, name, "step 1", by=by))
+    book.turn(14.0)
+    assert book.entry(1).ready is ready
+    book.turn(20.0)
+    assert book.entry(1).ready
+
+
+def test_what_is_settled_still_counts_as_time_that_training_stood(tmp_path):
+    book = Book(later=True)
+    for name, at_s in (("begin", 10.0), ("returned", 13.0), ("durable", 15.0)):
+        book.add(Mark(at_s, name, "step 1", by="api"))
+    book.turn(20.0)
+    assert book.timed(20.0) == (5.0, 3.0, 0)
+    book.turn(1000.0)
+    assert book.recent == []
+    assert book.timed(1000.0) == (5.0, 3.0, 0)
+
+
+def test_a_save_that_nobody_speaks_of_any_more_is_not_open_for_ever():
+    book = Book()
+    book.add(Mark(10.0, "begin", "step 1", by="api"))
+    book.turn(100.0)
+    assert [entry.number for entry in book.open] == [1]
+    book.turn(700.0)
+    assert book.open == []

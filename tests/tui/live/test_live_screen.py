@@ -21,9 +21,10 @@ from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui.live import followed as live_followed
 from ckptcost.tui.live import sources as live_sources
 from ckptcost.tui.live.simulated import plan_of
-from ckptcost.tui.live.source import Start
+from ckptcost.tui.live.source import Actions, Start
 from ckptcost.tui.screens import live, live_start
 from ckptcost.tui.screens.checkpoint import CheckpointScreen
+from ckptcost.tui.screens.live_keys import possible
 from ckptcost.tui.screens.live_start import Typed, command_of, start_of
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.live_board import Board, Traced
@@ -699,3 +700,10 @@ def test_processes_that_hold_a_gpu_are_found_by_their_open_files(tmp_path):
         ("12", "0", "python train.py"),
         ("10", "3", "python train.py"),
     ]
+
+
+@pytest.mark.parametrize("action", ["mark", "hold", "speed", "seek", "stop"])
+def test_what_is_over_can_no_longer_be_acted_upon(action):
+    everything = Actions(mark=True, stop=True, pause=True, seek=True, speed=True)
+    assert possible(action, everything, over=False)
+    assert not possible(action, everything, over=True)

@@ -3,6 +3,7 @@ machine."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import threading
@@ -10,14 +11,18 @@ import time
 from pathlib import Path
 
 import pytest
+from small_runs import recorded
 
 from ckptcost.errors import CkptcostError, InputError, RunFileError
 from ckptcost.jobs.command import NoCommand
 from ckptcost.jobs.measure import reviewed
 from ckptcost.meters.simulated_machine import Plan
 from ckptcost.present.amounts import duration
+from ckptcost.runs import store
 from ckptcost.tui.desk import Desk
+from ckptcost.tui.live import sources as live_sources
 from ckptcost.tui.live.own import Own
+from ckptcost.tui.live.replay import Tape
 from ckptcost.tui.live.simulated import Simulated
 from ckptcost.tui.live.source import Start
 from ckptcost.tui.live.sources import demo, followed, learn_baseline, own, replay
@@ -300,3 +305,37 @@ def test_a_full_disk_is_a_trouble_that_is_shown():
     finally:
         os.close(full)
         source.stop()
+
+
+def test_a_line_that_stands_after_a_later_one_is_read_all_the_same(tmp_path):
+    recorded(tmp_path / "run", 12)
+    (file,) = (tmp_path / "run").glob("*.jsonl")
+    lines = file.read_bytes().splitlines(keepends=True)
+    first, second = [n for n, line in enumerate(lines) if line.startswith(b'{"k":"second"')][5:7]
+    lines[first], lines[second] = lines[second], lines[first]
+    file.write_bytes(b"".join(lines))
+    tape = Tape(*store.kept_at(tmp_path / "run"))
+    early_ns, late_ns = sorted(json.loads(lines[n])["t"] for n in (first, second))
+    told = [t_ns for t_ns, _, fields in tape.readings(0, late_ns - 1) if fields["k"] == "second"]
+    assert early_ns in told
+
+
+def test_a_jump_behind_the_end_goes_to_the_end(tmp_path, monkeypatch):
+    monkeypatch.setenv("CKPTCOST_USER", str(tmp_path / "user"))
+    recorded(tmp_path / "run", 30)
+    source = live_sources.replay(str(tmp_path / "run"), Desk(), threaded=False, clock=lambda: 0.0)
+    source.start()
+    source.seek(1e9)
+    source.pump(0.0)
+    assert source.position_s == pytest.approx(source.length_s)
+    assert [row.key for row in source.view().checkpoints.rows] == ["1"]
+    assert source.view().gpus.rows[0].cells[2] != "-"
+
+
+def test_stopping_twice_ends_it_once(monkeypatch):
+    source = live_sources.demo(Desk(), gpus=1, history_s=1.0, threaded=False, clock=lambda: 0.0)
+    source.start()
+    ended: list[object] = []
+    monkeypatch.setattr(source, "_end", lambda within_s: ended.append(within_s) or "told")
+    assert (source.stop(), source.stop()) == ("told", "")
+    assert ended == [None]
