@@ -69,13 +69,14 @@ def _checked(raw: dict[str, Any]) -> Remembered:
 
 def save(remembered: Remembered, folder: Path | None = None) -> None:
     """Whole or not at all. Raises OutputError."""
+    from ckptcost.catalog.writing import write_whole
+
     folder = folder or home()
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         told = {name: value for name, value in remembered._asdict().items() if name != "problem"}
-        part = folder / f".screen.{os.getpid()}.part"
-        part.write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n", "utf-8")
-        part.replace(folder / "screen.json")
+        text = json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+        write_whole([text], folder / "screen.json")
     except OSError as error:
         raise OutputError(
             f"{folder}: what the screen should remember could not be written"

@@ -1,7 +1,9 @@
 """What the screen remembers: whole or not at all, and nothing breaks over a file that somebody else
 wrote."""
 
+import errno
 import json
+import os
 
 import pytest
 
@@ -65,6 +67,21 @@ def test_where_it_cannot_be_written_is_said(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="could not be written"):
         state.save(Remembered(), tmp_path / "file" / "below")
+
+
+def test_a_full_disk_leaves_what_was_there_and_nothing_half_written(monkeypatch, tmp_path):
+    state.save(Remembered(theme="ckptcost-dark"), tmp_path)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    for call in ("fsync", "replace"):
+        with monkeypatch.context() as patch:
+            patch.setattr(os, call, full)
+            with pytest.raises(OutputError, match="No space left on device"):
+                state.save(Remembered(theme="ckptcost-light"), tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == ["screen.json"]
+        assert state.load(tmp_path).theme == "ckptcost-dark"
 
 
 def test_the_folder(monkeypatch, tmp_path):

@@ -95,15 +95,16 @@ class SaveScenario(Save):
     def __init__(self, desk: Desk) -> None:
         name = desk.base if desk.base.endswith(".toml") else "job.toml"
         own = (
-            "in this file they are written into it, its comments stay; in another one it is"
-            " extended"
+            "written into this file, its comments stay; another file extends it"
             if name == desk.base
-            else "extended"
+            else "the file extends it"
         )
+        many = len(desk.edits)
+        changes = "1 change" if many == 1 else f"{many} changes"
         super().__init__(
             "Save the scenario",
             name,
-            f"{len(desk.edits)} changes over {desk.base}: {own}. Then: ckptcost model -s FILE",
+            f"{changes} over {desk.base}: {own}. Then: ckptcost model -s FILE",
         )
         self._desk = desk
 
