@@ -13,6 +13,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import shlex
+import socket
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
@@ -100,6 +101,8 @@ def command(words: Sequence[str]) -> list[str]:
 def serve(words: Sequence[str], port: int) -> None:
     """Until it is interrupted. Each page that is opened has an application of its own."""
     try:
+        with socket.create_server((HOST, port)):
+            pass  # the address is printed before the server listens, and would be another's
         Loopback(shlex.join(command(words)), port).serve()
     except OSError as error:
         raise InputError(

@@ -22,9 +22,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from ckptcost.errors import InputError
 from ckptcost.tui.themes import THEMES
 
-pytest.importorskip("textual_serve", reason="the extra `serve` is not installed")
+serving = pytest.importorskip(
+    "ckptcost.tui.serving", reason="the extra `serve` is not installed", exc_type=ImportError
+)
 WAIT_S = 40.0
 GROUND = bytes.fromhex(THEMES[0].background.removeprefix("#"))
 
@@ -250,3 +253,12 @@ def test_a_browser_shows_it(served, tmp_path):
         ] == []
     finally:
         driver.close()
+
+
+def test_no_address_is_printed_where_another_server_has_the_port(capsys):
+    """It would lead to that one, which does not know the secret in it."""
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(InputError, match=f"port {port} cannot be listened on"):
+            serving.serve([], port)
+    assert capsys.readouterr().out == ""
