@@ -273,6 +273,24 @@ def test_replay_and_follow_are_handed_to_the_application(home, drive, monkeypatc
     drive(Known(Desk(base="small-8b"), start="runs"), script)
 
 
+def test_the_head_tells_of_a_run_that_has_ended_as_its_row_does(home, drive):
+    recorded(
+        home / "zz-live", 3, run_id="f" * 32, wall_ns=time.time_ns() - 3_000_000_000, stop=False
+    )
+
+    async def script(pilot):
+        assert "1 recording" in screen_text(pilot.app)
+        shutil.rmtree(home / "zz-live")
+        recorded(home / "zz-live", 9, run_id="f" * 32, wall_ns=time.time_ns() - 3_000_000_000)
+        pilot.app.screen._look_at_live()
+        await settled(pilot)
+        assert "recording" not in screen_text(pilot.app)
+        whole = sum(file.stat().st_size for file in home.rglob("*.jsonl"))
+        assert f"{size(whole)} in all" in screen_text(pilot.app)
+
+    drive(app(), script)
+
+
 def test_without_the_live_screen_it_says_so(home, drive, monkeypatch):
     monkeypatch.setattr(CkptcostApp, "replay", None, raising=False)
 

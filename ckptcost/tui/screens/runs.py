@@ -267,12 +267,21 @@ class RunsScreen(TablesScreen):
         if not going or self._reading:
             return
 
-        def work(stopped: Stopped) -> None:
+        known, unread, within = dict(self._entries), self._unread, self._within
+
+        def work(stopped: Stopped) -> Study:
             for entry in going:
                 if not stopped():
-                    self._tell([runs_entries.again(entry)])
+                    known[entry.key] = runs_entries.again(entry)
+                    self._tell([known[entry.key]])
+            return runs_entries.study_of_runs(known.values(), unread, within)
 
-        self.background("live", work, lambda _: None, lambda text: None)
+        def done(study: Study) -> None:
+            if not self._reading and known.keys() == self._entries.keys():
+                self._study = study
+                self._show()
+
+        self.background("live", work, done, lambda text: None)
 
     # showing
 
