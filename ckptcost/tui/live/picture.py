@@ -119,9 +119,30 @@ _TONES: dict[State, Tone] = {
 
 
 def headline_of(board: LiveBoard, status: Status) -> Headline:
-    state = status.state or _state(board)
-    is_over, held = state in ("ended", "failed"), " PAUSED" if status.paused else ""
+    true_state = status.state or _state(board)
+    state, word, tone = _state_in_words(true_state, status)
+    length = _length_text(board, status, is_over=true_state in ("ended", "failed"))
+    told = _saves_text(board, status)
+    detail = (
+        status.about,
+        status.title,
+        "" if board.host in status.title else board.host,
+        told,
+        length,
+        "" if isnan(board.rate_hz) else f"{number(board.rate_hz, 2)} Hz",
+        "" if isnan(status.own_cpu) else f"own CPU {number(status.own_cpu * 100, 2)} %",
+        "" if isnan(status.file_bytes) else size(status.file_bytes),
+    )
+    return Headline(state, word, _line(*detail), _line(status.about, told, length), tone)
+
+
+def _line(*parts: str) -> str:
+    return "  ".join(filter(None, parts))
+
+
+def _state_in_words(state: State, status: Status) -> tuple[State, str, Tone]:
     tone, word, speed = _TONES.get(state, ""), state.upper(), f"{number(status.speed)}x"
+    is_over, held = state in ("ended", "failed"), " PAUSED" if status.paused else ""
     if status.kind == "replay" and state != "failed":
         word = f"REPLAY {speed}{held or (' ENDED' if is_over else '')}"
         state = "paused" if held else "ended" if is_over else "playing"
@@ -134,34 +155,33 @@ def headline_of(board: LiveBoard, status: Status) -> Headline:
             word, tone = f"SILENT {duration(status.silent_s)}", "warn"
     elif state == "stopping" and not isnan(status.kill_in_s):
         word = f"STOPPING {duration(ceil(status.kill_in_s))}"
-    if status.unwritten:
-        tone, lost = "bad", f"NOT RECORDED {status.unwritten}"
-        if state == "ended":
-            word = f"ENDED, {lost}"
-        elif state != "failed":
-            word = f"{lost}  {word}" if state in ("stopping", "settling") else lost
-            state = "failed"
+    return _unwritten(state, word, status) if status.unwritten else (state, word, tone)
+
+
+def _unwritten(state: State, word: str, status: Status) -> tuple[State, str, Tone]:
+    """Nothing reaches the disk: that comes first, whatever else goes on."""
+    lost = f"NOT RECORDED {status.unwritten}"
+    if state == "ended":
+        return state, f"ENDED, {lost}", "bad"
+    if state == "failed":
+        return state, word, "bad"
+    return "failed", f"{lost}  {word}" if state in ("stopping", "settling") else lost, "bad"
+
+
+def _saves_text(board: LiveBoard, status: Status) -> str:
     saves = sum(not entry.is_load for entry in board.book.entries)
-    told = f"{count(float(saves))} checkpoint{'' if saves == 1 else 's'}"
     if not saves:
-        told = "no checkpoint yet" + (f"; {status.looked}" if status.looked else "")
-    elif board.book.open:
+        return "no checkpoint yet" + (f"; {status.looked}" if status.looked else "")
+    told = f"{count(float(saves))} checkpoint{'' if saves == 1 else 's'}"
+    if board.book.open:
         told += f", #{board.book.open[-1].number} under way"
-    length = duration(board.length_s if is_over else round(board.length_s))
+    return told
+
+
+def _length_text(board: LiveBoard, status: Status, is_over: bool) -> str:
     if not isnan(status.length_s):  # a place on the tape
-        length = f"{duration(round(max(board.last_s, 0.0)))} of {duration(round(status.length_s))}"
-    parts = (
-        status.about,
-        status.title,
-        "" if board.host in status.title else board.host,
-        told,
-        length,
-        "" if isnan(board.rate_hz) else f"{number(board.rate_hz, 2)} Hz",
-        "" if isnan(status.own_cpu) else f"own CPU {number(status.own_cpu * 100, 2)} %",
-        "" if isnan(status.file_bytes) else size(status.file_bytes),
-    )
-    detail, short = ("  ".join(filter(None, some)) for some in (parts, (parts[0], told, length)))
-    return Headline(state, word, detail, short, tone)
+        return f"{duration(round(max(board.last_s, 0.0)))} of {duration(round(status.length_s))}"
+    return duration(board.length_s if is_over else round(board.length_s))
 
 
 def _state(board: LiveBoard) -> State:
