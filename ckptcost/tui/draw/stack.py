@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from ckptcost.present.chart import Chart, Traces
 from ckptcost.tui.draw.area import Frame, draw_area, draw_bands, draw_rules, inks_of, mark_of
@@ -18,11 +19,58 @@ _LEAST_TRACE, _LEAST_AREA = 3, 2
 """rows; a chart that would get fewer keeps only its title"""
 
 
+class _Laid(NamedTuple):
+    """One chart, with the rows that it gets."""
+
+    chart: Chart
+    points: Sequence[Points]
+    rows: int
+    """0: its title alone"""
+    y: Scale | None
+    """None where there is nothing to draw"""
+    marks: Sequence[Tick]
+
+    @property
+    def at_ends(self) -> bool:
+        """A few curves are named where they end; one alone is named by its title, and many of them
+        there too."""
+        return not self.chart.filled and 2 <= len(self.chart.curves) <= min(self.rows, 4)
+
+
 def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
     """Charts over one time axis, each below a rule with its title."""
     if width < 1 or height < 1:
         return Picture([])
     canvas = Canvas(width, height)
+    low, high = traces.x_range
+    x = Scale(low, high if high > low else low + 1.0)
+    laid = _laid_out(traces, x, height)
+    longest = max((len(tick.text) for each in laid for tick in each.marks), default=0)
+    left = min(longest + 1, max(width // 2, 1))
+    gutters = [gutter_of(each.chart, width - left, look) for each in laid if each.at_ends]
+    gutter = min(max(gutters, default=0), 12)
+    columns = width - left - gutter
+    row, first = 0, None
+    for each in laid:
+        _title_rule(canvas, row, each.chart, each.points, each.rows, each.at_ends, look)
+        row += 1
+        if each.rows and columns >= 2:
+            room = gutter if each.at_ends else 0
+            frame = Frame(left, row, columns, each.rows, x, each.y or Scale(0.0, 1.0), room)
+            first = first or frame
+            left_axis(canvas, frame, each.marks, look)
+            _draw_chart(canvas, each, traces, frame, look)
+            row += each.rows
+    if first is not None and row < height:
+        rows = min(height - row, 2)
+        bottom_axis(
+            canvas, first._replace(gutter=gutter), row, rows, traces.x_text, "duration", "", look
+        )
+    return Picture(canvas.lines(), first)
+
+
+def _laid_out(traces: Traces, x: Scale, height: int) -> list[_Laid]:
+    """As many as have room for their title."""
     curves = [points_of(chart.curves) for chart in traces.charts]
     heights = shares(
         [_weight(chart, points) for chart, points in zip(traces.charts, curves, strict=True)],
@@ -30,65 +78,29 @@ def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
         _LEAST_AREA if any(chart.filled for chart in traces.charts) else _LEAST_TRACE,
     )
     heights = _whole_strips(traces.charts, heights)
-    low, high = traces.x_range
-    x = Scale(low, high if high > low else low + 1.0)
-    scales, marks = [], []
+    found = []
     for chart, points, rows in zip(traces.charts, curves, heights, strict=False):
         y = y_scale(chart, points, x) if rows else None
-        scales.append(y)
-        marks.append([] if y is None else _left_marks(chart, y, rows))
-    left = min(
-        max((len(tick.text) for ticks in marks for tick in ticks), default=0) + 1,
-        max(width // 2, 1),
-    )
-    named = [_at_ends(chart, rows) for chart, rows in zip(traces.charts, heights, strict=False)]
-    gutter = max(
-        (
-            gutter_of(chart, width - left, look)
-            for chart, at_ends in zip(traces.charts, named, strict=False)
-            if at_ends
-        ),
-        default=0,
-    )
-    gutter = min(gutter, 12)
-    columns = width - left - gutter
-    row, first = 0, None
-    for chart, points, rows, y, ticks, at_ends in zip(
-        traces.charts, curves, heights, scales, marks, named, strict=False
-    ):
-        _title_rule(canvas, row, chart, points, rows, at_ends, look)
-        row += 1
-        if rows and columns >= 2:
-            frame = Frame(
-                left, row, columns, rows, x, y or Scale(0.0, 1.0), gutter if at_ends else 0
-            )
-            first = first or frame
-            shown = chart._replace(
-                bands=(*traces.bands, *chart.bands), rules=(*traces.rules, *chart.rules)
-            )
-            left_axis(canvas, frame, ticks, look)
-            if y is not None and _is_filled(chart, rows):
-                draw_fill(canvas, chart, points, shown.bands, frame, look)
-                draw_rules(canvas, shown.rules, frame, look)
-                _names_at_left(canvas, chart, ticks, frame)
-            elif y is None:
-                draw_bands(canvas, shown.bands, frame, look)
-                draw_rules(canvas, shown.rules, frame, look)
-                canvas.put(
-                    row + rows // 2,
-                    left + max(columns - len(chart.empty), 0) // 2,
-                    chart.empty,
-                    "muted",
-                )
-            else:
-                draw_area(canvas, shown, points, frame, look)
-            row += rows
-    if first is not None and row < height:
-        rows = min(height - row, 2)
-        bottom_axis(
-            canvas, first._replace(gutter=gutter), row, rows, traces.x_text, "duration", "", look
-        )
-    return Picture(canvas.lines(), first)
+        marks = [] if y is None else _left_marks(chart, y, rows)
+        found.append(_Laid(chart, points, rows, y, marks))
+    return found
+
+
+def _draw_chart(canvas: Canvas, each: _Laid, traces: Traces, frame: Frame, look: Look) -> None:
+    """What stands between the axes; where there is nothing, why."""
+    chart = each.chart
+    bands, rules = (*traces.bands, *chart.bands), (*traces.rules, *chart.rules)
+    if each.y is not None and _is_filled(chart, each.rows):
+        draw_fill(canvas, chart, each.points, bands, frame, look)
+        draw_rules(canvas, rules, frame, look)
+        _names_at_left(canvas, chart, each.marks, frame)
+    elif each.y is None:
+        draw_bands(canvas, bands, frame, look)
+        draw_rules(canvas, rules, frame, look)
+        middle = frame.left + max(frame.columns - len(chart.empty), 0) // 2
+        canvas.put(frame.top + frame.rows // 2, middle, chart.empty, "muted")
+    else:
+        draw_area(canvas, chart._replace(bands=bands, rules=rules), each.points, frame, look)
 
 
 def _is_filled(chart: Chart, rows: int) -> bool:
@@ -133,12 +145,6 @@ def _names_at_left(canvas: Canvas, chart: Chart, ticks: Sequence[Tick], frame: F
     for tick, (ink, _) in zip(ticks, inks_of_fill(chart), strict=False):
         text = tick.text[: frame.left - 1]
         canvas.put(frame.top + tick.at, frame.left - 1 - len(text), text, ink)
-
-
-def _at_ends(chart: Chart, rows: int) -> bool:
-    """A few curves are named where they end; one alone is named by its title, and many of them
-    there too."""
-    return not chart.filled and 2 <= len(chart.curves) <= min(rows, 4)
 
 
 def _weight(chart: Chart, points: Sequence[Points]) -> int:
