@@ -19,7 +19,6 @@ def columns(
     header: Sequence[str],
     rows: Sequence[Sequence[str]],
     left: int = 1,
-    gap: str = "  ",
     widest: int | None = None,
 ) -> list[str]:
     """Lines of a table whose first `left` columns are text; past `widest`, gaps narrow to one and
@@ -30,6 +29,7 @@ def columns(
     """
     cells = [[on_one_line(name) for name in header], *map(list, rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    gap = "  "
     if widest is not None:
         over = sum(widths) + len(gap) * (len(widths) - 1) - widest
         if over > 0:  # narrower gaps before shorter names

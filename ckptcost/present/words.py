@@ -237,13 +237,21 @@ METHODS = {
 """the same inside a sentence"""
 
 
-def method_text(choices: Mapping[str, object]) -> str:
+SCOPES = {
+    "combustion": "Scope 2",
+    "life-cycle": "Scope 2 and 3.3 (life cycle)",
+    "unknown": "Scope 2 (method not known)",
+}
+"""what an inventory may call the figure: gross Scope 2 is combustion alone"""
+
+
+def method_text(choices: Mapping[str, object], words: Mapping[str, str] = GRID_METHODS) -> str:
     """What the grid factor of a scenario counts."""
-    return GRID_METHODS.get(str(choices.get("site.grid_method")), GRID_METHODS["unknown"])
+    return words.get(str(choices.get("site.grid_method")), words["unknown"])
 
 
-def scope_text(choices: Mapping[str, object], scope_2: str = "Scope 2") -> str:
-    """What an inventory may call the location-based figure: gross Scope 2 is combustion alone.
+def scope_text(choices: Mapping[str, object]) -> str:
+    """What an inventory may call the location-based figure.
 
     >>> (
     ...     scope_text({"site.grid_method": "combustion"}),
@@ -251,9 +259,4 @@ def scope_text(choices: Mapping[str, object], scope_2: str = "Scope 2") -> str:
     ... )
     ('Scope 2', 'Scope 2 and 3.3 (life cycle)')
     """
-    method = choices.get("site.grid_method")
-    if method == "combustion":
-        return scope_2
-    if method == "life-cycle":
-        return "Scope 2 and 3.3 (life cycle)"
-    return "Scope 2 (method not known)"
+    return method_text(choices, SCOPES)

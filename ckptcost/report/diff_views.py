@@ -23,7 +23,7 @@ from ckptcost.report.difference import (
 from ckptcost.report.document import Report
 from ckptcost.report.parts import Warned
 from ckptcost.report.statement import QUANTITIES
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table, range_text
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, named, range_text
 from ckptcost.report.writers import Block, Section
 
 MARKER = "<!-- ckptcost-diff -->"
@@ -348,7 +348,7 @@ def _pieces(table: Table) -> Iterator[Table]:
 # ---- Markdown
 
 
-def to_markdown(report: Report, most_bytes: int = MOST_BYTES) -> str:
+def to_markdown(report: Report) -> str:
     """A comment that GitHub takes: details are left out from the end until it is short enough, and
     that is said. Of two that are the same, one line."""
     difference = of_report(report)
@@ -360,7 +360,7 @@ def to_markdown(report: Report, most_bytes: int = MOST_BYTES) -> str:
     told = [(name, writers.markdown_of([block])) for name, block in _details(difference)]
     told = [(name, lines) for name, lines in told if lines]
     kept: list[str] = []
-    room = most_bytes - _bytes([*head, *_left_out(told), *tail])
+    room = MOST_BYTES - _bytes([*head, *_left_out(told), *tail])
     for at, (_, lines) in enumerate(told):
         room -= _bytes(lines)
         if room < 0:
@@ -492,10 +492,7 @@ def _ranges_text(change: Change) -> str:
 
 _COLUMNS = (
     Column("of", "of", "", "total, unit or component"),
-    Column("id", "id"),
-    Column("label", "label"),
-    Column("ledger", "ledger"),
-    Column("quantity", "quantity"),
+    *named("id", "label", "ledger", "quantity"),
     Column("unit", "unit", "", "of the figures"),
     *(
         Column(f"{side}{end}", f"{side}{end}", ROW_UNIT, "empty: unknown, or without a range")

@@ -90,6 +90,13 @@ TABLES: Final[Mapping[str, Mapping[str, tuple[str, str]]]] = {
 }
 
 
+_OF_CHANNEL: Final = ("domain", "quantity", "source", "scope")
+_OF_MARK: Final = ("t_s", "name", "window", "rank", "by")
+_OF_WINDOW: Final = (
+    *("label", "begin_s", "returned_s", "durable_s", "last_s", "stall_s", "drain_s", "length_s"),
+    *("begin_why", "returned_why"),
+)
+"""columns that are what their things hold by the same name"""
 WRITE_BACK: Final = ("dirty_bytes", "writeback_bytes", "written_bytes")
 """what shows when a save was safe of which no mark says so"""
 
@@ -239,19 +246,8 @@ def _readings(run: Run) -> Iterator[tuple[int, Columns]]:
     for node in run.nodes:
         for channel in node.channels:
             series = node.series(channel)
-            yield (
-                len(series.t_s),
-                {
-                    "t_s": series.t_s,
-                    "host": node.host,
-                    "domain": channel.domain,
-                    "quantity": channel.quantity,
-                    "source": channel.source,
-                    "scope": channel.scope,
-                    "value": series.value,
-                    "took_s": series.took_s,
-                },
-            )
+            of = {name: getattr(channel, name) for name in _OF_CHANNEL}
+            yield len(series.t_s), {"host": node.host, **of, **series._asdict()}
 
 
 def _marks(run: Run) -> Iterator[tuple[int, Columns]]:
@@ -260,12 +256,8 @@ def _marks(run: Run) -> Iterator[tuple[int, Columns]]:
     yield (
         len(marks),
         {
-            "t_s": [m.t_s for m in marks],
+            **{name: [getattr(m, name) for m in marks] for name in _OF_MARK},
             "host": [str(m.detail.get("host") or only) for m in marks],
-            "name": [m.name for m in marks],
-            "window": [m.window for m in marks],
-            "rank": [m.rank for m in marks],
-            "by": [m.by for m in marks],
             "detail": [
                 json.dumps(plain(dict(m.detail)), ensure_ascii=False, allow_nan=False)
                 for m in marks
@@ -291,26 +283,11 @@ def _windows(run: Run) -> Iterator[tuple[int, Columns]]:
 
 def _row(host: str, window: Window, what: Contents) -> dict[str, Any]:
     return {
+        **what._asdict(),
+        **{name: getattr(window, name) for name in _OF_WINDOW},
         "host": host,
         "window": window.name,
-        "label": window.label,
-        "of": what.of,
-        "begin_s": window.begin_s,
-        "returned_s": window.returned_s,
-        "durable_s": window.durable_s,
-        "last_s": window.last_s,
-        "stall_s": window.stall_s,
-        "drain_s": window.drain_s,
-        "length_s": window.length_s,
-        "bytes": what.bytes,
-        "files": what.files,
         "ranks": len(window.spans),
-        "path": what.path,
-        "error": what.error,
-        "how": what.how,
-        "unsure_s": what.unsure_s,
-        "begin_why": window.begin_why,
-        "returned_why": window.returned_why,
         "durable_why": window.durable_why or what.why,
         "flags": ",".join(dict.fromkeys(flag.code for flag in window.flags)),
     }

@@ -104,12 +104,10 @@ def link(url: str, said: str) -> Markup:
     return text(said if said == url else f"{said} ({url})")
 
 
-def data(value: float | None, said: str | None = None) -> Markup:
+def data(value: float | None) -> Markup:
     """A number as people read it, with the exact one in the markup; a dash where unknown."""
     return (
-        text(number(None))
-        if value is None
-        else el("data", said or number(value), value=repr(float(value)))
+        text(number(None)) if value is None else el("data", number(value), value=repr(float(value)))
     )
 
 
@@ -124,21 +122,13 @@ def range_text(q: Quantity) -> str:
     return between(q.low, q.high) if q.low >= 0 else f"{number(q.low)} to {number(q.high)}"
 
 
-def section(
-    at: str, title: str, *children: Child, level: int = 2, class_: str | None = None
-) -> Markup:
+def section(at: str, title: str, *children: Child, level: int = 2) -> Markup:
     """A part of the page with a heading and an address; nothing where nothing is in it."""
     inside = join(children)
     if not inside:
         return inside
-    return el(
-        "section",
-        el(f"h{level}", title, id=f"{at}-h"),
-        inside,
-        id=at,
-        class_=class_,
-        aria_labelledby=f"{at}-h",
-    )
+    heading = f"{at}-h"
+    return el("section", el(f"h{level}", title, id=heading), inside, id=at, aria_labelledby=heading)
 
 
 def table(
@@ -254,19 +244,6 @@ DARK = {
     "stall": "#e0675a",
     "drain": "#8a5a1c",
 }
-READ_ON = (
-    ("ink", "page"),
-    ("ink", "card"),
-    ("muted", "page"),
-    ("muted", "card"),
-    ("link", "page"),
-    ("link", "card"),
-    ("on-red", "red"),
-    ("warn-ink", "warn"),
-)
-"""what is read on what, each pair at 4.5 to 1 or more"""
-SEEN_ON_PAGE = ("red", "total", "save", "failure", "keep", "l1", "l2", "l3", "l4", "l5", "l6")
-"""what is seen without a word beside it, at 3 to 1 or more"""
 PANELS = 6
 """pictures that can be switched between: one for each quantity's bill"""
 DASHES = ("", "7 3", "2 3", "9 3 2 3", "5 5", "1 4")

@@ -25,7 +25,7 @@ from ckptcost.report.studies.gap_words import (
     warnings,
     why_text,
 )
-from ckptcost.report.study import ROW_UNIT, Column, Study, Table, hidden, plain, table_of
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table, hidden, named, plain, table_of
 
 MOST_SHOWN = 12
 """saves; JSON and CSV have all"""
@@ -245,8 +245,7 @@ def _parts(held: GapSide) -> Table:
     columns = (
         Column("cause", "cause"),
         Column("id", "id", shown=False),
-        Column("measured", "measured"),
-        Column("modelled", "modelled"),
+        *named("measured", "modelled"),
         Column(
             "seconds",
             "seconds more",

@@ -314,8 +314,7 @@ def _risks(found: Optimum, interval_s: float) -> dict[str, float | None]:
 def option_columns(objective: str) -> tuple[Column, ...]:
     """Of the table of tiers and modes."""
     return (
-        Column("tier", "tier"),
-        Column("mode", "mode"),
+        *named("tier", "mode"),
         INTERVAL,
         *AMOUNTS,
         Column("over", "over best", "share", f"{COSTS[objective]} over the best tier and mode"),

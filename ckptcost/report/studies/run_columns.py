@@ -8,7 +8,7 @@ from ckptcost.core.outcome import Outcome
 from ckptcost.core.quantities import BY_ID, QUANTITIES
 from ckptcost.core.regret import cost_of
 from ckptcost.jobs.optimize import Optimum, name_of
-from ckptcost.report.study import Column
+from ckptcost.report.study import Column, hidden
 
 COSTS = {
     "time": "wall time",
@@ -37,14 +37,16 @@ AMOUNTS = (
         "kgCO2e",
         "what the objective carbon minimises: emissions added, location-based",
     ),
-    Column("wall", "wall", "s", "expected duration of the run", shown=False),
-    Column("gpu_hours", "GPU-h lost", "GPU-h", "GPU-hours lost, failures included", shown=False),
-    Column("location", "location-based", "kgCO2e", "emissions added, location-based", shown=False),
-    Column("market", "market-based", "kgCO2e", "emissions added, market-based", shown=False),
-    Column("embodied", "embodied", "kgCO2e", "embodied share of the GPU time lost", shown=False),
-    Column("water", "water", "L", "water for cooling added", shown=False),
-    Column("saves", "saves", "count", "saves in the run", shown=False),
-    Column("failures", "failures", "count", "expected failures", shown=False),
+    *hidden(
+        Column("wall", "wall", "s", "expected duration of the run"),
+        Column("gpu_hours", "GPU-h lost", "GPU-h", "GPU-hours lost, failures included"),
+        Column("location", "location-based", "kgCO2e", "emissions added, location-based"),
+        Column("market", "market-based", "kgCO2e", "emissions added, market-based"),
+        Column("embodied", "embodied", "kgCO2e", "embodied share of the GPU time lost"),
+        Column("water", "water", "L", "water for cooling added"),
+        Column("saves", "saves", "count", "saves in the run"),
+        Column("failures", "failures", "count", "expected failures"),
+    ),
 )
 INTERVAL = Column("interval", "interval", "s", "training time between saves")
 

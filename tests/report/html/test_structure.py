@@ -9,12 +9,26 @@ from itertools import pairwise
 import pytest
 from statements import LINES, document, statement
 
-from ckptcost.report.html.markup import DARK, LIGHT, READ_ON, SEEN_ON_PAGE, style_sheet
+from ckptcost.report.html.markup import DARK, LIGHT, style_sheet
 from ckptcost.report.html.page import MOST_ROWS, Extras, page_of, table_of
 from ckptcost.report.html.pictures import Fall, FallStep
 from ckptcost.report.html.pictures_of_time import PowerPlot
 from ckptcost.report.html.sections import Tile
 from ckptcost.report.study import Column, Table
+
+READ_ON = (
+    ("ink", "page"),
+    ("ink", "card"),
+    ("muted", "page"),
+    ("muted", "card"),
+    ("link", "page"),
+    ("link", "card"),
+    ("on-red", "red"),
+    ("warn-ink", "warn"),
+)
+"""what is read on what, each pair at 4.5 to 1 or more"""
+SEEN_ON_PAGE = ("red", "total", "save", "failure", "keep", "l1", "l2", "l3", "l4", "l5", "l6")
+"""what is seen without a word beside it, at 3 to 1 or more"""
 
 ORDER = [
     "answer",
