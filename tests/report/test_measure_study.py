@@ -16,7 +16,7 @@ from ckptcost.jobs.measured import evaluate
 from ckptcost.present.measured import absence_text, flag_text, reason_text, warning_text
 from ckptcost.report.studies import baseline as baseline_report
 from ckptcost.report.studies.measure import MOST_SHOWN, study_of
-from ckptcost.report.studies.measured_parts import three
+from ckptcost.report.studies.measured_tables import three
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.run import Problem, RunEvent
 

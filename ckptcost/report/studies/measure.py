@@ -15,18 +15,22 @@ from ckptcost.present.amounts import count, count_text, duration, number, share,
 from ckptcost.present.measured import ABSENT, absence_text, flag_text, reason_text, warning_text
 from ckptcost.report.studies.measure_power import power
 from ckptcost.report.studies.measure_saves import (
-    energies,
     honeymoon_told,
     job_findings,
     merged_told,
-    phases,
     saves_told,
     staged_told,
     stalls_told,
     training_told,
+)
+from ckptcost.report.studies.measured_tables import (
+    energies,
+    give_or_take,
+    phases,
+    range_of,
+    three,
     windows,
 )
-from ckptcost.report.studies.measured_parts import give_or_take, range_of, three
 from ckptcost.report.study import (
     Bills,
     Column,

@@ -21,7 +21,7 @@ from ckptcost.present.amounts import (
     size,
 )
 from ckptcost.present.measured import reason_text
-from ckptcost.report.studies.measured_parts import off, three
+from ckptcost.report.studies.measured_tables import off, three
 from ckptcost.report.study import Column, Study, Table, hidden, named, plain, table_of
 
 BESIDE = 4

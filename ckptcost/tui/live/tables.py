@@ -19,7 +19,7 @@ from ckptcost.present.amounts import DASH, amount, count, duration, number, rate
 from ckptcost.present.grid import Grid, Head, Order, Row, Tone
 from ckptcost.present.measured import absence_text
 from ckptcost.report.studies.measure_saves import rate_of
-from ckptcost.report.studies.measured_parts import off
+from ckptcost.report.studies.measured_tables import off
 from ckptcost.tui.live.board import LiveBoard
 from ckptcost.tui.live.curves import now_of, total_j
 
