@@ -21,6 +21,7 @@ from ckptcost.errors import Argument, InputError, UnknownName, brief
 
 DEFAULT_SCENARIO = "gpt4-scale-2tb"
 _DEEPEST = 20
+_CADENCE_KEYS = frozenset((*CADENCES, "optimal"))
 
 
 class Layer(NamedTuple):
@@ -41,11 +42,10 @@ class Layer(NamedTuple):
     @property
     def has_cadence(self) -> bool:
         """Whether it says how often to save."""
-        return not {*CADENCES, "optimal"}.isdisjoint(self.sections.get("policy", {}))
+        return not _CADENCE_KEYS.isdisjoint(self.sections.get("policy", {}))
 
 
 def read_layer(
-    catalog: Catalog,
     raw: dict[str, Any],
     where: str,
     label: str = "",
@@ -53,10 +53,6 @@ def read_layer(
     source: str = "",
 ) -> Layer:
     """A validated document as a layer."""
-    return _layer(raw, where, label, basis, source)
-
-
-def _layer(raw: dict[str, Any], where: str, label: str, basis: str, source: str) -> Layer:
     document = schema.read_scenario(raw, where)
     basis, source = document.basis or basis, document.source or source
     sections: dict[str, dict[str, Any]] = {}
@@ -82,7 +78,8 @@ def _written(text: str, where: str, label: str, basis: str, source: str) -> tupl
     out again."""
     raw = files.toml_in(text, where)
     extends = raw.get("extends")
-    return _layer(raw, where, label, basis, source), extends if isinstance(extends, str) else ""
+    layer = read_layer(raw, where, label, basis, source)
+    return layer, extends if isinstance(extends, str) else ""
 
 
 def layers_of(catalog: Catalog, name: str) -> list[Layer]:
@@ -95,39 +92,41 @@ def layers_of(catalog: Catalog, name: str) -> list[Layer]:
     while wanted:
         if "\0" in wanted:
             raise InputError(f"{brief(wanted)} is no name of a file", where=Argument("scenario"))
-        is_file = wanted.endswith(".toml") or "/" in wanted
-        if is_file:
+        if wanted.endswith(".toml") or "/" in wanted:
             path = here / wanted
-            file, shown, identity = path, str(path), str(path.resolve())
+            here, shown = path.parent, str(path)
+            _check_chain(chain, str(path.resolve()), shown)
+            text = files.text_of(path, shown, start=_START)
+            layer, wanted = _written(text, shown, f"file {path.name}", "user", "")
+            layers.append(layer._replace(file=shown))
         else:
-            file, shown = catalog.file_of("scenario", wanted)  # type: ignore[assignment]
-            identity = "preset " + wanted
-        if identity in chain:
-            circle = " -> ".join(Path(link).name for link in [*chain, identity])
-            raise InputError(
-                f"extends itself: {circle[:200]}",
-                where=shown,
-                key="extends",
-                remedy="break the circle",
-            )
-        if len(chain) >= _DEEPEST:
-            raise InputError(
-                f"extends more than {_DEEPEST} others in a row",
-                where=shown,
-                key="extends",
-                remedy="join some of them",
-            )
-        chain.append(identity)
-        text = files.text_of(
-            file, shown, start="`ckptcost init` writes a commented scenario to start from"
-        )
-        owner = ("user", "") if is_file else ("assumed", "house")
-        layer, wanted = _written(
-            text, shown, f"file {path.name}" if is_file else f"scenario {wanted}", *owner
-        )
-        layers.append(layer._replace(file=str(path) if is_file else ""))
-        here = path.parent if is_file else Path()
+            file, shown = catalog.file_of("scenario", wanted)
+            here = Path()
+            _check_chain(chain, f"preset {wanted}", shown)
+            text = files.text_of(file, shown, start=_START)
+            layer, wanted = _written(text, shown, f"scenario {wanted}", "assumed", "house")
+            layers.append(layer)
     return layers[::-1]
+
+
+_START = "`ckptcost init` writes a commented scenario to start from"
+
+
+def _check_chain(chain: list[str], link: str, shown: str) -> None:
+    """Add one more scenario to those that extend each other; a circle is an error."""
+    if link in chain:
+        circle = " -> ".join(Path(each).name for each in [*chain, link])
+        raise InputError(
+            f"extends itself: {circle[:200]}", where=shown, key="extends", remedy="break the circle"
+        )
+    if len(chain) >= _DEEPEST:
+        raise InputError(
+            f"extends more than {_DEEPEST} others in a row",
+            where=shown,
+            key="extends",
+            remedy="join some of them",
+        )
+    chain.append(link)
 
 
 def layers_for(
@@ -144,11 +143,7 @@ def layers_for(
             remedy="give a file or a preset; `ckptcost catalog scenario` lists them",
         )
     layers = layers_of(catalog, str(scenario) if scenario is not None else DEFAULT_SCENARIO)
-    return (
-        [*layers, set_layer(catalog, settings, interval)]
-        if settings or interval is not None
-        else layers
-    )
+    return [*layers, set_layer(settings, interval)] if settings or interval is not None else layers
 
 
 def files_of(layers: Iterable[Layer]) -> list[tuple[str, bytes]]:
@@ -156,7 +151,7 @@ def files_of(layers: Iterable[Layer]) -> list[tuple[str, bytes]]:
     return [(layer.file, Path(layer.file).read_bytes()) for layer in layers if layer.file]
 
 
-def set_layer(catalog: Catalog, settings: Iterable[str], interval: str | None = None) -> Layer:
+def set_layer(settings: Iterable[str], interval: str | None = None) -> Layer:
     """`--set path=value` flags and `--interval` as a layer; values are text with units, numbers,
     true/false or words."""
     raw: dict[str, Any] = {}
@@ -178,7 +173,7 @@ def set_layer(catalog: Catalog, settings: Iterable[str], interval: str | None = 
         if WORDS[section].get(key) == (bool,):
             text = {"true": True, "false": False}.get(text.lower(), text)
         raw.setdefault(section, {})[key] = text
-    layer = read_layer(catalog, raw, Argument("changes"), "--set")
+    layer = read_layer(raw, Argument("changes"), "--set")
     if interval is None:
         return layer
     try:
@@ -192,10 +187,11 @@ def set_layer(catalog: Catalog, settings: Iterable[str], interval: str | None = 
     return layer
 
 
-_TIERS = ("tier", "second_tier", "third_tier")
+TIERS = ("tier", "second_tier", "third_tier")
+WRITE_RATES = ("write", "node_write", "gpu_write", "write_per_capacity")
 _RATES = {
-    "save_time": {"write", "node_write", "gpu_write", "write_per_capacity"},
-    "load_time": {"read", "node_read", "gpu_read", "read_per_capacity"},
+    "save_time": WRITE_RATES,
+    "load_time": tuple(rate.replace("write", "read") for rate in WRITE_RATES),
 }
 """a measured time overrides the rates; a rate that a later layer gives takes its place"""
 
@@ -209,24 +205,30 @@ def merge_layers(
     said_by: dict[str, dict[str, str]] = {section: {} for section in SECTIONS}
     for layer in layers:
         for section, said in layer.sections.items():
+            mine, owners = values[section], said_by[section]
             reference = REFERENCES.get(section)
-            if reference in said and values[section].get(reference) != said[reference]:
-                dropped = [key for key in values[section] if said_by[section][key] != "defaults"]
-                for key in dropped:
-                    del values[section][key], said_by[section][key]
-            if section == "policy" and layer.has_cadence:
-                for cadence in (*CADENCES, "optimal"):
-                    values[section].pop(cadence, None)
-            if section == "failures":
-                overruled = FAILURE_RATES if "mtbf" in said else ("mtbf",)
-                for key in (
-                    overruled if not said.keys().isdisjoint((*FAILURE_RATES, "mtbf")) else ()
-                ):
-                    values[section].pop(key, None)
-            for way, rates in _RATES.items() if section in _TIERS else ():
-                if way not in said and not rates.isdisjoint(said):
-                    values[section].pop(way, None)
-            for key, value in said.items():
-                values[section][key] = value
-                said_by[section][key] = layer.label
+            if reference in said and mine.get(reference) != said[reference]:
+                for key in [key for key in mine if owners[key] != "defaults"]:
+                    del mine[key], owners[key]
+            for key in _overruled(section, said):
+                mine.pop(key, None)
+            mine |= said
+            owners |= dict.fromkeys(said, layer.label)
     return values, said_by
+
+
+def _overruled(section: str, said: dict[str, Any]) -> list[str]:
+    """What earlier layers said otherwise, by keys that say the same thing."""
+    if section == "policy" and not _CADENCE_KEYS.isdisjoint(said):
+        return [*_CADENCE_KEYS]
+    if section == "failures" and "mtbf" in said:
+        return [*FAILURE_RATES]
+    if section == "failures":
+        return [] if said.keys().isdisjoint(FAILURE_RATES) else ["mtbf"]
+    if section not in TIERS:
+        return []
+    return [
+        way
+        for way, rates in _RATES.items()
+        if way not in said and not said.keys().isdisjoint(rates)
+    ]

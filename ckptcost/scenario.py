@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from math import inf, isnan
 from typing import Any, Final, NamedTuple
 
 from ckptcost.catalog import schema
@@ -15,9 +16,17 @@ from ckptcost.catalog.store import Catalog, Entity
 from ckptcost.core.domain import Checkpoint, Cluster, Failures, Policy, Scenario, Site, Tier
 from ckptcost.core.size import full_bytes
 from ckptcost.errors import InputError, UnknownName
-from ckptcost.layers import Layer, merge_layers, read_layer
+from ckptcost.layers import TIERS, WRITE_RATES, Layer, merge_layers, read_layer
 
 DEFAULTS = "models/defaults.toml"
+_FURTHER_TIERS = TIERS[1:]
+_NAMED = (*TIERS, "cluster", "checkpoint", "site")
+_NO_FIELDS = ("id", "model", "name", "accelerator", "grid", "grid_method", "optimal")
+"""words that a report tells, and the core does not need"""
+Values = dict[str, dict[str, Any]]
+"""by section and key"""
+Figures = dict[str, tuple[Figure, str]]
+"""by key, with whom each is from"""
 
 
 class Input(NamedTuple):
@@ -55,7 +64,7 @@ class Resolved(NamedTuple):
 
 @lru_cache(maxsize=4)
 def _defaults(catalog: Catalog) -> Layer:
-    return read_layer(catalog, catalog.defaults, DEFAULTS, "defaults", "assumed", "house")
+    return read_layer(catalog.defaults, DEFAULTS, "defaults", "assumed", "house")
 
 
 def resolve(catalog: Catalog, layers: Sequence[Layer]) -> Resolved:
@@ -65,13 +74,50 @@ def resolve(catalog: Catalog, layers: Sequence[Layer]) -> Resolved:
     parts = {
         section: builder.section(section)
         for section in SECTIONS
-        if section not in ("run", "second_tier", "third_tier") or values[section]
+        if section not in ("run", *_FURTHER_TIERS) or values[section]
     }
-    name = next((layer.name for layer in reversed(layers) if layer.name), "")
-    policy = values["policy"]
-    cadence = next(
-        (key for key in CADENCES if key in policy), "optimal" if "optimal" in policy else None
+    cadence = _cadence_of(values)
+    if "work" not in values["run"]:
+        raise InputError(
+            "how long the run trains is not said",
+            key="run.work",
+            remedy='e.g. --set run.work="54 days"',
+        )
+    _check_tiers(values, parts)
+    if _keeps_in_memory(parts) and "node_ram_bytes" not in parts["cluster"]:
+        builder.unknown["cluster.node_ram"] = "whether the copies in host memory fit is not checked"
+    policy = {"every": 0.0} | {k: v for k, v in parts["policy"].items() if k != "optimal"}
+    policy |= {"cadence": cadence, "objective": values["policy"].get("optimal", "time")}
+    second, third = (
+        Tier(**parts[section]) if section in parts else None for section in _FURTHER_TIERS
     )
+    scenario = Scenario(
+        Checkpoint(**parts["checkpoint"]),
+        Tier(**parts["tier"]),
+        Cluster(**parts["cluster"]),
+        Policy(**policy),
+        Failures(**parts["failures"]),
+        Site(**parts["site"]),
+        parts["run"]["work_s"],
+        second,
+        third,
+    )
+    _complete(scenario, values)
+    return Resolved(
+        scenario,
+        tuple(sorted(builder.inputs, key=lambda i: i.path)),
+        builder.words | {"policy.cadence": cadence},
+        builder.names,
+        next((layer.name for layer in reversed(layers) if layer.name), ""),
+        builder.claims,
+        builder.unknown,
+    )
+
+
+def _cadence_of(values: Values) -> str:
+    """How often to save, as one of the keys that say so."""
+    policy = values["policy"]
+    cadence = next((key for key in (*CADENCES, "optimal") if key in policy), None)
     if cadence is None:
         raise InputError(
             "how often to save is not said",
@@ -84,13 +130,12 @@ def resolve(catalog: Catalog, layers: Sequence[Layer]) -> Resolved:
             key="policy.step",
             remedy='e.g. --set policy.step="12 s"',
         )
-    if "work" not in values["run"]:
-        raise InputError(
-            "how long the run trains is not said",
-            key="run.work",
-            remedy='e.g. --set run.work="54 days"',
-        )
-    for which, needs in (("second", "second_tier"), ("third", "third_tier")):
+    return cadence
+
+
+def _check_tiers(values: Values, parts: Values) -> None:
+    """No further tier is spoken of without being there, nor a third one without a second."""
+    for which, needs in zip(("second", "third"), _FURTHER_TIERS, strict=True):
         if values["policy"].get(f"{which}_every") is not None and needs not in parts:
             raise InputError(
                 f"there is no {which} tier",
@@ -101,39 +146,13 @@ def resolve(catalog: Catalog, layers: Sequence[Layer]) -> Resolved:
         raise InputError(
             "there is no second tier", key="third_tier", remedy="give second_tier.id as well"
         )
-    in_memory = parts["tier"].get("in_memory", False)
-    if (parts["policy"].get("mode") == "async" or in_memory) and "node_ram_bytes" not in parts[
-        "cluster"
-    ]:
-        builder.unknown["cluster.node_ram"] = "whether the copies in host memory fit is not checked"
-    parts["policy"].update(cadence=cadence, objective=policy.get("optimal", "time"))
-    parts["policy"].setdefault("every", 0.0)
-    for word in ("optimal",):
-        parts["policy"].pop(word, None)
-    scenario = Scenario(
-        Checkpoint(**parts["checkpoint"]),
-        Tier(**parts["tier"]),
-        Cluster(**parts["cluster"]),
-        Policy(**parts["policy"]),
-        Failures(**parts["failures"]),
-        Site(**parts["site"]),
-        parts["run"]["work_s"],
-        Tier(**parts["second_tier"]) if "second_tier" in parts else None,
-        Tier(**parts["third_tier"]) if "third_tier" in parts else None,
-    )
-    _complete(scenario, values)
-    return Resolved(
-        scenario,
-        tuple(sorted(builder.inputs, key=lambda i: i.path)),
-        builder.words | {"policy.cadence": cadence},
-        builder.names,
-        name,
-        builder.claims,
-        builder.unknown,
-    )
 
 
-def _complete(s: Scenario, values: dict[str, dict[str, Any]]) -> None:
+def _keeps_in_memory(parts: Values) -> bool:
+    return parts["policy"].get("mode") == "async" or bool(parts["tier"].get("in_memory", False))
+
+
+def _complete(s: Scenario, values: Values) -> None:
     """What no default can supply."""
     size = float(full_bytes(s.checkpoint))
     if size != size:
@@ -142,37 +161,36 @@ def _complete(s: Scenario, values: dict[str, dict[str, Any]]) -> None:
             key="checkpoint",
             remedy="give checkpoint.model, checkpoint.params or checkpoint.size",
         )
-    for section, tier in (
-        ("tier", s.tier),
-        ("second_tier", s.second_tier),
-        ("third_tier", s.third_tier),
-    ):
-        if tier is None:
-            continue
-        rates = (tier.write_bytes_per_s, tier.node_write_bytes_per_s, tier.gpu_write_bytes_per_s)
-        for key in ("save_time", "load_time"):
-            if getattr(tier, f"{key}_s") == getattr(tier, f"{key}_s") and not tier.timed_bytes > 0:
-                raise InputError(
-                    "a measured time needs the size that it was measured with",
-                    key=f"{section}.{key}",
-                    remedy=f"give {section}.timed_size; this checkpoint has {size:.4g} B",
-                )
-        if tier.save_time_s == tier.save_time_s:
-            continue
-        if all(rate == float("inf") for rate in rates) and not (
-            tier.write_per_s < float("inf") and tier.capacity_bytes == tier.capacity_bytes
-        ):
-            named = values[section].get("id") or values[section].get("name") or "this tier"
-            remedy = (
-                "give its capacity"
-                if tier.write_per_s < float("inf")
-                else f'e.g. --set {section}.write="30 GB/s"'
-            )
+    for section, tier in zip(TIERS, (s.tier, s.second_tier, s.third_tier), strict=True):
+        if tier is not None:
+            _check_times(section, tier, size)
+            _check_write_rate(section, tier, values[section])
+
+
+def _check_times(section: str, tier: Tier, size_bytes: float) -> None:
+    for key, time_s in (("save_time", tier.save_time_s), ("load_time", tier.load_time_s)):
+        if not isnan(time_s) and not tier.timed_bytes > 0:
             raise InputError(
-                f"the write rate of {named} is not known",
-                key=f"{section}.{'capacity' if tier.write_per_s < float('inf') else 'write'}",
-                remedy=remedy,
+                "a measured time needs the size that it was measured with",
+                key=f"{section}.{key}",
+                remedy=f"give {section}.timed_size; this checkpoint has {size_bytes:.4g} B",
             )
+
+
+def _check_write_rate(section: str, tier: Tier, said: dict[str, Any]) -> None:
+    """Of a tier whose saves were not timed, a rate is known; one by capacity needs that as well."""
+    rates = (tier.write_bytes_per_s, tier.node_write_bytes_per_s, tier.gpu_write_bytes_per_s)
+    if not isnan(tier.save_time_s) or not all(rate == inf for rate in rates):
+        return
+    key, remedy = "write", f'e.g. --set {section}.write="30 GB/s"'
+    if tier.write_per_s < inf:
+        if not isnan(tier.capacity_bytes):
+            return
+        key, remedy = "capacity", "give its capacity"
+    named = said.get("id") or said.get("name") or "this tier"
+    raise InputError(
+        f"the write rate of {named} is not known", key=f"{section}.{key}", remedy=remedy
+    )
 
 
 class _Builder:
@@ -181,7 +199,7 @@ class _Builder:
     def __init__(
         self,
         catalog: Catalog,
-        values: dict[str, dict[str, Any]],
+        values: Values,
         said_by: dict[str, dict[str, str]],
     ) -> None:
         self.catalog, self.values, self.said_by = catalog, values, said_by
@@ -192,64 +210,76 @@ class _Builder:
         self.unknown: dict[str, str] = {}
 
     def section(self, section: str) -> dict[str, Any]:
-        said = self.values[section]
-        figures: dict[str, tuple[Figure, str]] = {}
+        """The fields that the core's part is made of."""
+        figures: Figures = {}
         words: dict[str, Any] = {}
-        mine = {key for key in said if self.said_by[section].get(key) != "defaults"}
-        defaults = {key: said[key] for key in said.keys() - mine}
-        if section in (
-            "second_tier",
-            "third_tier",
-        ):  # what is assumed of a tier is assumed of all; what is said of one is not
-            defaults = _defaults(self.catalog).sections["tier"]
-        for key, value in defaults.items():
-            self._take(key, value, DEFAULTS, figures, words)
-        for entity in self._entities(section, said):
-            for key, figure in entity.figures.items():
-                figures[key] = (figure, f"{entity.kind} {entity.id}")
-            words |= entity.words
-            if section == "tier":
-                self.claims += entity.claims
-        for key in mine:
-            self._take(key, said[key], self.said_by[section][key], figures, words)
-        if section in ("tier", "second_tier", "third_tier"):
-            self._tier_rules(section, figures, words)
-        if section == "cluster":
-            self._cluster_rules(figures)
-        for which in ("second", "third"):  # nothing is kept on a tier that does not exist
-            key = f"{which}_keep_last"
-            if section == "policy" and not self.values[f"{which}_tier"] and key not in mine:
-                figures.pop(key, None)
-        if section == "site" and "grid_location" in figures:
-            # a factor of the user's own has the method that the user says, not that of the grid it
-            # replaces
-            if "grid_method" not in mine and not figures["grid_location"][1].startswith("grid "):
-                words["grid_method"] = "unknown"
-            words.setdefault("grid_method", "unknown")
-        if section == "site" and "grid_location" not in figures:
-            self.unknown["site.grid_location"] = "this site names no grid (site.grid)"
-        if section == "failures" and not mine.isdisjoint(("rate", "gpu_rate")):
-            # who knows their own rate means it as it is: the default one, and its law of size, are
-            # put by
-            for key in set(FAILURE_LAW) - mine:
-                figures.pop(key, None)
+        mine = self._gather(section, figures, words)
+        match section:
+            case "tier" | "second_tier" | "third_tier":
+                self._tier_rules(section, figures, words)
+            case "cluster":
+                self._cluster_rules(figures)
+            case "policy":
+                self._policy_rules(figures, mine)
+            case "site":
+                self._site_rules(figures, words, mine)
+            case "failures" if not mine.isdisjoint(("rate", "gpu_rate")):
+                # who knows their own rate means it as it is: the default one, and its law of size,
+                # are put by
+                for key in set(FAILURE_LAW) - mine:
+                    figures.pop(key, None)
         fields_ = self._note(section, figures)
-        for word, value in words.items():
-            if word not in ("id", "model", "name", "accelerator", "grid", "grid_method", "optimal"):
-                fields_[word] = value
-            self.words[f"{section}.{word}"] = value
-        if section in ("tier", "second_tier", "third_tier", "cluster", "checkpoint", "site"):
+        fields_ |= {word: value for word, value in words.items() if word not in _NO_FIELDS}
+        self.words |= {f"{section}.{word}": value for word, value in words.items()}
+        if section in _NAMED:
             self.names.setdefault(
                 section, words.get("name") or f"the {section.replace('_', ' ')} as given"
             )
         return fields_
+
+    def _gather(self, section: str, figures: Figures, words: dict[str, Any]) -> set[str]:
+        """Defaults, under catalogue entries, under what layers say; the keys of these."""
+        said, said_by = self.values[section], self.said_by[section]
+        mine = {key for key in said if said_by.get(key) != "defaults"}
+        defaults = {key: said[key] for key in said.keys() - mine}
+        if section in _FURTHER_TIERS:
+            # what is assumed of a tier is assumed of all; what is said of one is not
+            defaults = _defaults(self.catalog).sections["tier"]
+        for key, value in defaults.items():
+            self._take(key, value, DEFAULTS, figures, words)
+        for entity in self._entities(section, said):
+            origin = f"{entity.kind} {entity.id}"
+            figures.update((key, (figure, origin)) for key, figure in entity.figures.items())
+            words |= entity.words
+            if section == "tier":
+                self.claims += entity.claims
+        for key in mine:
+            self._take(key, said[key], said_by[key], figures, words)
+        return mine
+
+    def _policy_rules(self, figures: Figures, mine: set[str]) -> None:
+        """Nothing is kept on a tier that does not exist."""
+        for section in _FURTHER_TIERS:
+            key = section.replace("tier", "keep_last")
+            if not self.values[section] and key not in mine:
+                figures.pop(key, None)
+
+    def _site_rules(self, figures: Figures, words: dict[str, Any], mine: set[str]) -> None:
+        if "grid_location" not in figures:
+            self.unknown["site.grid_location"] = "this site names no grid (site.grid)"
+            return
+        # a factor of the user's own has the method that the user says, not that of the grid it
+        # replaces
+        if "grid_method" not in mine and not figures["grid_location"][1].startswith("grid "):
+            words["grid_method"] = "unknown"
+        words.setdefault("grid_method", "unknown")
 
     @staticmethod
     def _take(
         key: str,
         value: Any,
         origin: str,
-        figures: dict[str, tuple[Figure, str]],
+        figures: Figures,
         words: dict[str, Any],
     ) -> None:
         if isinstance(value, Figure):
@@ -265,20 +295,12 @@ class _Builder:
             entity = self._get(section, str(name), f"{section}.{reference}")
             found.append(entity)
             self.names[section] = str(said.get("name") or entity.name)
-        if section == "cluster":
-            accelerator = said.get("accelerator") or (
-                found[0].words.get("accelerator") if found else None
-            )
-            if accelerator:
-                entity = self._get("accelerator", str(accelerator), "cluster.accelerator")
-                self.names["accelerator"] = entity.name
-                found.insert(0, entity)
-        if section == "site":
-            mine = said.get("grid") or (found[0].words.get("grid") if found else None)
-            if mine:
-                entity = self._get("grid", str(mine), "site.grid")
-                self.names["grid"] = entity.name
-                found.insert(len(found) if said.get("grid") else 0, entity)
+        kind = {"cluster": "accelerator", "site": "grid"}.get(section, "")
+        if name := said.get(kind) or (found[0].words.get(kind) if found else None):
+            entity = self._get(kind, str(name), f"{section}.{kind}")
+            self.names[kind] = entity.name
+            # a grid that is named itself is more than the site's own
+            found.insert(len(found) if section == "site" and said.get(kind) else 0, entity)
         return found
 
     def _get(self, kind: str, name: str, key: str) -> Entity:
@@ -287,35 +309,10 @@ class _Builder:
         except UnknownName as error:
             raise error.at(key=key) from None
 
-    def _tier_rules(
-        self, section: str, figures: dict[str, tuple[Figure, str]], words: dict[str, Any]
-    ) -> None:
+    def _tier_rules(self, section: str, figures: Figures, words: dict[str, Any]) -> None:
         """What nobody says of a tier: reading as fast as writing, and energy and prices in the
         range of the systems that publish them."""
-        if not any(
-            key in figures for key in ("read", "node_read", "gpu_read", "read_per_capacity")
-        ):
-            for write in ("write", "node_write", "gpu_write", "write_per_capacity"):
-                if write in figures:
-                    assumed = replace(
-                        figures[write][0],
-                        basis="assumed",
-                        note="reading assumed as fast as writing",
-                    )
-                    figures[write.replace("write", "read")] = (assumed, DEFAULTS)
-        if (
-            "save_time" in figures
-            and "load_time" not in figures
-            and not any(
-                key in figures for key in ("read", "node_read", "gpu_read", "read_per_capacity")
-            )
-        ):
-            assumed = replace(
-                figures["save_time"][0],
-                basis="assumed",
-                note="a load assumed to take as long as a save",
-            )
-            figures["load_time"] = (assumed, DEFAULTS)
+        _assume_reading(figures)
         shared = words.get("boundary", "storage-system") in SHARED
         own = {key for key, (_, origin) in figures.items() if origin != DEFAULTS}
         if "write_energy" not in own:
@@ -333,37 +330,11 @@ class _Builder:
                 "without it no share of the standing price or idle power can be told"
             )
 
-    def _cluster_rules(self, figures: dict[str, tuple[Figure, str]]) -> None:
-        """Power in each state from the accelerator's rating, where it is not given."""
-        tdp, train, stall = (
-            figures.pop(key, None) for key in ("gpu_tdp", "train_fraction", "stall_fraction")
-        )
-        if "gpu_train" not in figures and tdp and train:
-            figures["gpu_train"] = (
-                tdp[0].scaled(
-                    train[0], f"rated power x {train[0].value:g} (cluster.train_fraction)"
-                ),
-                _origin(train, tdp),
-            )
+    def _cluster_rules(self, figures: Figures) -> None:
+        """What is known of power in each state, and of the rest of the node."""
+        _rate_gpus(figures)
         if "gpu_train" not in figures:
             self.unknown["cluster.gpu_train"] = "no rated power is published for this accelerator"
-        if "gpu_stall" not in figures and "gpu_train" in figures and stall:
-            training = replace(figures["gpu_train"][0], low=None, high=None)
-            figures["gpu_stall"] = (
-                training.scaled(
-                    stall[0], f"power while training x {stall[0].value:g} (cluster.stall_fraction)"
-                ),
-                figures["gpu_train"][1],
-            )
-        if "gpu_idle" not in figures and "gpu_stall" in figures:
-            figures["gpu_idle"] = (
-                replace(
-                    figures["gpu_stall"][0],
-                    basis="assumed",
-                    note="no idle power known: taken as while held up by a save",
-                ),
-                DEFAULTS,
-            )
         if "host_train" not in figures:
             self.unknown["cluster.host_train"] = "no power of the rest of the node is known"
         if "host_stall" in figures or "host_train" not in figures:
@@ -372,7 +343,7 @@ class _Builder:
             if key not in figures:
                 self.unknown[f"cluster.{key}"] = "none is known for this accelerator"
 
-    def _note(self, section: str, figures: dict[str, tuple[Figure, str]]) -> dict[str, Any]:
+    def _note(self, section: str, figures: Figures) -> dict[str, Any]:
         """Record every figure as an input; the fields they become."""
         fields_: dict[str, Any] = {}
         for key, (figure, origin) in figures.items():
@@ -389,6 +360,42 @@ class _Builder:
                 remedy="e.g. --set cluster.gpus=1024, or name a cluster",
             )
         return fields_
+
+
+def _assume_reading(figures: Figures) -> None:
+    """Reading is as fast as writing, and a load takes as long as a save, where nobody says more."""
+    reads = {write: write.replace("write", "read") for write in WRITE_RATES}
+    if figures.keys().isdisjoint(reads.values()):
+        for write in figures.keys() & reads.keys():
+            figures[reads[write]] = _assumed(
+                figures[write][0], "reading assumed as fast as writing"
+            )
+    if "save_time" in figures and figures.keys().isdisjoint(("load_time", *reads.values())):
+        figures["load_time"] = _assumed(
+            figures["save_time"][0], "a load assumed to take as long as a save"
+        )
+
+
+def _assumed(figure: Figure, note: str) -> tuple[Figure, str]:
+    return replace(figure, basis="assumed", note=note), DEFAULTS
+
+
+def _rate_gpus(figures: Figures) -> None:
+    """Power in each state from the accelerator's rating, where it is not given."""
+    tdp, train, stall = (
+        figures.pop(key, None) for key in ("gpu_tdp", "train_fraction", "stall_fraction")
+    )
+    if "gpu_train" not in figures and tdp and train:
+        note = f"rated power x {train[0].value:g} (cluster.train_fraction)"
+        figures["gpu_train"] = tdp[0].scaled(train[0], note), _origin(train, tdp)
+    if "gpu_stall" not in figures and "gpu_train" in figures and stall:
+        training, origin = figures["gpu_train"]
+        note = f"power while training x {stall[0].value:g} (cluster.stall_fraction)"
+        figures["gpu_stall"] = replace(training, low=None, high=None).scaled(stall[0], note), origin
+    if "gpu_idle" not in figures and "gpu_stall" in figures:
+        figures["gpu_idle"] = _assumed(
+            figures["gpu_stall"][0], "no idle power known: taken as while held up by a save"
+        )
 
 
 SHARED: Final = ("storage-system", "cluster", "facility")
@@ -428,7 +435,7 @@ def _write_energy(
     return default if bytes_per_s >= LEAST_RATE_OF_DEFAULT_ENERGY else (_SLOW_ENERGY, DEFAULTS)
 
 
-def _rate_of(figures: dict[str, tuple[Figure, str]]) -> float:
+def _rate_of(figures: Figures) -> float:
     """Write rate of a system as its figures say it, in bytes per second."""
     if "save_time" in figures and "timed_size" in figures:
         return figures["timed_size"][0].value / figures["save_time"][0].value
@@ -446,16 +453,9 @@ def _origin(fraction: tuple[Figure, str], power: tuple[Figure, str]) -> str:
 
 
 _COPIES = {
-    **{
-        f"{tier}.{read}": f"{tier}.{read.replace('read', 'write')}"
-        for tier in ("tier", "second_tier", "third_tier")
-        for read in (
-            "read_bytes_per_s",
-            "node_read_bytes_per_s",
-            "gpu_read_bytes_per_s",
-            "read_per_s",
-        )
-    },
+    f"{tier}.{read}": f"{tier}.{read.replace('read', 'write')}"
+    for tier in TIERS
+    for read in ("read_bytes_per_s", "node_read_bytes_per_s", "gpu_read_bytes_per_s", "read_per_s")
 }
 """figures that are taken from another where nobody gives them"""
 

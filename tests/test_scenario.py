@@ -43,9 +43,7 @@ def catalog():
 
 
 def scenario(catalog, *documents):
-    return resolve(
-        catalog, [read_layer(catalog, raw, f"layer {n}") for n, raw in enumerate(documents)]
-    )
+    return resolve(catalog, [read_layer(raw, f"layer {n}") for n, raw in enumerate(documents)])
 
 
 def inputs(resolved):
@@ -75,8 +73,8 @@ def test_order_is_default_catalogue_preset_file_flag(catalog, tmp_path):
         catalog,
         [
             *layers_of(catalog, str(job)),
-            read_layer(catalog, {"tier": {"id": "nas-hdd"}}, "t"),
-            set_layer(catalog, ["cluster.gpus=30"]),
+            read_layer({"tier": {"id": "nas-hdd"}}, "t"),
+            set_layer(["cluster.gpus=30"]),
         ],
     )
     said = inputs(found)
@@ -244,9 +242,7 @@ def test_two_cadences_in_one_layer_contradict(catalog, both):
 def test_equal_cadences_give_equal_intervals(catalog):
     def interval(**policy):
         return (
-            model(catalog, [read_layer(catalog, {**JOB, "policy": policy}, "x")])
-            .cases[0]
-            .outcome.interval_s
+            model(catalog, [read_layer({**JOB, "policy": policy}, "x")]).cases[0].outcome.interval_s
         )
 
     assert (
@@ -352,8 +348,8 @@ def test_mtbf_replaces_rates_and_a_later_layer_decides(catalog):
     found = scenario(catalog, mtbf)
     assert {p for p in inputs(found) if "rate" in p and p.startswith("failures")} == set()
     assert plan_of(found.scenario).failures_per_s == pytest.approx(1 / 900)
-    later = set_layer(catalog, ["failures.rate=5 /1000 node-days"])
-    over = resolve(catalog, [read_layer(catalog, mtbf, "job"), later]).scenario
+    later = set_layer(["failures.rate=5 /1000 node-days"])
+    over = resolve(catalog, [read_layer(mtbf, "job"), later]).scenario
     assert isnan(over.failures.mtbf_s)
     assert over.failures.failures_per_node_s > 0
     with pytest.raises(InputError, match="mtbf and rate contradict each other"):
@@ -512,9 +508,7 @@ def test_sources_resolve_for_every_tier(catalog, name):
         if not {"write", "node_write", "gpu_write"} & catalog.get("tier", tier).figures.keys():
             continue
         tried += 1
-        found = resolve(
-            catalog, [*layers, read_layer(catalog, {"tier": {"id": tier}}, "--tier", "flag")]
-        )
+        found = resolve(catalog, [*layers, read_layer({"tier": {"id": tier}}, "--tier", "flag")])
         for i in found.inputs:
             names = [part.strip() for part in i.figure.source.split(";") if part.strip()]
             assert all(source in catalog.sources for source in names), (tier, i.path, names)
@@ -533,7 +527,7 @@ def test_a_tier_without_a_rate_says_what_is_missing(catalog, name, said, missing
         layer._replace(sections={k: v for k, v in layer.sections.items() if k != "tier"})
         for layer in layers_of(catalog, name)
     ]
-    ours = read_layer(catalog, {"tier": {"name": "ours", **said}}, "--tier", "flag")
+    ours = read_layer({"tier": {"name": "ours", **said}}, "--tier", "flag")
     with pytest.raises(InputError, match=rf"tier\.{missing}: the write rate of ours is not known"):
         resolve(catalog, [*layers, ours])
 
@@ -608,8 +602,8 @@ def test_extends_without_toml_or_slash_is_a_preset(catalog, tmp_path):
 
 def test_merging_does_not_change_its_layers(catalog):
     layers = [
-        read_layer(catalog, JOB, "one"),
-        read_layer(catalog, {"tier": {"id": "generic-pfs"}}, "two"),
+        read_layer(JOB, "one"),
+        read_layer({"tier": {"id": "generic-pfs"}}, "two"),
     ]
     before = [repr(layer) for layer in layers]
     merge_layers(layers)
@@ -619,7 +613,6 @@ def test_merging_does_not_change_its_layers(catalog):
 
 def test_set_reads_numbers_words_and_truths(catalog):
     layer = set_layer(
-        catalog,
         [
             "cluster.gpus=4096",
             "tier.write= 30 GB/s ",
@@ -639,10 +632,7 @@ def test_set_reads_numbers_words_and_truths(catalog):
 
 
 def test_the_last_of_two_settings_wins(catalog):
-    assert (
-        set_layer(catalog, ["cluster.gpus=1", "cluster.gpus=2"]).sections["cluster"]["gpus"].value
-        == 2.0
-    )
+    assert set_layer(["cluster.gpus=1", "cluster.gpus=2"]).sections["cluster"]["gpus"].value == 2.0
 
 
 # ---- the template
@@ -671,7 +661,7 @@ def test_every_line_of_the_template_may_be_uncommented(catalog):
             section = head[1]
         elif section and (found := re.match(r"(?:# )?(\w+ = .*)", line)):
             raw = tomllib.loads(found[1])
-            read_layer(catalog, {section: raw}, "template")
+            read_layer({section: raw}, "template")
 
 
 def test_names_of_the_template_exist(catalog):

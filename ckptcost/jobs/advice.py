@@ -247,7 +247,7 @@ def _layers(
         said["site"] = {"id": job.site}
     layers = [
         *layers_of(catalog, DEFAULT_SCENARIO),
-        read_layer(catalog, seen, "the run", "the run", "measured"),
-        read_layer(catalog, said, "command line", "--gpus"),
+        read_layer(seen, "the run", "the run", "measured"),
+        read_layer(said, "command line", "--gpus"),
     ]
-    return [*layers, set_layer(catalog, job.settings)] if job.settings else layers
+    return [*layers, set_layer(job.settings)] if job.settings else layers

@@ -86,7 +86,7 @@ def _without_entries(flag: Layer, named: Mapping[str, object]) -> Layer:
     )
 
 
-def variant_layers(catalog: Catalog, layers: Sequence[Layer], text: str) -> list[Layer]:
+def variant_layers(layers: Sequence[Layer], text: str) -> list[Layer]:
     """The layers with a variant's changes, "tier.id=nas-hdd, policy.mode=async", over everything
     else.
 
@@ -94,7 +94,7 @@ def variant_layers(catalog: Catalog, layers: Sequence[Layer], text: str) -> list
     variant.
     """
     try:
-        layer = set_layer(catalog, _changes_in(text))._replace(label="--with")
+        layer = set_layer(_changes_in(text))._replace(label="--with")
     except InputError as error:
         error.where = Argument("variants")
         raise error.at() from None

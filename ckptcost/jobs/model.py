@@ -207,7 +207,7 @@ def model(
     counted_by = None if saves else asked[2]
     tiers, saves = tiers or asked[0], saves or asked[1]
     cases = tuple(
-        case_of(resolve(catalog, with_tier(catalog, layers, tier, count, counted_by)), draws=draws)
+        case_of(resolve(catalog, with_tier(layers, tier, count, counted_by)), draws=draws)
         for tier, count in product(dict.fromkeys(tiers) or (None,), dict.fromkeys(saves) or (None,))
     )
     reference = None
@@ -215,7 +215,7 @@ def model(
         reference = case_of(
             resolve(
                 catalog,
-                with_tier(catalog, layers, against, saves[0] if saves else None, counted_by),
+                with_tier(layers, against, saves[0] if saves else None, counted_by),
             ),
             draws=draws,
         )
@@ -239,7 +239,6 @@ def comparison_of(layers: Sequence[Layer]) -> tuple[Sequence[str], Sequence[floa
 
 
 def with_tier(
-    catalog: Catalog,
     layers: Sequence[Layer],
     tier: str | None,
     saves: float | None,
@@ -249,12 +248,12 @@ def with_tier(
     change single inputs."""
     chosen = []
     if tier is not None:
-        chosen.append(read_layer(catalog, {"tier": {"id": tier}}, Argument("tier"), "--tier"))
+        chosen.append(read_layer({"tier": {"id": tier}}, Argument("tier"), "--tier"))
     if saves is not None:
         label = counted_by.label if counted_by is not None else "--saves"
         where = label if counted_by is not None else Argument("saves")
         owner = ("assumed", "house") if label.startswith("scenario ") else ("user", "")
-        chosen.append(read_layer(catalog, {"policy": {"saves": saves}}, where, label, *owner))
+        chosen.append(read_layer({"policy": {"saves": saves}}, where, label, *owner))
     return under_flags(layers, *chosen)
 
 
@@ -263,9 +262,7 @@ def one_of(catalog: Catalog, layers: Sequence[Layer], tier: str | None = None) -
     compares."""
     tiers, saves, counted_by = comparison_of(layers)
     chosen = tier if tier is not None else tiers[0] if tiers else None
-    return resolve(
-        catalog, with_tier(catalog, layers, chosen, saves[0] if saves else None, counted_by)
-    )
+    return resolve(catalog, with_tier(layers, chosen, saves[0] if saves else None, counted_by))
 
 
 def under_flags(layers: Sequence[Layer], *chosen: Layer) -> list[Layer]:

@@ -287,7 +287,7 @@ def optimize(
     if not timed:  # what is looked for need not be given
         sections = {"policy": {"optimal": objective or "time"}}
         where = Argument("objective")
-        layers = [*layers, read_layer(catalog, sections, where, "--objective")]
+        layers = [*layers, read_layer(sections, where, "--objective")]
     options = _options(catalog, layers, tiers, mode)
     objective = objective or options[0].scenario.policy.objective
     order, undecided_by = _rank(options, objective, draws)
@@ -352,10 +352,10 @@ def _options(
     named = list(dict.fromkeys(tiers or comparison_of(layers)[0])) or [""]
     found = []
     for tier, each in product(named, MODES.get(mode, (None,))):
-        chosen = with_tier(catalog, layers, tier or None, None, None)
+        chosen = with_tier(layers, tier or None, None, None)
         if each:
             sections = {"policy": {"mode": each}}
-            chosen.append(read_layer(catalog, sections, Argument("mode"), "--mode"))
+            chosen.append(read_layer(sections, Argument("mode"), "--mode"))
         found.append(option_of(resolve(catalog, chosen)))
     return tuple(found)
 

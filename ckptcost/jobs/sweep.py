@@ -68,7 +68,7 @@ def sweep(
     # not leave half a table
     prepared: dict[tuple[Any, ...], Resolved] = {}
     for words in product(*(over.values for over in named)):
-        layer = _over_layer(catalog, named, words, numeric)
+        layer = _over_layer(named, words, numeric)
         prepared[words] = resolve(catalog, under_flags(layers, layer))
         two_tiers_at_most(prepared[words].scenario)
         _has_optimum(prepared[words], numeric)
@@ -106,9 +106,7 @@ def _pieces(
             yield SweepPiece(size, fixed | moving, resolved, chunk.scenario, chunk.outcome)
 
 
-def _over_layer(
-    catalog: Catalog, named: list[Over], words: tuple[Any, ...], numeric: list[Over]
-) -> Layer:
+def _over_layer(named: list[Over], words: tuple[Any, ...], numeric: list[Over]) -> Layer:
     """One combination of the axes that are resolved, and the first value of those that become
     arrays."""
     raw: dict[str, Any] = {}
@@ -117,4 +115,4 @@ def _over_layer(
         raw.setdefault(over.section, {})[over.key] = (
             word if isinstance(word, str) else Figure(word, basis="user", text=f"{word!r}")
         )
-    return read_layer(catalog, raw, Argument("over"), "--over")
+    return read_layer(raw, Argument("over"), "--over")

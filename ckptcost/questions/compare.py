@@ -60,7 +60,7 @@ def compare(
         raise InputError("one scenario is nothing to compare", where="compare", remedy=remedy)
     found = compare_job(
         catalog,
-        [*stacks, *((text, variant_layers(catalog, stacks[0][1], text)) for text in variants)],
+        [*stacks, *((text, variant_layers(stacks[0][1], text)) for text in variants)],
         draws_of(draws) or SAMPLES,
     )
     verdicts = [

@@ -128,7 +128,7 @@ def _three_tiers(
     said = {"mode": mode} if mode else {}
     if not timed:
         said["optimal"] = objective or "time"
-    named = with_tier(catalog, layers, tiers[0] if tiers else None, None, None)
-    policy = read_layer(catalog, {"policy": said}, Argument("mode"), "--mode")
+    named = with_tier(layers, tiers[0] if tiers else None, None, None)
+    policy = read_layer({"policy": said}, Argument("mode"), "--mode")
     resolved = resolve(catalog, [*named, policy])
     return resolved, objective or resolved.scenario.policy.objective, timed

@@ -111,7 +111,7 @@ def standing(
 
     layers = layers_of(catalog, scenario or DEFAULT_SCENARIO)
     said = [*([f"site.id={site}"] if site else []), *settings]
-    found = one_of(catalog, [*layers, set_layer(catalog, said, None)] if said else layers)
+    found = one_of(catalog, [*layers, set_layer(said, None)] if said else layers)
     price = next((each for each in found.inputs if each.path == "tier.storage_price"), None)
     if price is None or price.origin != DEFAULTS:
         return found

@@ -21,9 +21,9 @@ def resolved(*settings: str, scenario: str = "gpt4-scale-2tb") -> Resolved:
     return resolve(
         CATALOG,
         [
-            set_layer(CATALOG, ["policy.saves=100", "tier.id=superpod-best"]),
+            set_layer(["policy.saves=100", "tier.id=superpod-best"]),
             *layers_of(CATALOG, scenario),
-            set_layer(CATALOG, settings),
+            set_layer(settings),
         ],
     )
 

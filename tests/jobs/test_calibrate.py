@@ -92,10 +92,10 @@ def value(c: Calibration, name: str) -> float:
 
 def stall_by_model(catalog: Catalog, tier: str, bytes_: float, *said: str) -> timing.Save:
     layer = set_layer(
-        catalog, [f"tier.id={tier}", f"checkpoint.size={bytes_:.0f} B", "cluster.gpus=8", *said]
+        [f"tier.id={tier}", f"checkpoint.size={bytes_:.0f} B", "cluster.gpus=8", *said]
     )
     s = resolve(
-        catalog, [*layers_of(catalog, "gpt4-scale-2tb"), layer, set_layer(catalog, [], "30 min")]
+        catalog, [*layers_of(catalog, "gpt4-scale-2tb"), layer, set_layer([], "30 min")]
     ).scenario
     return timing.save(s.checkpoint, s.tier, s.cluster, s.policy)
 
@@ -154,10 +154,10 @@ class TestPlanted:
         _, c = planted
         install(c, overlay=tmp_path)
         catalog = Catalog(overlay=tmp_path)
-        layer = set_layer(catalog, ["tier.id=planted", "cluster.id=planted"])
+        layer = set_layer(["tier.id=planted", "cluster.id=planted"])
         cluster = resolve(
             catalog,
-            [*layers_of(catalog, "gpt4-scale-2tb"), layer, set_layer(catalog, [], "30 min")],
+            [*layers_of(catalog, "gpt4-scale-2tb"), layer, set_layer([], "30 min")],
         ).scenario.cluster
         assert (cluster.gpus, cluster.gpus_per_node) == (2.0, 2.0)
         assert cluster.gpu_stall_w == pytest.approx(value(c, "gpu_stall"), rel=1e-6)
@@ -446,10 +446,10 @@ class TestLoads:
         assert c.parameter("read_fixed").estimate.why == "AS_WRITES"
         install(c, overlay=tmp_path)
         catalog = Catalog(overlay=tmp_path)
-        layer = set_layer(catalog, ["tier.id=reads", "checkpoint.size=40 GB", "cluster.gpus=8"])
+        layer = set_layer(["tier.id=reads", "checkpoint.size=40 GB", "cluster.gpus=8"])
         s = resolve(
             catalog,
-            [*layers_of(catalog, "gpt4-scale-2tb"), layer, set_layer(catalog, [], "30 min")],
+            [*layers_of(catalog, "gpt4-scale-2tb"), layer, set_layer([], "30 min")],
         ).scenario
         assert timing.load_s(s.checkpoint, s.tier, s.cluster) == pytest.approx(
             0.8 + 40e9 / 25e9, rel=1e-4

@@ -45,7 +45,7 @@ def held(*variants: str, base=None):
     base = base if base is not None else layers()
     return compare(
         CATALOG,
-        [("base", base), *((text, variant_layers(CATALOG, base, text)) for text in variants)],
+        [("base", base), *((text, variant_layers(base, text)) for text in variants)],
     )
 
 
@@ -335,7 +335,6 @@ def test_a_range_of_the_interval_is_no_uncertainty():
     """The plan stays as chosen: only the world is drawn, as `model` does it; a range alone is a
     changed input all the same."""
     ranged = read_layer(
-        CATALOG,
         {"policy": {"interval": {"value": "1 h", "low": "30 min", "high": "2 h"}}},
         "test",
         "test",
@@ -387,7 +386,7 @@ def test_a_variants_entry_wins_over_a_flags_and_the_flags_single_inputs_hold_for
     )
     found = compare(
         CATALOG,
-        [("as it is", layers), ("other", variant_layers(CATALOG, layers, "tier.id=generic-pfs"))],
+        [("as it is", layers), ("other", variant_layers(layers, "tier.id=generic-pfs"))],
     )
     assert [case.tier_id for case in found.cases] == ["nas-hdd", "generic-pfs"]
     assert [float(case.scenario.tier.setup_s) for case in found.cases] == [9.0, 9.0]

@@ -60,7 +60,7 @@ def layers(**changes: str):
     said_ = TRUTH | {name.replace("__", "."): value for name, value in changes.items()}
     return [
         *layers_of(CATALOG, "small-8b"),
-        set_layer(CATALOG, [f"{key}={value}" for key, value in said_.items() if value]),
+        set_layer([f"{key}={value}" for key, value in said_.items() if value]),
     ]
 
 

@@ -51,7 +51,7 @@ def test_without_intervals_none_is_looked_for(preset):
 def test_what_cannot_be_computed_is_refused_as_ever():
     layers = [
         *layers_of(CATALOG, "llama31-405b-16k"),
-        set_layer(CATALOG, ["failures.rate=0 /1000 node-days"]),
+        set_layer(["failures.rate=0 /1000 node-days"]),
     ]
     with pytest.raises(ValueError, match="never to save"):
         case_of(one_of(CATALOG, layers), ranges=False, intervals=False)
@@ -62,7 +62,7 @@ def test_what_cannot_be_computed_is_refused_as_ever():
     "changes", [[], ["policy.mode=async"], ["second_tier.id=nas-hdd", "policy.second_every=4"]]
 )
 def test_another_number_of_saves_is_what_the_flag_gives(saves, changes):
-    layers = [*layers_of(CATALOG, "gpt4-scale-2tb"), set_layer(CATALOG, changes)]
+    layers = [*layers_of(CATALOG, "gpt4-scale-2tb"), set_layer(changes)]
     (case,) = model(CATALOG, layers, ["generic-pfs"], [saves]).cases
     mine = at_saves(one_of(CATALOG, layers, "generic-pfs").scenario, saves)
     assert mine == dataclasses.replace(case.scenario)
@@ -72,7 +72,7 @@ def test_another_number_of_saves_is_what_the_flag_gives(saves, changes):
 def test_a_job_that_costs_no_dollars_is_computed_and_has_no_best_interval_for_them():
     layers = [
         *layers_of(CATALOG, PRESETS[0]),
-        set_layer(CATALOG, ["cluster.gpu_price=0 USD/GPU-h", "tier.storage_price=0 USD/GB-month"]),
+        set_layer(["cluster.gpu_price=0 USD/GPU-h", "tier.storage_price=0 USD/GB-month"]),
     ]
     case, *_ = model(CATALOG, layers, ["nas-hdd"], [100.0]).cases
     assert math.isnan(float(case.best["usd"]))

@@ -383,7 +383,6 @@ def test_the_interval_is_no_input_of_the_world(monkeypatch):
     paths = [each.lever.path for each in sensitivity(case, "kwh").responses]
     assert paths.count("policy.interval") == len({"policy.interval"} & set(paths)) == 1
     ranged = read_layer(
-        CATALOG,
         {"policy": {"interval": {"value": "2 h", "low": "1 h", "high": "4 h"}}},
         "test",
         "test",

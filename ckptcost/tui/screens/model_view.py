@@ -166,9 +166,9 @@ def _at_its_best(
     tier = [f"tier.id={run.key}"] if run is not base and run.key != OWN else []
     variant = ", ".join([*tier, f"policy.optimal={metric.objective}"])
     # the scenario on the base, as --tier says it
-    on_base = with_tier(desk.catalog, layers, None if base.key == OWN else base.key, None, None)
+    on_base = with_tier(layers, None if base.key == OWN else base.key, None, None)
     try:
-        resolved = one_of(desk.catalog, variant_layers(desk.catalog, on_base, variant))
+        resolved = one_of(desk.catalog, variant_layers(on_base, variant))
         return run, case_of(resolved, ranges=False, intervals=False), variant
     except InputError:
         return run, run.case, ", ".join(tier)
