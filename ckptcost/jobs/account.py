@@ -9,7 +9,8 @@ from functools import cached_property
 from math import isnan, nan
 from typing import NamedTuple
 
-from ckptcost.core.attribution import Cost, RunPlace, attributed_in_turn
+from ckptcost.core.attribution import Cost, attributed_in_turn
+from ckptcost.core.bill import Bill
 from ckptcost.core.contents import Contents, first_s
 from ckptcost.core.domain import Scenario
 from ckptcost.core.gauges import UNSEEN_AFTER
@@ -81,10 +82,7 @@ class Evaluation:
         self._run, self._idle = run, idle
         self._node = run.node(host)
         self._energies = Energies(self._node, breathe)
-        if since_s is None:
-            ticked = self._node.ticked_s()
-            since_s = float(ticked[0, 0]) if len(ticked) else 0.0
-        self._since_s = since_s
+        self._since_s = self._energies.since_s if since_s is None else since_s
 
     @cached_property
     def _saves(self) -> HostSaves:
@@ -100,11 +98,7 @@ class Evaluation:
     def _seen(self, place: int) -> Seen:
         energies, idle = self._energies, self._idle
         window, what = self._saves.windows[place], self._saves.contents[place]
-        at_s = self._run.wall_s(window.begin_s or 0.0)
-        places = {
-            domain: RunPlace(self._node.host, source.driver, at_s)
-            for domain, source in energies.sources.items()
-        }
+        places = energies.places(self._run.wall_s(window.begin_s or 0.0))
         wholes = [domain for domain in energies.wholes if domain.split(":")[0] == "node"][:1]
         (costs,) = attributed_in_turn(
             self._saves.windows,
@@ -238,28 +232,29 @@ class Account:
 
 
 def _totals(saves: Sequence[Priced]) -> Totals:
-    amounts: dict[LineField, float] = {}
-    known: dict[LineField, int] = {}
-    least: dict[LineField, float] = {}
-    for quantity in SUMMED:
-        held_up = [
-            one.bill.bill
-            for one in saves
-            if not isnan(getattr(one.bill.bill.line("gpu_wait"), quantity))
-        ]
-        lines = [
-            float(v)
-            for bill in held_up
-            for line in bill.lines
-            if not isnan(v := getattr(line, quantity))
-        ]
-        least[quantity] = sum(lines) if lines else nan
-        each = [value for one in saves if not isnan(value := one.amount(quantity))]
-        amounts[quantity], known[quantity] = (sum(each) if each else nan), len(each)
+    known = {q: [v for one in saves if not isnan(v := one.amount(q))] for q in SUMMED}
+    amounts = {q: sum(each) if each else nan for q, each in known.items()}
+    counts = {q: len(each) for q, each in known.items()}
+    least = {q: _least([one.bill.bill for one in saves], q) for q in SUMMED}
+    return Totals(amounts, counts, len(saves), least, *_lines_j(saves, counts["energy_j"]))
+
+
+def _least(bills: Sequence[Bill], quantity: LineField) -> float:
+    """All known lines of the bills of which it is known what the stall cost."""
+    held_up = [bill for bill in bills if not isnan(getattr(bill.line("gpu_wait"), quantity))]
+    lines = [float(getattr(line, quantity)) for bill in held_up for line in bill.lines]
+    known = [value for value in lines if not isnan(value)]
+    return sum(known) if known else nan
+
+
+def _lines_j(
+    saves: Sequence[Priced], known: int
+) -> tuple[dict[str, float], dict[str, tuple[str, int]]]:
+    """Joules by line, and what they lack; `known`: of so many saves all joules are."""
     lines_j: dict[str, float] = {}
     reasons: dict[str, list[str]] = {}
     for one in saves:
-        in_sum = not known["energy_j"] or not isnan(one.amount("energy_j"))
+        in_sum = not known or not isnan(one.amount("energy_j"))
         for name, energy in one.bill.energies.items():
             if not energy.known:
                 reasons.setdefault(name, []).append(energy.why)
@@ -268,4 +263,4 @@ def _totals(saves: Sequence[Priced]) -> Totals:
     lacking = {
         name: (max(set(codes), key=codes.count), len(codes)) for name, codes in reasons.items()
     }
-    return Totals(amounts, known, len(saves), least, lines_j, lacking)
+    return lines_j, lacking

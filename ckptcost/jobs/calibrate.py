@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from itertools import chain
-from math import inf, isfinite, nan
+from math import inf, isfinite, isnan, nan
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from ckptcost.errors import InputError, MeterUnavailable
 from ckptcost.jobs.calibrate_rounds import (
     FitRound,
     RunToFit,
+    StateWatts,
     StorageJoules,
     UnfitWindow,
     of_gpus,
@@ -96,18 +97,11 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     """Fit all runs together. Raises MeterUnavailable where they hold nothing that a model asks
     for."""
     all_told = _runs_to_fit(runs)
-    if len({told.is_of_all for told in all_told}) > 1:
-        raise InputError(
-            "some of these runs saw one node's bytes, others those of the whole job",
-            where="RUN",
-            remedy="calibrate them apart",
-        )
     is_of_all = all_told[0].is_of_all
-    if is_of_all:  # a folder that every node sees: each of them tells of the same saves
-        all_told = list({told.id: told for told in reversed(all_told)}.values())[::-1]
     rounds, left = _rounds(all_told)
     every = list(chain.from_iterable(rounds))
     saves = [round_ for round_ in every if round_.mode != "load"]
+    behind = [round_ for round_ in saves if round_.goes_on]
     loads = [round_ for round_ in every if round_.mode == "load"]
     writes = _fit(saves, nan)
     setup_s = writes.fixed_s.value if writes.fixed_s.known else 0.0
@@ -116,7 +110,6 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     gpus, hosts, stored = of_gpus(paired), of_hosts(paired), of_storage(paired)
     boundary, survives, where = _place(all_told, is_of_all)
     node = "tier." if is_of_all else "tier.node_"
-    behind = [round_ for round_ in saves if round_.goes_on]
     mode = "async" if len(behind) > len(saves) / 2 else "sync" if saves else ""
     parameters = (
         Parameter(
@@ -152,20 +145,8 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
             "slowest rank over the mean; inside the rate already",
         ),
         *_storage(stored),
-        Parameter("gpu_train", "cluster.gpu_train", "w", gpus.train_w, "just before each save"),
-        Parameter(
-            "gpu_stall", "cluster.gpu_stall", "w", gpus.stall_w, "while a save holds training up"
-        ),
-        Parameter("gpu_idle", "cluster.gpu_idle", "w", gpus.idle_w, "from the baseline"),
-        Parameter("host_train", "cluster.host_train", "w", hosts.train_w, "the node less its GPUs"),
-        Parameter("host_stall", "cluster.host_stall", "w", hosts.stall_w, "the node less its GPUs"),
-        Parameter(
-            "host_idle",
-            "cluster.host_idle",
-            "w",
-            hosts.idle_w,
-            "the node less its GPUs, from the baseline",
-        ),
+        *_watts("gpu", gpus, _GPU_NOTES),
+        *_watts("host", hosts, _HOST_NOTES),
         *_of_steps(all_told, behind, mode != "sync"),
     )
     found = Calibration(
@@ -192,7 +173,24 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     return found
 
 
+_GPU_NOTES = ("just before each save", "while a save holds training up", "from the baseline")
+_HOST_NOTES = (
+    "the node less its GPUs",
+    "the node less its GPUs",
+    "the node less its GPUs, from the baseline",
+)
+
+
+def _watts(whose: str, watts: StateWatts, notes: Sequence[str]) -> list[Parameter]:
+    """Power in training, in a stall and at rest."""
+    return [
+        Parameter(f"{whose}_{state}", f"cluster.{whose}_{state}", "w", estimate, note)
+        for state, estimate, note in zip(("train", "stall", "idle"), watts, notes, strict=True)
+    ]
+
+
 def _runs_to_fit(runs: Sequence[Measured]) -> list[RunToFit]:
+    """Each once. Of a folder that every node sees, each of them tells of the same saves."""
     if not runs:
         raise InputError(
             "names no run", where="RUN", remedy="`ckptcost runs` lists what was recorded"
@@ -208,6 +206,14 @@ def _runs_to_fit(runs: Sequence[Measured]) -> list[RunToFit]:
             where="RUN",
             remedy="each save counts once",
         )
+    if len({one.is_of_all for one in told}) > 1:
+        raise InputError(
+            "some of these runs saw one node's bytes, others those of the whole job",
+            where="RUN",
+            remedy="calibrate them apart",
+        )
+    if told[0].is_of_all:
+        return list({one.id: one for one in reversed(told)}.values())[::-1]
     return told
 
 
@@ -347,8 +353,7 @@ def _of_steps(
             for k in (1, 0)
         )
         lost = steps.speed_lost(steps.longer(drained, quiet))
-        stalls = [round_.stall_s for round_ in saves if round_.stall_s == round_.stall_s]
-        snapshot = _at_least_nothing(mean_of(stalls)) if stalls else absent("NO_ROUNDS")
+        snapshot = _snapshot(saves)
     step = mean_of([step_s for _, step_s in known]) if known else absent("NO_STEPS")
     if len(paces) == 1:
         step = paces[0][1]
@@ -371,8 +376,13 @@ def _of_steps(
     ]
 
 
-def _at_least_nothing(estimate: Estimate) -> Estimate:
-    return estimate if estimate.low is None else estimate._replace(low=max(estimate.low, 0.0))
+def _snapshot(saves: Sequence[FitRound]) -> Estimate:
+    """How long an asynchronous save holds training up; no shorter than not at all."""
+    stalls = [round_.stall_s for round_ in saves if not isnan(round_.stall_s)]
+    if not stalls:
+        return absent("NO_ROUNDS")
+    found = mean_of(stalls)
+    return found if found.low is None else found._replace(low=max(found.low, 0.0))
 
 
 def _place(all_told: Sequence[RunToFit], is_of_all: bool) -> tuple[Boundary, Survives, str]:

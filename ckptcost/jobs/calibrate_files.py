@@ -140,20 +140,17 @@ def _read_back(c: Calibration, texts: dict[str, str]) -> None:
 
 def _section_parameters(c: Calibration, section: str) -> list[Parameter]:
     """The known figures that the file of a section has."""
-    return [
-        p
-        for p in c.parameters
-        if p.path.startswith(f"{section}.") and p.estimate.known and p.estimate.value >= 0
-    ]
+    return [p for p in _writable(c) if p.path.startswith(f"{section}.")]
+
+
+def _writable(c: Calibration) -> list[Parameter]:
+    return [p for p in c.parameters if p.estimate.known and p.estimate.value >= 0]
 
 
 def _text(c: Calibration, kind: str) -> str:
-    what = {"tier": "storage", "cluster": "power"}[kind]
-    title = (
-        c.name
-        or f"{what.capitalize()} of"
-        f" {', '.join(dict.fromkeys(origin.host for origin in c.origins))}, calibrated"
-    )
+    what = {"tier": "Storage", "cluster": "Power"}[kind]
+    hosts = ", ".join(dict.fromkeys(origin.host for origin in c.origins))
+    title = c.name or f"{what} of {hosts}, calibrated"
     lines = [f"# {line}" for line in _about(c, kind)]
     lines += [
         f"id     = {_quote_toml(c.id)}",
@@ -176,21 +173,22 @@ def _text(c: Calibration, kind: str) -> str:
         ]
     for parameter in _section_parameters(c, kind):
         lines += ["", *_figure(c, parameter)]
-    beside = [
-        p
-        for p in c.parameters
-        if not p.path.startswith(("tier.", "cluster."))
-        and p.estimate.known
-        and p.estimate.value >= 0
-    ]
-    if beside and kind == "tier":
-        lines += [
-            "",
-            "# measured with it; the model takes policy.* from a scenario or from --set",
-            "[about]",
-        ]
-        lines += [f"{p.id} = {_quote_toml(_amount(p.estimate.value, p.unit))}" for p in beside]
+    if kind == "tier":
+        lines += _beside(c)
     return "\n".join(lines) + "\n"
+
+
+def _beside(c: Calibration) -> list[str]:
+    """Figures that belong to no file."""
+    beside = [p for p in _writable(c) if not p.path.startswith(("tier.", "cluster."))]
+    if not beside:
+        return []
+    return [
+        "",
+        "# measured with it; the model takes policy.* from a scenario or from --set",
+        "[about]",
+        *(f"{p.id} = {_quote_toml(_amount(p.estimate.value, p.unit))}" for p in beside),
+    ]
 
 
 def _about(c: Calibration, kind: str) -> list[str]:
@@ -214,12 +212,16 @@ def _about(c: Calibration, kind: str) -> list[str]:
                 f" {c.gpus} GPUs were metered."
             ),
         ]
+    return lines + _about_saves(c)
+
+
+def _about_saves(c: Calibration) -> list[str]:
     sizes = [round_.bytes for round_ in c.saves]
-    kind = "Asynchronous" if c.mode == "async" else "Synchronous"
-    lines.append(
-        f"{kind} saves of {_amount(min(sizes), 'bytes')} to {_amount(max(sizes), 'bytes')}."
-    )
-    lines.append("seconds = setup + bytes/rate, by least squares on durations; low and high: 95 %.")
+    how = "Asynchronous" if c.mode == "async" else "Synchronous"
+    lines = [
+        f"{how} saves of {_amount(min(sizes), 'bytes')} to {_amount(max(sizes), 'bytes')}.",
+        "seconds = setup + bytes/rate, by least squares on durations; low and high: 95 %.",
+    ]
     if c.left:
         counted = Counter(one.why for one in c.left)
         lines.append(f"Left out: {', '.join(f'{n} {why}' for why, n in counted.most_common())}.")
@@ -248,23 +250,24 @@ def _figure(c: Calibration, parameter: Parameter) -> list[str]:
     """One table: what the key means, value, range, rounds."""
     section, _, key = parameter.path.partition(".")
     estimate = parameter.estimate
-    low, high = estimate.low, estimate.high
     note = (
         f"{estimate.n} round{'' if estimate.n == 1 else 's'}; {parameter.note}"
         if parameter.note
         else f"{estimate.n} rounds"
     )
-    if high is not None and not isfinite(high) and low is not None:
-        note += f"; at least {_amount(low, parameter.unit)}, no upper end"
     lines = [
         f"[{key}]  # {meaning_of(section, key)}",
         f"value = {_quote_toml(_amount(estimate.value, parameter.unit))}",
     ]
-    if low is not None and high is not None and isfinite(high):
-        lines += [
-            f"low = {_quote_toml(_amount(max(low, 0.0), parameter.unit))}",
-            f"high = {_quote_toml(_amount(high, parameter.unit))}",
-        ]
+    low, high = estimate.low, estimate.high
+    if low is not None and high is not None:
+        if isfinite(high):
+            lines += [
+                f"low = {_quote_toml(_amount(max(low, 0.0), parameter.unit))}",
+                f"high = {_quote_toml(_amount(high, parameter.unit))}",
+            ]
+        else:
+            note += f"; at least {_amount(low, parameter.unit)}, no upper end"
     if parameter.basis != "measured" and not c.simulated:
         lines.append(f"basis = {_quote_toml(parameter.basis)}")
     if parameter.boundary:

@@ -7,13 +7,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cached_property
+from itertools import accumulate
 from math import inf, isfinite, nan
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from ckptcost.core import gauges
-from ckptcost.core.attribution import WHOLE, mean_w, spent
+from ckptcost.core.attribution import mean_w, spent
 from ckptcost.core.channels import Mark
 from ckptcost.core.contents import OUTSIDE, Contents, written_back_s
 from ckptcost.core.dips import Dip
@@ -23,8 +24,9 @@ from ckptcost.core.fit import fit_power, joules_per_byte
 from ckptcost.core.reconcile import NONE_SPENT, Energy, difference, times, total, unknown
 from ckptcost.core.steps import StepSplit
 from ckptcost.core.windows import Stretch, Window, extent, quiet_before, union
+from ckptcost.jobs.energies import GPU_KINDS
 from ckptcost.jobs.measured import Measured
-from ckptcost.jobs.measured_bill import load_end_s
+from ckptcost.jobs.measured_bill import load_end_s, whole_or_none
 from ckptcost.runs.header import base_name
 
 EARLY: Final = 0.1
@@ -33,7 +35,6 @@ TAKEN: Final = 0.9
 """a disk that took less of a save's bytes was not where they went"""
 BUSY: Final = 0.2
 """utilisation of the GPUs from which somebody trains on them"""
-GPU_KINDS: Final = ("gpu:", "module:")
 
 
 STORAGE: Final[tuple[Boundary, ...]] = ("storage-system", "drive")
@@ -104,10 +105,9 @@ class RunToFit:
             for m in seen.run.marks
             if len(seen.run.hosts) == 1 or m.detail.get("host") in (None, self.host)
         ]
-        self.gpus = [domain for domain in seen.energies.parts if domain.startswith(GPU_KINDS)]
+        self.gpus = seen.energies.gpus
         self._busy = union(extent(window) for window in seen.windows)
-        ticked = seen.energies.node.ticked_s()
-        self._since_s = float(ticked[0, 0]) if len(ticked) else 0.0
+        self._since_s = seen.energies.since_s
 
     @property
     def ends_s(self) -> Floats:
@@ -158,8 +158,6 @@ class RunToFit:
 def rounds_of(told: RunToFit) -> tuple[list[FitRound], list[UnfitWindow]]:
     """Every window, as a round or with the reason why it is none."""
     seen = told.seen
-    stalled = [absent("NO_STEPS")] * len(seen.windows)
-    stalled = stalled if seen.steps is None else list(seen.steps.stalls_s)
     alone = _without_overlap(seen.windows)
     both = list(zip(seen.windows, seen.contents, strict=True))
     torn = _unfinished_window([window for window, what in both if what.of != "load"])
@@ -176,32 +174,35 @@ def rounds_of(told: RunToFit) -> tuple[list[FitRound], list[UnfitWindow]]:
             why = "" if seconds > 0 else "PAGE_CACHE"
         if why:
             left.append(UnfitWindow(told.id, window.name, what.of, why))
-            continue
-        assert window.begin_s is not None
-        quiet = told.quiet(window.begin_s)
-        trains = told.trains(quiet)
-        stall_s = nan if window.stall_s is None else window.stall_s
-        dip = seen.dips[place] if trains and mode != "load" else None
-        rounds.append(
-            FitRound(
-                told.id,
-                window,
-                mode,
-                what.bytes,
-                what.files,
-                seconds,
-                stall_s,
-                quiet,
-                trains,
-                _ranks_s(window),
-                stalled[place],
-                dip,
-                what.how,
-                what.unsure_s,
-                from_cache,
-            )
-        )
+        else:
+            rounds.append(_round(told, place, mode, seconds, from_cache))
     return rounds, left
+
+
+def _round(told: RunToFit, place: int, mode: str, seconds: float, from_cache: bool) -> FitRound:
+    """The window at a place of a run, whose mode and duration are known."""
+    seen = told.seen
+    window, what = seen.windows[place], seen.contents[place]
+    assert window.begin_s is not None
+    quiet = told.quiet(window.begin_s)
+    trains = told.trains(quiet)
+    return FitRound(
+        told.id,
+        window,
+        mode,
+        what.bytes,
+        what.files,
+        seconds,
+        nan if window.stall_s is None else window.stall_s,
+        quiet,
+        trains,
+        _ranks_s(window),
+        absent("NO_STEPS") if seen.steps is None else seen.steps.stalls_s[place],
+        seen.dips[place] if trains and mode != "load" else None,
+        what.how,
+        what.unsure_s,
+        from_cache,
+    )
 
 
 def _why_unfit(
@@ -259,18 +260,20 @@ def _seconds(window: Window, what: Contents) -> tuple[str, float, str]:
         return "", nan, window.begin_why or why
     if not what.bytes > 0:
         return "", nan, "NO_BYTES"
-    mode, seconds, returned_s = (
-        "load" if loads else "sync",
-        end_s - window.begin_s,
-        window.returned_s,
-    )
-    if not loads and returned_s is not None and end_s - returned_s > EARLY * seconds:
-        written_s = [span.at_s["written"] for span in window.spans if "written" in span.at_s]
-        if max(written_s, default=end_s) > returned_s:
-            mode, seconds = "async", end_s - returned_s
-        else:
-            mode = "early"
+    length_s = end_s - window.begin_s
+    mode, seconds = ("load", length_s) if loads else _mode_of(window, length_s, end_s)
     return mode, seconds, "" if seconds > 0 else "NO_TIME"
+
+
+def _mode_of(window: Window, length_s: float, durable_s: float) -> tuple[str, float]:
+    """Of a save, and how long it was being written."""
+    returned_s = window.returned_s
+    if returned_s is None or durable_s - returned_s <= EARLY * length_s:
+        return "sync", length_s
+    written_s = [span.at_s["written"] for span in window.spans if "written" in span.at_s]
+    if max(written_s, default=durable_s) > returned_s:
+        return "async", durable_s - returned_s
+    return "early", length_s
 
 
 def _without_overlap(windows: Sequence[Window]) -> list[bool]:
@@ -278,9 +281,7 @@ def _without_overlap(windows: Sequence[Window]) -> list[bool]:
     spans = [extent(window) for window in windows]
     ordered = sorted(span for span in spans if span is not None)
     begins = [span[0] for span in ordered]
-    reach: list[float] = []
-    for _, end_s in ordered:
-        reach.append(max(end_s, reach[-1]) if reach else end_s)
+    reach = list(accumulate((end_s for _, end_s in ordered), max))
 
     def is_alone(span: Stretch) -> bool:
         first = bisect_left(begins, span[0])
@@ -347,51 +348,57 @@ def of_hosts(told: Sequence[tuple[RunToFit, Sequence[FitRound]]]) -> StateWatts:
 
 def _gpu_share(told: RunToFit, by_domain: Mapping[str, Energy]) -> Energy:
     cards = [by_domain[domain] for domain in told.gpus if domain in by_domain]
-    return times(_whole(total(cards)), 1.0 / len(cards)) if cards else unknown("NO_GPU_METER")
+    return (
+        times(whole_or_none(total(cards)), 1.0 / len(cards)) if cards else unknown("NO_GPU_METER")
+    )
 
 
 def _host_share(told: RunToFit, by_domain: Mapping[str, Energy]) -> Energy:
-    node = next(
-        (_whole(energy) for domain, energy in by_domain.items() if domain.split(":")[0] == "node"),
-        None,
-    )
-    if node is None:
+    nodes = [energy for domain, energy in by_domain.items() if domain.split(":")[0] == "node"]
+    if not nodes:
         return unknown("NO_NODE_METER")
     cards = [by_domain[domain] for domain in told.gpus if domain in by_domain]
-    left = difference(node, _whole(total(cards)))
+    left = difference(whole_or_none(nodes[0]), whole_or_none(total(cards)))
     return unknown("PARTS_EXCEED_NODE") if left.high < 0 else left
-
-
-def _whole(energy: Energy) -> Energy:
-    """Of all of the time, or not at all."""
-    return energy if not energy.known or energy.coverage >= WHOLE else unknown("GAPS")
 
 
 def _states(told: Sequence[tuple[RunToFit, Sequence[FitRound]]], share: Share) -> StateWatts:
     training: list[Energy] = []
     stalled: list[Energy] = []
     idle: list[Energy] = []
-    seen_quiet: set[tuple[int, Stretch]] = set()
-    for number, (one, rounds) in enumerate(told):
+    for one, rounds in told:
         unmetered = share(one, dict.fromkeys(_names(one), NONE_SPENT))
         if not unmetered.known:
             for each in (training, stalled, idle):
                 each.append(unmetered)
             continue
-        for round_ in rounds:
-            if not round_.trains or round_.quiet is None:
-                why = unknown("NOT_TRAINING" if round_.quiet else "NO_TRAINING_REFERENCE")
-                training.append(why)
-                stalled.append(why)
-                continue
-            if (number, round_.quiet) not in seen_quiet:
-                seen_quiet.add((number, round_.quiet))
-                training.append(_watts(one, round_.quiet, share))
-            begin_s, returned_s = round_.window.begin_s, round_.window.returned_s
-            if round_.mode != "load" and begin_s is not None and returned_s is not None:
-                stalled.append(_watts(one, (begin_s, returned_s), share))
+        trained, stood = _in_training(one, rounds, share)
+        training += trained
+        stalled += stood
         idle.append(_idle(one, share))
     return StateWatts(_mean(training), _mean(stalled), _idles(idle))
+
+
+def _in_training(
+    told: RunToFit, rounds: Sequence[FitRound], share: Share
+) -> tuple[list[Energy], list[Energy]]:
+    """Watts just before each round, a time that several share once; and while each stalled."""
+    training: list[Energy] = []
+    stalled: list[Energy] = []
+    seen: set[Stretch] = set()
+    for round_ in rounds:
+        if not round_.trains or round_.quiet is None:
+            why = unknown("NOT_TRAINING" if round_.quiet else "NO_TRAINING_REFERENCE")
+            training.append(why)
+            stalled.append(why)
+            continue
+        if round_.quiet not in seen:
+            seen.add(round_.quiet)
+            training.append(_watts(told, round_.quiet, share))
+        begin_s, returned_s = round_.window.begin_s, round_.window.returned_s
+        if round_.mode != "load" and begin_s is not None and returned_s is not None:
+            stalled.append(_watts(told, (begin_s, returned_s), share))
+    return training, stalled
 
 
 def _watts(told: RunToFit, stretch: Stretch, share: Share) -> Energy:
@@ -458,6 +465,11 @@ class _Added(NamedTuple):
     bytes: float
     length_s: float
 
+    @property
+    def power_points(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Bytes per second and watts, at rest and in the save."""
+        return (0.0, self.rest_w), (self.bytes / self.length_s, self.save_w)
+
 
 def of_storage(told: Sequence[tuple[RunToFit, Sequence[FitRound]]]) -> StorageJoules:
     """Joules above those of the quiet time just before, over the bytes of the saves; of the widest
@@ -485,23 +497,18 @@ def _storage_at(
         if round_.mode != "load"
     ]
     saves = [save for save in each if save.energy.known and isfinite(save.energy.value)]
-    domains = tuple(dict.fromkeys(name for _, _, names in seen for name in names))
-    modelled = any(
-        one.seen.energies.sources[name].channel.basis == "modelled"
-        for one, _, names in seen
-        for name in names
-    )
+    metered = [one.seen.energies.sources[name] for one, _, names in seen for name in names]
+    domains = tuple(dict.fromkeys(source.domain for source in metered))
+    modelled = any(source.channel.basis == "modelled" for source in metered)
     if not saves:
         none = absent(each[0].energy.why if each else "NO_ROUNDS")
         return StorageJoules(none, none, boundary, domains, modelled)
     sizes = [save.bytes for save in saves]
-    low = sum(save.energy.low for save in saves) / sum(sizes)
-    high = sum(save.energy.high for save in saves) / sum(sizes)
-    loads = [load for save in saves for load in (0.0, save.bytes / save.length_s)]
-    watts = [each_w for save in saves for each_w in (save.rest_w, save.save_w)]
-    joules = joules_per_byte([save.energy.value for save in saves], sizes)
+    values, lows, highs = zip(*(save.energy[:3] for save in saves), strict=True)
+    joules = joules_per_byte(values, sizes).wider(sum(lows) / sum(sizes), sum(highs) / sum(sizes))
+    loads, watts = zip(*(point for save in saves for point in save.power_points), strict=True)
     rest_w = fit_power(loads, watts).base_w
-    return StorageJoules(joules.wider(low, high), rest_w, boundary, domains, modelled)
+    return StorageJoules(joules, rest_w, boundary, domains, modelled)
 
 
 def _storage_domains(told: RunToFit, boundary: Boundary) -> list[str]:
@@ -524,8 +531,8 @@ def _added_joules(told: RunToFit, round_: FitRound, domains: Sequence[str]) -> _
     if begin_s is None or end_s is None or round_.quiet is None:
         return _Added(unknown("NO_TRAINING_REFERENCE"), nan, nan, round_.bytes, nan)
     joules, length_s = told.seen.energies.joules, end_s - begin_s
-    taken = _whole(total(spent(joules, domain, [(begin_s, end_s)]) for domain in domains))
-    rest_w = _whole(
+    taken = whole_or_none(total(spent(joules, domain, [(begin_s, end_s)]) for domain in domains))
+    rest_w = whole_or_none(
         total(
             mean_w(spent(joules, domain, [round_.quiet]), round_.quiet[1] - round_.quiet[0])
             for domain in domains

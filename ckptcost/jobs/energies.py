@@ -12,14 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.core import counters, gauges
-from ckptcost.core.attribution import Provenance, provenance
+from ckptcost.core.attribution import Provenance, RunPlace, provenance
 from ckptcost.core.channels import Channel, Quantity, Series
 from ckptcost.core.counters import Amount, Counter
 from ckptcost.core.reconcile import Chosen, chosen
 from ckptcost.core.windows import Stretch
-from ckptcost.runs.run import Node
+from ckptcost.runs.run import Node, Run
 from ckptcost.runs.tables import key_of
 
+GPU_KINDS = ("gpu:", "module:")
 MOST_W = 20_000.0
 """no domain of a node takes more; what a counter does beyond it was a reset or a second wrap"""
 MOST_SPANS = 20_000
@@ -133,6 +134,29 @@ class Energies:
     @property
     def wholes(self) -> list[str]:
         return list(dict.fromkeys(self.channels[place].domain for place in self.chosen.wholes))
+
+    @property
+    def gpus(self) -> list[str]:
+        """The parts that are cards, or modules of a card and its processor."""
+        return [domain for domain in self.parts if domain.startswith(GPU_KINDS)]
+
+    @property
+    def gpu_count(self) -> float:
+        """NaN where none is metered."""
+        return float(len(set(self.gpus))) or np.nan
+
+    @property
+    def since_s(self) -> float:
+        """When the first reading was taken."""
+        ticked = self.node.ticked_s()
+        return float(ticked[0, 0]) if len(ticked) else 0.0
+
+    def places(self, wall_s: float) -> dict[str, RunPlace]:
+        """Where and when its domains were read, which a baseline must agree with."""
+        return {
+            domain: RunPlace(self.node.host, source.driver, wall_s)
+            for domain, source in self.sources.items()
+        }
 
     @property
     def details(self) -> list[str]:
@@ -380,6 +404,13 @@ class _Each(Mapping[Quantity, Series]):
 
     def __len__(self) -> int:
         return len(self._channels)
+
+
+def own_cpu_s(run: Run, host: str) -> float:
+    """Processor time of the recorder, as it said last; NaN where it did not."""
+    said = [event for event in run.events if event.name == "cost" and event.host == host]
+    costs = [event.detail.get("cpu_s") for event in reversed(said)]
+    return next((float(cpu_s) for cpu_s in costs if isinstance(cpu_s, int | float)), np.nan)
 
 
 def drivers_of(node: Node) -> dict[str, str]:

@@ -29,7 +29,7 @@ from ckptcost.core.contents import Contents, first_s
 from ckptcost.core.reconcile import Energy, energy_of_amount
 from ckptcost.core.windows import Window
 from ckptcost.jobs.drains import saves_of
-from ckptcost.jobs.energies import Energies
+from ckptcost.jobs.energies import Energies, own_cpu_s
 from ckptcost.jobs.recording import ASKED, MARGIN_S
 from ckptcost.runs.clocks import S, boot_id
 from ckptcost.runs.follow import Line
@@ -350,7 +350,7 @@ class LiveCounters:
                 for domain in (*energies.parts, *energies.wholes)
             ]
             saves = self._saves(run, energies, begin_s, end_s, math.inf)
-            cpu_s = _own_cpu_s(run, node.host)
+            cpu_s = own_cpu_s(run, node.host)
             if seen is not None:
                 told = {(each.domain, each.role) for each in domains}
                 domains = [
@@ -362,7 +362,7 @@ class LiveCounters:
             header = next((h for h in reversed(node.headers) if h.meters), node.headers[-1])
             found.append(
                 HostCounters(
-                    node.host, header, end_s - begin_s, domains, saves, _gpus(energies), cpu_s
+                    node.host, header, end_s - begin_s, domains, saves, energies.gpu_count, cpu_s
                 )
             )
         return found
@@ -387,7 +387,7 @@ class LiveCounters:
             and self._from_s <= first_s(window) < until_s
             and not (window.begin_s is None and window.label in self._left)
         ]
-        return _sum_saves(run, chosen, _gpus(energies))
+        return _sum_saves(run, chosen, energies.gpu_count)
 
     def _turn(self) -> None:
         """Where there is an instant at which the younger generation can take over, it does."""
@@ -453,7 +453,7 @@ class LiveCounters:
             saves = self._saves(old, energies, begin_s, end_s, at_s).after(
                 SaveCounts() if seen is None else seen.saves
             )
-            cpu_s = _own_cpu_s(old, node.host)
+            cpu_s = own_cpu_s(old, node.host)
             cpu_s = seen.own_cpu_s if math.isnan(cpu_s) and seen is not None else cpu_s
             self._settled[node.host] = _Settled(begin_s, at_s, domains, saves, cpu_s)
         self._asked_s = [asked for asked in asked_s if asked < at_s]
@@ -490,24 +490,6 @@ def _lately_w(energies: Energies, domain: str, begin_s: float, end_s: float) -> 
     since_s = max(end_s - LATELY_S, begin_s)
     energy: Energy = energy_of_amount(energies.joules(domain, since_s, end_s))
     return mean_w(energy, end_s - since_s).value
-
-
-def _gpus(energies: Energies) -> float:
-    return (
-        float(len({domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))}))
-        or math.nan
-    )
-
-
-def _own_cpu_s(run: Run, host: str) -> float:
-    costs = [
-        event.detail.get("cpu_s")
-        for event in run.events
-        if event.name == "cost" and event.host == host
-    ]
-    return next(
-        (float(cpu_s) for cpu_s in reversed(costs) if isinstance(cpu_s, int | float)), math.nan
-    )
 
 
 def _sum_saves(run: Run, saves: Sequence[tuple[Window, Contents]], gpus: float) -> SaveCounts:

@@ -36,7 +36,7 @@ from ckptcost.core.reconcile import Energy, Reconciled, energy_of_amount, reconc
 from ckptcost.core.steps import STEPS, StepPace, StepSplit, ends_of, longer, pace, split, stalls
 from ckptcost.core.windows import Stretch, Window, extent
 from ckptcost.jobs.drains import saves_of
-from ckptcost.jobs.energies import Energies
+from ckptcost.jobs.energies import Energies, own_cpu_s
 from ckptcost.jobs.workers import in_order
 from ckptcost.meters.base import Absence
 from ckptcost.meters.block import FOLDER, LIES_ON
@@ -77,24 +77,21 @@ def dips_of(energies: Energies, joules: Joules, plans: Sequence[Planned]) -> Ite
     """By window, whether the GPUs' power confirms its stall; None where there is no meter of a GPU,
     or no stall to confirm. One after the other: beside the costs of the same windows, whose joules
     are at hand then."""
-    gpus = [domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))]
+    gpus = energies.gpus
     if not gpus:
         yield from [None] * len(plans)
         return
     mean = of_joules(joules, gpus)
     rough = of_curves([partial(energies.curve, domain) for domain in gpus])
     channels = [energies.sources[domain].channel for domain in gpus]
-    resolved_s = max(
-        max(channel.averaging_s or 0.0, energies.tick_s(channel.domain) or 0.0)
-        for channel in channels
-    )
-    for first in range(0, len(plans), AT_ONCE):
-        near = plans[first : first + AT_ONCE]
-        stalls = [_stall(plan.window) for plan in near]
-        quiet = [stall and plan.quiet for stall, plan in zip(stalls, near, strict=True)]
-        energies.curves_ahead(gpus, [span for span in quiet if span])
-        for stall, before in zip(stalls, quiet, strict=True):
-            yield stall and dip(mean, stall, before, resolved_s=resolved_s, rough=rough)
+    ticks_s = [energies.tick_s(domain) or 0.0 for domain in gpus]
+    resolved_s = max(ticks_s + [channel.averaging_s or 0.0 for channel in channels])
+    spans = [(stall, stall and plan.quiet) for plan in plans for stall in [_stall(plan.window)]]
+    for first in range(0, len(spans), AT_ONCE):
+        near = spans[first : first + AT_ONCE]
+        energies.curves_ahead(gpus, [quiet for _, quiet in near if quiet])
+        for stall, quiet in near:
+            yield stall and dip(mean, stall, quiet, resolved_s=resolved_s, rough=rough)
 
 
 def _stall(window: Window) -> Stretch | None:
@@ -337,18 +334,8 @@ def evaluate(
     boundaries = {domain: energies.sources[domain].channel.boundary for domain in parts}
     wholes = [domain for domain in energies.wholes if domain.split(":")[0] == "node"]
     told = saves_of(run, energies)
-    inside = [
-        w.last_s >= begin_s and (w.begin_s is None or w.begin_s <= end_s) for w in told.windows
-    ]
+    inside = [lies_in(window, begin_s, end_s) for window in told.windows]
     windows, contents = list(compress(told.windows, inside)), list(compress(told.contents, inside))
-    at_s = run.wall_s(begin_s)
-    places = {
-        domain: RunPlace(node.host, source.driver, at_s)
-        for domain, source in energies.sources.items()
-    }
-    names = [*energies.parts, *wholes]
-    ticked = node.ticked_s()
-    since_s = float(ticked[0, 0]) if len(ticked) else 0.0
     # what takes counts as long as the run, one after the other, before many small things come
     energies.forget()
     stored = _stored(energies, windows, begin_s, end_s)
@@ -356,21 +343,17 @@ def evaluate(
     dips: list[Dip | None] = []
     told_of = _in_turn(
         energies,
-        planned(windows, since_s),
-        names,
+        planned(windows, energies.since_s),
+        [*energies.parts, *wholes],
         {} if idle is None else idle.domains,
-        places,
+        energies.places(run.wall_s(begin_s)),
     )
     for of_window, fell in told_of:
         costs += of_window
         dips.append(fell)
         if tell is not None:
             tell(len(dips) / len(windows))
-    gpus = (
-        float(len({domain for domain in energies.parts if domain.startswith(("gpu:", "module:"))}))
-        or math.nan
-    )
-    own_cpu_s, own = _own(run, energies, spans, begin_s, end_s, stats)
+    cpu_s, own = _own(run, energies, spans, begin_s, end_s, stats)
     return Measured(
         run,
         begin_s,
@@ -381,16 +364,21 @@ def evaluate(
         windows,
         contents,
         costs,
-        [opportunity(window, gpus) for window in windows],
+        [opportunity(window, energies.gpu_count) for window in windows],
         stored,
         own,
-        own_cpu_s,
+        cpu_s,
         idle,
         tuple(absences),
         stats,
         dips=dips,
         steps=training_steps(told.marks, windows, node),
     )
+
+
+def lies_in(window: Window, begin_s: float, end_s: float) -> bool:
+    """Whether something of it was in that time."""
+    return window.last_s >= begin_s and (window.begin_s is None or window.begin_s <= end_s)
 
 
 Told = tuple[list[Cost], Dip | None]
@@ -447,11 +435,7 @@ def _stored(
         for d in energies.domains(kind, "written_bytes")
         if _adds_up(energies, d)
     ]
-    spans = [("", begin_s, end_s)] + [
-        (w.name, w.begin_s, w.end_s)
-        for w in windows
-        if w.begin_s is not None and w.end_s is not None
-    ]
+    spans = [("", begin_s, end_s), *_ended(windows)]
     stored = []
     for disk in disks:  # one after the other: the counts of a disk are as long as the run
         seen = depth.queue_counts(energies.readings(disk))
@@ -460,6 +444,15 @@ def _stored(
             Stored(name, disk, queue) for (name, _, _), queue in zip(spans, queues, strict=True)
         ]
     return stored
+
+
+def _ended(windows: Sequence[Window]) -> list[tuple[str, float, float]]:
+    """Names, begins and ends of those that have both."""
+    return [
+        (w.name, w.begin_s, w.end_s)
+        for w in windows
+        if w.begin_s is not None and w.end_s is not None
+    ]
 
 
 def _adds_up(energies: Energies, domain: str) -> bool:
@@ -477,12 +470,7 @@ def _own(
     """The recorder's own processor time, and what a core's share of the package makes of it."""
     cpu_s = stats.cpu_s if stats is not None else math.nan
     if math.isnan(cpu_s):
-        costs = [
-            event.detail.get("cpu_s")
-            for event in run.events
-            if event.name == "cost" and event.host == energies.node.host
-        ]
-        cpu_s = next((float(c) for c in reversed(costs) if isinstance(c, int | float)), math.nan)
+        cpu_s = own_cpu_s(run, energies.node.host)
     packages = [spans[domain] for domain in energies.parts if domain.startswith("cpu:")]
     length_s = end_s - begin_s
     package_w = sum(mean_w(energy, length_s).value for energy in packages) if packages else math.nan
@@ -519,20 +507,11 @@ def stored_of_saves(m: Measured) -> list[Stored]:
         return [stored for stored in m.stored if stored.window]
     kept = {own, *_below(own, _notes(m.energies))}
     known = {stored.disk for stored in m.stored}
-    spans = [
-        (w.name, w.begin_s, w.end_s)
-        for w in m.windows
-        if w.begin_s is not None and w.end_s is not None
-    ]
-    counted = depth.queue_counts(m.energies.readings(own)) if own not in known else None
-    return [
-        *(
-            [Stored(name, own, depth.over(counted, a, b)) for name, a, b in spans]
-            if counted is not None
-            else []
-        ),
-        *(stored for stored in m.stored if stored.window and stored.disk in kept),
-    ]
+    found = []
+    if own not in known:
+        counted = depth.queue_counts(m.energies.readings(own))
+        found = [Stored(name, own, depth.over(counted, a, b)) for name, a, b in _ended(m.windows)]
+    return found + [stored for stored in m.stored if stored.window and stored.disk in kept]
 
 
 def _notes(energies: Energies) -> Mapping[str, str]:

@@ -161,13 +161,15 @@ def shares_of(seen: Mapping[str, Energy]) -> Shares:
     if _of_kind(seen, "module"):
         return Shares(unknown("MODULE_METER"), unknown("MODULE_METER"))
     cards = _of_kind(seen, "gpu")
-    gpus = _whole(total(seen[domain] for domain in cards)) if cards else unknown("NO_GPU_METER")
+    gpus = (
+        whole_or_none(total(seen[domain] for domain in cards)) if cards else unknown("NO_GPU_METER")
+    )
     node = next((seen[domain] for domain in _of_kind(seen, "node")), unknown("NO_NODE_METER"))
-    hosts = difference(_whole(node), gpus)
+    hosts = difference(whole_or_none(node), gpus)
     return Shares(gpus, unknown("PARTS_EXCEED_NODE") if hosts.high < 0 else hosts)
 
 
-def _whole(energy: Energy) -> Energy:
+def whole_or_none(energy: Energy) -> Energy:
     """Joules of the whole time, or none: those of a part of it would look like a saving."""
     return (
         energy if not energy.known or energy.coverage >= WHOLE else unknown("GAPS", *energy.flags)
@@ -180,7 +182,7 @@ def _drain_energy(spent_: SaveSpent, window: Window) -> Energy:
     costs = spent_.costs
     node = _of_kind(costs, "node")
     extras = [costs[domain].extra for domain in node or spent_.energies.parts if domain in costs]
-    return _whole(total(extras)) if extras else unknown("NO_PARTS")
+    return whole_or_none(total(extras)) if extras else unknown("NO_PARTS")
 
 
 def _storage(energies: Energies) -> dict[str, list[str]]:
@@ -204,7 +206,8 @@ def _storage_energy(spent_: SaveSpent, window: Window, domains: Iterable[str]) -
     idle = {} if spent_.idle is None else spent_.idle.domains
     joules = spent_.energies.joules
     return total(
-        excess(_whole(spent(joules, d, [span])), span[1] - span[0], idle.get(d)) for d in domains
+        excess(whole_or_none(spent(joules, d, [span])), span[1] - span[0], idle.get(d))
+        for d in domains
     )
 
 

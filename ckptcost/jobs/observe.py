@@ -89,6 +89,18 @@ class _Written:
     why: str = ""
     """why nobody is judged"""
 
+    def doubt(self, synced: Synced | None, last_ns: int) -> str:
+        """Why it cannot be told when training went on; empty: it can."""
+        odd = next((verdict for verdict in self.verdicts if not verdict.stood_still), None)
+        if odd is not None:
+            return odd.why or odd.code
+        came_later = self.commit_ns is not None and self.commit_ns - last_ns > AT_ONCE_NS
+        if synced is None:  # nobody saw what the job did in between, or the end of the save
+            return "UNCLEAR" if came_later or self.closed_ns is None else ""
+        by_trainers = synced.tids <= {verdict.trainer for verdict in self.verdicts}
+        ended = self.closed_ns is not None or synced.all
+        return "" if by_trainers and ended and not came_later else "UNCLEAR"
+
 
 class Evidence:
     """Told by those who watch: `sign` that something may begin, `begin`, `written`. Each call is
@@ -144,15 +156,16 @@ class Evidence:
         with self._lock:
             self._open.discard(window)
             alone = self._alone
-        with self._lock:
             before = self._late.pop(window, None)
         if before is not None:  # the same name once more
             self._judge(window, before)
         verdicts = self._writers.end(size_bytes) if returned and size_bytes else []
         judged = verdicts if alone else []
         why = ""
-        if returned and not judged:
-            why = "NOT_ALONE" if not alone else "" if size_bytes else "WRITTEN_OVER"
+        if returned and not alone:
+            why = "NOT_ALONE"
+        elif returned and not size_bytes:
+            why = "WRITTEN_OVER"
         with self._lock:
             self._late[window] = _Written(
                 tuple(paths),
@@ -201,26 +214,12 @@ class Evidence:
 
     def _say(self, window: str, one: _Written, synced: Synced | None) -> None:
         """A wrong return is worse than none: every doubt leaves it unknown."""
-        verdicts = one.verdicts
         last_ns = max(one.last_ns, synced.over_ns if synced else 0)
-        odd = next((verdict for verdict in verdicts if not verdict.stood_still), None)
-        if odd is not None:
-            why = odd.why or odd.code
-        elif one.commit_ns is not None and one.commit_ns - last_ns > AT_ONCE_NS:
-            why = (  # something of it came later, and nobody saw what the job did in between
-                "UNCLEAR"
-            )
-        elif synced is not None and not synced.tids <= {verdict.trainer for verdict in verdicts}:
-            why = "UNCLEAR"  # somebody else synced it
-        elif one.closed_ns is None and not (synced is not None and synced.all):
-            why = "UNCLEAR"  # the last write was seen, not the end of the save
-        else:
-            at_ns = max(last_ns, one.commit_ns or 0)
-            self._tell(
-                "returned", window, by="watch", t_ns=at_ns, how="main-thread", code=verdicts[0].code
-            )
+        if why := one.doubt(synced, last_ns):
+            self._tell("note", window, by="watch", t_ns=last_ns, returned_why=why)
             return
-        self._tell("note", window, by="watch", t_ns=last_ns, returned_why=why)
+        at_ns, code = max(last_ns, one.commit_ns or 0), one.verdicts[0].code
+        self._tell("returned", window, by="watch", t_ns=at_ns, how="main-thread", code=code)
 
     def close(self) -> None:
         with contextlib.suppress(Exception):
@@ -332,17 +331,13 @@ class Observer:
             t_ns=self._clock.now_ns() if t_ns is None else t_ns,
             **detail,
         )
-        if by == "watch" and self._evidence is not None and t_ns is not None:
-            if name == "begin":
+        if by == "watch" and self._evidence is not None:
+            if name == "end" or "durable_why" in detail:
+                self._evidence.forget(window)
+            elif name == "begin" and t_ns is not None:
                 self._evidence.begin(window, t_ns)
-            elif name == "committed":
+            elif name == "committed" and t_ns is not None:
                 self._evidence.committed(window, t_ns)
-        if (
-            by == "watch"
-            and self._evidence is not None
-            and (name == "end" or "durable_why" in detail)
-        ):
-            self._evidence.forget(window)
 
     def _expect(self, within_s: float) -> None:
         self._records.expect(within_s)
@@ -479,24 +474,8 @@ class Observer:
         self._records.mark(EDGE, by="wrap", t_ns=at_ns, **detail)
         for finder in self._finders:
             finder.stop()
-        until_ns = self._clock.now_ns() + round(self._look.settle_s * S)
-        self.look()
-        if waiting is not None and self.pending and self._look.settle_s:
-            waiting(self.pending)
-        while self.pending and self._clock.now_ns() < until_ns and not wait(0.1):
-            pass
-        if self._evidence is not None:
-            self._evidence.late(last=True)
-        self._settling.stop(0.0)
-        others = {
-            path: other
-            for finder in self._finders
-            if isinstance(finder, Watcher)
-            for path, other in finder.left_out.items()
-        }
-        if others:
-            by = sorted({f"{other.name} ({other.pid})" for other in others.values()})
-            self._records.mark(EDGE, by="wrap", t_ns=at_ns, left_out=len(others), left_out_by=by[0])
+        self._wait_for_pages(wait, waiting)
+        self._mark_left_out(at_ns)
         if self._finders and not self.progress.saves:
             why = self._where_nothing_was()
             self._records.mark(EDGE, by="wrap", t_ns=at_ns, nothing_found=why)
@@ -506,6 +485,29 @@ class Observer:
         if self.reads:
             self._records.expect(MARGIN_S)
             wait(MARGIN_S)
+
+    def _wait_for_pages(
+        self, wait: Callable[[float], bool], waiting: Callable[[int], None] | None
+    ) -> None:
+        until_ns = self._clock.now_ns() + round(self._look.settle_s * S)
+        self.look()
+        if waiting is not None and self.pending and self._look.settle_s:
+            waiting(self.pending)
+        while self.pending and self._clock.now_ns() < until_ns and not wait(0.1):
+            pass
+        if self._evidence is not None:
+            self._evidence.late(last=True)
+        self._settling.stop(0.0)
+
+    def _mark_left_out(self, at_ns: int) -> None:
+        """Files that were not the job's, and whose they were."""
+        others: dict[str, Any] = {}
+        for finder in self._finders:
+            if isinstance(finder, Watcher):
+                others |= finder.left_out
+        if others:
+            by = min(f"{other.name} ({other.pid})" for other in others.values())
+            self._records.mark(EDGE, by="wrap", t_ns=at_ns, left_out=len(others), left_out_by=by)
 
     def _where_nothing_was(self) -> str:
         """What was looked at in vain, as a code."""

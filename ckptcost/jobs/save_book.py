@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple
 
 from ckptcost.core.channels import Mark
@@ -68,6 +69,36 @@ class Entry:
     @property
     def is_load(self) -> bool:
         return self.contents.of == "load"
+
+    @property
+    def is_from_outside(self) -> bool:
+        return self.by in ("watch", "io")
+
+    @property
+    def is_told(self) -> bool:
+        """Whether it is safe, a load is there, it failed, or why nobody can say."""
+        window, what = self.window, self.contents
+        if what.error:
+            return True
+        if self.is_load:
+            return window.returned_s is not None or any("end" in span.at_s for span in window.spans)
+        return window.durable_s is not None or bool(what.why)
+
+    @property
+    def is_finished(self) -> bool:
+        """That, and training goes on, where anybody is to say so."""
+        return self.is_told and (
+            self.is_from_outside
+            or self.is_load
+            or bool(self.contents.error)
+            or self.window.returned_s is not None
+        )
+
+    def inherit(self, old: Entry) -> None:
+        """What was made of it as earlier marks had it."""
+        self.evaluated, self.better = old.evaluated, old.better
+        self.not_before_s = old.not_before_s
+        self.final = old.final and old.window == self.window
 
 
 class Timed(NamedTuple):
@@ -162,77 +193,56 @@ class Book:
             old = before.get((window.name, key[1]))
             entry = Entry(len(self.done) + len(recent) + 1, window, what, _found_by(mine), last_s)
             if old is not None:
-                entry.evaluated, entry.better = old.evaluated, old.better
-                entry.not_before_s = old.not_before_s
-                entry.final = old.final and old.window == window
+                entry.inherit(old)
             recent.append(entry)
         self.recent = recent
 
     def _judge(self, entry: Entry, now_s: float, over: bool) -> None:
-        window, what = entry.window, entry.contents
-        quiet_s = now_s - entry.last_s
-        told = window.durable_s is not None or bool(what.why) or bool(what.error)
-        if entry.is_load:
-            told = (
-                window.returned_s is not None
-                or any("end" in span.at_s for span in window.spans)
-                or bool(what.error)
-            )
-        finished = told and (
-            entry.by in ("watch", "io")
-            or entry.is_load
-            or bool(what.error)
-            or window.returned_s is not None
-        )
-        entry.open = not (
-            finished
-            or over
-            or (window.returned_s is not None and quiet_s > DRAIN_S)
-            or quiet_s > GIVEN_UP_S
-        )
-        wait_s = WATCHED_S if entry.by in ("watch", "io") else QUIET_S
-        late = (
-            quiet_s > DRAIN_S
-            if window.returned_s is not None or "written" in window.spans[0].at_s
-            else quiet_s > GIVEN_UP_S
-        )
-        entry.ready = over or (
-            now_s >= entry.not_before_s and ((finished and quiet_s >= wait_s) or late)
-        )
+        window, finished, quiet_s = entry.window, entry.is_finished, now_s - entry.last_s
+        returned = window.returned_s is not None
+        drain_s = DRAIN_S if returned else GIVEN_UP_S
+        entry.open = not (finished or over or quiet_s > drain_s)
+        if "written" in window.spans[0].at_s:
+            drain_s = DRAIN_S
+        wait_s = WATCHED_S if entry.is_from_outside else QUIET_S
+        is_due = quiet_s > drain_s or (finished and quiet_s >= wait_s)
+        entry.ready = over or (now_s >= entry.not_before_s and is_due)
 
     def _retire(self, now_s: float) -> None:
         """From the front, so that numbers stay. Marks go when no save after them needs to know of
         the save."""
-        gone = 0
-        for entry in self.recent:
-            window, what = entry.best
-            settled = (
-                entry.ready
-                and (self._later or entry.evaluated == entry.window)
-                and (window.durable_s is not None or bool(what.why or what.error))
-            )
-            if not (settled and now_s - entry.last_s > BEFORE_S) and not (
-                entry.ready and now_s - entry.last_s > GIVEN_UP_S
-            ):
-                break
-            gone += 1
-        for entry in self.recent[:gone]:
-            self.done.append(entry)
-            entry.open = False
-            if self._later and entry.evaluated != entry.window:
-                self.backlog.append(entry.number)
-            if not self._later and not entry.final:
-                self._settled.append(entry.number)
-            if entry.is_load:
-                continue
-            window, _ = entry.best
-            self._done_unknown += window.stall_s is None
-            self._done_stalled_s += window.stall_s or 0.0
-            stretches = union([*self._done_open, extent(window)])
-            self._done_open_s += sum(end - begin for begin, end in stretches[:-1])
-            self._done_open = stretches[-1:]
-        self.recent = self.recent[gone:]
+        gone = list(takewhile(lambda entry: self._is_settled(entry, now_s), self.recent))
+        for entry in gone:
+            self._put_by(entry)
+        self.recent = self.recent[len(gone) :]
         self._forget(min([now_s, *(first_s(entry.window) for entry in self.recent)]) - 2 * BEFORE_S)
+
+    def _is_settled(self, entry: Entry, now_s: float) -> bool:
+        """Nobody will speak of it again."""
+        quiet_s = now_s - entry.last_s
+        if not entry.ready or quiet_s <= BEFORE_S:
+            return False
+        if quiet_s > GIVEN_UP_S:
+            return True
+        window, what = entry.best
+        is_known = window.durable_s is not None or bool(what.why or what.error)
+        return is_known and (self._later or entry.evaluated == entry.window)
+
+    def _put_by(self, entry: Entry) -> None:
+        self.done.append(entry)
+        entry.open = False
+        if self._later and entry.evaluated != entry.window:
+            self.backlog.append(entry.number)
+        if not self._later and not entry.final:
+            self._settled.append(entry.number)
+        if entry.is_load:
+            return
+        window, _ = entry.best
+        self._done_unknown += window.stall_s is None
+        self._done_stalled_s += window.stall_s or 0.0
+        stretches = union([*self._done_open, extent(window)])
+        self._done_open_s += sum(end - begin for begin, end in stretches[:-1])
+        self._done_open = stretches[-1:]
 
     def _forget(self, before_s: float) -> None:
         """Marks of settled checkpoints go all at once: half of them would be another checkpoint."""
@@ -257,6 +267,10 @@ class Book:
         if self.backlog:
             newest = self.entry(self.backlog.pop())
             return [] if newest is None else [newest]
+        return self._take_settled(now_s, over)
+
+    def _take_settled(self, now_s: float, over: bool) -> list[Entry]:
+        """Some to be evaluated for good, once all readings that judge them are there."""
         due: list[Entry] = []
         while self._settled and len(due) < TOGETHER:
             entry = self.done[self._settled[0] - 1]
