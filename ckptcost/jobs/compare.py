@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ckptcost.axes import ALIASES
 from ckptcost.catalog.figures import Figure
@@ -166,12 +167,19 @@ def _same_figure(one: Figure, other: Figure) -> bool:
         return True
     if one.basis != other.basis or not (one.value > 0 and other.value > 0):
         return False
-    ours, theirs = ({part.strip() for part in figure.source.split(";")} for figure in (one, other))
-    ends = ((one.low, other.low), (one.high, other.high))
-    return not ours.isdisjoint(theirs) and all(
-        mine is not None and its is not None and math.isclose(mine * other.value, its * one.value)
-        for mine, its in ends
-    )
+    if _sources(one).isdisjoint(_sources(other)):
+        return False
+
+    def is_scaled(mine: float | None, its: float | None) -> bool:
+        if mine is None or its is None:
+            return False
+        return math.isclose(mine * other.value, its * one.value)
+
+    return is_scaled(one.low, other.low) and is_scaled(one.high, other.high)
+
+
+def _sources(figure: Figure) -> set[str]:
+    return {part.strip() for part in figure.source.split(";")}
 
 
 def drawn_together(cases: Sequence[Case], draws: int = SAMPLES) -> tuple[Outcome, ...]:
@@ -320,16 +328,21 @@ def difference(answer: Compared, at: int, result: Result) -> ScenarioDifference:
         return unknown._replace(methods=methods)
     if math.isinf(one) or math.isinf(two):
         return unknown._replace(value=0.0 if one == two else two - one)
-    with np.errstate(over="ignore", invalid="ignore"):
-        drawn_ = [
-            np.asarray(result.of(answer.cases[i].scenario, answer.together[i]), dtype=float)
-            for i in (0, at)
-        ]
-        rise = np.asarray(drawn_[1] - drawn_[0])
+    rise = _rise(answer, at, result)
     low, high = p5_p95(rise, two - one)
     more = float(np.mean(rise > 0)) if rise.ndim else float(two > one)
     relative = ratio(two - one, one) if one else math.nan
     return ScenarioDifference(two - one, relative, low, high, more, without, ())
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def _rise(answer: Compared, at: int, result: Result) -> NDArray[np.float64]:
+    """The difference in every draw."""
+    first, other = (
+        np.asarray(result.of(answer.cases[i].scenario, answer.together[i]), dtype=float)
+        for i in (0, at)
+    )
+    return np.asarray(other - first)
 
 
 def line_difference(

@@ -139,11 +139,8 @@ def pareto(options: Sequence[TierOption]) -> Front:
     runs = [option.at(option.best["time"]) for option in judged]
     objectives = tuple(o for o in objectives if not undecided_keys(runs, o))
     tried = [_candidates(option, objectives) for option in judged]
-    costs = [
-        np.stack([_round_12_digits(cost_of(each.outcome, o)) for o in objectives], axis=1)
-        for each in tried
-    ]
-    kept = front(np.concatenate(costs), ["low"] * len(objectives))
+    costs = np.concatenate([_costs(each.outcome, objectives) for each in tried])
+    kept = front(costs, ["low"] * len(objectives))
     parts = np.split(kept, np.cumsum([len(each.interval_s) for each in tried])[:-1])
     return Front(
         objectives,
@@ -151,6 +148,11 @@ def pareto(options: Sequence[TierOption]) -> Front:
         tuple(each._replace(on_front=part) for each, part in zip(tried, parts, strict=True)),
         tuple(option for option in options if option not in judged),
     )
+
+
+def _costs(outcome: Outcome, objectives: Sequence[str]) -> NDArray[np.float64]:
+    """A row an interval, a column an objective."""
+    return np.stack([_round_12_digits(cost_of(outcome, o)) for o in objectives], axis=1)
 
 
 def _shared_objectives(options: Sequence[TierOption]) -> tuple[str, ...]:
@@ -279,9 +281,8 @@ def optimize(
 ) -> Optimum:
     """The best of every tier and mode; without tiers those that the scenario compares, or its
     own."""
-    for kind, said, known in (("mode", mode, tuple(MODES)), ("objective", objective, OBJECTIVES)):
-        if said and said not in known:
-            raise UnknownName(kind, said, known, where=Argument(kind))
+    _check_name("mode", mode, tuple(MODES))
+    _check_name("objective", objective, OBJECTIVES)
     no_percentiles(gates)
     timed = any(layer.has_cadence for layer in layers)
     if not timed:  # what is looked for need not be given
@@ -295,25 +296,21 @@ def optimize(
     best = point_of(option, objective, option.best[objective])
     robust = _robust(option, objective, draws)
     recommended = point_of(option, "robust", robust.interval_s) if robust.moves else best
-    points = [point_of(option, each, option.best[each]) for each in option.known]
-    points += [recommended] if robust.moves else []
     classic = classic_of(
         option.scenario,
         option.at(option.best["time" if "time" in option.known else objective]),
         objective,
     )
     today = option_of(one_of(catalog, layers)) if timed else option
-    now_s = float(interval_of(today.scenario, today.plan)) if timed else math.nan
-    points += [
-        point_of(option, name, float(interval_s), on)
-        for name, interval_s, on in (
-            ("young", classic.young_interval_s, option),
-            ("daly", classic.daly_interval_s, option),
-            ("now", now_s, today),
-        )
-        if 0 < float(interval_s) < math.inf
+    points = [
+        *(point_of(option, each, option.best[each]) for each in option.known),
+        *([recommended] if robust.moves else []),
+        *_other_points(option, classic, today, timed),
     ]
     held = cautions_of(option.scenario, recommended.outcome)
+    levels = None
+    if option.plan.second is not None:
+        levels = _levels(option, objective, timed and name_of(today) == name_of(option))
     verdicts = check_gates(
         gates,
         lambda gate: float(gate.measure.of(recommended.outcome)),
@@ -334,15 +331,33 @@ def optimize(
         classic,
         point_of(option, "never", 2.0 * float(option.scenario.work_s)).regrets,
         _curve(option, objective),
-        (
-            _levels(option, objective, timed and name_of(today) == name_of(option))
-            if option.plan.second is not None
-            else None
-        ),
+        levels,
         pareto(options),
         tuple(caution for caution in held if bool(caution.holds)),
         tuple(verdicts),
     )
+
+
+def _check_name(kind: str, said: str, known: Sequence[str]) -> None:
+    if said and said not in known:
+        raise UnknownName(kind, said, known, where=Argument(kind))
+
+
+def _other_points(
+    option: TierOption, classic: Classic, today: TierOption, timed: bool
+) -> list[Point]:
+    """Intervals that are no optimum of ours: by the classic formulas, and as it stands."""
+    now_s = float(interval_of(today.scenario, today.plan)) if timed else math.nan
+    others = (
+        ("young", float(classic.young_interval_s), option),
+        ("daly", float(classic.daly_interval_s), option),
+        ("now", now_s, today),
+    )
+    return [
+        point_of(option, name, interval_s, on)
+        for name, interval_s, on in others
+        if 0 < interval_s < math.inf
+    ]
 
 
 def _options(
@@ -372,12 +387,7 @@ def _rank(
     order."""
     able = [i for i, option in enumerate(options) if objective in option.known]
     if not able:
-        needs = ", ".join(options[0].lacking[objective])
-        raise InputError(
-            f"the best interval for {objective} cannot be computed",
-            where=Argument("objective"),
-            remedy=f"not known: {needs}" if needs else "what an interval changes costs nothing",
-        )
+        raise _not_computable(options[0], objective)
     runs = [(options[i].resolved, options[i].at(options[i].best[objective])) for i in able]
     keys = {each: undecided_keys([outcome for _, outcome in runs], each) for each in OBJECTIVES}
     if keys[objective]:
@@ -396,6 +406,15 @@ def _rank(
             tuple(able[i] for i in order.alike),
         ),
         {each: found for each, found in keys.items() if found},
+    )
+
+
+def _not_computable(option: TierOption, objective: str) -> InputError:
+    needs = ", ".join(option.lacking[objective])
+    return InputError(
+        f"the best interval for {objective} cannot be computed",
+        where=Argument("objective"),
+        remedy=f"not known: {needs}" if needs else "what an interval changes costs nothing",
     )
 
 
@@ -477,40 +496,26 @@ def _levels(option: TierOption, objective: str, is_now: bool) -> Levels:
         max(0.0, float(turnaround_s(plan.saved, p) / p.in_flight - stalls[0])),
         float(second.write_s) if p.mode == "async" else 0.0,
     )
-    rule_s = first_order_levels(stalls, rates, least)
-    multiples = nest_intervals(rule_s).multiples
-    base_s = nested_base_s(stalls, rates, multiples) if multiples[-1] < math.inf else rule_s[0]
-    rule = Nested(
-        max(base_s, *(floor / many for floor, many in zip(least, multiples, strict=True))),
-        multiples,
-    )
+    rule_s, rule = _nested_rule(stalls, rates, least)
     with np.errstate(over="ignore", invalid="ignore"):
         joint = joint_interval_s(s, plan, objective)
-    tries = [
-        ("joint", joint.interval_s, joint.second_every),
-        ("given", option.best[objective], float(p.second_every)),
-    ]
-    tries += (
-        [("rule", rule.base_s, rule.multiples[-1])]
-        if 0 < rule.base_s < math.inf and multiples[-1] < math.inf
-        else []
-    )
-    tries += [("now", float(interval_of(s, plan)), float(p.second_every))] if is_now else []
-    points = []
-    for name, interval_s, every in tries:
+
+    def point(name: str, interval_s: float, every: float) -> Point:
         changed = replace(s, policy=replace(p, second_every=every))
-        outcome = option._replace(resolved=option.resolved._replace(scenario=changed)).at(
-            interval_s
-        )
-        points.append(
-            Point(
-                name,
-                interval_s,
-                outcome,
-                {objective: float(regret(cost_of(outcome, objective), joint.cost))},
-                every,
-            )
-        )
+        on = option._replace(resolved=option.resolved._replace(scenario=changed))
+        outcome = on.at(interval_s)
+        regrets = {objective: float(regret(cost_of(outcome, objective), joint.cost))}
+        return Point(name, interval_s, outcome, regrets, every)
+
+    given = float(p.second_every)
+    points = [
+        point("joint", joint.interval_s, joint.second_every),
+        point("given", option.best[objective], given),
+    ]
+    if 0 < rule.base_s < math.inf and rule.multiples[-1] < math.inf:
+        points.append(point("rule", rule.base_s, rule.multiples[-1]))
+    if is_now:
+        points.append(point("now", float(interval_of(s, plan)), given))
     return Levels(
         joint,
         rates[1] > 0,
@@ -522,3 +527,15 @@ def _levels(option: TierOption, objective: str, is_now: bool) -> Levels:
         rule,
         tuple(points),
     )
+
+
+def _nested_rule(
+    stalls: tuple[float, ...], rates: tuple[float, ...], least: tuple[float, ...]
+) -> tuple[tuple[float, ...], Nested]:
+    """The first-order interval of each level by itself, and these rounded to multiples, with room
+    for each level to be filled."""
+    alone_s = first_order_levels(stalls, rates, least)
+    multiples = nest_intervals(alone_s).multiples
+    base_s = nested_base_s(stalls, rates, multiples) if multiples[-1] < math.inf else alone_s[0]
+    floors = (floor / many for floor, many in zip(least, multiples, strict=True))
+    return alone_s, Nested(max(base_s, *floors), multiples)

@@ -139,8 +139,6 @@ def chosen_interval(case: Case) -> Lever:
 def decided_by(case: Case, most: int = 3) -> list[str]:
     """The inputs whose ranges explain most of the spread of the energy, the most first: by the
     draws that its range comes from, as `sensitivity` finds them."""
-    from ckptcost.core.sensitivity import variance_shares
-
     energy_j = case.spread.run.total("energy_j")
     ties = ties_of(case.resolved)
     levers = [lever for lever in levers_of(case.resolved, ties) if lever.has_range]
@@ -225,10 +223,10 @@ class Sensitivity(NamedTuple):
         return tuple(each for each in self.shares if each.lever.basis != MEASURED)
 
 
-def measure_of(name: str, where: str = Argument("of")) -> Measure:
+def measure_of(name: str) -> Measure:
     """The result that is asked about."""
     if name not in OF:
-        raise UnknownName("result", name, OF, where=where)
+        raise UnknownName("result", name, OF, where=Argument("of"))
     return MEASURES[name]
 
 
@@ -253,18 +251,10 @@ def sensitivity(case: Case, of: str = "kwh", replan: bool = False, draws: int = 
     every = levers_of(case.resolved, copies_of(case.resolved))
     if not replan:
         every.append(chosen_interval(case))
-    swings = tuple(
-        sorted(
-            (_swing(world, lever, result, value) for lever in ranged),
-            key=lambda each: _falling(each.swing),
-        )
-    )
+    swings = [_swing(world, lever, result, value) for lever in ranged]
     # what does not move the result explains nothing of its spread; a share of it would be noise
-    moving = [
-        lever
-        for lever in ranged
-        if any(each.lever is lever and not each.swing <= NOISE * abs(value) for each in swings)
-    ]
+    moving = [each.lever for each in swings if not each.swing <= NOISE * abs(value)]
+    responses = [_response(world, lever, result) for lever in every]
     shares, together, never = _shares(world, moving, ranges, ties, result, value, draws)
     return Sensitivity(
         case,
@@ -273,13 +263,8 @@ def sensitivity(case: Case, of: str = "kwh", replan: bool = False, draws: int = 
         value,
         low,
         high,
-        swings,
-        tuple(
-            sorted(
-                (_response(world, lever, result) for lever in every),
-                key=lambda each: _falling(abs(each.elasticity)),
-            )
-        ),
+        tuple(sorted(swings, key=lambda each: _falling(each.swing))),
+        tuple(sorted(responses, key=lambda each: _falling(abs(each.elasticity)))),
         tuple(sorted(shares, key=lambda each: _falling(each.share))),
         together,
         never,

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from math import isinf
 from typing import Literal, NamedTuple
 
@@ -39,9 +40,6 @@ NOTHING_ELSE = -1.0
 Status = Literal["reached", "already", "any", "infeasible"]
 
 
-Put = Callable[[Scenario, Plan, float], tuple[Scenario, Plan]]
-
-
 OBJECTIVES = {
     "goodput": "time",
     "wall": "time",
@@ -64,7 +62,7 @@ class Knob(NamedTuple):
     """as good as it can get: so much (or so little) that the next digit changes nothing"""
     worst: float
     today: Callable[[Scenario, Plan], float]
-    put: Put
+    put: Callable[[Scenario, Plan, float], tuple[Scenario, Plan]]
     at_best: str
     """what its best end is called in a sentence"""
 
@@ -297,6 +295,12 @@ class Trials:
         self.asked_s = float(self.s.work_s) if isinf(asked_s) else asked_s
         self.kept_s = self.asked_s if keep_interval else None
 
+    @property
+    def is_first_order(self) -> bool:
+        """Whether a formula of first order is of this question."""
+        chooses_for_time = self.kept_s is None and self.objective == "time"
+        return chooses_for_time and self.plan.second is None and bool(self.plan.failures_per_s > 0)
+
     def gap(self, reached: Reached) -> float:
         """How far the target is exceeded, relative to it; negative where it is missed, NaN where
         the run does not end."""
@@ -402,19 +406,11 @@ def first_order(trials: Trials, knob: Knob | None) -> tuple[float, ...]:
     """The value needed, or both ends of a range of intervals; empty where first order does not
     apply or finds none."""
     s, plan = trials.s, trials.plan
-    if (
-        trials.kept_s is not None
-        or trials.objective != "time"
-        or plan.second is not None
-        or not plan.failures_per_s > 0
-    ):
+    if not trials.is_first_order:
         return ()
     goodput = on_time_goodput(trials)
-    back_s, lag_s, mtbf_s = (
-        recovery_s(plan.recovery),
-        float(plan.saved.lag_s),
-        1.0 / float(plan.failures_per_s),
-    )
+    back_s, lag_s = recovery_s(plan.recovery), float(plan.saved.lag_s)
+    mtbf_s = 1.0 / float(plan.failures_per_s)
     drag_s = float(s.policy.slowdown_fraction * lag_s)
     stall_s = float(plan.saved.stall_s) + drag_s
     if knob is None:
@@ -528,20 +524,22 @@ def circumstances(trials: Trials, knob: Knob | None) -> list[Circumstance]:
     if turned in ("mtbf", "recovery", "read") or not trials.plan.failures_per_s > 0:
         return []
     today_s = recovery_today(trials.s, trials.plan)
-    shares = (0.1, 0.25, 0.5, 1.0)
-    times_s = [0.0, *([share * today_s for share in shares] if today_s > 0 else [60.0, 300.0])]
-    if trials.plan.saved.lag_s > 0 and turned in ("", "stall"):
-        times_s.insert(0, NOTHING_ELSE)  # a faster write acts through the lag
+    times_s = [0.0, 60.0, 300.0]
+    if today_s > 0:
+        times_s = [0.0, *(share * today_s for share in (0.1, 0.25, 0.5, 1.0))]
+    changes: dict[float, Change] = {
+        time_s: partial(back_in, time_s=time_s, today_s=today_s) for time_s in times_s
+    }
+    if trials.plan.saved.lag_s > 0 and turned in ("", "stall"):  # a faster write acts so as well
+        changes = {NOTHING_ELSE: _nothing_else} | changes
+    return [
+        Circumstance(time_s, trials.turned(knob, change) if knob else trials.window(change))
+        for time_s, change in changes.items()
+    ]
 
-    def found(time_s: float) -> SearchResult:
-        def change(plan: Plan) -> Plan:
-            if time_s == NOTHING_ELSE:
-                return scale_recovery(plan._replace(saved=plan.saved._replace(lag_s=0.0)), 0.0)
-            return back_in(plan, time_s, today_s)
 
-        return trials.turned(knob, change) if knob else trials.window(change)
-
-    return [Circumstance(time_s, found(time_s)) for time_s in times_s]
+def _nothing_else(plan: Plan) -> Plan:
+    return scale_recovery(plan._replace(saved=plan.saved._replace(lag_s=0.0)), 0.0)
 
 
 class WallShares(NamedTuple):

@@ -8,7 +8,7 @@ is far surer than either.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -110,21 +110,19 @@ def three_tiers(
     timed: bool,
     runs: int = RUNS,
     seed: int = 1,
-    note: Callable[[int], None] | None = None,
 ) -> ThreeTiers:
-    """Start at the rule, then take the best of the neighbours until none is better; `note` hears a
-    percentage."""
+    """Start at the rule, then take the best of the neighbours until none is better."""
     if runs < 2:
         raise InputError(
             "three tiers have no closed form",
             where=Argument("check"),
             remedy="they need at least 2 simulated runs",
         )
-    expected = float(evaluate(replace(resolved.scenario, third_tier=None)).failures)
-    if not is_walkable(expected):
+    on_two = evaluate(replace(resolved.scenario, third_tier=None))
+    if not is_walkable(float(on_two.failures)):
         raise InputError(
-            f"a run meets {expected:,.0f} failures on two tiers already, too many for a search by"
-            " simulation",
+            f"a run meets {float(on_two.failures):,.0f} failures on two tiers already, too many"
+            " for a search by simulation",
             key="failures",
             remedy=f"shorten run.work: up to {MOST_FAILURES:,} are walked through",
         )
@@ -137,27 +135,27 @@ def three_tiers(
         key = (interval_s, n, m)
         if key not in seen:
             seen[key] = simulate_combination(resolved, *key, runs, seed)
-            if note is not None:
-                note(min(99, len(seen) * 100 // 60))
         return seen[key]
 
     def mean_cost(trial: TiersTrial) -> float:
         return float(np.mean(trial.cost(objective)))
 
-    rule = best = at(base_s, multiples[1], multiples[2] / multiples[1])
-    work_s = float(resolved.scenario.work_s)
-    for factor in (1.6, 1.25, 1.1):
+    def descend(best: TiersTrial, factor: float) -> TiersTrial:
         while True:
             around = [at(*key) for key in _neighbours(best, factor, work_s)]
             better = min(around, key=mean_cost)
             if not mean_cost(better) < mean_cost(best):
-                break
+                return best
             best = better
+
+    work_s = float(resolved.scenario.work_s)
+    rule = best = at(base_s, multiples[1], multiples[2] / multiples[1])
+    for factor in (1.6, 1.25, 1.1):
+        best = descend(best, factor)
     p = resolved.scenario.policy
     now = None
     if timed:
-        interval_s = float(evaluate(replace(resolved.scenario, third_tier=None)).interval_s)
-        now = at(interval_s, float(p.second_every), float(p.third_every))
+        now = at(float(on_two.interval_s), float(p.second_every), float(p.third_every))
     return ThreeTiers(
         resolved, objective, levels, best, rule, now, tuple(seen[key] for key in sorted(seen))
     )
@@ -200,12 +198,10 @@ def _rule(resolved: Resolved) -> tuple[tuple[TierLevel, ...], float, tuple[float
     plan, third = outcome.plan, third_of(s)
     if plan.second is None or third is None or s.second_tier is None or s.third_tier is None:
         raise InputError("there are no three tiers", key="third_tier")
-    saves = (plan.saved, plan.second, third)
-    drags = [s.policy.slowdown_fraction * save.lag_s for save in saves]
-    waits = [
-        plan.saved.stall_s,
-        *(save.stall_s if s.policy.mode == "sync" else 0.0 for save in saves[1:]),
-    ]
+    further = (plan.second, third)
+    is_sync = s.policy.mode == "sync"
+    waits = [plan.saved.stall_s, *(save.stall_s if is_sync else 0.0 for save in further)]
+    drags = [s.policy.slowdown_fraction * save.lag_s for save in (plan.saved, *further)]
     stalls = [float(wait + drag) for wait, drag in zip(waits, drags, strict=True)]
     rates = [0.0, 0.0, 0.0]
     for kind in kinds_of(s, plan):
@@ -216,16 +212,15 @@ def _rule(resolved: Resolved) -> tuple[tuple[TierLevel, ...], float, tuple[float
         fixed_s + float(load_s(s.checkpoint, tier, s.cluster))
         for tier in (s.tier, s.second_tier, s.third_tier)
     ]
-    least = [0.0, *(float(save.write_s) if s.policy.mode == "async" else 0.0 for save in saves[1:])]
+    is_async = s.policy.mode == "async"
+    least = [0.0, *(float(save.write_s) if is_async else 0.0 for save in further)]
     alone = first_order_levels(stalls, rates, least)
     multiples = nest_intervals(alone).multiples
     base_s = nested_base_s(stalls, rates, multiples) if multiples[-1] < math.inf else alone[0]
-    levels = tuple(
-        TierLevel(
-            stall, float(mtbf_s(rate)), alone_s, many, float(level_waste(stall, rate, back_s))
-        )
-        for stall, rate, alone_s, many, back_s in zip(
-            stalls, rates, alone, multiples, lost, strict=True
-        )
-    )
-    return levels, base_s, multiples
+    levels = map(_level, stalls, rates, alone, multiples, lost)
+    return tuple(levels), base_s, multiples
+
+
+def _level(stall_s: float, rate: float, alone_s: float, many: float, back_s: float) -> TierLevel:
+    waste = float(level_waste(stall_s, rate, back_s))
+    return TierLevel(stall_s, float(mtbf_s(rate)), alone_s, many, waste)
