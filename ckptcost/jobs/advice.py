@@ -123,22 +123,12 @@ _DECISIVE = (
 def rhythm_of(m: Measured) -> SaveRhythm:
     """What is needed of a run's saves; raises InputError where it shows too little."""
     saves = _begun(m)
-    stalls_s = [window.stall_s for window, _ in saves if window.stall_s is not None]
-    if not stalls_s:
-        raise InputError(
-            "of no save of this run it is known how long training stood still", remedy=MARK_SAVES
-        )
-    if m.slower is not None:  # the first fitted into memory: the job lives with the later ones
-        stalls_s = stalls_s[m.slower.first :]
+    windows = [window for window, _ in saves]
+    stalls_s = _stalls_s(m, windows)
     sizes = [what.bytes for _, what in saves if what.bytes > 0]
     if not sizes:
         raise InputError("of no save of this run the size is known")
-    lags_s = [
-        window.durable_s - window.returned_s
-        for window, _ in saves
-        if window.durable_s is not None and window.returned_s is not None
-    ]
-    between_s = _between_s([window for window, _ in saves])
+    lags_s, between_s = _lags_s(windows), _between_s(windows)
     unsafe = [what for window, what in saves if window.durable_s is None]
     return SaveRhythm(
         len(saves),
@@ -153,6 +143,25 @@ def rhythm_of(m: Measured) -> SaveRhythm:
         sum(what.why in LOST_BEFORE_SAFE for what in unsafe),
         len(m.staged),
     )
+
+
+def _stalls_s(m: Measured, windows: Sequence[Window]) -> list[float]:
+    """Where the first saves fitted into memory, the job lives with the later ones."""
+    stalls_s = [window.stall_s for window in windows if window.stall_s is not None]
+    if not stalls_s:
+        raise InputError(
+            "of no save of this run it is known how long training stood still", remedy=MARK_SAVES
+        )
+    return stalls_s if m.slower is None else stalls_s[m.slower.first :]
+
+
+def _lags_s(windows: Sequence[Window]) -> list[float]:
+    """From training's going on until a save was safe."""
+    return [
+        window.durable_s - window.returned_s
+        for window in windows
+        if window.durable_s is not None and window.returned_s is not None
+    ]
 
 
 def _begun(m: Measured) -> list[tuple[Window, Contents]]:

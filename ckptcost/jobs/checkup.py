@@ -16,7 +16,7 @@ from ckptcost.errors import Argument, InputError, MeterUnavailable
 from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import Recorded, record
-from ckptcost.meters.base import Absence
+from ckptcost.meters.base import Absence, Meter
 from ckptcost.runs.pace import Pace
 
 KINDS = ("gpu", "cpu", "dram", "storage", "node")
@@ -184,14 +184,19 @@ def means_of(energies: Energies) -> dict[str, list[str]]:
         source = energies.sources[domain]
         if (kind := OF_DOMAIN.get(source.channel.kind_of_domain, "")) in means:
             means[kind].append(f"{domain} ({source.channel.source})")
-    for place, channel in enumerate(energies.channels):
-        if (
-            channel.quantity == "written_bytes"
-            and channel.role == "part"
-            and np.isfinite(energies.series(place).value).any()
-        ):
-            means["storage"].append(f"{channel.domain} ({channel.source})")
+    means["storage"] += _written(energies)
     return means
+
+
+def _written(energies: Energies) -> list[str]:
+    """What counts the bytes that were written, and answers."""
+    return [
+        f"{channel.domain} ({channel.source})"
+        for place, channel in enumerate(energies.channels)
+        if channel.quantity == "written_bytes"
+        and channel.role == "part"
+        and np.isfinite(energies.series(place).value).any()
+    ]
 
 
 def _own_time(seen: Series, ended_s: dict[float, float]) -> float:
@@ -268,12 +273,8 @@ def _cross(tools: Instruments) -> tuple[list[Cross], str]:
         reasons = dict.fromkeys(absence.reason for absence in seen.absences)
         return [], "; ".join(reasons) or "pyRAPL finds nothing"
     theirs = seen.meters[0]
-    readings = []
     try:
-        for _ in range(CROSS_READINGS):
-            t_ns = time.monotonic_ns()
-            readings.append((list(ours.read(t_ns)), list(theirs.read(t_ns))))
-            time.sleep(CROSS_S)
+        readings = [_read_both(ours, theirs) for _ in range(CROSS_READINGS)]
     except MeterUnavailable as error:
         return [], error.reason
     finally:
@@ -282,3 +283,10 @@ def _cross(tools: Instruments) -> tuple[list[Cross], str]:
         Cross(d.domain, d.ours_j, d.theirs_j, d.apart_j)
         for d in rapl.crosscheck(ours, theirs, readings)
     ], ""
+
+
+def _read_both(ours: Meter, theirs: Meter) -> tuple[list[float], list[float]]:
+    t_ns = time.monotonic_ns()
+    both = list(ours.read(t_ns)), list(theirs.read(t_ns))
+    time.sleep(CROSS_S)
+    return both

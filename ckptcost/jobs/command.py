@@ -88,12 +88,7 @@ class WrappedCommand:
         except FileNotFoundError:
             raise NoCommand("no such command", NOT_FOUND, where=self.argv[0]) from None
         except (OSError, ValueError) as error:
-            problem = (
-                error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            )
-            raise NoCommand(
-                f"cannot be run ({problem})", NOT_EXECUTABLE, where=self.argv[0]
-            ) from None
+            raise not_executable(error, self.argv[0]) from None
         return self.pid
 
     def wait(
@@ -109,14 +104,18 @@ class WrappedCommand:
                 break
             # without anything to look at the child's end wakes us
             seen = signal.sigtimedwait(WAITED_FOR, every_s if look is not None else 10.0)
-            if seen is not None and seen.si_signo == signal.SIGWINCH and resized is not None:
-                resized()
-            if seen is not None and seen.si_signo in PASSED_ON and seen.si_code != _FROM_KERNEL:
-                with contextlib.suppress(ProcessLookupError, PermissionError):
-                    os.kill(self.pid, seen.si_signo)
+            if seen is not None:
+                self._pass_on(seen, resized)
             if look is not None:
                 look()
         return self.ended
+
+    def _pass_on(self, seen: signal.struct_siginfo, resized: Callable[[], None] | None) -> None:
+        if seen.si_signo == signal.SIGWINCH and resized is not None:
+            resized()
+        if seen.si_signo in PASSED_ON and seen.si_code != _FROM_KERNEL:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(self.pid, seen.si_signo)
 
     def _reap(self) -> None:
         pid, status, usage = os.wait4(self.pid, os.WNOHANG)
@@ -143,6 +142,12 @@ class WrappedCommand:
         if self._mask is not None and self._held_by_us:
             let_go(self._mask)
             self._mask, self._held_by_us = None, False
+
+
+def not_executable(error: OSError | ValueError, name: str) -> NoCommand:
+    """A command that is there and cannot be run."""
+    problem = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return NoCommand(f"cannot be run ({problem})", NOT_EXECUTABLE, where=name)
 
 
 def end_alike(ended: CommandEnd) -> int:

@@ -29,6 +29,7 @@ from ckptcost.core.gap import (
 from ckptcost.core.lines import OF_A_SAVE
 from ckptcost.core.numeric import ratio
 from ckptcost.core.quantities import FIELDS
+from ckptcost.core.reconcile import Energy
 from ckptcost.core.windows import Window
 from ckptcost.errors import InputError
 from ckptcost.jobs.measured import Measured
@@ -277,23 +278,12 @@ def _against_model(
         )
         for window, what in pairs
     ]
-    measured = mean_course(taken)
-    sized = None if measured is None else with_bytes(s, of, measured.moved_bytes)
-    parts = ranges = None
-    at_size: dict[str, Number] = {}
     with np.errstate(over="ignore", invalid="ignore"):
         point, spread = figures_of(s, of, machine), figures_of(world, of, machine)
-        if measured is not None and sized is not None:
-            at_size = figures_of(sized, of, machine)
-            parts = parts_of(modelled, course_of(sized, of), measured)
-            ranges = parts_of(
-                course_of(world, of),
-                course_of(with_bytes(world, of, measured.moved_bytes), of),
-                measured,
-            )
+        sized = _at_size(s, world, machine, of, mean_course(taken))
     columns = _columns(taken, bills, machine, of)
     rows = [
-        _row(name, each, point[name], spread[name], at_size.get(name, nan), machine)
+        _row(name, each, point[name], spread[name], sized.figures.get(name, nan), machine)
         for name, each in columns.items()
     ]
     rows = [_of_durations(row, taken) if row.id == "rate" else row for row in rows]
@@ -308,12 +298,48 @@ def _against_model(
         rows,
         divided,
         modelled,
-        None if sized is None else course_of(sized, of),
-        measured,
-        parts,
-        ranges,
+        sized.resized,
+        sized.measured,
+        sized.parts,
+        sized.ranges,
         _mean_bill([bill.bill for bill in bills]),
         modelled_bill(s, of, machine),
+    )
+
+
+_FIGURES = {
+    "save": ("bytes", "files", "time", "stall", "lag"),
+    "load": ("bytes", "files", "time", "stall"),
+}
+_LINES = {"save": OF_A_SAVE[:-1], "load": OF_A_LOAD}
+"""those that have joules; requests have none"""
+
+
+class _AtSize(NamedTuple):
+    """The model with the measured bytes put in; nothing where no save's bytes and seconds are
+    known."""
+
+    measured: Course | None = None
+    resized: Course | None = None
+    figures: Mapping[str, Number] = {}
+    parts: Parts | None = None
+    ranges: Parts | None = None
+
+
+def _at_size(
+    s: Scenario, world: Scenario, machine: RunMachine, of: str, measured: Course | None
+) -> _AtSize:
+    if measured is None:
+        return _AtSize()
+    sized = with_bytes(s, of, measured.moved_bytes)
+    resized = course_of(sized, of)
+    ranged = course_of(with_bytes(world, of, measured.moved_bytes), of)
+    return _AtSize(
+        measured,
+        resized,
+        figures_of(sized, of, machine),
+        parts_of(course_of(s, of), resized, measured),
+        parts_of(course_of(world, of), ranged, measured),
     )
 
 
@@ -321,17 +347,15 @@ def _columns(
     taken: Sequence[CourseSave], bills: Sequence[MeasuredBill], machine: RunMachine, of: str
 ) -> dict[str, list[CourseSpread]]:
     """What was measured of each save, by row."""
-    found: dict[str, list[CourseSpread]] = {
-        name: [getattr(one, name) for one in taken] for name in ("bytes", "files", "time", "stall")
-    }
-    if of == "save":
-        found["lag"] = [one.lag for one in taken]
+    figures, lines = _FIGURES[of], _LINES[of]
+    found = {name: [getattr(one, name) for one in taken] for name in figures}
     found["rate"] = [_rate(one) for one in taken]
     found["gpu_s"] = [_times(one.stall, machine.gpus) for one in taken]
-    for name in OF_A_LOAD if of == "load" else OF_A_SAVE[:-1]:  # requests have no joules
-        energies = [bill.energies[name] for bill in bills]
-        found[name] = [CourseSpread(e.value, e.low, e.high, e.why) for e in energies]
-    return found
+    return found | {name: [_spread(bill.energies[name]) for bill in bills] for name in lines}
+
+
+def _spread(energy: Energy) -> CourseSpread:
+    return CourseSpread(energy.value, energy.low, energy.high, energy.why)
 
 
 def _rate(one: CourseSave) -> CourseSpread:

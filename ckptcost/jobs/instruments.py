@@ -36,11 +36,7 @@ def instruments(spec: str, wanted: Wanted, for_s: float) -> Instruments:
         return _replayed_instruments(spec.removeprefix(REPLAY))
     if "simulated" in words:
         if len(words) > 1:
-            raise InputError(
-                "a simulated machine does not mix with real meters",
-                where=Argument("meters"),
-                remedy="give one or the other",
-            )
+            raise mixes_meters()
         return _simulated_instruments(for_s)
     if not all(words):
         raise InputError(
@@ -51,6 +47,14 @@ def instruments(spec: str, wanted: Wanted, for_s: float) -> Instruments:
         replace(wanted, also=named) if "auto" in words else replace(wanted, names=named)
     )
     return Instruments(seen.meters, seen.absences, RealClock())
+
+
+def mixes_meters() -> InputError:
+    return InputError(
+        "a simulated machine does not mix with real meters",
+        where=Argument("meters"),
+        remedy="give one or the other",
+    )
 
 
 def _simulated_instruments(for_s: float) -> Instruments:

@@ -107,16 +107,8 @@ def _course(
     """Fixed is what comes after the last byte (commit), beside is what comes before the first
     (snapshot)."""
     fixed_s, beside_s = _length_s(window, "commit", time_s), _length_s(window, "snapshot", time_s)
-    if (
-        beside_s is None
-        and what.of == "save"
-        and window.stall_s is not None
-        and window.stall_s < time_s
-        and not window.storage
-    ):
-        beside_s = (
-            window.stall_s
-        )  # training went on before the save was safe: the copy was over by then
+    if beside_s is None and what.of == "save" and not window.storage:
+        beside_s = _copy_s(window, time_s)
     straggler = _straggler(window)
     lent = {"FIXED": fixed_s is None, "BESIDE": beside_s is None, "STRAGGLER": straggler is None}
     fixed_s = float(modelled.fixed_s) if fixed_s is None else fixed_s
@@ -128,6 +120,11 @@ def _course(
     return measured_course(time_s, what.bytes, fixed_s, beside_s, straggler), tuple(
         name for name, is_lent in lent.items() if is_lent
     )
+
+
+def _copy_s(window: Window, time_s: float) -> float | None:
+    """Where training went on before the save was safe, the copy was over by then."""
+    return window.stall_s if window.stall_s is not None and window.stall_s < time_s else None
 
 
 def _length_s(window: Window, phase: str, time_s: float) -> float | None:

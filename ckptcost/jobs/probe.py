@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import nan
+from operator import attrgetter
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from ckptcost.core.fit import TimeFit, fit_times
 from ckptcost.core.reconcile import Energy, times, total, unknown
 from ckptcost.core.windows import Window
 from ckptcost.errors import Argument, InputError, MeterUnavailable
-from ckptcost.jobs.instruments import REPLAY, instruments
+from ckptcost.jobs.instruments import REPLAY, instruments, mixes_meters
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured import Measured
 from ckptcost.jobs.recording import ASKED, EDGE, MARGIN_S, folder_for
@@ -135,7 +136,7 @@ def probe(
             remedy="`ckptcost report RUN` shows a probe again",
         )
     if "simulated" in meters.split(","):
-        return _probe_simulated(asked, meters, wanted, directory)
+        return _probe_simulated(asked, meters, directory)
     saver = saver_of(asked.saver)
     shapes = {size: shape_of(size, ranks=asked.ranks, files=asked.files) for size in asked.sizes}
     tools = instruments(
@@ -151,31 +152,7 @@ def probe(
         recorder = Recorder(
             tools.meters, FileSink(folder, sync_s=SYNC_S), run_id=run_id, purpose=PURPOSE
         )
-        recorder.start()
-        ios: list[tuple[int, str, Io]] = []
-        interrupted = False
-        try:
-            recorder.expect(MARGIN_S + 1.0)
-            _rest(asked, MARGIN_S + asked.pause_s)
-            _warm_up(saver, place, asked, shapes[asked.size_bytes])
-            recorder.mark(EDGE, by=ASKED)
-            recorder.mark(
-                EDGE,
-                by="wrap",
-                command=f"probe {asked.saver}",
-                saver=asked.saver,
-                ranks=asked.ranks,
-            )
-            _rounds(saver, place, asked, shapes, recorder, ios, tell)
-        except KeyboardInterrupt:
-            interrupted = True
-            if not ios:
-                raise
-        finally:
-            recorder.mark(EDGE, by=ASKED)
-            recorder.expect(MARGIN_S)
-            time.sleep(MARGIN_S)
-            recorder.stop()
+        ios, interrupted = _record_passes(saver, place, asked, shapes, recorder, tell)
         own = [HOST_CACHE] if asked.read and is_virtual_disk(asked.directory) else []
         notes = tuple(
             dict.fromkeys([*own, *place.notes, *(note for _, _, io in ios for note in io.notes)])
@@ -190,6 +167,38 @@ def probe(
 
 def _label(of: str, number: int) -> str:
     return f"{of} {number}"
+
+
+def _record_passes(
+    saver: Saver,
+    place: Place,
+    asked: ProbeRequest,
+    shapes: Mapping[int, Shape],
+    recorder: Recorder,
+    tell: Callable[[ProbeProgress], None] | None,
+) -> tuple[list[tuple[int, str, Io]], bool]:
+    """What was done, and whether somebody interrupted it."""
+    ios: list[tuple[int, str, Io]] = []
+    interrupted = False
+    recorder.start()
+    try:
+        recorder.expect(MARGIN_S + 1.0)
+        _rest(asked, MARGIN_S + asked.pause_s)
+        _warm_up(saver, place, asked, shapes[asked.size_bytes])
+        recorder.mark(EDGE, by=ASKED)
+        command = f"probe {asked.saver}"
+        recorder.mark(EDGE, by="wrap", command=command, saver=asked.saver, ranks=asked.ranks)
+        _rounds(saver, place, asked, shapes, recorder, ios, tell)
+    except KeyboardInterrupt:
+        interrupted = True
+        if not ios:
+            raise
+    finally:
+        recorder.mark(EDGE, by=ASKED)
+        recorder.expect(MARGIN_S)
+        time.sleep(MARGIN_S)
+        recorder.stop()
+    return ios, interrupted
 
 
 def _rounds(
@@ -283,20 +292,14 @@ def _marks(recorder: Recorder, label: str, io: Io) -> None:
     )
 
 
-def _probe_simulated(
-    asked: ProbeRequest, meters: str, wanted: Wanted, directory: Path | None
-) -> Probed:
+def _probe_simulated(asked: ProbeRequest, meters: str, directory: Path | None) -> Probed:
     """A simulated machine whose job saves in the sizes asked for; nothing is written but the
     run."""
     from ckptcost.meters import simulated
     from ckptcost.meters.simulated_machine import Plan, marks
 
     if meters != "simulated":
-        raise InputError(
-            "a simulated machine does not mix with real meters",
-            where=Argument("meters"),
-            remedy="give one or the other",
-        )
+        raise mixes_meters()
     given = Plan()
     scale = asked.size_bytes / given.checkpoint_bytes
     plan = replace(
@@ -397,20 +400,19 @@ def sums(p: Probed) -> list[Sum]:
 def _sum(p: Probed, mine: Sequence[ProbePass]) -> Sum:
     of, size_bytes = mine[0].of, mine[0].size_bytes
     seconds = [s for s in map(seconds_of, mine) if s == s and s > 0]
-    known = len(seconds) > 0
-    mean_s = fmean(seconds) if known else nan
+    mean_s = fmean(seconds or [nan])
     returned = [(one.io.returned_ns - one.io.begin_ns) * 1e-9 for one in mine if one.io is not None]
     return Sum(
         of,
         size_bytes,
         len(mine),
         mine[0].files,
-        size_bytes * len(seconds) / sum(seconds) if known else nan,
-        size_bytes / max(seconds) if known else nan,
-        size_bytes / min(seconds) if known else nan,
+        size_bytes * len(seconds) / sum(seconds or [nan]),
+        size_bytes / max(seconds, default=nan),
+        size_bytes / min(seconds, default=nan),
         mean_s,
         stdev(seconds) / mean_s if len(seconds) > 1 else nan,
-        fmean(returned) if returned else nan,
+        fmean(returned or [nan]),
         _device_over_file(p, mine),
         times(total(joules_of(p, one) for one in mine), GB / (size_bytes * len(mine))),
     )
@@ -419,15 +421,18 @@ def _sum(p: Probed, mine: Sequence[ProbePass]) -> Sum:
 def _device_over_file(p: Probed, mine: Sequence[ProbePass]) -> float:
     disks = {stored.disk for stored in p.measured.stored}
     names = {one.window.name for one in mine if one.window is not None}
-    if any(one.window is None or (one.window.length_s or 0.0) < TOLD_S for one in mine):
+    if any(map(_is_short, mine)):
         return nan
     taken = [stored.queue for stored in p.measured.stored if stored.window in names]
     if len(disks) != 1 or len(taken) != len(mine):
         return nan
-    moved = sum(
-        queue.written_bytes if mine[0].of == "save" else queue.read_bytes for queue in taken
-    )
-    return moved / sum(one.size_bytes for one in mine)
+    which = "written_bytes" if mine[0].of == "save" else "read_bytes"
+    return float(sum(map(attrgetter(which), taken)) / (mine[0].size_bytes * len(mine)))
+
+
+def _is_short(one: ProbePass) -> bool:
+    """Too short for the disk's counter to tell it from its neighbours."""
+    return one.window is None or (one.window.length_s or 0.0) < TOLD_S
 
 
 def fit_of_sizes(p: Probed, of: str = "save") -> TimeFit:

@@ -63,6 +63,11 @@ class _OpenSave:
             return by == "watch" or bool(self.returned_ns)
         return name == "end" or (name == "note" and "durable_why" in detail)
 
+    def is_last(self, rank: int, for_all: bool) -> bool:
+        """The rank that is over now, or who speaks for all of them, has none beside it."""
+        self.ranks.discard(rank)
+        return for_all or not self.ranks
+
     def known(self, label: str) -> KnownSave:
         size_bytes = sum(self.bytes_of.values()) if self.bytes_of else nan
         until_ns = self.returned_ns or self.written_ns
@@ -127,11 +132,9 @@ class SaveProgress:
             if one is None:
                 return None
             one.note(name, rank, t_ns, detail)
-            if not one.is_over_by(name, by, detail):
-                return None
-            one.ranks.discard(rank)
             # who watches a folder speaks for all ranks
-            if one.ranks and not (by == "watch" and of_rank is None):
+            for_all = by == "watch" and of_rank is None
+            if not (one.is_over_by(name, by, detail) and one.is_last(rank, for_all)):
                 return None
             self._end(window, one)
         return one.known(window)

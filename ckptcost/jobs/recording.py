@@ -51,13 +51,7 @@ def record(
 ) -> Recorded:
     """Ask all meters for so long. An interrupt ends it early and what there is counts."""
     if not tools.meters:
-        reasons = (
-            "; ".join(dict.fromkeys(absence.reason for absence in tools.absences))
-            or "no meter was asked for"
-        )
-        raise MeterUnavailable(
-            f"nothing can be measured here: {reasons}", "`ckptcost doctor` says what would help"
-        )
+        raise _without_meters(tools)
     if directory is None and for_s > MOST_KEPT_S:
         raise InputError(
             "what is not written is kept in memory",
@@ -77,6 +71,14 @@ def record(
     run = memory.run() if directory is None else _load_recording(directory, recorder)
     origin_ns = run.node().origin_ns
     return Recorded(run, (begin_ns - origin_ns) / S, (end_ns - origin_ns) / S, recorder.stats)
+
+
+def _without_meters(tools: Instruments) -> MeterUnavailable:
+    reasons = "; ".join(dict.fromkeys(absence.reason for absence in tools.absences))
+    return MeterUnavailable(
+        f"nothing can be measured here: {reasons or 'no meter was asked for'}",
+        "`ckptcost doctor` says what would help",
+    )
 
 
 def folder_for(directory: Path | None, run_id: str = "", job: str = "") -> Path:

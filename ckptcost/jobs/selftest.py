@@ -13,7 +13,7 @@ import json
 import os
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import inf, isnan, nan
 from pathlib import Path
@@ -178,6 +178,14 @@ class _Beside:
             last_ns = max(ns, since_ns)
         return None
 
+    def safe_between_ns(self, line: Mapping[str, Any]) -> tuple[int | None, int | None]:
+        """A save was not safe before, and was safe after; None where that is not known."""
+        from_ns = self.taken_ns(line["begin_ns"], line["bytes"])
+        to_ns = self.synced_ns.get(line["number"])
+        if from_ns is not None and to_ns is not None and from_ns > to_ns:
+            from_ns = None  # the counter is behind, or not of these bytes
+        return from_ns, to_ns
+
     def __enter__(self) -> _Beside:
         for thread in self._threads:
             thread.start()
@@ -217,17 +225,7 @@ def selftest(
         finally:
             os.close(notes)
     assert taken.ended is not None
-    failed = next((line for line in lines if "failed" in line), None)
-    if failed is not None:
-        raise output_error(
-            OSError(failed["errno"], os.strerror(failed["errno"])),
-            str(asked.directory),
-            failed["failed"],
-        )
-    if taken.ended.signal in (2, 15):  # Ctrl-C and SIGTERM reach the writer, and mean us
-        raise KeyboardInterrupt
-    if taken.ended.status and not taken.ended.signal:
-        raise CkptcostError("the self-test's writer could not work; it says why above")
+    _check_writer(taken.ended, lines, asked.directory)
     tolerance_s = POLLED_S if mounted.blind else INSTANT_S
     saves, others = _save_trials(lines, beside, taken.folder, tolerance_s)
     seen = checkup(instruments(meters, wanted, 0.0))
@@ -252,6 +250,18 @@ def selftest(
     )
 
 
+def _check_writer(ended: CommandEnd, lines: Sequence[dict[str, Any]], directory: Path) -> None:
+    """Raises where it could not write, or somebody interrupted it."""
+    failed = next((line for line in lines if "failed" in line), None)
+    if failed is not None:
+        error = OSError(failed["errno"], os.strerror(failed["errno"]))
+        raise output_error(error, str(directory), failed["failed"])
+    if ended.signal in (2, 15):  # Ctrl-C and SIGTERM reach the writer, and mean us
+        raise KeyboardInterrupt
+    if ended.status and not ended.signal:
+        raise CkptcostError("the self-test's writer could not work; it says why above")
+
+
 def _save_trials(
     lines: Sequence[dict[str, Any]], beside: _Beside, folder: Path, tolerance_s: float
 ) -> tuple[list[SaveTrial], int]:
@@ -270,23 +280,15 @@ def _save_trials(
     begins = [line["begin_ns"] / 1e9 - origin_s for line in done]
     saves = []
     for line, (begin_s, next_s) in zip(done, pairwise([*begins, inf]), strict=True):
-        mine = [
-            each
-            for each in found
-            if begin_s - tolerance_s <= (each[0].begin_s or 0.0) < next_s - tolerance_s
-        ]
-        if mine:
-            found.remove(mine[0])
-        at_ns = beside.taken_ns(line["begin_ns"], line["bytes"])
-        to_ns = beside.synced_ns.get(line["number"])
-        if at_ns is not None and to_ns is not None and at_ns > to_ns:
-            at_ns = None  # the counter is behind, or not of these bytes
+        mine = None
+        for each in found:
+            if begin_s - tolerance_s <= (each[0].begin_s or 0.0) < next_s - tolerance_s:
+                mine = each
+                found.remove(each)
+                break
         gone_ns = deleted.get(line["number"]) if line["way"] == "rotation" else None
-        saves.append(
-            _save_trial(
-                line, begin_s, mine[0] if mine else None, at_ns, to_ns, gone_ns, tolerance_s
-            )
-        )
+        bracket = beside.safe_between_ns(line)
+        saves.append(_save_trial(line, begin_s, mine, *bracket, gone_ns, tolerance_s))
     return saves, len(found)
 
 
@@ -310,10 +312,8 @@ def _save_trial(
     stall_s, early_s, late_s = map(after_begin_s, (line["returned_ns"], from_ns, to_ns))
     safe_s = nan if window.durable_s is None else window.durable_s - begin_s
     if gone_ns is not None and (from_ns is None or from_ns > gone_ns):
-        late_s = inf
-        error_s = nan if isnan(safe_s) else -inf  # called safe, and it never was
-    else:
-        error_s = _outside_s(safe_s, what.unsure_s, early_s, late_s)
+        late_s = inf  # it never was safe: -inf where it was called so
+    error_s = _outside_s(safe_s, what.unsure_s, early_s, late_s)
     begin_error_s = (window.begin_s or 0.0) - begin_s
     stall_error_s = nan if window.stall_s is None else window.stall_s - stall_s
     errors_s = [each for each in (begin_error_s, stall_error_s, error_s) if not isnan(each)]
@@ -336,6 +336,8 @@ def _save_trial(
 def _outside_s(safe_s: float, unsure_s: float, early_s: float, late_s: float) -> float:
     """How far an instant is outside its bracket, either end of which may be unknown; negative is
     too early, NaN not known."""
+    if late_s == inf:
+        return safe_s - late_s
     above = safe_s - (0.0 if isnan(unsure_s) else unsure_s) - late_s
     if above > 0:
         return above

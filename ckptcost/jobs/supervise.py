@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from ckptcost.errors import CkptcostError
-from ckptcost.jobs.command import NOT_EXECUTABLE, NoCommand, WrappedCommand
+from ckptcost.jobs.command import WrappedCommand, not_executable
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.observe import Look, Observer
 from ckptcost.jobs.progress import KnownSave
@@ -128,12 +128,7 @@ class Supervisor:
                     start_new_session=True,
                 )
         except (OSError, ValueError) as error:
-            problem = (
-                error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            )
-            raise NoCommand(
-                f"cannot be run ({problem})", NOT_EXECUTABLE, where=self._what.argv[0]
-            ) from None
+            raise not_executable(error, self._what.argv[0]) from None
 
     # the thread
 

@@ -54,7 +54,7 @@ def sweep(
     tiers = comparison_of(layers)[0]
     if tiers and ("tier", "id") not in {(over.section, over.key) for over in overs}:
         overs = [Over("tier", "tier", "id", tuple(tiers), False), *overs]
-    total = int(np.prod([len(over.values) for over in overs], dtype=float)) if overs else 1
+    total = int(np.prod([len(over.values) for over in overs], dtype=float))
     if total > MOST_ROWS:
         raise InputError(
             f"{total:,} rows are more than {MOST_ROWS:,}",
@@ -72,8 +72,8 @@ def sweep(
         prepared[words] = resolve(catalog, under_flags(layers, layer))
         two_tiers_at_most(prepared[words].scenario)
         _has_optimum(prepared[words], numeric)
-    methods = sorted({resolved.grid_method for resolved in prepared.values()})
-    return Sweep(tuple(overs), _pieces(overs, prepared, rows), tuple(methods))
+    methods = {resolved.grid_method for resolved in prepared.values()}
+    return Sweep(tuple(overs), _pieces(overs, prepared, rows), tuple(sorted(methods)))
 
 
 def _has_optimum(resolved: Resolved, numeric: list[Over]) -> None:
@@ -96,14 +96,20 @@ def _pieces(
     for values in product(*(over.values for over in outer)):
         here = list(zip(outer, values, strict=True))
         resolved = prepared[tuple(value for over, value in here if not over.numeric)]
-        scenario = resolved.scenario
-        for over, value in here:
-            scenario = replace_at(scenario, field_of(over), value) if over.numeric else scenario
+        scenario = _placed(resolved.scenario, here)
         fixed = {over.name: value for over, value in here}
         for chunk in chunks(scenario, axes, rows):
             size = len(next(iter(chunk.axes.values()))) if axes else 1
             moving = {over.name: chunk.axes[field_of(over)] for over in inner}
             yield SweepPiece(size, fixed | moving, resolved, chunk.scenario, chunk.outcome)
+
+
+def _placed(scenario: Scenario, here: Sequence[tuple[Over, Any]]) -> Scenario:
+    """With the numbers of the axes put in."""
+    for over, value in here:
+        if over.numeric:
+            scenario = replace_at(scenario, field_of(over), value)
+    return scenario
 
 
 def _over_layer(named: list[Over], words: tuple[Any, ...], numeric: list[Over]) -> Layer:

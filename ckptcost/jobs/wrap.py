@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ckptcost.errors import Argument, InputError, MeterUnavailable
 from ckptcost.jobs.command import CommandEnd, WrappedCommand
@@ -25,6 +25,9 @@ from ckptcost.meters.writeback import dirty_limit_of_host
 from ckptcost.runs.edges import ending
 from ckptcost.runs.election import task_of
 from ckptcost.watch.output import Relay, Tokens
+
+TASKS_END_S = 5.0
+"""how long the others of a job's tasks are waited for"""
 
 
 class WrappedRun(NamedTuple):
@@ -76,7 +79,6 @@ def wrap(
     tokens: Tokens | None = None,
     said: Callable[[KnownSave], None] | None = None,
     waiting: Callable[[int], None] | None = None,
-    environ: Mapping[str, str] = os.environ,
     mask: set[int] | None = None,
     purpose: str = "",
 ) -> WrappedRun:
@@ -86,6 +88,7 @@ def wrap(
     Of a job's tasks that a launcher started, each with a recorder, one of each node reads the
     meters; together they write one run.
     """
+    environ = os.environ
     command = WrappedCommand(argv, mask)
     command.check(environ.get("PATH"))
     command.hold()
@@ -105,10 +108,7 @@ def wrap(
         )
         additions = observer.start()
         relay = _listening(tokens, observer) if tokens is not None else None
-        limit = dirty_limit_of_host()
-        observer.begin(
-            command=command_text(argv), **({} if limit is None else {"dirty_limit_bytes": limit})
-        )
+        observer.begin(command=command_text(argv), **_page_cache_limit())
         pid = command.start({**environ, **additions}, None if relay is None else relay.child_fd)
         observer.follow(pid, whole=True)
         if relay is not None:
@@ -118,7 +118,7 @@ def wrap(
         )
         if relay is not None:
             relay.finish()
-            observer.problems += [relay.problem] if relay.problem else []
+            observer.problems += filter(None, [relay.problem])
         observer.over(
             ended.at_ns,
             command.stopped_by_user,
@@ -134,6 +134,11 @@ def wrap(
         if observer is not None:
             observer.close()
         command.release()
+
+
+def _page_cache_limit() -> dict[str, Any]:
+    limit = dirty_limit_of_host()
+    return {} if limit is None else {"dirty_limit_bytes": limit}
 
 
 def others_gpus(environ: Mapping[str, str]) -> list[str]:
@@ -157,10 +162,10 @@ def others_gpus(environ: Mapping[str, str]) -> list[str]:
     ]
 
 
-def wait_for_tasks(taken: WrappedRun, most_s: float = 5.0) -> bool:
+def wait_for_tasks(taken: WrappedRun) -> bool:
     """Until all tasks that record into this folder have ended their files; one that was killed
     never does."""
-    until_s = time.monotonic() + most_s
+    until_s = time.monotonic() + TASKS_END_S
     while True:
         lasts = {
             file.name.rsplit(".", 2)[0]: file
@@ -221,7 +226,6 @@ def attach(
     """Follow a process until it ends, the time is over, or the user interrupts; without one, the
     folders of `look` alone."""
     process = None if pid is None else open_process(pid)
-    why = "time is over"
     observer: Observer | None = None
     try:
         tools = tools_of(meters, replace(beside(wanted, look), pid=pid))
@@ -233,17 +237,7 @@ def attach(
             observer.begin(attached=pid)
             observer.follow(pid)
         until_s = inf if for_s is None else time.monotonic() + for_s
-        try:
-            while time.monotonic() < until_s:
-                if process is not None and _is_over(process):
-                    why = "the process ended"
-                    break
-                observer.look()
-                if tick is not None:
-                    tick(observer)
-                time.sleep(max(min(0.25, until_s - time.monotonic()), 0.0))
-        except KeyboardInterrupt:
-            why = "interrupted"
+        why = _look_until(until_s, process, observer, tick)
         observer.over(
             time.monotonic_ns(), _asleep if why == "the process ended" else _no_wait, why=why
         )
@@ -253,6 +247,26 @@ def attach(
         if process is not None:
             os.close(process)
     return _wrapped_run(observer, None, why)
+
+
+def _look_until(
+    until_s: float,
+    process: int | None,
+    observer: Observer,
+    tick: Callable[[Observer], None] | None,
+) -> str:
+    """Why it is over, in words."""
+    try:
+        while time.monotonic() < until_s:
+            if process is not None and _is_over(process):
+                return "the process ended"
+            observer.look()
+            if tick is not None:
+                tick(observer)
+            time.sleep(max(min(0.25, until_s - time.monotonic()), 0.0))
+    except KeyboardInterrupt:
+        return "interrupted"
+    return "time is over"
 
 
 def _wrapped_run(observer: Observer, ended: CommandEnd | None, why: str = "") -> WrappedRun:
