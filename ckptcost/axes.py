@@ -57,74 +57,85 @@ class Over(NamedTuple):
 def over_of(text: str) -> Over:
     """An axis from "tier=a,b", "saves=10:200:10", "cluster.gpus=1024:65536:*2" or "tier.capacity=1
     PB,2 PB"."""
-    name, equals, said = text.partition("=")
-    path = ALIASES.get(name.strip(), name.strip())
-    section, _, key = path.partition(".")
-    if not equals or not said.strip():
+    name, _, said = text.partition("=")
+    where = Argument("over")
+    if not said.strip():
         raise InputError(
             f"{brief(text)} is not name=values",
-            where=Argument("over"),
+            where=where,
             remedy="write e.g. --over saves=10:200:10 or --over tier=a,b",
         )
-    if section not in SECTIONS or not key:
-        raise UnknownName(
-            "axis",
-            name,
-            [*ALIASES, *(f"{s}.{k}" for s in SECTIONS for k in KEYS[s])],
-            where=Argument("over"),
-        )
+    section, key = _place_of(name)
     if key in WORDS[section] or key == "optimal":
         words = tuple(part.strip() for part in said.split(","))
         if not all(words):
             raise InputError(
                 "an empty value",
-                where=Argument("over"),
+                where=where,
                 key=name,
                 remedy="write e.g. --over tier=nas-hdd,generic-pfs",
             )
         return Over(name, section, key, words, False)
     if key not in KEYS[section]:
-        raise UnknownName(
-            f"key in {section}", key, (*KEYS[section], *WORDS[section]), where=Argument("over")
-        )
+        known = (*KEYS[section], *WORDS[section])
+        raise UnknownName(f"key in {section}", key, known, where=where)
     try:
         values = _values(said, unit_of(section, key))
         for value in values:
             schema.within_limits(section, key, value, f"{value:g}")
     except InputError as error:
-        raise error.at(Argument("over"), name) from None
+        raise error.at(where, name) from None
     return Over(name, section, key, values, f"{section}.{key}" not in _DERIVING)
+
+
+def _place_of(name: str) -> tuple[str, str]:
+    """Section and key of an axis, by its short name or by the whole one."""
+    path = ALIASES.get(name.strip(), name.strip())
+    section, _, key = path.partition(".")
+    if section not in SECTIONS or not key:
+        known = [*ALIASES, *(f"{s}.{k}" for s in SECTIONS for k in KEYS[s])]
+        raise UnknownName("axis", name, known, where=Argument("over"))
+    return section, key
 
 
 def _values(said: str, unit: str) -> tuple[float, ...]:
     found: list[float] = []
     for part in said.split(","):
         ends = part.split(":")
-        if len(ends) == 1:
-            found.append(parse(part, unit))
-            continue
-        if len(ends) != 3:
-            raise InputError(
-                f"{brief(part)} is not start:stop:step",
-                remedy="e.g. 10:200:10, or 1:1024:*2 for a geometric row",
-            )
-        start, stop = parse(ends[0], unit), parse(ends[1], unit)
-        geometric = ends[2].strip().startswith("*")
-        step = parse(ends[2].strip()[1:], "") if geometric else parse(ends[2], unit)
-        if not (step > 1 and start > 0 if geometric else step > 0) or stop < start:
-            raise InputError(
-                f"{brief(part)} does not run upwards",
-                remedy="start <= stop, step > 0 (or *factor > 1)",
-            )
-        count = (np.log(stop / start) / np.log(step) if geometric else (stop - start) / step) + 1e-9
-        if count > MOST_ROWS:
-            raise InputError(
-                f"{brief(part)} has more than {MOST_ROWS:,} values", remedy="take a larger step"
-            )
-        found += [
-            float(start * step**i if geometric else start + step * i) for i in range(int(count) + 1)
-        ]
+        found += [parse(part, unit)] if len(ends) == 1 else _row(part, ends, unit)
     return tuple(found)
+
+
+def _row(part: str, ends: Sequence[str], unit: str) -> list[float]:
+    """An arithmetic row from start:stop:step, or a geometric one from start:stop:*factor."""
+    if len(ends) != 3:
+        raise InputError(
+            f"{brief(part)} is not start:stop:step",
+            remedy="e.g. 10:200:10, or 1:1024:*2 for a geometric row",
+        )
+    start, stop = parse(ends[0], unit), parse(ends[1], unit)
+    geometric = ends[2].strip().startswith("*")
+    if geometric:
+        step = parse(ends[2].strip()[1:], "")
+        is_upwards = step > 1 and 0 < start <= stop
+    else:
+        step = parse(ends[2], unit)
+        is_upwards = step > 0 and start <= stop
+    if not is_upwards:
+        raise InputError(
+            f"{brief(part)} does not run upwards",
+            remedy="start <= stop, step > 0 (or *factor > 1)",
+        )
+    steps = np.log(stop / start) / np.log(step) if geometric else (stop - start) / step
+    count = steps + 1e-9
+    if count > MOST_ROWS:
+        raise InputError(
+            f"{brief(part)} has more than {MOST_ROWS:,} values", remedy="take a larger step"
+        )
+    places = range(int(count) + 1)
+    if geometric:
+        return [float(start * step**i) for i in places]
+    return [float(start + step * i) for i in places]
 
 
 def distinct(overs: Sequence[Over], layers: Sequence[Layer]) -> None:

@@ -157,8 +157,8 @@ def set_layer(settings: Iterable[str], interval: str | None = None) -> Layer:
     raw: dict[str, Any] = {}
     for setting in settings:
         path, equals, value = setting.partition("=")
-        section, dot, key = path.strip().partition(".")
-        if not equals or not dot or not key:
+        section, _, key = path.strip().partition(".")
+        if not equals or not key:
             raise InputError(
                 f"{brief(setting)} is not path=value",
                 where=Argument("changes"),
@@ -174,8 +174,10 @@ def set_layer(settings: Iterable[str], interval: str | None = None) -> Layer:
             text = {"true": True, "false": False}.get(text.lower(), text)
         raw.setdefault(section, {})[key] = text
     layer = read_layer(raw, Argument("changes"), "--set")
-    if interval is None:
-        return layer
+    return layer if interval is None else _with_interval(layer, interval)
+
+
+def _with_interval(layer: Layer, interval: str) -> Layer:
     try:
         said = schema.section_values("policy", {"interval": interval})
     except InputError as error:

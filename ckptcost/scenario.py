@@ -223,11 +223,8 @@ class _Builder:
                 self._policy_rules(figures, mine)
             case "site":
                 self._site_rules(figures, words, mine)
-            case "failures" if not mine.isdisjoint(("rate", "gpu_rate")):
-                # who knows their own rate means it as it is: the default one, and its law of size,
-                # are put by
-                for key in set(FAILURE_LAW) - mine:
-                    figures.pop(key, None)
+            case "failures":
+                self._failure_rules(figures, mine)
         fields_ = self._note(section, figures)
         fields_ |= {word: value for word, value in words.items() if word not in _NO_FIELDS}
         self.words |= {f"{section}.{word}": value for word, value in words.items()}
@@ -262,6 +259,13 @@ class _Builder:
         for section in _FURTHER_TIERS:
             key = section.replace("tier", "keep_last")
             if not self.values[section] and key not in mine:
+                figures.pop(key, None)
+
+    def _failure_rules(self, figures: Figures, mine: set[str]) -> None:
+        """Who knows their own rate means it as it is: the default one, and its law of size, are put
+        by."""
+        if not mine.isdisjoint(("rate", "gpu_rate")):
+            for key in set(FAILURE_LAW) - mine:
                 figures.pop(key, None)
 
     def _site_rules(self, figures: Figures, words: dict[str, Any], mine: set[str]) -> None:
@@ -319,12 +323,14 @@ class _Builder:
             default = figures.pop("write_energy")
             if "active_power" not in own:
                 figures["write_energy"] = _write_energy(default, shared, _rate_of(figures))
-        if not (shared or words.get("survives") != "process") and "network_energy" not in own:
-            del figures["network_energy"]
-        if "storage_price" not in own and (not shared or "standing_price" in own):
-            del figures["storage_price"]
-        if "request_price" not in own and "request_size" not in own:
-            del figures["request_size"]
+        stays_inside = not shared and words.get("survives") == "process"
+        not_for_it = {
+            "network_energy": stays_inside,
+            "storage_price": not shared or "standing_price" in own,
+            "request_size": "request_price" not in own,
+        }
+        for key in [key for key, applies in not_for_it.items() if applies and key not in own]:
+            del figures[key]
         if ("standing_price" in figures or "idle_power" in figures) and "capacity" not in figures:
             self.unknown[f"{section}.capacity"] = (
                 "without it no share of the standing price or idle power can be told"

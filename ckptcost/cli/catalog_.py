@@ -73,26 +73,32 @@ def _listing(
 ) -> tuple[Any, list[str]]:
     """What there is of a kind, for machines and as lines."""
     from ckptcost.errors import UnknownName
-    from ckptcost.present.table import columns
 
-    if kind == "source" and name:
-        if name not in catalog.sources:
-            raise UnknownName("source", name, catalog.sources)
-        return {name: catalog.sources[name]}, _sources({name: catalog.sources[name]})
     if kind == "source" or (kind is None and sources):
-        return catalog.sources, _sources(catalog.sources)
+        shown = catalog.sources
+        if name:
+            if name not in shown:
+                raise UnknownName("source", name, shown)
+            shown = {name: shown[name]}
+        return shown, _sources(shown)
     if kind is None:
         counts = {each: len(catalog.ids(each)) for each in KINDS}
         return counts, [f"{each:<12} {count:>4}" for each, count in counts.items()]
     if kind in ("scenario", "claim"):
         return _documents(catalog, kind, name)
     if name is None:
-        entries = [catalog.get(kind, each) for each in catalog.ids(kind)]
-        rows = [[e.id, e.name, e.label] for e in entries]
-        found = [{"id": e.id, "name": e.name, "label": e.label} for e in entries]
-        return found, columns(["id", "name", "kind"], rows, left=3)
+        return _entries(catalog, kind)
     entity = catalog.get(kind, name)
     return _as_json(entity, catalog, sources), _entity(entity, catalog, sources)
+
+
+def _entries(catalog: Catalog, kind: str) -> tuple[Any, list[str]]:
+    from ckptcost.present.table import columns
+
+    entries = [catalog.get(kind, each) for each in catalog.ids(kind)]
+    found = [{"id": e.id, "name": e.name, "label": e.label} for e in entries]
+    rows = [[*row.values()] for row in found]
+    return found, columns(["id", "name", "kind"], rows, left=3)
 
 
 def _ids(text: str) -> list[str]:
@@ -126,51 +132,52 @@ def _as_json(entity: Any, catalog: Any, sources: bool) -> dict[str, Any]:
     }
     found["claims"] = [claim._asdict() for claim in entity.claims]
     if sources:
-        found["sources"] = {
-            name: catalog.sources.get(name, {})
-            for f in entity.figures.values()
-            for name in _ids(f.source)
-        }
+        found["sources"] = {name: catalog.sources.get(name, {}) for name in _cited(entity)}
     return found
 
 
-def _entity(entity: Any, catalog: Any, sources: bool) -> list[str]:
-    from ckptcost.catalog.keys import unit_of
-    from ckptcost.present.amounts import quantities
-    from ckptcost.present.table import columns
+def _cited(entity: Any) -> list[str]:
+    """Each source once, in the order of the figures."""
+    ids = (name for f in entity.figures.values() for name in _ids(f.source))
+    return list(dict.fromkeys(ids))
 
+
+def _entity(entity: Any, catalog: Any, sources: bool) -> list[str]:
     lines = [
         f"{entity.name}  ({entity.kind} {entity.id}{', ' + entity.label if entity.label else ''})",
         *([entity.note] if entity.note else []),
         f"file: {entity.where}",
         "",
     ]
-    section = {"accelerator": "cluster", "grid": "site"}.get(entity.kind, entity.kind)
-    rows = []
-    for key, f in entity.figures.items():
-        unit = unit_of(section, key)
-        rows.append(
-            [key, f.text, quantities(f.low, f.high, unit), f.basis, ", ".join(_ids(f.source))]
-        )
-    if rows:
-        lines += columns(["figure", "value", "range", "basis", "source"], rows, left=5)
+    lines += _figures(entity)
     lines += [f"{key} = {value}" for key, value in entity.words.items()]
     lines += [f"  {key}: {f.remark}" for key, f in entity.figures.items() if f.remark]
-    lines += [
-        f"claim: {c.what} {c.value} for {c.size}"
-        + (f" ({c.low} to {c.high})" if c.low else "")
-        + f", {c.source}; {c.note}"
-        for c in entity.claims
-    ]
+    lines += map(_claim, entity.claims)
     if entity.about:
         lines += ["", "also known", *(f"  {key}: {value}" for key, value in entity.about.items())]
     if sources:
-        names = dict.fromkeys(name for f in entity.figures.values() for name in _ids(f.source))
-        lines += [
-            "",
-            *_sources({name: catalog.sources[name] for name in names if name in catalog.sources}),
-        ]
+        known = catalog.sources
+        lines += ["", *_sources({name: known[name] for name in _cited(entity) if name in known})]
     return lines
+
+
+def _figures(entity: Any) -> list[str]:
+    from ckptcost.catalog.keys import unit_of
+    from ckptcost.present.amounts import quantities
+    from ckptcost.present.table import columns
+
+    section = {"accelerator": "cluster", "grid": "site"}.get(entity.kind, entity.kind)
+    rows = []
+    for key, f in entity.figures.items():
+        ends = quantities(f.low, f.high, unit_of(section, key))
+        rows.append([key, f.text, ends, f.basis, ", ".join(_ids(f.source))])
+    titles = ["figure", "value", "range", "basis", "source"]
+    return columns(titles, rows, left=5) if rows else []
+
+
+def _claim(c: Any) -> str:
+    ends = f" ({c.low} to {c.high})" if c.low else ""
+    return f"claim: {c.what} {c.value} for {c.size}{ends}, {c.source}; {c.note}"
 
 
 def _sources(found: dict[str, dict[str, Any]]) -> list[str]:

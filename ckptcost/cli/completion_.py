@@ -131,7 +131,7 @@ def lists() -> dict[str, list[str]]:
     }
 
 
-def _words_of(line: Line, slot: Slot) -> Iterator[str]:
+def _words_of(slot: Slot) -> Iterator[str]:
     """As the shells' functions know them: names of lists with a colon before, choices bare."""
     yield from (f":{name}" for name in slot.lists)
     yield from slot.choices
@@ -148,25 +148,20 @@ def _cases(entries: Iterable[tuple[str, Iterable[str]]]) -> str:
 
 def _functions(commands: Iterable[Line], more: dict[str, list[str]]) -> str:
     """Functions that bash and zsh share: which words may follow."""
-    commands = list(commands)
-    first = [line.command for line in commands if " " not in line.command]
+    first: list[str] = []
     verbs: dict[str, list[str]] = {}
+    flags: list[tuple[str, list[str]]] = []
+    values: list[tuple[str, list[str]]] = []
+    places: list[tuple[str, list[str]]] = []
     for line in commands:
         command, _, verb = line.command.partition(" ")
         if verb:
             verbs.setdefault(command, []).append(verb)
-    flags, values, places = [], [], []
-    for line in commands:
+        else:
+            first.append(command)
         flags.append((f'"{line.command}"', [name for flag in line.flags for name in flag.names]))
-        for flag in line.flags:
-            if flag.slot is not None:
-                pattern = "|".join(f'"{line.command} {name}"' for name in flag.names)
-                values.append((pattern, [*_words_of(line, flag.slot), ":value"]))
-        for number, slot in enumerate(line.places):
-            pattern = f'"{line.command} {number}"' + ("*" if slot.many else "")
-            if slot.many:
-                pattern = f'"{line.command} "*'
-            places.append((pattern, list(_words_of(line, slot))))
+        values += _values(line)
+        places += _places(line)
     return f"""\
 _ckptcost_list() {{
   case "$1" in
@@ -191,6 +186,20 @@ _ckptcost_place() {{
 {_cases(places)}  esac
 }}
 """
+
+
+def _values(line: Line) -> Iterator[tuple[str, list[str]]]:
+    """What may follow each flag."""
+    for flag in line.flags:
+        if flag.slot is not None:
+            pattern = "|".join(f'"{line.command} {name}"' for name in flag.names)
+            yield pattern, [*_words_of(flag.slot), ":value"]
+
+
+def _places(line: Line) -> Iterator[tuple[str, list[str]]]:
+    for number, slot in enumerate(line.places):
+        pattern = f'"{line.command} "*' if slot.many else f'"{line.command} {number}"'
+        yield pattern, list(_words_of(slot))
 
 
 _SHARED = """\
@@ -310,11 +319,11 @@ def _quoted(text: str) -> str:
 def fish(commands: Iterable[Line], more: dict[str, list[str]]) -> str:
     lines = ["complete -c ckptcost -f\n"]
     commands = list(commands)
-    verbs = [line.command for line in commands if " " in line.command]
+    pairs = [line.command.split(" ") for line in commands if " " in line.command]
     for line in commands:
         command, _, verb = line.command.partition(" ")
         if verb:
-            others = [each.split()[1] for each in verbs if each.split()[0] == command]
+            others = [other for of, other in pairs if of == command]
             here = f"__fish_seen_subcommand_from {command}; and not __fish_seen_subcommand_from "
             lines.append(_fish("-n", here + " ".join(others), "-a", verb, "-d", line.about))
             here = f"__fish_seen_subcommand_from {command}; and __fish_seen_subcommand_from {verb}"
@@ -322,17 +331,17 @@ def fish(commands: Iterable[Line], more: dict[str, list[str]]) -> str:
             lines.append(_fish("-n", "__fish_use_subcommand", "-a", command, "-d", line.about))
             here = f"__fish_seen_subcommand_from {command}"
         for flag in line.flags:
-            names = [
-                part
-                for name in flag.names
-                for part in (("-l", name[2:]) if name.startswith("--") else ("-s", name[1:]))
-            ]
-            words = ["-n", here, *names, "-d", flag.help]
+            words = ["-n", here, *_fish_names(flag.names), "-d", flag.help]
             lines.append(_fish(*words, *_fish_slot(flag.slot, more, "-r")))
         for slot in line.places:
             if given := _fish_slot(slot, more, ""):
                 lines.append(_fish("-n", here, *given))
     return "".join(lines)
+
+
+def _fish_names(names: Iterable[str]) -> Iterator[str]:
+    for name in names:
+        yield from ("-l", name[2:]) if name.startswith("--") else ("-s", name[1:])
 
 
 def _fish_slot(slot: Slot | None, more: dict[str, list[str]], needed: str) -> list[str]:

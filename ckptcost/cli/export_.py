@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ckptcost.cli import flags
@@ -69,6 +70,10 @@ def run(options: argparse.Namespace) -> int:
         raise InputError(
             "says no format", where="--to", remedy="`ckptcost export --list` shows them"
         )
+    return _export(options)
+
+
+def _export(options: argparse.Namespace) -> int:
     import contextlib
 
     from ckptcost.cli import telling
@@ -93,13 +98,17 @@ def run(options: argparse.Namespace) -> int:
     for why, _ in left_out(document, wanted).values():
         print(f"ckptcost: left out: {why}", file=sys.stderr)
     for name, cases in zip(options.source, others, strict=False):
-        if len(cases) > 1:
-            print(
-                f"ckptcost: {name}: {cases[0]} alone is exported, of {len(cases)} cases; "
-                f"--case names another, such as {cases[1]}",
-                file=sys.stderr,
-            )
+        _tell_others(name, cases)
     return 0
+
+
+def _tell_others(name: str, cases: Sequence[str]) -> None:
+    if len(cases) > 1:
+        print(
+            f"ckptcost: {name}: {cases[0]} alone is exported, of {len(cases)} cases; "
+            f"--case names another, such as {cases[1]}",
+            file=sys.stderr,
+        )
 
 
 def listing() -> str:
@@ -143,16 +152,18 @@ def _folder(target: Path, files: Files, force: bool, shown: str) -> None:
     from ckptcost.errors import OutputError
     from ckptcost.report.folders import whole_folder
 
-    if target.exists() and not (force and target.is_dir() and _ours(target, files)):
-        why = "holds other files too" if force and target.is_dir() else "is there already"
-        raise OutputError(
-            f"{shown} {why}; another -o{'' if force else ', or --force to replace it'}"
-        )
+    if target.exists():
+        if not force:
+            raise OutputError(f"{shown} is there already; another -o, or --force to replace it")
+        if not target.is_dir():
+            raise OutputError(f"{shown} is there already; another -o")
+        if not _ours(target, files):
+            raise OutputError(f"{shown} holds other files too; another -o")
     try:
         with whole_folder(target, force) as folder:
             for name, content in files.items():
+                pieces = [content] if isinstance(content, bytes) else map(str.encode, content)
                 with (folder / name).open("wb") as stream:
-                    pieces = [content] if isinstance(content, bytes) else map(str.encode, content)
                     stream.writelines(pieces)
     except OSError as error:
         raise OutputError(f"{shown}: could not be written ({error.strerror or error})") from None

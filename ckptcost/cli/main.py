@@ -13,6 +13,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from importlib import import_module
+from itertools import takewhile
 from typing import NoReturn
 
 from ckptcost.errors import CkptcostError, InputError, OutputError, UnknownName, brief, visible
@@ -108,13 +109,7 @@ def command_of(words: Sequence[str]) -> tuple[str, Sequence[str]]:
     name, *rest = words
     if name not in COMMANDS:
         raise UnknownName("command", name, COMMANDS, lists="`ckptcost --help` lists them")
-    for word in rest:
-        if word == "--":
-            break
-        if (moved := MOVED.get((name, word.partition("=")[0]))) is not None:
-            raise InputError(
-                f"`ckptcost {name} {word}` is a command of its own", remedy=f"Say: {moved}"
-            )
+    _check_moved(name, rest)
     if rest and f"{name} {rest[0]}" in VERBS:
         return f"{name} {rest[0]}", rest[1:]
     if name == "runs":
@@ -124,6 +119,14 @@ def command_of(words: Sequence[str]) -> tuple[str, Sequence[str]]:
         if not {"-h", "--help"} & set(rest):
             return "runs list", rest
     return name, rest
+
+
+def _check_moved(name: str, words: Sequence[str]) -> None:
+    for word in takewhile(lambda word: word != "--", words):
+        if (moved := MOVED.get((name, word.partition("=")[0]))) is not None:
+            raise InputError(
+                f"`ckptcost {name} {word}` is a command of its own", remedy=f"Say: {moved}"
+            )
 
 
 def short_help() -> str:

@@ -78,12 +78,8 @@ def _write_report(options: argparse.Namespace, words: list[str]) -> int:
         raise InputError("is said of a recorded run", where="--gpus")
     if options.gpus is not None or not (is_document or flags.is_said(options)):
         return answers.answer(_review_run(options), options)
-    if is_document and (options.usd_per_gpu_hour or options.mtbf):
-        raise InputError(
-            "says how often to save, of a job",
-            where="--usd-per-gpu-hour" if options.usd_per_gpu_hour else "--mtbf",
-            remedy="give --gpus too",
-        )
+    if is_document:
+        _check_no_job(options)
     if not flags.is_said(options):
         from ckptcost.report.render import file_text
 
@@ -117,6 +113,15 @@ def _write_report(options: argparse.Namespace, words: list[str]) -> int:
         written = render.text_of(document, options.format)
     output.write([written], options.output)
     return 0
+
+
+def _check_no_job(options: argparse.Namespace) -> None:
+    from ckptcost.errors import InputError
+
+    for where, said in (("--usd-per-gpu-hour", options.usd_per_gpu_hour), ("--mtbf", options.mtbf)):
+        if said:
+            why = "says how often to save, of a job"
+            raise InputError(why, where=where, remedy="give --gpus too")
 
 
 def _review_run(options: argparse.Namespace) -> StudyResult:

@@ -12,6 +12,7 @@ from ckptcost.cli import answers, flags
 if TYPE_CHECKING:
     from ckptcost.jobs.progress import KnownSave
     from ckptcost.jobs.wrap import WrappedRun
+    from ckptcost.watch.output import Tokens
 
 EPILOG = """\
 examples:
@@ -86,17 +87,18 @@ def run(options: argparse.Namespace) -> int:
 def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]], None]) -> int:
     from pathlib import Path
 
+    from ckptcost.cli.status import is_watched
     from ckptcost.jobs.command import end_alike
     from ckptcost.jobs.wrap import wait_for_tasks, wrap
     from ckptcost.runs.election import task_of
-    from ckptcost.watch.output import Tokens
 
     words = _words_of(options)
     look = flags.look_of(options)
-    tokens = Tokens([_token(text) for text in options.token]) if options.token else None
+    tokens = _tokens_of(options)
     task = task_of()
     speaks = task is None or task.rank == 0  # one report for all of a job's tasks
-    talks = speaks and not options.quiet and sys.stderr is not None and sys.stderr.isatty()
+    talks = speaks and not options.quiet and is_watched()
+    said, waiting = (say_save, say_waiting) if talks else (None, None)
     taken = wrap(
         words,
         options.meters,
@@ -104,8 +106,8 @@ def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]
         look,
         None if options.record is None else Path(options.record),
         tokens=tokens,
-        said=say_save if talks else None,
-        waiting=say_waiting if talks else None,
+        said=said,
+        waiting=waiting,
         mask=mask,
     )
     let_go(mask)
@@ -114,6 +116,12 @@ def _run(options: argparse.Namespace, mask: set[int], let_go: Callable[[set[int]
     _tell(taken, options, talks, speaks)
     assert taken.ended is not None
     return end_alike(taken.ended)
+
+
+def _tokens_of(options: argparse.Namespace) -> Tokens | None:
+    from ckptcost.watch.output import Tokens
+
+    return Tokens([_token(text) for text in options.token]) if options.token else None
 
 
 def _words_of(options: argparse.Namespace) -> list[str]:

@@ -180,17 +180,7 @@ def _pack_into_store(options: argparse.Namespace) -> int:
     from ckptcost.runs.job_facts import labels_of
     from ckptcost.runs.summary import one_of
 
-    if options.force:
-        raise InputError(
-            "is of no use to a store: a run that grew is packed again",
-            where="--force",
-            remedy="leave it out",
-        )
-    if options.all == (options.run_name is not None):
-        told = "names a run and all of them" if options.all else "names no run"
-        raise InputError(told, where="runs pack --store", remedy="name a RUN, or say --all")
-    if options.job is not None and not options.job.strip():
-        raise InputError("names no job", where="--job")
+    _check_store(options)
     try:
         labels = labels_of(options.label)
     except InputError as error:
@@ -218,6 +208,22 @@ def _pack_into_store(options: argparse.Namespace) -> int:
         InputError.exit_code for _ in unread
     ]
     return min(codes, default=0)
+
+
+def _check_store(options: argparse.Namespace) -> None:
+    from ckptcost.errors import InputError
+
+    if options.force:
+        raise InputError(
+            "is of no use to a store: a run that grew is packed again",
+            where="--force",
+            remedy="leave it out",
+        )
+    if options.all == (options.run_name is not None):
+        told = "names a run and all of them" if options.all else "names no run"
+        raise InputError(told, where="runs pack --store", remedy="name a RUN, or say --all")
+    if options.job is not None and not options.job.strip():
+        raise InputError("names no job", where="--job")
 
 
 arguments, run = arguments_list, run_list

@@ -100,24 +100,13 @@ def _numpy_alone() -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from ckptcost.errors import OutputError
     from ckptcost.tui import state
 
     remembered = state.Remembered(welcomed=True) if options.fresh else state.load()
     desk = _desk(options, remembered)
     if options.serve is not None:
         return _serve(options)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()) and not _in_browser():
-        raise OutputError("the screen needs a terminal; the commands do not: ckptcost --help")
-    if not sys.stderr.isatty() and not _in_browser():
-        raise OutputError(
-            "the screen is drawn on stderr, which is no terminal here: leave off the 2>"
-        )
-    if os.environ.get("TERM") == "dumb":
-        raise OutputError(
-            "a terminal that calls itself dumb (TERM) shows no screen; the commands do not need"
-            " one: ckptcost --help"
-        )
+    _check_terminal()
     from ckptcost.catalog.files import overlay
     from ckptcost.tui import preferences
     from ckptcost.tui.app import CkptcostApp
@@ -136,6 +125,23 @@ def _run(options: argparse.Namespace) -> int:
     )
     app.run()
     return app.return_code or 0
+
+
+def _check_terminal() -> None:
+    from ckptcost.errors import OutputError
+
+    if not _in_browser():
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise OutputError("the screen needs a terminal; the commands do not: ckptcost --help")
+        if not sys.stderr.isatty():
+            raise OutputError(
+                "the screen is drawn on stderr, which is no terminal here: leave off the 2>"
+            )
+    if os.environ.get("TERM") == "dumb":
+        raise OutputError(
+            "a terminal that calls itself dumb (TERM) shows no screen; the commands do not need"
+            " one: ckptcost --help"
+        )
 
 
 def _desk(options: argparse.Namespace, remembered: Remembered) -> Desk:

@@ -80,17 +80,22 @@ def _tellable(parser: argparse.ArgumentParser, words: Iterator[str]) -> Iterator
             only_places = True
             yield word
         elif only_places or (word[:2] not in flags and flag not in flags):
-            place = next(places, None)
-            yield _one(place, word)
-            if place is not None and place.nargs == argparse.REMAINDER:
-                yield from [UNTOLD for _ in [*words][:1]]
-        elif flag.startswith("--"):
-            takes = flags[flag].nargs != 0
-            shown = [_one(flags[flag], value if equals else next(words, ""))] if takes else []
-            if flag not in CHANGES_NO_FIGURE:
-                yield from [f"{flag}={shown[0]}"] if equals and takes else [flag, *shown]
-        else:
+            yield from _placed(next(places, None), word, words)
+        elif not flag.startswith("--"):
             yield from _short(flags, word, words)
+        elif flags[flag].nargs == 0:
+            yield flag
+        else:
+            shown = _one(flags[flag], value if equals else next(words, ""))
+            if flag not in CHANGES_NO_FIGURE:
+                yield from [f"{flag}={shown}"] if equals else [flag, shown]
+
+
+def _placed(place: argparse.Action | None, word: str, words: Iterator[str]) -> Iterator[str]:
+    """A word without a flag; of a job's command nothing after its program is told."""
+    yield _one(place, word)
+    if place is not None and place.nargs == argparse.REMAINDER and [*words]:
+        yield UNTOLD
 
 
 def _short(flags: dict[str, argparse.Action], word: str, words: Iterator[str]) -> Iterator[str]:

@@ -99,10 +99,9 @@ class Evaluation:
         energies, idle = self._energies, self._idle
         window, what = self._saves.windows[place], self._saves.contents[place]
         places = energies.places(self._run.wall_s(window.begin_s or 0.0))
-        wholes = [domain for domain in energies.wholes if domain.split(":")[0] == "node"][:1]
         (costs,) = attributed_in_turn(
             self._saves.windows,
-            [*energies.parts, *wholes],
+            [*energies.parts, *energies.nodes[:1]],
             energies.joules,
             self._since_s,
             None if idle is None else idle.domains,

@@ -89,6 +89,11 @@ class Calibration(NamedTuple):
         said = "; ".join(dict.fromkeys(f"run {origin.run}" for origin in self.origins))
         return f"{SIMULATED} {said}" if self.simulated else said
 
+    @property
+    def says_anything(self) -> bool:
+        """Whether it knows a figure that the model has a place for."""
+        return any(each.path and each.estimate.known for each in self.parameters)
+
     def parameter(self, name: str) -> Parameter:
         return next(parameter for parameter in self.parameters if parameter.id == name)
 
@@ -101,8 +106,9 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     rounds, left = _rounds(all_told)
     every = list(chain.from_iterable(rounds))
     saves = [round_ for round_ in every if round_.mode != "load"]
-    behind = [round_ for round_ in saves if round_.goes_on]
     loads = [round_ for round_ in every if round_.mode == "load"]
+    behind = [round_ for round_ in saves if round_.goes_on]
+    mode = "async" if len(behind) > len(saves) / 2 else "sync" if saves else ""
     writes = _fit(saves, nan)
     setup_s = writes.fixed_s.value if writes.fixed_s.known else 0.0
     reads = _fit(loads, setup_s)
@@ -110,14 +116,14 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     gpus, hosts, stored = of_gpus(paired), of_hosts(paired), of_storage(paired)
     boundary, survives, where = _place(all_told, is_of_all)
     node = "tier." if is_of_all else "tier.node_"
-    mode = "async" if len(behind) > len(saves) / 2 else "sync" if saves else ""
+    from_cache = any(round_.from_cache for round_ in saves)
     parameters = (
         Parameter(
             "write",
             f"{node}write",
             "bytes_per_s",
             writes.rate_bytes_per_s,
-            _rate_note(writes, where, from_cache=any(round_.from_cache for round_ in saves)),
+            _rate_note(writes, where, from_cache=from_cache),
         ),
         *_setup(writes),
         Parameter(
@@ -152,7 +158,7 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
     found = Calibration(
         id_,
         name,
-        tuple(_origin(told, each) for told, each in paired),
+        tuple(map(_origin, all_told, rounds)),
         mode,
         parameters,
         writes,
@@ -165,7 +171,7 @@ def calibrate(runs: Sequence[Measured], id_: str, name: str = "") -> Calibration
         max(len(told.gpus) for told in all_told),
         any(told.seen.simulated for told in all_told),
     )
-    if not any(parameter.path and parameter.estimate.known for parameter in parameters):
+    if not found.says_anything:
         raise MeterUnavailable(
             f"nothing can be calibrated: {_why_nothing(found)}",
             "A run needs saves of known size that ended",

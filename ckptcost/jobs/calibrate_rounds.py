@@ -256,13 +256,16 @@ def _seconds(window: Window, what: Contents) -> tuple[str, float, str]:
     loads = what.of == "load"
     end_s = load_end_s(window) if loads else window.durable_s
     if window.begin_s is None or end_s is None:
-        why = window.returned_why if loads else what.why or window.durable_why
-        return "", nan, window.begin_why or why
+        return "", nan, window.begin_why or _why_no_end(window, what)
     if not what.bytes > 0:
         return "", nan, "NO_BYTES"
     length_s = end_s - window.begin_s
     mode, seconds = ("load", length_s) if loads else _mode_of(window, length_s, end_s)
     return mode, seconds, "" if seconds > 0 else "NO_TIME"
+
+
+def _why_no_end(window: Window, what: Contents) -> str:
+    return window.returned_why if what.of == "load" else what.why or window.durable_why
 
 
 def _mode_of(window: Window, length_s: float, durable_s: float) -> tuple[str, float]:
@@ -486,16 +489,21 @@ def of_storage(told: Sequence[tuple[RunToFit, Sequence[FitRound]]]) -> StorageJo
     return StorageJoules(none, none, "", (), False)
 
 
-def _storage_at(
-    boundary: Boundary, seen: Sequence[tuple[RunToFit, Sequence[FitRound], Sequence[str]]]
-) -> StorageJoules:
-    """Of runs whose meters see one boundary, each with the names of its domains there."""
-    each = [
+StorageSeen = Sequence[tuple[RunToFit, Sequence[FitRound], Sequence[str]]]
+"""runs whose meters see one boundary, each with the names of its domains there"""
+
+
+def _added_by_saves(seen: StorageSeen) -> list[_Added]:
+    return [
         _added_joules(one, round_, names)
         for one, rounds, names in seen
         for round_ in rounds
         if round_.mode != "load"
     ]
+
+
+def _storage_at(boundary: Boundary, seen: StorageSeen) -> StorageJoules:
+    each = _added_by_saves(seen)
     saves = [save for save in each if save.energy.known and isfinite(save.energy.value)]
     metered = [one.seen.energies.sources[name] for one, _, names in seen for name in names]
     domains = tuple(dict.fromkeys(source.domain for source in metered))
@@ -503,8 +511,8 @@ def _storage_at(
     if not saves:
         none = absent(each[0].energy.why if each else "NO_ROUNDS")
         return StorageJoules(none, none, boundary, domains, modelled)
-    sizes = [save.bytes for save in saves]
     values, lows, highs = zip(*(save.energy[:3] for save in saves), strict=True)
+    sizes = [save.bytes for save in saves]
     joules = joules_per_byte(values, sizes).wider(sum(lows) / sum(sizes), sum(highs) / sum(sizes))
     loads, watts = zip(*(point for save in saves for point in save.power_points), strict=True)
     rest_w = fit_power(loads, watts).base_w

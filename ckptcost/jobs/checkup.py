@@ -261,11 +261,10 @@ def _cross(tools: Instruments) -> tuple[list[Cross], str]:
     """Our own reader and pyRAPL on the same counters."""
     from ckptcost.meters import rapl
 
-    ours = next(
-        (meter for meter in tools.meters if meter.name == "rapl" and not meter.simulated), None
-    )
-    if ours is None:
+    own = [meter for meter in tools.meters if meter.name == "rapl" and not meter.simulated]
+    if not own:
         return [], "no RAPL meter"
+    (ours, *_) = own
     if ours.facts.get("backend") == "pyrapl":
         return [], "pyRAPL is the meter itself"
     seen = rapl.find(backend="pyrapl")

@@ -317,16 +317,15 @@ def difference(answer: Compared, at: int, result: Result) -> ScenarioDifference:
     """How much more the scenario at a place has than the first."""
     first, other = answer.cases[0], answer.cases[at]
     one, two = (float(result.of(case.scenario, case.outcome)) for case in (first, other))
-    left_out = [set(result.lines(case.outcome)) for case in (first, other)]
-    without = tuple(sorted(left_out[0] & left_out[1]))
-    lacking = tuple(sorted(left_out[0] ^ left_out[1]))
+    ours, theirs = set(result.lines(first.outcome)), set(result.lines(other.outcome))
+    without, lacking = tuple(sorted(ours & theirs)), tuple(sorted(ours ^ theirs))
     unknown = ScenarioDifference(*(math.nan,) * 5, without, lacking)
     if one != one or two != two or lacking:
         return unknown
     methods = first.resolved.grid_method, other.resolved.grid_method
     if result.id in OF_THE_GRID and methods[0] != methods[1]:
         return unknown._replace(methods=methods)
-    if math.isinf(one) or math.isinf(two):
+    if math.inf in (abs(one), abs(two)):
         return unknown._replace(value=0.0 if one == two else two - one)
     rise = _rise(answer, at, result)
     low, high = p5_p95(rise, two - one)

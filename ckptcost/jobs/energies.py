@@ -141,6 +141,11 @@ class Energies:
         return [domain for domain in self.parts if domain.startswith(GPU_KINDS)]
 
     @property
+    def nodes(self) -> list[str]:
+        """The wholes that are all of a node."""
+        return [domain for domain in self.wholes if domain.split(":")[0] == "node"]
+
+    @property
     def gpu_count(self) -> float:
         """NaN where none is metered."""
         return float(len(set(self.gpus))) or np.nan

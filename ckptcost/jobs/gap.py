@@ -270,14 +270,7 @@ def _against_model(
         return None
     modelled = course_of(s, of)
     taken = [taken_of(window, what, modelled, machine.is_part) for window, what in pairs]
-    bills = [
-        (
-            bill_of_load(seen, window, s, machine.gpus)
-            if of == "load"
-            else bill_of_save(seen, window, what.bytes, s, machine.gpus)
-        )
-        for window, what in pairs
-    ]
+    bills = [_measured_bill(seen, window, what, s, machine.gpus) for window, what in pairs]
     with np.errstate(over="ignore", invalid="ignore"):
         point, spread = figures_of(s, of, machine), figures_of(world, of, machine)
         sized = _at_size(s, world, machine, of, mean_course(taken))
@@ -313,6 +306,14 @@ _FIGURES = {
 }
 _LINES = {"save": OF_A_SAVE[:-1], "load": OF_A_LOAD}
 """those that have joules; requests have none"""
+
+
+def _measured_bill(
+    seen: Measured, window: Window, what: Contents, s: Scenario, gpus: float
+) -> MeasuredBill:
+    if what.of == "load":
+        return bill_of_load(seen, window, s, gpus)
+    return bill_of_save(seen, window, what.bytes, s, gpus)
 
 
 class _AtSize(NamedTuple):

@@ -394,26 +394,18 @@ class LiveCounters:
         lines = self._lines
         assert lines.next is not None
         young = lines.next.run()
-        ticked = [spans for node in young.nodes if len(spans := node.ticked_s())]
-        if not ticked:
-            return
-        since_s, until_s = (
-            max(float(spans[0, 0]) for spans in ticked),
-            min(float(spans[-1, 1]) for spans in ticked),
-        )
-        since_s, until_s = since_s + BEFORE_S, until_s - AFTER_S
-        if until_s <= since_s:
+        span = _read_by_all(young)
+        if span is None:
             return
         old = lines.now.run()
         windows = [
-            w
-            for node in old.nodes
-            if len(node.ticked_s())
-            for w in saves_of(old, Energies(node)).windows
+            window
+            for energies in _energies_by_host(old).values()
+            for window in saves_of(old, energies).windows
         ]
-        at_s = _between(windows, since_s, until_s, _SPOKEN_S)
+        at_s = _between(windows, *span, _SPOKEN_S)
         if at_s is None and lines.now.fullness >= _OVERFULL:
-            at_s = _between(windows, since_s, until_s, 0.0) or (since_s + until_s) / 2
+            at_s = _between(windows, *span, 0.0) or sum(span) / 2
         if at_s is None:
             return
         self._settle(old, young, at_s)
@@ -428,7 +420,7 @@ class LiveCounters:
         together they are what was told, and an edge at `at_s`, which the two judge by different
         readings, is in neither."""
         asked_s = self._asked_of(old)
-        younger = {node.host: Energies(node) for node in young.nodes if len(node.ticked_s())}
+        younger = _energies_by_host(young)
         for node in old.nodes:
             seen = self._settled.get(node.host)
             span = _span(node, asked_s, seen)
@@ -436,27 +428,45 @@ class LiveCounters:
                 continue
             begin_s, since_s, end_s = span
             energies = Energies(node)
-            domains = {} if seen is None else dict(seen.domains)
-            for each, sign, from_s in (
-                (energies, 1.0, since_s),
-                (younger.get(node.host), -1.0, at_s),
-            ):
-                if each is None:
-                    continue
-                for domain in (*each.parts, *each.wholes):
-                    found = _joules(each, domain, from_s, max(end_s, from_s))
-                    kept = domains.get(
-                        (domain, found.role),
-                        found._replace(joules=math.nan, covered_s=0.0, of_s=0.0),
-                    )
-                    domains[domain, found.role] = kept.plus(found, sign)
-            saves = self._saves(old, energies, begin_s, end_s, at_s).after(
-                SaveCounts() if seen is None else seen.saves
-            )
+            before = seen or _Settled(begin_s, at_s, {}, SaveCounts(), math.nan)
+            domains = dict(before.domains)
+            _count(domains, energies, 1.0, since_s, end_s)
+            if node.host in younger:
+                _count(domains, younger[node.host], -1.0, at_s, max(end_s, at_s))
+            saves = self._saves(old, energies, begin_s, end_s, at_s).after(before.saves)
             cpu_s = own_cpu_s(old, node.host)
-            cpu_s = seen.own_cpu_s if math.isnan(cpu_s) and seen is not None else cpu_s
+            cpu_s = before.own_cpu_s if math.isnan(cpu_s) else cpu_s
             self._settled[node.host] = _Settled(begin_s, at_s, domains, saves, cpu_s)
         self._asked_s = [asked for asked in asked_s if asked < at_s]
+
+
+def _energies_by_host(run: Run) -> dict[str, Energies]:
+    """Of the hosts that have readings."""
+    return {node.host: Energies(node) for node in run.nodes if len(node.ticked_s())}
+
+
+def _read_by_all(run: Run) -> tuple[float, float] | None:
+    """When every host has readings enough on either side; None where that is never."""
+    ticked = [spans for node in run.nodes if len(spans := node.ticked_s())]
+    if not ticked:
+        return None
+    since_s = max(float(spans[0, 0]) for spans in ticked) + BEFORE_S
+    until_s = min(float(spans[-1, 1]) for spans in ticked) - AFTER_S
+    return (since_s, until_s) if since_s < until_s else None
+
+
+def _count(
+    domains: dict[tuple[str, Role], DomainJoules],
+    energies: Energies,
+    sign: float,
+    from_s: float,
+    to_s: float,
+) -> None:
+    """Add what a stretch took to what is known, or take it off."""
+    for domain in (*energies.parts, *energies.wholes):
+        found = _joules(energies, domain, from_s, to_s)
+        none = found._replace(joules=math.nan, covered_s=0.0, of_s=0.0)
+        domains[domain, found.role] = domains.get((domain, found.role), none).plus(found, sign)
 
 
 def _span(

@@ -339,22 +339,9 @@ def phases_of(ticks_s: Sequence[float]) -> tuple[float, int]:
 def make_loads(tools: Instruments, seen: Checkup, folder: Path) -> Loaded:
     """Make the loads that the meters here can see, and keep the recording in `folder`. Closes the
     meters."""
-    still = {one.channel.name for one in seen.tried if one.rate == 0.0}  # as virtual machines do
-    counters_of = [_moving_counters(meter, still) for meter in tools.meters]
-    loads = {LOADED_BY.get(c.kind_of_domain) for channels in counters_of for c in channels}
-    kinds = sorted(load for load in loads if load is not None)
-    chosen = []
-    for meter, channels in zip(tools.meters, counters_of, strict=True):
-        if kinds and channels:
-            chosen.append(meter)
-        else:
-            meter.close()
+    chosen, kinds = _choose_meters(tools.meters, seen)
     if not kinds:
         return Loaded((), 0, (NO_METER,))
-    ticks_s: dict[str, list[float]] = {kind: [] for kind in kinds}
-    for one in seen.tried:
-        if _is_counter(one.channel):
-            ticks_s.get(LOADED_BY.get(one.channel.kind_of_domain, ""), []).append(one.tick_s)
     ranks = max(1, min(RANKS, len(os.sched_getaffinity(0)) - 1))
     facts: dict[str, str] = {}
     why: list[str] = []
@@ -364,12 +351,37 @@ def make_loads(tools: Instruments, seen: Checkup, folder: Path) -> Loaded:
     recorder.start()
     try:
         for kind in kinds:
-            said = _make_load(recorder, kind, ranks if kind == "cpu" else 1, ticks_s[kind], facts)
+            ticks_s = _ticks_s(seen, kind)
+            said = _make_load(recorder, kind, ranks if kind == "cpu" else 1, ticks_s, facts)
             why += [f"the {kind.upper()} had no load that is known: {said}"] if said else []
     finally:
         recorder.stop()
     trace = keep(folder, recorder.header, facts)
     return Loaded(told_of(load(trace)), ranks if "cpu" in kinds else 0, why, trace)
+
+
+def _choose_meters(meters: Sequence[Meter], seen: Checkup) -> tuple[list[Meter], list[str]]:
+    """Those that see a load that can be made, and these loads; the others are closed."""
+    still = {one.channel.name for one in seen.tried if one.rate == 0.0}  # as virtual machines do
+    counters_of = [_moving_counters(meter, still) for meter in meters]
+    loads = {LOADED_BY.get(c.kind_of_domain) for channels in counters_of for c in channels}
+    kinds = sorted(load for load in loads if load is not None)
+    chosen = []
+    for meter, channels in zip(meters, counters_of, strict=True):
+        if kinds and channels:
+            chosen.append(meter)
+        else:
+            meter.close()
+    return chosen, kinds
+
+
+def _ticks_s(seen: Checkup, kind: str) -> list[float]:
+    """Of the counters that a load is for."""
+    return [
+        one.tick_s
+        for one in seen.tried
+        if _is_counter(one.channel) and LOADED_BY.get(one.channel.kind_of_domain) == kind
+    ]
 
 
 def _moving_counters(meter: Meter, still: Collection[str]) -> list[Channel]:
@@ -455,33 +467,37 @@ def _phases(run: Run, kind: str) -> list[_Phase]:
 
 def told_of(run: Run) -> list[LoadReport]:
     """What a recording with loads tells of each of its meters of joules and watts."""
-    node = run.node()
-    energies = Energies(node)
+    energies = Energies(run.node())
     found = []
     for channel in run.channels:
         kind = LOADED_BY.get(channel.kind_of_domain, "")
         phases = _phases(run, kind)
-        if not phases or not (channel.quantity == "energy_j" or _shows_steps(channel)):
-            continue
-        is_counter = channel.is_counter
-        seen = node.series(channel)
-        if is_counter:
-            counter = counters.unwrap_counter(seen, channel.wraps_at, resolution=channel.resolution)
-            seen = Series(counter.t_s, counter.total, counter.took_s)
-        wave = phases[:-2] if any(phase.state == SPIN for phase in phases) else phases
-        part = _between(seen, wave[0].begin_s, wave[-1].end_s)
-        steps = [LoadStep(p.begin_s, p.state == BUSY, p.loose_s) for p in wave[1:]]
-        told = timing_of_counter if is_counter else timing_of_gauge
-        timing = told(part, steps, channel.tick_s)
-        spinning, sleeping = timing.high_w, timing.low_w
-        if kind == "gpu":
-            held = phases[-2:] if wave is not phases else ()
-            spans = [(each.begin_s + SETTLED_S, each.end_s) for each in held]
-            found_w = [watts_of(seen, *span, is_counter) for span in spans]
-            spinning, sleeping = found_w or (UNKNOWN, UNKNOWN)
-        assumed_s = energies.lag_s(channel) if is_counter else float("nan")
-        found.append(LoadReport(channel, kind, timing, spinning, sleeping, assumed_s))
+        if phases and (channel.quantity == "energy_j" or _shows_steps(channel)):
+            found.append(_load_report(energies, channel, kind, phases))
     return found
+
+
+def _load_report(
+    energies: Energies, channel: Channel, kind: str, phases: Sequence[_Phase]
+) -> LoadReport:
+    is_counter = channel.is_counter
+    seen = energies.node.series(channel)
+    if is_counter:
+        counter = counters.unwrap_counter(seen, channel.wraps_at, resolution=channel.resolution)
+        seen = Series(counter.t_s, counter.total, counter.took_s)
+    spins = any(phase.state == SPIN for phase in phases)
+    wave, held = (phases[:-2], phases[-2:]) if spins else (phases, ())
+    part = _between(seen, wave[0].begin_s, wave[-1].end_s)
+    steps = [LoadStep(p.begin_s, p.state == BUSY, p.loose_s) for p in wave[1:]]
+    told = timing_of_counter if is_counter else timing_of_gauge
+    timing = told(part, steps, channel.tick_s)
+    spinning, sleeping = timing.high_w, timing.low_w
+    if kind == "gpu":
+        spans = [(each.begin_s + SETTLED_S, each.end_s) for each in held]
+        found_w = [watts_of(seen, *span, is_counter) for span in spans]
+        spinning, sleeping = found_w or (UNKNOWN, UNKNOWN)
+    assumed_s = energies.lag_s(channel) if is_counter else float("nan")
+    return LoadReport(channel, kind, timing, spinning, sleeping, assumed_s)
 
 
 def _shows_steps(channel: Channel) -> bool:

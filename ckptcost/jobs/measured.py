@@ -83,15 +83,19 @@ def dips_of(energies: Energies, joules: Joules, plans: Sequence[Planned]) -> Ite
         return
     mean = of_joules(joules, gpus)
     rough = of_curves([partial(energies.curve, domain) for domain in gpus])
-    channels = [energies.sources[domain].channel for domain in gpus]
-    ticks_s = [energies.tick_s(domain) or 0.0 for domain in gpus]
-    resolved_s = max(ticks_s + [channel.averaging_s or 0.0 for channel in channels])
+    resolved_s = max(_resolved_s(energies, domain) for domain in gpus)
     spans = [(stall, stall and plan.quiet) for plan in plans for stall in [_stall(plan.window)]]
     for first in range(0, len(spans), AT_ONCE):
         near = spans[first : first + AT_ONCE]
         energies.curves_ahead(gpus, [quiet for _, quiet in near if quiet])
         for stall, quiet in near:
             yield stall and dip(mean, stall, quiet, resolved_s=resolved_s, rough=rough)
+
+
+def _resolved_s(energies: Energies, domain: str) -> float:
+    """What is shorter cannot be seen."""
+    averaging_s = energies.sources[domain].channel.averaging_s
+    return max(averaging_s or 0.0, energies.tick_s(domain) or 0.0)
 
 
 def _stall(window: Window) -> Stretch | None:
@@ -332,7 +336,7 @@ def evaluate(
     spans = {domain: _spent(energies, domain, begin_s, end_s) for domain in energies.sources}
     parts = {domain: spans[domain] for domain in energies.parts}
     boundaries = {domain: energies.sources[domain].channel.boundary for domain in parts}
-    wholes = [domain for domain in energies.wholes if domain.split(":")[0] == "node"]
+    nodes = energies.nodes
     told = saves_of(run, energies)
     inside = [lies_in(window, begin_s, end_s) for window in told.windows]
     windows, contents = list(compress(told.windows, inside)), list(compress(told.contents, inside))
@@ -344,7 +348,7 @@ def evaluate(
     told_of = _in_turn(
         energies,
         planned(windows, energies.since_s),
-        [*energies.parts, *wholes],
+        [*energies.parts, *nodes],
         {} if idle is None else idle.domains,
         energies.places(run.wall_s(begin_s)),
     )
@@ -360,7 +364,7 @@ def evaluate(
         end_s,
         energies,
         spans,
-        reconcile(parts, spans[wholes[0]] if wholes else None, boundaries),
+        reconcile(parts, spans[nodes[0]] if nodes else None, boundaries),
         windows,
         contents,
         costs,

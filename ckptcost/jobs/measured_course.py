@@ -107,8 +107,8 @@ def _course(
     """Fixed is what comes after the last byte (commit), beside is what comes before the first
     (snapshot)."""
     fixed_s, beside_s = _length_s(window, "commit", time_s), _length_s(window, "snapshot", time_s)
-    if beside_s is None and what.of == "save" and not window.storage:
-        beside_s = _copy_s(window, time_s)
+    if what.of == "save" and not window.storage:
+        beside_s = _copy_s(window, time_s)  # no mark tells phases apart
     straggler = _straggler(window)
     lent = {"FIXED": fixed_s is None, "BESIDE": beside_s is None, "STRAGGLER": straggler is None}
     fixed_s = float(modelled.fixed_s) if fixed_s is None else fixed_s

@@ -198,28 +198,18 @@ def model(
 ) -> Answer:
     """Every tier at every number of saves; without either, the scenario as it stands."""
     if saves:
-        one_cadence(
-            {"saves"},
-            [layer for layer in layers if "saves" not in layer.sections.get("policy", {})],
-            Argument("saves"),
-        )
+        others = [layer for layer in layers if "saves" not in layer.sections.get("policy", {})]
+        one_cadence({"saves"}, others, Argument("saves"))
     asked = comparison_of(layers)
     counted_by = None if saves else asked[2]
     tiers, saves = tiers or asked[0], saves or asked[1]
-    cases = tuple(
-        case_of(resolve(catalog, with_tier(layers, tier, count, counted_by)), draws=draws)
-        for tier, count in product(dict.fromkeys(tiers) or (None,), dict.fromkeys(saves) or (None,))
-    )
-    reference = None
-    if against is not None:
-        reference = case_of(
-            resolve(
-                catalog,
-                with_tier(layers, against, saves[0] if saves else None, counted_by),
-            ),
-            draws=draws,
-        )
-    return Answer(cases, reference)
+    counts: list[float | None] = [*dict.fromkeys(saves)] or [None]
+
+    def case(tier: str | None, count: float | None) -> Case:
+        return case_of(resolve(catalog, with_tier(layers, tier, count, counted_by)), draws=draws)
+
+    cases = tuple(case(*each) for each in product(dict.fromkeys(tiers) or (None,), counts))
+    return Answer(cases, None if against is None else case(against, counts[0]))
 
 
 def comparison_of(layers: Sequence[Layer]) -> tuple[Sequence[str], Sequence[float], Layer | None]:

@@ -97,9 +97,9 @@ class _Written:
         came_later = self.commit_ns is not None and self.commit_ns - last_ns > AT_ONCE_NS
         if synced is None:  # nobody saw what the job did in between, or the end of the save
             return "UNCLEAR" if came_later or self.closed_ns is None else ""
-        by_trainers = synced.tids <= {verdict.trainer for verdict in self.verdicts}
-        ended = self.closed_ns is not None or synced.all
-        return "" if by_trainers and ended and not came_later else "UNCLEAR"
+        if came_later or not synced.tids <= {verdict.trainer for verdict in self.verdicts}:
+            return "UNCLEAR"
+        return "" if self.closed_ns is not None or synced.all else "UNCLEAR"
 
 
 class Evidence:
@@ -159,19 +159,19 @@ class Evidence:
             before = self._late.pop(window, None)
         if before is not None:  # the same name once more
             self._judge(window, before)
-        verdicts = self._writers.end(size_bytes) if returned and size_bytes else []
-        judged = verdicts if alone else []
+        verdicts: Sequence[SeenWriter] = []
         why = ""
-        if returned and not alone:
-            why = "NOT_ALONE"
-        elif returned and not size_bytes:
-            why = "WRITTEN_OVER"
+        if returned:
+            verdicts = self._writers.end(size_bytes) if size_bytes else []
+            why = "" if size_bytes else "WRITTEN_OVER"
+            if not alone:
+                verdicts, why = [], "NOT_ALONE"
         with self._lock:
             self._late[window] = _Written(
                 tuple(paths),
                 t_ns,
                 t_ns if closed else None,
-                judged,
+                verdicts,
                 time.monotonic_ns() + LATE_NS,
                 why=why,
             )

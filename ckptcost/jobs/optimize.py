@@ -285,42 +285,35 @@ def optimize(
     _check_name("objective", objective, OBJECTIVES)
     no_percentiles(gates)
     timed = any(layer.has_cadence for layer in layers)
-    if not timed:  # what is looked for need not be given
-        sections = {"policy": {"optimal": objective or "time"}}
-        where = Argument("objective")
-        layers = [*layers, read_layer(sections, where, "--objective")]
+    if not timed:
+        layers = [*layers, _looked_for(objective)]
     options = _options(catalog, layers, tiers, mode)
     objective = objective or options[0].scenario.policy.objective
     order, undecided_by = _rank(options, objective, draws)
-    option = options[order.at[0]]
+    option, several = options[order.at[0]], len(options) > 1
     best = point_of(option, objective, option.best[objective])
     robust = _robust(option, objective, draws)
     recommended = point_of(option, "robust", robust.interval_s) if robust.moves else best
-    classic = classic_of(
-        option.scenario,
-        option.at(option.best["time" if "time" in option.known else objective]),
-        objective,
-    )
+    interval_s = option.best["time" if "time" in option.known else objective]
+    classic = classic_of(option.scenario, option.at(interval_s), objective)
     today = option_of(one_of(catalog, layers)) if timed else option
-    points = [
-        *(point_of(option, each, option.best[each]) for each in option.known),
-        *([recommended] if robust.moves else []),
-        *_other_points(option, classic, today, timed),
-    ]
-    held = cautions_of(option.scenario, recommended.outcome)
+    points = [point_of(option, each, option.best[each]) for each in option.known]
+    points += [recommended] if robust.moves else []
+    points += _other_points(option, classic, today, timed)
+    held = [each for each in cautions_of(option.scenario, recommended.outcome) if bool(each.holds)]
     levels = None
     if option.plan.second is not None:
         levels = _levels(option, objective, timed and name_of(today) == name_of(option))
     verdicts = check_gates(
         gates,
         lambda gate: float(gate.measure.of(recommended.outcome)),
-        name_of(option) if len(options) > 1 else "",
+        name_of(option) if several else "",
     )
     return Optimum(
         objective,
         option,
         options,
-        order if len(options) > 1 else None,
+        order if several else None,
         undecided_by,
         best,
         robust,
@@ -333,9 +326,15 @@ def optimize(
         _curve(option, objective),
         levels,
         pareto(options),
-        tuple(caution for caution in held if bool(caution.holds)),
+        tuple(held),
         tuple(verdicts),
     )
+
+
+def _looked_for(objective: str) -> Layer:
+    """What is looked for need not be given."""
+    sections = {"policy": {"optimal": objective or "time"}}
+    return read_layer(sections, Argument("objective"), "--objective")
 
 
 def _check_name(kind: str, said: str, known: Sequence[str]) -> None:

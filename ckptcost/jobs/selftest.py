@@ -316,7 +316,8 @@ def _save_trial(
     error_s = _outside_s(safe_s, what.unsure_s, early_s, late_s)
     begin_error_s = (window.begin_s or 0.0) - begin_s
     stall_error_s = nan if window.stall_s is None else window.stall_s - stall_s
-    errors_s = [each for each in (begin_error_s, stall_error_s, error_s) if not isnan(each)]
+    errors_s = (begin_error_s, stall_error_s, error_s)
+    is_exact = not any(abs(each) > tolerance_s for each in errors_s)  # what is unknown is no error
     return none._replace(
         is_found=True,
         bytes_error=what.bytes / line["bytes"] - 1.0,
@@ -329,7 +330,7 @@ def _save_trial(
         safe_error_s=error_s,
         how=what.how,
         why=what.why,
-        agrees=what.bytes == line["bytes"] and all(abs(each) <= tolerance_s for each in errors_s),
+        agrees=what.bytes == line["bytes"] and is_exact,
     )
 
 

@@ -14,10 +14,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ckptcost.core.domain import Scenario
 from ckptcost.core.failures import mtbf_s
 from ckptcost.core.interruptions import Floats
 from ckptcost.core.nested import first_order_levels, level_waste, nest_intervals, nested_base_s
-from ckptcost.core.outcome import evaluate
+from ckptcost.core.outcome import Plan, evaluate
 from ckptcost.core.quantities import BY_OBJECTIVE
 from ckptcost.core.simulate import kinds_of, third_of
 from ckptcost.core.timing import load_s
@@ -152,9 +153,9 @@ def three_tiers(
     rule = best = at(base_s, multiples[1], multiples[2] / multiples[1])
     for factor in (1.6, 1.25, 1.1):
         best = descend(best, factor)
-    p = resolved.scenario.policy
     now = None
     if timed:
+        p = resolved.scenario.policy
         now = at(float(on_two.interval_s), float(p.second_every), float(p.third_every))
     return ThreeTiers(
         resolved, objective, levels, best, rule, now, tuple(seen[key] for key in sorted(seen))
@@ -198,27 +199,33 @@ def _rule(resolved: Resolved) -> tuple[tuple[TierLevel, ...], float, tuple[float
     plan, third = outcome.plan, third_of(s)
     if plan.second is None or third is None or s.second_tier is None or s.third_tier is None:
         raise InputError("there are no three tiers", key="third_tier")
-    further = (plan.second, third)
-    is_sync = s.policy.mode == "sync"
-    waits = [plan.saved.stall_s, *(save.stall_s if is_sync else 0.0 for save in further)]
-    drags = [s.policy.slowdown_fraction * save.lag_s for save in (plan.saved, *further)]
+    saves = (plan.saved, plan.second, third)
+    waits = [plan.saved.stall_s, 0.0, 0.0]
+    if s.policy.mode == "sync":
+        waits = [save.stall_s for save in saves]
+    drags = [s.policy.slowdown_fraction * save.lag_s for save in saves]
     stalls = [float(wait + drag) for wait, drag in zip(waits, drags, strict=True)]
-    rates = [0.0, 0.0, 0.0]
-    for kind in kinds_of(s, plan):
-        rates[kind.level] += float(plan.failures_per_s * kind.share)
+    rates = _rates(s, plan)
     recovery = plan.recovery
     fixed_s = float(recovery.down_s + recovery.exposed_s - recovery.load_s)
-    lost = [
-        fixed_s + float(load_s(s.checkpoint, tier, s.cluster))
-        for tier in (s.tier, s.second_tier, s.third_tier)
-    ]
-    is_async = s.policy.mode == "async"
-    least = [0.0, *(float(save.write_s) if is_async else 0.0 for save in further)]
+    tiers = (s.tier, s.second_tier, s.third_tier)
+    lost = [fixed_s + float(load_s(s.checkpoint, tier, s.cluster)) for tier in tiers]
+    least = [0.0, 0.0, 0.0]
+    if s.policy.mode == "async":
+        least = [0.0, float(plan.second.write_s), float(third.write_s)]
     alone = first_order_levels(stalls, rates, least)
     multiples = nest_intervals(alone).multiples
     base_s = nested_base_s(stalls, rates, multiples) if multiples[-1] < math.inf else alone[0]
     levels = map(_level, stalls, rates, alone, multiples, lost)
     return tuple(levels), base_s, multiples
+
+
+def _rates(s: Scenario, plan: Plan) -> list[float]:
+    """Failures per second that come back from each tier."""
+    rates = [0.0, 0.0, 0.0]
+    for kind in kinds_of(s, plan):
+        rates[kind.level] += float(plan.failures_per_s * kind.share)
+    return rates
 
 
 def _level(stall_s: float, rate: float, alone_s: float, many: float, back_s: float) -> TierLevel:

@@ -3,7 +3,7 @@ several; the same numbers either way."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -97,16 +97,7 @@ def prepared_for(resolved: Resolved, asked: SimulationRequest) -> Prepared:
     outcome = evaluate(two)
     computable(resolved, outcome)
     kinds, mix = _kinds(s, outcome, asked.kinds)
-    if asked.trace is not None and (
-        extra := next((kind.name for kind in asked.kinds if kind.rate_per_s), None)
-    ):
-        remedy = (
-            "a record holds all interruptions: give the kind a share of them, or name it in the"
-            " record's column kind"
-        )
-        raise InputError(
-            "adds a rate to a record", where=Argument("kinds"), key=extra, remedy=remedy
-        )
+    _check_record(asked)
     rate_per_s = float(_total(_base_per_s(asked, outcome.plan), mix))
     if outcome.interval_s > float(s.work_s):
         raise InputError(
@@ -115,14 +106,7 @@ def prepared_for(resolved: Resolved, asked: SimulationRequest) -> Prepared:
             remedy="save at least once in the run",
         )
     planned = planned_scenario(s, outcome)
-    if asked.limit_s == NEVER and not asked.kinds and asked.trace is None:
-        # the closed form knows at once what a walk finds out in minutes
-        other = outcome
-        if asked.mean_s is not None:
-            failures = replace(s.failures, mtbf_s=asked.mean_s)
-            other = evaluate(replace(planned, failures=failures, third_tier=None))
-        if not float(other.failures) <= MOST_EVENTS:
-            raise _endless()
+    _check_end(planned, outcome, asked)
     ranges = ranges_of(resolved) if asked.inputs != "fixed" else {}
     for path in ("policy.every", "failures.node_loss_fraction", "failures.second_loss_fraction"):
         ranges.pop(path, None)  # the plan stays as chosen, and the kinds keep their shares
@@ -137,6 +121,31 @@ def prepared_for(resolved: Resolved, asked: SimulationRequest) -> Prepared:
         outcome,
         _trace_kinds(asked, kinds),
     )
+
+
+def _check_record(asked: SimulationRequest) -> None:
+    """A record holds all interruptions, so that no kind adds some."""
+    if asked.trace is None:
+        return
+    for kind in asked.kinds:
+        if kind.rate_per_s:
+            remedy = (
+                "a record holds all interruptions: give the kind a share of them, or name it in the"
+                " record's column kind"
+            )
+            where = Argument("kinds")
+            raise InputError("adds a rate to a record", where=where, key=kind.name, remedy=remedy)
+
+
+def _check_end(planned: Scenario, outcome: Outcome, asked: SimulationRequest) -> None:
+    """The closed form knows at once what a walk finds out in minutes."""
+    if asked.limit_s != NEVER or asked.kinds or asked.trace is not None:
+        return
+    if asked.mean_s is not None:
+        failures = replace(planned.failures, mtbf_s=asked.mean_s)
+        outcome = evaluate(replace(planned, failures=failures, third_tier=None))
+    if not float(outcome.failures) <= MOST_EVENTS:
+        raise _endless()
 
 
 def _base_per_s(asked: SimulationRequest, plan: Plan) -> Any:
@@ -161,35 +170,36 @@ def _kinds(
     s: Scenario, outcome: Outcome, said: tuple[SaidKind, ...]
 ) -> tuple[tuple[InterruptionKind, ...], tuple[tuple[float, float], ...]]:
     """Every kind, its part of the scenario's failures and its rate on top of them."""
-    own = kinds_of(s, outcome.plan)
-    tiers = 1 + (s.second_tier is not None) + (s.third_tier is not None)
     rest = 1.0 - sum(kind.share or 0.0 for kind in said)
-    found: list[tuple[InterruptionKind, Any, float]] = [
-        (kind, rest * kind.share, 0.0) for kind in own if rest > 1e-9
-    ]
-    names = [kind.name for kind, _, _ in found]
-    f = s.failures
-    for each in said:
-        if each.tier > tiers:
-            raise InputError(
-                f"comes back from tier {each.tier}, the scenario has {tiers}",
-                where=Argument("kinds"),
-                key=each.name,
-            )
-        if each.name in names:
-            raise InputError(
-                "is the name of a kind of the scenario's own",
-                where=Argument("kinds"),
-                key=each.name,
-                remedy="call it something else",
-            )
-        pieces = {piece: _or(getattr(each, piece), getattr(f, piece)) for piece in _PIECES}
-        after_s = each.every_s if each.every_s is not None else NEVER
-        kind = InterruptionKind(
-            each.name, 0.0, each.tier - 1, **pieces, notice_s=each.notice_s, after_s=after_s
+    own = kinds_of(s, outcome.plan) if rest > 1e-9 else ()
+    names = [kind.name for kind in own]
+    kinds = (*own, *(_said_kind(s, each, names) for each in said))
+    mix: list[tuple[Any, float]] = [(rest * kind.share, 0.0) for kind in own]
+    mix += [(each.share or 0.0, each.rate_per_s or 0.0) for each in said]
+    return kinds, tuple(mix)
+
+
+def _said_kind(s: Scenario, said: SaidKind, names: Sequence[str]) -> InterruptionKind:
+    """One that the user describes, beside the scenario's own."""
+    tiers = 1 + (s.second_tier is not None) + (s.third_tier is not None)
+    if said.tier > tiers:
+        raise InputError(
+            f"comes back from tier {said.tier}, the scenario has {tiers}",
+            where=Argument("kinds"),
+            key=said.name,
         )
-        found.append((kind, each.share or 0.0, each.rate_per_s or 0.0))
-    return tuple(kind for kind, _, _ in found), tuple((part, more) for _, part, more in found)
+    if said.name in names:
+        raise InputError(
+            "is the name of a kind of the scenario's own",
+            where=Argument("kinds"),
+            key=said.name,
+            remedy="call it something else",
+        )
+    pieces = {piece: _or(getattr(said, piece), getattr(s.failures, piece)) for piece in _PIECES}
+    after_s = _or(said.every_s, NEVER)
+    return InterruptionKind(
+        said.name, 0.0, said.tier - 1, **pieces, notice_s=said.notice_s, after_s=after_s
+    )
 
 
 def _kind_shares(

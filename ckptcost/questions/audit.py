@@ -41,7 +41,7 @@ def audit(
 
 
 def contradictions(result: StudyResult) -> int:
-    """How texts claims are inconsistent."""
+    """How many claims are inconsistent."""
     from ckptcost.core.audit import INCONSISTENT
 
     rows = [row for table in result.study.tables for row in table.rows]

@@ -49,20 +49,9 @@ def compare(
         for name in paths(scenarios) or [DEFAULT_SCENARIO]
     ]
     variants = texts(variants)
-    if variants and len(stacks) > 1:
-        raise InputError(
-            "--with varies one scenario, and several are named",
-            where=Argument("variants"),
-            remedy="name one, or write the variants as files",
-        )
-    if not variants and len(stacks) < 2:
-        remedy = 'name two, or a variant: ckptcost compare -s SCENARIO --with "tier.id=nas-hdd"'
-        raise InputError("one scenario is nothing to compare", where="compare", remedy=remedy)
-    found = compare_job(
-        catalog,
-        [*stacks, *((text, variant_layers(stacks[0][1], text)) for text in variants)],
-        draws_of(draws) or SAMPLES,
-    )
+    _check_number(len(stacks), len(variants))
+    stacks += [(text, variant_layers(stacks[0][1], text)) for text in variants]
+    found = compare_job(catalog, stacks, draws_of(draws) or SAMPLES)
     verdicts = [
         verdict._replace(of=f"{letter}: {name}")
         for letter, name, case in zip(LETTERS, found.names, found.cases, strict=False)
@@ -70,3 +59,15 @@ def compare(
     ]
     files = dict(pair for _, layers in stacks for pair in files_of(layers))
     return StudyResult(study_of(found, verdicts), catalog, list(files.items()))
+
+
+def _check_number(scenarios: int, variants: int) -> None:
+    if variants and scenarios > 1:
+        raise InputError(
+            "--with varies one scenario, and several are named",
+            where=Argument("variants"),
+            remedy="name one, or write the variants as files",
+        )
+    if not variants and scenarios < 2:
+        remedy = 'name two, or a variant: ckptcost compare -s SCENARIO --with "tier.id=nas-hdd"'
+        raise InputError("one scenario is nothing to compare", where="compare", remedy=remedy)

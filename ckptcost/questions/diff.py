@@ -48,16 +48,8 @@ def diff(
     from ckptcost.report.difference import Difference
 
     asked = [asked_of(text) for text in texts(budget_change)]
-    said = texts(case)
-    if len(said) > 2:
-        raise InputError(
-            "is given more than twice",
-            where=Argument("case"),
-            remedy="give one for both, or OLD's and NEW's",
-        )
-    cases = [*said, *said, "", ""][:2]  # one counts for both
     names = [os.fspath(old), os.fspath(new)]
-    past, current = (statement_of(name, case) for name, case in zip(names, cases, strict=True))
+    past, current = map(statement_of, names, _cases(case))
     delta = of_statements.delta_of(past[1], current[1])
     reasons = diff_reasons.reasons_of(past[1], current[1], delta.factors)
     refused = [each.message for each in reasons if each.refuses]
@@ -82,6 +74,18 @@ def diff(
         "budgets": [each.text for each in asked],
     }
     return build(study_of(difference, question), Catalog(), command)
+
+
+def _cases(case: str | Sequence[str]) -> list[str]:
+    """OLD's and NEW's; one counts for both."""
+    said = texts(case)
+    if len(said) > 2:
+        raise InputError(
+            "is given more than twice",
+            where=Argument("case"),
+            remedy="give one for both, or OLD's and NEW's",
+        )
+    return [*said, *said, "", ""][:2]
 
 
 def side_of(report: Report, statement: Statement, source: str) -> Side:
@@ -118,13 +122,7 @@ def statement_of(source: str, case: str) -> tuple[Report, Statement]:
 def statement_named(document: Report, case: str, where: str) -> Statement:
     """The one statement, or the one that is meant: by id, run id, name or tier, or by a part of an
     id that only one has."""
-
-    found = document.statements
-    if case:
-        exact = [
-            s for s in found if case in (s.id, s.subject.run_id, s.subject.name, s.subject.tier)
-        ]
-        found = exact or [s for s in found if case in s.id]
+    found = _named(document.statements, case) if case else document.statements
     if len(found) == 1:
         return found[0]
     known = ", ".join(brief(s.subject.run_id, 80) for s in document.statements[:8]) or "none"
@@ -132,6 +130,13 @@ def statement_named(document: Report, case: str, where: str) -> Statement:
         f" named {brief(case)}" if case else ""
     )
     raise InputError(f"holds {told}", where=where, remedy=f"choose with --case; it has: {known}")
+
+
+def _named(statements: list[Statement], case: str) -> list[Statement]:
+    exact = [
+        s for s in statements if case in (s.id, s.subject.run_id, s.subject.name, s.subject.tier)
+    ]
+    return exact or [s for s in statements if case in s.id]
 
 
 # ---- budgets

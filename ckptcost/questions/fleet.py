@@ -40,7 +40,7 @@ def roll_up(
     catalog: Catalog | None = None,
 ) -> StudyResult:
     """A store of packed runs as a fleet; tables groups, lines, savings, failures, tiers, days ...
-    `tell` hears how texts files are read, of how texts."""
+    `tell` hears how many files are read, of how many."""
     from ckptcost.catalog.store import Catalog
     from ckptcost.fleet.answer import FleetQuestion, answer_of
     from ckptcost.layers import files_of
@@ -48,11 +48,7 @@ def roll_up(
     from ckptcost.report.frame import pandas_for
 
     pandas_for("rolling a fleet up", "fleet")
-    for name, day in (("since", since), ("until", until)):
-        if day == "":
-            raise InputError(
-                "names no day", where=Argument(name), remedy="e.g. 2026-11-01, or leave it out"
-            )
+    first, last = _day_of("since", since), _day_of("until", until)
     gates = gates_of(require)
     catalog, settings = catalog or Catalog(), settings_of(changes)
     named = None if scenario is None else os.fspath(scenario)
@@ -63,8 +59,8 @@ def roll_up(
     asked = FleetQuestion(
         os.fspath(store),
         by,
-        since or "",
-        until or "",
+        first,
+        last,
         tuple(texts(jobs)),
         scheduler,
         top,
@@ -73,3 +69,10 @@ def roll_up(
         bool(named),
     )
     return StudyResult(answer_of(asked, gates, tell), catalog, files)
+
+
+def _day_of(name: str, day: str | None) -> str:
+    if day == "":
+        remedy = "e.g. 2026-11-01, or leave it out"
+        raise InputError("names no day", where=Argument(name), remedy=remedy)
+    return day or ""

@@ -34,7 +34,7 @@ def model(
 ) -> StudyResult:
     """The report of a scenario (preset or file), for each tier and number of saves; `changes` is
     like {"cluster.gpus": 4096}; each case is held to the targets and limits of `require`; `draws`
-    from the inputs' ranges, 0: as texts as the command line takes."""
+    from the inputs' ranges, 0: as many as the command line takes."""
     from ckptcost.catalog.schema import saves_of
     from ckptcost.catalog.store import Catalog
     from ckptcost.core.draws import SAMPLES

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from ckptcost.jobs.gates import Gate
     from ckptcost.layers import Layer
     from ckptcost.report.study import Study
-    from ckptcost.scenario import Resolved
 
 Mode = Literal["", "sync", "async", "both"]
 Objective = Literal["", "time", "energy", "usd", "carbon"]
@@ -51,24 +50,43 @@ def optimize(
     if check < 0:
         raise InputError(f"{check} runs", where=Argument("check"), remedy="0 or more")
     draws = draws_of(draws)
-    if three := _three_tiers(catalog, layers, texts(tier), mode, objective):
-        study = _search_study(*three, check, gates)
+    if any(layer.sections.get("third_tier") for layer in layers):
+        study = _search(catalog, layers, texts(tier), mode, objective, check, gates)
     else:
         study = _one_or_two(catalog, layers, texts(tier), mode, objective, gates, check, draws)
     return StudyResult(study, catalog, files_of(layers))
 
 
-def _search_study(
-    resolved: Resolved,
+def _search(
+    catalog: Catalog,
+    layers: Sequence[Layer],
+    tiers: Sequence[str],
+    mode: str,
     objective: str,
-    timed: bool,
     check: int,
     gates: list[Gate],
 ) -> Study:
+    """Of three tiers one first tier and one mode are searched at a time."""
+    from ckptcost.jobs.model import with_tier
     from ckptcost.jobs.simulate import verdicts_of
     from ckptcost.jobs.tiers_check import three_tiers
+    from ckptcost.layers import read_layer
     from ckptcost.report.studies.tiers_check import study_of
+    from ckptcost.scenario import resolve
 
+    if len(tiers) > 1 or mode == "both":
+        raise InputError(
+            "one first tier and one mode at a time with three tiers",
+            where=Argument("tier" if len(tiers) > 1 else "mode"),
+        )
+    timed = any(layer.has_cadence for layer in layers)
+    said = {"mode": mode} if mode else {}
+    if not timed:
+        said["optimal"] = objective or "time"
+    named = with_tier(layers, tiers[0] if tiers else None, None, None)
+    policy = read_layer({"policy": said}, Argument("mode"), "--mode")
+    resolved = resolve(catalog, [*named, policy])
+    objective = objective or resolved.scenario.policy.objective
     searched = three_tiers(resolved, objective, timed, check)
     return study_of(searched)._replace(gates=verdicts_of(searched.best.found, gates))
 
@@ -106,29 +124,3 @@ def _one_or_two(
         if point.interval_s * point.every <= float(resolved.scenario.work_s)
     }
     return study._replace(tables=[*study.tables, check_table(levels, tries)])
-
-
-def _three_tiers(
-    catalog: Catalog, layers: Sequence[Layer], tiers: Sequence[str], mode: str, objective: str
-) -> tuple[Resolved, str, bool] | None:
-    """(scenario, objective, whether it says how often) where it has three tiers; one first tier and
-    one mode are searched at a time."""
-    if not any(layer.sections.get("third_tier") for layer in layers):
-        return None
-    from ckptcost.jobs.model import with_tier
-    from ckptcost.layers import read_layer
-    from ckptcost.scenario import resolve
-
-    if len(tiers) > 1 or mode == "both":
-        raise InputError(
-            "one first tier and one mode at a time with three tiers",
-            where=Argument("tier" if len(tiers) > 1 else "mode"),
-        )
-    timed = any(layer.has_cadence for layer in layers)
-    said = {"mode": mode} if mode else {}
-    if not timed:
-        said["optimal"] = objective or "time"
-    named = with_tier(layers, tiers[0] if tiers else None, None, None)
-    policy = read_layer({"policy": said}, Argument("mode"), "--mode")
-    resolved = resolve(catalog, [*named, policy])
-    return resolved, objective or resolved.scenario.policy.objective, timed

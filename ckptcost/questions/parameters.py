@@ -59,7 +59,7 @@ def gates_of(require: str | Sequence[str]) -> list[Gate]:
 
 
 def draws_of(draws: int) -> int:
-    """A number of draws that means something; 0: as texts as is usual."""
+    """A number of draws that means something; 0: as many as is usual."""
     from ckptcost.core.draws import LEAST, MOST
 
     if draws and not LEAST <= draws <= MOST:

@@ -45,7 +45,7 @@ def simulate(
     catalog: Catalog | None = None,
 ) -> StudyResult:
     """Whole runs with random failures; tables outcome, states, kinds, and timeline and runs where
-    asked for. `note` hears how texts runs are done; one that raises `core.walk.Enough` gets those
+    asked for. `note` hears how many runs are done; one that raises `core.walk.Enough` gets those
     that ended by then."""
     from ckptcost.catalog.store import Catalog
     from ckptcost.jobs.model import one_of

@@ -41,10 +41,9 @@ def statement_document(
     for source in sources:
         if reading.is_document(source):
             if asked:
-                raise InputError(
-                    "is said of recorded runs; a document has its own",
-                    where=Argument("site" if site else "scenario" if scenario else "changes"),
-                )
+                which = "site" if site else "scenario" if scenario else "changes"
+                why = "is said of recorded runs; a document has its own"
+                raise InputError(why, where=Argument(which))
             told = reading.statements_of(source, said.case, said.summed)
         else:
             told = _of_run(
