@@ -31,6 +31,7 @@ from ckptcost.exports.live_metrics import (
     text,
 )
 from ckptcost.jobs import live_counters
+from ckptcost.jobs.energies import Energies, own_cpu_s
 from ckptcost.jobs.instruments import instruments
 from ckptcost.jobs.live_counters import (
     DomainJoules,
@@ -646,6 +647,8 @@ def test_a_save_that_failed_is_not_safe_and_the_last_is_the_latest():
 class Half:
     """Of everything asked for, a half is covered."""
 
+    gpus, gpu_count = Energies.gpus, Energies.gpu_count
+
     parts: ClassVar = {"module:0": 0, "module:1": 0, "cpu:0": 0}
     sources: ClassVar = {"module:0": SimpleNamespace(channel=SimpleNamespace(basis="measured"))}
 
@@ -751,8 +754,8 @@ def test_the_recorders_own_time_is_what_it_said_last():
     run = SimpleNamespace(
         events=[cost(1.0), cost(2.0), cost(9.0, "other"), cost(8.0, name="x"), cost(None)]
     )
-    assert live_counters._own_cpu_s(run, "h") == 2.0
-    assert math.isnan(live_counters._own_cpu_s(run, "nobody"))
+    assert own_cpu_s(run, "h") == 2.0
+    assert math.isnan(own_cpu_s(run, "nobody"))
 
 
 def test_what_is_told_of_a_host_is_from_what_was_asked_and_from_where_the_last_generation_ended():
@@ -770,4 +773,4 @@ def test_what_is_told_of_a_host_is_from_what_was_asked_and_from_where_the_last_g
 
 
 def test_modules_are_accelerators_too():
-    assert live_counters._gpus(Half()) == 2.0
+    assert Half().gpu_count == 2.0

@@ -10,6 +10,7 @@ import pytest
 from ckptcost.core.attribution import planned
 from ckptcost.core.channels import Channel, Mark
 from ckptcost.core.phases import windows_of
+from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.measured import dips_of, training_steps
 
 ORIGIN_NS = 7_000_000_000
@@ -68,6 +69,8 @@ class TestSteps:
 
 class Gpus:
     """`Energies` of two cards and a package; a card's averaging and tick may differ."""
+
+    gpus = Energies.gpus
 
     def __init__(
         self, parts=("gpu:0", "gpu:1", "cpu:0"), averaging_s=(None, None), tick_s=(None, None)
