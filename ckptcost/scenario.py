@@ -484,3 +484,10 @@ def ranges_of(resolved: Resolved) -> dict[str, tuple[float, float, float]]:
         for i in resolved.inputs
         if i.figure.low is not None and i.figure.high is not None and i.figure.low < i.figure.high
     }
+
+
+def world_ranges_of(resolved: Resolved) -> dict[str, tuple[float, float, float]]:
+    """The same of the world alone: how often to save stays as it was chosen."""
+    ranges = ranges_of(resolved)
+    ranges.pop("policy.every", None)
+    return ranges

@@ -8,8 +8,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from ckptcost.jobs.observe import Look
     from ckptcost.meters.found import Wanted
     from ckptcost.report.statements.reading import Placing
@@ -378,25 +376,7 @@ def add_within(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def within_of(options: argparse.Namespace) -> Path | None:
-    """The folder that --dir names; None: where runs are kept."""
-    import os
-    from pathlib import Path
-
-    from ckptcost.errors import Argument, InputError
-
-    if options.directory is None:
-        return None
-    if not os.path.isdir(options.directory):
-        raise InputError(
-            "no such folder",
-            where=Argument("directory", options.directory),
-            remedy="name one that holds runs",
-        )
-    return Path(options.directory)
-
-
 def found_of(options: argparse.Namespace) -> Found:
-    from ckptcost.runs import store
+    from ckptcost.questions.statements import find_run
 
-    return store.find_run(options.run_name, within_of(options))
+    return find_run(options.run_name, options.directory)

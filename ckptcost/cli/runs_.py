@@ -38,12 +38,13 @@ def arguments_list(parser: argparse.ArgumentParser) -> None:
 
 
 def run_list(options: argparse.Namespace) -> int:
+    from ckptcost.questions.statements import folder_of_runs
     from ckptcost.report.studies.runs import list_of
     from ckptcost.runs import store
     from ckptcost.runs.summary import summary_of
 
     answers.fits(options)
-    folder = flags.within_of(options)
+    folder = folder_of_runs(options.directory)
     listing = store.list_runs(folder)
     runs = [summary_of(kept) for kept in listing.runs]
     return answer(list_of(runs, listing.unread, folder or store.home()), options)
@@ -176,6 +177,7 @@ def _pack_into_store(options: argparse.Namespace) -> int:
     from ckptcost.errors import InputError
     from ckptcost.fleet.packing import PackingRequest, beside, pack_runs, study_of
     from ckptcost.fleet.store import open_store
+    from ckptcost.questions.statements import folder_of_runs
     from ckptcost.runs import store
     from ckptcost.runs.job_facts import labels_of
     from ckptcost.runs.summary import one_of
@@ -187,7 +189,7 @@ def _pack_into_store(options: argparse.Namespace) -> int:
         raise error.at("--label") from None
     unread: list[str] = []
     if options.all:
-        listing = store.list_runs(flags.within_of(options))
+        listing = store.list_runs(folder_of_runs(options.directory))
         runs, unread = listing.runs, listing.unread
     else:
         found = flags.found_of(options)

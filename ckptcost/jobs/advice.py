@@ -22,7 +22,7 @@ from ckptcost.core.windows import Window
 from ckptcost.errors import Argument, InputError
 from ckptcost.jobs.measured import Measured
 from ckptcost.layers import DEFAULT_SCENARIO, Layer, layers_of, read_layer, set_layer
-from ckptcost.scenario import DEFAULTS, Input, Resolved, ranges_of, resolve, ties_of
+from ckptcost.scenario import DEFAULTS, Input, Resolved, resolve, ties_of, world_ranges_of
 
 ENOUGH = 0.01
 """an interval that costs less than this over the least wall time is as good as the best"""
@@ -206,8 +206,7 @@ def advise(catalog: Catalog, rhythm: SaveRhythm, job: AdvisedJob) -> Advice:
             remedy="mark the saves, upload included: with ckptcost.window(name): ...",
         )
     resolved = resolve(catalog, _layers(catalog, rhythm, job, rhythm.interval_s or 3600.0))
-    ranges = ranges_of(resolved)
-    ranges.pop("policy.every", None)
+    ranges = world_ranges_of(resolved)
     robust = robust_of(resolved.scenario, ranges, ties_of(resolved))
     if not robust.best_s > 0 or robust.best_s == float("inf"):
         raise InputError("a job that never fails needs no interval", where=Argument("mtbf"))

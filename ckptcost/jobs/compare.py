@@ -36,7 +36,7 @@ from ckptcost.core.units import HOUR_S
 from ckptcost.errors import Argument, InputError, UnknownName, brief
 from ckptcost.jobs.model import Case, case_of, one_of, planned_scenario
 from ckptcost.layers import Layer, set_layer
-from ckptcost.scenario import Input, Resolved, ranges_of, ties_of
+from ckptcost.scenario import Input, Resolved, ties_of, world_ranges_of
 
 MOST = 6
 LETTERS = "ABCDEF"
@@ -196,8 +196,7 @@ def outcomes_together(
     count = 0
     outcomes = []
     for resolved, outcome in plans:
-        ranges, ties = ranges_of(resolved), ties_of(resolved)
-        ranges.pop("policy.every", None)
+        ranges, ties = world_ranges_of(resolved), ties_of(resolved)
         figures = {i.field: i.figure for i in resolved.inputs}
         mine: dict[str, int] = {}
         for path in sorted(ranges.keys() - ties.keys()):

@@ -52,7 +52,7 @@ from ckptcost.jobs.measured_course import (
 )
 from ckptcost.jobs.model import one_of
 from ckptcost.layers import Layer
-from ckptcost.scenario import Resolved, ranges_of, ties_of
+from ckptcost.scenario import Resolved, ties_of, world_ranges_of
 
 FORCED = "run:"
 UNITS = {
@@ -73,8 +73,9 @@ _DIVIDED = {"gpu_wait": "stall", "host_wait": "stall", "loading": "stall", "stor
 
 def over_ranges(s: Scenario, resolved: Resolved) -> Scenario:
     """The scenario over draws of its inputs' ranges; the machine is known, so its size has none."""
-    gone = ("policy.every", "cluster.gpus", "cluster.gpus_per_node")
-    ranges = {path: figures for path, figures in ranges_of(resolved).items() if path not in gone}
+    ranges = world_ranges_of(resolved)
+    for path in ("cluster.gpus", "cluster.gpus_per_node"):
+        ranges.pop(path, None)
     return drawn(s, ranges, ties_of(resolved)) if ranges else s
 
 

@@ -20,7 +20,7 @@ from ckptcost.core.regret import OBJECTIVES
 from ckptcost.errors import Argument, InputError
 from ckptcost.jobs.gates import Gate, GateVerdict, check_gates, no_percentiles
 from ckptcost.layers import Layer, read_layer
-from ckptcost.scenario import Resolved, ranges_of, resolve, ties_of
+from ckptcost.scenario import Resolved, resolve, ties_of, world_ranges_of
 
 _POWERS = ("gpu_train", "gpu_stall", "gpu_idle", "host_train", "host_stall", "host_idle")
 _FOR = {"time": "duration", "energy": "energy", "usd": "cost", "carbon": "emissions"}
@@ -140,8 +140,7 @@ NOT_LOOKED_FOR = Classic(*(UNKNOWN,) * len(Classic._fields))
 @np.errstate(over="ignore", invalid="ignore")
 def spread_of(resolved: Resolved, outcome: Outcome, draws: int = SAMPLES) -> Outcome:
     """The outcome over draws from the inputs' ranges; the outcome itself where none has a range."""
-    ranges = ranges_of(resolved)
-    ranges.pop("policy.every", None)
+    ranges = world_ranges_of(resolved)
     return (
         evaluate(
             drawn(planned_scenario(resolved.scenario, outcome), ranges, ties_of(resolved), draws)

@@ -47,7 +47,7 @@ from ckptcost.jobs.compare import Order, rank_runs, undecided_keys
 from ckptcost.jobs.gates import Gate, GateVerdict, check_gates, no_percentiles
 from ckptcost.jobs.model import comparison_of, one_of, two_tiers_at_most, unknown_inputs, with_tier
 from ckptcost.layers import Layer, read_layer
-from ckptcost.scenario import Resolved, ranges_of, resolve, ties_of
+from ckptcost.scenario import Resolved, resolve, ties_of, world_ranges_of
 
 MODES = {"sync": ("sync",), "async": ("async",), "both": ("sync", "async")}
 CURVE_POINTS, CURVE_REACH = 30, 10.0
@@ -435,8 +435,7 @@ def point_of(
 def _robust(option: TierOption, objective: str, draws: int) -> Robust:
     """The robust interval of an option; how often is what is asked, so no range of its own
     counts."""
-    ranges = ranges_of(option.resolved)
-    ranges.pop("policy.every", None)
+    ranges = world_ranges_of(option.resolved)
     return robust_of(option.scenario, ranges, ties_of(option.resolved), objective, draws)
 
 

@@ -26,7 +26,7 @@ from ckptcost.core.sensitivity import chord, derivative_at_0, elasticity, varian
 from ckptcost.core.timing import nodes_of
 from ckptcost.errors import Argument, InputError, UnknownName
 from ckptcost.jobs.model import Case, planned_scenario
-from ckptcost.scenario import Input, Resolved, ranges_of, ties_of
+from ckptcost.scenario import Input, Resolved, ties_of, world_ranges_of
 
 OF = ("goodput", "wall", *(q.measure for q in EVERYDAY))
 DRAWS, DRAWS_REPLANNED = SAMPLES, 1024
@@ -144,8 +144,7 @@ def decided_by(case: Case, most: int = 3) -> list[str]:
     levers = [lever for lever in levers_of(case.resolved, ties) if lever.has_range]
     if not levers or np.ndim(energy_j) == 0 or not np.isfinite(energy_j).all():
         return []
-    ranges = ranges_of(case.resolved)
-    ranges.pop("policy.every", None)
+    ranges = world_ranges_of(case.resolved)
     many = drawn(planned_scenario(case.scenario, case.outcome), ranges, ties, case.draws)
     values = np.array([at(many, lever.fields[0]) for lever in levers])
     shares = variance_shares(values, np.asarray(energy_j)).each.tolist()
@@ -241,8 +240,7 @@ def sensitivity(case: Case, of: str = "kwh", replan: bool = False, draws: int = 
     def result(changed: Scenario) -> Number:
         return measure.of(evaluate(changed))
 
-    ranges = ranges_of(case.resolved)
-    ranges.pop("policy.every", None)
+    ranges = world_ranges_of(case.resolved)
     ties = ties_of(case.resolved)
     draws = draws or (DRAWS_REPLANNED if replan else DRAWS)
     spread = result(drawn(world, ranges, ties, draws)) if ranges else value

@@ -32,7 +32,7 @@ from ckptcost.core.walk import MOST_EVENTS, EndlessError, Enough, walk
 from ckptcost.errors import Argument, InputError, UnknownName
 from ckptcost.jobs.model import computable, planned_scenario
 from ckptcost.jobs.workers import in_order
-from ckptcost.scenario import Resolved, ranges_of, ties_of
+from ckptcost.scenario import Resolved, ties_of, world_ranges_of
 
 CHUNK = 8192
 MOST_TABLE = 4_000_000
@@ -107,9 +107,9 @@ def prepared_for(resolved: Resolved, asked: SimulationRequest) -> Prepared:
         )
     planned = planned_scenario(s, outcome)
     _check_end(planned, outcome, asked)
-    ranges = ranges_of(resolved) if asked.inputs != "fixed" else {}
-    for path in ("policy.every", "failures.node_loss_fraction", "failures.second_loss_fraction"):
-        ranges.pop(path, None)  # the plan stays as chosen, and the kinds keep their shares
+    ranges = world_ranges_of(resolved) if asked.inputs != "fixed" else {}
+    for path in ("failures.node_loss_fraction", "failures.second_loss_fraction"):
+        ranges.pop(path, None)  # the kinds keep their shares
     return Prepared(
         planned,
         ranges,

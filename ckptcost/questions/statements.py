@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -88,13 +89,20 @@ def find_run(name: str, within: PathText | None = None) -> Found:
     """A recorded run by folder, file, id or "last"."""
     from ckptcost.runs import store
 
-    if within is not None and not Path(within).is_dir():
+    return store.find_run(name, folder_of_runs(within))
+
+
+def folder_of_runs(within: PathText | None) -> Path | None:
+    """A folder that is named and there; None: where runs are kept."""
+    if within is None:
+        return None
+    if not os.path.isdir(within):  # False, too, where nobody may look
         raise InputError(
             "no such folder",
             where=Argument("directory", within),
             remedy="name one that holds runs",
         )
-    return store.find_run(name, None if within is None else Path(within))
+    return Path(within)
 
 
 def standing(
