@@ -6,6 +6,7 @@ import argparse
 import signal
 import sys
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from ckptcost.cli import answers, flags
@@ -106,13 +107,17 @@ class _Bound:
     second Ctrl-C ends all."""
 
     def __init__(self, runs: int, workers: int, seconds: float | None, answers: bool) -> None:
+        from ckptcost.cli.status import bar_of
+
         self._runs, self._apart, self._seconds = runs, workers > 1, seconds
         self._heard = [signal.SIGINT] if answers else []
         self._before: dict[int, Any] = {}
-        self._percent: int | None = -1 if sys.stderr is not None and sys.stderr.isatty() else None
+        self._bar = bar_of("simulating")
+        self._tell: Callable[[float, float], None] | None = None
         self._over = self.interrupted = False
 
     def __enter__(self) -> _Bound:
+        self._tell = self._bar.__enter__()
         if threading.current_thread() is threading.main_thread():
             for number in [*self._heard, *([signal.SIGALRM] if self._seconds else [])]:
                 self._before[number] = signal.signal(number, self._stop)
@@ -125,8 +130,7 @@ class _Bound:
             signal.setitimer(signal.ITIMER_REAL, 0.0)
         for number, before in self._before.items():
             signal.signal(number, before)
-        if self._percent is not None:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        self._bar.__exit__(None, None, None)
 
     def _stop(self, number: int, frame: object) -> None:
         from ckptcost.core.walk import Enough
@@ -142,8 +146,5 @@ class _Bound:
             from ckptcost.core.walk import Enough
 
             raise Enough
-        percent = int(100 * done / self._runs)
-        if self._percent is not None and percent != self._percent:
-            self._percent = percent
-            bar = "#" * (percent * 40 // 100)
-            print(f"\rsimulating [{bar:<40}] {percent:3d} %", end="", file=sys.stderr, flush=True)
+        if self._tell is not None:
+            self._tell(done, self._runs)

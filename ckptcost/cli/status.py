@@ -82,15 +82,15 @@ def is_watched() -> bool:
 
 
 @contextlib.contextmanager
-def bar_of(what: str) -> Iterator[Callable[[int, int], None] | None]:
+def bar_of(what: str) -> Iterator[Callable[[float, float], None] | None]:
     """Hears how many are done of how many, and draws a bar; None where nobody sees it."""
     if not is_watched():
         yield None
         return
     last = [-1]
 
-    def tell(done: int, of: int) -> None:
-        percent = 100 * done // max(of, 1)
+    def tell(done: float, of: float) -> None:
+        percent = int(100 * done / max(of, 1))
         if percent != last[0]:
             last[0] = percent
             bar = "#" * (percent * 40 // 100)

@@ -291,16 +291,16 @@ def optimize(
     objective = objective or options[0].scenario.policy.objective
     order, undecided_by = _rank(options, objective, draws)
     option, several = options[order.at[0]], len(options) > 1
-    best = point_of(option, objective, option.best[objective])
+    best = recommended = point_of(option, objective, option.best[objective])
+    points = [point_of(option, each, option.best[each]) for each in option.known]
     robust = _robust(option, objective, draws)
-    recommended = point_of(option, "robust", robust.interval_s) if robust.moves else best
+    if robust.moves:
+        recommended = point_of(option, "robust", robust.interval_s)
+        points.append(recommended)
     interval_s = option.best["time" if "time" in option.known else objective]
     classic = classic_of(option.scenario, option.at(interval_s), objective)
     today = option_of(one_of(catalog, layers)) if timed else option
-    points = [point_of(option, each, option.best[each]) for each in option.known]
-    points += [recommended] if robust.moves else []
     points += _other_points(option, classic, today, timed)
-    held = [each for each in cautions_of(option.scenario, recommended.outcome) if bool(each.holds)]
     levels = None
     if option.plan.second is not None:
         levels = _levels(option, objective, timed and name_of(today) == name_of(option))
@@ -326,9 +326,14 @@ def optimize(
         _curve(option, objective),
         levels,
         pareto(options),
-        tuple(held),
+        _cautions(option, recommended),
         tuple(verdicts),
     )
+
+
+def _cautions(option: TierOption, point: Point) -> tuple[Caution, ...]:
+    """Those that hold at a point."""
+    return tuple(each for each in cautions_of(option.scenario, point.outcome) if bool(each.holds))
 
 
 def _looked_for(objective: str) -> Layer:

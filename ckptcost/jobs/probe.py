@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from math import nan
 from operator import attrgetter
 from pathlib import Path
@@ -139,11 +140,8 @@ def probe(
         return _probe_simulated(asked, meters, directory)
     saver = saver_of(asked.saver)
     shapes = {size: shape_of(size, ranks=asked.ranks, files=asked.files) for size in asked.sizes}
-    tools = instruments(
-        meters,
-        replace(wanted, directory=asked.directory if asked.directory.is_dir() else None),
-        0.0,
-    )
+    here = asked.directory if asked.directory.is_dir() else None
+    tools = instruments(meters, replace(wanted, directory=here), 0.0)
     if not tools.meters:
         raise MeterUnavailable("no meter answers here", "`ckptcost doctor` says what would help")
     with Place(asked.directory, max(asked.sizes)) as place:
@@ -153,16 +151,14 @@ def probe(
             tools.meters, FileSink(folder, sync_s=SYNC_S), run_id=run_id, purpose=PURPOSE
         )
         ios, interrupted = _record_passes(saver, place, asked, shapes, recorder, tell)
-        own = [HOST_CACHE] if asked.read and is_virtual_disk(asked.directory) else []
-        notes = tuple(
-            dict.fromkeys([*own, *place.notes, *(note for _, _, io in ios for note in io.notes)])
-        )
+        notes = [HOST_CACHE] if asked.read and is_virtual_disk(asked.directory) else []
+        notes += chain(place.notes, *(io.notes for _, _, io in ios))
     measured = reviewed(folder)
     windows = {window.name: window for window in measured.windows}
     rounds = tuple(
         ProbePass(n, of, io.bytes, io.files, io, windows.get(_label(of, n))) for n, of, io in ios
     )
-    return Probed(asked, rounds, measured, folder, notes, interrupted)
+    return Probed(asked, rounds, measured, folder, tuple(dict.fromkeys(notes)), interrupted)
 
 
 def _label(of: str, number: int) -> str:
