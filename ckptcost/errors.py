@@ -1,7 +1,6 @@
 """Every error ckptcost raises on purpose, and the exit code each one means.
 
 CkptcostError 1          the command could not be carried out
-|-- Mismatch 1           `check`: a report does not agree with its own arithmetic
 |-- InputError 2         a flag, scenario, catalogue or report file is wrong: where, what, remedy
 |   |-- UnitError        a quantity without a unit, or with the wrong one
 |   |-- UnknownName      no such entry; carries "did you mean"
@@ -43,10 +42,6 @@ def visible(text: str) -> str:
 
 class CkptcostError(Exception):
     exit_code = 1
-
-
-class Mismatch(CkptcostError):
-    """A report's figures differ from what its own inputs give."""
 
 
 class Argument(str):

@@ -49,7 +49,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="no status line and no line for each checkpoint on stderr",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
+    flags.add_output(parser, "write to FILE instead of stdout")
     flags.add_meters(parser, directory=False, pid=False)
     flags.add_study(parser, gates=False)
 

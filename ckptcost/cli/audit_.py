@@ -31,7 +31,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         "--vocabulary", action="store_true", help="what a claim can speak of, and the laws between"
     )
     flags.add_study(parser, gates=False)
-    parser.add_argument("-o", "--output", metavar="FILE", help="write there instead of stdout")
+    flags.add_output(parser, "write there instead of stdout")
 
 
 def run(options: argparse.Namespace) -> int:

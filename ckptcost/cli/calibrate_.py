@@ -42,9 +42,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="replace what is there, and stand before what ships under the same name",
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write the answer to FILE instead of stdout"
-    )
+    flags.add_output(parser, "write the answer to FILE instead of stdout")
     flags.add_study(parser, gates=False)
 
 

@@ -47,12 +47,7 @@ def add_scenario(parser: argparse.ArgumentParser) -> None:
             'change one input, e.g. --set cluster.gpus=4096 --set tier.write="30 GB/s"; may repeat'
         ),
     )
-    parser.add_argument(
-        "-o",
-        "--output",
-        metavar="FILE",
-        help="write there instead of stdout; the file appears whole or not at all",
-    )
+    add_output(parser, "write there instead of stdout; the file appears whole or not at all")
 
 
 def add_tier(parser: argparse.ArgumentParser) -> None:
@@ -67,19 +62,19 @@ def add_tier(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_output(parser: argparse.ArgumentParser, what: str) -> None:
+    parser.add_argument("-o", "--output", metavar="FILE", help=what)
+
+
+def add_format(parser: argparse.ArgumentParser, *known: str) -> None:
+    parser.add_argument("-f", "--format", choices=known, default="text", help="default: text")
+
+
 def add_study(parser: argparse.ArgumentParser, gates: bool = True, output: bool = False) -> None:
     """-f, --table, and the gates; -o where no other flag of the command says where to write."""
     if output:
-        parser.add_argument(
-            "-o", "--output", metavar="FILE", help="write to FILE instead of stdout"
-        )
-    parser.add_argument(
-        "-f",
-        "--format",
-        choices=("text", "json", "csv", "md", "html"),
-        default="text",
-        help="default: text",
-    )
+        add_output(parser, "write to FILE instead of stdout")
+    add_format(parser, "text", "json", "csv", "md", "html")
     parser.add_argument("--table", metavar="ID", help="csv: which table (default: the first)")
     add_full(parser)
     if gates:

@@ -71,7 +71,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="rows of tables of worst offenders (default: 10)",
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
+    flags.add_output(parser, "write to FILE instead of stdout")
     flags.add_study(parser)
 
 

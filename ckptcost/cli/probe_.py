@@ -96,7 +96,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         help="where to keep the run (default: a folder of its own among your runs)",
     )
     parser.add_argument("-q", "--quiet", action="store_true", help="no progress on stderr")
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
+    flags.add_output(parser, "write to FILE instead of stdout")
     flags.add_meters(parser, directory=False, pid=False)
     flags.add_study(parser, gates=False)
 

@@ -36,7 +36,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-f", "--format", choices=FORMATS, default="text", help="default: text")
     parser.add_argument("--table", metavar="ID", help="csv: which table (default: the first)")
     flags.add_full(parser)
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
+    flags.add_output(parser, "write to FILE instead of stdout")
     parser.add_argument(
         "--gpus",
         type=float,

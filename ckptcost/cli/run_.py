@@ -54,9 +54,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="say nothing on stderr while it runs and at its end",
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write a report of the run to FILE at the end"
-    )
+    flags.add_output(parser, "write a report of the run to FILE at the end")
     parser.add_argument(
         "-f",
         "--format",

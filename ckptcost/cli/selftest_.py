@@ -51,7 +51,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
             " and every GPU)"
         ),
     )
-    parser.add_argument("-o", "--output", metavar="FILE", help="write to FILE instead of stdout")
+    flags.add_output(parser, "write to FILE instead of stdout")
     flags.add_meters(parser, directory=False, pid=False, need=False)
     flags.add_study(parser, gates=False)
 

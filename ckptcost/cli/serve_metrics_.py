@@ -44,9 +44,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="print the metrics and end, for node_exporter's textfile collector",
     )
-    parser.add_argument(
-        "-o", "--output", metavar="FILE", help="--once: a file, which appears whole or not at all"
-    )
+    flags.add_output(parser, "--once: a file, which appears whole or not at all")
 
 
 def run(options: argparse.Namespace) -> int:

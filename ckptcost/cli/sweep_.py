@@ -24,13 +24,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
         metavar="NAME=VALUES",
         help="one axis of the grid; may repeat",
     )
-    parser.add_argument(
-        "-f",
-        "--format",
-        choices=("text", "json", "csv", "md"),
-        default="text",
-        help="default: text",
-    )
+    flags.add_format(parser, "text", "json", "csv", "md")
 
 
 def run(options: argparse.Namespace) -> int:
