@@ -530,7 +530,8 @@ def circumstances(trials: Trials, knob: Knob | None) -> list[Circumstance]:
     changes: dict[float, Change] = {
         time_s: partial(back_in, time_s=time_s, today_s=today_s) for time_s in times_s
     }
-    if trials.plan.saved.lag_s > 0 and turned in ("", "stall"):  # a faster write acts so as well
+    if trials.plan.saved.lag_s > 0 and turned in ("", "stall"):
+        # not of the write rate: a faster write acts through the lag
         changes = {NOTHING_ELSE: _nothing_else} | changes
     return [
         Circumstance(time_s, trials.turned(knob, change) if knob else trials.window(change))

@@ -113,20 +113,8 @@ def three_tiers(
     seed: int = 1,
 ) -> ThreeTiers:
     """Start at the rule, then take the best of the neighbours until none is better."""
-    if runs < 2:
-        raise InputError(
-            "three tiers have no closed form",
-            where=Argument("check"),
-            remedy="they need at least 2 simulated runs",
-        )
     on_two = evaluate(replace(resolved.scenario, third_tier=None))
-    if not is_walkable(float(on_two.failures)):
-        raise InputError(
-            f"a run meets {float(on_two.failures):,.0f} failures on two tiers already, too many"
-            " for a search by simulation",
-            key="failures",
-            remedy=f"shorten run.work: up to {MOST_FAILURES:,} are walked through",
-        )
+    _check_search(runs, float(on_two.failures))
     levels, base_s, multiples = _rule(resolved)
     if not all(math.isfinite(each) for each in (base_s, *multiples)):
         raise _no_failure_needs(levels)
@@ -160,6 +148,22 @@ def three_tiers(
     return ThreeTiers(
         resolved, objective, levels, best, rule, now, tuple(seen[key] for key in sorted(seen))
     )
+
+
+def _check_search(runs: int, failures: float) -> None:
+    if runs < 2:
+        raise InputError(
+            "three tiers have no closed form",
+            where=Argument("check"),
+            remedy="they need at least 2 simulated runs",
+        )
+    if not is_walkable(failures):
+        raise InputError(
+            f"a run meets {failures:,.0f} failures on two tiers already, too many for a search by"
+            " simulation",
+            key="failures",
+            remedy=f"shorten run.work: up to {MOST_FAILURES:,} are walked through",
+        )
 
 
 def _no_failure_needs(levels: Sequence[TierLevel]) -> InputError:
