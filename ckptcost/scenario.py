@@ -319,10 +319,7 @@ class _Builder:
         _assume_reading(figures)
         shared = words.get("boundary", "storage-system") in SHARED
         own = {key for key, (_, origin) in figures.items() if origin != DEFAULTS}
-        if "write_energy" not in own:
-            default = figures.pop("write_energy")
-            if "active_power" not in own:
-                figures["write_energy"] = _write_energy(default, shared, _rate_of(figures))
+        _assume_write_energy(figures, own, shared)
         stays_inside = not shared and words.get("survives") == "process"
         not_for_it = {
             "network_energy": stays_inside,
@@ -430,6 +427,14 @@ _LOCAL_ENERGY: Final = Figure(
     note="inside the node: drives that publish it take 2 to 4 J/GB, memory less",
     text="3 J/GB",
 )
+
+
+def _assume_write_energy(figures: Figures, own: set[str], shared: bool) -> None:
+    """A tier whose power in work is known takes that; nothing is added by the byte."""
+    if "write_energy" not in own:
+        default = figures.pop("write_energy")
+        if "active_power" not in own:
+            figures["write_energy"] = _write_energy(default, shared, _rate_of(figures))
 
 
 def _write_energy(

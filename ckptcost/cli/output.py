@@ -35,10 +35,14 @@ def write(pieces: Iterable[str], path: str | None) -> None:
     except CkptcostError:
         raise
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        if getattr(error, "errno", None) == errno.ENAMETOOLONG:
-            raise InputError(str(reason), where=f"-o {brief(path)}") from None
-        raise OutputError(f"{brief(path, 200)}: could not be written ({reason})") from None
+        raise _not_written(error, str(path)) from None
+
+
+def _not_written(error: OSError | ValueError, path: str) -> CkptcostError:
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+    if getattr(error, "errno", None) == errno.ENAMETOOLONG:
+        return InputError(str(reason), where=f"-o {brief(path)}")
+    return OutputError(f"{brief(path, 200)}: could not be written ({reason})")
 
 
 def _already_open(path: str) -> TextIO | None:

@@ -502,12 +502,17 @@ def _added_by_saves(seen: StorageSeen) -> list[_Added]:
     ]
 
 
+def _meters_of(seen: StorageSeen) -> tuple[tuple[str, ...], bool]:
+    """Their domains, and whether some are computed rather than read."""
+    metered = [one.seen.energies.sources[name] for one, _, names in seen for name in names]
+    domains = tuple(dict.fromkeys(source.domain for source in metered))
+    return domains, any(source.channel.basis == "modelled" for source in metered)
+
+
 def _storage_at(boundary: Boundary, seen: StorageSeen) -> StorageJoules:
     each = _added_by_saves(seen)
     saves = [save for save in each if save.energy.known and isfinite(save.energy.value)]
-    metered = [one.seen.energies.sources[name] for one, _, names in seen for name in names]
-    domains = tuple(dict.fromkeys(source.domain for source in metered))
-    modelled = any(source.channel.basis == "modelled" for source in metered)
+    domains, modelled = _meters_of(seen)
     if not saves:
         none = absent(each[0].energy.why if each else "NO_ROUNDS")
         return StorageJoules(none, none, boundary, domains, modelled)
