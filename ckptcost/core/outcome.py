@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ckptcost.core import failures as fail
-from ckptcost.core import levels, optimum, timing
+from ckptcost.core import optimum, timing
 from ckptcost.core.bill import (
     Bill,
     Spent,
@@ -25,7 +25,7 @@ from ckptcost.core.bill import (
 )
 from ckptcost.core.domain import Number, Policy, Scenario
 from ckptcost.core.energy import carried_j
-from ckptcost.core.failures import Recovery, States
+from ckptcost.core.failures import Recovery, States, period
 from ckptcost.core.money import kept_saves, request_usd
 from ckptcost.core.numeric import (
     ceil,
@@ -142,7 +142,7 @@ def states_at(s: Scenario, plan: Plan, interval_s: Number) -> tuple[Cycle, State
         drag_s = drag_s + p.slowdown_fraction * plan.second.lag_s / p.second_every
     else:
         second_stall_s, second_lag_s = plan.second.stall_s, 0.0 * kept_s
-    states = levels.period(
+    states = period(
         kept_s + drag_s,
         cycle.stall_s,
         plan.saved.lag_s,

@@ -12,7 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from ckptcost.watch.groups import CheckpointStep, FileGroup, FileStat, Opened, Rules, WatchedFile
+from ckptcost.watch.groups import (
+    CheckpointStep,
+    FileGroup,
+    FileStat,
+    Opened,
+    Rules,
+    StepLog,
+    WatchedFile,
+)
 from ckptcost.watch.inotify import FileEvent
 from ckptcost.watch.names import (
     APPENDED,
@@ -26,7 +34,6 @@ from ckptcost.watch.names import (
     same_step,
     unit_of,
 )
-from ckptcost.watch.telling import StepLog
 
 S = 1_000_000_000
 CLOCK_NS = 20_000_000

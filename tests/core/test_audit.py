@@ -10,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckptcost.catalog.claims import sheet_of
-from ckptcost.catalog.stated import stated_of
+from ckptcost.catalog.claims import sheet_of, stated_of
 from ckptcost.core.audit import CONSISTENT, INCONSISTENT, NOT_DERIVABLE, audit, derive
 from ckptcost.core.expressions import ExpressionValue, best_goodput, evaluate, formula, unit_of
 from ckptcost.core.intervals import Interval

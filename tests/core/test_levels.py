@@ -10,8 +10,7 @@ from event_walk import STATES, Phases, two_levels
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ckptcost.core.failures import Recovery, segment
-from ckptcost.core.levels import period
+from ckptcost.core.failures import Recovery, period, segment
 
 NOTHING = Recovery(0.0, 0.0, 0.0, 0.0, 0.0)
 quick = settings(max_examples=60, deadline=None, derandomize=True)

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ckptcost.core.quantities import litres
 from ckptcost.core.units import KWH_J, parse
-from ckptcost.core.water import litres
 
 ASKED = ["model", "--tier", "generic-pfs", "--saves", "100", "--draws", "64", "-f", "json"]
 

@@ -8,7 +8,7 @@ import pytest
 
 import ckptcost
 from ckptcost.hooks import receivers, steps
-from ckptcost.hooks.incoming import parse_line
+from ckptcost.hooks.listener import parse_line
 
 
 @pytest.fixture

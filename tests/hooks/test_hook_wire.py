@@ -23,8 +23,7 @@ import ckptcost
 from ckptcost.core.phases import MARKS
 from ckptcost.errors import OutputError
 from ckptcost.hooks import receivers, sender
-from ckptcost.hooks.incoming import LONGEST_LINE, parse_line
-from ckptcost.hooks.listener import Listener
+from ckptcost.hooks.listener import LONGEST_LINE, Listener, parse_line
 from ckptcost.hooks.settles import Settles
 from ckptcost.hooks.wire import LONGEST, WireClient
 from ckptcost.runs import election

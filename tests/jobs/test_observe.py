@@ -14,7 +14,7 @@ from ckptcost.jobs.observe import BURST_GAPS, Look, Observer, absent
 from ckptcost.jobs.recording import ASKED, EDGE, MARGIN_S
 from ckptcost.meters.base import Absence
 from ckptcost.runs.clocks import S
-from ckptcost.watch.owners import Other
+from ckptcost.watch.watcher import Other
 
 
 class Part:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from ckptcost.watch.owners import Owners
+from ckptcost.watch.watcher import Owners
 
 HOLDS = (
     "import sys; files = [open(path, 'ab') for path in sys.argv[1:]]; print('open', flush=True);"

@@ -16,7 +16,7 @@ import pytest
 from nobody import as_nobody
 from throttled import overlaid, throttled, why_not, written_bytes
 
-from ckptcost.watch import cached, settle
+from ckptcost.watch import settle
 from ckptcost.watch.settle import Settling
 
 MIB = 1 << 20
@@ -88,10 +88,10 @@ def disk(tmp_path):
     probe = tmp_path / "probe"
     written(probe, 1)
     with probe.open("rb") as file:
-        answer = cached.owed_bytes(file.fileno())
+        answer = settle.owed_bytes(file.fileno())
     probe.unlink()
     if answer.bytes is None:
-        pytest.skip(f"{tmp_path}: {cached.REASONS[answer.why]}")
+        pytest.skip(f"{tmp_path}: {settle.REASONS[answer.why]}")
     return tmp_path
 
 
@@ -100,7 +100,7 @@ def dirty(path: Path, mib: int) -> None:
     for _ in range(20):
         written(path, mib)
         with path.open("rb") as file:
-            if cached.owed_bytes(file.fileno()).bytes == mib * MIB:
+            if settle.owed_bytes(file.fileno()).bytes == mib * MIB:
                 return
     pytest.fail("what is written is never owed")
 
@@ -110,13 +110,13 @@ def owing(monkeypatch):
     """Files (their inodes) that go on to owe something, whatever the host writes back meanwhile:
     any user may call sync."""
     inodes = set()
-    really = cached.owed_bytes
+    really = settle.owed_bytes
 
     def answer(fd, offset=0, length=0):
         found = really(fd, offset, length)
         return found._replace(bytes=max(found.bytes, 1)) if os.fstat(fd).st_ino in inodes else found
 
-    monkeypatch.setattr(cached, "owed_bytes", answer)
+    monkeypatch.setattr(settle, "owed_bytes", answer)
     return inodes
 
 
@@ -144,12 +144,12 @@ def test_a_file_owes_what_was_written_until_it_is_synced(disk):
     path = disk / "a"
     dirty(path, 4)
     with path.open("rb") as file:
-        before = cached.owed_bytes(file.fileno())
+        before = settle.owed_bytes(file.fileno())
         assert before.bytes == 4 * MIB
-        again = cached.owed_bytes(file.fileno())
+        again = settle.owed_bytes(file.fileno())
         assert again == before, "asking must not write anything back"
         synced(path)
-        assert cached.owed_bytes(file.fileno()) == (0, before.how, "")
+        assert settle.owed_bytes(file.fileno()) == (0, before.how, "")
 
 
 def test_a_range_of_a_file_is_asked_alone(disk):
@@ -160,10 +160,10 @@ def test_a_range_of_a_file_is_asked_alone(disk):
         file.seek(3 * MIB)
         file.write(b"x" * 4096)
         file.flush()
-        if cached.by_cachestat(file.fileno())[0] is None:
+        if settle.by_cachestat(file.fileno())[0] is None:
             pytest.skip("this kernel has no cachestat")
-        assert cached.owed_bytes(file.fileno(), 0, MIB).bytes == 0
-        assert cached.owed_bytes(file.fileno(), 3 * MIB, MIB).bytes >= 4096
+        assert settle.owed_bytes(file.fileno(), 0, MIB).bytes == 0
+        assert settle.owed_bytes(file.fileno(), 3 * MIB, MIB).bytes >= 4096
 
 
 def test_memory_is_never_safe():
@@ -174,7 +174,7 @@ def test_memory_is_never_safe():
     try:
         written(path, 1)
         with path.open("rb") as file:
-            assert cached.owed_bytes(file.fileno()) == (None, "", "IN_MEMORY")
+            assert settle.owed_bytes(file.fileno()) == (None, "", "IN_MEMORY")
     finally:
         path.unlink()
 
@@ -182,26 +182,26 @@ def test_memory_is_never_safe():
 def test_without_cachestat_the_extents_are_asked(disk, monkeypatch):
     path = disk / "a"
     dirty(path, 4)
-    monkeypatch.setattr(cached, "by_cachestat", lambda fd, offset=0, length=0: (None, errno.ENOSYS))
+    monkeypatch.setattr(settle, "by_cachestat", lambda fd, offset=0, length=0: (None, errno.ENOSYS))
     with path.open("rb") as file:
-        first = cached.owed_bytes(file.fileno())
+        first = settle.owed_bytes(file.fileno())
         if first.bytes is None:
             pytest.skip("the file system has no FIEMAP that tells")
         assert (first.bytes, first.how) == (4 * MIB, "fiemap")
-        assert cached.owed_bytes(file.fileno(), 2 * MIB, MIB).bytes == MIB
+        assert settle.owed_bytes(file.fileno(), 2 * MIB, MIB).bytes == MIB
         synced(path)
-        assert cached.owed_bytes(file.fileno()).bytes == 0
+        assert settle.owed_bytes(file.fileno()).bytes == 0
 
 
 def test_many_extents_are_all_counted(disk, monkeypatch):
     path = disk / "holes"
-    monkeypatch.setattr(cached, "_AT_ONCE", 7)
+    monkeypatch.setattr(settle, "_AT_ONCE", 7)
     with path.open("wb") as file:
         for place in range(40):
             file.seek(place * 65536)
             file.write(b"x" * 4096)
         file.flush()
-        found = cached.by_fiemap(file.fileno())
+        found = settle.by_fiemap(file.fileno())
         if found is None:
             pytest.skip("no FIEMAP here")
         assert found == 40 * 4096
@@ -213,7 +213,7 @@ def test_what_is_set_aside_beyond_the_end_is_not_owed(disk):
         file.write(b"x" * MIB)
         file.flush()
         os.fsync(file.fileno())
-        if cached.by_fiemap(file.fileno()) is None:
+        if settle.by_fiemap(file.fileno()) is None:
             pytest.skip("no FIEMAP here")
         import ctypes
 
@@ -221,7 +221,7 @@ def test_what_is_set_aside_beyond_the_end_is_not_owed(disk):
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.fallocate(file.fileno(), keep_size, ctypes.c_long(MIB), ctypes.c_long(4 * MIB)):
             pytest.skip("no fallocate here")
-        assert cached.by_fiemap(file.fileno()) == 0
+        assert settle.by_fiemap(file.fileno()) == 0
 
 
 def test_other_peoples_files_are_asked_by_their_extents(disk):
@@ -230,15 +230,15 @@ def test_other_peoples_files_are_asked_by_their_extents(disk):
     path.chmod(0o644)
     with path.open("rb") as file:
         fd = file.fileno()
-        if cached.by_cachestat(fd)[0] is None:
+        if settle.by_cachestat(fd)[0] is None:
             pytest.skip("this kernel has no cachestat")
-        assert as_nobody(lambda: cached.by_cachestat(fd)) == repr((None, errno.EPERM))
-        answer = as_nobody(lambda: tuple(cached.owed_bytes(fd)))
+        assert as_nobody(lambda: settle.by_cachestat(fd)) == repr((None, errno.EPERM))
+        answer = as_nobody(lambda: tuple(settle.owed_bytes(fd)))
         assert answer == repr((MIB, "fiemap", "")) or "NOT_PERMITTED" in answer
 
 
 def test_every_code_says_why():
-    assert set(cached.REMEDIES) == set(cached.REASONS) <= set(settle.WHY)
+    assert set(settle.REASONS) <= set(settle.WHY)
 
 
 # --- following
@@ -537,8 +537,8 @@ def test_a_look_at_a_large_file_stops_at_the_first_range_that_owes(disk, monkeyp
     with path.open("r+b") as file:
         file.seek(5 * MIB)
         file.write(b"x")
-    monkeypatch.setattr(cached, "_RANGE_BYTES", MIB)
-    held = cached.FollowedFile(str(path))
+    monkeypatch.setattr(settle, "_RANGE_BYTES", MIB)
+    held = settle.FollowedFile(str(path))
     try:
         if held.owes().how != "cachestat":
             pytest.skip("FIEMAP does not see what is written over in place")
@@ -558,9 +558,9 @@ def test_extents_alone_prove_nothing_of_an_older_file(disk, settling, told, monk
     since_ns = time.monotonic_ns()
     written(new)
     synced(new)
-    monkeypatch.setattr(cached, "by_cachestat", lambda fd, offset=0, length=0: (None, errno.ENOSYS))
+    monkeypatch.setattr(settle, "by_cachestat", lambda fd, offset=0, length=0: (None, errno.ENOSYS))
     with new.open("rb") as file:
-        if cached.owed_bytes(file.fileno()).bytes is None:
+        if settle.owed_bytes(file.fileno()).bytes is None:
             pytest.skip("the file system has no FIEMAP that tells")
     settling.follow("new", [new], since_ns=since_ns, written_ns=time.monotonic_ns())
     mark = told.wait("new")

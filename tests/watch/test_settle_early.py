@@ -8,9 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from ckptcost.watch import cached, settle
-from ckptcost.watch.cached import Owed
-from ckptcost.watch.settle import EARLY_S, PROMPT_S, S, Settling
+from ckptcost.watch import settle
+from ckptcost.watch.settle import EARLY_S, PROMPT_S, Owed, S, Settling
 
 WALL_S = 1_000_000.0
 """what the calendar shows at second 0 of the clock"""
@@ -28,7 +27,7 @@ class World:
             thread_time_ns=lambda: 0,
         )
         monkeypatch.setattr(settle, "time", clock)
-        monkeypatch.setattr(cached, "owed_bytes", self.owed)
+        monkeypatch.setattr(settle, "owed_bytes", self.owed)
         self.settling = Settling(self.tell)
         self.cases = []
         monkeypatch.setattr(self.settling, "_begin", self.cases.append)
