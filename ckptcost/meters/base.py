@@ -77,6 +77,10 @@ class FoundMeters(NamedTuple):
     absences: Sequence[Absence] = ()
 
 
+def none_found(what: str, reason: str, remedy: str = "", kind: str = "") -> FoundMeters:
+    return FoundMeters((), (Absence(what, reason, remedy, kind),))
+
+
 @dataclass
 class Basic:
     """What most meters begin with."""

@@ -12,17 +12,18 @@ difference over a time is their mean number.
 
 from __future__ import annotations
 
+import math
 import os
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from ckptcost.core.channels import Channel, Quantity, Role
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
-from ckptcost.meters.kept import OpenFile, os_error_text
-from ckptcost.meters.mounts import mount_of
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters, none_found
+from ckptcost.meters.kept import OpenFile, file_text, os_error_text
+from ckptcost.meters.mounts import Mount, mount_of
 
 SECTOR_BYTES = 512.0
 MS_WRAP_S = 2.0**32 / 1000.0
@@ -83,13 +84,6 @@ class Device(NamedTuple):
         return bool(self.disk != self.name or self.slaves or _STACKED.match(self.name))
 
 
-def _word(path: Path) -> str:
-    try:
-        return path.read_text("utf-8", "replace").strip()
-    except OSError:
-        return ""
-
-
 def device(name: str, sysfs: Path = Path("/sys")) -> Device:
     """What sysfs knows of a disk or partition. `!` stands for `/` there (cciss!c0d0)."""
     entry = name.replace("/", "!")
@@ -105,12 +99,12 @@ def device(name: str, sysfs: Path = Path("/sys")) -> Device:
         elif homes:
             folder = homes[0]
     slaves = tuple(sorted(found.name.replace("!", "/") for found in (folder / "slaves").glob("*")))
-    size = _word(folder / "size")
+    size = file_text(folder / "size")
     return Device(
         name,
         disk,
         slaves,
-        _word(folder / "loop" / "backing_file"),
+        file_text(folder / "loop" / "backing_file"),
         float(size) * SECTOR_BYTES if size.isdigit() else NOTHING,
     )
 
@@ -166,53 +160,85 @@ def device_of(
 ) -> DiskHome:
     """The disks that take the bytes of `path`, which need not exist yet. `number` overrides its
     major:minor."""
-    place = Path(os.path.realpath(path))
-    while not place.exists() and place != place.parent:
-        place = place.parent
+    place = _nearest_existing(path)
     mount = mount_of(place, procfs)
-    fstype, point = (mount.fstype, mount.point) if mount else ("", "")
+    seen = DiskHome((), (), mount.fstype if mount else "", mount.point if mount else "")
     if number is None:
         try:
             st_dev = os.stat(place).st_dev
         except OSError as error:
-            return DiskHome(
-                (),
-                (),
-                fstype,
-                point,
-                f"{place}: {os_error_text(error)}",
-                "name a directory that this user may enter",
-            )
+            reason = f"{place}: {os_error_text(error)}"
+            return seen._replace(reason=reason, remedy="name a directory that this user may enter")
         number = f"{os.major(st_dev)}:{os.minor(st_dev)}"
-    name = (
-        os.path.basename(os.path.realpath(link))
-        if (link := sysfs / "dev" / "block" / number).exists()
-        else ""
-    )
-    if (
-        not name and mount and mount.source.startswith("/dev/")
-    ):  # btrfs and the like have made-up numbers
-        name = os.path.basename(os.path.realpath(mount.source))
-        name = name if device(name, sysfs).bytes == device(name, sysfs).bytes else ""
-    if name:
-        chain: list[str] = []
-        disks = tuple(dict.fromkeys(_disks_below(name.replace("!", "/"), sysfs, chain)))
-        loop = device(disks[0], sysfs).backing if len(disks) == 1 else ""
-        if loop and os.path.realpath(loop) != str(place):
-            under = device_of(loop, procfs=procfs, sysfs=sysfs)
-            return under._replace(chain=(*chain, *under.chain), fstype=fstype, mount=point)
-        return DiskHome(disks, tuple(chain), fstype, point)
-    upper = re.search(r"upperdir=([^,]+)", mount.options) if mount and fstype == "overlay" else None
+    if name := _disk_name(number, mount, sysfs):
+        return _home_of_disk(name, place, seen, procfs, sysfs)
+    if mount and mount.fstype == "overlay":
+        return _home_of_overlay(mount.options, seen, procfs, sysfs)
+    unknown = f"{seen.fstype or 'its file system'} (device {number}) names no disk of this machine"
+    reason, remedy = _NO_DISK.get(seen.fstype, (unknown, ""))
+    return seen._replace(reason=reason, remedy=remedy or "name the disk by hand: lsblk")
+
+
+def _nearest_existing(path: Path | str) -> Path:
+    place = Path(os.path.realpath(path))
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return place
+
+
+def _disk_name(number: str, mount: Mount | None, sysfs: Path) -> str:
+    """By its major:minor; of btrfs and the like, which have made-up numbers, by what is mounted."""
+    link = sysfs / "dev" / "block" / number
+    if link.exists():
+        return os.path.basename(os.path.realpath(link))
+    if mount is None or not mount.source.startswith("/dev/"):
+        return ""
+    name = os.path.basename(os.path.realpath(mount.source))
+    return "" if math.isnan(device(name, sysfs).bytes) else name
+
+
+def _home_of_disk(name: str, place: Path, seen: DiskHome, procfs: Path, sysfs: Path) -> DiskHome:
+    """The disks below a device; of a loop device those that its file lies on."""
+    chain: list[str] = []
+    disks = tuple(dict.fromkeys(_disks_below(name.replace("!", "/"), sysfs, chain)))
+    loop = device(disks[0], sysfs).backing if len(disks) == 1 else ""
+    if loop and os.path.realpath(loop) != str(place):
+        under = device_of(loop, procfs=procfs, sysfs=sysfs)
+        return under._replace(chain=(*chain, *under.chain), fstype=seen.fstype, mount=seen.mount)
+    return seen._replace(disks=disks, chain=tuple(chain))
+
+
+def _home_of_overlay(options: str, seen: DiskHome, procfs: Path, sysfs: Path) -> DiskHome:
+    upper = re.search(r"upperdir=([^,]+)", options)
     if upper and Path(upper[1]).exists():
-        return device_of(upper[1], procfs=procfs, sysfs=sysfs)._replace(fstype=fstype, mount=point)
-    if fstype == "overlay":
-        reason = "overlay: the directory below is not visible from inside the container"
-        return DiskHome((), (), fstype, point, reason, "save to a volume, or name the disk by hand")
-    reason, remedy = _NO_DISK.get(
-        fstype,
-        (f"{fstype or 'its file system'} (device {number}) names no disk of this machine", ""),
+        under = device_of(upper[1], procfs=procfs, sysfs=sysfs)
+        return under._replace(fstype=seen.fstype, mount=seen.mount)
+    return seen._replace(
+        reason="overlay: the directory below is not visible from inside the container",
+        remedy="save to a volume, or name the disk by hand",
     )
-    return DiskHome((), (), fstype, point, reason, remedy or "name the disk by hand: lsblk")
+
+
+def _channels_of(
+    found: Device, shown: Sequence[tuple[Quantity, int, float]], stats: Path, sysfs: Path
+) -> list[Channel]:
+    whole = found.disk if found.disk != found.name else ""
+    lies_on = ", ".join(found.slaves) or found.backing or whole
+    role: Role = "detail" if found.is_detail else "part"
+    return [
+        Channel(
+            f"disk:{found.name}",
+            quantity,
+            f"{stats} {found.name} field {at + 1}",
+            "disk",
+            role=role,
+            wraps_at=MS_WRAP_S if unit == 1e-3 else None,
+            resolution=unit,
+            device=file_text(sysfs / "block" / found.name / "device" / "model"),
+            note=f"{LIES_ON}{lies_on}" if lies_on else "",
+        )
+        for quantity, at, unit in shown
+    ]
 
 
 class Block(Channelwise):
@@ -226,37 +252,14 @@ class Block(Channelwise):
         self._known = set(fields)
         self._lines = len(fields)
         self._plan: list[tuple[bytes, str, tuple[tuple[Quantity, int, float], ...]]] = []
-        channels = []
+        channels: list[Channel] = []
         for found in devices:
             have = len(fields.get(found.name.encode(), ()))
-            shown = (
-                _OF_PARTITION
-                if found.disk != found.name
-                else tuple(row for row in _FIELDS if row[1] < have)
-            )
-            role: Role = "detail" if found.is_detail else "part"
-            lies_on = (
-                ", ".join(found.slaves)
-                or found.backing
-                or (found.disk if found.disk != found.name else "")
-            )
-            domain = f"disk:{found.name}"
-            for quantity, at, unit in shown:
-                wraps_at = MS_WRAP_S if unit == 1e-3 else None
-                channels.append(
-                    Channel(
-                        domain,
-                        quantity,
-                        f"{stats} {found.name} field {at + 1}",
-                        "disk",
-                        role=role,
-                        wraps_at=wraps_at,
-                        resolution=unit,
-                        device=_word(sysfs / "block" / found.name / "device" / "model"),
-                        note=f"{LIES_ON}{lies_on}" if lies_on else "",
-                    )
-                )
-            self._plan.append((found.name.encode(), domain, shown))
+            shown = _OF_PARTITION
+            if found.disk == found.name:
+                shown = tuple(row for row in _FIELDS if row[1] < have)
+            channels += _channels_of(found, shown, stats, sysfs)
+            self._plan.append((found.name.encode(), f"disk:{found.name}", shown))
         self.channels = tuple(channels)
         self._names = frozenset(name for name, _, _ in self._plan)
         self._before: dict[bytes, tuple[int, int]] = {}
@@ -292,13 +295,17 @@ class Block(Channelwise):
                 here = [NOTHING] * len(shown)
             values += here
         if len(found) != self._lines:
-            self._lines = len(found)
-            for new in sorted(found.keys() - self._known):
-                self._known.add(new)
-                disk = os.fsdecode(new)
-                if is_counted(Device(disk, disk, (), "", NOTHING)):
-                    self.tell("note", f"disk:{disk}", "appeared during the run and is not recorded")
+            self._note_new(found)
         return values
+
+    def _note_new(self, found: Mapping[bytes, object]) -> None:
+        """Disks that were not there at the beginning."""
+        self._lines = len(found)
+        for new in sorted(found.keys() - self._known):
+            self._known.add(new)
+            disk = os.fsdecode(new)
+            if is_counted(Device(disk, disk, (), "", NOTHING)):
+                self.tell("note", f"disk:{disk}", "appeared during the run and is not recorded")
 
     def close(self) -> None:
         self._kept.close()
@@ -321,52 +328,53 @@ def find(
         kept.close()
     except OSError as error:
         remedy = f"mount procfs with diskstats visible: ls -l {stats}"
-        return FoundMeters(
-            (), (Absence("block", f"{stats}: {os_error_text(error)}", remedy, "storage"),)
-        )
-    absences = []
-    own = ""
-    chosen: list[str] = []
-    for name in names:
-        chosen.append(name.removeprefix("/dev/"))
+        return none_found("block", f"{stats}: {os_error_text(error)}", remedy, "storage")
+    if names or paths:
+        devices, absences, own = _devices_asked(names, paths, fields, procfs, sysfs)
+    else:
+        there = [device(os.fsdecode(name), sysfs) for name in fields]
+        devices, absences, own = list(filter(is_counted, there)), [], ""
+    if not partitions:
+        devices = [found for found in devices if found.disk == found.name]
+    if not devices and not absences:
+        remedy = "in a container or a diskless node: name a mount or a cgroup"
+        return none_found("block", f"no block device in {stats}", remedy, "storage")
+    if not devices:
+        return FoundMeters((), tuple(absences))
+    devices.sort(key=lambda found: (found.is_detail, found.disk != found.name))
+    meter = Block(devices, stats, fields, sysfs)
+    if any(found.name == own for found in devices):
+        meter.facts[FOLDER] = f"disk:{own}"
+    return FoundMeters((meter,), tuple(absences))
+
+
+def _devices_asked(
+    names: Sequence[str],
+    paths: Sequence[Path | str],
+    fields: Mapping[bytes, object],
+    procfs: Path,
+    sysfs: Path,
+) -> tuple[list[Device], list[Absence], str]:
+    """The devices, what is not there, and the one that the first path lies on."""
+    chosen = [name.removeprefix("/dev/") for name in names]
+    absences, own = [], ""
     for path in paths:
         home = device_of(path, procfs=procfs, sysfs=sysfs)
         if home.reason:
             absences.append(Absence(f"block {path}", home.reason, home.remedy, "storage"))
         chosen += (*home.disks, *home.chain)
         own = own or next(iter(home.chain), "")
-    if not names and not paths:
-        chosen = [os.fsdecode(name) for name in fields]
-        devices = [found for name in chosen if is_counted(found := device(name, sysfs))]
-    else:
-        devices = []
-        for name in dict.fromkeys(chosen):
-            if name.encode() in fields:
-                devices.append(device(name, sysfs))
-            else:
-                absences.append(
-                    Absence(
-                        f"block {name}",
-                        f"no {name} in {stats}",
-                        "the names there: lsblk",
-                        "storage",
-                    )
-                )
-    if not partitions:
-        devices = [found for found in devices if found.disk == found.name]
-    if not devices:
-        if not absences:
+    devices = []
+    for name in dict.fromkeys(chosen):
+        if name.encode() in fields:
+            devices.append(device(name, sysfs))
+        else:
             absences.append(
                 Absence(
-                    "block",
-                    f"no block device in {stats}",
-                    "in a container or a diskless node: name a mount or a cgroup",
+                    f"block {name}",
+                    f"no {name} in {procfs / 'diskstats'}",
+                    "the names there: lsblk",
                     "storage",
                 )
             )
-        return FoundMeters((), tuple(absences))
-    devices.sort(key=lambda found: (found.is_detail, found.disk != found.name))
-    meter = Block(devices, stats, fields, sysfs)
-    if own in {found.name for found in devices}:
-        meter.facts[FOLDER] = f"disk:{own}"
-    return FoundMeters((meter,), tuple(absences))
+    return devices, absences, own

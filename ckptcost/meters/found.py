@@ -70,14 +70,14 @@ def _nvme(w: Wanted) -> FoundMeters:
     from ckptcost.meters import nvme
     from ckptcost.meters.background import Background
 
-    found = nvme.find(procfs=w.procfs, sysfs=w.sysfs, allow_commands="nvme" in w.asked)
+    found = nvme.find(sysfs=w.sysfs, allow_commands="nvme" in w.asked)
     return FoundMeters([Background(meter) for meter in found.meters], found.absences)
 
 
 def _nvme_model(w: Wanted) -> FoundMeters:
     from ckptcost.meters import nvme_model
 
-    return nvme_model.find(procfs=w.procfs, sysfs=w.sysfs, measured=w.known)
+    return nvme_model.find(sysfs=w.sysfs, measured=w.known)
 
 
 def _block(w: Wanted) -> FoundMeters:

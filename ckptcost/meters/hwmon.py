@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -29,6 +29,7 @@ from typing import NamedTuple
 from ckptcost.core.channels import Channel
 from ckptcost.meters.background import Background
 from ckptcost.meters.base import NOTHING, RETRY_NS, Absence, Channelwise, FoundMeters, Meter
+from ckptcost.meters.kept import file_text
 
 GRACE = re.compile(r"(Module|Grace|CPU|SysIO) Power Socket (\d+)", re.I)
 SUPPLY = re.compile(
@@ -141,21 +142,13 @@ class Hwmon(Channelwise):
             sensor.close()
 
 
-def _text(path: Path) -> str:
-    try:
-        with path.open("rb") as file:
-            return file.read(256).decode("utf-8", "replace").strip("\0 \t\r\n")
-    except OSError:
-        return ""
-
-
 def _number(text: str) -> int | None:
     return int(text) if re.fullmatch(r"\d{1,18}", text) else None
 
 
 def _chips(root: Path) -> Iterator[_Chip]:
     for folder in sorted(root.glob("hwmon*"), key=lambda path: (len(path.name), path.name)):
-        name = _text(folder / "name") or _text(folder / "device" / "name")
+        name = file_text(folder / "name") or file_text(folder / "device" / "name")
         for where in (folder, folder / "device"):
             if any(_attribute_files(where, "power|energy", "average|input")):
                 yield _Chip(name, folder.name, where)
@@ -223,7 +216,7 @@ def _acpi_meters(chip: _Chip) -> Iterator[_Acpi]:
     for stem, path in _attribute_files(chip.where, "power", "average|input").items():
 
         def attribute(item: str, start: Path = chip.where / stem) -> str:
-            return _text(start.with_name(f"{start.name}_{item}"))
+            return file_text(start.with_name(f"{start.name}_{item}"))
 
         if attribute("is_battery") == "1":
             continue
@@ -244,7 +237,7 @@ def _acpi_sensors(meters: Sequence[_Acpi]) -> tuple[list[_Sensor], bool]:
     sensors: list[_Sensor] = []
     names = [GRACE.fullmatch(meter.label) for meter in meters]
     totals = {name[2] for name in names if name and name[1].lower() == "grace"}
-    nameless = sum(name is None for name in names)
+    nameless = names.count(None)
     for meter, name in zip(meters, names, strict=True):
         base = Channel(
             "node",
@@ -257,53 +250,44 @@ def _acpi_sensors(meters: Sequence[_Acpi]) -> tuple[list[_Sensor], bool]:
             accuracy=meter.accuracy,
             device=meter.maker,
         )
-        if name is None:
-            if nameless > 1 or totals:
-                note = "what this ACPI meter measures is not told; never added"
-                base = replace(
-                    base,
-                    domain=f"node.meter{len(sensors)}",
-                    scope="unknown",
-                    role="detail",
-                    note=note,
-                )
-        else:
-            kind, socket = name[1].lower(), name[2]
-            cpu, inside = f"cpu:{int(socket)}", socket in totals
-            base = replace(base, tick_s=0.05)  # TH500_BPMP_IPC_CALL_INTERVAL_50MS
-            if kind == "module":
-                base = replace(
-                    base,
-                    domain=f"module:{int(socket)}",
-                    scope="module",
-                    covers=("cpu", "dram", "gpu"),
-                )
-            elif kind == "grace":
-                note = (
-                    "core and SysIO rails, DRAM and regulators; some GB200 firmware counts a"
-                    " regulator in the module only"
-                )
-                base = replace(
-                    base, domain=cpu, scope="socket", role="part", covers=("dram",), note=note
-                )
-            elif inside:
-                base = replace(
-                    base,
-                    domain=f"{cpu}.{'rail' if kind == 'cpu' else 'sysio'}",
-                    scope="rail",
-                    role="detail",
-                )
-            else:
-                note = "one rail; memory and regulators of the socket are not in it"
-                base = replace(
-                    base,
-                    domain=cpu if kind == "cpu" else f"{cpu}.sysio",
-                    scope="rail",
-                    role="part",
-                    note=note,
-                )
+        if name is not None:
+            base = _grace_channel(base, name[1].lower(), name[2], totals)
+        elif nameless > 1 or totals:
+            base = replace(
+                base,
+                domain=f"node.meter{len(sensors)}",
+                scope="unknown",
+                role="detail",
+                note="what this ACPI meter measures is not told; never added",
+            )
         sensors.append(_Sensor(base, (meter.path,)))
     return sensors, bool(totals) or nameless < len(names)
+
+
+def _grace_channel(base: Channel, kind: str, socket: str, totals: Collection[str]) -> Channel:
+    """What a meter of a Grace superchip tells; a rail is a detail of a socket that is told
+    whole."""
+    base = replace(base, tick_s=0.05)  # TH500_BPMP_IPC_CALL_INTERVAL_50MS
+    cpu = f"cpu:{int(socket)}"
+    if kind == "module":
+        domain = f"module:{int(socket)}"
+        return replace(base, domain=domain, scope="module", covers=("cpu", "dram", "gpu"))
+    if kind == "grace":
+        note = (
+            "core and SysIO rails, DRAM and regulators; some GB200 firmware counts a"
+            " regulator in the module only"
+        )
+        return replace(base, domain=cpu, scope="socket", role="part", covers=("dram",), note=note)
+    if socket in totals:
+        rail = "rail" if kind == "cpu" else "sysio"
+        return replace(base, domain=f"{cpu}.{rail}", scope="rail", role="detail")
+    return replace(
+        base,
+        domain=cpu if kind == "cpu" else f"{cpu}.sysio",
+        scope="rail",
+        role="part",
+        note="one rail; memory and regulators of the socket are not in it",
+    )
 
 
 def _supply_sensors(
@@ -314,7 +298,7 @@ def _supply_sensors(
     sides: dict[str, list[Path]] = {"input": [], "output": []}
     for chip in chips:
         for stem, path in _attribute_files(chip.where, "power", "average|input").items():
-            label = _text(chip.where / f"{stem}_label").lower()
+            label = file_text(chip.where / f"{stem}_label").lower()
             if label in ("pin", "pin1", "power total"):
                 sides["input"].append(path)
             elif label in ("pout", "pout1"):
@@ -354,7 +338,7 @@ def _socket_sensors(chip: _Chip, beside_rapl: bool) -> list[_Sensor]:
     bits, so nothing wraps."""
     sensors = []
     for stem, path in _attribute_files(chip.where, "energy", "input").items():
-        match = re.fullmatch(r"Esocket(\d+)", _text(chip.where / f"{stem}_label"))
+        match = re.fullmatch(r"Esocket(\d+)", file_text(chip.where / f"{stem}_label"))
         if match:
             base = Channel(
                 "cpu:" + match[1],
@@ -391,8 +375,7 @@ def find(
     """Every sensor whose meaning is known. `beside_rapl`: the rapl meter reads the packages, so
     amd_energy's are details."""
     absences: list[Absence] = []
-    root = sysfs / "class" / "hwmon"
-    chips = [chip for chip in _chips(root) if not NOT_OURS.match(chip.name)]
+    chips = [chip for chip in _chips(sysfs / "class" / "hwmon") if not NOT_OURS.match(chip.name)]
     acpi_chips = [chip for chip in chips if chip.name == "power_meter"]
     supplies = [chip for chip in chips if SUPPLY.match(chip.name)]
     amd = [chip for chip in chips if chip.name in AMD_ENERGY]
@@ -402,56 +385,48 @@ def find(
     node_known = any(sensor.channel.domain == "node" for sensor in acpi)
     supply, without = _supply_sensors(supplies, node_known) if supplies else ([], [])
     absences += without
-    sockets = _open_sensors(
-        [sensor for chip in amd for sensor in _socket_sensors(chip, beside_rapl)], absences
-    )
-    found = [
+    sockets = [sensor for chip in amd for sensor in _socket_sensors(chip, beside_rapl)]
+    sockets = _open_sensors(sockets, absences)
+    found = (
         _meter(acpi, 0.05 if grace else 1.0, "power_meter", slow_s),
-        _meter(
-            _open_sensors(supply, absences),
-            0.5,
-            ", ".join(sorted({chip.name for chip in supplies})),
-            slow_s,
-        ),
-        _meter(sockets, 0.0, ", ".join(sorted({chip.name for chip in amd})), slow_s),
-    ]
+        _meter(_open_sensors(supply, absences), 0.5, _names_of(supplies), slow_s),
+        _meter(sockets, 0.0, _names_of(amd), slow_s),
+    )
+    known = (*acpi_chips, *supplies, *amd)
+    absences += _strange([chip for chip in chips if chip not in known])
+    if not acpi and not supply:
+        absences += _no_node_sensor(absences, sysfs)
+    return FoundMeters(tuple(filter(None, found)), tuple(absences))
 
-    known = {*acpi_chips, *supplies, *amd}
-    strange = [f"{chip.name or 'nameless'} ({chip.number})" for chip in chips if chip not in known]
-    if strange:
-        reason = (
-            f"what these sensors measure is not known, so they are not read: {', '.join(strange)}"
+
+def _names_of(chips: Sequence[_Chip]) -> str:
+    return ", ".join(sorted({chip.name for chip in chips}))
+
+
+def _strange(chips: Collection[_Chip]) -> list[Absence]:
+    """Sensors that nobody here knows."""
+    if not chips:
+        return []
+    names = [f"{chip.name or 'nameless'} ({chip.number})" for chip in chips]
+    reason = f"what these sensors measure is not known, so they are not read: {', '.join(names)}"
+    remedy = "report the driver's name and labels, see power*_label"
+    return [Absence("hwmon others", reason, remedy, "node")]
+
+
+def _no_node_sensor(absences: Sequence[Absence], sysfs: Path) -> list[Absence]:
+    """Why nothing tells the node's power, unless that was said already."""
+    if any(absence.what.startswith("hwmon node") for absence in absences):
+        return []
+    root = sysfs / "class" / "hwmon"
+    reason = f"no node power sensor under {root}"
+    remedy = "use the BMC: meter ipmi or redfish"
+    if any((sysfs / "bus" / "acpi" / "devices").glob("ACPI000D:*")):
+        reason = "the firmware has a power meter (ACPI000D) and no driver shows it"
+        remedy = LOAD
+    elif not root.is_dir():
+        reason = f"no {root}"
+        remedy = (
+            "a container or virtual machine has no sensors: measure on the host, or use the"
+            " BMC (ipmi, redfish)"
         )
-        absences.append(
-            Absence(
-                "hwmon others",
-                reason,
-                "report the driver's name and labels, see power*_label",
-                "node",
-            )
-        )
-    if (
-        not acpi
-        and not any(absence.what.startswith("hwmon node") for absence in absences)
-        and not supply
-    ):
-        if any((sysfs / "bus" / "acpi" / "devices").glob("ACPI000D:*")):
-            reason, remedy = (
-                "the firmware has a power meter (ACPI000D) and no driver shows it",
-                LOAD,
-            )
-        elif not root.is_dir():
-            reason, remedy = (
-                f"no {root}",
-                (
-                    "a container or virtual machine has no sensors: measure on the host, or use the"
-                    " BMC (ipmi, redfish)"
-                ),
-            )
-        else:
-            reason, remedy = (
-                f"no node power sensor under {root}",
-                "use the BMC: meter ipmi or redfish",
-            )
-        absences.append(Absence("hwmon node", reason, remedy, "node"))
-    return FoundMeters(tuple(meter for meter in found if meter is not None), tuple(absences))
+    return [Absence("hwmon node", reason, remedy, "node")]

@@ -18,13 +18,24 @@ WHY = {
 }
 
 
-def os_error_text(error: OSError) -> str:
-    """An error of the system in our words.
+def os_error_text(error: Exception) -> str:
+    """An error of the system in our words; any other in its own.
 
     >>> os_error_text(FileNotFoundError(2, "No such file or directory"))
     'no such file'
     """
+    if not isinstance(error, OSError):
+        return str(error)
     return WHY.get(error.errno or 0, error.strerror or type(error).__name__)
+
+
+def file_text(path: Path) -> str:
+    """A short file of sysfs, without blanks around it; empty where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(4096).decode("utf-8", "replace").strip("\0 \t\r\n")
+    except OSError:
+        return ""
 
 
 class OpenFile:

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ckptcost.core.channels import Channel, Quantity, Role
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.base import NOTHING, Channelwise, FoundMeters, none_found
 from ckptcost.meters.kept import OpenFile, os_error_text
-from ckptcost.meters.mounts import mounts
+from ckptcost.meters.mounts import Mount, mounts
 
 Texts = dict[str, bytes]
 """by parameter: llite.scratch-ffff88084e3ef000.stats"""
@@ -154,9 +154,7 @@ class Lustre(Channelwise):
         try:
             texts = self._ask()
         except (OSError, subprocess.SubprocessError) as error:
-            raise MeterLost(
-                f"lustre: {os_error_text(error) if isinstance(error, OSError) else error}"
-            ) from error
+            raise MeterLost(f"lustre: {os_error_text(error)}") from error
         values: list[float] = []
         for domain, name, wire in self._plan:
             text = texts.get(name)
@@ -214,15 +212,43 @@ def find(
     """Lustre mounts of this client. `runner` gives what `lctl get_param` prints; without one lctl
     is run only where `allow_commands`."""
     mounted = [mount for mount in mounts(procfs) if mount.fstype == "lustre"]
+    points = _points_of(mounted)
+    problems: list[str] = []
+    if runner is None and allow_commands and shutil.which(COMMAND[0]):
+        runner = run_lctl
+    roots = (procfs / "fs" / "lustre", sysfs / "kernel" / "debug" / "lustre")
+    meter = _of_files(roots, points, problems)
+    if meter is None and runner is not None:
+        meter = _of_command(runner, points, problems)
+    if meter is not None:
+        return FoundMeters((meter,))
+    if problems:
+        return _no_lustre("; ".join(problems))
+    if mounted:
+        return _no_lustre("no statistics of the Lustre client are visible")
+    if asked:
+        return none_found("lustre", "no Lustre mount", "findmnt -t lustre", "storage")
+    return FoundMeters(())
+
+
+def _no_lustre(reason: str) -> FoundMeters:
+    remedy = (
+        "run as root, or allow commands and make `lctl get_param llite.*.stats` work for this user"
+    )
+    return none_found("lustre", reason, remedy, "storage")
+
+
+def _points_of(mounted: Sequence[Mount]) -> dict[str, str]:
+    """Where each file system is mounted; one that is twice keeps its instance's name."""
     points: dict[str, str] = {}
     for mount in mounted:
         fsname = mount.source.rpartition(":/")[2].partition("/")[0]
         points[fsname] = "" if fsname in points else mount.point
-    points = {
-        fsname: point for fsname, point in points.items() if point
-    }  # two mounts of one file system keep their instance's name
-    problems: list[str] = []
-    for root in (procfs / "fs" / "lustre", sysfs / "kernel" / "debug" / "lustre"):
+    return {fsname: point for fsname, point in points.items() if point}
+
+
+def _of_files(roots: Sequence[Path], points: dict[str, str], problems: list[str]) -> Lustre | None:
+    for root in roots:
         try:
             if not (root / "llite").is_dir():
                 continue
@@ -232,29 +258,20 @@ def find(
             continue
         meter = Lustre(files, files.close, points, 0.1, str(root))
         if meter.channels:
-            return FoundMeters((meter,))
+            return meter
         meter.close()
-    if runner is None and allow_commands and shutil.which(COMMAND[0]):
-        runner = run_lctl
-    if runner is not None:
-        ask = runner
-        try:
-            meter = Lustre(lambda: sections(ask()), lambda: None, points, 1.0, " ".join(COMMAND))
-            if meter.channels:
-                return FoundMeters((meter,))
-            problems.append("lctl get_param llite.*.stats lists nothing")
-        except (OSError, subprocess.SubprocessError) as error:
-            problems.append(
-                f"lctl: {os_error_text(error) if isinstance(error, OSError) else error}"
-            )
-    if not (mounted or problems or asked):
-        return FoundMeters(())
-    reason = "; ".join(problems) or (
-        "no statistics of the Lustre client are visible" if mounted else "no Lustre mount"
-    )
-    remedy = (
-        "run as root, or allow commands and make `lctl get_param llite.*.stats` work for this user"
-        if mounted or problems
-        else "findmnt -t lustre"
-    )
-    return FoundMeters((), (Absence("lustre", reason, remedy, "storage"),))
+    return None
+
+
+def _of_command(
+    runner: Callable[[], bytes], points: dict[str, str], problems: list[str]
+) -> Lustre | None:
+    try:
+        meter = Lustre(lambda: sections(runner()), lambda: None, points, 1.0, " ".join(COMMAND))
+    except (OSError, subprocess.SubprocessError) as error:
+        problems.append(f"lctl: {os_error_text(error)}")
+        return None
+    if meter.channels:
+        return meter
+    problems.append("lctl get_param llite.*.stats lists nothing")
+    return None

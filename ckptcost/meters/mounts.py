@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core.channels import Channel, Quantity, Role
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.base import NOTHING, Channelwise, FoundMeters, none_found
 from ckptcost.meters.kept import OpenFile, os_error_text
 
 
@@ -201,43 +201,31 @@ def find(
     """The NFS mounts that `paths` lie on, or all. None is no absence, unless one was `asked` for or
     a path named."""
     stats = procfs / "self" / "mountstats"
-    if paths:
-        on = [mount_of(path, procfs) for path in paths]
-        chosen = list(dict.fromkeys(mount for mount in on if mount is not None and mount.is_nfs))
-    else:
-        chosen = list({mount.point: mount for mount in mounts(procfs) if mount.is_nfs}.values())
+    on = [mount_of(path, procfs) for path in paths] if paths else mounts(procfs)
+    # a mount over another one hides it, and is in the list after it
+    chosen = list({mount.point: mount for mount in on if mount and mount.is_nfs}.values())
+    if not chosen and not (asked or paths):
+        return FoundMeters(())
     if not chosen:
-        reason = (
-            "the given paths are not on NFS" if paths else "no NFS mount in this mount namespace"
-        )
-        return FoundMeters(
-            (),
-            (
-                (
-                    Absence(
-                        "nfs", reason, "name a path on an NFS mount: findmnt -t nfs,nfs4", "storage"
-                    ),
-                )
-                if asked or paths
-                else ()
-            ),
+        reason = "no NFS mount in this mount namespace"
+        return none_found(
+            "nfs",
+            "the given paths are not on NFS" if paths else reason,
+            "name a path on an NFS mount: findmnt -t nfs,nfs4",
+            "storage",
         )
     try:
         meter = NfsMounts(chosen, stats)
         listed = parse_mountstats(meter._kept.read_all())
     except OSError as error:
         remedy = "run in the mount namespace and as the user of the process that writes"
-        return FoundMeters(
-            (), (Absence("nfs", f"{stats}: {os_error_text(error)}", remedy, "storage"),)
-        )
+        return none_found("nfs", f"{stats}: {os_error_text(error)}", remedy, "storage")
     missing = [mount.point for mount in chosen if mount.point not in listed]
-    if len(missing) == len(chosen):
-        meter.close()
-        remedy = (
-            "the kernel's NFS client keeps these by default; another client (user space NFS) counts"
-            " elsewhere"
-        )
-        return FoundMeters(
-            (), (Absence("nfs", f"{stats} does not list {', '.join(missing)}", remedy, "storage"),)
-        )
-    return FoundMeters((meter,))
+    if len(missing) < len(chosen):
+        return FoundMeters((meter,))
+    meter.close()
+    remedy = (
+        "the kernel's NFS client keeps these by default; another client (user space NFS) counts"
+        " elsewhere"
+    )
+    return none_found("nfs", f"{stats} does not list {', '.join(missing)}", remedy, "storage")

@@ -11,14 +11,15 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from math import isnan
 from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core.channels import Channel, Quantity
 from ckptcost.core.units import HOUR_S
-from ckptcost.meters.base import Absence, Channelwise, FoundMeters
-from ckptcost.meters.kept import os_error_text
+from ckptcost.meters.base import Absence, Channelwise, FoundMeters, none_found
+from ckptcost.meters.kept import file_text, os_error_text
 from ckptcost.meters.nvme_pages import (
     DATA_UNIT_BYTES,
     AskPage,
@@ -31,6 +32,9 @@ from ckptcost.meters.nvme_pages import (
 )
 
 _NAMESPACE = re.compile(r"nvme(\d+)(?:c\d+)?n(\d+)$")
+
+
+LIST_DRIVES = "`nvme list` shows the drives"
 
 
 class Drive(NamedTuple):
@@ -54,47 +58,31 @@ def drives(sysfs: Path = Path("/sys")) -> tuple[list[Drive], list[Absence]]:
     drive behind a fabric is elsewhere, and its joules are not this node's."""
     found: dict[str, Drive] = {}
     absences = []
-
-    def word(folder: Path, name: str) -> str:
-        try:
-            return (folder / name).read_text("utf-8", "replace").strip()
-        except OSError:
-            return ""
-
-    folders = [
-        folder
-        for folder in (sysfs / "class" / "nvme").glob("nvme*")
-        if re.fullmatch(r"nvme\d+", folder.name)
-    ]
+    entries = (sysfs / "class" / "nvme").glob("nvme*")
+    folders = [folder for folder in entries if re.fullmatch(r"nvme\d+", folder.name)]
     for folder in sorted(folders, key=lambda folder: int(folder.name[4:])):
-        transport = word(folder, "transport")
+        transport = file_text(folder / "transport")
         if transport not in ("pcie", ""):
-            absences.append(
-                Absence(
-                    f"nvme {folder.name}",
-                    f"the drive is behind {transport}, in another machine",
-                    "measure it there",
-                    "storage",
-                )
-            )
+            reason = f"the drive is behind {transport}, in another machine"
+            absences.append(Absence(f"nvme {folder.name}", reason, "measure it there", "storage"))
             continue
-        matches = [
-            match for entry in folder.glob("nvme*") if (match := _NAMESPACE.match(entry.name))
-        ]
-        names = {f"nvme{match[1]}n{match[2]}" for match in matches}
-        key = word(folder, "subsysnqn") or word(folder, "serial") or folder.name
-        if key in found:
-            names |= set(found[key].namespaces)
-        ordered = tuple(sorted(names, key=lambda name: (len(name), name)))
-        first = found[key].controller if key in found else folder.name
+        serial = file_text(folder / "serial")
+        key = file_text(folder / "subsysnqn") or serial or folder.name
+        other = found.get(key, Drive(folder.name, (), "", "", ""))
+        names = {*_namespaces_in(folder), *other.namespaces}
         found[key] = Drive(
-            first,
-            ordered,
-            word(folder, "model"),
-            word(folder, "serial"),
-            word(folder, "firmware_rev"),
+            other.controller,
+            tuple(sorted(names, key=lambda name: (len(name), name))),
+            file_text(folder / "model"),
+            serial,
+            file_text(folder / "firmware_rev"),
         )
     return list(found.values()), absences
+
+
+def _namespaces_in(folder: Path) -> list[str]:
+    matches = map(_NAMESPACE.match, (entry.name for entry in folder.glob("nvme*")))
+    return [f"nvme{match[1]}n{match[2]}" for match in matches if match]
 
 
 class Nvme(Channelwise):
@@ -181,7 +169,7 @@ class Nvme(Channelwise):
             try:
                 smart = smart_of_page(self._ask(drive.controller, "smart"))
             except (OSError, ValueError) as error:
-                text = os_error_text(error) if isinstance(error, OSError) else str(error)
+                text = os_error_text(error)
                 values += (self.note_missing(drive.domain, text),) * len(shown)
                 continue
             self.note_answer(drive.domain)
@@ -205,7 +193,6 @@ def _remedy(error: OSError | ValueError, controller: str) -> str:
 
 def find(
     *,
-    procfs: Path = Path("/proc"),
     sysfs: Path = Path("/sys"),
     dev: Path = Path("/dev"),
     allow_commands: bool = False,
@@ -218,63 +205,58 @@ def find(
     if names:
         wanted = {name.removeprefix("/dev/") for name in names}
         present = [drive for drive in present if wanted & {drive.controller, *drive.namespaces}]
-    if not present:
-        if not absences:
-            reason = "none of the drives asked for" if names else "no NVMe drive"
-            absences.append(
-                Absence(
-                    "nvme",
-                    f"{reason} in {sysfs}/class/nvme",
-                    "`nvme list` shows the drives",
-                    "storage",
-                )
-            )
-        return FoundMeters((), tuple(absences))
+    if not present and not absences:
+        reason = "none of the drives asked for" if names else "no NVMe drive"
+        return none_found("nvme", f"{reason} in {sysfs}/class/nvme", LIST_DRIVES, "storage")
     meters: list[Nvme] = []
-    ways: list[AskPage] = (
-        [ask] if ask else [Passthrough(dev), *([Commands(dev)] if allow_commands else [])]
-    )
-    left = present
-    for at, way in enumerate(ways):
-        chosen: list[tuple[Drive, Smart, Identity | None]] = []
-        refused: list[tuple[Drive, OSError | ValueError]] = []
-        for drive in left:
-            try:
-                smart = smart_of_page(way(drive.controller, "smart"))
-            except (OSError, ValueError) as error:
-                refused.append((drive, error))
-                continue
-            try:
-                identity = identity_of_page(way(drive.controller, "identity"))
-            except (OSError, ValueError):
-                identity = None
-            chosen.append((drive, smart, identity))
-            if smart.power_w != smart.power_w:
-                raw = smart.power_raw or 0
-                reason = (
-                    f"the drive gives {raw & 0xFFFF} without a scale for its power"
-                    if raw
-                    else "the drive does not report its power"
-                )
-                remedy = (
-                    "use `nvme-model`, or a drive and firmware with interval power measurement"
-                    " (NVMe 2.1)"
-                )
-                absences.append(Absence(f"nvme {drive.domain} power", reason, remedy, "storage"))
+    commands = [Commands(dev)] if allow_commands else []
+    ways: list[AskPage] = [ask] if ask else [Passthrough(dev), *commands]
+    refused: list[tuple[Drive, OSError | ValueError]] = []
+    for way in ways if present else ():
+        chosen, refused = _ask_all(way, present)
+        absences += [_no_power(drive, smart) for drive, smart, _ in chosen if isnan(smart.power_w)]
         if chosen:
             meters.append(Nvme(chosen, way, getattr(way, "how", "given")))
-        elif closing := getattr(way, "close", None):
-            closing()
-        left = [drive for drive, _ in refused]
-        if at == len(ways) - 1:
-            for drive, refusal in refused:
-                text = os_error_text(refusal) if isinstance(refusal, OSError) else str(refusal)
-                absences.append(
-                    Absence(
-                        f"nvme {drive.domain}",
-                        f"/dev/{drive.controller}: {text}",
-                        _remedy(refusal, drive.controller),
-                        "storage",
-                    )
-                )
+        else:
+            close_way(way)
+        present = [drive for drive, _ in refused]
+    for drive, refusal in refused:
+        reason = f"/dev/{drive.controller}: {os_error_text(refusal)}"
+        remedy = _remedy(refusal, drive.controller)
+        absences.append(Absence(f"nvme {drive.domain}", reason, remedy, "storage"))
     return FoundMeters(tuple(meters), tuple(absences))
+
+
+def close_way(way: AskPage) -> None:
+    """What it keeps open, if it keeps anything."""
+    if closing := getattr(way, "close", None):
+        closing()
+
+
+def _ask_all(
+    way: AskPage, present: Sequence[Drive]
+) -> tuple[list[tuple[Drive, Smart, Identity | None]], list[tuple[Drive, OSError | ValueError]]]:
+    """The drives that answer, with what they say, and those that do not."""
+    chosen: list[tuple[Drive, Smart, Identity | None]] = []
+    refused: list[tuple[Drive, OSError | ValueError]] = []
+    for drive in present:
+        try:
+            smart = smart_of_page(way(drive.controller, "smart"))
+        except (OSError, ValueError) as error:
+            refused.append((drive, error))
+            continue
+        try:
+            identity = identity_of_page(way(drive.controller, "identity"))
+        except (OSError, ValueError):
+            identity = None
+        chosen.append((drive, smart, identity))
+    return chosen, refused
+
+
+def _no_power(drive: Drive, smart: Smart) -> Absence:
+    raw = smart.power_raw or 0
+    reason = "the drive does not report its power"
+    if raw:
+        reason = f"the drive gives {raw & 0xFFFF} without a scale for its power"
+    remedy = "use `nvme-model`, or a drive and firmware with interval power measurement (NVMe 2.1)"
+    return Absence(f"nvme {drive.domain} power", reason, remedy, "storage")

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core.channels import Channel
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters, none_found
 from ckptcost.meters.kept import OpenFile, os_error_text
-from ckptcost.meters.nvme import Drive, drives
+from ckptcost.meters.nvme import LIST_DRIVES, Drive, close_way, drives
 from ckptcost.meters.nvme_pages import AskPage, Identity, Passthrough, identity_of_page
 
 
@@ -167,7 +167,6 @@ class NvmeModel(Channelwise):
 
 def find(
     *,
-    procfs: Path = Path("/proc"),
     sysfs: Path = Path("/sys"),
     dev: Path = Path("/dev"),
     ask: AskPage | None = None,
@@ -179,59 +178,46 @@ def find(
     what the drive itself publishes."""
     present, absences = drives(sysfs)
     if not present and not absences:
-        absences.append(
-            Absence(
-                "nvme-model",
-                f"no NVMe drive in {sysfs}/class/nvme",
-                "`nvme list` shows the drives",
-                "storage",
-            )
+        return none_found(
+            "nvme-model", f"no NVMe drive in {sysfs}/class/nvme", LIST_DRIVES, "storage"
         )
     chosen: list[tuple[Drive, DriveWatts]] = []
     way = ask or Passthrough(dev)
     for drive in present:
         if drive.domain in measured:
             continue
-        names = (drive.domain, *drive.namespaces, drive.controller, drive.serial, drive.model)
-        figures = next(
-            (found for name in names if name and (found := (watts or {}).get(name))), None
-        )
-        reason = "the drive's power states do not say what it takes at rest and at work"
-        if figures is None:
-            try:
-                figures = watts_of(identity_of_page(way(drive.controller, "identity")))
-            except (OSError, ValueError) as error:
-                reason = (
-                    f"/dev/{drive.controller}:"
-                    f" {os_error_text(error) if isinstance(error, OSError) else error}"
-                )
-        if figures is None:
-            remedy = (
-                f"run as root, so that the power states of {drive.model or drive.controller} can be"
-                " read"
-            )
-            absences.append(Absence(f"nvme-model {drive.domain}", reason, remedy, "storage"))
-        elif not drive.namespaces:
-            absences.append(
-                Absence(
-                    f"nvme-model {drive.domain}",
-                    "it has no namespace, so nothing is written to it",
-                    "`nvme list` shows the drives",
-                    "storage",
-                )
-            )
+        figures = _watts_for(drive, watts or {}, way)
+        if isinstance(figures, Absence):
+            absences.append(figures)
         else:
             chosen.append((drive, figures))
-    if closing := getattr(way, "close", None):
-        closing()
+    close_way(way)
     try:
         return FoundMeters((NvmeModel(chosen, sysfs),) if chosen else (), tuple(absences))
     except OSError as error:
         reason = f"{error.filename}: {os_error_text(error)}"
-        return FoundMeters(
-            (),
-            (
-                *absences,
-                Absence("nvme-model", reason, "mount sysfs: ls /sys/block/*/stat", "storage"),
-            ),
+        absences.append(
+            Absence("nvme-model", reason, "mount sysfs: ls /sys/block/*/stat", "storage")
         )
+        return FoundMeters((), tuple(absences))
+
+
+def _watts_for(drive: Drive, said: Mapping[str, DriveWatts], way: AskPage) -> DriveWatts | Absence:
+    """What somebody says of the drive, or it of itself."""
+    names = (drive.domain, *drive.namespaces, drive.controller, drive.serial, drive.model)
+    figures = next((said[name] for name in names if name and said.get(name)), None)
+    reason = "the drive's power states do not say what it takes at rest and at work"
+    if figures is None:
+        try:
+            figures = watts_of(identity_of_page(way(drive.controller, "identity")))
+        except (OSError, ValueError) as error:
+            reason = f"/dev/{drive.controller}: {os_error_text(error)}"
+    what = f"nvme-model {drive.domain}"
+    if figures is None:
+        shown = drive.model or drive.controller
+        remedy = f"run as root, so that the power states of {shown} can be read"
+        return Absence(what, reason, remedy, "storage")
+    if not drive.namespaces:
+        reason = "it has no namespace, so nothing is written to it"
+        return Absence(what, reason, LIST_DRIVES, "storage")
+    return figures

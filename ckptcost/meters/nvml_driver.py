@@ -131,83 +131,71 @@ def _explain_failure(
 ) -> Absence:
     """Why NVML does not start, as far as this machine tells."""
     nodes = sorted(devfs.glob("nvidia*"))
-    driver = (procfs / "driver/nvidia/version").exists()
-    container = any(
-        name in environ
-        for name in (
-            "NVIDIA_VISIBLE_DEVICES",
-            "NVIDIA_DRIVER_CAPABILITIES",
-            "KUBERNETES_SERVICE_HOST",
-            "container",
-        )
+    on_bus = _is_card_on_bus(sysfs)
+    named = environ.get("NVIDIA_VISIBLE_DEVICES")
+    no_library = code == LIBRARY_NOT_FOUND
+    may_not = (
+        f"no permission to open {next(iter(nodes), devfs / 'nvidiactl')}",
+        f"ls -l {devfs}/nvidia*; usermod -aG video $USER, then log in again",
     )
-    if code == NO_PERMISSION:
-        node = next((str(path) for path in nodes), str(devfs / "nvidiactl"))
-        return Absence(
-            "nvml",
-            f"no permission to open {node}",
-            f"ls -l {devfs}/nvidia*; usermod -aG video $USER, then log in again",
-            "gpu",
-        )
-    if code == MISMATCH:
-        return Absence(
-            "nvml",
-            reason(MISMATCH),
-            "the driver was updated under a running system: restart the machine, or the container",
-            "gpu",
-        )
-    if code == UNKNOWN and nodes:
-        lost = (
-            "NVML does not start: an unknown error, which in a container mostly means that it lost"
-            " its right to the device files"
-        )
-        return Absence(
-            "nvml",
-            lost,
-            "restart the container; `nvidia-smi` on the host tells whether the driver itself is"
-            " well",
-            "gpu",
-        )
-    if code == LIBRARY_NOT_FOUND and (devfs / "dxg").exists():
-        wsl = "export LD_LIBRARY_PATH=/usr/lib/wsl/lib:$LD_LIBRARY_PATH"
-        return Absence(
-            "nvml", "libnvidia-ml.so.1 is not found, though this is WSL with a GPU", wsl, "gpu"
-        )
-    if environ.get("NVIDIA_VISIBLE_DEVICES") in {"void", "none"}:
-        kept = (
-            "the container was started with"
-            f" NVIDIA_VISIBLE_DEVICES={environ['NVIDIA_VISIBLE_DEVICES']}, which keeps GPUs out"
-        )
-        return Absence("nvml", kept, "docker run --gpus all", "gpu")
-    if code == LIBRARY_NOT_FOUND and (driver or nodes or (container and _is_card_on_bus(sysfs))):
-        utility = (
-            "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; outside a"
-            " container install libnvidia-ml of the driver"
-        )
-        return Absence(
-            "nvml", "an NVIDIA driver runs, but libnvidia-ml.so.1 is not found here", utility, "gpu"
-        )
-    if not _is_card_on_bus(sysfs) and not nodes:
-        seen = (
-            "no NVIDIA GPU is in this machine, or none was passed into this virtual machine or"
-            " container"
-        )
-        return Absence(
-            "nvml",
-            seen,
-            "lspci -d 10de: shows what is there; in a container: docker run --gpus all",
-            "gpu",
-        )
-    what = {
-        LIBRARY_NOT_FOUND: "libnvidia-ml.so.1 is not found",
-        DRIVER_NOT_LOADED: reason(DRIVER_NOT_LOADED),
-    }.get(code, reason(code))
-    return Absence(
-        "nvml",
-        what,
-        "modprobe nvidia, or install the driver; `nvidia-smi` and `dmesg | grep -i nvrm` tell more",
-        "gpu",
+    kept_out = (
+        f"the container was started with NVIDIA_VISIBLE_DEVICES={named}, which keeps GPUs out",
+        "docker run --gpus all",
     )
+    other = ("libnvidia-ml.so.1 is not found" if no_library else reason(code), _INSTALL_DRIVER)
+    explanations = (
+        (code == NO_PERMISSION, may_not),
+        (code == MISMATCH, (reason(MISMATCH), _RESTART)),
+        (code == UNKNOWN and nodes, _LOST_DEVICES),
+        (no_library and (devfs / "dxg").exists(), _WSL),
+        (named in {"void", "none"}, kept_out),
+        (no_library and _driver_runs(environ, nodes, procfs, on_bus), _NO_LIBRARY_HERE),
+        (not on_bus and not nodes, _NO_CARD),
+        (True, other),
+    )
+    return Absence("nvml", *next(said for holds, said in explanations if holds), "gpu")
+
+
+_RESTART = "the driver was updated under a running system: restart the machine, or the container"
+_LOST_DEVICES = (
+    (
+        "NVML does not start: an unknown error, which in a container mostly means that it lost"
+        " its right to the device files"
+    ),
+    "restart the container; `nvidia-smi` on the host tells whether the driver itself is well",
+)
+_WSL = (
+    "libnvidia-ml.so.1 is not found, though this is WSL with a GPU",
+    "export LD_LIBRARY_PATH=/usr/lib/wsl/lib:$LD_LIBRARY_PATH",
+)
+_NO_LIBRARY_HERE = (
+    "an NVIDIA driver runs, but libnvidia-ml.so.1 is not found here",
+    (
+        "docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility; outside a"
+        " container install libnvidia-ml of the driver"
+    ),
+)
+_NO_CARD = (
+    ("no NVIDIA GPU is in this machine, or none was passed into this virtual machine or container"),
+    "lspci -d 10de: shows what is there; in a container: docker run --gpus all",
+)
+_INSTALL_DRIVER = (
+    "modprobe nvidia, or install the driver; `nvidia-smi` and `dmesg | grep -i nvrm` tell more"
+)
+_CONTAINERS = {
+    "NVIDIA_VISIBLE_DEVICES",
+    "NVIDIA_DRIVER_CAPABILITIES",
+    "KUBERNETES_SERVICE_HOST",
+    "container",
+}
+
+
+def _driver_runs(
+    environ: Mapping[str, str], nodes: Sequence[Path], procfs: Path, on_bus: bool
+) -> bool:
+    if (procfs / "driver/nvidia/version").exists() or nodes:
+        return True
+    return on_bus and not _CONTAINERS.isdisjoint(environ)
 
 
 def _is_card_on_bus(sysfs: Path) -> bool:

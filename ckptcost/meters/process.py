@@ -328,36 +328,30 @@ def find(
     trees: list[ProcessTree] = []
     absences = []
     for pid in dict.fromkeys(pids if pids is not None else (os.getpid(),)):
-        path = procfs / str(pid) / "io"
         expected = (starts or {}).get(pid)
         try:
             tree = ProcessTree(pid, procfs, descend)
         except OSError as error:
-            if isinstance(error, (FileNotFoundError, ProcessLookupError)):
-                gone = not (procfs / str(pid)).exists()
-                reason = f"no process {pid}" if gone else f"{path}: {os_error_text(error)}"
-                remedy = (
-                    f"ps -p {pid}"
-                    if gone
-                    else "a kernel with CONFIG_TASK_IO_ACCOUNTING; the cgroup meter may do"
-                )
-            elif isinstance(error, PermissionError):
-                reason = f"{path}: permission denied"
-                remedy = f"run as the owner of process {pid} or with CAP_SYS_PTRACE"
-            else:
-                reason, remedy = f"{path}: {os_error_text(error)}", "the cgroup meter may do"
-            absences.append(Absence(f"process {pid}", reason, remedy, "storage"))
-            continue
-        if expected is not None and tree.root.start != expected:
+            said = _refusal_of(error, pid, procfs)
+        else:
+            if expected is None or tree.root.start == expected:
+                trees.append(tree)
+                continue
             tree.close()
-            absences.append(
-                Absence(
-                    f"process {pid}",
-                    f"process {pid} ended, and its number belongs to another one",
-                    f"ps -p {pid}",
-                    "storage",
-                )
-            )
-            continue
-        trees.append(tree)
+            said = f"process {pid} ended, and its number belongs to another one", f"ps -p {pid}"
+        absences.append(Absence(f"process {pid}", *said, "storage"))
     return FoundMeters((ProcessMeter(trees, descend, look_s),) if trees else (), tuple(absences))
+
+
+def _refusal_of(error: OSError, pid: int, procfs: Path) -> tuple[str, str]:
+    """Why a process cannot be followed, and what to do."""
+    path = procfs / str(pid) / "io"
+    reason = f"{path}: {os_error_text(error)}"
+    if isinstance(error, PermissionError):
+        remedy = f"run as the owner of process {pid} or with CAP_SYS_PTRACE"
+        return f"{path}: permission denied", remedy
+    if not isinstance(error, (FileNotFoundError, ProcessLookupError)):
+        return reason, "the cgroup meter may do"
+    if not (procfs / str(pid)).exists():
+        return f"no process {pid}", f"ps -p {pid}"
+    return reason, "a kernel with CONFIG_TASK_IO_ACCOUNTING; the cgroup meter may do"

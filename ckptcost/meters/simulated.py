@@ -273,28 +273,28 @@ class SimulatedMeter(Channelwise, ABC):
     def _apply_faults(self, t_s: float, values: list[float]) -> list[float]:
         values = list(values)
         for fault, slots in self._faults:
-            within = fault.from_s <= t_s < fault.to_s
-            if fault.kind == "reset" and within:
-                before = self.values(fault.from_s)
-                for i in slots:
-                    values[i] -= before[i]
-                    if values[i] < 0.0:  # it wrapped since
-                        values[i] += self.channels[i].wraps_at or 0.0
-                if fault not in self._restarted:
-                    self._restarted.add(fault)
-                    self.tell("restarted", fault.what, "the counter began again at 0")
-            elif fault.kind == "stuck" and within:
-                held = self.values(fault.from_s)
-                for i in slots:
-                    values[i] = held[i]
-            elif fault.kind in ("silent", "lost") and within:
-                for i in slots:
-                    values[i] = NOTHING
-                if fault.kind == "lost":
-                    self.note_missing(fault, "planned: it does not answer", fault.what)
+            if fault.from_s <= t_s < fault.to_s:
+                self._apply_fault(fault, slots, values)
             elif fault.kind == "lost" and t_s >= fault.to_s:
                 self.note_answer(fault, "planned: it answers again", fault.what)
         return values
+
+    def _apply_fault(self, fault: Fault, slots: Sequence[int], values: list[float]) -> None:
+        if fault.kind == "reset":
+            before = self.values(fault.from_s)
+            for i in slots:
+                values[i] -= before[i]
+                if values[i] < 0.0:  # it wrapped since
+                    values[i] += self.channels[i].wraps_at or 0.0
+            if fault not in self._restarted:
+                self._restarted.add(fault)
+                self.tell("restarted", fault.what, "the counter began again at 0")
+            return
+        held = self.values(fault.from_s) if fault.kind == "stuck" else None
+        for i in slots:
+            values[i] = NOTHING if held is None else held[i]
+        if fault.kind == "lost":
+            self.note_missing(fault, "planned: it does not answer", fault.what)
 
 
 class SimulatedNvml(SimulatedMeter):

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,6 +58,29 @@ class Fault:
     from_s: float
     to_s: float = math.inf
     """a reset has none"""
+
+
+_NOT_NEGATIVE: Final = (
+    "snapshot_s",
+    "fsync_s",
+    "commit_s",
+    "writeback_delay_s",
+    "ramp_s",
+    "checkpoint_bytes",
+    "gpu_jitter_s",
+)
+_POSITIVE: Final = (
+    "gpu_tick_s",
+    "step_s",
+    "interval_s",
+    "write_s",
+    "writeback_s",
+    "write_size_bytes",
+)
+
+
+def _refuse(key: str, problem: str, remedy: str = "") -> NoReturn:
+    raise InputError(problem, where="simulated plan", key=key, remedy=remedy)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,58 +169,45 @@ class Plan:
     faults: tuple[Fault, ...] = ()
 
     def __post_init__(self) -> None:
-        def refuse(key: str, problem: str, remedy: str = "") -> None:
-            raise InputError(problem, where="simulated plan", key=key, remedy=remedy)
-
         for key in ("gpus", "packages", "disks"):
             if not 0 <= getattr(self, key) <= 1024:
-                refuse(key, "expected 0 to 1024")
-        for key in (
-            "snapshot_s",
-            "fsync_s",
-            "commit_s",
-            "writeback_delay_s",
-            "ramp_s",
-            "checkpoint_bytes",
-            "gpu_jitter_s",
-        ):
+                _refuse(key, "expected 0 to 1024")
+        for key in _NOT_NEGATIVE:
             if not 0 <= getattr(self, key) < math.inf:
-                refuse(key, "expected 0 or more")
-        for key in (
-            "gpu_tick_s",
-            "step_s",
-            "interval_s",
-            "write_s",
-            "writeback_s",
-            "write_size_bytes",
-        ):
+                _refuse(key, "expected 0 or more")
+        for key in _POSITIVE:
             if not 0 < getattr(self, key) < math.inf:
-                refuse(key, "expected more than 0")
+                _refuse(key, "expected more than 0")
+        self._check_fractions()
+        self._check_times()
+
+    def _check_fractions(self) -> None:
         if not 0 < self.psu_efficiency <= 1:
-            refuse("psu_efficiency", "expected more than 0 and at most 1")
+            _refuse("psu_efficiency", "expected more than 0 and at most 1")
         if not (0 <= self.variation < 1 and 0 <= self.dip_share <= 1 and 0 <= self.gpu_spread < 1):
-            refuse("variation, dip_share, gpu_spread", "expected fractions")
+            _refuse("variation, dip_share, gpu_spread", "expected fractions")
         if self.gpu_jitter_s > self.gpu_tick_s:
-            refuse("gpu_jitter_s", "a tick cannot be later than the next one", "at most gpu_tick_s")
+            late = "a tick cannot be later than the next one"
+            _refuse("gpu_jitter_s", late, "at most gpu_tick_s")
         if self.gpu_kind == "superchip" and self.packages != self.gpus:
-            refuse("packages", "a superchip has one CPU for each GPU", f"packages={self.gpus}")
-        if self.saves != 0 and not self.start_s + self.ramp_s <= self.first_s:
-            refuse(
-                "first_s",
-                "the first save begins before the job is under way",
-                f"{self.start_s + self.ramp_s:g} or more",
-            )
+            _refuse("packages", "a superchip has one CPU for each GPU", f"packages={self.gpus}")
+
+    def _check_times(self) -> None:
+        under_way_s = self.start_s + self.ramp_s
+        if self.saves != 0 and not under_way_s <= self.first_s:
+            early = "the first save begins before the job is under way"
+            _refuse("first_s", early, f"{under_way_s:g} or more")
         if not (self.shares and all(0 < share <= 1 for share in self.shares)):
-            refuse("shares", "expected fractions of checkpoint_bytes")
+            _refuse("shares", "expected fractions of checkpoint_bytes")
         longest_s = self.offsets(1.0 + self.variation).settled_s
         if self.saves != 0 and not longest_s < self.interval_s:
-            refuse(
+            _refuse(
                 "interval_s",
                 f"a save and its tail last up to {longest_s:g} s and would meet the next",
                 "saves do not overlap here",
             )
-        if not self.start_s + self.ramp_s <= self.stop_s:
-            refuse("stop_s", "the job ends before it begins")
+        if not under_way_s <= self.stop_s:
+            _refuse("stop_s", "the job ends before it begins")
 
     def factor(self, save: int) -> float:
         """How much longer than planned the phases of a save are."""

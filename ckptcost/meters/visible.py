@@ -127,23 +127,21 @@ def _card_of(entry: str, cards: Sequence[Card]) -> tuple[Card, str] | None:
         place = int(number[1][:9])
         return (cards[place], "") if place < len(cards) else None
     if old := _OLD_MIG.fullmatch(entry):
-        for card in _card_by_prefix(old[1], cards):
-            for part in card.slices:
-                if (part.gpu_instance, part.compute_instance) == (int(old[2]), int(old[3])):
-                    return card, part.uuid
-        return None
+        instance = int(old[2]), int(old[3])
+        slices = _slices_of(_card_by_prefix(old[1], cards))
+        same = (p for p in slices if (p[1].gpu_instance, p[1].compute_instance) == instance)
+        return next(((card, part.uuid) for card, part in same), None)
     if entry.startswith("MIG-"):
         hits = [
-            (card, part.uuid)
-            for card in cards
-            for part in card.slices
-            if part.uuid.startswith(entry)
+            (card, part.uuid) for card, part in _slices_of(cards) if part.uuid.startswith(entry)
         ]
         return hits[0] if len(hits) == 1 else None
-    if entry.startswith("GPU-"):
-        near = _card_by_prefix(entry, cards)
-        return (near[0], "") if near else None
-    return None
+    near = _card_by_prefix(entry, cards) if entry.startswith("GPU-") else None
+    return (near[0], "") if near else None
+
+
+def _slices_of(cards: Sequence[Card]) -> list[tuple[Card, Slice]]:
+    return [(card, part) for card in cards for part in card.slices]
 
 
 def _card_by_prefix(uuid: str, cards: Sequence[Card]) -> list[Card]:
