@@ -16,6 +16,7 @@ BASES: tuple[str, ...] = get_args(Basis)
 _KEYS = ("value", "low", "high", "basis", "source", "boundary", "note", "date")
 
 _DAY = r"20\d\d(-(Q[1-4]|(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?))?"
+_NOT_ONE_LINE = re.compile(r"[\x00-\x1f\ud800-\udfff]")
 _DATE = re.compile(rf"{_DAY}( to {_DAY})?")
 
 
@@ -89,20 +90,24 @@ def figure_of(raw: Any, unit: str) -> Figure:
     if ("low" in raw) != ("high" in raw):
         raise InputError("low and high come together", remedy="give both, or neither")
     value = _number(raw["value"], unit)
-    low = _number(raw["low"], unit) if "low" in raw else None
-    high = _number(raw["high"], unit) if "high" in raw else None
-    if low is not None and high is not None and not low <= value <= high:
-        raise InputError(
-            f"{raw['low']} <= {raw['value']} <= {raw['high']} does not hold",
-            remedy="order them low <= value <= high",
-        )
+    low = high = None
+    if "low" in raw:
+        low, high = _number(raw["low"], unit), _number(raw["high"], unit)
+        if not low <= value <= high:
+            raise InputError(
+                f"{raw['low']} <= {raw['value']} <= {raw['high']} does not hold",
+                remedy="order them low <= value <= high",
+            )
+    return Figure(value, low, high, text=str(raw["value"]), **_words_of(raw))
+
+
+def _words_of(raw: dict[Any, Any]) -> dict[str, str]:
+    """What a figure's table says beside its numbers."""
     words = {key: raw.get(key, "") for key in ("basis", "source", "boundary", "note", "date")}
     for key, word in words.items():
         if not isinstance(word, str):
             raise InputError(f"{key} must be text")
-        if len(word) > 4000 or any(
-            ord(letter) < 32 or 0xD800 <= ord(letter) < 0xE000 for letter in word
-        ):
+        if len(word) > 4000 or _NOT_ONE_LINE.search(word):
             raise InputError(f"{key} must be one line of at most 4,000 characters")
     if words["basis"] and words["basis"] not in BASES:
         raise UnknownName("basis", words["basis"], BASES)
@@ -111,7 +116,7 @@ def figure_of(raw: Any, unit: str) -> Figure:
             f"{brief(words['date'])} is no date of a figure",
             remedy='write "2026-07-13", "2026-07", "2026-Q3", "2026" or "2026-07 to 2026-09"',
         )
-    return Figure(value, low, high, text=str(raw["value"]), **words)
+    return words
 
 
 def _number(raw: Any, unit: str) -> float:

@@ -123,54 +123,22 @@ def read_grid(path: str, column: str = "", zone: str = "", unit: str = "") -> Gr
 def _read(text: str, path: str, column: str, zone: str, unit: str) -> GridHours:
     lines = [line for line in text.removeprefix("\ufeff").splitlines() if not line.startswith("#")]
     offset = len(text.splitlines()) - len(lines)
-    comma = (
-        ";"
-        if lines and lines[0].count(";") > lines[0].count(",")
-        else "\t"
-        if lines and "\t" in lines[0]
-        else ","
-    )
+    comma = _separator(lines)
     rows = list(csv.reader(lines, delimiter=comma))
     if len(rows) < 2:
         raise InputError("holds no factors", remedy=_HOW)
     header = [name.strip() for name in rows[0]]
     at_time, at_value = _time_column(header), _value_column(header, column)
-    if marginal := next(
-        (name for name in (header[at_value], Path(path).name) if _MARGINAL.search(name)), ""
-    ):
-        raise InputError(
-            f"{brief(marginal)} is of marginal factors: what the next kWh would emit, not the"
-            " mean one",
-            remedy=(
-                "location-based totals take average factors; a marginal one says what a shift of "
-                "load in time would save, and is never added to them"
-            ),
-        )
-    scale = unit_of(unit) if unit else unit_of(header[at_value])
-    if scale is None:
-        said = (
-            f"no unit is known of {brief(unit)}"
-            if unit
-            else f"column {brief(header[at_value])} names no unit"
-        )
-        raise InputError(said, remedy='say it, e.g. --grid-unit "g/kWh"')
+    _refuse_marginal(header[at_value], Path(path).name)
+    scale = _scale_of(header[at_value], unit)
     clock = UTC if "utc" in header[at_time].lower() else zone_of(zone) if zone else None
     starts, values = [], []
     before = -math.inf
-    for line, row in _in_order(
-        [(n, row) for n, row in enumerate(rows[1:], start=2 + offset) if any(map(str.strip, row))],
-        at_time,
-    ):
-        if len(row) <= max(at_time, at_value):
-            raise InputError(f"line {line} has {len(row)} cells, the header {len(header)}")
-        if any(map(str.strip, row[len(header) :])):
-            remedy = "a decimal comma? write a point, or put ; between the columns"
-            raise InputError(
-                f"line {line} has {len(row)} cells, the header {len(header)}", remedy=remedy
-            )
-        start_s = _instant(row[at_time].strip(), clock, before, line)
-        before = start_s
-        starts.append(start_s)
+    filled = [(n, row) for n, row in enumerate(rows[1:], start=2 + offset) if "".join(row).strip()]
+    for line, row in _in_order(filled, at_time):
+        _check_cells(row, header, max(at_time, at_value), line)
+        before = _instant(row[at_time].strip(), clock, before, line)
+        starts.append(before)
         value = _factor(row[at_value].strip(), comma, scale, line)
         values.append(math.nan if value is None else value)
     steps, step_s = _steps(np.array(starts), np.array(values))
@@ -184,6 +152,44 @@ def _read(text: str, path: str, column: str, zone: str, unit: str) -> GridHours:
         hashlib.sha256(raw).hexdigest(),
         method_of(f"{header[at_value]} {unit}"),
     )
+
+
+def _separator(lines: list[str]) -> str:
+    """What stands between the columns, by the header."""
+    head = lines[0] if lines else ""
+    if head.count(";") > head.count(","):
+        return ";"
+    return "\t" if "\t" in head else ","
+
+
+def _refuse_marginal(*names: str) -> None:
+    marginal = next((name for name in names if _MARGINAL.search(name)), "")
+    if marginal:
+        raise InputError(
+            f"{brief(marginal)} is of marginal factors: what the next kWh would emit, not the"
+            " mean one",
+            remedy=(
+                "location-based totals take average factors; a marginal one says what a shift of "
+                "load in time would save, and is never added to them"
+            ),
+        )
+
+
+def _scale_of(column: str, unit: str) -> float:
+    scale = unit_of(unit or column)
+    if scale is not None:
+        return scale
+    said = f"no unit is known of {brief(unit)}" if unit else f"column {brief(column)} names no unit"
+    raise InputError(said, remedy='say it, e.g. --grid-unit "g/kWh"')
+
+
+def _check_cells(row: list[str], header: list[str], last: int, line: int) -> None:
+    said = f"line {line} has {len(row)} cells, the header {len(header)}"
+    if len(row) <= last:
+        raise InputError(said)
+    if "".join(row[len(header) :]).strip():
+        remedy = "a decimal comma? write a point, or put ; between the columns"
+        raise InputError(said, remedy=remedy)
 
 
 def _in_order(rows: list[tuple[int, list[str]]], at_time: int) -> list[tuple[int, list[str]]]:

@@ -64,27 +64,27 @@ def read_kinds(path: str) -> tuple[SaidKind, ...]:
             if key != "kind":
                 raise UnknownName("key", str(key), ("kind",))
         tables = raw.get("kind")
-        if (
-            not isinstance(tables, list)
-            or not tables
-            or not all(isinstance(each, dict) for each in tables)
-        ):
+        if not (tables and isinstance(tables, list) and all(isinstance(t, dict) for t in tables)):
             raise InputError("holds no [[kind]] tables", remedy=_START)
         if len(tables) > MOST_KINDS:
             raise InputError(f"has more than {MOST_KINDS} kinds")
         kinds = tuple(_kind(table, f"kind.{i}") for i, table in enumerate(tables, start=1))
-        names = [kind.name for kind in kinds]
-        if twice := next((name for name in names if names.count(name) > 1), None):
-            raise InputError(f"two kinds are called {brief(twice)}")
-        if sum(kind.share or 0.0 for kind in kinds) > 1.0 + 1e-9:
-            raise InputError(
-                "the shares of the kinds add up to more than 1",
-                key="share",
-                remedy="they are parts of the scenario's failures",
-            )
+        _check_together(kinds)
         return kinds
     except InputError as error:
         raise error.at(path) from None
+
+
+def _check_together(kinds: tuple[SaidKind, ...]) -> None:
+    names = [kind.name for kind in kinds]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise InputError(f"two kinds are called {brief(twice)}")
+    if sum(kind.share or 0.0 for kind in kinds) > 1.0 + 1e-9:
+        raise InputError(
+            "the shares of the kinds add up to more than 1",
+            key="share",
+            remedy="they are parts of the scenario's failures",
+        )
 
 
 def _kind(raw: dict[str, Any], key: str) -> SaidKind:
@@ -166,6 +166,22 @@ def _trace_of(reader: csv.DictReader[str], path: str, span: str | None, remarks:
             key=f"line {remarks + 1}",
             remedy=f"name it one of {known}",
         )
+    found = _rows_of(reader, column, path, remarks)
+    if not found:
+        raise InputError("holds no interruption", where=path, remedy="one row each")
+    if column == "timestamp":
+        first = min(time for time, _ in found)
+        found = [(time - first, kind) for time, kind in found]
+    found.sort(key=lambda each: each[0])
+    times_s = tuple(time for time, _ in found)
+    kinds = tuple(kind for _, kind in found)
+    return Trace(times_s, kinds if any(kinds) else (), _span_s(times_s, span, path))
+
+
+def _rows_of(
+    reader: csv.DictReader[str], column: str, path: str, remarks: int
+) -> list[tuple[float, str]]:
+    """Time and kind of each row."""
     found: list[tuple[float, str]] = []
     zoned: set[bool] = set()
     for number, row in enumerate(reader, start=remarks + 2):
@@ -183,30 +199,26 @@ def _trace_of(reader: csv.DictReader[str], path: str, span: str | None, remarks:
                 )
         except InputError as error:
             raise error.at(path, f"line {number}") from None
-    if not found:
-        raise InputError("holds no interruption", where=path, remedy="one row each")
-    if column == "timestamp":
-        first = min(time for time, _ in found)
-        found = [(time - first, kind) for time, kind in found]
-    found.sort(key=lambda each: each[0])
-    times_s = tuple(time for time, _ in found)
-    # one mean gap after the last event, so that the rate is kept when the record repeats
-    span_s = (
-        flag_value(Argument("trace_span"), span, "s")
-        if span is not None
-        else times_s[-1] + (times_s[-1] / len(times_s) if times_s[-1] else 0.0)
-    )
-    if not span_s > times_s[-1]:
-        remedy = (
+    return found
+
+
+def _span_s(times_s: tuple[float, ...], span: str | None, path: str) -> float:
+    """How long the record is; one mean gap after the last event where it is not said, so that the
+    rate is kept when the record repeats."""
+    last_s = times_s[-1]
+    if span is not None:
+        span_s = flag_value(Argument("trace_span"), span, "s")
+    else:
+        span_s = last_s + (last_s / len(times_s) if last_s else 0.0)
+    if span_s > last_s:
+        return span_s
+    raise InputError(
+        "ends with its last interruption",
+        where=Argument("trace_span") if span is not None else path,
+        remedy=(
             'give the length of the record, e.g. --trace-span "54 days", longer than its last time'
-        )
-        raise InputError(
-            "ends with its last interruption",
-            where=Argument("trace_span") if span is not None else path,
-            remedy=remedy,
-        )
-    kinds = tuple(kind for _, kind in found)
-    return Trace(times_s, kinds if any(kinds) else (), span_s)
+        ),
+    )
 
 
 def _time_s(text: str, column: str) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
+from itertools import chain
 from math import isfinite
 from typing import Final
 
@@ -34,6 +35,7 @@ STORAGE: Final = {
     "committed": "commit",
 }
 """which phase of storage a mark ends, in the order they come in"""
+_FINISHED: Final = frozenset({"returned", "durable", "synced", "committed", "end"})
 _FIRST_COUNTS: Final = ("begin", "returned")
 """doubled marks: training was held up from the first begin to the first return, and a save of many
 files is written with the last one"""
@@ -110,37 +112,45 @@ def _spans_of(rank: int, marks: list[Mark]) -> list[Span]:
     flags: list[list[Flag]] = []
     early: list[Mark] = []
     for mark in _in_time(marks):
-        name = mark.name
-        if name == "begin" and (not uses or {"returned", "end"} & uses[-1].keys()):
+        if mark.name == "begin" and (not uses or {"returned", "end"} & uses[-1].keys()):
             uses.append({"begin": mark.t_s})
             flags.append([])
         elif not uses:
             early.append(mark)
         else:
-            which = len(uses) - 1
-            if (
-                which
-                and name not in _FIRST_COUNTS
-                and "returned" in uses[-1]
-                and _still_drains(uses[-2], name)
-            ):
-                which -= 1
-                for both in flags[-2:]:
-                    both.append(Flag("REUSED_WHILE_OPEN"))
-            if name in uses[which]:
-                flags[which].append(Flag("DOUBLED", name))
-                if name in _FIRST_COUNTS:
-                    continue
-            uses[which][name] = mark.t_s
-    if not uses and early:
-        uses, flags = [{}], [[Flag("BEGIN_MISSING", f"rank {rank}")]]
-        for mark in early:
-            uses[0][mark.name] = (
-                uses[0].get(mark.name, mark.t_s) if mark.name in _FIRST_COUNTS else mark.t_s
-            )
-    elif early:
+            _take_mark(mark, uses, flags)
+    if early and uses:
         flags[0] += [Flag("STRAY", mark.name) for mark in early]
+    elif early:
+        uses, flags = [_without_begin(early)], [[Flag("BEGIN_MISSING", f"rank {rank}")]]
     return [_span(rank, at_s, odd) for at_s, odd in zip(uses, flags, strict=True)]
+
+
+def _take_mark(mark: Mark, uses: list[dict[str, float]], flags: list[list[Flag]]) -> None:
+    """A mark of the last use of the label, or of the one before it that still drains."""
+    name, which = mark.name, -1
+    if (
+        len(uses) > 1
+        and name not in _FIRST_COUNTS
+        and "returned" in uses[-1]
+        and _still_drains(uses[-2], name)
+    ):
+        which = -2
+        for both in flags[-2:]:
+            both.append(Flag("REUSED_WHILE_OPEN"))
+    if name in uses[which]:
+        flags[which].append(Flag("DOUBLED", name))
+        if name in _FIRST_COUNTS:
+            return
+    uses[which][name] = mark.t_s
+
+
+def _without_begin(marks: list[Mark]) -> dict[str, float]:
+    at_s: dict[str, float] = {}
+    for mark in marks:
+        if mark.name not in at_s or mark.name not in _FIRST_COUNTS:
+            at_s[mark.name] = mark.t_s
+    return at_s
 
 
 def _still_drains(earlier: dict[str, float], name: str) -> bool:
@@ -197,27 +207,16 @@ def _last(instants: list[float | None], without: str) -> tuple[float | None, str
 
 def _window(name: str, label: str, spans: list[Span]) -> Window:
     begin_s = min((span.at_s["begin"] for span in spans if "begin" in span.at_s), default=None)
-    finished = any(
-        {"returned", "durable", "synced", "committed", "end"} & span.at_s.keys() for span in spans
-    )
-    without = "NOT_MARKED" if finished else "UNFINISHED"
+    latest: dict[str, float] = {}
+    for span in spans:
+        for mark, t_s in span.at_s.items():
+            latest[mark] = max(t_s, latest.get(mark, t_s))
+    without = "NOT_MARKED" if _FINISHED & latest.keys() else "UNFINISHED"
     returned_s, returned_why = _last([span.returned_s for span in spans], without)
+    unsynced = any(span.is_unsynced for span in spans)
     durable_s, durable_why = _last(
-        [span.durable_s for span in spans],
-        "UNSYNCED" if any(span.is_unsynced for span in spans) else without,
+        [span.durable_s for span in spans], "UNSYNCED" if unsynced else without
     )
-    phases: list[Phase] = []
-    if begin_s is not None and returned_s is not None:
-        phases.append(Phase("stall", begin_s, returned_s))
-        if durable_s is not None:
-            phases.append(Phase("drain", returned_s, max(returned_s, durable_s)))
-    elif begin_s is not None and durable_s is not None:
-        phases.append(Phase("undivided", begin_s, durable_s))
-    latest = {
-        mark: max(span.at_s[mark] for span in spans if mark in span.at_s)
-        for mark in STORAGE
-        if any(mark in s.at_s for s in spans)
-    }
     storage, disorder = _storage(begin_s, latest, durable_s, returned_s)
     return Window(
         name=name,
@@ -225,15 +224,28 @@ def _window(name: str, label: str, spans: list[Span]) -> Window:
         begin_s=begin_s,
         returned_s=returned_s,
         durable_s=durable_s,
-        last_s=max(max(span.at_s.values()) for span in spans),
+        last_s=max(latest.values()),
         begin_why="" if begin_s is not None else "NO_BEGIN",
         returned_why=returned_why,
         durable_why=durable_why,
         spans=tuple(spans),
-        phases=tuple(phases),
+        phases=_phases(begin_s, returned_s, durable_s),
         storage=storage,
-        flags=tuple(dict.fromkeys([flag for span in spans for flag in span.flags] + disorder)),
+        flags=tuple(dict.fromkeys([*chain.from_iterable(s.flags for s in spans), *disorder])),
     )
+
+
+def _phases(
+    begin_s: float | None, returned_s: float | None, durable_s: float | None
+) -> tuple[Phase, ...]:
+    if begin_s is None:
+        return ()
+    if returned_s is None:
+        return () if durable_s is None else (Phase("undivided", begin_s, durable_s),)
+    stall = Phase("stall", begin_s, returned_s)
+    if durable_s is None:
+        return (stall,)
+    return stall, Phase("drain", returned_s, max(returned_s, durable_s))
 
 
 SAME_S = 0.05

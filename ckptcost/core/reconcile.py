@@ -205,42 +205,59 @@ def chosen(
     ... ).parts
     (0, 2)
     """
-    left: dict[int, LeftOut] = {}
-    wholes, parts = [], []
-    for place in sorted(
-        range(len(channels)), key=lambda place: _preference(place, channels[place])
-    ):
-        channel = channels[place]
-        if channel.quantity not in ("energy_j", "power_w"):
-            continue
-        if not has_value[place]:
-            left[place] = LeftOut(place, "NO_VALUE")
-        elif channel.role == "detail" or channel.kind_of_domain in _SHARED_OUT:
-            left[place] = LeftOut(place, "DETAIL")
-        elif channel.role == "whole" or channel.kind_of_domain == "node":
-            wholes.append(place)
-            left[place] = LeftOut(place, "WHOLE")
-        elif channel.boundary not in ("drive", boundary):
-            left[place] = LeftOut(place, "OTHER_BOUNDARY")
-        else:
-            parts.append(place)
+    whys = {
+        place: _why_not(channels[place], has_value[place], boundary)
+        for place in sorted(
+            range(len(channels)), key=lambda place: _preference(place, channels[place])
+        )
+        if channels[place].quantity in ("energy_j", "power_w")
+    }
+    left = {place: LeftOut(place, why) for place, why in whys.items() if why}
+    parts = [place for place, why in whys.items() if not why]
+    kept = _one_of_each(channels, parts, left)
+    _leave_inner(kept, left)
+    _leave_covered(
+        kept, {_numbered(channels[place]) for place, why in whys.items() if why == "NO_VALUE"}, left
+    )
+    return Chosen(
+        tuple(place for place in kept if place not in left),
+        tuple(place for place, why in whys.items() if why == "WHOLE"),
+        tuple(left[place] for place in sorted(left)),
+    )
 
+
+def _why_not(channel: Channel, has_value: bool, boundary: Boundary) -> str:
+    """Why a channel is not added, whatever others there are."""
+    if not has_value:
+        return "NO_VALUE"
+    if channel.role == "detail" or channel.kind_of_domain in _SHARED_OUT:
+        return "DETAIL"
+    if channel.role == "whole" or channel.kind_of_domain == "node":
+        return "WHOLE"
+    return "" if channel.boundary in ("drive", boundary) else "OTHER_BOUNDARY"
+
+
+def _one_of_each(
+    channels: Sequence[Channel], parts: Sequence[int], left: dict[int, LeftOut]
+) -> dict[int, Channel]:
+    """One channel of each device: a parent before its slices, else by preference."""
     first_of: dict[str, int] = {}
-    # a parent before its slices, else by preference
     for place in sorted(
         parts, key=lambda place: _device(channels[place]) != channels[place].domain
     ):
-        names = _names(channels[place])
+        channel = channels[place]
+        names = _names(channel)
         keeps = next((first_of[name] for name in names if name in first_of), None)
         if keeps is None:
             first_of |= dict.fromkeys(names, place)
-        else:
-            same = (
-                channels[keeps].domain == channels[place].domain
-                or channels[place].kind_of_domain != "gpu"
-            )
-            left[place] = LeftOut(place, "SAME_DOMAIN" if same else "SAME_GPU", keeps)
-    kept = {place: channels[place] for place in sorted(set(first_of.values()))}
+            continue
+        same = channels[keeps].domain == channel.domain or channel.kind_of_domain != "gpu"
+        left[place] = LeftOut(place, "SAME_DOMAIN" if same else "SAME_GPU", keeps)
+    return {place: channels[place] for place in sorted(set(first_of.values()))}
+
+
+def _leave_inner(kept: dict[int, Channel], left: dict[int, LeftOut]) -> None:
+    """Partitions of a disk, cores of a package."""
     by_device = {_device(channel): place for place, channel in kept.items()}
     by_kind = {channel.kind_of_domain: place for place, channel in reversed(kept.items())}
     for place, channel in kept.items():
@@ -249,34 +266,31 @@ def chosen(
         )
         if inside is not None:
             left[place] = LeftOut(place, "INSIDE", inside)
-    answer = {(channel.kind_of_domain, _number(channel)) for channel in kept.values()}
-    silent = {
-        (channels[place].kind_of_domain, _number(channels[place]))
-        for place, out in left.items()
-        if out.why == "NO_VALUE"
-    } - answer
-    by_kinds: dict[str, list[int]] = {}
+
+
+def _leave_covered(
+    kept: Mapping[int, Channel], silent: set[tuple[str, str]], left: dict[int, LeftOut]
+) -> None:
+    """What another one that stays contains; `silent` are those without a value."""
+    silent = silent - set(map(_numbered, kept.values()))
+    by_kind: dict[str, list[int]] = {}
     for place, channel in kept.items():
-        by_kinds.setdefault(channel.kind_of_domain, []).append(place)
+        by_kind.setdefault(channel.kind_of_domain, []).append(place)
     # the widest covering first, so that of two which cover each other one stays
     for place in sorted(kept, key=lambda place: (-len(_covers(kept[place])), place)):
         if place in left:
             continue
-        for other in (other for kind in _covers(kept[place]) for other in by_kinds.get(kind, ())):
+        for other in (other for kind in _covers(kept[place]) for other in by_kind.get(kind, ())):
             # a processor whose own module is silent is not in another one; GPUs are not numbered
             # like modules
-            kind, number = kept[other].kind_of_domain, _number(kept[other])
-            if (
-                other not in left
-                and other != place
-                and not (kind != "gpu" and (kept[place].kind_of_domain, number) in silent)
-            ):
-                left[other] = LeftOut(other, "COVERED", place)
-    return Chosen(
-        tuple(place for place in kept if place not in left),
-        tuple(wholes),
-        tuple(left[place] for place in sorted(left)),
-    )
+            kind, number = _numbered(kept[other])
+            elsewhere = kind != "gpu" and (kept[place].kind_of_domain, number) in silent
+            if other != place and not elsewhere:
+                left.setdefault(other, LeftOut(other, "COVERED", place))
+
+
+def _numbered(channel: Channel) -> tuple[str, str]:
+    return channel.kind_of_domain, _number(channel)
 
 
 def _names(channel: Channel) -> tuple[str, ...]:
@@ -335,9 +349,28 @@ def reconcile(
     added = total(parts.values()) if parts else unknown("NO_PARTS")
     known = [part.value for part in parts.values() if part.known]
     missing = tuple(name for name, part in parts.items() if not part.known)
-    flags = ["PART_MISSING"] if missing else []
     whole = unknown("NO_NODE_METER") if node is None else node
     left = difference(whole, added)
+    flags = _doubts(node, left, bool(missing), at_plug)
+    if left.known and any(
+        abs(part.coverage - whole.coverage) > COVERAGE_AGREES for part in parts.values()
+    ):
+        flags.append("COVERAGE_DIFFERS")
+        left = unknown("COVERAGE_DIFFERS", *left.flags)  # joules of different times do not subtract
+    return Reconciled(
+        added,
+        sum(known) if known else nan,
+        whole,
+        left,
+        _share_of(added, whole, left),
+        _by_boundary(parts, boundaries or {}),
+        missing,
+        tuple(flags),
+    )
+
+
+def _doubts(node: Energy | None, left: Energy, part_missing: bool, at_plug: bool) -> list[str]:
+    flags = ["PART_MISSING"] if part_missing else []
     if node is None:
         flags.append("NO_NODE_METER")
     elif at_plug:
@@ -346,29 +379,24 @@ def reconcile(
         flags.append("PARTS_EXCEED_NODE")
     elif left.known and left.low <= 0 <= left.high:
         flags.append("NOT_DISTINGUISHABLE")
-    if left.known and any(
-        abs(part.coverage - whole.coverage) > COVERAGE_AGREES for part in parts.values()
-    ):
-        flags.append("COVERAGE_DIFFERS")
-        left = unknown("COVERAGE_DIFFERS", *left.flags)  # joules of different times do not subtract
-    share = unknown(left.why or "NO_SHARE")
-    if left.known and whole.value > 0:
-        low, high = _quotient_ends(added, whole)
-        share = Energy(added.value / whole.value, low, high, left.coverage, "", left.flags)
-    of = boundaries or {}
+    return flags
+
+
+def _share_of(added: Energy, whole: Energy, left: Energy) -> Energy:
+    """Of the node that the parts explain."""
+    if not (left.known and whole.value > 0):
+        return unknown(left.why or "NO_SHARE")
+    low, high = _quotient_ends(added, whole)
+    return Energy(added.value / whole.value, low, high, left.coverage, "", left.flags)
+
+
+def _by_boundary(
+    parts: Mapping[str, Energy], of: Mapping[str, Boundary]
+) -> tuple[tuple[Boundary, Energy], ...]:
     grouped: dict[Boundary, list[Energy]] = {}
     for name, part in parts.items():
         grouped.setdefault(of.get(name, "node"), []).append(part)
-    return Reconciled(
-        added,
-        sum(known) if known else nan,
-        whole,
-        left,
-        share,
-        tuple((at, total(group)) for at, group in grouped.items()),
-        missing,
-        tuple(flags),
-    )
+    return tuple((at, total(group)) for at, group in grouped.items())
 
 
 def _quotient_ends(above: Energy, below: Energy) -> tuple[float, float]:

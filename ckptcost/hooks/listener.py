@@ -39,6 +39,16 @@ _LONGEST_LABEL: Final = 200
 _MOST_STEPS: Final = 1000
 
 
+_OF_A_LINE: Final[tuple[tuple[str, Any], ...]] = (
+    ("t", None),
+    ("name", None),
+    ("window", ""),
+    ("rank", 0),
+    ("detail", {}),
+)
+"""its keys, and what stands for one that is not there"""
+
+
 class IncomingMark(NamedTuple):
     t_ns: int
     name: str
@@ -61,25 +71,17 @@ def parse_line(line: bytes, now_ns: int) -> IncomingMark | None:
         return None
     if type(said) is not dict:
         return None
-    name, window, rank, detail = (
-        said.get("name"),
-        said.get("window", ""),
-        said.get("rank", 0),
-        said.get("detail", {}),
-    )
-    if (
-        type(name) is not str
-        or name not in NAMES
-        or type(window) is not str
-        or type(detail) is not dict
-    ):
+    values: list[Any] = [said.get(key, other) for key, other in _OF_A_LINE]
+    t_ns, name, window, rank, detail = values
+    # the exact types: JSON's true is a number here otherwise
+    if (type(name), type(window), type(rank), type(detail)) != (str, str, int, dict):
         return None
-    if type(rank) is not int or not 0 <= rank <= MOST_RANK or not _in_time(said.get("t"), now_ns):
+    if name not in NAMES or not 0 <= rank <= MOST_RANK or not _in_time(t_ns, now_ns):
         return None
-    if name == "steps":
-        steps = _steps(detail, now_ns)
-        return None if steps is None else IncomingMark(said["t"], name, "", rank, steps)
-    return IncomingMark(said["t"], name, printable(window), rank, _detail(detail))
+    if name != "steps":
+        return IncomingMark(t_ns, name, printable(window), rank, _detail(detail))
+    steps = _steps(detail, now_ns)
+    return None if steps is None else IncomingMark(t_ns, name, "", rank, steps)
 
 
 def _in_time(t_ns: object, now_ns: int) -> bool:
@@ -102,15 +104,18 @@ def _detail(detail: dict[str, Any]) -> dict[str, Any]:
     for key, value in detail.items():
         if len(kept) >= _MOST_KEYS or not key.isidentifier() or len(key) > 32 or key in _RESERVED:
             continue
-        if (
-            type(value) is bool
-            or (type(value) is int and abs(value) < 1 << 63)
-            or (type(value) is float and math.isfinite(value))
-        ):
-            kept[key] = value
-        elif type(value) is str:
+        if type(value) is str:
             kept[key] = value[:_LONGEST_TEXT]
+        elif _is_number(value):
+            kept[key] = value
     return kept
+
+
+def _is_number(value: object) -> bool:
+    """One that a run can hold."""
+    if type(value) is int:
+        return abs(value) < 1 << 63
+    return type(value) is bool or (type(value) is float and math.isfinite(value))
 
 
 def _steps(detail: dict[str, Any], now_ns: int) -> dict[str, Any] | None:

@@ -38,20 +38,18 @@ class Settles:
             self._since.move_to_end(key)
             if len(self._since) > _MOST:
                 self._since.popitem(last=False)
-        elif name == "written" and key in self._since:
+            return
+        if name == "written" and key in self._since:
             self._since[key] = self._since[key][0], t_ns
-        if (
-            wanted is True
-            and name != "begin"
-            and isinstance(path, str)
-            and os.path.isabs(path)
-            and "\0" not in path
-        ):
-            since_ns, written_ns = self._since.pop(key, (t_ns, None))
-            self._settle(
-                window,
-                [Path(path)],
-                since_ns=since_ns,
-                written_ns=t_ns if written_ns is None else written_ns,
-                rank=rank,
-            )
+        if wanted is not True or not isinstance(path, str):
+            return
+        if not os.path.isabs(path) or "\0" in path:
+            return
+        since_ns, written_ns = self._since.pop(key, (t_ns, None))
+        self._settle(
+            window,
+            [Path(path)],
+            since_ns=since_ns,
+            written_ns=t_ns if written_ns is None else written_ns,
+            rank=rank,
+        )

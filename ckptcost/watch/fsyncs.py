@@ -190,40 +190,35 @@ class Fsyncs:
         """
         wanted = [os.path.realpath(path) for path in paths]
         wrote_ns, devices = _identities(wanted)
-        files = set(wrote_ns)
         found: set[tuple[int, int]] = set()
+        tids: set[int] = set()
         last: Sync | None = None
+        over_ns = 0
+        for each, its_over_ns in self._over(before_ns):
+            mine = _files_of(each, wrote_ns, devices)
+            if mine is None or not (mine or (each.path and covers(wanted, each.path))):
+                continue
+            found |= mine
+            tids.add(each.tid)
+            if last is None or its_over_ns > over_ns:
+                last, over_ns = each, its_over_ns
+        if last is None:
+            return None
+        if closed_ns is not None and last.begin_ns < closed_ns:
+            over_ns = min(over_ns, closed_ns)
+        unsure_s = max(over_ns - last.seen_ns, 0) / S
+        return Synced(over_ns, unsure_s, len(found), len(wrote_ns), frozenset(tids))
+
+    def _over(self, before_ns: int | None) -> list[tuple[Sync, int]]:
+        """Calls that make files safe and are over, with when they were."""
         with self._lock:
-            seen = [
-                each
+            return [
+                (each, each.over_ns)
                 for each in self.seen
                 if each.over_ns is not None
                 and each.call != "sync_file_range"  # which makes nothing safe
                 and (before_ns is None or each.begin_ns < before_ns)
             ]
-        tids: set[int] = set()
-        for each in seen:
-            whole = each.call == "sync" or (
-                each.call == "syncfs" and each.file is not None and each.file[0] in devices
-            )
-            mine = files if whole else {each.file} & files if each.file is not None else set()
-            mine = {file for file in mine if each.seen_ns >= wrote_ns[file] - TICK_NS}
-            if not mine and (
-                whole or each.file in files or not (each.path and covers(wanted, each.path))
-            ):
-                continue
-            found |= mine
-            tids.add(each.tid)
-            if last is None or (each.over_ns or 0) > (last.over_ns or 0):
-                last = each
-        if last is None or last.over_ns is None:
-            return None
-        over_ns = last.over_ns
-        if closed_ns is not None and last.begin_ns < closed_ns:
-            over_ns = min(over_ns, closed_ns)
-        return Synced(
-            over_ns, max(over_ns - last.seen_ns, 0) / S, len(found), len(files), frozenset(tids)
-        )
 
     def mark(
         self,
@@ -401,6 +396,22 @@ def _mapped_file(maps: Path, address: int) -> tuple[str, tuple[int, int] | None]
                 int(inode),
             )
     return "", None
+
+
+def _files_of(
+    sync: Sync, wrote_ns: dict[tuple[int, int], int], devices: set[int]
+) -> set[tuple[int, int]] | None:
+    """The files that a call made safe, which were not written since. None: it was of all or of one
+    of them, and came too early for any; an empty set says that it was of no file here."""
+    if sync.call == "sync" or (
+        sync.call == "syncfs" and sync.file is not None and sync.file[0] in devices
+    ):
+        files = set(wrote_ns)
+    elif sync.file is not None and sync.file in wrote_ns:
+        files = {sync.file}
+    else:
+        return set()
+    return {file for file in files if sync.seen_ns >= wrote_ns[file] - TICK_NS} or None
 
 
 def _identities(paths: Iterable[str]) -> tuple[dict[tuple[int, int], int], set[int]]:

@@ -53,6 +53,14 @@ UNKNOWN, OPENED, WRITTEN, CLOSED = range(4)
 it open; of a group, and closed"""
 
 
+def _is_companion(path: str, name: str, group: FileGroup) -> bool:
+    """A little file of a directory's checkpoint, or beside one under the same stem."""
+    if not LITTLE.fullmatch(name) or final(name) != name:
+        return False
+    stem = path.rpartition(".")[0]
+    return group.is_unit or any(o != path and o.startswith(stem) for o in group.files)
+
+
 class Grouping:
     """`event` and `read` put in, `tick` gives what is certain by then; `finish` at the end."""
 
@@ -174,25 +182,23 @@ class Grouping:
     def _is_left_out(self, event: FileEvent, stat: FileStat | None) -> bool:
         """Another job's file stays so under another name; one that is made anew may be
         anybody's."""
-        path, out = event.path, self._left_out
-        if not out:
-            return False
+        path, old, out = event.path, event.old_path, self._left_out
         if event.kind == "moved" and event.is_dir:
-            inside = {each for each in out if each.startswith(event.old_path + "/")}
+            inside = {each for each in out if each.startswith(old + "/")}
             out -= inside
-            out |= {path + each[len(event.old_path) :] for each in inside}
+            out |= {path + each[len(old) :] for each in inside}
             return False
-        if event.kind == "moved" and event.old_path in out:
-            out.remove(event.old_path)
+        if event.kind == "moved" and old in out:
+            out.remove(old)
             out.add(path)
             return True
-        anew = event.kind in ("created", "gone", "moved")
-        if path in out and (
-            anew or (event.kind == "opened" and stat is not None and not stat.size)
-        ):
-            out.remove(path)
-            return event.kind == "gone"
-        return path in out
+        if path not in out:
+            return False
+        is_cut = event.kind == "opened" and stat is not None and not stat.size
+        if event.kind not in ("created", "gone", "moved") and not is_cut:
+            return True
+        out.remove(path)
+        return event.kind == "gone"
 
     def _make_directory(self, event: FileEvent, _: FileStat | None) -> None:
         if len(self._made) > 1000:
@@ -533,17 +539,13 @@ class Grouping:
         name, mine = path.rpartition("/")[2], self._of.get(path)
         if mine is not None and mine.files[path].size >= self._small:
             return
+        points = POINTER.fullmatch(name)
         if mine is not None and self._is_whole(mine):
-            stem = path.rpartition(".")[0]
-            if COMMIT.fullmatch(name) or POINTER.fullmatch(name):
+            if points or COMMIT.fullmatch(name):
                 mine.commit, mine.is_sure = (t_ns, path, how), True
-            elif (
-                LITTLE.fullmatch(name)
-                and final(name) == name
-                and (mine.is_unit or any(o != path and o.startswith(stem) for o in mine.files))
-            ):
+            elif _is_companion(path, name, mine):
                 mine.commit = (t_ns, path, how)
-        elif POINTER.fullmatch(name):
+        elif points:
             pointed = self._pointed_at(path.rpartition("/")[0], mine)
             if pointed is not None:
                 pointed.commit, pointed.is_sure = (t_ns, path, how), True

@@ -188,6 +188,12 @@ class FileGroup:
         )
 
 
+def _common_start(names: list[str]) -> str:
+    first, last = min(names), max(names)
+    pairs = enumerate(zip(first, last, strict=False))
+    return next((first[:at] for at, (a, b) in pairs if a != b), first)
+
+
 class StepLog:
     """Keeps the labels that were given; `out` is what is to be told."""
 
@@ -198,24 +204,17 @@ class StepLog:
 
     def label_of(self, group: FileGroup, *, sure: bool) -> str:
         """Empty as long as nothing is known that would do, unless it must be said now."""
-        data = list(group.data(self._small))
-        names = [path.rpartition("/")[2] for path in data]
+        names = [path.rpartition("/")[2] for path in group.data(self._small)]
         above = group.key.rpartition("/")[2]
         if group.is_unit:
             base = final(above)
             return self._unique(base or above, group.key) if base or sure else ""
-        base = numbers_of(final(names[0])).cut
-        if not final(names[0]) and not sure:
+        first = final(names[0])
+        if not first and not sure:
             return ""
-        if len(names) > 1 and base == final(names[0]):
-            common = names[0]
-            for name in names:
-                common = common[
-                    : next(
-                        (at for at, (a, b) in enumerate(zip(common, name, strict=False)) if a != b),
-                        min(len(common), len(name)),
-                    )
-                ]
+        base = numbers_of(first).cut
+        if len(names) > 1 and base == first:
+            common = _common_start(names)
             base = common.rstrip("-_=. 0") if len(common) > 2 else above or base
         if above and not CONTAINER.fullmatch(above) and PLAIN.fullmatch(base.partition(".")[0]):
             base = above

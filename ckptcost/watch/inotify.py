@@ -362,13 +362,8 @@ class Inotify:
         names: set[bytes],
     ) -> None:
         if mask & CREATE:
-            if name not in names:
-                names.add(name)
-                self._tell(t_ns, "created", path, is_dir)
-            if is_dir and path not in self._wds:
-                self._watch(t_ns, path, "created")
-            elif not is_dir and os.path.islink(os.path.join(self._root, path)):
-                self._tell(t_ns, "closed", path)  # whole at once, and nobody will close it
+            self._take_created(t_ns, path, is_dir, is_new=name not in names)
+            names.add(name)
         elif mask & OPEN:
             if not is_dir:
                 self._tell(t_ns, "opened", path)
@@ -381,19 +376,31 @@ class Inotify:
             names.discard(name)
             self._half[cookie] = (path, is_dir, t_ns)
         elif mask & MOVED_TO:
-            half = self._half.pop(cookie, None)
             names.add(name)
-            if half is None:
-                self._tell(t_ns, "moved", path, is_dir)
-                if is_dir:
-                    self._watch(t_ns, path, "moved")
-            else:
-                if is_dir:
-                    self._rename(half[0], path)
-                self._rename_awaited(half[0], path)
-                self._tell(t_ns, "moved", path, is_dir, half[0])
-                if is_dir:  # it may have had its first name for too short a time
-                    self._watch(t_ns, path, "created", again=True)
+            self._take_moved(t_ns, path, is_dir, self._half.pop(cookie, None))
+
+    def _take_created(self, t_ns: int, path: bytes, is_dir: bool, *, is_new: bool) -> None:
+        if is_new:
+            self._tell(t_ns, "created", path, is_dir)
+        if is_dir and path not in self._wds:
+            self._watch(t_ns, path, "created")
+        elif not is_dir and os.path.islink(os.path.join(self._root, path)):
+            self._tell(t_ns, "closed", path)  # whole at once, and nobody will close it
+
+    def _take_moved(
+        self, t_ns: int, path: bytes, is_dir: bool, half: tuple[bytes, bool, int] | None
+    ) -> None:
+        if half is None:
+            self._tell(t_ns, "moved", path, is_dir)
+            if is_dir:
+                self._watch(t_ns, path, "moved")
+            return
+        if is_dir:
+            self._rename(half[0], path)
+        self._rename_awaited(half[0], path)
+        self._tell(t_ns, "moved", path, is_dir, half[0])
+        if is_dir:  # it may have had its first name for too short a time
+            self._watch(t_ns, path, "created", again=True)
 
     def _rename_awaited(self, old: bytes, new: bytes) -> None:
         for wd, path in self._awaited.items():

@@ -101,6 +101,16 @@ REST_S = 0.5
 LOOK_S = 1.0
 """between looks whether the directory is still there"""
 EXPECT_S = 2.0
+_OF_NO_FILE: Final = ("gone", "overflow", "lost", "found")
+_PROBLEMS: Final = {
+    "overflow": (
+        "so much happened that events were lost; the directory was read again, instants"
+        " near then are late"
+    ),
+    "lost": "the directory is gone; waiting for it",
+    "found": "",
+}
+"""what an event says of watching"""
 _LAST_S = 8.0
 """the most that `stop` waits for files to be still, where closing is not seen"""
 
@@ -320,35 +330,22 @@ class Watcher:
 
     def _take(self, events: list[FileEvent]) -> None:
         for event in events:
-            if event.kind == "overflow":
-                self._kept_problem = (
-                    "so much happened that events were lost; the directory was read again, instants"
-                    " near then are late"
-                )
-            elif event.kind in ("lost", "found"):
-                self._kept_problem = (
-                    "the directory is gone; waiting for it" if event.kind == "lost" else ""
-                )
-            reads = not event.is_dir and event.kind not in ("gone", "overflow", "lost", "found")
-            found = (
-                self._stat(event.path, born=event.kind == "moved" and not event.old_path)
-                if reads
-                else None
-            )
+            self._kept_problem = _PROBLEMS.get(event.kind, self._kept_problem)
+            is_file = not event.is_dir and event.kind not in _OF_NO_FILE
+            found = None
+            if is_file:
+                found = self._stat(event.path, born=event.kind == "moved" and not event.old_path)
             if (
-                event.kind == "created"
-                and self._made is not None
-                and not event.is_dir
+                self._made is not None
+                and event.kind == "created"
+                and is_file
                 and not is_noise(event.path)
             ):
                 self._made()  # before a byte is in it
             self._grouping.event(event, found)
             # under a new name too: whoever looks comes later than the job that closes and renames
-            if (
-                self._closed is not None
-                and not is_noise(event.path)
-                and (event.kind == "moved" or (event.kind == "closed" and found is not None))
-            ):
+            is_over = event.kind == "moved" or (event.kind == "closed" and found is not None)
+            if self._closed is not None and is_over and not is_noise(event.path):
                 self._closed(self.directory / event.path, event.t_ns)
 
     def _stat(self, path: str, *, born: bool = False) -> FileStat | None:
