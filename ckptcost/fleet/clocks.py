@@ -59,9 +59,13 @@ def on_one_clock(files: Sequence[ValidFile]) -> tuple[TimedFiles, list[FileVerdi
             aside += [verdict(run.files[place], *fault) for place, fault in sorted(faults.items())]
             run = _run([file for place, file in enumerate(run.files) if place not in faults])
         runs.append(run)
+    return _all_runs(runs), aside
+
+
+def _all_runs(runs: Sequence[_Run]) -> TimedFiles:
     if not runs:
         none = np.zeros(0, dtype=np.int64)
-        return TimedFiles([], none, 0, none, none, none.astype(float), none), aside
+        return TimedFiles([], none, 0, none, none, none.astype(float), none)
     bases = np.cumsum([0, *(run.windows for run in runs)])
     kept = [file for run in runs for file in run.files]
     windows = [run.window + base for run, base in zip(runs, bases, strict=False)]
@@ -70,10 +74,9 @@ def on_one_clock(files: Sequence[ValidFile]) -> tuple[TimedFiles, list[FileVerdi
         for each in zip(*((run.offset_ns, run.unsure_s, run.told) for run in runs), strict=True)
     )
     node = _repeat_places([file.many for file in kept])
-    timed = TimedFiles(
+    return TimedFiles(
         kept, np.concatenate(windows), int(bases[-1]), node, offset_ns, unsure_s, told
     )
-    return timed, aside
 
 
 def _run(files: list[ValidFile]) -> _Run:

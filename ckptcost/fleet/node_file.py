@@ -346,9 +346,13 @@ def _rows(
             found[name] = (
                 values.repeat(count) if held != count else values.copy() if own else values
             )
-    if others := [name for name in wanted if name not in found]:
-        found |= _by_arrow(data, others, count)
-    if missing := [name for name in others if name not in found]:
+    others = [name for name in wanted if name not in found]
+    return found | _other_rows(data, others, count) if others else found
+
+
+def _other_rows(data: bytes, names: Sequence[str], count: int) -> dict[str, _Array]:
+    found = _by_arrow(data, names, count)
+    if missing := [name for name in names if name not in found]:
         unknown = empty_rows(count)
         found |= {name: unknown[name] for name in missing}
     return found

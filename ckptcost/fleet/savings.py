@@ -364,7 +364,7 @@ def _job(usual: Usual, fleet: Fleet, s: Scenario | None) -> JobSavings:
         mtbf,
         measured,
         modelled,
-        modelled.value / measured if measured > 0 else nan,
+        _over(modelled.value, measured),
         options,
         why,
     )

@@ -285,10 +285,9 @@ def _placed(line: str, inside: Sequence[tuple[_Day, float, float]]) -> PlacedAmo
     mine = [(day.lines[line], (since, until)) for day, since, until in inside if line in day.lines]
     known = {}
     for q in SPREAD:
-        values = [q.people(getattr(each, q.field).value) for each, _ in mine]
-        if not all(map(math.isnan, values)):
-            values = [0.0 if math.isnan(value) else value for value in values]
-        known[q.id] = values
+        values = np.array([q.people(getattr(each, q.field).value) for each, _ in mine])
+        lacking = np.isnan(values)
+        known[q.id] = (values if lacking.all() else np.where(lacking, 0.0, values)).tolist()
     if not any(value and value == value for values in known.values() for value in values):
         return None
     return PlacedAmounts(line, [span for _, span in mine], known)

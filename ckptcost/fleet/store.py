@@ -430,12 +430,7 @@ class Store:
         self, since: str = "", until: str = "", jobs: Sequence[str] = ()
     ) -> Iterator[StoreEntry | str]:
         """Entries, and the paths of what is none."""
-        if jobs:
-            names = dict.fromkeys(f"job={folder_of(job)}" for job in jobs)
-            tops = [Thing(name, "folder", 0) for name in names if self._place.is_folder(name)]
-        else:
-            tops = [thing for thing in self._place.things("") if not thing.name.startswith("_")]
-        for top in tops:
+        for top in self._tops(jobs):
             job = _job_of(top)
             if job is None:
                 yield top.name
@@ -447,6 +442,12 @@ class Store:
                     yield f"{top.name}/{below.name}"
                 elif since <= day and (not until or day <= until):
                     yield from self._files_of(job, day, f"{top.name}/{below.name}")
+
+    def _tops(self, jobs: Sequence[str]) -> list[Thing]:
+        if not jobs:
+            return [thing for thing in self._place.things("") if not thing.name.startswith("_")]
+        names = dict.fromkeys(f"job={folder_of(job)}" for job in jobs)
+        return [Thing(name, "folder", 0) for name in names if self._place.is_folder(name)]
 
     def _files_of(self, job: str, day: str, folder: str) -> Iterator[StoreEntry | str]:
         for thing in self._looked_into(folder):

@@ -264,27 +264,17 @@ def _runs(
     place = 0
     while began_ns < until_ns:
         chance = generator(seed, RUN, job, place)
-        lasts_ms = (
-            int(-log(1.0 - chance.random()) / (rate * nodes) * DAY_S * 1000)
-            if rate > 0.0
-            else DAY_NS
-        )
+        lasts_ms = DAY_NS
+        if rate > 0.0:
+            lasts_ms = int(-log(1.0 - chance.random()) / (rate * nodes) * DAY_S * 1000)
         down_s, kind, culprit = (
-            int(chance.integers(300, 1200)),
-            int(chance.integers(100)),
-            int(chance.integers(nodes)),
+            int(chance.integers(*of)) for of in ((300, 1200), (100,), (nodes,))
         )
         fails_ns = (
             _clear(began_ns + max(lasts_ms, 2000) * 1_000_000) if lasts_ms < 1e11 else until_ns
         )
         failed = fails_ns < until_ns
-        how = (
-            (CRASH if kind < 55 else NODE if kind < 85 else CUT)
-            if failed
-            else ENDED
-            if ends
-            else OPEN
-        )
+        how = _failure(kind) if failed else ENDED if ends else OPEN
         # about normal with 2 ms; one clock in fifty is half a second off
         clock_ns = chance.integers(-1_000_000, 1_000_000, (12, nodes)).sum(axis=0)
         clock_ns += np.where(
@@ -303,6 +293,11 @@ def _runs(
         )
         began_ns = _clear(ended_ns + down_s * S_NS) if failed else until_ns
         place += 1
+
+
+def _failure(kind: int) -> str:
+    """`kind`: of a hundred."""
+    return CRASH if kind < 55 else NODE if kind < 85 else CUT
 
 
 def _identity(seed: int, job: int, run: int) -> str:
@@ -409,24 +404,17 @@ def windows_of(seed: int, job: JobPlan, run: RunPlan, kept_step: int) -> Windows
     offs: list[NDArray[np.uint16]] = []
     step, failed, kept, ragged_before = kept_step, False, -1, True
     load = kept_step > 0
-    at_ns = run.began_ns + min(_INIT_NS, job.interval_ns // 4) + (0 if load else job.train_ns)
+    at_ns = run.began_ns + min(_INIT_NS, job.interval_ns // 4) + job.train_ns * (not load)
+    before_ns = run.began_ns
     for column in _columns(seed, job, run):
-        begin_ns = _instant_off_midnight(job, run, at_ns, begins[-1] if begins else run.began_ns)
-        here = 0 if load and not begins else 1
-        advance = job.every * here
+        here = int(bool(begins) or not load)
+        begin_ns, advance = _next_begin(job, run, at_ns, before_ns, here)
         if begin_ns >= run.ended_ns:
-            gone_ns = run.ended_ns - _GASP_NS - (at_ns - job.train_ns)
-            if not (run.last_gasp and here and gone_ns > 0):
-                break
-            begin_ns, advance = run.ended_ns - _GASP_NS, max(1, job.every * gone_ns // job.train_ns)
+            break
+        before_ns = begin_ns
         away_ns = min(begin_ns % DAY_NS, DAY_NS - begin_ns % DAY_NS)
         ragged = column.ragged and not ragged_before and away_ns > job.interval_ns * 3 // 2
-        stall_ns, done_ns = (
-            (column.late_stall_ns, column.late_done_ns)
-            if ragged
-            else (column.stall_ns, column.done_ns)
-        )
-        late = column.late_ns if ragged else np.zeros_like(column.late_ns)
+        stall_ns, done_ns, late = column.times(ragged)
         if begin_ns + done_ns[here] > run.ended_ns:
             if not run.failed:  # what would not be complete by then is not begun
                 break
@@ -443,20 +431,30 @@ def windows_of(seed: int, job: JobPlan, run: RunPlan, kept_step: int) -> Windows
             kept_step, kept = step, len(begins) - 1
         at_ns = begin_ns + stall_ns[here] + job.train_ns
     count = len(begins)
-    if count:
-        lates[-1] = np.zeros_like(
-            lates[-1]
-        )  # so that most saves of every day of every node begin together
+    late_ns = np.array(lates, np.uint32).reshape(count, job.nodes).T
+    late_ns[:, -1:] = 0  # so that most saves of every day of every node begin together
     return Windows(
         begin_ns=np.array(begins, np.int64),
         step=np.array(steps, np.int64),
-        load=np.arange(count) < (1 if load else 0),
-        failed=np.arange(count) >= (count - 1 if failed else count),
-        late_ns=np.stack(lates, axis=1) if count else np.zeros((job.nodes, 0), np.uint32),
-        off=np.stack(offs, axis=1) if count else np.zeros((job.nodes, 0), np.uint16),
+        load=np.arange(count) < int(load),
+        failed=np.arange(count) >= count - int(failed),
+        late_ns=np.ascontiguousarray(late_ns),
+        off=np.ascontiguousarray(np.array(offs, np.uint16).reshape(count, job.nodes).T),
         kept_step=kept_step,
         kept=kept,
     )
+
+
+def _next_begin(
+    job: JobPlan, run: RunPlan, at_ns: int, before_ns: int, here: int
+) -> tuple[int, int]:
+    """Of the window that is due at `at_ns`, and its training steps; at the end of the run or later
+    where it has no more."""
+    begin_ns = _instant_off_midnight(job, run, at_ns, before_ns)
+    gone_ns = run.ended_ns - _GASP_NS - (at_ns - job.train_ns)
+    if begin_ns >= run.ended_ns and run.last_gasp and here and gone_ns > 0:
+        return run.ended_ns - _GASP_NS, max(1, job.every * gone_ns // job.train_ns)
+    return begin_ns, job.every * here
 
 
 class _Column(NamedTuple):
@@ -470,6 +468,12 @@ class _Column(NamedTuple):
     done_ns: tuple[int, int]
     late_stall_ns: tuple[int, int]
     late_done_ns: tuple[int, int]
+
+    def times(self, ragged: bool) -> tuple[tuple[int, int], tuple[int, int], NDArray[np.uint32]]:
+        """Until the last return, until all is safe, and how late each node is."""
+        if ragged:
+            return self.late_stall_ns, self.late_done_ns, self.late_ns
+        return self.stall_ns, self.done_ns, np.zeros_like(self.late_ns)
 
 
 def _columns(seed: int, job: JobPlan, run: RunPlan) -> Iterator[_Column]:

@@ -337,7 +337,7 @@ def _write(root: Path, plan: FleetPlan, tell: Tell | None) -> MadeUp:
 
 def _judge(nodes: int, days: int, seed: int, a_day: float, start: str, rate: float | None) -> float:
     """The rate of failures."""
-    if nodes < 1 or days < 1:
+    if min(nodes, days) < 1:
         raise InputError(
             f"a fleet of {nodes} nodes on {days} days is none", remedy="both are 1 or more"
         )
@@ -351,18 +351,7 @@ def _judge(nodes: int, days: int, seed: int, a_day: float, start: str, rate: flo
     if nodes * days > MOST_NODE_DAYS or nodes * days * a_day > MOST_ROWS:
         most = f"up to {MOST_NODE_DAYS:,} node-days and {MOST_ROWS:,} rows are made"
         raise InputError(f"{nodes * days:,} node-days of {a_day:g} saves are too many", remedy=most)
-    try:
-        first = date.fromisoformat(start)
-        last = first.toordinal() + days
-    except ValueError:
-        first, last = date.min, 0
-    if (
-        first.isoformat() != start
-        or not date(1971, 1, 1).toordinal()
-        <= first.toordinal()
-        <= last
-        < date(2199, 1, 1).toordinal()
-    ):
+    if not _can_begin(start, days):
         raise InputError(
             f"no day that a fleet could begin on: {brief(start)}", remedy="as 2026-11-02"
         )
@@ -370,6 +359,15 @@ def _judge(nodes: int, days: int, seed: int, a_day: float, start: str, rate: flo
     if not (math.isfinite(found) and 0.0 <= found <= 10.0):
         raise InputError(f"{found:g} failures a node-day cannot be", remedy="0 to 10")
     return found
+
+
+def _can_begin(start: str, days: int) -> bool:
+    try:
+        first = date.fromisoformat(start)
+    except ValueError:
+        return False
+    least, most = date(1971, 1, 1).toordinal(), date(2199, 1, 1).toordinal()
+    return first.isoformat() == start and least <= first.toordinal() < most - days
 
 
 def _fresh(directory: str) -> Path:
