@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, NamedTuple
 
 import pytest
@@ -75,14 +74,3 @@ def ear():
     listener = Ear()
     receivers.use(listener)
     return listener
-
-
-@pytest.fixture
-def wait_for():
-    def wait(true, most_s=10.0):
-        end = time.monotonic() + most_s
-        while not true():
-            assert time.monotonic() < end, "it never came"
-            time.sleep(0.005)
-
-    return wait

@@ -197,7 +197,7 @@ os.kill(os.getpid(), 9)
     assert names(run, "s") == ["begin", "returned"]
 
 
-def test_a_worker_does_nothing_and_a_forked_rank_begins_anew(tmp_path, wait_for):
+def test_a_worker_does_nothing_and_a_forked_rank_begins_anew(tmp_path):
     with ckptcost.record(tmp_path / "run", flat) as recording:
         with ckptcost.window("parent"):
             pass

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 import ckptcost
 from ckptcost.core.channels import Mark
@@ -88,7 +89,7 @@ def test_torch_really_calls_fsync_where_we_say_so(ear, tmp_path, monkeypatch):
     assert {name.removesuffix(".tmp") for name in synced} == files
 
 
-def test_dcp_in_the_background(ear, tmp_path, wait_for):
+def test_dcp_in_the_background(ear, tmp_path):
     future = dcp.async_save(state(8, 500_000), checkpoint_id=tmp_path / "a")
     future.result(60)
     wait_for(lambda: len(ear.heard) >= 5)  # its callbacks come after
@@ -100,7 +101,7 @@ def test_dcp_in_the_background(ear, tmp_path, wait_for):
     assert window.end_s is not None
 
 
-def test_dcp_with_staging_in_the_background(ear, tmp_path, wait_for):
+def test_dcp_with_staging_in_the_background(ear, tmp_path):
     staging = pytest.importorskip("torch.distributed.checkpoint.staging")
     options = staging.StagingOptions(
         use_pinned_memory=False,
@@ -119,7 +120,7 @@ def test_dcp_with_staging_in_the_background(ear, tmp_path, wait_for):
     assert sorted(marks(ear)) == sorted(["begin", "returned", "snapshotted", "written", "synced"])
 
 
-def test_dcp_that_fails(ear, tmp_path, wait_for):
+def test_dcp_that_fails(ear, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(BaseException, match="file"):  # CheckpointException is no Exception
         dcp.save(state(), checkpoint_id=tmp_path / "file" / "a")
@@ -132,7 +133,7 @@ def test_dcp_that_fails(ear, tmp_path, wait_for):
     assert "written" not in marks(ear, "b")
 
 
-def test_dcp_installed_is_one_window_for_all(ear, tmp_path, wait_for):
+def test_dcp_installed_is_one_window_for_all(ear, tmp_path):
     assert dcp.install()
     assert torch_save.install()
     try:

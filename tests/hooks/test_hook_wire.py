@@ -18,6 +18,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 import ckptcost
 from ckptcost.core.phases import MARKS
@@ -81,7 +82,7 @@ def line(**fields):
 # ---- both sides together
 
 
-def test_a_mark_arrives_as_it_was_told(heard, listener, monkeypatch, wait_for, tmp_path):
+def test_a_mark_arrives_as_it_was_told(heard, listener, monkeypatch, tmp_path):
     for name, value in listener.environ().items():
         monkeypatch.setenv(name, value)
     monkeypatch.setenv("RANK", "3")
@@ -98,7 +99,7 @@ def test_a_mark_arrives_as_it_was_told(heard, listener, monkeypatch, wait_for, t
     assert listener.refused == 0
 
 
-def test_settling_is_asked_for_with_what_is_known(heard, tmp_path, monkeypatch, wait_for):
+def test_settling_is_asked_for_with_what_is_known(heard, tmp_path, monkeypatch):
     from concurrent.futures import Future
 
     asked = []
@@ -133,7 +134,7 @@ def test_settling_is_asked_for_with_what_is_known(heard, tmp_path, monkeypatch, 
     assert not Path(listener.path).parent.exists()
 
 
-def test_what_breaks_in_tell_or_settle_breaks_nothing_else(tmp_path, wait_for, client_of):
+def test_what_breaks_in_tell_or_settle_breaks_nothing_else(tmp_path, client_of):
     heard = Told()
 
     def tell(name, window="", **more):
@@ -163,7 +164,7 @@ def ranks(number, told):
             pass
 
 
-def test_many_ranks_at_once(heard, listener, monkeypatch, wait_for):
+def test_many_ranks_at_once(heard, listener, monkeypatch):
     monkeypatch.setenv("CKPTCOST_SOCKET", listener.path)
     fork = multiprocessing.get_context("fork")
     processes = [fork.Process(target=ranks, args=(number, None)) for number in range(8)]
@@ -193,16 +194,17 @@ def test_what_a_dead_child_said_last_is_still_read(heard, listener, monkeypatch)
 
 
 def test_what_lies_in_the_sockets_at_the_end_is_still_read(tmp_path, client_of):
-    heard, go = Told(), threading.Event()
+    heard, told, go = Told(), threading.Event(), threading.Event()
 
     def tell(*mark, **more):
+        told.set()
         go.wait(10)
         heard(*mark, **more)
 
     listener = Listener(tell, tmp_path / "s")
     first, second = client_of(listener.path), client_of(listener.path)
     first.tell("begin", "a")
-    time.sleep(0.05)  # it is being told, slowly
+    assert told.wait(10)  # and not answered yet
     for _ in range(50):
         first.tell("returned", "a")
         second.tell("begin", "b")
@@ -215,7 +217,7 @@ def test_what_lies_in_the_sockets_at_the_end_is_still_read(tmp_path, client_of):
 
 
 def test_a_forked_rank_has_a_connection_of_its_own_and_a_worker_has_none(
-    heard, listener, monkeypatch, wait_for
+    heard, listener, monkeypatch
 ):
     monkeypatch.setenv("CKPTCOST_SOCKET", listener.path)
     with ckptcost.window("parent"):
@@ -239,7 +241,7 @@ def test_a_forked_rank_has_a_connection_of_its_own_and_a_worker_has_none(
     ]
 
 
-def test_a_fork_while_other_threads_send(heard, listener, monkeypatch, wait_for):
+def test_a_fork_while_other_threads_send(heard, listener, monkeypatch):
     monkeypatch.setenv("CKPTCOST_SOCKET", listener.path)
     going = True
 
@@ -278,7 +280,7 @@ def test_nobody_listens(tmp_path, client_of):
 
 
 def test_a_listener_that_comes_late_is_found_and_told_what_was_lost(
-    heard, tmp_path, monkeypatch, wait_for, client_of
+    heard, tmp_path, monkeypatch, client_of
 ):
     client = client_of(tmp_path / "s")
     client.tell("begin", "lost")
@@ -382,7 +384,7 @@ def test_the_wrapper_is_killed(tmp_path, monkeypatch):
     assert receivers.state.receiver.dropped >= 199
 
 
-def test_long_lines_lose_their_detail_and_not_their_name(heard, listener, wait_for, client_of):
+def test_long_lines_lose_their_detail_and_not_their_name(heard, listener, client_of):
     client = client_of(listener.path)
     client.tell("returned", "\U0001f600" * 200, path="/" + "é" * 2000, settle=True, bytes=7)
     wait_for(lambda: heard)
@@ -405,7 +407,7 @@ def test_a_detail_that_cannot_be_said_costs_the_mark(listener, client_of):
     assert client.dropped == 1
 
 
-def test_a_path_that_is_no_text_of_this_machine(heard, tmp_path, monkeypatch, wait_for):
+def test_a_path_that_is_no_text_of_this_machine(heard, tmp_path, monkeypatch):
     asked = []
     listener = Listener(heard, tmp_path / "s", lambda *what, **more: asked.append(what))
     monkeypatch.setenv("CKPTCOST_SOCKET", listener.path)
@@ -416,7 +418,7 @@ def test_a_path_that_is_no_text_of_this_machine(heard, tmp_path, monkeypatch, wa
     assert os.fsencode(asked[0][1][0]) == b"/ckpt/\xff"
 
 
-def test_long_socket_paths(heard, tmp_path, wait_for, client_of):
+def test_long_socket_paths(heard, tmp_path, client_of):
     folder = tmp_path / ("x" * 100) / ("y" * 100)
     folder.mkdir(parents=True)
     listener = Listener(heard, folder / "socket")
@@ -468,7 +470,7 @@ BAD = [
 
 
 @pytest.mark.parametrize("bad", BAD, ids=range(len(BAD)))
-def test_nonsense_is_refused_and_the_next_line_is_heard(heard, listener, wait_for, bad):
+def test_nonsense_is_refused_and_the_next_line_is_heard(heard, listener, bad):
     with connected(listener) as plain:
         plain.sendall((line(**bad) if isinstance(bad, dict) else bad) + line(**GOOD))
         wait_for(lambda: heard)
@@ -486,7 +488,7 @@ def test_what_is_far_in_time_is_refused():
         )
 
 
-def test_details_are_cut(heard, listener, wait_for):
+def test_details_are_cut(heard, listener):
     detail = {
         "path": "/x",
         "bytes": 5,
@@ -516,7 +518,7 @@ def test_details_are_cut(heard, listener, wait_for):
     assert len(heard[1][5]) == 20
 
 
-def test_steps_are_checked(heard, listener, wait_for):
+def test_steps_are_checked(heard, listener):
     base = time.monotonic_ns()
     good = {"ends_ms": [0, 1.5], "base": base}
     bad = [
@@ -540,7 +542,7 @@ def test_steps_are_checked(heard, listener, wait_for):
     assert (listener.refused, len(heard)) == (len(bad), 1)
 
 
-def test_a_line_without_an_end_loses_its_connection(heard, listener, wait_for):
+def test_a_line_without_an_end_loses_its_connection(heard, listener):
     with connected(listener) as plain:
         plain.sendall(b"x" * 40_000)
         wait_for(lambda: listener.refused == 1)
@@ -553,7 +555,7 @@ def test_a_line_without_an_end_loses_its_connection(heard, listener, wait_for):
     assert listener.refused == 2
 
 
-def test_lines_in_pieces(heard, listener, wait_for):
+def test_lines_in_pieces(heard, listener):
     whole = line(**GOOD) * 3
     with connected(listener) as plain:
         for byte in whole:
@@ -561,7 +563,7 @@ def test_lines_in_pieces(heard, listener, wait_for):
         wait_for(lambda: len(heard) == 3)
 
 
-def test_a_loop_gone_mad_is_held_back(heard, listener, wait_for, client_of):
+def test_a_loop_gone_mad_is_held_back(heard, listener, client_of):
     mad, sane = client_of(listener.path), client_of(listener.path)
     sane.tell("begin", "sane")
     until_s = time.monotonic() + 1.0
@@ -575,7 +577,7 @@ def test_a_loop_gone_mad_is_held_back(heard, listener, wait_for, client_of):
     assert heard.names.count(("note", "mad")) <= 3 * 2000
 
 
-def test_a_second_later_it_is_heard_again(heard, listener, wait_for, client_of, monkeypatch):
+def test_a_second_later_it_is_heard_again(heard, listener, client_of, monkeypatch):
     monkeypatch.setattr("ckptcost.hooks.listener._MOST_LINES_A_S", 5)
     client = client_of(listener.path)
     for _ in range(20):
@@ -613,7 +615,7 @@ def test_a_begin_is_never_settled_and_odd_paths_neither():
     assert len(settles._since) == 10_000
 
 
-def test_only_this_user_is_let_in(heard, listener, wait_for):
+def test_only_this_user_is_let_in(heard, listener):
     assert stat.S_IMODE(os.stat(listener.path).st_mode) == 0o600
     if os.getuid() != 0:
         pytest.skip("only root can be somebody else")
@@ -671,7 +673,7 @@ def test_the_folder_is_this_users_alone(heard):
     assert not folder.exists()
 
 
-def test_too_many_open_files_pass(heard, listener, wait_for, client_of):
+def test_too_many_open_files_pass(heard, listener, client_of):
     import resource
 
     client = client_of(listener.path)

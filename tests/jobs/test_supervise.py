@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 from ckptcost.errors import InputError, OutputError
 from ckptcost.jobs.command import NoCommand
@@ -60,20 +61,13 @@ def look(*watch: Path, settle_s: float = 0.0) -> Look:
     return Look(tuple(watch), gap_s=0.2, settle_s=settle_s)
 
 
-def until(true, within_s: float = 20.0) -> bool:
-    end_s = time.monotonic() + within_s
-    while not true() and time.monotonic() < end_s:
-        time.sleep(0.02)
-    return bool(true())
-
-
 def test_a_command_is_recorded_to_its_end(tools, folder):
     one = Supervisor(
         What((sys.executable, "-c", SAVING, str(folder))), tools, look(folder, settle_s=5.0)
     )
     one.start()
     assert one.running
-    assert until(lambda: one.phase == "over")
+    wait_for(lambda: one.phase == "over")
     assert (one.exit_status, one.why) == (7, "the command ended with 7")
     assert not one.running
     assert one.output().decode().splitlines() == ["begun", "saved 1", "saved 2"]
@@ -115,13 +109,13 @@ def test_a_folder_that_holds_a_run_is_refused_and_no_process_left_open(pid, tool
 def test_stop_tells_the_whole_group_to_end(tools):
     one = Supervisor(What(("sh", "-c", "sleep 60 & echo $!; wait")), tools, look())
     one.start()
-    assert until(lambda: one.output().strip())
+    wait_for(lambda: one.output().strip())
     child = int(one.output())
     began_s = time.monotonic()
     assert one.stop() == ""
     assert time.monotonic() - began_s < 6.0
     assert (one.phase, one.exit_status) == ("over", 128 + signal.SIGTERM)
-    assert until(lambda: not _lives(child), 3.0)
+    wait_for(lambda: not _lives(child), 3.0)
     assert reviewed(one.folder).run.ended
 
 
@@ -136,7 +130,7 @@ def _lives(pid: int) -> bool:
 def test_who_does_not_hear_is_killed_after_a_while(tools):
     one = Supervisor(What((sys.executable, "-c", DEAF)), tools, look(), patience_s=0.4)
     one.start()
-    assert until(lambda: b"deaf" in one.output())
+    wait_for(lambda: b"deaf" in one.output())
     assert one.stop() == ""
     assert one.exit_status == 128 + signal.SIGKILL
 
@@ -144,7 +138,7 @@ def test_who_does_not_hear_is_killed_after_a_while(tools):
 def test_a_program_that_quits_does_not_wait_for_the_command(tools):
     one = Supervisor(What((sys.executable, "-c", DEAF)), tools, look())
     one.start()
-    assert until(lambda: b"deaf" in one.output())
+    wait_for(lambda: b"deaf" in one.output())
     began_s = time.monotonic()
     said = one.stop(within_s=2.5)
     took_s = time.monotonic() - began_s
@@ -153,11 +147,11 @@ def test_a_program_that_quits_does_not_wait_for_the_command(tools):
         assert took_s < 2.8
         assert "has not yet" in said
         assert str(group) in said
-        assert until(lambda: one.phase == "over", 2.0)
+        wait_for(lambda: one.phase == "over", 2.0)
         assert reviewed(one.folder).run.ended
     finally:
         os.killpg(group, signal.SIGKILL)
-        assert until(one._reaped)
+        wait_for(one._reaped)
 
 
 def test_a_process_is_followed_and_left_alone(tools, folder):
@@ -165,17 +159,17 @@ def test_a_process_is_followed_and_left_alone(tools, folder):
         try:
             one = Supervisor(What(pid=job.pid), tools, look(folder))
             one.start()
-            assert until(lambda: one.observer.recorder.stats.ticks > 3)
+            wait_for(lambda: one.observer.recorder.stats.ticks > 3)
             assert one.stop() == ""
             assert job.poll() is None
             again = Supervisor(
                 What(pid=job.pid), tools_of("process", Wanted(), least=0), look(folder)
             )
             again.start()
-            assert until(lambda: again.observer.recorder.stats.ticks > 3)
+            wait_for(lambda: again.observer.recorder.stats.ticks > 3)
         finally:
             job.kill()
-    assert until(lambda: again.phase == "over", 5.0)
+    wait_for(lambda: again.phase == "over", 5.0)
     assert again.why == "the process ended"
 
 
@@ -187,12 +181,12 @@ def test_no_such_process(tools):
 def test_a_folder_alone_is_watched(tools, folder):
     one = Supervisor(What(), tools, look(folder))
     one.start()
-    time.sleep(0.3)
+    wait_for(lambda: one.observer.recorder.stats.ticks > 0)
     with (folder / "step_1.pt").open("wb") as file:
         file.write(os.urandom(8 << 20))
         file.flush()
         os.fsync(file.fileno())
-    assert until(lambda: one.observer.progress.saves == 1, 10.0)
+    wait_for(lambda: one.observer.progress.saves == 1, 10.0)
     one.stop()
     seen = reviewed(one.folder)
     (window,) = seen.windows

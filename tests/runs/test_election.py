@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 import rank_process
 from steady_meters import Steady
+from waiting import wait_for
 
 from ckptcost.errors import OutputError
 from ckptcost.runs import election
@@ -21,13 +22,6 @@ from ckptcost.runs.reader import load
 from ckptcost.runs.station import Station
 
 HERE = Path(__file__).parent
-
-
-def wait_for(true, most_s=20.0):
-    end = time.monotonic() + most_s
-    while not true():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.01)
 
 
 @pytest.mark.parametrize(
@@ -151,8 +145,7 @@ def test_who_left_in_order_is_not_followed_at_once(tmp_path, monkeypatch):
     assert one.take()
     one.leave()
     assert not one.take()
-    monkeypatch.setattr(election, "_LEFT_S", 0.05)
-    time.sleep(0.06)
+    monkeypatch.setattr(election, "_LEFT_S", 0.0)
     assert one.take()
     one.leave()
 

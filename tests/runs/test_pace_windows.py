@@ -10,6 +10,7 @@ import time
 import numpy as np
 import pytest
 from steady_meters import EVEN, Steady
+from waiting import wait_for
 
 from ckptcost.errors import MeterLost
 from ckptcost.runs.clocks import S, VirtualClock
@@ -386,13 +387,6 @@ def test_what_is_wrong_with_the_sink_is_told():
 
 
 # ---- its thread -------------------------------------------------------------------------------
-
-
-def wait_for(true, most_s=10.0):
-    end = time.monotonic() + most_s
-    while not true():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.002)
 
 
 def failing(recorder, when):

@@ -10,18 +10,12 @@ import time
 import pytest
 from nobody import may_write_everywhere
 from steady_meters import Steady
+from waiting import wait_for
 
 from ckptcost.errors import OutputError
 from ckptcost.runs.reader import load
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink, MemorySink
-
-
-def wait_for(true, most_s=10.0):
-    end = time.monotonic() + most_s
-    while not true():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.005)
 
 
 def test_marks_from_many_threads_arrive_all_and_wake_it(tmp_path):
@@ -137,7 +131,8 @@ def test_a_forked_child_neither_marks_nor_stops_nor_waits(tmp_path):
             assert time.monotonic() < end, "the child hangs"
             time.sleep(0.01)
         assert done[1] == 0
-        time.sleep(0.05)
+        ticks = recorder.stats.ticks
+        wait_for(lambda ticks=ticks: recorder.stats.ticks > ticks)
     recorder.mark("end", "parent")
     recorder.stop()
     run = load(tmp_path)
@@ -165,7 +160,7 @@ def test_a_defect_of_the_recorder_itself_is_said_and_ends_nothing_else():
 def test_two_recorders_in_one_directory_take_parts_of_their_own(tmp_path):
     one = Recorder([Steady()], FileSink(tmp_path), run_id="a" * 32, host="n").start()
     other = Recorder([Steady()], FileSink(tmp_path), run_id="a" * 32, host="n").start()
-    time.sleep(0.1)
+    wait_for(lambda: one.stats.ticks and other.stats.ticks)
     one.mark("note", "one")
     other.mark("note", "other")
     one.stop()

@@ -10,6 +10,7 @@ import time
 
 import pytest
 from steady_meters import Steady
+from waiting import wait_for
 
 from ckptcost.errors import OutputError
 from ckptcost.runs import pump as pump_module
@@ -211,10 +212,10 @@ def test_what_comes_while_a_write_fails_is_kept_behind_it(tmp_path, monkeypatch)
 def test_a_disk_that_stays_full_ends_quietly(tmp_path, monkeypatch):
     recorder = Recorder([Steady()], FileSink(tmp_path), host="n")
     recorder.start()
-    time.sleep(0.1)
+    wait_for(lambda: recorder.stats.ticks)
     Disk(monkeypatch, 0)
     recorder.mark("begin", "w")
-    time.sleep(0.1)
+    wait_for(lambda: recorder.stats.problem)
     recorder.stop()
     assert "No space left" in recorder.stats.problem
     monkeypatch.undo()

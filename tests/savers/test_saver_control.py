@@ -131,7 +131,14 @@ def test_what_is_through_counts(tmp_path, own_runs):
 def test_stopped_from_another_thread_while_it_waits(tmp_path, own_runs):
     place = tmp_path / "place"
     place.mkdir()
-    control, ended = Control(), []
+    resting, ended = threading.Event(), []
+
+    class Rested(Control):
+        def rest(self, seconds):
+            resting.set()
+            super().rest(seconds)
+
+    control = Rested()
 
     def run():
         try:
@@ -141,7 +148,7 @@ def test_stopped_from_another_thread_while_it_waits(tmp_path, own_runs):
 
     thread = threading.Thread(target=run)
     thread.start()
-    time.sleep(0.2)
+    assert resting.wait(10.0)
     control.stop()
     stopped_s = time.monotonic()
     thread.join(10.0)

@@ -12,18 +12,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 from ckptcost.savers import owners
 from ckptcost.savers.place import Place
 
 SCRIPT = Path(__file__).with_name("probe_process.py")
-
-
-def wait_for(true, most_s=20.0):
-    end = time.monotonic() + most_s
-    while not true():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.005)
 
 
 @contextmanager

@@ -365,7 +365,10 @@ def test_watching_many_threads_costs_little(real):
     job = real("fsync", 150)
     seen = Fsyncs(lambda: [job.pid])
     seen.start()
-    time.sleep(0.3)
+    deadline = time.monotonic() + 10.0
+    while len(seen._threads) < 150:
+        assert time.monotonic() < deadline, "it has not found them all"
+        time.sleep(0.005)
     before_s, begun = seen.cpu_s, time.monotonic()
     time.sleep(0.7)
     used_s, took_s = seen.cpu_s - before_s, time.monotonic() - begun

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from nobody import as_nobody
 from throttled import overlaid, throttled, why_not, written_bytes
+from waiting import wait_for
 
 from ckptcost.watch import settle
 from ckptcost.watch.settle import Settling
@@ -50,13 +51,6 @@ class Told:
         with self.heard:
             assert self.heard.wait_for(mine, within_s), f"nothing told of {window}"
             return mine()[0]
-
-
-def until(met, within_s=10.0):
-    deadline = time.monotonic() + within_s
-    while not met():
-        assert time.monotonic() < deadline, "it did not come"
-        time.sleep(0.002)
 
 
 def written(path: Path, mib: int = 2) -> int:
@@ -134,7 +128,7 @@ def settling(told):
 
 def looked(settling: Settling):
     """The first look is over."""
-    until(lambda: settling.cpu_s > 0.0)
+    wait_for(lambda: settling.cpu_s > 0.0)
 
 
 # --- what is owed
@@ -266,7 +260,7 @@ def test_durable_is_when_another_process_had_it_written_back(disk, settling, tol
     assert begun_ns <= mark["t_ns"] <= ended_ns + 1_000_000_000
     assert at_ns <= mark["after_ns"] <= ended_ns
     assert mark["unsure_s"] == pytest.approx((mark["t_ns"] - mark["after_ns"]) / 1e9)
-    until(lambda: not settling.pending)
+    wait_for(lambda: not settling.pending)
     assert str(path) not in open_files()
 
 
@@ -355,7 +349,7 @@ def test_what_becomes_something_else_is_not_called_safe(disk, settling, told, ow
     happens(path)
     mark = told.wait()
     assert (mark["name"], mark["durable_why"], mark["by"]) == ("note", why, "watch")
-    until(lambda: not settling.pending)
+    wait_for(lambda: not settling.pending)
     assert not any(name.startswith(str(path)) for name in open_files()), (
         "an open file keeps its blocks"
     )
@@ -493,7 +487,7 @@ def test_stopping_waits_as_long_as_it_was_told(disk, told, owing):
     owing |= {path.stat().st_ino, never.stat().st_ino}
     settling.follow("w", [path], since_ns=at_ns, written_ns=at_ns)
     settling.follow("never", [never], since_ns=at_ns, written_ns=at_ns)
-    until(lambda: len(settling.pending) == 2)
+    wait_for(lambda: len(settling.pending) == 2)
     synced(path)
     later = threading.Timer(0.2, owing.discard, [path.stat().st_ino])
     later.start()

@@ -13,6 +13,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 from ckptcost.core.channels import Mark
 from ckptcost.core.contents import contents_of
@@ -76,13 +77,6 @@ def watch(tmp_path, told):
     for each in made:
         each.stop()
     assert [thread for thread in threading.enumerate() if thread.name == "ckptcost-watch"] == []
-
-
-def wait_for(true, most_s=10.0):
-    end = time.monotonic() + most_s
-    while not true():
-        assert time.monotonic() < end, "it never came"
-        time.sleep(0.01)
 
 
 def save(path, size=3 * MB, takes=0.0):
@@ -324,7 +318,8 @@ end = time.monotonic() + 10
 while watcher.how == 'inotify' and time.monotonic() < end:
     time.sleep(0.01)
 (root / 'd' / 'x.pt').write_bytes(b'x' * 2_000_000)
-time.sleep(0.2)
+while not marks and time.monotonic() < end:
+    time.sleep(0.01)
 watcher.stop()
 print(watcher.how); print(watcher.problem); print(marks)
 """
