@@ -122,16 +122,15 @@ def test_d4_a_brochure_says_18_tb():
     assert abs(size / parse("18 TiB", "bytes") - 1) > 0.05
 
 
-def test_d5_daly_24_h():
-    """D5, Daly 2006: M = 24 h, save 5 min: 117 min. T 0.5 %."""
-    assert daly_interval_s(5 * MIN, 24 * HOUR) / MIN == pytest.approx(117, rel=0.005)
-    assert best_interval_s(5 * MIN, NOTHING, 1 / (24 * HOUR)) / MIN == pytest.approx(117, rel=0.005)
-
-
-def test_d6_daly_6_h():
-    """D6, Daly 2006: M = 6 h, save 5 min: 57 min. T 1 %."""
-    assert daly_interval_s(5 * MIN, 6 * HOUR) / MIN == pytest.approx(57, rel=0.01)
-    assert best_interval_s(5 * MIN, NOTHING, 1 / (6 * HOUR)) / MIN == pytest.approx(57, rel=0.01)
+@pytest.mark.parametrize(
+    ("mtbf_h", "minutes", "rel"),
+    [pytest.param(24, 117, 0.005, id="D5"), pytest.param(6, 57, 0.01, id="D6")],
+)
+def test_d5_d6_daly(mtbf_h, minutes, rel):
+    """Daly 2006, save 5 min. D5: M = 24 h, 117 min, T 0.5 %. D6: M = 6 h, 57 min, T 1 %."""
+    mtbf_s = mtbf_h * HOUR
+    assert daly_interval_s(5 * MIN, mtbf_s) / MIN == pytest.approx(minutes, rel=rel)
+    assert best_interval_s(5 * MIN, NOTHING, 1 / mtbf_s) / MIN == pytest.approx(minutes, rel=rel)
 
 
 def test_d7_llama3():

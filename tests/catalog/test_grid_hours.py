@@ -229,14 +229,16 @@ def test_every_mass_per_every_energy(mass, energy):
     assert unit_of(f"{mass[0]}CO2eq/{energy[0]}") == pytest.approx(mass[1] / energy[1])
 
 
-def test_a_header_that_says_utc_is_not_overruled_by_a_flag(file):
-    path = file("Datetime (UTC),gCO2eq/kWh\n2026-10-01 00:00,300\n2026-10-01 01:00,310\n")
-    at = datetime(2026, 10, 1, tzinfo=UTC).timestamp()
-    assert read_grid(path, zone="America/New_York").steps.start_s.tolist() == [at, at + 3600]
-
-
-def test_an_offset_in_a_cell_is_the_cells_own(file):
-    path = file("time,gCO2eq/kWh\n2026-10-01T02:00+02:00,300\n2026-10-01T03:00+02:00,310\n")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Datetime (UTC),gCO2eq/kWh\n2026-10-01 00:00,300\n2026-10-01 01:00,310\n",
+        "time,gCO2eq/kWh\n2026-10-01T02:00+02:00,300\n2026-10-01T03:00+02:00,310\n",
+    ],
+    ids=["header", "cell"],
+)
+def test_an_offset_that_a_file_says_is_not_overruled_by_a_flag(file, text):
+    path = file(text)
     at = datetime(2026, 10, 1, tzinfo=UTC).timestamp()
     assert read_grid(path, zone="America/New_York").steps.start_s.tolist() == [at, at + 3600]
 

@@ -86,10 +86,11 @@ def test_notice_credits_what_asks_for_credit(lister):
 
 
 def test_grids_say_the_licence_of_their_source(lister):
+    sources = lister.sources()
     for line in (ROOT / "data" / "grids.csv").read_text("utf-8").splitlines()[1:]:
         source = re.search(r",(ember-owid|google-region-carbon|ccf-\w+),", line)
         assert source is not None, line
-        licence = lister.sources()[source[1]]["licence"]
+        licence = sources[source[1]]["licence"]
         assert licence.split(" (")[0] in line
 
 

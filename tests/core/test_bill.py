@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -304,12 +305,6 @@ def test_an_unknown_total_is_unknown(rates, path, quantity):
     assert len(bill.unknown(quantity)) == len(list(bill.of("marginal")))
 
 
-def test_an_array_total_is_unknown_where_its_rows_are():
-    """Three grid factors, one of them not known: that row has no total, the others do."""
-    bill = evaluate(changed(site__kgco2e_per_j=np.array([1e-7, np.nan, 2e-7]))).run
-    assert list(np.isnan(bill.total("location_kgco2e"))) == [False, True, False]
-
-
 @quick
 @given(
     rate=st.floats(1e9, 1e12),
@@ -420,24 +415,11 @@ def test_arrays_equal_scalars(shape, cadence, busy):
                     assert found == pytest.approx(
                         flat(getattr(b, quantity)), rel=close, nan_ok=True
                     ), f"{a.id} {quantity}"
-
-
-@shapes
-@pytest.mark.parametrize("ledger", LEDGERS)
-def test_array_totals_equal_scalar_totals(shape, ledger):
-    spread = {path.replace(".", "__"): values for path, values in SPREAD.items()}
-    together = evaluate(
-        changed(SHAPES[shape], **{path: np.array(values) for path, values in spread.items()})
-    ).run
-    for i in range(3):
-        alone = evaluate(
-            changed(SHAPES[shape], **{path: values[i] for path, values in spread.items()})
-        ).run
-        for quantity in FIELDS:
-            found = np.broadcast_to(together.total(quantity, ledger), 3)[i]
-            assert found == pytest.approx(
-                flat(alone.total(quantity, ledger)), rel=1e-12, nan_ok=True
-            ), quantity
+            for quantity, ledger in product(FIELDS, LEDGERS):
+                found = np.broadcast_to(whole.total(quantity, ledger), 3)[i]
+                assert found == pytest.approx(
+                    flat(single.total(quantity, ledger)), rel=close, nan_ok=True
+                ), f"{quantity} {ledger}"
 
 
 def test_avoidable_is_one_bill_minus_another():
@@ -491,42 +473,48 @@ def test_the_best_interval_is_the_bills_least(shape, objective):
     expect_best(SHAPES[shape], objective)
 
 
-@pytest.mark.parametrize("objective", ["energy", "usd", "carbon"])
-def test_the_best_interval_where_each_save_is_dear(objective):
-    """Joules and requests per save that outweigh the stall."""
-    expect_best(changed(tier__write_j_per_byte=3e-5, tier__usd_per_request=5e-3), objective)
+PAID = ("energy", "usd", "carbon")
+DEAR = {"write_j_per_byte": 3e-5, "usd_per_request": 5e-3}
+DEAR_SECOND = replace(TWO_TIERS, second_tier=replace(TWO_TIERS.second_tier, **DEAR))
+WEIGHTY = {
+    "joules and requests per save that outweigh the stall": (
+        replace(BASE, tier=replace(BASE.tier, **DEAR)),
+        PAID,
+    ),
+    "so on the second tier": (DEAR_SECOND, PAID),
+    "so on the second tier, asynchronous": (changed(DEAR_SECOND, policy__mode="async"), PAID),
+    **{
+        f"hours in one phase of the recovery, at the watts of it: {phase}": (
+            changed(**{f"failures__{phase}": 20_000.0}),
+            ("energy", "carbon"),
+        )
+        for phase in ("detect_s", "reschedule_s", "init_s", "warmup_s")
+    },
+    "a peer's memory is inside a node and yet across the network": (
+        replace(BASE, tier=replace(RAM, survives="node", network_j_per_byte=1e-4)),
+        ("energy",),
+    ),
+    "every save is kept: half a save's rent over the run for each": (
+        changed(policy__keep_last=UNLIMITED),
+        ("usd",),
+    ),
+    "on premises": (
+        changed(cluster__price_includes_electricity=False, tier__usd_per_byte_s=UNKNOWN),
+        OBJECTIVES,
+    ),
+}
 
 
-@pytest.mark.parametrize("objective", ["energy", "usd", "carbon"])
-@pytest.mark.parametrize("mode", ["sync", "async"])
-def test_the_best_interval_knows_what_a_save_on_the_second_tier_costs(mode, objective):
-    dear = replace(TWO_TIERS.second_tier, write_j_per_byte=3e-5, usd_per_request=5e-3)
-    expect_best(replace(changed(TWO_TIERS, policy__mode=mode), second_tier=dear), objective)
-
-
-@pytest.mark.parametrize("phase", ["detect_s", "reschedule_s", "init_s", "warmup_s"])
-@pytest.mark.parametrize("objective", ["energy", "carbon"])
-def test_the_best_interval_knows_what_a_long_recovery_draws(objective, phase):
-    """Hours in one phase: its watts, not another's, weigh on the interval."""
-    expect_best(changed(**{f"failures__{phase}": 20_000.0}), objective)
-
-
-def test_the_best_interval_knows_what_reaching_a_peer_costs():
-    """A peer's memory is inside a node and yet across the network."""
-    peer = replace(RAM, survives="node", network_j_per_byte=1e-4)
-    expect_best(replace(BASE, tier=peer), "energy")
-
-
-def test_the_best_interval_when_every_save_is_kept():
-    """More saves, more bytes kept: half a save's rent over the run for each."""
-    expect_best(changed(policy__keep_last=UNLIMITED), "usd")
-
-
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_the_best_interval_on_premises(objective):
-    expect_best(
-        changed(cluster__price_includes_electricity=False, tier__usd_per_byte_s=UNKNOWN), objective
-    )
+@pytest.mark.parametrize(
+    ("s", "objective"),
+    [
+        pytest.param(s, objective, id=f"{why}-{objective}")
+        for why, (s, objectives) in WEIGHTY.items()
+        for objective in objectives
+    ],
+)
+def test_the_best_interval_knows_all_that_weighs_on_it(s, objective):
+    expect_best(s, objective)
 
 
 def test_the_best_interval_of_two_tiers_that_can_hardly_finish():

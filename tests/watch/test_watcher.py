@@ -196,16 +196,10 @@ def test_stop_tells_what_is_complete_and_ends_what_is_not(watch, told, tmp_path)
     assert watcher.open == ()
 
 
-def test_stop_right_after_a_save_tells_it_whole(watch, told, tmp_path):
-    watcher = watch(rules=Rules())
-    save(tmp_path / "last.pt")
-    watcher.stop()
-    assert told.names("last.pt") == ["begin", "written", "end"]
-    assert "error" not in told.mark("end", "last.pt").detail
-
-
-def test_stop_of_a_polling_one_waits_until_the_files_are_still(watch, told, tmp_path):
-    watcher = watch(rules=Rules(), poll=True)
+@pytest.mark.parametrize("poll", [False, True])
+def test_stop_right_after_a_save_tells_it_whole(watch, told, tmp_path, poll):
+    """A polling one waits until the files are still."""
+    watcher = watch(rules=Rules(), poll=poll)
     save(tmp_path / "last.pt")
     watcher.stop()
     assert told.names("last.pt") == ["begin", "written", "end"]
