@@ -8,8 +8,12 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+
+from ckptcost.errors import InputError
+from ckptcost.runs.reader import load
 
 CKPTCOST = [sys.executable, "-m", "ckptcost"]
 SAVER = """
@@ -88,13 +92,24 @@ def test_for_a_while_leaves_the_process_alone(job, environ):
     assert running.poll() is None
 
 
+def recorded_s(runs):
+    """How long the only run is so far, nothing while there is none that can be read."""
+    try:
+        return max((load(run).duration_s for run in runs.glob("*")), default=0.0)
+    except InputError:
+        return 0.0
+
+
 def test_ctrl_c_ends_us_with_what_there_is(job, environ):
     running, folder = job
     words = [*CKPTCOST, "attach", str(running.pid), "--watch", str(folder), "-f", "json"]
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environ
     ) as us:
-        time.sleep(3.0)
+        deadline = time.monotonic() + 30
+        while recorded_s(Path(environ["CKPTCOST_RUNS"])) <= 1.0:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
         us.send_signal(signal.SIGINT)
         out, said = us.communicate(timeout=30)
     assert us.returncode == 0, said

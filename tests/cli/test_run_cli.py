@@ -151,10 +151,10 @@ def test_nothing_of_ours_is_blocked_or_ignored_in_the_command(wrapped):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGUSR1, signal.SIGHUP])
 def test_a_signal_to_us_reaches_the_command_which_decides(environ, number, tmp_path):
     program = (
-        "import signal, sys, time\n"
+        "import signal, sys\n"
         f"signal.signal({int(number)}, lambda *_: (print('got it', flush=True), sys.exit(9)))\n"
         "print('ready', flush=True)\n"
-        "time.sleep(60)"
+        "signal.pause()"
     )
     words = [*CKPTCOST, "run", "--settle", "0 s", "--", sys.executable, "-c", program]
     with subprocess.Popen(
@@ -170,22 +170,21 @@ def test_a_signal_to_us_reaches_the_command_which_decides(environ, number, tmp_p
 
 
 def test_killed_by_force_it_leaves_the_command_alone_and_a_run_that_can_be_read(environ, tmp_path):
-    sign = tmp_path / "sign"
-    program = (
-        f"import time; print('ready', flush=True); time.sleep(3); open({str(sign)!r},"
-        " 'w').write('done')"
-    )
+    program = "print('ready', flush=True); input(); print('done', flush=True)"
     words = [*CKPTCOST, "run", "--", sys.executable, "-c", program]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, env=environ, text=True) as running:
+    with subprocess.Popen(
+        words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ, text=True
+    ) as running:
         assert running.stdout is not None
         assert running.stdout.readline() == "ready\n"
-        time.sleep(1.5)
+        deadline = time.monotonic() + 30
+        while load(only_run(environ)).duration_s <= 0.5:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
         running.kill()
         running.wait(10)
-        until = time.monotonic() + 20
-        while not sign.exists() and time.monotonic() < until:
-            time.sleep(0.05)
-    assert sign.read_text() == "done"
+        out, _ = running.communicate("go on\n", timeout=30)
+    assert out == "done\n"
     run = load(only_run(environ))
     assert not run.ended
     assert run.duration_s > 0.5

@@ -3,6 +3,7 @@ not accepted."""
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -329,6 +330,16 @@ def test_three_tiers_are_for_simulate_alone(cli):
 BIG = ("simulate", "-s", "llama31-405b-16k", "--runs", "200000")
 
 
+def computed_s(group):
+    """What the processes of a group have used of the processors."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            ticks += (int(fields[11]) + int(fields[12])) * (int(fields[2]) == group)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_interrupt_stops_it(workers):
     process = subprocess.Popen(
@@ -337,7 +348,10 @@ def test_an_interrupt_stops_it(workers):
         stderr=subprocess.PIPE,
         start_new_session=True,
     )
-    time.sleep(1.5)
+    deadline = time.monotonic() + 60
+    while computed_s(process.pid) < 1.0:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
     os.killpg(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 130

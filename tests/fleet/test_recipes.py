@@ -35,6 +35,13 @@ for n in (1, 2):
 """
 
 
+def wait_for_child(pid):
+    children, until_s = Path(f"/proc/{pid}/task/{pid}/children"), time.monotonic() + 30.0
+    while not children.read_text():
+        assert time.monotonic() < until_s
+        time.sleep(0.01)
+
+
 @pytest.fixture
 def programs(tmp_path):
     """A folder for PATH with `ckptcost` in it."""
@@ -114,7 +121,7 @@ def test_what_the_sidecar_does_ends_with_the_run_in_the_store(job, programs, tmp
     with subprocess.Popen(
         [*sidecar["command"], *sidecar["args"]], env=environ, stderr=subprocess.PIPE, text=True
     ) as beside:
-        time.sleep(1.2)  # it is there first, and waits
+        wait_for_child(beside.pid)  # it is there first, and waits
         with subprocess.Popen(argv) as training:
             until_s = time.monotonic() + 40.0
             while not list(folders["checkpoints"].iterdir()) and time.monotonic() < until_s:

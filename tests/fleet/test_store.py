@@ -582,13 +582,13 @@ def test_a_store_that_is_itself_a_link_is_written_into(tmp_path):
 
 
 STUCK = """
-import os, sys, time
+import os, signal, sys
 from ckptcost.fleet import store as stores
 from ckptcost.fleet.store import open_store
 rename = os.rename
 def slowly(one, other):
     print(one, flush=True)
-    time.sleep(60)
+    signal.pause()
 if {stuck}:
     stores.os.rename = slowly
 store = open_store(sys.argv[1])
