@@ -214,7 +214,7 @@ def test_without_any_meter_marks_are_kept(folder):
 def run_through(tools, *argv: str) -> Supervisor:
     one = Supervisor(What(argv), tools, look())
     one.start()
-    assert until(lambda: one.phase == "over")
+    wait_for(lambda: one.phase == "over")
     return one
 
 
@@ -244,7 +244,7 @@ def test_workers_that_outlive_their_launcher_are_ended_with_it(tools, tmp_path):
         patience_s=0.2,
     )
     one.start()
-    assert until(lambda: told.is_file() and told.read_text().strip())
+    wait_for(lambda: told.is_file() and told.read_text().strip())
     one.stop()
     assert not _lives(int(told.read_text()))
 
