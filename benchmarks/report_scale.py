@@ -38,10 +38,10 @@ def recorded(windows: int, folder: Path) -> None:
     from ckptcost.jobs.instruments import Instruments
     from ckptcost.jobs.recording import record
     from ckptcost.meters import simulated
-    from ckptcost.meters.simulated_machine import Plan, marks
+    from ckptcost.meters.simulated_machine import MachinePlan, marks
     from ckptcost.runs.clocks import VirtualClock
 
-    plan = Plan(
+    plan = MachinePlan(
         interval_s=EVERY_S,
         first_s=10.0,
         snapshot_s=0.1,

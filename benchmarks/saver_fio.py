@@ -32,7 +32,7 @@ from ckptcost.savers.blocks import buffers
 from ckptcost.savers.buffered import Posix
 from ckptcost.savers.content import CHUNK_BYTES, Content
 from ckptcost.savers.direct import Direct
-from ckptcost.savers.place import Place
+from ckptcost.savers.place import SavePlace
 from ckptcost.savers.shapes import shape_of
 
 SIZE_BYTES = 2 << 30
@@ -131,8 +131,8 @@ def fio(case: Case, folder: Path) -> Ran:
     return Ran(write[0], read[0], write[1], read[1])
 
 
-def ours(case: Case, place: Place, number: int) -> Ran:
-    def timed(act: Callable[[Place, Shape, SaverSettings, int], Io]) -> tuple[float, float]:
+def ours(case: Case, place: SavePlace, number: int) -> Ran:
+    def timed(act: Callable[[SavePlace, Shape, SaverSettings, int], Io]) -> tuple[float, float]:
         before = cpu_s()
         io = act(place, case.shape, SETTINGS, number)
         for note in io.notes:
@@ -170,7 +170,7 @@ def measure(rounds: int = 9) -> str:
         beside = Path(folder, "fio")
         beside.mkdir()
         try:
-            with Place(folder, SIZE_BYTES) as place:
+            with SavePlace(folder, SIZE_BYTES) as place:
                 for number in range(-1, rounds):
                     for case in cases():
                         if number % 2:

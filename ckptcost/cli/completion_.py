@@ -74,19 +74,19 @@ class Slot(NamedTuple):
     many: bool = False
 
 
-class Flag(NamedTuple):
+class CompletionFlag(NamedTuple):
     names: tuple[str, ...]
     slot: Slot | None
     """None where no value follows, or need not"""
     help: str
 
 
-class Line(NamedTuple):
+class CompletionLine(NamedTuple):
     """One command: its words, its flags, its places in order."""
 
     command: str
     about: str
-    flags: tuple[Flag, ...]
+    flags: tuple[CompletionFlag, ...]
     places: tuple[Slot, ...]
 
 
@@ -99,16 +99,16 @@ def slot_of(command: str, action: argparse.Action) -> Slot:
     return Slot(lists or _BY_METAVAR.get(metavar, ()), choices, action.nargs in ("*", "+", "..."))
 
 
-def line_of(command: str, about: str, parser: argparse.ArgumentParser) -> Line:
+def line_of(command: str, about: str, parser: argparse.ArgumentParser) -> CompletionLine:
     flags, places = [], []
     for action in parser._actions:
         if action.option_strings:
             slot = None if action.nargs in (0, "?") else slot_of(command, action)
             said = " ".join((action.help or "").replace("%%", "%").split())
-            flags.append(Flag(tuple(action.option_strings), slot, said))
+            flags.append(CompletionFlag(tuple(action.option_strings), slot, said))
         else:
             places.append(slot_of(command, action))
-    return Line(command, about, tuple(flags), tuple(places))
+    return CompletionLine(command, about, tuple(flags), tuple(places))
 
 
 def lists() -> dict[str, list[str]]:
@@ -146,7 +146,7 @@ def _cases(entries: Iterable[tuple[str, Iterable[str]]]) -> str:
     return "".join(arms)
 
 
-def _functions(commands: Iterable[Line], more: dict[str, list[str]]) -> str:
+def _functions(commands: Iterable[CompletionLine], more: dict[str, list[str]]) -> str:
     """Functions that bash and zsh share: which words may follow."""
     first: list[str] = []
     verbs: dict[str, list[str]] = {}
@@ -188,7 +188,7 @@ _ckptcost_place() {{
 """
 
 
-def _values(line: Line) -> Iterator[tuple[str, list[str]]]:
+def _values(line: CompletionLine) -> Iterator[tuple[str, list[str]]]:
     """What may follow each flag."""
     for flag in line.flags:
         if flag.slot is not None:
@@ -196,7 +196,7 @@ def _values(line: Line) -> Iterator[tuple[str, list[str]]]:
             yield pattern, [*_words_of(flag.slot), ":value"]
 
 
-def _places(line: Line) -> Iterator[tuple[str, list[str]]]:
+def _places(line: CompletionLine) -> Iterator[tuple[str, list[str]]]:
     for number, slot in enumerate(line.places):
         pattern = f'"{line.command} "*' if slot.many else f'"{line.command} {number}"'
         yield pattern, list(_words_of(slot))
@@ -300,11 +300,11 @@ compdef _ckptcost ckptcost
 """
 
 
-def bash(commands: Iterable[Line], more: dict[str, list[str]]) -> str:
+def bash(commands: Iterable[CompletionLine], more: dict[str, list[str]]) -> str:
     return _functions(commands, more) + _SHARED + _BASH
 
 
-def zsh(commands: Iterable[Line], more: dict[str, list[str]]) -> str:
+def zsh(commands: Iterable[CompletionLine], more: dict[str, list[str]]) -> str:
     shared = _SHARED.replace(
         'local cursor="$1"', 'setopt localoptions shwordsplit; local cursor="$1"'
     )
@@ -316,7 +316,7 @@ def _quoted(text: str) -> str:
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def fish(commands: Iterable[Line], more: dict[str, list[str]]) -> str:
+def fish(commands: Iterable[CompletionLine], more: dict[str, list[str]]) -> str:
     lines = ["complete -c ckptcost -f\n"]
     commands = list(commands)
     pairs = [line.command.split(" ") for line in commands if " " in line.command]
@@ -363,7 +363,7 @@ def _fish(*words: str) -> str:
     return " ".join(("complete -c ckptcost", *said)) + "\n"
 
 
-SHELLS: dict[str, Callable[[Iterable[Line], dict[str, list[str]]], str]] = {
+SHELLS: dict[str, Callable[[Iterable[CompletionLine], dict[str, list[str]]], str]] = {
     "bash": bash,
     "zsh": zsh,
     "fish": fish,

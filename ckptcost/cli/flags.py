@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ckptcost.jobs.observe import Look
+    from ckptcost.jobs.observe import WatchOptions
     from ckptcost.meters.found import Wanted
     from ckptcost.report.statements.reading import Placing
     from ckptcost.runs.store import Found
@@ -335,12 +335,12 @@ def add_watch(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def look_of(options: argparse.Namespace) -> Look:
+def look_of(options: argparse.Namespace) -> WatchOptions:
     from pathlib import Path
 
     from ckptcost.catalog.schema import flag_value
     from ckptcost.errors import InputError
-    from ckptcost.jobs.observe import SETTLE_S, Look
+    from ckptcost.jobs.observe import SETTLE_S, WatchOptions
 
     watch = []
     for text in options.watch:
@@ -361,7 +361,9 @@ def look_of(options: argparse.Namespace) -> Look:
             where="--least, --gap or --settle",
             remedy="sizes from 0, gaps up to an hour, settling up to a day",
         )
-    return Look(tuple(dict.fromkeys(watch)), least_bytes=least, gap_s=gap_s, settle_s=settle_s)
+    return WatchOptions(
+        tuple(dict.fromkeys(watch)), least_bytes=least, gap_s=gap_s, settle_s=settle_s
+    )
 
 
 def add_within(parser: argparse.ArgumentParser) -> None:

@@ -22,7 +22,7 @@ from ckptcost.core.channels import Basis, Channel
 from ckptcost.core.reconcile import (
     NONE_SPENT,
     Energy,
-    Measured,
+    MeasuredEnergy,
     difference,
     energy_of_amount,
     times,
@@ -44,7 +44,7 @@ from ckptcost.core.windows import (
 Curve = Callable[[str, "NDArray[np.float64]"], "NDArray[np.float64]"]
 """joules of a domain counted up to each of many instants, roughly: quick where one at a time would
 be dear"""
-Joules = Callable[[str, float, float], Measured]
+Joules = Callable[[str, float, float], MeasuredEnergy]
 """joules of a domain from one instant to another, as the counters give them"""
 Ahead = Callable[[Sequence[str], Sequence[Stretch]], None]
 """told which spans of which domains are asked for next: together they are worked out sooner"""
@@ -147,7 +147,7 @@ class Provenance(NamedTuple):
 
 
 def provenance(
-    channel: Channel, amount: Measured, driver: str = "", tick_s: float | None = None
+    channel: Channel, amount: MeasuredEnergy, driver: str = "", tick_s: float | None = None
 ) -> Provenance:
     """`tick_s` as measured in this run has precedence over the published one."""
     gaps = getattr(amount, "gaps", None)

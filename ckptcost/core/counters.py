@@ -29,8 +29,8 @@ from ckptcost.core.edges import (
     TINY,
     Around,
     Edge,
+    EdgeReadings,
     Edges,
-    Readings,
     around,
     edges,
 )
@@ -59,7 +59,7 @@ RESET, WRAPS, IMPLAUSIBLE = "reset", "maybe-more-than-one-wrap", "implausible"
 _REASONS: Final = ("", RESET, IMPLAUSIBLE, WRAPS)
 
 
-class Gap(NamedTuple):
+class CounterGap(NamedTuple):
     """A span whose joules are not known."""
 
     begin_s: float
@@ -67,7 +67,7 @@ class Gap(NamedTuple):
     reason: str
 
 
-class Amount(NamedTuple):
+class CountedAmount(NamedTuple):
     """What was used in a window: an estimate, and an interval that ought to hold the truth. NaN is
     not known."""
 
@@ -79,7 +79,7 @@ class Amount(NamedTuple):
     scaled up"""
     ticks: int
     """points known inside the window"""
-    gaps: tuple[Gap, ...]
+    gaps: tuple[CounterGap, ...]
     short: bool
     """fewer than five such points: the edges are most of the answer"""
     resolved_s: float
@@ -97,14 +97,14 @@ class Counter:
     total: Floats
     moves: NDArray[np.intp]
     """readings that saw another value than the one before"""
-    gaps: tuple[Gap, ...] = ()
+    gaps: tuple[CounterGap, ...] = ()
     """where nothing is counted, because nothing is known"""
     breaks: tuple[int, ...] = ()
     """the first reading after each gap"""
-    stuck: tuple[Gap, ...] = ()
+    stuck: tuple[CounterGap, ...] = ()
     """where it answered, did not move, and did not catch up afterwards: nothing is known of this
     time"""
-    stood: tuple[Gap, ...] = ()
+    stood: tuple[CounterGap, ...] = ()
     """where it did not move and caught up: the joules are there, when they were used is not
     known"""
     tick_s: float | None = None
@@ -115,12 +115,12 @@ class Counter:
     _around: dict[tuple[float, float], Around] = field(default_factory=dict, repr=False)
     """the ticks of stretches that were asked for last, by stretch and by gaps before it"""
 
-    def energy(self, begin_s: float, end_s: float) -> Amount:
+    def energy(self, begin_s: float, end_s: float) -> CountedAmount:
         """What was counted from `begin_s` to `end_s`. A gap inside counts nothing and shows in the
         coverage."""
         return self.energies([begin_s], [end_s])[0]
 
-    def energies(self, begins_s: Sequence[float], ends_s: Sequence[float]) -> list[Amount]:
+    def energies(self, begins_s: Sequence[float], ends_s: Sequence[float]) -> list[CountedAmount]:
         """The same of many windows, of which those that are near each other are best asked for
         together."""
         begin, end = (np.asarray(part, dtype=np.float64) for part in (begins_s, ends_s))
@@ -135,7 +135,7 @@ class Counter:
             )
         ]
 
-    def _amounts(self, begin_s: Floats, end_s: Floats) -> list[Amount]:
+    def _amounts(self, begin_s: Floats, end_s: Floats) -> list[CountedAmount]:
         windows = list(zip(begin_s.tolist(), end_s.tolist(), strict=True))
         lost = [_both(self.gaps, self.stuck, *window) for window in windows]
         gapped = np.array([bool(gaps) for gaps in lost])
@@ -184,14 +184,14 @@ class Counter:
     def _amount(
         self,
         window: tuple[float, float],
-        gaps: tuple[Gap, ...],
+        gaps: tuple[CounterGap, ...],
         value: float,
         low: float,
         high: float,
         count: int,
         resolved_s: float,
         codes: tuple[int, int],
-    ) -> Amount:
+    ) -> CountedAmount:
         begin_s, end_s = window
         span_s, coverage = end_s - begin_s, 1.0
         if gaps and span_s > 0:
@@ -209,7 +209,9 @@ class Counter:
                     ]
                 )
             )
-        return Amount(value, low, high, coverage, count, gaps, count < FEW, resolved_s, reasons)
+        return CountedAmount(
+            value, low, high, coverage, count, gaps, count < FEW, resolved_s, reasons
+        )
 
     def _counts(self, begin_s: Floats, end_s: Floats) -> Places:
         """Points known inside each window."""
@@ -281,8 +283,8 @@ class Counter:
         return np.array([gap.end_s for gap in self.gaps], dtype=np.float64)
 
     @cached_property
-    def _readings(self) -> Readings:
-        return Readings(self.t_s, self.took_s, self.most_per_s)
+    def _readings(self) -> EdgeReadings:
+        return EdgeReadings(self.t_s, self.took_s, self.most_per_s)
 
     def around(self, spans: Floats) -> list[Around]:
         """The ticks around the begin and the end of each span, which several instants are judged
@@ -336,17 +338,19 @@ class Counter:
         return ticks.polls(self.t_s, self.took_s, self.total)
 
 
-def _begin(gap: Gap) -> float:
+def _begin(gap: CounterGap) -> float:
     return gap.begin_s
 
 
-def _overlapping(gaps: tuple[Gap, ...], begin_s: float, end_s: float) -> tuple[Gap, ...]:
+def _overlapping(
+    gaps: tuple[CounterGap, ...], begin_s: float, end_s: float
+) -> tuple[CounterGap, ...]:
     stop = bisect.bisect_left(gaps, end_s, key=_begin)
     first = max(bisect.bisect_right(gaps, begin_s, key=_begin) - 1, 0)
     return tuple(gap for gap in gaps[first:stop] if gap.end_s > begin_s)
 
 
-def _lost_s(gaps: tuple[Gap, ...], begin_s: float, end_s: float) -> float:
+def _lost_s(gaps: tuple[CounterGap, ...], begin_s: float, end_s: float) -> float:
     """How much of the window lies in gaps, which are in order and may overlap."""
     lost_s, until_s = 0.0, begin_s
     for gap in gaps:
@@ -356,8 +360,8 @@ def _lost_s(gaps: tuple[Gap, ...], begin_s: float, end_s: float) -> float:
 
 
 def _both(
-    gaps: tuple[Gap, ...], stuck: tuple[Gap, ...], begin_s: float, end_s: float
-) -> tuple[Gap, ...]:
+    gaps: tuple[CounterGap, ...], stuck: tuple[CounterGap, ...], begin_s: float, end_s: float
+) -> tuple[CounterGap, ...]:
     """Of both kinds those in a window, in order."""
     if not gaps and not stuck:
         return ()
@@ -428,7 +432,7 @@ def unwrap_counter(
     since = breaks - 1 if tick_s == 0 else earlier[breaks]
     reasons = [_REASONS[code] for code in codes[breaks].tolist()]
     gaps = tuple(
-        Gap(*gap)
+        CounterGap(*gap)
         for gap in zip(t_s[since].tolist(), (t_s + took_s)[breaks].tolist(), reasons, strict=True)
     )
     moves = np.flatnonzero(moved)
@@ -449,7 +453,7 @@ def unwrap_counter(
 
 def _stuck(
     t_s: Floats, moves: NDArray[np.intp], more: Floats, tick_s: float | None
-) -> tuple[tuple[Gap, ...], tuple[Gap, ...]]:
+) -> tuple[tuple[CounterGap, ...], tuple[CounterGap, ...]]:
     """Where a counter stood still for much longer than it does between its moves: without catching
     up in the move after, and with."""
     if tick_s == 0 or len(moves) < FEW:
@@ -466,7 +470,7 @@ def _stuck(
         counted < CAUGHT_UP * usual_per_s * (until - since),
     )
     never, later = (
-        tuple(Gap(float(since[k]), float(until[k]), STANDS) for k in which.nonzero()[0])
+        tuple(CounterGap(float(since[k]), float(until[k]), STANDS) for k in which.nonzero()[0])
         for which in (still & lost, still & ~lost)
     )
     return never, later
@@ -481,7 +485,7 @@ def energy(
     tick_s: float | None = None,
     resolution: float | None = None,
     most_per_s: float | None = None,
-) -> Amount:
+) -> CountedAmount:
     """One window of a series: only readings from shortly before to shortly after it are looked at.
     For many windows, or long ones, `unwrapped` once and ask that.
 

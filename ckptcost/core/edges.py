@@ -117,7 +117,7 @@ def around(stretches: Sequence[ticks.Ticks]) -> list[Around]:
     ]
 
 
-class Readings(NamedTuple):
+class EdgeReadings(NamedTuple):
     """What of a counter edges are judged by, besides its ticks."""
 
     t_s: Floats
@@ -125,7 +125,7 @@ class Readings(NamedTuple):
     most_per_s: float
 
 
-def edges(around: Sequence[Around], which: Places, t_s: Floats, readings: Readings) -> Edges:
+def edges(around: Sequence[Around], which: Places, t_s: Floats, readings: EdgeReadings) -> Edges:
     """The total at each instant, from the ticks of `around[which]`; outside them no number, only
     the side that the counter bounds."""
     count = np.array([one.count for one in around], dtype=np.intp)
@@ -228,7 +228,9 @@ def _by(which: Places, of: Places) -> list[Places]:
     return [in_order[since:until] for since, until in pairwise([0, *cuts, len(of)])]
 
 
-def _between(near: _Near, spacing_s: Floats, readings: Readings) -> tuple[Floats, Floats, Floats]:
+def _between(
+    near: _Near, spacing_s: Floats, readings: EdgeReadings
+) -> tuple[Floats, Floats, Floats]:
     """Estimate, lowest and highest total where there is a tick on either side."""
     t_s, here = near.t_s, near.here
     start, stop = near.total[here], near.total[here + 1]

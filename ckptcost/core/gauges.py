@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ckptcost.core import ticks
 from ckptcost.core.channels import Series
-from ckptcost.core.counters import Amount, Gap
+from ckptcost.core.counters import CountedAmount, CounterGap
 from ckptcost.core.edges import FEW, TINY
 
 Floats = NDArray[np.float64]
@@ -45,7 +45,7 @@ class _PowerLine(NamedTuple):
 
     at: Floats
     power: Floats
-    gaps: tuple[Gap, ...]
+    gaps: tuple[CounterGap, ...]
     renewed_s: float
     loose_s: float
     """how far a sample's own time is uncertain to either side"""
@@ -63,7 +63,7 @@ def energy(
     tick_s: float | None = None,
     resolution: float | None = None,
     most_gap_s: float | None = None,
-) -> Amount:
+) -> CountedAmount:
     """Joules of a window. `averaging_s`: a sample is a mean over so long; `looks`: the share of
     time its sensor looks at; `tick_s`: how often it is renewed, measured where it is not given;
     `most_gap_s`: longer without a sample is not covered.
@@ -86,13 +86,17 @@ def energy(
     line = _line(Series(*(part[first:stop] for part in series)), over_s, tick_s, most_gap_s)
     at, span_s = line.at, end_s - begin_s
     if len(at) == 0:
-        return Amount(math.nan, math.nan, math.nan, math.nan, 0, (), True, math.nan, (NO_SAMPLES,))
+        return CountedAmount(
+            math.nan, math.nan, math.nan, math.nan, 0, (), True, math.nan, (NO_SAMPLES,)
+        )
     inner = (gap for gap in line.gaps if gap.begin_s < end_s and gap.end_s > begin_s)
-    gaps = [Gap(max(gap.begin_s, begin_s), min(gap.end_s, end_s), gap.reason) for gap in inner]
+    gaps = [
+        CounterGap(max(gap.begin_s, begin_s), min(gap.end_s, end_s), gap.reason) for gap in inner
+    ]
     if begin_s < at[0]:
-        gaps.insert(0, Gap(begin_s, min(float(at[0]), end_s), UNSEEN_BEFORE))
+        gaps.insert(0, CounterGap(begin_s, min(float(at[0]), end_s), UNSEEN_BEFORE))
     if end_s > at[-1]:
-        gaps.append(Gap(max(float(at[-1]), begin_s), end_s, UNSEEN_AFTER))
+        gaps.append(CounterGap(max(float(at[-1]), begin_s), end_s, UNSEEN_AFTER))
     reasons = tuple(dict.fromkeys(gap.reason for gap in gaps))
     covered_s = span_s - sum(gap.end_s - gap.begin_s for gap in gaps)
     inside = int(np.diff(np.searchsorted(series.t_s, [begin_s, end_s]))[0])
@@ -102,7 +106,7 @@ def energy(
     resolved_s = max(line.renewed_s, over_s)
     if covered_s <= 1e-12 * span_s:
         nothing = 0.0 if span_s == 0 and not gaps else math.nan
-        return Amount(
+        return CountedAmount(
             nothing,
             nothing,
             nothing,
@@ -131,7 +135,7 @@ def energy(
         # between two looks power differs from them about as much as they do from each other
         loose += SIGMAS * math.sqrt((1.0 - looks) * math.fsum(area[2] for area in areas))
     loose += (resolution or 0.0) / 2.0 * covered_s
-    return Amount(
+    return CountedAmount(
         value,
         max(value - loose, 0.0),
         value + loose,
@@ -191,13 +195,13 @@ def _line(
         loose_s = min(tick_s or 0.0, polled_s) / 2.0
         at = middle - loose_s
     gaps = tuple(
-        Gap(float(middle[k]) - over_s / 2.0, float(middle[k + 1]) - over_s / 2.0, MISSING)
+        CounterGap(float(middle[k]) - over_s / 2.0, float(middle[k + 1]) - over_s / 2.0, MISSING)
         for k in holes
     )
     return _PowerLine(at - over_s / 2.0, power, gaps, renewed_s, loose_s, rough)
 
 
-def _without(begin_s: float, end_s: float, gaps: list[Gap]) -> list[tuple[float, float]]:
+def _without(begin_s: float, end_s: float, gaps: list[CounterGap]) -> list[tuple[float, float]]:
     """The window's pieces between its gaps, which are in order."""
     edges = [begin_s, *(edge for gap in gaps for edge in gap[:2]), end_s]
     return [

@@ -325,7 +325,7 @@ def evaluate(s: Scenario) -> Outcome:
         return outcome_at(s, plan, interval_of(s, plan))
 
 
-class Run(NamedTuple):
+class PlannedRun(NamedTuple):
     """A run at one interval, before anything has a price."""
 
     interval_s: Number
@@ -336,7 +336,7 @@ class Run(NamedTuple):
     spent: Spent
 
 
-def run_at(s: Scenario, plan: Plan, asked_s: Number) -> Run:
+def run_at(s: Scenario, plan: Plan, asked_s: Number) -> PlannedRun:
     """What a run spends at one interval."""
     never = asked_s > s.work_s
     cycle, states, drag_s = states_at(s, plan, where(never, s.work_s, asked_s))
@@ -368,7 +368,7 @@ def run_at(s: Scenario, plan: Plan, asked_s: Number) -> Run:
         second_held,
         times(segments, states.total_s),
     )
-    return Run(where(never, asked_s, cycle.interval_s), cycle, states, drag_s, saves, spent)
+    return PlannedRun(where(never, asked_s, cycle.interval_s), cycle, states, drag_s, saves, spent)
 
 
 def _writes(

@@ -60,7 +60,7 @@ AROUND: Final = 8
 """... and where they are far apart"""
 
 
-class Piece(NamedTuple):
+class BinPiece(NamedTuple):
     """Ticks without a gap between them: the n-th is from `low_s` to `high_s`, best at `t_s`."""
 
     t_s: Floats
@@ -78,7 +78,7 @@ class PowerBins(NamedTuple):
     high: Floats
 
 
-def pieces(counter: Counter, shortest_s: float) -> list[Piece]:
+def pieces(counter: Counter, shortest_s: float) -> list[BinPiece]:
     """The ticks of a counter, looked at as closely as stretches of `shortest_s` need it."""
     starts = [0, *counter.breaks, len(counter.t_s)]
     found = []
@@ -100,10 +100,10 @@ def pieces(counter: Counter, shortest_s: float) -> list[Piece]:
 
 def _ticks(
     t_s: Floats, took_s: Floats, total: Floats, tick_s: float | None, shortest_s: float
-) -> Piece:
+) -> BinPiece:
     all_ = ticks.polls(t_s, took_s, total)
     if tick_s == 0:
-        return Piece(t_s + took_s / 2.0, t_s, t_s + took_s, total)
+        return BinPiece(t_s + took_s / 2.0, t_s, t_s + took_s, total)
     low, high, counted = _recent(all_, tick_s), all_.high_s, total[all_.at]
     if len(low) == 0 or float(np.quantile(high - low, MOST)) <= SHARP * shortest_s:
         return _in_order((low + high) / 2.0, low, high, counted)
@@ -118,13 +118,13 @@ def _ticks(
         (low[first] + high[last - 1]) / 2.0,
         tick_s=tick_s,
     )
-    parts: list[Piece] = []
+    parts: list[BinPiece] = []
     for near, cut, skipped in zip(
         stretches, map(slice, first.tolist(), last.tolist()), (first - begin).tolist(), strict=True
     ):
         # the first of these is the tick before them, of which no poll tells when it was
         mine = slice(1 + skipped, 1 + skipped + cut.stop - cut.start)
-        part = Piece(*(each[mine] for each in near[:4]))
+        part = BinPiece(*(each[mine] for each in near[:4]))
         if near.kind == "every-poll":  # then polls alone tell
             part = part._replace(t_s=(low + high)[cut] / 2.0, low_s=low[cut], high_s=high[cut])
         parts.append(part)
@@ -150,22 +150,24 @@ def _recent(all_: ticks.Polls, tick_s: float | None) -> Floats:
     return np.maximum(all_.low_s, all_.t_s[all_.at] - SPARE * tick_s)
 
 
-def _in_order(t_s: Floats, low: Floats, high: Floats, total: Floats) -> Piece:
+def _in_order(t_s: Floats, low: Floats, high: Floats, total: Floats) -> BinPiece:
     """Ticks follow each other: what two lattices say of neighbours may cross."""
     low = np.maximum.accumulate(low)
     high = np.minimum.accumulate(high[::-1])[::-1]
     low, high = np.minimum(low, high), np.maximum(low, high)
-    return Piece(np.maximum.accumulate(np.clip(t_s, low, high)), low, high, total)
+    return BinPiece(np.maximum.accumulate(np.clip(t_s, low, high)), low, high, total)
 
 
-def _without(piece: Piece, counter: Counter) -> list[Piece]:
+def _without(piece: BinPiece, counter: Counter) -> list[BinPiece]:
     """Apart where the counter was stuck: of that time nothing is known."""
     cuts = [int(piece.t_s.searchsorted((gap.begin_s + gap.end_s) / 2.0)) for gap in counter.stuck]
     bounds = [0, *sorted({cut for cut in cuts if 0 < cut < len(piece.t_s)}), len(piece.t_s)]
-    return [Piece(*(part[a:b] for part in piece)) for a, b in itertools.pairwise(bounds)]
+    return [BinPiece(*(part[a:b] for part in piece)) for a, b in itertools.pairwise(bounds)]
 
 
-def edges_of(found: Iterable[list[Piece]], begin_s: float, end_s: float, least_s: float) -> Floats:
+def edges_of(
+    found: Iterable[list[BinPiece]], begin_s: float, end_s: float, least_s: float
+) -> Floats:
     """Where stretches begin and end: each at least `least_s` long, and so long that the ticks of
     every counter at both of its edges tell its mean. Around saves, where meters are asked quickly,
     stretches are short; elsewhere they are longer.
@@ -193,7 +195,7 @@ def edges_of(found: Iterable[list[Piece]], begin_s: float, end_s: float, least_s
 
 
 def watts(
-    found: list[Piece], edges: Floats, *, lag_s: float = 0.0, resolution: float = 0.0
+    found: list[BinPiece], edges: Floats, *, lag_s: float = 0.0, resolution: float = 0.0
 ) -> PowerBins:
     """Mean power between edges, which rise; over the part of each stretch that is known.
 
@@ -242,14 +244,14 @@ def watts(
 class _Curves(NamedTuple):
     """A piece as three curves of the total, with the spans between its ticks."""
 
-    piece: Piece
+    piece: BinPiece
     span_s: Floats
     mean_w: Floats
     least_w: Floats
     most_w: Floats
 
     @classmethod
-    def of(cls, piece: Piece) -> _Curves:
+    def of(cls, piece: BinPiece) -> _Curves:
         span_s = np.maximum(np.diff(piece.t_s), TINY)
         grown = np.diff(piece.total)
         wide_s = piece.high_s - piece.low_s

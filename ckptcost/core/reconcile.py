@@ -30,7 +30,7 @@ _GPU: Final = re.compile(r"(gpu:\d+)")
 _PARTITION: Final = re.compile(r"(?:disk:)(.*\d)p\d+|(?:disk:)(.*\D)\d+")
 
 
-class Measured(Protocol):
+class MeasuredEnergy(Protocol):
     """What `counters` says of a window, of which `coverage` is the share that the numbers are of;
     also `Energy`."""
 
@@ -69,7 +69,7 @@ def unknown(why: str, *flags: str) -> Energy:
     return Energy(nan, nan, nan, 0.0, why, flags)
 
 
-def energy_of_amount(amount: Measured) -> Energy:
+def energy_of_amount(amount: MeasuredEnergy) -> Energy:
     """A meter's amount with its doubts as flags. None of the window seen is not 0 J; an end that is
     not known is open."""
     reasons: tuple[str, ...] = getattr(amount, "reasons", ())
@@ -151,7 +151,7 @@ class LeftOut(NamedTuple):
     """the channel that counts instead"""
 
 
-class Chosen(NamedTuple):
+class ChosenChannels(NamedTuple):
     """Places in the list of channels."""
 
     parts: tuple[int, ...]
@@ -195,7 +195,7 @@ def _outer(channel: Channel) -> str:
 
 def chosen(
     channels: Sequence[Channel], has_value: Sequence[bool], boundary: Boundary = "node"
-) -> Chosen:
+) -> ChosenChannels:
     """The channels whose joules add up to what this machine is known to use.
 
     >>> energy = dict(quantity="energy_j", source="rapl")
@@ -219,7 +219,7 @@ def chosen(
     _leave_covered(
         kept, {_numbered(channels[place]) for place, why in whys.items() if why == "NO_VALUE"}, left
     )
-    return Chosen(
+    return ChosenChannels(
         tuple(place for place in kept if place not in left),
         tuple(place for place, why in whys.items() if why == "WHOLE"),
         tuple(left[place] for place in sorted(left)),

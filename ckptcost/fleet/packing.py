@@ -29,8 +29,8 @@ from ckptcost.runs import baselines, job_facts
 from ckptcost.runs.clocks import S
 from ckptcost.runs.job_facts import JobFacts
 from ckptcost.runs.reader import Loading
-from ckptcost.runs.store import Head as FileHead
 from ckptcost.runs.store import Kept
+from ckptcost.runs.store import PartHead as FileHead
 from ckptcost.runs.summary import summary_of
 
 PACKING: Final = "2"

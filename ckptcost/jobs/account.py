@@ -148,7 +148,7 @@ class Priced(NamedTuple):
         return float(self.bill.bill.total(quantity))
 
 
-class Totals(NamedTuple):
+class AccountTotals(NamedTuple):
     """Sums over saves, as `ckptcost compare run:RUN SCENARIO` would have them."""
 
     amounts: Mapping[LineField, float]
@@ -182,7 +182,7 @@ class Account:
         self.prices = Prices(None, None)
         self.seen: dict[int, Seen] = {}
         self.priced: dict[int, Priced] = {}
-        self._totals: Totals | None = None
+        self._totals: AccountTotals | None = None
 
     def take(self, number: int, seen: Seen) -> None:
         self.seen[number] = seen
@@ -223,19 +223,19 @@ class Account:
         return NO_JOULES if seen is None else seen.joules
 
     @property
-    def totals(self) -> Totals:
+    def totals(self) -> AccountTotals:
         if self._totals is None:
             saves = [one for one in self.priced.values() if one.of != "load" and not one.failed]
             self._totals = _totals(saves)
         return self._totals
 
 
-def _totals(saves: Sequence[Priced]) -> Totals:
+def _totals(saves: Sequence[Priced]) -> AccountTotals:
     known = {q: [v for one in saves if not isnan(v := one.amount(q))] for q in SUMMED}
     amounts = {q: sum(each) if each else nan for q, each in known.items()}
     counts = {q: len(each) for q, each in known.items()}
     least = {q: _least([one.bill.bill for one in saves], q) for q in SUMMED}
-    return Totals(amounts, counts, len(saves), least, *_lines_j(saves, counts["energy_j"]))
+    return AccountTotals(amounts, counts, len(saves), least, *_lines_j(saves, counts["energy_j"]))
 
 
 def _least(bills: Sequence[Bill], quantity: LineField) -> float:

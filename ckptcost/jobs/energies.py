@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from ckptcost.core import counters, gauges
 from ckptcost.core.attribution import Provenance, RunPlace, provenance
 from ckptcost.core.channels import Channel, Quantity, Series
-from ckptcost.core.counters import Amount, Counter
-from ckptcost.core.reconcile import Chosen, chosen
+from ckptcost.core.counters import CountedAmount, Counter
+from ckptcost.core.reconcile import ChosenChannels, chosen
 from ckptcost.core.windows import Stretch
 from ckptcost.runs.run import Node, Run
 from ckptcost.runs.tables import key_of
@@ -83,7 +83,7 @@ class Energies:
         self._all = self._near = _Stretch(-np.inf, np.inf, node, {}, {})
         """the whole run; and of a long one the stretch that was asked for last"""
         self._is_long = node.is_long
-        self._spans: dict[tuple[str, float, float], Amount] = {}
+        self._spans: dict[tuple[str, float, float], CountedAmount] = {}
         self._drivers = drivers_of(node)
         least_s = {
             key_of(c): meter.least_s
@@ -104,7 +104,7 @@ class Energies:
         self.sources = by_domain
 
     @cached_property
-    def chosen(self) -> Chosen:
+    def chosen(self) -> ChosenChannels:
         return chosen(self.channels, [self.node.answered(channel) for channel in self.channels])
 
     @cached_property
@@ -212,7 +212,7 @@ class Energies:
         published."""
         return self._seen_s(self.sources[domain].channel)
 
-    def joules(self, domain: str, begin_s: float, end_s: float) -> Amount:
+    def joules(self, domain: str, begin_s: float, end_s: float) -> CountedAmount:
         """What it took from one instant to another. Windows, phases and tables ask for the same
         spans: each is worked out once."""
         self._breathe()
@@ -254,7 +254,7 @@ class Energies:
                 self._breathe()
                 self._counter(self._stretch(since_s, until_s), place).around(np.array(spans))
 
-    def of(self, place: int, begin_s: float, end_s: float) -> Amount:
+    def of(self, place: int, begin_s: float, end_s: float) -> CountedAmount:
         channel, stretch = self.channels[place], self._stretch(begin_s, end_s)
         if not channel.is_counter:
             # a source that is asked no more often than it renews says itself when it does

@@ -60,9 +60,9 @@ def mixes_meters() -> InputError:
 def _simulated_instruments(for_s: float) -> Instruments:
     """A machine with 8 cards that saves once a minute; the clock's second 0 is the plan's."""
     from ckptcost.meters import simulated
-    from ckptcost.meters.simulated_machine import Plan, marks
+    from ckptcost.meters.simulated_machine import MachinePlan, marks
 
-    plan = Plan()
+    plan = MachinePlan()
     seen = simulated.find(plan, origin_ns=0)
     clock = VirtualClock(0)
     return Instruments(

@@ -32,7 +32,7 @@ from ckptcost.jobs.drains import saves_of
 from ckptcost.jobs.energies import Energies, own_cpu_s
 from ckptcost.jobs.recording import ASKED, MARGIN_S
 from ckptcost.runs.clocks import S, boot_id
-from ckptcost.runs.follow import Line
+from ckptcost.runs.follow import FollowedLine
 from ckptcost.runs.header import Header, header_from
 from ckptcost.runs.lines import BadLine
 from ckptcost.runs.live import LiveRun
@@ -215,7 +215,7 @@ class FollowedLines:
         """by host: whether its newest recorder said that it stopped"""
         self.count = self.bad = 0
 
-    def take(self, line: Line) -> None:
+    def take(self, line: FollowedLine) -> None:
         """Raises RunFileError for a part of a newer version."""
         self.count += 1
         if line.problem:
@@ -303,7 +303,7 @@ class LiveCounters:
         self._tried = 0
         self._hosts: tuple[int, list[HostCounters]] = (-1, [])
 
-    def take(self, line: Line) -> None:
+    def take(self, line: FollowedLine) -> None:
         """Raises RunFileError for what a newer version wrote."""
         self._lines.take(line)
         if self._lines.next is not None and self._lines.count >= self._tried + _TRY_LINES:

@@ -42,7 +42,7 @@ from ckptcost.meters.base import Absence
 from ckptcost.meters.block import FOLDER, LIES_ON
 from ckptcost.runs import job_facts
 from ckptcost.runs.baselines import Idle
-from ckptcost.runs.recorder import Stats
+from ckptcost.runs.recorder import RecorderStats
 from ckptcost.runs.run import Node, Run, RunEvent
 
 
@@ -140,7 +140,7 @@ class Measured(NamedTuple):
     own_cpu_s: float
     idle: Idle | None
     absences: Sequence[Absence]
-    stats: Stats | None = None
+    stats: RecorderStats | None = None
     kept: str = ""
     """the run's id, where it is in files"""
     missing: Sequence[Absence] = ()
@@ -181,24 +181,24 @@ class Measured(NamedTuple):
             steps=None if steps is None else steps._replace(stalls_s=steps.stalls_s[here]),
         )
 
-    def of_window(self, window: str) -> Totals:
+    def of_window(self, window: str) -> RunTotals:
         """All parts together."""
         return self._totals([cost for cost in self.costs if cost.window == window])
 
-    def of_windows(self) -> dict[str, Totals]:
+    def of_windows(self) -> dict[str, RunTotals]:
         """The same of every window, by its name: in one walk over all costs."""
         costs: dict[str, list[Cost]] = {window.name: [] for window in self.windows}
         for cost in self.costs:
             costs[cost.window].append(cost)
         return {name: self._totals(mine) for name, mine in costs.items()}
 
-    def _totals(self, costs: Sequence[Cost]) -> Totals:
+    def _totals(self, costs: Sequence[Cost]) -> RunTotals:
         parts = set(self.energies.parts)
         mine = [cost for cost in costs if cost.domain in parts]
         if not mine:
             none = unknown("NO_PARTS")
-            return Totals(none, none, none)
-        return Totals(
+            return RunTotals(none, none, none)
+        return RunTotals(
             total(c.absolute for c in mine),
             total(c.excess for c in mine),
             total(c.stall for c in mine),
@@ -297,7 +297,7 @@ class Measured(NamedTuple):
         return self.own_cpu_s / self.run.duration_s if self.run.duration_s > 0 else math.nan
 
 
-class Totals(NamedTuple):
+class RunTotals(NamedTuple):
     absolute: Energy
     excess: Energy
     stall: Energy
@@ -325,7 +325,7 @@ def evaluate(
     end_s: float,
     idle: Idle | None = None,
     absences: Sequence[Absence] = (),
-    stats: Stats | None = None,
+    stats: RecorderStats | None = None,
     host: str = "",
     tell: Callable[[float], None] | None = None,
 ) -> Measured:
@@ -469,7 +469,7 @@ def _own(
     spans: Mapping[str, Energy],
     begin_s: float,
     end_s: float,
-    stats: Stats | None,
+    stats: RecorderStats | None,
 ) -> tuple[float, Energy]:
     """The recorder's own processor time, and what a core's share of the package makes of it."""
     cpu_s = stats.cpu_s if stats is not None else math.nan

@@ -231,7 +231,7 @@ SETTLE_S = 40.0
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class WatchOptions:
     """Where and how checkpoints are looked for."""
 
     watch: tuple[Path, ...] = ()
@@ -260,7 +260,7 @@ class Observer:
     def __init__(
         self,
         tools: Instruments | Callable[[], Instruments],
-        look: Look,
+        look: WatchOptions,
         directory: Path | None = None,
         *,
         said: Callable[[KnownSave], None] | None = None,

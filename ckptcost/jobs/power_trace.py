@@ -75,9 +75,9 @@ class _Pieces:
 
     def __init__(self, seen: Measured, shortest_s: float) -> None:
         self.seen, self.shortest_s = seen, shortest_s
-        self._kept: dict[str, list[power_bins.Piece]] = {}
+        self._kept: dict[str, list[power_bins.BinPiece]] = {}
 
-    def of(self, domain: str) -> list[power_bins.Piece]:
+    def of(self, domain: str) -> list[power_bins.BinPiece]:
         """Of a gauge none."""
         if domain in self._kept:
             return self._kept[domain]

@@ -33,7 +33,7 @@ from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
 from ckptcost.savers.base import Io, Saver, SaverSettings, Shape
 from ckptcost.savers.found import saver_of
-from ckptcost.savers.place import Place
+from ckptcost.savers.place import SavePlace
 from ckptcost.savers.shapes import shape_of
 
 PAUSE_S = 1.0
@@ -144,7 +144,7 @@ def probe(
     tools = instruments(meters, replace(wanted, directory=here), 0.0)
     if not tools.meters:
         raise MeterUnavailable("no meter answers here", "`ckptcost doctor` says what would help")
-    with Place(asked.directory, max(asked.sizes)) as place:
+    with SavePlace(asked.directory, max(asked.sizes)) as place:
         run_id = new_run_id()
         folder = folder_for(directory, run_id)
         recorder = Recorder(
@@ -167,7 +167,7 @@ def _label(of: str, number: int) -> str:
 
 def _record_passes(
     saver: Saver,
-    place: Place,
+    place: SavePlace,
     asked: ProbeRequest,
     shapes: Mapping[int, Shape],
     recorder: Recorder,
@@ -199,7 +199,7 @@ def _record_passes(
 
 def _rounds(
     saver: Saver,
-    place: Place,
+    place: SavePlace,
     asked: ProbeRequest,
     shapes: Mapping[int, Shape],
     recorder: Recorder,
@@ -223,7 +223,7 @@ def _rounds(
 
 def _pass(
     saver: Saver,
-    place: Place,
+    place: SavePlace,
     asked: ProbeRequest,
     shape: Shape,
     recorder: Recorder,
@@ -248,7 +248,7 @@ def _pass(
     return io
 
 
-def _warm_up(saver: Saver, place: Place, asked: ProbeRequest, shape: Shape) -> None:
+def _warm_up(saver: Saver, place: SavePlace, asked: ProbeRequest, shape: Shape) -> None:
     for _ in range(asked.warm_up):
         _begin(asked, "warm-up", 0, asked.size_bytes)
         saver.save(place, shape, asked.settings, 0)
@@ -292,11 +292,11 @@ def _probe_simulated(asked: ProbeRequest, meters: str, directory: Path | None) -
     """A simulated machine whose job saves in the sizes asked for; nothing is written but the
     run."""
     from ckptcost.meters import simulated
-    from ckptcost.meters.simulated_machine import Plan, marks
+    from ckptcost.meters.simulated_machine import MachinePlan, marks
 
     if meters != "simulated":
         raise mixes_meters()
-    given = Plan()
+    given = MachinePlan()
     scale = asked.size_bytes / given.checkpoint_bytes
     plan = replace(
         given,
@@ -345,7 +345,7 @@ def _probe_simulated(asked: ProbeRequest, meters: str, directory: Path | None) -
     return Probed(asked, rounds, measured, folder, (), False)
 
 
-class Sum(NamedTuple):
+class ProbeSum(NamedTuple):
     """All passes of one kind and size together. NaN is not known."""
 
     of: str
@@ -383,7 +383,7 @@ def joules_of(p: Probed, one: ProbePass) -> Energy:
     )
 
 
-def sums(p: Probed) -> list[Sum]:
+def sums(p: Probed) -> list[ProbeSum]:
     """Saves before loads, as large as asked for before the small ones."""
     kinds = dict.fromkeys(
         (one.of, one.size_bytes) for of in ("save", "load") for one in p.rounds if one.of == of
@@ -393,12 +393,12 @@ def sums(p: Probed) -> list[Sum]:
     ]
 
 
-def _sum(p: Probed, mine: Sequence[ProbePass]) -> Sum:
+def _sum(p: Probed, mine: Sequence[ProbePass]) -> ProbeSum:
     of, size_bytes = mine[0].of, mine[0].size_bytes
     seconds = [s for s in map(seconds_of, mine) if s == s and s > 0]
     mean_s = fmean(seconds or [nan])
     returned = [(one.io.returned_ns - one.io.begin_ns) * 1e-9 for one in mine if one.io is not None]
-    return Sum(
+    return ProbeSum(
         of,
         size_bytes,
         len(mine),

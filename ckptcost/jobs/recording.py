@@ -17,7 +17,7 @@ from ckptcost.runs.clocks import RealClock, S, VirtualClock
 from ckptcost.runs.header import header_from
 from ckptcost.runs.lines import BadLine, decode
 from ckptcost.runs.pace import Pace
-from ckptcost.runs.recorder import Recorder, Stats
+from ckptcost.runs.recorder import Recorder, RecorderStats
 from ckptcost.runs.run import Run
 from ckptcost.runs.sinks import FileSink, MemorySink, Sink
 from ckptcost.runs.writer import first_line
@@ -39,7 +39,7 @@ class Recorded(NamedTuple):
     begin_s: float
     """what was asked for, without the margins"""
     end_s: float
-    stats: Stats
+    stats: RecorderStats
 
 
 def record(

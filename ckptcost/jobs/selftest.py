@@ -28,14 +28,14 @@ from ckptcost.jobs.checkup import Checkup, checkup
 from ckptcost.jobs.command import CommandEnd
 from ckptcost.jobs.instruments import instruments
 from ckptcost.jobs.load_step import NOT_ASKED, Loaded, make_loads
-from ckptcost.jobs.observe import Look
+from ckptcost.jobs.observe import WatchOptions
 from ckptcost.jobs.selftest_children import serve_saves
 from ckptcost.jobs.wrap import wrap
 from ckptcost.meters.block import DiskHome, device_of
 from ckptcost.meters.found import Wanted
 from ckptcost.runs.reader import load
 from ckptcost.savers.base import output_error
-from ckptcost.savers.place import Place
+from ckptcost.savers.place import SavePlace
 from ckptcost.watch.filesystems import Mounted, kind_of
 
 ASKED_S = 1.5
@@ -206,7 +206,7 @@ def selftest(
 ) -> Tested:
     """Everything that was written is gone afterwards, whatever ends it. `mask`: signals are held
     back already, as `run` has it."""
-    with Place(asked.directory, LIVING * asked.size_bytes) as place:
+    with SavePlace(asked.directory, LIVING * asked.size_bytes) as place:
         mounted, home = kind_of(asked.directory), device_of(asked.directory)
         folder = Path(os.path.realpath(asked.directory)) / place.name
         notes = os.memfd_create("selftest")
@@ -216,7 +216,9 @@ def selftest(
                 f"serve_saves({str(folder)!r}, {asked.size_bytes}, {asked.rounds}, "
                 f"{asked.within_s!r}, '/proc/{os.getpid()}/fd/{notes}', {os.getpid()})"
             )
-            look = Look((folder,), least_bytes=min(1e6, asked.size_bytes / 8), settle_s=SETTLE_S)
+            look = WatchOptions(
+                (folder,), least_bytes=min(1e6, asked.size_bytes / 8), settle_s=SETTLE_S
+            )
             with _Beside(notes, place.fd, home.disks) as beside:
                 taken = wrap(
                     python(code), meters, wanted, look, directory, mask=mask, purpose="selftest"

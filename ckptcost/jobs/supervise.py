@@ -22,7 +22,7 @@ from typing import Any, Literal, NamedTuple
 from ckptcost.errors import CkptcostError
 from ckptcost.jobs.command import WrappedCommand, not_executable
 from ckptcost.jobs.instruments import Instruments
-from ckptcost.jobs.observe import Look, Observer
+from ckptcost.jobs.observe import Observer, WatchOptions
 from ckptcost.jobs.progress import KnownSave
 from ckptcost.jobs.wrap import command_text, open_process
 from ckptcost.meters.process import written_of
@@ -54,7 +54,7 @@ class Supervisor:
         self,
         what: What,
         tools: Instruments,
-        look: Look,
+        look: WatchOptions,
         directory: Path | None = None,
         *,
         tee: Callable[[Sink], Sink] | None = None,

@@ -19,7 +19,7 @@ here: list[Connection] = []
 """in a process that works: the pipe to whoever gave the work"""
 
 
-class Told(NamedTuple):
+class WorkProgress(NamedTuple):
     """How far a piece of work is."""
 
     said: tuple[Any, ...]
@@ -115,7 +115,7 @@ class Worker:
 
 def tell(*said: Any) -> None:
     """In the process, before the answer: whoever gave the work finds it in the pipe."""
-    here[0].send((Told(said), None))
+    here[0].send((WorkProgress(said), None))
 
 
 def serve(fileno: int) -> None:

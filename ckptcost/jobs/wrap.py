@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ckptcost.errors import Argument, InputError, MeterUnavailable
 from ckptcost.jobs.command import CommandEnd, WrappedCommand
 from ckptcost.jobs.instruments import REPLAY, Instruments, instruments
-from ckptcost.jobs.observe import Look, Observer
+from ckptcost.jobs.observe import Observer, WatchOptions
 from ckptcost.jobs.progress import KnownSave
 from ckptcost.meters.found import Wanted
 from ckptcost.meters.process import written_of
@@ -57,7 +57,7 @@ def tools_of(meters: str, wanted: Wanted, least: int = 1) -> Instruments:
     return tools
 
 
-def beside(wanted: Wanted, look: Look) -> Wanted:
+def beside(wanted: Wanted, look: WatchOptions) -> Wanted:
     """Only the disk that the checkpoints go to is read; the folder may come to be later."""
     if not look.watch:
         return wanted
@@ -73,7 +73,7 @@ def wrap(
     argv: Sequence[str],
     meters: str,
     wanted: Wanted,
-    look: Look,
+    look: WatchOptions,
     directory: Path | None = None,
     *,
     tokens: Tokens | None = None,
@@ -216,7 +216,7 @@ def attach(
     pid: int | None,
     meters: str,
     wanted: Wanted,
-    look: Look,
+    look: WatchOptions,
     for_s: float | None = None,
     directory: Path | None = None,
     *,

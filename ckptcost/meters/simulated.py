@@ -30,7 +30,7 @@ from ckptcost.meters.simulated_machine import (
     Array,
     Fault,
     Machine,
-    Plan,
+    MachinePlan,
     chance,
 )
 
@@ -464,10 +464,10 @@ class SimulatedNode(SimulatedMeter):
         return [self._watts]
 
 
-def find(plan: Plan | None = None, *, origin_ns: int | None = None) -> FoundMeters:
+def find(plan: MachinePlan | None = None, *, origin_ns: int | None = None) -> FoundMeters:
     """The meters of a planned machine, and what it lacks. Second 0 of the plan is at `origin_ns`,
     or else at the first reading."""
-    plan = plan or Plan()
+    plan = plan or MachinePlan()
     machine, origin = Machine(plan), Origin(origin_ns)
     meters: list[Meter] = []
     if plan.gpus:
@@ -484,7 +484,7 @@ def find(plan: Plan | None = None, *, origin_ns: int | None = None) -> FoundMete
     return FoundMeters(tuple(meters), tuple(_absent(plan)))
 
 
-def _absent(plan: Plan) -> list[Absence]:
+def _absent(plan: MachinePlan) -> list[Absence]:
     found: list[Absence] = []
     where = "simulated-nvml"
     if not plan.gpus:

@@ -84,7 +84,7 @@ def _refuse(key: str, problem: str, remedy: str = "") -> NoReturn:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class MachinePlan:
     """A machine and its job. Seconds count from the plan's own 0; watts are direct current unless
     they say otherwise."""
 
@@ -272,7 +272,7 @@ class PhaseEnds(NamedTuple):
     """nothing of it is left"""
 
 
-def marks(plan: Plan, from_s: float, to_s: float, origin_s: float = 0.0) -> Iterator[Mark]:
+def marks(plan: MachinePlan, from_s: float, to_s: float, origin_s: float = 0.0) -> Iterator[Mark]:
     """What a hook would have set in [from, to), in order; times are the plan's, plus `origin_s`.
 
     >>> [(round(m.t_s, 2), m.name) for m in marks(Plan(variation=0.0), 0.0, 60.0)][:3]
@@ -298,7 +298,7 @@ def marks(plan: Plan, from_s: float, to_s: float, origin_s: float = 0.0) -> Iter
                 yield Mark(origin_s + begin_s + after_s, name, f"save-{save + 1}", 0, "api", detail)
 
 
-SQUARE = Plan(
+SQUARE = MachinePlan(
     gpus=1,
     gpu_idle_w=120.0,
     gpu_stall_w=120.0,
@@ -513,7 +513,7 @@ one a minute 9 MB"""
 class Machine:
     """The truth behind the simulated meters. Seconds are the plan's; a window may lie anywhere."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: MachinePlan) -> None:
         self.plan = plan
         self.wave = Wave(plan.step_s, plan.dip_share)
         self.timeline = Timeline(ACTIVITIES, self._stretches())

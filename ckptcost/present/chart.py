@@ -99,7 +99,7 @@ class Traces(NamedTuple):
     x_text: Text = duration
 
 
-class Part(NamedTuple):
+class ChartPart(NamedTuple):
     """A piece of a bar. `begin` and `end` are on the axis of all bars, so that a waterfall's pieces
     hang where they belong."""
 
@@ -111,7 +111,7 @@ class Part(NamedTuple):
 
 class Bar(NamedTuple):
     label: str
-    parts: Sequence[Part]
+    parts: Sequence[ChartPart]
     text: str
     """the amount, behind the bar"""
     key: str = ""
@@ -144,6 +144,6 @@ def hanging(steps: Iterable[tuple[str, float, str, Tone]], at: float = 0.0) -> l
     bars = []
     for label, amount, text, tone in steps:
         low, high = sorted((at, at + amount))
-        bars.append(Bar(label, (Part(label, low, high, tone),), text))
+        bars.append(Bar(label, (ChartPart(label, low, high, tone),), text))
         at += amount
     return bars

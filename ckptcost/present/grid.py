@@ -12,7 +12,7 @@ Tone = Literal["", "best", "base", "good", "warn", "bad", "muted"]
 Order = float | str | None
 
 
-class Head(NamedTuple):
+class GridHead(NamedTuple):
     """One column."""
 
     id: str
@@ -35,7 +35,7 @@ class Row(NamedTuple):
 
 
 class Grid(NamedTuple):
-    heads: tuple[Head, ...] = ()
+    heads: tuple[GridHead, ...] = ()
     rows: Sequence[Row] = ()
     title: str = ""
     note: str = ""

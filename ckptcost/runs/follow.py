@@ -15,7 +15,7 @@ from ckptcost.runs.lines import BadLine, decode
 _CHUNK = 1_000_000
 
 
-class Line(NamedTuple):
+class FollowedLine(NamedTuple):
     """A line as it stands in the file; the header is the first of each part."""
 
     part: str
@@ -30,7 +30,7 @@ class _Tail:
         self._fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self._at = 0
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[FollowedLine]:
         """Whole lines since the last time. Only they are consumed: a recorder takes half a line
         back when a disk is full."""
         while True:
@@ -43,9 +43,9 @@ class _Tail:
             self._at += whole
             for line in block[:whole].split(b"\n")[:-1]:
                 try:
-                    yield Line(self.name, decode(line))
+                    yield FollowedLine(self.name, decode(line))
                 except BadLine as error:
-                    yield Line(self.name, {}, str(error))
+                    yield FollowedLine(self.name, {}, str(error))
 
     def close(self) -> None:
         os.close(self._fd)
@@ -57,7 +57,7 @@ def follow(
     poll_s: float = 0.25,
     stop: Callable[[], bool] = lambda: False,
     wait: Callable[[float], None] = time.sleep,
-) -> Iterator[Line]:
+) -> Iterator[FollowedLine]:
     """Lines of a directory or file, from the start, then as they come, until `stop` says so. A look
     at an idle run costs some 20 us a part.
 

@@ -12,7 +12,7 @@ from ckptcost.core.channels import Channel, Series
 from ckptcost.runs.clocks import Clock
 from ckptcost.runs.header import Header, header_from
 from ckptcost.runs.lines import Raw, Second
-from ckptcost.runs.reader import Loading, Part
+from ckptcost.runs.reader import Loading, ReadPart
 from ckptcost.runs.run import Run
 from ckptcost.runs.sinks import Sink
 
@@ -55,7 +55,7 @@ class LiveRun:
         """`before`: the same run, of which this one goes on with the same clocks and the same
         measured periods, or an instant would lie elsewhere and an edge be judged otherwise."""
         self._loading = Loading()
-        self._parts: dict[str, Part] = {}
+        self._parts: dict[str, ReadPart] = {}
         if before is not None:
             self._parts = {
                 name: self._loading.part(name, part.header) for name, part in before._parts.items()

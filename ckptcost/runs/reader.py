@@ -22,7 +22,7 @@ from ckptcost.runs.gaps import gaps_of, missing_parts, side_by_side
 from ckptcost.runs.header import Header, header_from, periods_from
 from ckptcost.runs.lines import MOST_READ, SEAL, BadLine, Raw, Second, begun_ns, decode
 from ckptcost.runs.run import Node, Problem, Run, RunEvent
-from ckptcost.runs.tables import Key, Readings, Seals, Table, key_of
+from ckptcost.runs.tables import Key, MeterReadings, MeterTable, Seals, key_of
 
 # Many decimal numbers out of their text at once, to the bit what `float` makes of each.
 
@@ -126,7 +126,7 @@ class _Shape(NamedTuple):
 class RawLines:
     """Ticks of one part on their way into its tables."""
 
-    def __init__(self, tables: Sequence[Table]) -> None:
+    def __init__(self, tables: Sequence[MeterTable]) -> None:
         self._tables = tables
         self._widths = [len(table.channels) for table in tables]
         self._commas = len(tables) - 1
@@ -225,7 +225,7 @@ Clock = tuple[str, str]
 """host and boot: monotonic times mean the same"""
 
 
-class Part:
+class ReadPart:
     """The lines of one part under its header. `feed` raises BadLine for a line that does not fit
     it."""
 
@@ -383,18 +383,18 @@ class Loading:
         long run are kept small."""
         self._tell, self._read_bytes = tell, 0
         self._seals = Seals() if seals else None
-        self.parts: list[Part] = []
+        self.parts: list[ReadPart] = []
         self.problems: list[Problem] = []
         self.marks: list[tuple[Clock, int, Mark]] = []
         self.events: list[tuple[Clock, int, RunEvent]] = []
         self.pairs: list[tuple[Clock, int, int]] = []
         self.periods: dict[str, dict[Key, float]] = {}
-        self._tables: dict[tuple[Clock, str, tuple[Key, ...]], Table] = {}
+        self._tables: dict[tuple[Clock, str, tuple[Key, ...]], MeterTable] = {}
 
-    def table(self, clock: Clock, meter: str, channels: Any) -> Table:
+    def table(self, clock: Clock, meter: str, channels: Any) -> MeterTable:
         key = (clock, meter, tuple(key_of(channel) for channel in channels))
         if key not in self._tables:
-            self._tables[key] = Table(channels, self._seals)
+            self._tables[key] = MeterTable(channels, self._seals)
         return self._tables[key]
 
     @property
@@ -402,8 +402,8 @@ class Loading:
         """Numbers that are held unsealed."""
         return sum(sum(table.size) * len(table.channels) for table in self._tables.values())
 
-    def part(self, name: str, header: Header) -> Part:
-        self.parts.append(Part(self, name, header))
+    def part(self, name: str, header: Header) -> ReadPart:
+        self.parts.append(ReadPart(self, name, header))
         return self.parts[-1]
 
     def read(self, path: Path, run: str = "") -> None:
@@ -418,7 +418,7 @@ class Loading:
                 self._say(path.name, 0, "empty: its writer was stopped before the first line")
         self._read_bytes += path.stat().st_size
 
-    def _begin(self, path: Path, line: bytes, run: str) -> Part | None:
+    def _begin(self, path: Path, line: bytes, run: str) -> ReadPart | None:
         """The part whose header this is; None where it is none, of another run, or a copy."""
         try:
             header = header_from(decode(line.removesuffix(b"\n")), str(path))
@@ -436,7 +436,7 @@ class Loading:
             return None
         return self.part(path.name, header)
 
-    def _read_lines(self, part: Part, file: BufferedReader) -> None:
+    def _read_lines(self, part: ReadPart, file: BufferedReader) -> None:
         """All after the header."""
         number, torn, raw, tell = 1, "", part.raw, self._tell
         bad: list[tuple[int, BadLine]] = []
@@ -546,7 +546,7 @@ class Loading:
             key=lambda h: (h.wall_ns, h.rank, h.part),
         )
         newest = next((header for header in reversed(headers) if header.meters), headers[-1])
-        tables: list[tuple[Readings, int]] = []
+        tables: list[tuple[MeterReadings, int]] = []
         for (clock, *_), table in self._tables.items():
             if clock[0] == host:
                 some = (

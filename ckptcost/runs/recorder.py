@@ -144,7 +144,7 @@ class Latest(NamedTuple):
     """open ones"""
 
 
-class Stats(NamedTuple):
+class RecorderStats(NamedTuple):
     """How the recorder itself is doing."""
 
     ticks: int
@@ -294,9 +294,9 @@ class Recorder:
         return Latest(self._last_ns, tuple(self._latest), lost, self._windows)
 
     @property
-    def stats(self) -> Stats:
+    def stats(self) -> RecorderStats:
         problem = self._problem or self._sink.problem
-        return Stats(
+        return RecorderStats(
             self._ticks, self._late, self._latest_ns / S, self._missed, self._cpu_s, problem
         )
 

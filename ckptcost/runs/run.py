@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from ckptcost.core.channels import Channel, Mark, Series
 from ckptcost.errors import InputError, UnknownName
 from ckptcost.runs.header import Header
-from ckptcost.runs.tables import Key, Readings, key_of
+from ckptcost.runs.tables import Key, MeterReadings, key_of
 
 # Channels out of many tables: where each stands, and at what times. Worked out once for all
 # channels that have the same times.
@@ -36,10 +36,10 @@ class Columns:
     """Readings of a node by channel. What is kept is used only while the tables' rows are what they
     were."""
 
-    def __init__(self, tables: Sequence[tuple[Readings, int]], origin_ns: int) -> None:
+    def __init__(self, tables: Sequence[tuple[MeterReadings, int]], origin_ns: int) -> None:
         """With what to add to each table's times."""
         self.tables, self.origin_ns = tables, origin_ns
-        self._places: dict[Key, list[tuple[Readings, int, int]]] = {}
+        self._places: dict[Key, list[tuple[MeterReadings, int, int]]] = {}
         self._times: dict[tuple[object, ...], _Times] = {}
         keys_of: dict[
             int, list[Key]
@@ -73,7 +73,7 @@ class Columns:
         return Series(times.t_s, values[times.pick], times.took_s)
 
 
-def _times(found: Sequence[tuple[Readings, int, int]], origin_ns: int) -> _Times:
+def _times(found: Sequence[tuple[MeterReadings, int, int]], origin_ns: int) -> _Times:
     at, took, pick, before = [], [], [], 0
     for table, index, ahead_ns in found:
         rows = table.rows(index)
@@ -133,7 +133,7 @@ class Node:
 
     host: str
     headers: tuple[Header, ...]
-    tables: tuple[tuple[Readings, int], ...]
+    tables: tuple[tuple[MeterReadings, int], ...]
     """with what to add to its times: 0 on the first clock"""
     origin_ns: int
     channels: tuple[Channel, ...]
@@ -182,8 +182,8 @@ class Node:
     def over(self, begin_s: float, end_s: float) -> Node:
         """The same with the readings of a time alone, and with some thousands of every meter on
         either side of it, by which its edges are judged."""
-        kept: list[tuple[Readings, int]] = []
-        stretches_of: dict[int, list[tuple[Readings, int]]] = {}
+        kept: list[tuple[MeterReadings, int]] = []
+        stretches_of: dict[int, list[tuple[MeterReadings, int]]] = {}
         for table, ahead_ns in self.tables:
             stretches_of.setdefault(id(table.reach[0]), []).append((table, ahead_ns))
         for stretches in stretches_of.values():

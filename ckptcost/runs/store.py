@@ -25,7 +25,7 @@ _TOLD = 5
 MAKE_ONE = "`ckptcost run -- COMMAND` records one; a run elsewhere goes by its path"
 
 
-class Head(NamedTuple):
+class PartHead(NamedTuple):
     """A file of a run and what its first line says."""
 
     file: Path
@@ -38,7 +38,7 @@ class Kept(NamedTuple):
 
     path: Path
     run: str
-    heads: tuple[Head, ...]
+    heads: tuple[PartHead, ...]
     problems: tuple[str, ...] = ()
     """of files here that belong to nobody"""
 
@@ -159,9 +159,9 @@ def _files(folder: Path) -> list[Path]:
         )
 
 
-def _by_run(files: list[Path]) -> tuple[dict[str, list[Head]], list[str]]:
+def _by_run(files: list[Path]) -> tuple[dict[str, list[PartHead]], list[str]]:
     """Files by the run's id; and what is wrong with those that have none."""
-    found: defaultdict[str, list[Head]] = defaultdict(list)
+    found: defaultdict[str, list[PartHead]] = defaultdict(list)
     problems = []
     for file in files:
         try:
@@ -171,7 +171,7 @@ def _by_run(files: list[Path]) -> tuple[dict[str, list[Head]], list[str]]:
                 f"no header in {file.name} ({error}), so that nothing in it can be understood"
             )
         else:
-            found[header.run].append(Head(file, header))
+            found[header.run].append(PartHead(file, header))
     return found, problems
 
 

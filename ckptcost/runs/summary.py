@@ -23,7 +23,7 @@ from ckptcost.runs.edges import Ending, ending, exit_of, spoken, wrapped_command
 from ckptcost.runs.gaps import missing_parts
 from ckptcost.runs.header import Header
 from ckptcost.runs.lines import BadLine, decode
-from ckptcost.runs.store import Head, Kept, kept_at
+from ckptcost.runs.store import Kept, PartHead, kept_at
 
 COMPLETE, RECORDING, CUT = "complete", "recording", "cut short"
 LIVE_S = 5.0
@@ -72,7 +72,7 @@ class Summary(NamedTuple):
         )
 
 
-class Told(NamedTuple):
+class MarkSummary(NamedTuple):
     """The marks of a run."""
 
     names: Mapping[tuple[str, str], int]
@@ -87,7 +87,7 @@ class _Last(NamedTuple):
     """The last file of a recorder, how it ends, and when: on the recorder's clock and as Unix
     time."""
 
-    head: Head
+    head: PartHead
     end: Ending
     t_ns: int
     wall_ns: int
@@ -146,7 +146,7 @@ def summary_of(kept: Kept, now_ns: int | None = None) -> Summary:
     )
 
 
-def _sizes(heads: Sequence[Head]) -> tuple[dict[str, int], list[str]]:
+def _sizes(heads: Sequence[PartHead]) -> tuple[dict[str, int], list[str]]:
     """Bytes by file name; and which files cannot be read."""
     sizes: dict[str, int] = {}
     problems = []
@@ -159,13 +159,13 @@ def _sizes(heads: Sequence[Head]) -> tuple[dict[str, int], list[str]]:
     return sizes, problems
 
 
-def _last(head: Head, ahead_ns: int) -> _Last:
+def _last(head: PartHead, ahead_ns: int) -> _Last:
     end = ending(head.file)
     t_ns = head.header.monotonic_ns if end.last_ns is None else end.last_ns
     return _Last(head, end, t_ns, t_ns + ahead_ns)
 
 
-def _command(heads: Sequence[Head], lasts: Sequence[_Last]) -> tuple[str, int | None]:
+def _command(heads: Sequence[PartHead], lasts: Sequence[_Last]) -> tuple[str, int | None]:
     """What was wrapped, and its exit code."""
     metered = [head.file for head in heads if head.header.meters]
     command, exit_code = wrapped_command(metered[0], metered[-1]) if metered else ("", None)
@@ -183,11 +183,11 @@ def _failed_code(files: Sequence[Path]) -> int | None:
     return None
 
 
-def _clock(head: Head) -> tuple[str, str]:
+def _clock(head: PartHead) -> tuple[str, str]:
     return head.header.host, head.header.boot
 
 
-def _ahead(heads: Sequence[Head]) -> dict[tuple[str, str], int]:
+def _ahead(heads: Sequence[PartHead]) -> dict[tuple[str, str], int]:
     """By clock what to add for Unix time, as its first header has it."""
     ahead: dict[tuple[str, str], int] = {}
     for head in heads:
@@ -195,7 +195,7 @@ def _ahead(heads: Sequence[Head]) -> dict[tuple[str, str], int]:
     return ahead
 
 
-def _newest(heads: Sequence[Head]) -> list[Head]:
+def _newest(heads: Sequence[PartHead]) -> list[PartHead]:
     """The last part of every recorder; those before it are closed."""
     return list(
         {
@@ -225,7 +225,7 @@ def _how_it_ended(lasts: Sequence[_Last]) -> str:
     return COMPLETE if all(last.end.ended for last in newest) else CUT
 
 
-def count_marks(kept: Kept) -> Told:
+def count_marks(kept: Kept) -> MarkSummary:
     """All marks of a run: every line is looked at, none but marks are understood."""
     ahead = _ahead(sorted(kept.heads, key=lambda head: head.header.wall_ns))
     lines = [(head, fields) for head in kept.heads for fields in _mark_lines(head.file)]
@@ -246,7 +246,7 @@ def count_marks(kept: Kept) -> Told:
     together = join_marks(marks)
     kinds = Counter(what.of for what in contents_of(together, windows_of(together)))
     names = Counter((mark.name, mark.by) for mark in marks)
-    return Told(
+    return MarkSummary(
         dict(names.most_common()),
         kinds["save"],
         kinds["load"],

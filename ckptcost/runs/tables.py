@@ -134,7 +134,7 @@ def _one(entry: Any) -> float:
     return float(entry)
 
 
-class Rows(NamedTuple):
+class TableRows(NamedTuple):
     """Which readings of a table count, in order of time."""
 
     t_ns: Ints
@@ -153,7 +153,7 @@ class Columns(NamedTuple):
     back: Mapping[int, list[tuple[int, int]]]
 
 
-class Readings(ABC):
+class MeterReadings(ABC):
     """Ticks and summaries of one meter on one clock."""
 
     def __init__(self, channels: tuple[Channel, ...]) -> None:
@@ -196,7 +196,7 @@ class Readings(ABC):
         ticks, spans = self._when()
         return np.concatenate([np.repeat(ticks[:, :1], 2, axis=1), spans[:, :2]])
 
-    def rows(self, index: int) -> Rows:
+    def rows(self, index: int) -> TableRows:
         """Which readings count for a channel, in order; no second is there twice.
 
         Ticks win over the summary of their second where at least half of them are there; otherwise
@@ -233,7 +233,7 @@ class Readings(ABC):
         else:
             at, took = at + begun, took - begun
         at, unique = np.unique(at, return_index=True)
-        return Rows(at, took[unique], pick[unique])
+        return TableRows(at, took[unique], pick[unique])
 
 
 class Seals:
@@ -256,12 +256,12 @@ class Seals:
         return found
 
 
-class Sealed(Readings):
+class Sealed(MeterReadings):
     """A stretch of a table that nothing is added to any more."""
 
     def __init__(
         self,
-        of: Table,
+        of: MeterTable,
         seals: Seals,
         ticks: Ints,
         values: Floats,
@@ -307,7 +307,7 @@ class Sealed(Readings):
     def spans(self) -> Ints:
         return self._read
 
-    def put_back(self, table: Table) -> None:
+    def put_back(self, table: MeterTable) -> None:
         """All of it as it came."""
         columns = [self.values(index) for index in range(len(self.channels))]
         values, sums = (np.stack(part, axis=1) for part in zip(*columns, strict=True))
@@ -315,7 +315,7 @@ class Sealed(Readings):
         table.put(ticks, values, spans, sums, self._back)
 
 
-class Table(Readings):
+class MeterTable(MeterReadings):
     """What is still added to. Where it seals, `sealed` holds the stretches before."""
 
     def __init__(self, channels: Sequence[Channel], seals: Seals | None = None) -> None:
@@ -331,9 +331,9 @@ class Table(Readings):
         self._spans = array("q")
         """from, t, count, took by turns"""
         self._sums = array("d")
-        self._rows: dict[tuple[object, ...], Rows] = {}
+        self._rows: dict[tuple[object, ...], TableRows] = {}
         """of counters, and of gauges"""
-        self._finite: dict[bool, tuple[Rows, NDArray[np.bool_]]] = {}
+        self._finite: dict[bool, tuple[TableRows, NDArray[np.bool_]]] = {}
         self._sealed_ns = _NEVER
         """what comes is not before that"""
         self._seal_at = 2 * SEALED if seals is not None else _EVER
@@ -352,7 +352,7 @@ class Table(Readings):
         return {**vars(self), "sealed": [], "_seals": None, "_rows": {}, "_finite": {}}
 
     @property
-    def stretches(self) -> list[Readings]:
+    def stretches(self) -> list[MeterReadings]:
         """All that was read: what is sealed, and the rest."""
         return [*self.sealed, self]
 
@@ -459,10 +459,10 @@ class Table(Readings):
             )
         return parts[0], parts[1]
 
-    def since(self, t_ns: int) -> Table:
+    def since(self, t_ns: int) -> MeterTable:
         """A copy of what was read from the second of an instant on."""
         assert not self.sealed, "what is sealed is cut by `Node.over`"
-        table = Table(self.channels)
+        table = MeterTable(self.channels)
         table.put(*self._parted(_between_seconds(self._when()[1], t_ns))[1])
         return table
 
@@ -505,7 +505,7 @@ class Table(Readings):
             np.frombuffer(self._sums, np.float64)[index :: self._width],
         )
 
-    def rows(self, index: int) -> Rows:
+    def rows(self, index: int) -> TableRows:
         """Kept until something is added."""
         version = self.version(index)
         if version not in self._rows:

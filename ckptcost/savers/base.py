@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal, NamedTuple
 from ckptcost.errors import InputError
 
 if TYPE_CHECKING:
-    from ckptcost.savers.place import Place
+    from ckptcost.savers.place import SavePlace
 import errno
 
 from ckptcost.errors import OutputError
@@ -264,15 +264,15 @@ class Saver(ABC):
     name: ClassVar[str]
 
     @abstractmethod
-    def save(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
+    def save(self, place: SavePlace, shape: Shape, settings: SaverSettings, number: int) -> Io:
         """Write checkpoint `number`, until it is durable. It stays until `place.remove(number)`."""
 
     @abstractmethod
-    def load(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
+    def load(self, place: SavePlace, shape: Shape, settings: SaverSettings, number: int) -> Io:
         """Read it, from the storage and not from the page cache as far as that can be had."""
 
     @abstractmethod
-    def verify(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> None:
+    def verify(self, place: SavePlace, shape: Shape, settings: SaverSettings, number: int) -> None:
         """Read it and compare with what was written. Raises CkptcostError naming the file and the
         offset. Not timed."""
 

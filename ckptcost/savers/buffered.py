@@ -22,7 +22,7 @@ from ckptcost.savers.content import Bytes, Content, damage_error, wrong_length
 from ckptcost.savers.crew import Crew, now_ns
 from ckptcost.savers.dealer import naming
 from ckptcost.savers.page_cache import cached_bytes, drop, pad
-from ckptcost.savers.place import Place, SaveFolder
+from ckptcost.savers.place import SaveFolder, SavePlace
 
 _Tool = TypeVar("_Tool")
 _STRETCH_BYTES = 1 << 20
@@ -34,7 +34,7 @@ _WORTH_SAYING = 0.01
 class Posix(Saver):
     name: ClassVar[str] = "posix"
 
-    def save(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
+    def save(self, place: SavePlace, shape: Shape, settings: SaverSettings, number: int) -> Io:
         content, files = Content(settings.seed, number), _CutFiles()
         ahead = [_Ahead(content, settings.block_bytes) for _ in range(_writers(shape, settings))]
         try:
@@ -52,7 +52,7 @@ class Posix(Saver):
         marks = (("written", ranks.crew.last_ns), ("synced", synced_ns), ("committed", durable_ns))
         return ranks.io(begin_ns, durable_ns, marks)
 
-    def load(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
+    def load(self, place: SavePlace, shape: Shape, settings: SaverSettings, number: int) -> Io:
         memory = buffers(settings.block_bytes, _writers(shape, settings))
         with place.loading(number) as save:
             cached = _drop_cached(save, shape)
@@ -61,7 +61,7 @@ class Posix(Saver):
             ranks.go(memory, partial(_read_rank, save, None))
         return ranks.io(begin_ns)._replace(cached_bytes=cached, notes=_notes(cached, shape))
 
-    def verify(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> None:
+    def verify(self, place: SavePlace, shape: Shape, settings: SaverSettings, number: int) -> None:
         memory = buffers(settings.block_bytes, _writers(shape, settings))
         with place.loading(number) as save:
             _drop_cached(save, shape)

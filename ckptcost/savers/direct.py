@@ -23,7 +23,7 @@ from ckptcost.savers.content import Bytes, Content, damage_error, wrong_length
 from ckptcost.savers.crew import Span, now_ns
 from ckptcost.savers.dealer import DealtFile
 from ckptcost.savers.page_cache import cached_bytes, pad, reserve
-from ckptcost.savers.place import Place, SaveFolder
+from ckptcost.savers.place import SaveFolder, SavePlace
 
 _SPARE = 1
 """threads that fill a block while `depth` are in flight"""
@@ -38,7 +38,7 @@ BUFFERED = (
 class Direct(Saver):
     name: ClassVar[str] = "direct"
 
-    def save(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
+    def save(self, place: SavePlace, shape: Shape, settings: SaverSettings, number: int) -> Io:
         memory = buffers(settings.block_bytes, settings.depth + _SPARE)
         content = Content(settings.seed, number)
         with place.saving(number, shape.size_bytes) as save:
@@ -58,7 +58,7 @@ class Direct(Saver):
             notes,
         )
 
-    def load(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
+    def load(self, place: SavePlace, shape: Shape, settings: SaverSettings, number: int) -> Io:
         memory = buffers(settings.block_bytes, settings.depth)
         with place.loading(number) as save:
             begin_ns = now_ns()
@@ -68,7 +68,7 @@ class Direct(Saver):
             notes = _notes(save, shape)
         return read.io(begin_ns, notes=notes)
 
-    def verify(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> None:
+    def verify(self, place: SavePlace, shape: Shape, settings: SaverSettings, number: int) -> None:
         with place.loading(number) as save, _refusals(place):
             _Compare(save, shape, settings, Content(settings.seed, number)).go(
                 buffers(settings.block_bytes, settings.depth)
@@ -143,7 +143,7 @@ class _Compare(_Read):
 
 
 @contextmanager
-def _refusals(place: Place) -> Iterator[None]:
+def _refusals(place: SavePlace) -> Iterator[None]:
     """EINVAL is how a file system says that it knows no direct I/O, when a file is opened or with
     the first request."""
     try:

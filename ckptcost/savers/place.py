@@ -120,7 +120,7 @@ class SaveFolder:
     """A directory `save-N`, open. `path` leads to it for libraries that want a path; it holds in
     this process and what it forks."""
 
-    def __init__(self, place: Place, number: int, name: str) -> None:
+    def __init__(self, place: SavePlace, number: int, name: str) -> None:
         self.number, self._name, self._place = number, name, place
         self.fd = os.open(name, _DIRECTORY, dir_fd=place.fd)
         self.shown = f"{place.shown}/save-{number}"
@@ -162,7 +162,7 @@ class SaveFolder:
         self._name = final
 
 
-class Place:
+class SavePlace:
     """To be used in a `with`: whatever happens in it, the directory and all in it is gone
     afterwards."""
 
@@ -327,7 +327,7 @@ class Place:
             time.sleep(_AGAIN_S)
         return left
 
-    def __enter__(self) -> Place:
+    def __enter__(self) -> SavePlace:
         return self
 
     def __exit__(

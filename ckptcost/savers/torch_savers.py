@@ -18,7 +18,7 @@ from ckptcost.savers.base import NONE, FileShape, Io, Saver, SaverSettings, Shap
 from ckptcost.savers.content import Content
 from ckptcost.savers.crew import Crew, covered_ns
 from ckptcost.savers.page_cache import cached_bytes, drop
-from ckptcost.savers.place import Place, SaveFolder
+from ckptcost.savers.place import SaveFolder, SavePlace
 from ckptcost.savers.torch_state import (
     Streams,
     Tensor,
@@ -80,7 +80,7 @@ class TorchSaver(Saver):
     def _refusals(self) -> tuple[type[BaseException], ...]:
         """What the library raises where a storage refuses."""
 
-    def save(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
+    def save(self, place: SavePlace, shape: Shape, settings: SaverSettings, number: int) -> Io:
         self._state.fill(shape, settings, number)
         with place.saving(number, shape.size_bytes) as save:
             done = self._write(save, shape, settings)
@@ -109,7 +109,7 @@ class TorchSaver(Saver):
             self.notes,
         )
 
-    def load(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> Io:
+    def load(self, place: SavePlace, shape: Shape, settings: SaverSettings, number: int) -> Io:
         self._state.make(shape)
         with place.loading(number) as save:
             sizes, cached = sizes_of(save), forget(save)
@@ -131,7 +131,7 @@ class TorchSaver(Saver):
             self.load_notes,
         )
 
-    def verify(self, place: Place, shape: Shape, settings: SaverSettings, number: int) -> None:
+    def verify(self, place: SavePlace, shape: Shape, settings: SaverSettings, number: int) -> None:
         content = Content(settings.seed, number)
         with place.loading(number) as save:
             forget(save)

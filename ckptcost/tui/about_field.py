@@ -8,7 +8,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.catalog.template import example_of
 from ckptcost.errors import CkptcostError
 from ckptcost.present.amounts import DASH, count, quantities, quantity
-from ckptcost.present.grid import Grid, Head, Row, Tone
+from ckptcost.present.grid import Grid, GridHead, Row, Tone
 from ckptcost.present.words import unknown_text
 from ckptcost.report.factors import sources_of
 from ckptcost.scenario import Input, Resolved
@@ -194,17 +194,17 @@ def entries(catalog: Catalog, path: str, marked: tuple[str, ...] = ()) -> Grid:
     few."""
     if path not in KINDS:
         return Grid(
-            (Head("id", "choice", left=True),),
+            (GridHead("id", "choice", left=True),),
             [Row(each, (each,)) for each in choices_of(catalog, path)],
         )
     kind = KINDS[path]
     section = {"accelerator": "cluster", "grid": "site"}.get(kind, kind)
     keys = [key for key in _COLUMNS[kind] if key in KEYS[section]]
     heads = (
-        Head("id", "id", left=True),
-        Head("name", "name", left=True, rank=1),
-        *(Head(key, _HEADS[key], rank=2 + place) for place, key in enumerate(keys)),
-        Head("kind", "kind", left=True, rank=9),
+        GridHead("id", "id", left=True),
+        GridHead("name", "name", left=True, rank=1),
+        *(GridHead(key, _HEADS[key], rank=2 + place) for place, key in enumerate(keys)),
+        GridHead("kind", "kind", left=True, rank=9),
     )
     return Grid(
         heads,

@@ -16,7 +16,7 @@ from ckptcost.errors import OutputError, brief
 from ckptcost.jobs.model import one_of
 from ckptcost.layers import files_of, layers_for
 from ckptcost.present.amounts import count, size
-from ckptcost.present.grid import Grid, Head, Row
+from ckptcost.present.grid import Grid, GridHead, Row
 from ckptcost.report.study import Study
 from ckptcost.runs import store
 from ckptcost.tui.desk import Desk
@@ -36,10 +36,10 @@ def presets(catalog: Catalog, recent: Iterable[str] = ()) -> Grid:
     ]
     rows += [_row(catalog, name) for name in sorted(catalog.ids("scenario"))]
     heads = (
-        Head("name", "scenario", left=True),
-        Head("about", "what", left=True),
-        Head("size", "a save", rank=1),
-        Head("gpus", "GPUs"),
+        GridHead("name", "scenario", left=True),
+        GridHead("about", "what", left=True),
+        GridHead("size", "a save", rank=1),
+        GridHead("gpus", "GPUs"),
     )
     return Grid(heads, rows)
 

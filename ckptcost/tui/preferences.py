@@ -63,10 +63,10 @@ def load(folder: Path) -> Preferences:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         return Preferences(problems=(f"{file}: {error}",))
-    return Reading(file, text).preferences(raw)
+    return PreferenceFile(file, text).preferences(raw)
 
 
-class Reading:
+class PreferenceFile:
     """One file, and what is found wrong in it."""
 
     def __init__(self, file: Path, text: str) -> None:

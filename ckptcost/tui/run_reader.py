@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from ckptcost.errors import CkptcostError
 from ckptcost.jobs import workers
-from ckptcost.jobs.workers import Told, Worker
+from ckptcost.jobs.workers import Worker, WorkProgress
 
 T = TypeVar("T")
 Tell = Callable[[str, float], None]
@@ -69,7 +69,7 @@ class Apart:
                     if stopped():
                         raise GivenUp("given up")
                 value = worker.receive()
-                if not isinstance(value, Told):
+                if not isinstance(value, WorkProgress):
                     found: T = value
                     return found
                 tell_or_stop(*value.said)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ckptcost.present.amounts import DASH
-from ckptcost.present.grid import Grid, Head, Order, Row, Tone
+from ckptcost.present.grid import Grid, GridHead, Order, Row, Tone
 from ckptcost.present.words import gate_text
 from ckptcost.report.study import Column, Study, Table, shown_cells
 
@@ -32,7 +32,7 @@ def grid_of(
         for column in columns
     ]
     heads = tuple(
-        Head(column.id, label, text, 0 if place < min(left, 2) or column.id in first else place)
+        GridHead(column.id, label, text, 0 if place < min(left, 2) or column.id in first else place)
         for place, (column, label, text) in enumerate(zip(columns, labels, texts, strict=True))
     )
     names = keys or _distinct([" / ".join(row[:left]) for row in cells])

@@ -18,7 +18,7 @@ from ckptcost.core.channels import Mark
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_machine import Plan, marks
+from ckptcost.meters.simulated_machine import MachinePlan, marks
 from ckptcost.runs.clocks import S, VirtualClock
 
 SCHEMAS = Path(__file__).parents[2] / "ckptcost" / "report"
@@ -51,7 +51,7 @@ def kept(
         | written
         | more
     )
-    plan = Plan(**asked)
+    plan = MachinePlan(**asked)
     seen = simulated.find(plan, origin_ns=0)
     told = list(marks(plan, 0.0, FOR_S)) if said is None else list(said)
     clock = VirtualClock(0, (START_S + after_s) * S)

@@ -11,7 +11,7 @@ import pytest
 
 from ckptcost.cli import flags, run_
 from ckptcost.errors import CkptcostError, InputError, UnknownName
-from ckptcost.jobs.observe import SETTLE_S, Look
+from ckptcost.jobs.observe import SETTLE_S, WatchOptions
 from ckptcost.jobs.progress import KnownSave
 
 
@@ -22,7 +22,7 @@ def parsed(*words):
 
 
 def test_without_a_word():
-    assert parsed() == Look((), True, 1e6, 1.0, SETTLE_S)
+    assert parsed() == WatchOptions((), True, 1e6, 1.0, SETTLE_S)
 
 
 def test_every_word_in_its_place(tmp_path):
@@ -39,7 +39,7 @@ def test_every_word_in_its_place(tmp_path):
         "--settle",
         "7 s",
     )
-    assert look == Look((tmp_path / "a", tmp_path / "later"), True, 3e9, 120.0, 7.0)
+    assert look == WatchOptions((tmp_path / "a", tmp_path / "later"), True, 3e9, 120.0, 7.0)
 
 
 def test_a_folder_is_named_from_the_root_and_once(tmp_path, monkeypatch):

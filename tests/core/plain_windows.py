@@ -13,10 +13,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ckptcost.core import counters, edges, ticks
-from ckptcost.core.counters import Amount, Counter
+from ckptcost.core.counters import CountedAmount, Counter
 
 
-def plain_energy(counter: Counter, begin_s: float, end_s: float) -> Amount:
+def plain_energy(counter: Counter, begin_s: float, end_s: float) -> CountedAmount:
     """One window."""
     span_s = end_s - begin_s
     gaps = tuple(
@@ -69,7 +69,7 @@ def plain_energy(counter: Counter, begin_s: float, end_s: float) -> Amount:
     reasons = [edge.reason for edge in (begin, end) if edge.reason]
     reasons += [gap.reason for gap in (*gaps, *stood)]
     known_s = [edge.resolved_s for edge in (begin, end) if edge.resolved_s == edge.resolved_s]
-    return Amount(
+    return CountedAmount(
         value,
         low,
         high,
@@ -82,7 +82,7 @@ def plain_energy(counter: Counter, begin_s: float, end_s: float) -> Amount:
     )
 
 
-def _inside(gap: counters.Gap, begin_s: float, end_s: float) -> bool:
+def _inside(gap: counters.CounterGap, begin_s: float, end_s: float) -> bool:
     return gap.begin_s < end_s and gap.end_s > begin_s
 
 

@@ -15,22 +15,22 @@ from ckptcost.jobs.energies import Energies
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_machine import Fault, Plan, marks
+from ckptcost.meters.simulated_machine import Fault, MachinePlan, marks
 from ckptcost.runs.clocks import VirtualClock
 
 GPUS = ["gpu:0", "gpu:1"]
 SPINNING = {"gpu_stall_w": 627.0, "gpu_snapshot_w": 0.0}
 
 
-def recorded(said=None, **planned) -> tuple[Energies, Plan]:
-    plan = Plan(gpus=2, packages=0, disks=0, variation=0.0, **planned)
+def recorded(said=None, **planned) -> tuple[Energies, MachinePlan]:
+    plan = MachinePlan(gpus=2, packages=0, disks=0, variation=0.0, **planned)
     seen = simulated.find(plan, origin_ns=0)
     told = list(marks(plan, 0.0, 60.0)) if said is None else said
     run = record(Instruments(seen.meters, seen.absences, VirtualClock(0), told), 60.0).run
     return Energies(run.node()), plan
 
 
-def stall_of(plan: Plan) -> tuple[float, float]:
+def stall_of(plan: MachinePlan) -> tuple[float, float]:
     return plan.first_s, plan.first_s + plan.offsets(1.0).returned_s
 
 

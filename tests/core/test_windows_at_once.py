@@ -13,7 +13,7 @@ from test_ticks import answers, instants, polls
 
 from ckptcost.core import counters, edges
 from ckptcost.core.channels import Series
-from ckptcost.core.counters import Amount, Counter, unwrap_counter
+from ckptcost.core.counters import CountedAmount, Counter, unwrap_counter
 
 WATTS = {"watts": 60.0, "steps": 900.0}
 
@@ -60,7 +60,7 @@ def windows(seed: int) -> list[tuple[float, float]]:
     return [*found, *itertools.pairwise(cuts), (20.5, 26.0), (-3.0, -1.0)]
 
 
-def same(mine: Amount, plain: Amount) -> None:
+def same(mine: CountedAmount, plain: CountedAmount) -> None:
     assert (mine.ticks, mine.gaps, mine.short, mine.reasons) == (
         plain.ticks,
         plain.gaps,

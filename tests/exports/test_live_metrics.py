@@ -46,7 +46,7 @@ from ckptcost.jobs.recording import record
 from ckptcost.meters.found import Wanted
 from ckptcost.questions.review import of_path
 from ckptcost.runs.clocks import S, VirtualClock
-from ckptcost.runs.follow import Line, follow
+from ckptcost.runs.follow import FollowedLine, follow
 from ckptcost.runs.header import Header
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
@@ -69,11 +69,11 @@ def simulated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def lines_of(folder: Path) -> list[Line]:
+def lines_of(folder: Path) -> list[FollowedLine]:
     return list(follow(folder, stop=lambda: True))
 
 
-def counters_of(folder: Path, lines: Iterable[Line] | None = None) -> LiveCounters:
+def counters_of(folder: Path, lines: Iterable[FollowedLine] | None = None) -> LiveCounters:
     counters = LiveCounters(one_of(folder).run)
     for line in lines_of(folder) if lines is None else lines:
         counters.take(line)
@@ -245,7 +245,7 @@ def test_a_late_word_begins_no_other_save(simulated, monkeypatch):
     assert (host.saves.started, host.saves.safe) == (6, 5)
 
 
-def endless(line: Line) -> Line:
+def endless(line: FollowedLine) -> FollowedLine:
     """Of the first save it is told that training goes on, and neither when it was safe nor how
     large it was."""
     if line.fields.get("window") != "save-1":
@@ -380,7 +380,7 @@ def test_files_of_another_run_and_bad_lines(tmp_path):
     stray = [line._replace(part=f"stray-{line.part}") for line in lines_of(tmp_path / "two")]
     copy = [line._replace(part=f"copy-{line.part}") for line in lines]
     bad = [
-        Line(lines[0].part, {}, "cut off"),
+        FollowedLine(lines[0].part, {}, "cut off"),
         lines[-3]._replace(fields={"k": "raw", "t": 1, "d": [0], "v": [[1.0, 2.0, 3.0]]}),
     ]
     mixed = counters_of(tmp_path / "one", [*lines, *stray, *copy, *bad])

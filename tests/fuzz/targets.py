@@ -192,12 +192,12 @@ def tables(folder: Path) -> Iterator[tuple[str, Make]]:
 def _recorded(folder: Path) -> Path:
     """A recording of a minute, of meters that are simulated."""
     from ckptcost.meters import simulated
-    from ckptcost.meters.simulated_machine import Plan, marks
+    from ckptcost.meters.simulated_machine import MachinePlan, marks
     from ckptcost.runs.clocks import S, VirtualClock
     from ckptcost.runs.recorder import Recorder
     from ckptcost.runs.sinks import FileSink
 
-    plan = Plan(gpus=1, first_s=8.0, interval_s=20.0, saves=2)
+    plan = MachinePlan(gpus=1, first_s=8.0, interval_s=20.0, saves=2)
     recorder = Recorder(
         simulated.find(plan, origin_ns=0).meters,
         FileSink(folder / "run"),

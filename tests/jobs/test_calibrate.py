@@ -28,7 +28,7 @@ from ckptcost.jobs.recording import record
 from ckptcost.layers import layers_of, set_layer
 from ckptcost.meters import simulated
 from ckptcost.meters.base import Basic
-from ckptcost.meters.simulated_machine import Machine, Plan, marks
+from ckptcost.meters.simulated_machine import Machine, MachinePlan, marks
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.recorder import Recorder
@@ -39,7 +39,7 @@ RATE, FIXED_S = 12.5e9, 0.8
 FOR_S = 130.0
 
 
-def plan_of(bytes_: float, rate: float = RATE, fixed_s: float = FIXED_S, **more) -> Plan:
+def plan_of(bytes_: float, rate: float = RATE, fixed_s: float = FIXED_S, **more) -> MachinePlan:
     """Saves of a tier with this rate and fixed time."""
     moving_s = bytes_ / rate
     written = {
@@ -60,11 +60,11 @@ def plan_of(bytes_: float, rate: float = RATE, fixed_s: float = FIXED_S, **more)
         | written
         | more
     )
-    return Plan(**asked)
+    return MachinePlan(**asked)
 
 
 def measured(
-    plan: Plan,
+    plan: MachinePlan,
     said: Sequence[Mark] | None = None,
     meters: Sequence[Basic] = (),
     idle: Idle | None = None,
@@ -211,7 +211,7 @@ class TestAsynchronous:
         assert [one.why for one in c.left] == ["OTHER_MODE"]
 
 
-def step_marks(plan: Plan, more: float, step_s: float = 0.25) -> list[Mark]:
+def step_marks(plan: MachinePlan, more: float, step_s: float = 0.25) -> list[Mark]:
     """What a hook tells of a job that stands still in a stall and is slower in a drain; by chance 1
     % longer or shorter."""
     rng = np.random.default_rng(7)
@@ -362,7 +362,7 @@ class TestWhatCannotBeTold:
         }
 
 
-def early(plan: Plan) -> list[Mark]:
+def early(plan: MachinePlan) -> list[Mark]:
     """Returned once written, before fsync."""
     said = []
     for mark in marks(plan, 0.0, FOR_S):
@@ -387,7 +387,7 @@ def test_writing_begins_with_the_save_where_nothing_drains_behind():
     )
 
 
-def unsynced(plan: Plan, lie_s: float, kept: float = 1.0) -> list[Mark]:
+def unsynced(plan: MachinePlan, lie_s: float, kept: float = 1.0) -> list[Mark]:
     """Written and renamed, and seen to be on the storage by the kernel's own write-back."""
     said = []
     for mark in marks(plan, 0.0, FOR_S):
@@ -419,7 +419,7 @@ class TestPageCache:
 
 
 class TestLoads:
-    def loads(self, plan: Plan, sizes: Sequence[float], fixed_s: float) -> list[Mark]:
+    def loads(self, plan: MachinePlan, sizes: Sequence[float], fixed_s: float) -> list[Mark]:
         said = list(marks(plan, 0.0, FOR_S))
         for number, bytes_ in enumerate(sizes):
             at_s, took_s = (8.0, 13.0, 125.0)[number], fixed_s + bytes_ / 25e9
@@ -459,7 +459,9 @@ class TestLoads:
 class Drive(Basic):
     """A drive whose joules are known: 6 W at rest and so many a byte that is written."""
 
-    def __init__(self, plan: Plan, j_per_byte: float, boundary="drive", basis="measured") -> None:
+    def __init__(
+        self, plan: MachinePlan, j_per_byte: float, boundary="drive", basis="measured"
+    ) -> None:
         channels = [
             Channel(
                 "drive:nvme0n1", "energy_j", "a test's", "drive", boundary=boundary, basis=basis
@@ -531,7 +533,7 @@ def test_ranks_that_write_unevenly():
 
 
 class TestWhoseBytes:
-    def watched(self, plan: Plan, world: int) -> list[Mark]:
+    def watched(self, plan: MachinePlan, world: int) -> list[Mark]:
         said = [mark._replace(by="watch") for mark in marks(plan, 0.0, FOR_S)]
         return [Mark(1.0, "note", detail={"world": world}), *said]
 

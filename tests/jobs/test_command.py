@@ -16,7 +16,7 @@ import pytest
 from ckptcost.jobs import command as module
 from ckptcost.jobs import wrap
 from ckptcost.jobs.command import CommandEnd, NoCommand, WrappedCommand, end_alike
-from ckptcost.jobs.observe import Look
+from ckptcost.jobs.observe import WatchOptions
 from ckptcost.meters.found import Wanted
 
 
@@ -109,11 +109,11 @@ def test_the_exit_code_of_a_command_that_no_signal_ended():
 
 def test_only_the_disk_that_checkpoints_go_to_is_read(tmp_path):
     wanted = Wanted(pid=3)
-    assert wrap.beside(wanted, Look()) is wanted
+    assert wrap.beside(wanted, WatchOptions()) is wanted
     there, later = tmp_path / "there", tmp_path / "a" / "b"
     there.mkdir()
-    assert wrap.beside(wanted, Look((there, later))).directory == there
-    beside = wrap.beside(wanted, Look((later, there)))
+    assert wrap.beside(wanted, WatchOptions((there, later))).directory == there
+    beside = wrap.beside(wanted, WatchOptions((later, there)))
     assert (beside.directory, beside.pid) == (tmp_path, 3)
 
 

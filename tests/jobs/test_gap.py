@@ -27,12 +27,12 @@ from ckptcost.jobs.measured_course import mean_course, taken_of
 from ckptcost.jobs.recording import record
 from ckptcost.layers import layers_of, set_layer
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_machine import Plan, marks
+from ckptcost.meters.simulated_machine import MachinePlan, marks
 from ckptcost.report.studies.gap import study_of
 from ckptcost.runs.clocks import VirtualClock
 
 CATALOG = Catalog()
-PLAN = Plan(
+PLAN = MachinePlan(
     gpus=2,
     disks=1,
     variation=0.0,
@@ -65,14 +65,14 @@ def layers(**changes: str):
 
 
 @lru_cache
-def recorded(plan: Plan = PLAN, for_s: float = 130.0) -> Measured:
+def recorded(plan: MachinePlan = PLAN, for_s: float = 130.0) -> Measured:
     seen = simulated.find(plan, origin_ns=0)
     tools = Instruments(seen.meters, seen.absences, VirtualClock(0), list(marks(plan, 0.0, for_s)))
     found = record(tools, for_s)
     return evaluate(found.run, found.begin_s, found.end_s, None, seen.absences, found.stats)
 
 
-def compared(plan: Plan = PLAN, **changes: str) -> ModelGap:
+def compared(plan: MachinePlan = PLAN, **changes: str) -> ModelGap:
     return gap(CATALOG, recorded(plan), layers(**changes))
 
 

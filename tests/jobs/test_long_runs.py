@@ -14,7 +14,7 @@ from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.measure import reviewed_run
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_machine import Plan, marks
+from ckptcost.meters.simulated_machine import MachinePlan, marks
 from ckptcost.report.studies.measure import study_of
 from ckptcost.runs import reader, run, tables
 from ckptcost.runs.clocks import VirtualClock
@@ -24,7 +24,7 @@ WINDOWS = 90
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    plan = Plan(interval_s=12.0, first_s=10.0, snapshot_s=0.1, write_s=0.3, fsync_s=0.6)
+    plan = MachinePlan(interval_s=12.0, first_s=10.0, snapshot_s=0.1, write_s=0.3, fsync_s=0.6)
     length_s = 10.0 + WINDOWS * 12.0
     kept = tmp_path_factory.mktemp("long")
     meters = simulated.find(plan, origin_ns=0).meters

@@ -21,7 +21,7 @@ from ckptcost.jobs.measured import Measured, evaluate
 from ckptcost.jobs.recording import MARGIN_S, record
 from ckptcost.meters import simulated
 from ckptcost.meters.found import FINDERS, Wanted, find_meters
-from ckptcost.meters.simulated_machine import Fault, Machine, Plan, marks
+from ckptcost.meters.simulated_machine import Fault, Machine, MachinePlan, marks
 from ckptcost.runs import baselines
 from ckptcost.runs.clocks import VirtualClock
 from ckptcost.runs.recorder import Recorder
@@ -31,7 +31,7 @@ FOR_S = 130.0
 
 
 def measured(
-    plan: Plan,
+    plan: MachinePlan,
     for_s: float = FOR_S,
     said: list[Mark] | None = None,
     directory: Path | None = None,
@@ -50,7 +50,7 @@ def measured(
 
 @pytest.fixture(scope="module")
 def plain() -> Measured:
-    return measured(Plan())
+    return measured(MachinePlan())
 
 
 PARTS = [*(f"gpu:{i}" for i in range(8)), "cpu:0", "dram:0", "cpu:1", "dram:1"]
@@ -64,7 +64,7 @@ def test_parts_are_the_counters_and_nothing_twice(plain):
 
 @pytest.mark.parametrize("domain", [*PARTS, "node"])
 def test_joules_are_the_machines_own(plain, domain):
-    exact = Machine(Plan()).exact_j(domain, plain.begin_s, plain.end_s)
+    exact = Machine(MachinePlan()).exact_j(domain, plain.begin_s, plain.end_s)
     energy = plain.spans[domain]
     assert energy.low <= exact <= energy.high, (exact, energy)
     assert energy.value == pytest.approx(exact, rel=1e-3 if domain != "node" else 5e-3)
@@ -72,7 +72,7 @@ def test_joules_are_the_machines_own(plain, domain):
 
 
 def test_the_node_is_its_parts_and_what_no_part_sees(plain):
-    machine = Machine(Plan())
+    machine = Machine(MachinePlan())
     exact = machine.exact_j("node", plain.begin_s, plain.end_s)
     inside = sum(machine.exact_j(domain, plain.begin_s, plain.end_s) for domain in PARTS)
     left = plain.node.unaccounted
@@ -83,7 +83,7 @@ def test_the_node_is_its_parts_and_what_no_part_sees(plain):
 @pytest.mark.parametrize("kind", ["fsync", "buffered", "direct"])
 @pytest.mark.parametrize("asynchronous", [False, True])
 def test_every_window_and_phase(kind, asynchronous):
-    plan = Plan(storage=kind, asynchronous=asynchronous, gpus=2)
+    plan = MachinePlan(storage=kind, asynchronous=asynchronous, gpus=2)
     seen = measured(plan)
     machine = Machine(plan)
     assert len(seen.windows) == 2
@@ -111,7 +111,7 @@ def test_every_window_and_phase(kind, asynchronous):
 
 
 def test_a_drain_adds_what_the_plan_adds():
-    plan = Plan(asynchronous=True, gpus=2, packages=0, variation=0.0, dip_w=0.0, ramp_s=0.0)
+    plan = MachinePlan(asynchronous=True, gpus=2, packages=0, variation=0.0, dip_w=0.0, ramp_s=0.0)
     seen = measured(plan)
     for cost in seen.costs:
         if cost.domain.startswith("gpu"):
@@ -124,7 +124,7 @@ def test_a_drain_adds_what_the_plan_adds():
 
 
 def test_bytes_and_queue_of_the_disks(plain):
-    plan = Plan()
+    plan = MachinePlan()
     windows = [s for s in plain.stored if s.window == "save-1"]
     assert len(windows) == plan.disks
     # what the file system writes beside the save is in there too
@@ -143,7 +143,7 @@ def test_own_cost_is_unknown_where_time_is_virtual(plain):
 
 
 def test_a_lost_card_makes_the_sum_unknown_and_says_which():
-    seen = measured(Plan(gpus=2, faults=(Fault("lost", "gpu:1", 20.0),)), 100.0)
+    seen = measured(MachinePlan(gpus=2, faults=(Fault("lost", "gpu:1", 20.0),)), 100.0)
     assert any(event.name == "lost" and event.domain == "gpu:1" for event in seen.run.events)
     other = seen.spans["gpu:0"]
     assert other.known
@@ -152,7 +152,7 @@ def test_a_lost_card_makes_the_sum_unknown_and_says_which():
 
 
 def test_a_reset_is_a_gap_not_a_number():
-    plan = Plan(gpus=1, faults=(Fault("reset", "gpu:0", 60.0),))
+    plan = MachinePlan(gpus=1, faults=(Fault("reset", "gpu:0", 60.0),))
     seen = measured(plan, 100.0)
     energy = seen.spans["gpu:0"]
     exact = Machine(plan).exact_j("gpu:0", seen.begin_s, seen.end_s)
@@ -162,20 +162,20 @@ def test_a_reset_is_a_gap_not_a_number():
 
 
 def test_wraps_change_nothing():
-    near = Plan(gpus=0, cpu_counter_at_j=262_000.0)
+    near = MachinePlan(gpus=0, cpu_counter_at_j=262_000.0)
     far = replace(near, cpu_counter_at_j=100.0)
     one, two = measured(near, 60.0), measured(far, 60.0)
     assert one.spans["cpu:0"].value == pytest.approx(two.spans["cpu:0"].value, rel=1e-4)
 
 
 def test_a_superchips_module_is_never_added_to_its_processor():
-    seen = measured(Plan(gpu_kind="superchip", gpus=2, packages=2), 60.0)
+    seen = measured(MachinePlan(gpu_kind="superchip", gpus=2, packages=2), 60.0)
     assert [d for d in seen.energies.parts if d.startswith(("cpu", "dram"))] == []
     assert sorted(seen.energies.parts) == ["module:0", "module:1"]
 
 
 def test_a_machine_without_energy_counter_is_integrated():
-    plan = Plan(gpus=2, energy_counter=False)
+    plan = MachinePlan(gpus=2, energy_counter=False)
     seen = measured(plan, 70.0)
     exact = Machine(plan).exact_j("gpu:0", seen.begin_s, seen.end_s)
     # asked 5 times a second, dips of a seventh of a second are seen by chance
@@ -187,7 +187,7 @@ def test_a_machine_without_energy_counter_is_integrated():
 
 
 def test_what_is_kept_says_the_same_as_what_is_remembered(tmp_path):
-    plan = Plan(gpus=2)
+    plan = MachinePlan(gpus=2)
     one, two = measured(plan, 60.0), measured(plan, 60.0, directory=tmp_path / "run")
     assert {d: e.value for d, e in two.spans.items()} == pytest.approx(
         {d: e.value for d, e in one.spans.items()}, rel=1e-9, nan_ok=True
@@ -200,7 +200,7 @@ def test_what_is_kept_says_the_same_as_what_is_remembered(tmp_path):
 
 
 def test_a_cut_off_run_is_still_evaluated(tmp_path):
-    measured(Plan(gpus=1), 60.0, directory=tmp_path / "run")
+    measured(MachinePlan(gpus=1), 60.0, directory=tmp_path / "run")
     file = next((tmp_path / "run").glob("*.000.jsonl"))
     raw = file.read_bytes()
     file.write_bytes(raw[: len(raw) * 3 // 4])
@@ -211,7 +211,7 @@ def test_a_cut_off_run_is_still_evaluated(tmp_path):
 
 class TestBaseline:
     def test_learned_kept_and_taken_off(self, tmp_path, monkeypatch):
-        idle_plan = Plan(gpus=2, saves=0, start_s=1000.0, first_s=2000.0)
+        idle_plan = MachinePlan(gpus=2, saves=0, start_s=1000.0, first_s=2000.0)
         quiet = measured(idle_plan, 20.0)
         found = baseline_job.watts_of(quiet, 0.0)
         assert found["gpu:0"].power_w == pytest.approx(
@@ -220,7 +220,7 @@ class TestBaseline:
         idle = baselines.Idle(
             quiet.energies.node.host, "2026-11-21T00:00:00Z", 20.0, {}, True, found
         )
-        seen = measured(Plan(gpus=2), 60.0, idle=idle)
+        seen = measured(MachinePlan(gpus=2), 60.0, idle=idle)
         cost = next(c for c in seen.costs if c.domain == "gpu:0")
         length_s = seen.windows[0].length_s
         assert cost.excess.value == pytest.approx(

@@ -17,18 +17,22 @@ from ckptcost.jobs.measured import Measured, evaluate
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
 from ckptcost.meters.found import Wanted
-from ckptcost.meters.simulated_machine import SQUARE, Fault, Machine, Plan, marks
+from ckptcost.meters.simulated_machine import SQUARE, Fault, Machine, MachinePlan, marks
 from ckptcost.report.studies.measure import study_of
 from ckptcost.runs import baselines
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
 
-IDLE = Plan(gpus=2, packages=1, saves=0, start_s=1000.0, first_s=2000.0)
+IDLE = MachinePlan(gpus=2, packages=1, saves=0, start_s=1000.0, first_s=2000.0)
 
 
 def measured(
-    plan: Plan, for_s: float = 60.0, idle=None, said=None, drivers: dict[str, str] | None = None
+    plan: MachinePlan,
+    for_s: float = 60.0,
+    idle=None,
+    said=None,
+    drivers: dict[str, str] | None = None,
 ) -> Measured:
     """A planned machine from its second 0.5 on; `drivers` by the name of the meter."""
     seen = simulated.find(plan, origin_ns=0)
@@ -53,14 +57,14 @@ def table(study, name: str) -> list[dict]:
 def test_a_card_that_never_answers_is_missing_from_the_sum_not_ignored(kind):
     """Two cards are there, one says nothing from the first reading on: the sum of both is not the
     joules of one."""
-    seen = measured(Plan(gpus=2, packages=0, faults=(Fault(kind, "gpu:1", 0.0),)))
+    seen = measured(MachinePlan(gpus=2, packages=0, faults=(Fault(kind, "gpu:1", 0.0),)))
     assert not seen.node.parts.known
     assert "gpu:1" in seen.node.missing
     assert not seen.of_window("save-1").absolute.known
 
 
 def test_gpu_seconds_of_a_machine_whose_gpus_nobody_meters_are_unknown():
-    seen = measured(Plan(gpus=0, packages=1))
+    seen = measured(MachinePlan(gpus=0, packages=1))
     (chance,) = seen.opportunities
     assert math.isnan(chance.stalled_gpu_s)
     assert table(study_of(seen), "windows")[0]["gpu_s"] is None
@@ -68,7 +72,7 @@ def test_gpu_seconds_of_a_machine_whose_gpus_nobody_meters_are_unknown():
 
 def test_a_run_of_several_hosts_says_that_its_numbers_are_of_one(tmp_path: Path):
     for host in ("a", "b"):
-        seen = simulated.find(Plan(gpus=1, packages=1), origin_ns=0)
+        seen = simulated.find(MachinePlan(gpus=1, packages=1), origin_ns=0)
         recorder = Recorder(
             seen.meters, FileSink(tmp_path), VirtualClock(0), run_id="ab" * 16, host=host
         )
@@ -100,7 +104,7 @@ def test_a_counter_that_stood_still_and_caught_up_has_no_more_than_its_mean_powe
 
 
 def test_mean_power_of_a_card_whose_counter_stood_still_is_its_power():
-    plan = Plan(gpus=1, packages=0, dip_w=0.0, faults=(Fault("stuck", "gpu:0", 40.0, 55.0),))
+    plan = MachinePlan(gpus=1, packages=0, dip_w=0.0, faults=(Fault("stuck", "gpu:0", 40.0, 55.0),))
     seen = measured(plan)
     exact_w = Machine(plan).exact_j("gpu:0", seen.begin_s, seen.end_s) / seen.length_s
     assert seen.mean_w(seen.spans["gpu:0"]) == pytest.approx(exact_w, rel=0.05)
@@ -119,7 +123,7 @@ def test_idle_power_is_of_the_time_that_was_seen(energy_counter, kind):
     assert idle.high_w < 1.1 * exact_w
 
 
-HALF_SEEN = Plan(
+HALF_SEEN = MachinePlan(
     gpus=2,
     packages=1,
     energy_counter=False,
@@ -157,7 +161,7 @@ def test_what_no_part_explains_is_not_what_was_not_seen():
 
 def test_windows_outside_what_was_asked_for_are_not_told(tmp_path: Path):
     """The first 10 s of a run hold no save; the one of second 35 is not theirs."""
-    plan = Plan(gpus=1, packages=0)
+    plan = MachinePlan(gpus=1, packages=0)
     seen = simulated.find(plan, origin_ns=0)
     record(
         Instruments(seen.meters, seen.absences, VirtualClock(0), list(marks(plan, 0.0, 60.0))),
@@ -178,7 +182,7 @@ def test_what_a_drain_adds_has_room_for_the_step_that_it_meets():
     that saving adds 8 W."""
     missed = []
     for seed in range(8):
-        plan = Plan(
+        plan = MachinePlan(
             seed=seed,
             gpus=1,
             packages=0,
@@ -206,7 +210,7 @@ def test_what_a_drain_adds_has_room_for_the_step_that_it_meets():
 def test_means_over_a_second_are_not_late(domain):
     """At rest a second is kept as one mean. The job begins in such a second: 51 W more, which half
     a second of delay makes 25 J."""
-    plan = Plan(gpus=1, packages=0)
+    plan = MachinePlan(gpus=1, packages=0)
     seen = measured(plan, 70.0)
     exact = Machine(plan).exact_j(domain.removesuffix(".average"), seen.begin_s, seen.end_s)
     energy = seen.spans[domain]
@@ -231,7 +235,7 @@ def test_power_without_a_counter_lies_in_its_range():
     """Many saves on machines that show watts alone, asked for as a job asks."""
     missed = total = 0
     for seed in range(6):
-        plan = Plan(
+        plan = MachinePlan(
             seed=seed,
             gpus=2,
             packages=0,
@@ -258,7 +262,7 @@ def test_power_without_a_counter_lies_in_its_range():
 
 def test_what_is_shown_as_give_or_take_reaches_both_ends():
     """People see one number for both sides; it must not be less than the longer one."""
-    study = study_of(measured(Plan(gpus=8, packages=0), 70.0))
+    study = study_of(measured(MachinePlan(gpus=8, packages=0), 70.0))
     for name in ("domains", "windows", "energies", "phases"):
         for row in table(study, name):
             if (
@@ -291,14 +295,14 @@ def test_a_baseline_is_held_against_the_driver_of_its_own_domain():
         True,
         watts_of(quiet, quiet.run.wall_s(quiet.end_s)),
     )
-    seen = measured(Plan(gpus=2, packages=1), idle=idle, drivers=drivers)
+    seen = measured(MachinePlan(gpus=2, packages=1), idle=idle, drivers=drivers)
     assert {
         cost.domain: cost.excess.flags
         for cost in seen.costs
         if "BASELINE_OF_OTHER_DRIVER" in cost.excess.flags
     } == {}
     other = measured(
-        Plan(gpus=2, packages=1), idle=idle, drivers=drivers | {"simulated-nvml": "600.10"}
+        MachinePlan(gpus=2, packages=1), idle=idle, drivers=drivers | {"simulated-nvml": "600.10"}
     )
     flagged = {
         cost.domain for cost in other.costs if "BASELINE_OF_OTHER_DRIVER" in cost.excess.flags
@@ -308,7 +312,7 @@ def test_a_baseline_is_held_against_the_driver_of_its_own_domain():
 
 def test_the_tick_of_a_quick_source_is_not_how_often_we_asked():
     """RAPL is renewed every millisecond; asked every 20 ms, its changes are ours."""
-    seen = measured(Plan(gpus=0, packages=1))
+    seen = measured(MachinePlan(gpus=0, packages=1))
     row = next(row for row in table(study_of(seen), "domains") if row["domain"] == "cpu:0")
     assert row["tick"] is None or row["tick"] <= 0.002
 
@@ -318,7 +322,7 @@ def test_a_missing_baseline_of_one_domain_does_not_say_that_there_is_none():
     known = watts_of(quiet, quiet.run.wall_s(quiet.end_s))
     known.pop("dram:0")
     idle = baselines.Idle(quiet.energies.node.host, "2026-11-21T00:00:00Z", 20.0, {}, True, known)
-    seen = measured(Plan(gpus=2, packages=1), idle=idle)
+    seen = measured(MachinePlan(gpus=2, packages=1), idle=idle)
     assert not seen.of_window("save-1").excess.known
     warned = dict(study_of(seen).warnings)
     assert "dram:0" in " ".join(warned.values())
@@ -328,7 +332,7 @@ def test_a_missing_baseline_of_one_domain_does_not_say_that_there_is_none():
 
 
 def test_shares_of_overlapping_saves_add_up_to_their_union():
-    plan = Plan(gpus=1, packages=1, saves=0, start_s=0.0, first_s=1.0, dip_w=0.0)
+    plan = MachinePlan(gpus=1, packages=1, saves=0, start_s=0.0, first_s=1.0, dip_w=0.0)
     said = [
         Mark(t, name, window)
         for window, *times in (("a", 20, 21, 40), ("b", 30, 31, 45), ("c", 35, 36, 38))
@@ -345,7 +349,7 @@ def test_shares_of_overlapping_saves_add_up_to_their_union():
 
 
 def test_watts_times_length_are_joules_and_parts_are_their_sum():
-    seen = measured(Plan(gpus=2, packages=1, asynchronous=True), 70.0)
+    seen = measured(MachinePlan(gpus=2, packages=1, asynchronous=True), 70.0)
     study = study_of(seen)
     (window,) = table(study, "windows")
     parts = [row for row in table(study, "energies") if row["domain"] in seen.energies.parts]

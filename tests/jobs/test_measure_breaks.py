@@ -10,7 +10,7 @@ import pytest
 from told_meters import Told, at, energy, evaluated
 
 from ckptcost.report.studies.measure import study_of
-from ckptcost.runs.recorder import Stats
+from ckptcost.runs.recorder import RecorderStats
 
 
 def test_a_sum_of_part_of_the_time_says_so():
@@ -34,7 +34,7 @@ def test_a_sum_of_part_of_the_time_says_so():
 
 def test_what_did_not_reach_the_disk_is_said():
     seen = evaluated(Told("told", {energy("gpu:0", tick_s=0.001): at(300.0)}))
-    lost = seen._replace(stats=Stats(1, 0, 0.0, 0, 0.1, "No space left on device"))
+    lost = seen._replace(stats=RecorderStats(1, 0, 0.0, 0, 0.1, "No space left on device"))
     assert "No space left" in dict(study_of(lost).warnings)["NOT_RECORDED"]
     assert "NOT_RECORDED" not in dict(study_of(seen).warnings)
 

@@ -10,7 +10,7 @@ import pytest
 
 from ckptcost.jobs import observe as module
 from ckptcost.jobs.instruments import Instruments
-from ckptcost.jobs.observe import BURST_GAPS, Look, Observer, absent
+from ckptcost.jobs.observe import BURST_GAPS, Observer, WatchOptions, absent
 from ckptcost.jobs.recording import ASKED, EDGE, MARGIN_S
 from ckptcost.meters.base import Absence
 from ckptcost.runs.clocks import S
@@ -81,7 +81,7 @@ class Job:
         return [(words, more) for what, words, more in self.calls if what == "recorder.mark"]
 
     def observer(self, **look):
-        return Observer(Instruments([], [], None), Look(**look), self.folder, environ={})
+        return Observer(Instruments([], [], None), WatchOptions(**look), self.folder, environ={})
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from ckptcost.core.contents import contents_of
 from ckptcost.core.joining import join_marks
 from ckptcost.core.phases import windows_of
 from ckptcost.errors import OutputError
-from ckptcost.jobs.observe import Look, Observer
+from ckptcost.jobs.observe import Observer, WatchOptions
 from ckptcost.jobs.recording import folder_for
 from ckptcost.runs import station, store
 from ckptcost.runs.election import Task, job_run_id, task_of
@@ -359,7 +359,10 @@ def test_who_watches_a_folder(rank, local, blind, elected, watches, tmp_path, mo
 
     monkeypatch.setattr(observe, "kind_of", lambda path: SimpleNamespace(blind=blind))
     observer = Observer(
-        lambda: None, Look(watch=(tmp_path,)), tmp_path / "run", task=Task("a", "job", rank, local)
+        lambda: None,
+        WatchOptions(watch=(tmp_path,)),
+        tmp_path / "run",
+        task=Task("a", "job", rank, local),
     )
     monkeypatch.setattr(Observer, "reads", elected)
     assert observer._watches(tmp_path) is watches

@@ -10,7 +10,7 @@ import pytest
 
 from ckptcost.jobs import probe as module
 from ckptcost.meters import simulated_machine
-from ckptcost.meters.simulated_machine import Machine, Plan
+from ckptcost.meters.simulated_machine import Machine, MachinePlan
 
 RATE, FIXED_S = 4e9, 0.75
 SIZE = 100e9
@@ -21,7 +21,7 @@ class Storage:
     under the plan's own power."""
 
     def __init__(self, monkeypatch, **more):
-        self.given, self.plans = Plan(gpus=2, packages=1, disks=1, **more), []
+        self.given, self.plans = MachinePlan(gpus=2, packages=1, disks=1, **more), []
         moving_s = self.given.checkpoint_bytes / RATE
         self.given = replace(
             self.given,
@@ -36,7 +36,7 @@ class Storage:
 
         def kept(given, **changes):
             made = really(given, **changes)
-            if isinstance(made, Plan):
+            if isinstance(made, MachinePlan):
                 self.plans.append(made)
             return made
 

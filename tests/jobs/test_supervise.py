@@ -16,7 +16,7 @@ from waiting import wait_for
 from ckptcost.errors import InputError, OutputError
 from ckptcost.jobs.command import NoCommand
 from ckptcost.jobs.measure import reviewed
-from ckptcost.jobs.observe import Look
+from ckptcost.jobs.observe import WatchOptions
 from ckptcost.jobs.supervise import OUTPUT, Supervisor, What
 from ckptcost.jobs.wrap import tools_of
 from ckptcost.meters.found import Wanted
@@ -57,8 +57,8 @@ def folder(tmp_path) -> Path:
     return made
 
 
-def look(*watch: Path, settle_s: float = 0.0) -> Look:
-    return Look(tuple(watch), gap_s=0.2, settle_s=settle_s)
+def look(*watch: Path, settle_s: float = 0.0) -> WatchOptions:
+    return WatchOptions(tuple(watch), gap_s=0.2, settle_s=settle_s)
 
 
 def test_a_command_is_recorded_to_its_end(tools, folder):

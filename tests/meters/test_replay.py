@@ -14,7 +14,7 @@ from ckptcost.errors import InputError
 from ckptcost.meters import base
 from ckptcost.meters.replay import MeterTape, RunReplay, SpedClock
 from ckptcost.meters.simulated import find
-from ckptcost.meters.simulated_machine import Plan, marks
+from ckptcost.meters.simulated_machine import MachinePlan, marks
 from ckptcost.runs.clocks import RealClock, VirtualClock, Wake
 from ckptcost.runs.pace import Pace
 from ckptcost.runs.recorder import Recorder
@@ -214,7 +214,7 @@ def tapes_of(run):
 
 
 def test_a_replay_as_fast_as_possible_is_the_run_again():
-    plan = Plan(gpus=2, packages=1, disks=1, first_s=6.0, interval_s=10.0, saves=1)
+    plan = MachinePlan(gpus=2, packages=1, disks=1, first_s=6.0, interval_s=10.0, saves=1)
     first = record(find(plan, origin_ns=0).meters, marks(plan, 0.0, 20.0), 20.0, VirtualClock())
     replay = RunReplay("first", tapes_of(first), first.marks)
     second = record(replay.meters, replay.marks(0, 20 * S), 20.0, VirtualClock())

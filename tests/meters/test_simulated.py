@@ -15,23 +15,31 @@ from ckptcost.core.phases import windows_of
 from ckptcost.errors import InputError, MeterLost
 from ckptcost.meters import base
 from ckptcost.meters.simulated import KIB, RAPL_COUNTS, RAPL_UNIT_J, SECTOR_BYTES, find
-from ckptcost.meters.simulated_machine import SQUARE, Fault, Machine, Plan, Wave, chance, marks
+from ckptcost.meters.simulated_machine import (
+    SQUARE,
+    Fault,
+    Machine,
+    MachinePlan,
+    Wave,
+    chance,
+    marks,
+)
 
 S = 1_000_000_000
-SMALL = Plan(gpus=2, packages=1, disks=2)
+SMALL = MachinePlan(gpus=2, packages=1, disks=2)
 STORAGES = ["fsync", "buffered", "direct"]
 PLANS = {
-    "sync": Plan(),
-    "async": Plan(asynchronous=True, gpu_background_w=30.0),
-    "buffered": Plan(storage="buffered"),
-    "direct, stops": Plan(storage="direct", stop_s=150.0),
-    "sharp": Plan(ramp_s=0.0, variation=0.0),
-    "slow ramps": Plan(ramp_s=2.0, snapshot_s=0.5, write_s=0.5, fsync_s=0.5),
-    "superchip": Plan(gpus=2, packages=2, gpu_kind="superchip"),
+    "sync": MachinePlan(),
+    "async": MachinePlan(asynchronous=True, gpu_background_w=30.0),
+    "buffered": MachinePlan(storage="buffered"),
+    "direct, stops": MachinePlan(storage="direct", stop_s=150.0),
+    "sharp": MachinePlan(ramp_s=0.0, variation=0.0),
+    "slow ramps": MachinePlan(ramp_s=2.0, snapshot_s=0.5, write_s=0.5, fsync_s=0.5),
+    "superchip": MachinePlan(gpus=2, packages=2, gpu_kind="superchip"),
 }
 
 
-def plain_watts(plan: Plan, machine: Machine, gpu: int, t_s: np.ndarray) -> np.ndarray:
+def plain_watts(plan: MachinePlan, machine: Machine, gpu: int, t_s: np.ndarray) -> np.ndarray:
     """A card's power from the marks alone, for sharp edges: no areas, no tables."""
     idle, train, stall = plan.gpu_idle_w, plan.gpu_train_w, plan.gpu_stall_w
     power = np.where(t_s < plan.start_s, idle, train)
@@ -55,7 +63,9 @@ def plain_watts(plan: Plan, machine: Machine, gpu: int, t_s: np.ndarray) -> np.n
 @pytest.mark.parametrize("asynchronous", [False, True])
 @pytest.mark.parametrize("gpu", [0, 3])
 def test_power_is_what_the_plan_says(asynchronous, gpu):
-    plan = Plan(ramp_s=0.0, asynchronous=asynchronous, gpu_snapshot_w=21.0, gpu_background_w=9.0)
+    plan = MachinePlan(
+        ramp_s=0.0, asynchronous=asynchronous, gpu_snapshot_w=21.0, gpu_background_w=9.0
+    )
     machine = Machine(plan)
     t_s = np.sort(np.random.default_rng(4).uniform(-3.0, 180.0, 50_000))
     off = np.abs(machine.watts(f"gpu:{gpu}", t_s) - plain_watts(plan, machine, gpu, t_s)) > 1e-6
@@ -163,7 +173,11 @@ def slot(m, domain, quantity):
 
 @pytest.mark.parametrize(
     "plan",
-    [*PLANS.values(), Plan(gpus=0, packages=0, disks=0), Plan(gpu_kind="mig", memory_scope=False)],
+    [
+        *PLANS.values(),
+        MachinePlan(gpus=0, packages=0, disks=0),
+        MachinePlan(gpu_kind="mig", memory_scope=False),
+    ],
 )
 def test_meters_keep_the_protocol(plan):
     found = find(plan, origin_ns=0)
@@ -362,7 +376,7 @@ def test_the_node_is_a_noisy_mean_of_the_second_before():
 
 
 def test_marks_are_a_hooks():
-    names = [mark.name for mark in marks(Plan(variation=0.0), 30.0, 90.0)]
+    names = [mark.name for mark in marks(MachinePlan(variation=0.0), 30.0, 90.0)]
     assert names == [
         "begin",
         "snapshotted",
@@ -374,17 +388,17 @@ def test_marks_are_a_hooks():
         "end",
     ]
     by_parts = [
-        m for a in np.arange(0.0, 300.0, 7.7) for m in marks(Plan(), a, min(a + 7.7, 300.0))
+        m for a in np.arange(0.0, 300.0, 7.7) for m in marks(MachinePlan(), a, min(a + 7.7, 300.0))
     ]
-    assert by_parts == list(marks(Plan(), 0.0, 300.0))
-    later = list(marks(Plan(), 0.0, 100.0, origin_s=1000.0))
+    assert by_parts == list(marks(MachinePlan(), 0.0, 300.0))
+    later = list(marks(MachinePlan(), 0.0, 100.0, origin_s=1000.0))
     assert [m.t_s - 1000.0 for m in later] == pytest.approx(
-        [m.t_s for m in marks(Plan(), 0.0, 100.0)]
+        [m.t_s for m in marks(MachinePlan(), 0.0, 100.0)]
     )
-    begins = [m.t_s for m in marks(Plan(saves=2), 0.0, 900.0) if m.name == "begin"]
+    begins = [m.t_s for m in marks(MachinePlan(saves=2), 0.0, 900.0) if m.name == "begin"]
     assert begins == [35.0, 95.0]
-    assert list(marks(Plan(saves=0), 0.0, 900.0)) == []
-    lengths = {round(w.length_s, 6) for w in windows_of(list(marks(Plan(), 0.0, 900.0)))}
+    assert list(marks(MachinePlan(saves=0), 0.0, 900.0)) == []
+    lengths = {round(w.length_s, 6) for w in windows_of(list(marks(MachinePlan(), 0.0, 900.0)))}
     assert len(lengths) == 15
     assert max(lengths) <= 7.85 * 1.05
     assert min(lengths) >= 7.85 * 0.95
@@ -497,7 +511,7 @@ def test_mig_superchips_and_old_cards():
     }
     assert any("MIG" in absence.reason for absence in mig.absences)
 
-    chip = Plan(gpus=2, packages=2, gpu_kind="superchip")
+    chip = MachinePlan(gpus=2, packages=2, gpu_kind="superchip")
     m, machine = meter("nvml", chip), Machine(chip)
     assert {c.domain for c in m.channels if c.role == "part"} == {"module:0", "module:1"}
     assert all(c.covers == ("cpu", "dram") for c in m.channels)

@@ -13,7 +13,7 @@ import pytest
 from ckptcost.core.phases import windows_of
 from ckptcost.meters.replay import MeterTape, RunReplay
 from ckptcost.meters.simulated import find
-from ckptcost.meters.simulated_machine import Machine, Plan, marks
+from ckptcost.meters.simulated_machine import Machine, MachinePlan, marks
 from ckptcost.meters.writeback import drain_times
 from ckptcost.runs.reader import load
 
@@ -204,7 +204,7 @@ def test_with_fsync_it_is_there_when_the_call_returns(name):
 
 @pytest.mark.parametrize("name", SIMULATED)
 def test_the_simulated_one_is_its_plan(name):
-    plan, run = Plan(**LISTED[name]["plan"]), run_of(name)
+    plan, run = MachinePlan(**LISTED[name]["plan"]), run_of(name)
     said = [(mark.name, mark.window) for mark in run.marks]
     planned = list(marks(plan, 0.0, 100.0))
     assert said == [(mark.name, mark.window) for mark in planned]

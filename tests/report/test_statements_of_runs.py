@@ -14,7 +14,7 @@ from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.model import one_of
 from ckptcost.layers import layers_for
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_machine import Plan
+from ckptcost.meters.simulated_machine import MachinePlan
 from ckptcost.report.statements.measured import statement_of
 from ckptcost.report.statements.reading import gather_statements
 from ckptcost.runs.clocks import S, VirtualClock
@@ -40,7 +40,7 @@ def run(tmp_path):
     def recorded(*marks):
         folder = tmp_path / "run"
         folder.mkdir()
-        seen = simulated.find(Plan(gpus=2, packages=1, saves=0), origin_ns=0)
+        seen = simulated.find(MachinePlan(gpus=2, packages=1, saves=0), origin_ns=0)
         recorder = Recorder(
             seen.meters, FileSink(folder), VirtualClock(0), run_id="ab" * 16, host="h"
         )

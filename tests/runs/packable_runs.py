@@ -12,7 +12,7 @@ from told_meters import Told, at, energy
 from ckptcost.jobs.recording import ASKED, EDGE
 from ckptcost.meters import simulated
 from ckptcost.meters.base import Meter
-from ckptcost.meters.simulated_machine import Plan
+from ckptcost.meters.simulated_machine import MachinePlan
 from ckptcost.runs import job_facts
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.recorder import Recorder
@@ -36,7 +36,9 @@ def steady(gpus: int = 2, node: bool = True, packages: int = 0) -> Sequence[Mete
 
 
 def machine(**plan: Any) -> Sequence[Meter]:
-    return simulated.find(Plan(**{"gpus": 2, "packages": 1, "saves": 0} | plan), origin_ns=0).meters
+    return simulated.find(
+        MachinePlan(**{"gpus": 2, "packages": 1, "saves": 0} | plan), origin_ns=0
+    ).meters
 
 
 def save(

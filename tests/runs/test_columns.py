@@ -12,7 +12,7 @@ import pytest
 from ckptcost.core.channels import Channel
 from ckptcost.errors import UnknownName
 from ckptcost.runs.run import Node
-from ckptcost.runs.tables import Table
+from ckptcost.runs.tables import MeterTable
 
 S = 10**9
 JOULES, BYTES = Channel("gpu:0", "energy_j", "a"), Channel("disk:sda", "written_bytes", "b")
@@ -26,7 +26,7 @@ class Told:
     def __init__(
         self, chance: np.random.Generator, channels: tuple[Channel, ...], from_s: int
     ) -> None:
-        self.table, self.channels, self.chance = Table(channels), channels, chance
+        self.table, self.channels, self.chance = MeterTable(channels), channels, chance
         self.ticks: list[tuple[int, int, list[float], int]] = []
         self.seconds: list[tuple[int, int, int, int, list[object]]] = []
         self.at_s = from_s
@@ -66,7 +66,7 @@ class Told:
             self.table.second(*self.seconds[-1])
         if self.chance.random() < 0.5:
             self.ticks.reverse()
-            again = Table(self.channels)
+            again = MeterTable(self.channels)
             for tick in self.ticks:
                 again.tick(*tick)
             for second in self.seconds:

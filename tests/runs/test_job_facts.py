@@ -16,7 +16,7 @@ from steady_meters import Steady
 from ckptcost.errors import InputError
 from ckptcost.fleet.packing import facts_in
 from ckptcost.jobs.measure import reviewed
-from ckptcost.jobs.observe import Look, Observer
+from ckptcost.jobs.observe import Observer, WatchOptions
 from ckptcost.report.studies.measure import study_of
 from ckptcost.runs import job_facts
 from ckptcost.runs.clocks import S, VirtualClock
@@ -193,7 +193,7 @@ def test_a_wrapped_command_says_it(tmp_path):
     from ckptcost.jobs.instruments import Instruments
 
     observer = Observer(
-        Instruments([Steady()], (), None, []), Look(), tmp_path / "run", environ=SLURM
+        Instruments([Steady()], (), None, []), WatchOptions(), tmp_path / "run", environ=SLURM
     )
     observer.start(listen=False)
     observer.begin(command="train.py")

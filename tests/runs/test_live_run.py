@@ -9,7 +9,7 @@ import pytest
 
 from ckptcost.core.channels import Channel
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_machine import Fault, Plan, marks
+from ckptcost.meters.simulated_machine import Fault, MachinePlan, marks
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.follow import follow
 from ckptcost.runs.header import Header, MeterHead
@@ -20,7 +20,9 @@ from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.run import Run
 from ckptcost.runs.sinks import FileSink
 
-PLAN = Plan(gpus=2, first_s=20.0, interval_s=30.0, faults=(Fault("lost", "gpu:1", 45.0, 60.0),))
+PLAN = MachinePlan(
+    gpus=2, first_s=20.0, interval_s=30.0, faults=(Fault("lost", "gpu:1", 45.0, 60.0),)
+)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from ckptcost.runs import reader, tables
 from ckptcost.runs.gaps import gaps_of
 from ckptcost.runs.lines import Raw, begun_ns, raw_line
 from ckptcost.runs.run import Node
-from ckptcost.runs.tables import Seals, Table
+from ckptcost.runs.tables import MeterTable, Seals
 
 S = 10**9
 CHANNELS = (
@@ -59,8 +59,8 @@ def test_what_is_steady_takes_little():
     assert steady.more.nbytes + steady.places.nbytes < 10
 
 
-def filled(seals: Seals | None, seed: int, late: bool) -> Table:
-    chance, table = np.random.default_rng(seed), Table(CHANNELS, seals)
+def filled(seals: Seals | None, seed: int, late: bool) -> MeterTable:
+    chance, table = np.random.default_rng(seed), MeterTable(CHANNELS, seals)
     joules = 0.0
     for second in (s for s in range(900) if s not in (333, 334, 335)):
         began = second * S
@@ -111,7 +111,7 @@ def test_what_is_no_number_is_no_decimal(text):
         reader.parse_floats(text)
 
 
-def column(table: Table, index: int) -> tuple[Any, Any, Any]:
+def column(table: MeterTable, index: int) -> tuple[Any, Any, Any]:
     """Times, values and how long the answers took of one channel."""
     rows = table.rows(index)
     return rows.t_ns, np.concatenate(table.values(index))[rows.pick], rows.took_ns
@@ -119,7 +119,7 @@ def column(table: Table, index: int) -> tuple[Any, Any, Any]:
 
 def test_lines_at_once_are_the_lines_one_by_one():
     meters = [CHANNELS[:2], CHANNELS[2:]]
-    at_once, by_one = [Table(of) for of in meters], [Table(of) for of in meters]
+    at_once, by_one = [MeterTable(of) for of in meters], [MeterTable(of) for of in meters]
     lines = reader.RawLines(at_once)
     for n in range(50):
         values = ((0.1 * n, math.nan), None) if n % 3 else ((1.5, -2e-7), (1e9,))
@@ -140,7 +140,7 @@ def test_lines_at_once_are_the_lines_one_by_one():
     "values", [((1.0,), (1.0,)), ((1.0, 2.0, 3.0), None), (None,), ((1.0, 2.0), (1.0,), (1.0,))]
 )
 def test_a_line_that_does_not_fit_its_header_is_left_to_who_can_say_so(values):
-    lines = reader.RawLines([Table(CHANNELS[:2]), Table(CHANNELS[2:])])
+    lines = reader.RawLines([MeterTable(CHANNELS[:2]), MeterTable(CHANNELS[2:])])
     took = tuple(range(len(values)))
     assert not lines.take(1, raw_line(Raw(5, took, values)).removesuffix(b"\n"))
     whole = raw_line(Raw(5, (1, 2), ((1.0, 2.0), None))).removesuffix(b"\n")

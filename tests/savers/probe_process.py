@@ -14,7 +14,7 @@ from ckptcost.errors import CkptcostError
 from ckptcost.savers.base import SaverSettings
 from ckptcost.savers.buffered import Posix
 from ckptcost.savers.direct import Direct
-from ckptcost.savers.place import Place
+from ckptcost.savers.place import SavePlace
 from ckptcost.savers.shapes import shape_of
 
 SAVERS = {"direct": Direct, "posix": Posix}
@@ -61,7 +61,7 @@ def refuse(call: str, error: int, flag: int = 0) -> None:
 
 def hold(directory: str) -> None:
     """A place with half a save in it, until killed."""
-    with Place(directory) as place:
+    with SavePlace(directory) as place:
         with place.saving(1, 0) as save:
             os.close(save.create("weights-00000"))
             save.commit()
@@ -75,7 +75,7 @@ def hold(directory: str) -> None:
 def save_on(directory: str, saver: str, size: str) -> None:
     """Saves for ever."""
     engine, shape = SAVERS[saver](), shape_of(int(size), 2)
-    with Place(directory) as place:
+    with SavePlace(directory) as place:
         print(place.name, flush=True)
         for number in range(10**6):
             engine.save(place, shape, SaverSettings(), number)
@@ -86,7 +86,7 @@ def save_once(directory: str, saver: str, size: str, *refusals: str) -> None:
     """Saves once; then the calls in `refusals` (name:errno or name:errno:flag) begin to fail, and
     saves and loads again."""
     shape, number = shape_of(int(size), 2), 0
-    with Place(directory) as place:
+    with SavePlace(directory) as place:
         try:
             for number in range(2):
                 SAVERS[saver]().save(place, shape, SaverSettings(depth=4), number)
@@ -108,7 +108,7 @@ def try_place(directory: str, size: str, uid: str = "") -> None:
     if uid:
         os.setresuid(int(uid), int(uid), int(uid))
     try:
-        with Place(".", int(size)) as place:
+        with SavePlace(".", int(size)) as place:
             print("made", *place.notes)
     except CkptcostError as error:
         print(type(error).__name__, error.exit_code, error)

@@ -12,7 +12,7 @@ from ckptcost.jobs.probe import ProbeRequest, probe
 from ckptcost.meters.found import Wanted
 from ckptcost.savers.base import Control, SaverSettings
 from ckptcost.savers.found import SAVERS, saver_of
-from ckptcost.savers.place import Place
+from ckptcost.savers.place import SavePlace
 from ckptcost.savers.shapes import shape_of
 
 SIZE = 24 << 20
@@ -43,7 +43,7 @@ def made(name):
 def test_a_save_that_is_stopped_leaves_nothing(name, tmp_path):
     saver, control = made(name), AfterBytes(SIZE // 8)
     shape = shape_of(SIZE, ranks=2, files=12)
-    with Place(tmp_path, SIZE) as place:
+    with SavePlace(tmp_path, SIZE) as place:
         with pytest.raises(KeyboardInterrupt):
             saver.save(
                 place, shape, SaverSettings(block_bytes=256 << 10, depth=2, control=control), 1
@@ -57,7 +57,7 @@ def test_a_save_that_is_stopped_leaves_nothing(name, tmp_path):
 @pytest.mark.parametrize("name", SAVERS)
 def test_reading_stops(name, what, tmp_path):
     saver, shape = made(name), shape_of(SIZE, ranks=2, files=12)
-    with Place(tmp_path, SIZE) as place:
+    with SavePlace(tmp_path, SIZE) as place:
         saver.save(place, shape, SaverSettings(block_bytes=256 << 10, depth=2), 1)
         control = AfterBytes(SIZE // 8)
         with pytest.raises(KeyboardInterrupt):
@@ -72,7 +72,7 @@ def test_reading_stops(name, what, tmp_path):
 def test_all_bytes_are_told(name, tmp_path):
     saver, control, shape = made(name), Control(), shape_of(SIZE, ranks=2, files=12)
     settings = SaverSettings(block_bytes=256 << 10, depth=2, control=control)
-    with Place(tmp_path, SIZE) as place:
+    with SavePlace(tmp_path, SIZE) as place:
         for what in ("save", "load", "verify"):
             control.begin(what, 1, SIZE)
             getattr(saver, what)(place, shape, settings, 1)
@@ -89,7 +89,7 @@ def test_nothing_begins_when_it_is_stopped(tmp_path):
         control.begin("save", 1, 5)
     with pytest.raises(KeyboardInterrupt):
         control.rest(60.0)
-    with Place(tmp_path, SIZE) as place, pytest.raises(KeyboardInterrupt):
+    with SavePlace(tmp_path, SIZE) as place, pytest.raises(KeyboardInterrupt):
         saver_of("posix").save(place, shape_of(SIZE, 2), SaverSettings(control=control), 1)
     assert not os.listdir(tmp_path)
 

@@ -28,7 +28,7 @@ from ckptcost.savers.content import Content
 from ckptcost.savers.crew import Crew
 from ckptcost.savers.direct import BUFFERED, Direct
 from ckptcost.savers.page_cache import cached_bytes, drop
-from ckptcost.savers.place import Place
+from ckptcost.savers.place import SavePlace
 from ckptcost.savers.shapes import shape_of
 
 SCRIPT = Path(__file__).with_name("probe_process.py")
@@ -53,7 +53,7 @@ def saver(request):
 
 @pytest.fixture
 def place(tmp_path):
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         yield place
 
 

@@ -15,7 +15,7 @@ import pytest
 from waiting import wait_for
 
 from ckptcost.savers import owners
-from ckptcost.savers.place import Place
+from ckptcost.savers.place import SavePlace
 
 SCRIPT = Path(__file__).with_name("probe_process.py")
 
@@ -109,7 +109,7 @@ def test_when_both_are_killed_the_next_probe_removes_what_they_left(tmp_path):
         process.kill()
         process.wait()
         assert names(tmp_path) == [name]
-        with Place(tmp_path) as place:
+        with SavePlace(tmp_path) as place:
             assert place.notes == [f"removed {name}, left by an earlier probe that was killed"]
             assert names(tmp_path) == [place.name]
     assert names(tmp_path) == []
@@ -117,13 +117,13 @@ def test_when_both_are_killed_the_next_probe_removes_what_they_left(tmp_path):
 
 def test_probes_side_by_side_leave_each_other_alone(tmp_path):
     with probing("hold", tmp_path) as (process, (name, janitor)):
-        with Place(tmp_path) as first, Place(tmp_path) as second:
+        with SavePlace(tmp_path) as first, SavePlace(tmp_path) as second:
             assert names(tmp_path) == sorted([name, first.name, second.name])
             assert first.notes == second.notes == []
             assert sorted(os.listdir(tmp_path / name)) == ["owner", "save-1", "save-2.part"]
         assert names(tmp_path) == [name]
         os.kill(int(janitor), signal.SIGKILL)  # the probe lives on without
-        with Place(tmp_path):
+        with SavePlace(tmp_path):
             assert sorted(os.listdir(tmp_path / name)) == ["owner", "save-1", "save-2.part"]
         process.kill()
 
@@ -134,7 +134,7 @@ def test_while_a_janitor_still_works_nobody_takes_its_directory_for_stale(tmp_pa
         process.kill()
         process.wait()
         try:
-            with Place(tmp_path) as place:
+            with SavePlace(tmp_path) as place:
                 assert place.notes == []
                 assert name in names(tmp_path)
         finally:
@@ -167,7 +167,7 @@ def test_planted_links_are_neither_followed_nor_removed(both, tmp_path):
         process.kill()
         process.wait()
         if both:
-            with Place(target) as place:
+            with SavePlace(target) as place:
                 assert "could not be removed whole" in place.notes[0]
         wait_for(lambda: gone(janitor))
     assert (victims / "file").read_text() == "mine"
@@ -189,7 +189,7 @@ def test_the_directory_itself_made_a_link(tmp_path):
         process.kill()
         wait_for(lambda: gone(janitor))
     assert names(tmp_path / "moved") == []
-    with Place(target) as place:
+    with SavePlace(target) as place:
         assert place.notes == []
     assert (target / name).is_symlink()
     assert names(tmp_path / "victims") == ["owner"]
@@ -207,7 +207,7 @@ def stale(directory, owner=""):
 
 def test_a_probe_of_another_host_is_left_and_named(tmp_path):
     made = stale(tmp_path, "elsewhere\nanother-boot\n17\n")
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         (note,) = place.notes
         assert "of a probe of elsewhere" in note
         assert "remove it by hand" in note
@@ -224,18 +224,18 @@ def test_a_probe_of_another_host_is_left_and_named(tmp_path):
 )
 def test_of_this_host_in_another_boot_or_container(owner, tmp_path):
     made = stale(tmp_path, owner or "\n")
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         assert place.notes == [f"removed {made.name}, left by an earlier probe that was killed"]
     assert names(tmp_path) == []
 
 
 def test_one_that_is_just_being_made_is_left_and_an_old_one_is_not(tmp_path):
     made = stale(tmp_path)
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         assert made.exists()
         assert place.notes == []
     os.utime(made, (1, 1))
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         assert not made.exists()
         assert place.notes
 
@@ -247,7 +247,7 @@ def test_where_there_are_no_locks_nothing_is_removed(tmp_path, monkeypatch):
         raise OSError(38, "Function not implemented")
 
     monkeypatch.setattr(owners.fcntl, "flock", no_locks)
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         assert "it cannot be told here whether it still runs" in place.notes[0]
     assert names(tmp_path) == [made.name]
 
@@ -263,7 +263,7 @@ def test_other_names_are_nobodys_business(tmp_path):
         (tmp_path / name / "owner").write_text("\n")
     (tmp_path / f".ckptcost-probe-{'1' * 16}").write_text("a file")
     before = names(tmp_path)
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         assert place.notes == []
     assert names(tmp_path) == before
 
@@ -283,7 +283,7 @@ def test_two_that_begin_at_the_same_time_and_sweep_each_other(through, tmp_path,
         return through
 
     monkeypatch.setattr(owners, "_lock", swept_first)
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         assert names(tmp_path) == [place.name] != made
         assert os.listdir(place.fd) == ["owner"]
     assert names(tmp_path) == []

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from ckptcost.errors import InputError, OutputError
-from ckptcost.savers.place import Place, check_name, margin_bytes
+from ckptcost.savers.place import SavePlace, check_name, margin_bytes
 
 SCRIPT = Path(__file__).with_name("probe_process.py")
 
@@ -46,7 +46,7 @@ def in_tmpfs(directory, options):
 
 
 def test_all_happens_in_a_directory_for_its_owner_only_and_nothing_stays(tmp_path):
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         (made,) = tmp_path.iterdir()
         assert made.name == place.name
         assert made.name.startswith(".ckptcost-probe-")
@@ -83,7 +83,7 @@ def test_a_save_that_breaks_off_leaves_nothing(tmp_path):
     class Odd(BaseException):
         pass
 
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         for error in (KeyboardInterrupt, Odd, ValueError):
             for committed in (False, True):
                 with pytest.raises(error):
@@ -92,7 +92,7 @@ def test_a_save_that_breaks_off_leaves_nothing(tmp_path):
 
 
 def test_a_save_that_was_never_made_or_is_gone(tmp_path):
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         with pytest.raises(OutputError, match=r"load of save 7.*it is gone"), place.loading(7):
             pass
         place.remove(7)
@@ -108,7 +108,7 @@ def test_files_are_new_and_links_are_not_followed(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("mine")
     (tmp_path / "dir").mkdir()
-    with Place(tmp_path / "dir") as place:
+    with SavePlace(tmp_path / "dir") as place:
         with place.saving(1, 0) as save:
             os.symlink(victim, "weights-00000", dir_fd=save.fd)
             with pytest.raises(FileExistsError):
@@ -128,7 +128,7 @@ def test_files_are_new_and_links_are_not_followed(tmp_path):
 def test_a_name_is_only_a_name(name, tmp_path):
     with pytest.raises(InputError):
         check_name(name)
-    with Place(tmp_path) as place, place.saving(1, 0) as save:
+    with SavePlace(tmp_path) as place, place.saving(1, 0) as save:
         with pytest.raises(InputError):
             save.create(name)
         with pytest.raises(InputError):
@@ -137,7 +137,7 @@ def test_a_name_is_only_a_name(name, tmp_path):
 
 def test_somebody_renames_the_directory_meanwhile(tmp_path):
     (tmp_path / "a").mkdir()
-    with Place(tmp_path / "a") as place:
+    with SavePlace(tmp_path / "a") as place:
         (tmp_path / "a").rename(tmp_path / "b")
         (tmp_path / "a").mkdir()
         with place.saving(1, 0) as save:
@@ -149,12 +149,12 @@ def test_somebody_renames_the_directory_meanwhile(tmp_path):
 
 def test_no_directory(tmp_path):
     with pytest.raises(InputError, match=r"none: no such directory"):
-        Place(tmp_path / "none")
+        SavePlace(tmp_path / "none")
     with pytest.raises(InputError):
-        Place("a\0b")
+        SavePlace("a\0b")
     (tmp_path / "file").write_text("")
     with pytest.raises(OutputError, match="file: not a directory"):
-        Place(tmp_path / "file")
+        SavePlace(tmp_path / "file")
 
 
 def test_too_little_space_is_said_before_anything_is_made(tmp_path):
@@ -163,9 +163,9 @@ def test_too_little_space_is_said_before_anything_is_made(tmp_path):
         OutputError,
         match=r"a checkpoint of .*B does not fit: .*B are free, of which .*B are left alone",
     ):
-        Place(tmp_path, 2 * free + 10**9)
+        SavePlace(tmp_path, 2 * free + 10**9)
     assert list(tmp_path.iterdir()) == []
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         with pytest.raises(OutputError, match="does not fit"), place.saving(1, 2 * free + 10**9):
             pytest.fail("it began")
         assert os.listdir(place.fd) == ["owner"]
@@ -206,7 +206,7 @@ def test_a_directory_one_may_not_read(tmp_path):
         pytest.skip("root may")
     (tmp_path / "closed").mkdir(mode=0)
     with pytest.raises(OutputError, match="cannot be opened: permission denied"):
-        Place(tmp_path / "closed")
+        SavePlace(tmp_path / "closed")
 
 
 def test_no_inode_left(tmp_path):
@@ -217,7 +217,7 @@ def test_no_inode_left(tmp_path):
 
 def test_without_a_janitor_it_goes_on_and_says_so(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/nonexistent/python")
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         (note,) = place.notes
         assert "if this process is killed its files stay" in note
     assert list(tmp_path.iterdir()) == []
@@ -225,13 +225,13 @@ def test_without_a_janitor_it_goes_on_and_says_so(tmp_path, monkeypatch):
 
 def test_an_interpreter_that_does_not_start_is_no_janitor(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "executable", "/bin/true")
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         assert "did not start" in place.notes[0]
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_forked_child_removes_nothing(tmp_path):
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         child = os.fork()
         if child == 0:
             place.close()
@@ -243,7 +243,7 @@ def test_a_forked_child_removes_nothing(tmp_path):
 
 
 def test_what_somebody_else_put_there_stays_and_is_named(tmp_path):
-    with Place(tmp_path) as place:
+    with SavePlace(tmp_path) as place:
         made = tmp_path / place.name
         with place.saving(1, 0) as save:
             os.close(save.create("x"))

@@ -23,7 +23,7 @@ from ckptcost.savers.base import FileShape, Saver, SaverSettings, Shape
 from ckptcost.savers.content import Content
 from ckptcost.savers.found import saver_of
 from ckptcost.savers.page_cache import cached_bytes, drop
-from ckptcost.savers.place import Place
+from ckptcost.savers.place import SavePlace
 from ckptcost.savers.shapes import shape_of
 from ckptcost.savers.torch_state import Streams, refusal
 
@@ -41,23 +41,23 @@ def saver(request: pytest.FixtureRequest) -> Saver:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[Place]:
-    with Place(tmp_path) as made:
+def place(tmp_path: Path) -> Iterator[SavePlace]:
+    with SavePlace(tmp_path) as made:
         yield made
     assert os.listdir(tmp_path) == []
 
 
-def names_in(place: Place) -> set[str]:
+def names_in(place: SavePlace) -> set[str]:
     return set(os.listdir(place.fd)) - {"owner"}
 
 
-def files_of(place: Place, number: int) -> dict[str, Path]:
+def files_of(place: SavePlace, number: int) -> dict[str, Path]:
     """Through the open directory: the place is in nobody's way by name."""
     save = Path(f"/proc/self/fd/{place.fd}/save-{number}")
     return {path.name: path for path in save.iterdir()}
 
 
-def largest(place: Place, number: int) -> Path:
+def largest(place: SavePlace, number: int) -> Path:
     return max(files_of(place, number).values(), key=lambda path: path.stat().st_size)
 
 

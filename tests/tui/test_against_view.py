@@ -13,7 +13,7 @@ from ckptcost.errors import CkptcostError, InputError
 from ckptcost.runs import store
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens import against
-from ckptcost.tui.screens.recorded_run import Source, read_run
+from ckptcost.tui.screens.recorded_run import RunSource, read_run
 from ckptcost.tui.study_grids import paragraphs
 
 
@@ -24,7 +24,7 @@ def large(tmp_path_factory):
 
 def source_of(path):
     (kept,) = store.kept_at(path)
-    return Source(str(path), kept.run, 1000, True, 3)
+    return RunSource(str(path), kept.run, 1000, True, 3)
 
 
 def study_of(source, desk, host=""):

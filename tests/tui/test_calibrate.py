@@ -14,7 +14,7 @@ from ckptcost.errors import InputError, MeterUnavailable, OutputError
 from ckptcost.runs import store
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens import against, calibrate_fit
-from ckptcost.tui.screens.recorded_run import Source
+from ckptcost.tui.screens.recorded_run import RunSource
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def mine(tmp_path, monkeypatch):
 
 def source_of(path):
     (kept,) = store.kept_at(path)
-    return Source(str(path), kept.run, 1000, True, 3)
+    return RunSource(str(path), kept.run, 1000, True, 3)
 
 
 DESK = Desk(base="small-8b")

@@ -14,7 +14,7 @@ from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.screens.calibrate import CalibrateScreen
-from ckptcost.tui.screens.recorded_run import Source
+from ckptcost.tui.screens.recorded_run import RunSource
 from ckptcost.tui.widgets.rows import Rows
 
 
@@ -36,7 +36,7 @@ def mine(tmp_path, monkeypatch):
 
 def source_of(path):
     (kept,) = store.kept_at(path)
-    return Source(str(path), kept.run, 300_000, True, 2)
+    return RunSource(str(path), kept.run, 300_000, True, 2)
 
 
 def opened(drive, made, script, size=USUAL, names=("small", "large")):

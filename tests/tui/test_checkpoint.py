@@ -15,7 +15,7 @@ from ckptcost.errors import CkptcostError, UnknownName
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_machine import Plan, marks
+from ckptcost.meters.simulated_machine import MachinePlan, marks
 from ckptcost.report.study import Study
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.recorder import Recorder
@@ -30,7 +30,7 @@ from ckptcost.tui.study_grids import paragraphs
 DESK = Desk(base="small-8b")
 
 
-def kept(folder: Path, plan: Plan, for_s: float) -> Path:
+def kept(folder: Path, plan: MachinePlan, for_s: float) -> Path:
     seen = simulated.find(plan, origin_ns=0)
     record(
         Instruments(seen.meters, seen.absences, VirtualClock(0), list(marks(plan, 0.0, for_s))),
@@ -49,7 +49,7 @@ def two(tmp_path_factory) -> Path:
     """Two saves of a machine with two cards."""
     return kept(
         tmp_path_factory.mktemp("two") / "run",
-        Plan(gpus=2, disks=2, first_s=12.0, interval_s=20.0),
+        MachinePlan(gpus=2, disks=2, first_s=12.0, interval_s=20.0),
         45.0,
     )
 
@@ -57,7 +57,7 @@ def two(tmp_path_factory) -> Path:
 @pytest.fixture(scope="module")
 def one(tmp_path_factory) -> Path:
     """One asynchronous save."""
-    plan = Plan(gpus=2, disks=1, first_s=12.0, interval_s=200.0, asynchronous=True)
+    plan = MachinePlan(gpus=2, disks=1, first_s=12.0, interval_s=200.0, asynchronous=True)
     return kept(tmp_path_factory.mktemp("one") / "run", plan, 40.0)
 
 
@@ -112,7 +112,7 @@ def test_its_rows_are_those_of_the_report(cli, two, recording):
 
 
 def test_of_a_run_with_one_save_the_comparison_is_the_commands(cli, one, tmp_path):
-    several = kept(tmp_path / "sync", Plan(gpus=2, disks=1, first_s=8.0), 25.0)
+    several = kept(tmp_path / "sync", MachinePlan(gpus=2, disks=1, first_s=8.0), 25.0)
     for run in (one, several):
         study = study_beside(read_at(run), 0, DESK)
         compared = document(cli, "compare", str(run), "-s", "small-8b")

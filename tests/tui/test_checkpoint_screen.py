@@ -14,7 +14,7 @@ from told_meters import Told, at, energy, recorded, said
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_machine import Plan, marks
+from ckptcost.meters.simulated_machine import MachinePlan, marks
 from ckptcost.runs import recorder
 from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui.app import CkptcostApp
@@ -31,7 +31,7 @@ def run(tmp_path_factory) -> str:
     patch = pytest.MonkeyPatch()
     patch.setattr(recorder, "new_run_id", lambda: "3f9a1b2c00000000")
     patch.setattr(recorder, "host_name", lambda: "gpu-07")
-    plan = Plan(gpus=2, disks=2, first_s=10.0, interval_s=20.0, asynchronous=True)
+    plan = MachinePlan(gpus=2, disks=2, first_s=10.0, interval_s=20.0, asynchronous=True)
     seen = simulated.find(plan, origin_ns=0)
     folder = tmp_path_factory.mktemp("kept") / "run"
     record(

@@ -444,7 +444,7 @@ def test_a_gain_that_may_be_a_loss_is_not_called_best(monkeypatch):
     view = model.evaluate(Desk())
     change = view.advice.less(view.metric, True)
     monkeypatch.setattr(
-        model.Advice, "less", lambda *_: change._replace(low=change.value * 2, high=3.6e9)
+        model.ModelAdvice, "less", lambda *_: change._replace(low=change.value * 2, high=3.6e9)
     )
     text, tone = headline_of(view.metric, view.looked, view.advice, view.base)
     assert "; p5-p95 from 1,000 kWh more to " in text

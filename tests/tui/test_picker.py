@@ -11,13 +11,13 @@ from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from ckptcost.present.grid import Grid, Head, Row
+from ckptcost.present.grid import Grid, GridHead, Row
 from ckptcost.tui.modals.picker import Picker
 from ckptcost.tui.themes import THEMES
 from ckptcost.tui.widgets.rows import Rows, matches
 
 GPUS = Grid(
-    (Head("id", "GPU", True), Head("w", "TDP W")),
+    (GridHead("id", "GPU", True), GridHead("w", "TDP W")),
     [
         Row(key, (name, watts))
         for key, name, watts in (

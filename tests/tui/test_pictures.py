@@ -16,7 +16,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 
 from ckptcost.present.amounts import number, share
-from ckptcost.present.chart import Band, Bar, Bars, Chart, Curve, Dot, Part, Rule, Stat, Traces
+from ckptcost.present.chart import Band, Bar, Bars, Chart, ChartPart, Curve, Dot, Rule, Stat, Traces
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.draw.canvas import Line, Look
 from ckptcost.tui.screens.base import ModeScreen
@@ -117,10 +117,10 @@ def traces() -> Traces:
 def energy_bars() -> Bars:
     names = ("GPU stall", "host", "storage", "cooling")
 
-    def parts(*values: float) -> list[Part]:
+    def parts(*values: float) -> list[ChartPart]:
         ends = [sum(values[: i + 1]) for i in range(len(values))]
         return [
-            Part(name, end - value, end)
+            ChartPart(name, end - value, end)
             for name, value, end in zip(names, values, ends, strict=True)
         ]
 

@@ -22,7 +22,7 @@ from ckptcost.report.study_views import text as study_text
 from ckptcost.runs import store
 from ckptcost.runs.clocks import S
 from ckptcost.savers.base import NONE, Io
-from ckptcost.savers.place import Place
+from ckptcost.savers.place import SavePlace
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens import probe_plan, probe_run
 from ckptcost.tui.screens.probe_plan import NODES, WHOLE, Draft
@@ -221,13 +221,13 @@ class TestPlace:
         """What is refused here is refused there, and nothing more."""
         spot = probe_plan.look(tmp_path)
         fits, too_large = (int(spot.room_bytes * part) for part in (0.9, 1.1))
-        Place(tmp_path, fits).close()
+        SavePlace(tmp_path, fits).close()
         assert (
             probe_plan.refusal_of(spot, probe_plan.request(Draft(str(tmp_path), f"{fits} B"), desk))
             == ""
         )
         with pytest.raises(OutputError, match="does not fit"):
-            Place(tmp_path, too_large)
+            SavePlace(tmp_path, too_large)
         assert "does not fit" in probe_plan.refusal_of(
             spot, probe_plan.request(Draft(str(tmp_path), f"{too_large} B"), desk)
         )

@@ -11,16 +11,16 @@ import pytest
 from textual.app import App, ComposeResult
 from textual.pilot import Pilot
 
-from ckptcost.present.grid import Grid, Head, Row
+from ckptcost.present.grid import Grid, GridHead, Row
 from ckptcost.tui.themes import THEMES
 from ckptcost.tui.widgets.columns import fit, natural_widths, padded
 from ckptcost.tui.widgets.rows import Rows
 
 HEADS = (
-    Head("tier", "tier", True),
-    Head("rate", "GB/s", rank=1),
-    Head("write", "write", rank=3),
-    Head("kwh", "kWh"),
+    GridHead("tier", "tier", True),
+    GridHead("rate", "GB/s", rank=1),
+    GridHead("write", "write", rank=3),
+    GridHead("kwh", "kWh"),
 )
 TIERS = (
     ("nas", "0.2", "2.8 h", "1,190"),
@@ -220,8 +220,8 @@ def test_columns_give_way_by_rank_and_can_be_reached() -> None:
 
 def test_a_wide_table_says_how_many_columns_are_hidden() -> None:
     heads = (
-        Head("n", "name", True),
-        *(Head(f"c{at}", f"column {at}", rank=at) for at in range(1, 10)),
+        GridHead("n", "name", True),
+        *(GridHead(f"c{at}", f"column {at}", rank=at) for at in range(1, 10)),
     )
     grid = Grid(heads, [Row("a", ("a name", *["12,345"] * 9))])
     app = OneTable(grid)
@@ -247,7 +247,7 @@ def test_numbers_are_never_cut_and_lines_never_overflow(room: int) -> None:
 
 def test_long_text_is_cut_with_dots_before_a_column_goes() -> None:
     grid = Grid(
-        (Head("n", "name", True), Head("k", "kWh", rank=1)),
+        (GridHead("n", "name", True), GridHead("k", "kWh", rank=1)),
         [Row("a", ("a name that goes on for longer than that", "1,234"))],
     )
     found = fit(grid.heads, natural_widths(grid), 36)

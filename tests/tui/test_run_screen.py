@@ -22,7 +22,7 @@ from ckptcost.tui.screens import report_answers, run_traces
 from ckptcost.tui.screens.against import AgainstScreen
 from ckptcost.tui.screens.calibrate import CalibrateScreen
 from ckptcost.tui.screens.checkpoint import CheckpointScreen
-from ckptcost.tui.screens.recorded_run import Source
+from ckptcost.tui.screens.recorded_run import RunSource
 from ckptcost.tui.screens.run import RunScreen
 from ckptcost.tui.screens.run_traces import traces_of
 from ckptcost.tui.widgets.rows import Rows
@@ -48,7 +48,7 @@ def at_home(monkeypatch, made):
 
 def source_of(path):
     (kept,) = store.kept_at(path)
-    return Source(
+    return RunSource(
         str(path), kept.run, sum(head.file.stat().st_size for head in kept.heads), True, 3
     )
 

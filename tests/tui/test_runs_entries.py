@@ -26,7 +26,7 @@ from ckptcost.runs import store, summary
 from ckptcost.runs.clocks import S
 from ckptcost.tui import run_reader
 from ckptcost.tui.screens import run_traces, runs_entries
-from ckptcost.tui.screens.recorded_run import RUNS, KeptRuns, RecordedRun, Source, read_run
+from ckptcost.tui.screens.recorded_run import RUNS, KeptRuns, RecordedRun, RunSource, read_run
 from ckptcost.tui.screens.run import CHECKPOINTS, RunScreen
 from ckptcost.tui.study_grids import grid_of
 from ckptcost.tui.widgets.rows import matches
@@ -250,7 +250,7 @@ def test_a_folder_that_became_a_link_is_not_followed(home, tmp_path):
 
 def source_of(path, saves=3):
     (kept,) = store.kept_at(path)
-    return Source(
+    return RunSource(
         str(path), kept.run, sum(head.file.stat().st_size for head in kept.heads), True, saves
     )
 

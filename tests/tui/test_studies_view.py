@@ -7,7 +7,7 @@ from math import nan
 
 import pytest
 
-from ckptcost.present.grid import Grid, Head, Row, sorted_by
+from ckptcost.present.grid import Grid, GridHead, Row, sorted_by
 from ckptcost.questions.optimize import optimize
 from ckptcost.questions.sensitivity import sensitivity
 from ckptcost.questions.solve import solve
@@ -149,6 +149,6 @@ def test_words_turn_round_with_numbers_and_what_is_no_number_stands_last(values,
     rows = [Row(str(n), (str(value),), (value,)) for n, value in enumerate(values)]
     last = [str(n) for n, value in enumerate(values) if value != value]
     for turned, wanted in ((False, up), (True, down)):
-        found = sorted_by(Grid((Head("n", "n"),), rows), "n", turned).rows
+        found = sorted_by(Grid((GridHead("n", "n"),), rows), "n", turned).rows
         known = [str(values.index(value)) for value in wanted]
         assert [row.key for row in found] == [*known, *last]

@@ -16,7 +16,7 @@ from ckptcost.catalog import files
 from ckptcost.core.outcome import evaluate
 from ckptcost.jobs.model import at_saves, comparison_of
 from ckptcost.present.form import Field
-from ckptcost.present.grid import Grid, Head, Row
+from ckptcost.present.grid import Grid, GridHead, Row
 from ckptcost.report.rows import columns_of
 from ckptcost.tui import fields
 from ckptcost.tui.app import CkptcostApp
@@ -166,7 +166,7 @@ FIELDS = tuple(
     for at in range(60)
 )
 GRID = Grid(
-    (Head("id", "id", left=True), Head("n", "n")),
+    (GridHead("id", "id", left=True), GridHead("n", "n")),
     [Row(f"r{at}", (f"r{at}", str(at)), (f"r{at}", float(at))) for at in range(30)],
 )
 
@@ -268,7 +268,7 @@ def test_of_a_table_only_the_lines_that_changed_are_drawn(monkeypatch):
         rows.show(changed(cells=("r3", "x"), tone="best", marked=True, order=("z", 1.0)))
         assert await lines() == []
         rows.show(
-            GRID._replace(heads=(Head("id", "id", left=True), Head("n", "n", left=True)))
+            GRID._replace(heads=(GridHead("id", "id", left=True), GridHead("n", "n", left=True)))
         )  # as wide, and on the other side
         assert len(await lines()) == 8
         rows.show(GRID._replace(rows=GRID.rows[:2]))

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ckptcost.core.attribution import Cost, Opportunity
 from ckptcost.core.contents import Contents
-from ckptcost.core.counters import Amount
+from ckptcost.core.counters import CountedAmount
 from ckptcost.core.dips import Dip
 from ckptcost.core.estimates import Estimate
 from ckptcost.core.reconcile import Energy
@@ -221,7 +221,7 @@ class CostSeen(NamedTuple):
 
     cost: Cost
     source: str
-    amount: Amount | None
+    amount: CountedAmount | None
 
 
 def _cost_flags(one: CostSeen) -> str:
@@ -308,7 +308,7 @@ def _costs_seen(m: Measured) -> Iterator[CostSeen]:
 
 def _amounts(
     m: Measured, costs: Sequence[Cost], spans: Mapping[str, Window]
-) -> dict[tuple[str, str], Amount]:
+) -> dict[tuple[str, str], CountedAmount]:
     """What the meters say of some windows, worked out together."""
     asked: dict[tuple[str, str], tuple[float, float]] = {}
     for cost in costs:

@@ -9,7 +9,15 @@ from typing import Any
 
 from ckptcost.catalog.store import Catalog, Entity
 from ckptcost.core.reconcile import Energy
-from ckptcost.jobs.probe import Probed, ProbePass, Sum, fit_of_sizes, joules_of, seconds_of, sums
+from ckptcost.jobs.probe import (
+    Probed,
+    ProbePass,
+    ProbeSum,
+    fit_of_sizes,
+    joules_of,
+    seconds_of,
+    sums,
+)
 from ckptcost.present.amounts import (
     count,
     count_text,
@@ -220,7 +228,7 @@ def _engine(one: ProbePass) -> dict[str, Any]:
     }
 
 
-def _tiers(found: Sequence[Sum], catalog: Catalog) -> list[Table]:
+def _tiers(found: Sequence[ProbeSum], catalog: Catalog) -> list[Table]:
     """What one node gets of the catalogue's tiers, around what was measured here."""
     write, read = (
         next((plain(s.rate_bytes_per_s) for s in found if s.of == of), None)
@@ -284,7 +292,7 @@ def _tier(entity: Entity, measured: float) -> dict[str, Any] | None:
     }
 
 
-def _findings(p: Probed, found: Sequence[Sum]) -> list[str]:
+def _findings(p: Probed, found: Sequence[ProbeSum]) -> list[str]:
     said = []
     for of in ("save", "load"):
         known = (s for s in found if s.of == of and s.rate_bytes_per_s == s.rate_bytes_per_s)
@@ -303,7 +311,7 @@ def _findings(p: Probed, found: Sequence[Sum]) -> list[str]:
     return said
 
 
-def _rate_text(s: Sum) -> str:
+def _rate_text(s: ProbeSum) -> str:
     spread = ""
     if s.spread == s.spread:
         spread = f", spread {share(s.spread)} over {count(s.rounds)} rounds"
@@ -313,7 +321,7 @@ def _rate_text(s: Sum) -> str:
     )
 
 
-def _late(s: Sum) -> list[str]:
+def _late(s: ProbeSum) -> list[str]:
     if s.of != "save" or not s.mean_s > LATER * s.returned_s:
         return []
     return [
@@ -331,7 +339,7 @@ def _energy_text(per_gb: Energy) -> str:
     )
 
 
-def _warnings(p: Probed, found: Sequence[Sum]) -> list[tuple[str, str]]:
+def _warnings(p: Probed, found: Sequence[ProbeSum]) -> list[tuple[str, str]]:
     said = [("PROBE_NOTE", note if note.endswith(".") else f"{note}.") for note in p.notes]
     if p.interrupted:
         passes = f"{count(len(p.rounds))} pass{'' if len(p.rounds) == 1 else 'es'}"

@@ -11,7 +11,7 @@ from ckptcost.report.parquet import ParquetRun
 from ckptcost.report.study import Column, Study, Table, hidden, named, table_of
 from ckptcost.runs.header import MeterHead, stamp
 from ckptcost.runs.store import MAKE_ONE
-from ckptcost.runs.summary import COMPLETE, CUT, RECORDING, Summary, Told
+from ckptcost.runs.summary import COMPLETE, CUT, RECORDING, MarkSummary, Summary
 
 MOST_SHOWN = 12
 """files of a run; JSON and CSV have all"""
@@ -142,7 +142,7 @@ _RUNS = (
 )
 
 
-def show_of(run: Summary, told: Told) -> Study:
+def show_of(run: Summary, told: MarkSummary) -> Study:
     """One run, with its marks counted."""
     channels = sum(len(meter.channels) for meter in _meters(run).values())
     about = [
@@ -220,7 +220,7 @@ def _metered_table(run: Summary) -> Table:
     return Table("meters", "Meters", columns, rows)
 
 
-def _marks(told: Told) -> Table:
+def _marks(told: MarkSummary) -> Table:
     rows = [{"mark": name, "by": by, "count": number} for (name, by), number in told.names.items()]
     columns = (
         *named("mark"),

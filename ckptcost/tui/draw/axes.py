@@ -8,7 +8,7 @@ from itertools import pairwise
 from ckptcost.present.amounts import duration
 from ckptcost.tui.draw.area import Frame
 from ckptcost.tui.draw.canvas import Canvas, Look, shortened
-from ckptcost.tui.draw.ticks import Kind, Text, Tick, x_ticks
+from ckptcost.tui.draw.ticks import AxisTick, Kind, Text, x_ticks
 
 
 def kind_of(text: Text) -> Kind:
@@ -16,7 +16,7 @@ def kind_of(text: Text) -> Kind:
     return "duration" if text is duration else "number"
 
 
-def left_axis(canvas: Canvas, frame: Frame, marks: Sequence[Tick], look: Look) -> None:
+def left_axis(canvas: Canvas, frame: Frame, marks: Sequence[AxisTick], look: Look) -> None:
     bar, tick = ("|", "+") if look.plain else ("\u2502", "\u2524")
     for row in range(frame.top, frame.top + frame.rows):
         canvas.put(row, frame.left - 1, bar, "axis")
@@ -64,7 +64,7 @@ def bottom_axis(
             canvas.put(row, mark.begin, mark.text, "axis")
 
 
-def _free_place(marks: Sequence[Tick], length: int, end: int) -> int | None:
+def _free_place(marks: Sequence[AxisTick], length: int, end: int) -> int | None:
     """Where a label stands: at the end if it fits behind the last tick's words, else in the middle
     between two of them."""
     if not marks or end - (marks[-1].begin + len(marks[-1].text)) >= length + 2:

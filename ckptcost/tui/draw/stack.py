@@ -13,7 +13,7 @@ from ckptcost.tui.draw.fill import draw_fill, inks_of_fill, legend_of, level_row
 from ckptcost.tui.draw.picture import Picture, gutter_of, now_and_peak
 from ckptcost.tui.draw.points import Points, ends_of, points_of
 from ckptcost.tui.draw.scale import Scale, y_scale
-from ckptcost.tui.draw.ticks import Tick, y_ticks
+from ckptcost.tui.draw.ticks import AxisTick, y_ticks
 
 _LEAST_TRACE, _LEAST_AREA = 3, 2
 """rows; a chart that would get fewer keeps only its title"""
@@ -28,7 +28,7 @@ class _Laid(NamedTuple):
     """0: its title alone"""
     y: Scale | None
     """None where there is nothing to draw"""
-    marks: Sequence[Tick]
+    marks: Sequence[AxisTick]
 
     @property
     def at_ends(self) -> bool:
@@ -124,21 +124,21 @@ def _whole_strips(charts: Sequence[Chart], heights: Sequence[int]) -> list[int]:
     return found
 
 
-def _left_marks(chart: Chart, y: Scale, rows: int) -> list[Tick]:
+def _left_marks(chart: Chart, y: Scale, rows: int) -> list[AxisTick]:
     """Round values, with the level among them; of areas below one another, their names."""
     if chart.filled == "each" and (places := strips(rows, len(chart.curves))):
         return [
-            Tick(0.0, curve.label, top + (high - 1) // 2, 0)
+            AxisTick(0.0, curve.label, top + (high - 1) // 2, 0)
             for curve, (top, high) in zip(chart.curves, places, strict=True)
         ]
     ticks = y_ticks(y, rows, chart.y_text, kind_of(chart.y_text))
     if chart.level is None or not y.low < chart.level.at <= y.high:
         return ticks
     row = level_row(chart.level.at, y, rows)
-    return [*(tick for tick in ticks if tick.at != row), Tick(chart.level.at, "idle", row, 0)]
+    return [*(tick for tick in ticks if tick.at != row), AxisTick(chart.level.at, "idle", row, 0)]
 
 
-def _names_at_left(canvas: Canvas, chart: Chart, ticks: Sequence[Tick], frame: Frame) -> None:
+def _names_at_left(canvas: Canvas, chart: Chart, ticks: Sequence[AxisTick], frame: Frame) -> None:
     """In the colours of their areas."""
     if chart.filled != "each":
         return

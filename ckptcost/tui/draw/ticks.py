@@ -34,7 +34,7 @@ _SHORT_STEPS = (
 )
 
 
-class Tick(NamedTuple):
+class AxisTick(NamedTuple):
     """A round value, its words, the cell it stands in, and the cell where the words begin."""
 
     value: float
@@ -51,13 +51,13 @@ def x_ticks(
     left: int = 0,
     room: tuple[int, int] | None = None,
     gap: int = 3,
-) -> list[Tick]:
+) -> list[AxisTick]:
     """Ticks below a picture of `columns` cells that begins at column `left`; their words stay
     within `room`, each under its tick and `gap` cells from the next where that can be."""
     low, high = room or (left, left + columns)
 
-    def placed(values: Sequence[float], words: Text, gap: int) -> list[Tick] | None:
-        ticks: list[Tick] = []
+    def placed(values: Sequence[float], words: Text, gap: int) -> list[AxisTick] | None:
+        ticks: list[AxisTick] = []
         free = low - columns
         for value in values:
             words_here = words(value)
@@ -73,23 +73,25 @@ def x_ticks(
                 return None
             if middle < free or (ticks and begin <= ticks[-1].begin + len(ticks[-1].text)):
                 return None
-            ticks.append(Tick(value, words_here, at, begin))
+            ticks.append(AxisTick(value, words_here, at, begin))
             free = middle + len(words_here) + gap  # those that the edge pushed aside need less
         return ticks
 
     return _fullest(_candidates(x, text, kind, columns // 2), placed, (gap, 2, 1))
 
 
-def y_ticks(y: Scale, rows: int, text: Text, kind: Kind = "number", dots: int = 4) -> list[Tick]:
+def y_ticks(
+    y: Scale, rows: int, text: Text, kind: Kind = "number", dots: int = 4
+) -> list[AxisTick]:
     """Ticks beside a picture of `rows` cells, row 0 at the top; `begin` is the row too."""
 
-    def placed(values: Sequence[float], words: Text, gap: int) -> list[Tick] | None:
-        ticks: list[Tick] = []
+    def placed(values: Sequence[float], words: Text, gap: int) -> list[AxisTick] | None:
+        ticks: list[AxisTick] = []
         for value in values:
             at = rows - 1 - max(min(y.cell(value, rows, dots), rows - 1), 0)
             if ticks and (ticks[-1].at - at < gap or ticks[-1].text == words(value)):
                 return None
-            ticks.append(Tick(value, words(value), at, at))
+            ticks.append(AxisTick(value, words(value), at, at))
         return ticks
 
     return _fullest(_candidates(y, text, kind, rows), placed, (3, 2, 1) if rows >= 10 else (2, 1))
@@ -97,12 +99,12 @@ def y_ticks(y: Scale, rows: int, text: Text, kind: Kind = "number", dots: int = 
 
 def _fullest(
     candidates: Iterable[tuple[list[float], Text]],
-    placed: Callable[[Sequence[float], Text, int], list[Tick] | None],
+    placed: Callable[[Sequence[float], Text, int], list[AxisTick] | None],
     gaps: tuple[int, ...],
-) -> list[Tick]:
+) -> list[AxisTick]:
     """The finest set that can be named with the widest gap at which two ticks remain."""
     sets = list(candidates)
-    single: list[Tick] = []
+    single: list[AxisTick] = []
     for gap in gaps:
         for values, words in sets:
             ticks = placed(values, words, gap)

@@ -27,7 +27,7 @@ from ckptcost.runs.live import MISFITS, Item, LiveRun, Named
 from ckptcost.runs.run import RunEvent
 from ckptcost.runs.tables import Key, key_of
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.live.curves import HOLD_S, Curves, Place, Probe, Sum, sources_of
+from ckptcost.tui.live.curves import HOLD_S, ChannelPlace, Curves, DomainSum, Probe, sources_of
 
 MOST_VALUES = 3_000_000
 """of 8 bytes, among the readings that are held: six hours of a node with 8 GPUs at rest, or ten
@@ -72,7 +72,7 @@ class LiveBoard:
         self.run = LiveRun()
         self.book, self.account = Book(later=whole is not None), Account()
         self.curves: Curves | None = None
-        self.sums: list[Sum] = []
+        self.sums: list[DomainSum] = []
         self.events: deque[RunEvent] = deque(maxlen=_EVENTS_KEPT)
         self.lost: dict[str, RunEvent] = {}
         self.headers: list[Header] = []
@@ -102,7 +102,7 @@ class LiveBoard:
         self._answered: set[tuple[int, int]] = set()
         self._silent: list[tuple[int, int]] = []
         self._chosen_from = -1
-        self._sums_by_slot: dict[int, list[Sum]] = {}
+        self._sums_by_slot: dict[int, list[DomainSum]] = {}
 
     # what comes in
 
@@ -216,7 +216,7 @@ class LiveBoard:
             for slot, meter in zip(part.slots, part.header.meters, strict=True)
         }
         places = [
-            Place(slot, place, channel, least_s[slot])
+            ChannelPlace(slot, place, channel, least_s[slot])
             for slot, channels in enumerate(self._slots.values())
             for place, channel in enumerate(channels)
         ]
@@ -231,7 +231,7 @@ class LiveBoard:
         self.sums, self._sums_by_slot = [], {}
         for slot, place, channel, meter_s in curves.sources.counted:
             hold_s = max(HOLD_S, 2.5 * meter_s)
-            one = before.get((slot, place)) or Sum(slot, place, channel, hold_s)
+            one = before.get((slot, place)) or DomainSum(slot, place, channel, hold_s)
             self.sums.append(one)
             self._sums_by_slot.setdefault(slot, []).append(one)
 

@@ -107,7 +107,7 @@ class Probe:
 
 
 @dataclass(slots=True)
-class Sum:
+class DomainSum:
     """Of one domain, from the channel that speaks for it."""
 
     slot: int
@@ -132,13 +132,13 @@ class Sum:
         self._before, self._before_s = value, t_s
 
 
-def total_j(sums: Sequence[Sum]) -> float:
+def total_j(sums: Sequence[DomainSum]) -> float:
     """Of all, or unknown: a sum that leaves one out is not the sum, and a counter that stands at 0
     does not count."""
     return sum(one.joules or nan for one in sums) if sums else nan
 
 
-class Place(NamedTuple):
+class ChannelPlace(NamedTuple):
     """A channel of a meter, and how often that may be asked."""
 
     slot: int
@@ -167,7 +167,7 @@ class Sources(NamedTuple):
     queue: tuple[Probe, ...] = ()
     gpu_more: tuple[dict[str, Probe], ...] = ()
     """beside `gpus`, by quantity"""
-    counted: tuple[Place, ...] = ()
+    counted: tuple[ChannelPlace, ...] = ()
     """what speaks for a domain"""
 
     @property
@@ -181,13 +181,15 @@ def number_of(domain: str) -> int:
     return int(word) if word.isdigit() else 1 << 30
 
 
-def sources_of(places: Sequence[Place], has_value: Callable[[Place], bool]) -> Sources:
+def sources_of(
+    places: Sequence[ChannelPlace], has_value: Callable[[ChannelPlace], bool]
+) -> Sources:
     """Which channels speak is decided as the report decides it."""
     said = [has_value(place) for place in places]
     told = chosen([place.channel for place in places], said)
     parts, wholes = [places[n] for n in told.parts], [places[n] for n in told.wholes]
 
-    def watts(counted: Place) -> Probe:
+    def watts(counted: ChannelPlace) -> Probe:
         """Its own watts where it has them, which need no difference of ticks; else what counts."""
         same = [
             place
@@ -200,7 +202,7 @@ def sources_of(places: Sequence[Place], has_value: Callable[[Place], bool]) -> S
         ]
         return min(same, key=lambda p: p.channel.averaging_s or 0.0, default=counted).probe()
 
-    def of_kind(*kinds: str) -> list[Place]:
+    def of_kind(*kinds: str) -> list[ChannelPlace]:
         return [part for part in parts if part.channel.kind_of_domain in kinds]
 
     def storage(quantity: str, *kinds: str) -> tuple[Probe, ...]:

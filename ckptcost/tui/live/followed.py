@@ -7,12 +7,12 @@ import time
 
 from ckptcost.present.amounts import duration
 from ckptcost.runs import store
-from ckptcost.runs.follow import Line, follow
+from ckptcost.runs.follow import FollowedLine, follow
 from ckptcost.runs.live import MISFITS, item_of
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.board import LiveBoard
-from ckptcost.tui.live.picture import Status
-from ckptcost.tui.live.reading import Source, idle_of
+from ckptcost.tui.live.picture import LiveStatus
+from ckptcost.tui.live.reading import LiveSource, idle_of
 from ckptcost.tui.live.source import Kind
 
 SILENT_S = 10.0
@@ -21,7 +21,7 @@ _PILE = 50_000
 """lines read and not absorbed yet: then reading waits"""
 
 
-class Followed(Source):
+class Followed(LiveSource):
     """Reads in a thread of its own in any case, because the files decide when there is
     something."""
 
@@ -53,7 +53,7 @@ class Followed(Source):
         except Exception as error:
             self._problem = f"the run can no longer be read: {error}"
 
-    def _take(self, line: Line) -> None:
+    def _take(self, line: FollowedLine) -> None:
         bad = bool(line.problem)
         try:
             item = None if bad else item_of(line.part, line.fields)
@@ -81,7 +81,7 @@ class Followed(Source):
         silent_s = time.monotonic() - self._last_wall_s
         return 0.0 if self.over or silent_s <= SILENT_S else float(round(silent_s))
 
-    def _status(self) -> Status:
+    def _status(self) -> LiveStatus:
         if not self.over:
             return super()._status()._replace(silent_s=self.silent_s)
         exit_ = self.board.exit_status

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ckptcost.errors import InputError, brief
-from ckptcost.jobs.observe import SETTLE_S, Look
+from ckptcost.jobs.observe import SETTLE_S, WatchOptions
 from ckptcost.jobs.supervise import Supervisor, What
 from ckptcost.jobs.wrap import beside, tools_of
 from ckptcost.meters.found import Wanted
@@ -18,13 +18,13 @@ from ckptcost.runs.clocks import RealClock
 from ckptcost.runs.live import Tee
 from ckptcost.tui.desk import Desk, by_flags
 from ckptcost.tui.live.board import LiveBoard
-from ckptcost.tui.live.picture import Status, last_lines
-from ckptcost.tui.live.reading import Source, idle_of
+from ckptcost.tui.live.picture import LiveStatus, last_lines
+from ckptcost.tui.live.reading import LiveSource, idle_of
 from ckptcost.tui.live.source import Actions, Kind, Start, State
 from ckptcost.tui.paths import path_of
 
 
-class Own(Source):
+class Own(LiveSource):
     """Readings go into a run's folder and to the screen at once."""
 
     kind: Kind = "own"
@@ -132,7 +132,7 @@ class Own(Source):
             return f"{self.title} is running and being recorded; quitting ends both"
         return "a recording is under way; quitting ends it, and what there is is kept"
 
-    def _status(self) -> Status:
+    def _status(self) -> LiveStatus:
         state, about = _state(self._supervisor, bool(self.board.records))
         if state == "ended" and self.board.exit_status is not None:
             about = f"exit {self.board.exit_status}"
@@ -187,7 +187,7 @@ def _state(supervisor: Supervisor, has_records: bool) -> tuple[State | None, str
     return (None, "") if has_records else ("starting", "")
 
 
-def _looked(what: What, look: Look, absent: Sequence[str]) -> str:
+def _looked(what: What, look: WatchOptions, absent: Sequence[str]) -> str:
     if look.watch:
         places = [middle_cut(place_text(path)) for path in look.watch]
         there = [place for place in places if place not in absent]
@@ -223,7 +223,7 @@ def what_of(start: Start) -> What:
     return What(tuple(argv), start.pid)
 
 
-def look_of(start: Start, settle_s: float = SETTLE_S, gap_s: float = 1.0) -> Look:
+def look_of(start: Start, settle_s: float = SETTLE_S, gap_s: float = 1.0) -> WatchOptions:
     """Raises InputError for what is no folder; one that is not there yet is waited for."""
     watch = []
     for text in start.watch:
@@ -237,4 +237,4 @@ def look_of(start: Start, settle_s: float = SETTLE_S, gap_s: float = 1.0) -> Loo
                 remedy="name the folder that checkpoints are written to",
             )
         watch.append(path)
-    return Look(tuple(dict.fromkeys(watch)), settle_s=settle_s, gap_s=gap_s)
+    return WatchOptions(tuple(dict.fromkeys(watch)), settle_s=settle_s, gap_s=gap_s)

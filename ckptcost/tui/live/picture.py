@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import ceil, isnan, nan
 from typing import NamedTuple
 
-from ckptcost.jobs.account import Totals
+from ckptcost.jobs.account import AccountTotals
 from ckptcost.present.amounts import count, duration, number, size
 from ckptcost.present.grid import Tone
 from ckptcost.present.words import line_label
@@ -26,7 +26,7 @@ from ckptcost.tui.live.tables import (
 from ckptcost.tui.live.traces import gpu_trace, traces_of
 
 
-class Status(NamedTuple):
+class LiveStatus(NamedTuple):
     """What only the source knows."""
 
     kind: Kind
@@ -56,7 +56,7 @@ _LOOKED_AT = 50
 """checkpoints, the newest: whether their instants are in order"""
 
 
-class Picture:
+class LivePicture:
     """Keeps the rows that do not change any more."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Picture:
     def view(
         self,
         board: LiveBoard,
-        status: Status,
+        status: LiveStatus,
         span_s: float,
         per_gpu: bool,
         gpu: str = "",
@@ -98,7 +98,7 @@ class Picture:
             )
 
 
-def shown_s(board: LiveBoard, status: Status, chosen_s: float) -> float:
+def shown_s(board: LiveBoard, status: LiveStatus, chosen_s: float) -> float:
     """The span that was chosen; of a shorter run, one that it nearly fills. Where the end is known,
     the whole run, and no more."""
     last_s = max(board.last_s, 0.0)
@@ -118,7 +118,7 @@ _TONES: dict[State, Tone] = {
 }
 
 
-def headline_of(board: LiveBoard, status: Status) -> Headline:
+def headline_of(board: LiveBoard, status: LiveStatus) -> Headline:
     true_state = status.state or _state(board)
     state, word, tone = _state_in_words(true_state, status)
     length = _length_text(board, status, is_over=true_state in ("ended", "failed"))
@@ -140,7 +140,7 @@ def _line(*parts: str) -> str:
     return "  ".join(filter(None, parts))
 
 
-def _state_in_words(state: State, status: Status) -> tuple[State, str, Tone]:
+def _state_in_words(state: State, status: LiveStatus) -> tuple[State, str, Tone]:
     tone, word, speed = _TONES.get(state, ""), state.upper(), f"{number(status.speed)}x"
     is_over, held = state in ("ended", "failed"), " PAUSED" if status.paused else ""
     if status.kind == "replay" and state != "failed":
@@ -158,7 +158,7 @@ def _state_in_words(state: State, status: Status) -> tuple[State, str, Tone]:
     return _unwritten(state, word, status) if status.unwritten else (state, word, tone)
 
 
-def _unwritten(state: State, word: str, status: Status) -> tuple[State, str, Tone]:
+def _unwritten(state: State, word: str, status: LiveStatus) -> tuple[State, str, Tone]:
     """Nothing reaches the disk: that comes first, whatever else goes on."""
     lost = f"NOT RECORDED {status.unwritten}"
     if state == "ended":
@@ -168,7 +168,7 @@ def _unwritten(state: State, word: str, status: Status) -> tuple[State, str, Ton
     return "failed", f"{lost}  {word}" if state in ("stopping", "settling") else lost, "bad"
 
 
-def _saves_text(board: LiveBoard, status: Status) -> str:
+def _saves_text(board: LiveBoard, status: LiveStatus) -> str:
     saves = sum(not entry.is_load for entry in board.book.entries)
     if not saves:
         return "no checkpoint yet" + (f"; {status.looked}" if status.looked else "")
@@ -178,7 +178,7 @@ def _saves_text(board: LiveBoard, status: Status) -> str:
     return told
 
 
-def _length_text(board: LiveBoard, status: Status, is_over: bool) -> str:
+def _length_text(board: LiveBoard, status: LiveStatus, is_over: bool) -> str:
     if not isnan(status.length_s):  # a place on the tape
         return f"{duration(round(max(board.last_s, 0.0)))} of {duration(round(status.length_s))}"
     return duration(board.length_s if is_over else round(board.length_s))
@@ -194,7 +194,7 @@ def _state(board: LiveBoard) -> State:
     return "recording" if board.book.entries else "armed"
 
 
-def notes_of(board: LiveBoard, status: Status) -> tuple[str, ...]:
+def notes_of(board: LiveBoard, status: LiveStatus) -> tuple[str, ...]:
     """Sentences, the most pressing first."""
     totals, prices, entries = board.account.totals, board.account.prices, board.book.entries
     said = [*dict.fromkeys(status.troubles)]
@@ -261,7 +261,7 @@ def outages_of(board: LiveBoard) -> tuple[tuple[float, str], ...]:
     return tuple(found)
 
 
-def _of_some(totals: Totals) -> list[str]:
+def _of_some(totals: AccountTotals) -> list[str]:
     """Which sums leave checkpoints out."""
     of: dict[int, list[str]] = {}
     for quantity, name in zip(SHOWN, ("energy", "cost", "CO2e"), strict=True):

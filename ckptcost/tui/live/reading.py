@@ -18,7 +18,7 @@ from ckptcost.runs.header import host_name
 from ckptcost.runs.live import Named
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.board import LiveBoard
-from ckptcost.tui.live.picture import Picture, Status
+from ckptcost.tui.live.picture import LivePicture, LiveStatus
 from ckptcost.tui.live.source import SPAN_S, Actions, Kind, LiveView
 
 TURN_S = 0.2
@@ -43,7 +43,7 @@ def idle_of(host: str = "") -> Idle | None:
         return None
 
 
-class Source:
+class LiveSource:
     """Where readings come from. Subclasses give `_begin`, `_turn` and `_end`. `start` and `stop`
     may take a moment and are for a background thread; all else is quick.
 
@@ -77,7 +77,7 @@ class Source:
         self._stop_lock = threading.Lock()
         self._piece = 20
         self._rested_s = 0.0
-        self._picture = Picture()
+        self._picture = LivePicture()
         self._seen = 0
         self.over = self._begun = self._stopped = self._hurried = False
         """`over`: nothing more will come"""
@@ -97,9 +97,9 @@ class Source:
         """A sentence on how it ended."""
         return ""
 
-    def _status(self) -> Status:
+    def _status(self) -> LiveStatus:
         """Asked for every picture."""
-        return Status(
+        return LiveStatus(
             self.kind,
             self.title,
             state="ended" if self.over else None,
@@ -297,7 +297,7 @@ class Source:
         return [self._problem] if self._problem else []
 
 
-class Played(Source, ABC):
+class Played(LiveSource, ABC):
     """Its time follows the clock at a speed, or stands still."""
 
     _since = (0.0, 0.0)
@@ -319,6 +319,6 @@ class Played(Source, ABC):
     def pause(self, paused: bool) -> None:
         self._since, self.paused = (self._clock(), self.position_s), paused
 
-    def _status(self) -> Status:
+    def _status(self) -> LiveStatus:
         told = super()._status()
         return told._replace(speed=self.speed, paused=self.paused, file_bytes=nan)

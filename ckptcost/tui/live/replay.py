@@ -23,7 +23,7 @@ from ckptcost.runs.reader import load
 from ckptcost.runs.store import Kept
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.board import LiveBoard
-from ckptcost.tui.live.picture import Status
+from ckptcost.tui.live.picture import LiveStatus
 from ckptcost.tui.live.reading import Played, idle_of
 from ckptcost.tui.live.source import Actions, Kind
 
@@ -164,7 +164,7 @@ class Replay(Played):
         if not isnan(to_s):
             self._wanted = min(max(to_s, 0.0), self.length_s)
 
-    def _status(self) -> Status:
+    def _status(self) -> LiveStatus:
         told = super()._status()._replace(length_s=self.length_s)
         return told if self.over or self.board.records else told._replace(state="starting")
 

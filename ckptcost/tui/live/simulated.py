@@ -12,7 +12,7 @@ from ckptcost.core.attribution import Baseline
 from ckptcost.core.channels import Mark
 from ckptcost.meters import simulated
 from ckptcost.meters.base import Meter
-from ckptcost.meters.simulated_machine import Machine, Plan, marks
+from ckptcost.meters.simulated_machine import Machine, MachinePlan, marks
 from ckptcost.present.amounts import count
 from ckptcost.runs.baselines import Idle
 from ckptcost.runs.clocks import S, VirtualClock
@@ -36,7 +36,7 @@ class Simulated(Played):
     def __init__(
         self,
         desk: Desk,
-        plan: Plan | None = None,
+        plan: MachinePlan | None = None,
         *,
         history_s: float = HISTORY_S,
         threaded: bool = True,
@@ -44,7 +44,7 @@ class Simulated(Played):
         directory: Path | None = None,
     ) -> None:
         """`directory`: where the run is kept; without it nowhere."""
-        self._plan = plan or Plan()
+        self._plan = plan or MachinePlan()
         found = simulated.find(self._plan, origin_ns=0)
         board = LiveBoard(absences=found.absences, idle=idle_of(self._plan, found.meters))
         super().__init__(desk, board, threaded=threaded, clock=clock)
@@ -102,7 +102,7 @@ class Simulated(Played):
         return ""
 
 
-def idle_of(plan: Plan, meters: Sequence[Meter]) -> Idle | None:
+def idle_of(plan: MachinePlan, meters: Sequence[Meter]) -> Idle | None:
     """What its parts take before the job begins, as a baseline of it would have it."""
     if plan.start_s <= 0:
         return None
@@ -116,7 +116,7 @@ def idle_of(plan: Plan, meters: Sequence[Meter]) -> Idle | None:
     return Idle("simulated", "", plan.start_s, {}, True, known)
 
 
-def plan_of(gpus: int) -> Plan:
+def plan_of(gpus: int) -> MachinePlan:
     """So many cards; a machine of more than one node's is for looking at, no machine that is
     sold."""
-    return replace(Plan(), gpus=gpus)
+    return replace(MachinePlan(), gpus=gpus)

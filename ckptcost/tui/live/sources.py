@@ -10,10 +10,10 @@ from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.source import Start
 
 if TYPE_CHECKING:
-    from ckptcost.tui.live.reading import Source
+    from ckptcost.tui.live.reading import LiveSource
 
 
-def own(start: Start, desk: Desk, *, threaded: bool = True) -> Source:
+def own(start: Start, desk: Desk, *, threaded: bool = True) -> LiveSource:
     """Record here: a command, a process, a folder, or the machine alone. Raises InputError for what
     cannot be meant."""
     from ckptcost.tui.live.own import Own
@@ -29,7 +29,7 @@ def demo(
     threaded: bool = True,
     clock: Callable[[], float] | None = None,
     kept: bool = True,
-) -> Source:
+) -> LiveSource:
     """A simulated machine; `clock` (monotonic seconds) is for tests. `kept`: in a folder that goes
     with it, so that its checkpoints can be opened like those of a recording."""
     import shutil
@@ -58,14 +58,14 @@ def replay(
     *,
     threaded: bool = True,
     clock: Callable[[], float] | None = None,
-) -> Source:
+) -> LiveSource:
     """A recorded run, by path, id or `last`. Raises InputError where there is none."""
     from ckptcost.tui.live.replay import Replay
 
     return Replay(run, desk, threaded=threaded, clock=clock)
 
 
-def followed(run: str, desk: Desk) -> Source:
+def followed(run: str, desk: Desk) -> LiveSource:
     """A run that another process is writing."""
     from ckptcost.tui.live.followed import Followed
 

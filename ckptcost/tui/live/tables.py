@@ -16,7 +16,7 @@ from ckptcost.core.windows import Window
 from ckptcost.jobs.account import Joules, Priced
 from ckptcost.jobs.save_book import Entry
 from ckptcost.present.amounts import DASH, amount, count, duration, number, rate, share, size
-from ckptcost.present.grid import Grid, Head, Order, Row, Tone
+from ckptcost.present.grid import Grid, GridHead, Order, Row, Tone
 from ckptcost.present.measured import absence_text
 from ckptcost.report.studies.measure_saves import rate_of
 from ckptcost.report.studies.measured_tables import off
@@ -26,20 +26,20 @@ from ckptcost.tui.live.curves import now_of, total_j
 WH_J = KWH_J / 1000.0
 FOUND_BY = {"api": "hook", "watch": "folder", "io": "its writing"}
 CHECKPOINTS = (
-    Head("number", "#"),
-    Head("start", "start", rank=3),
-    Head("joules", "J"),
-    Head("gpu_j", "GPU J", rank=1),
-    Head("host_j", "host J", rank=1),
-    Head("stall", "stall, s"),
-    Head("safe", "safe, s"),
-    Head("size", "size", rank=2),
-    Head("usd", "USD", rank=2),
-    Head("rate", "rate", rank=4),
-    Head("co2", "kgCO2e", rank=5),
-    Head("written", "written in, s", rank=6),
-    Head("by", "found by", left=True, rank=7),
-    Head("name", "checkpoint", left=True, rank=8),
+    GridHead("number", "#"),
+    GridHead("start", "start", rank=3),
+    GridHead("joules", "J"),
+    GridHead("gpu_j", "GPU J", rank=1),
+    GridHead("host_j", "host J", rank=1),
+    GridHead("stall", "stall, s"),
+    GridHead("safe", "safe, s"),
+    GridHead("size", "size", rank=2),
+    GridHead("usd", "USD", rank=2),
+    GridHead("rate", "rate", rank=4),
+    GridHead("co2", "kgCO2e", rank=5),
+    GridHead("written", "written in, s", rank=6),
+    GridHead("by", "found by", left=True, rank=7),
+    GridHead("name", "checkpoint", left=True, rank=8),
 )
 OUTLIERS = 20
 
@@ -169,7 +169,7 @@ _BESIDE: dict[str, tuple[str, Callable[[float | None], str]]] = {
 
 def gpus_grid(board: LiveBoard) -> Grid:
     """One row a card: what it takes now and took so far."""
-    gpu, curves = Head("gpu", "GPU"), board.curves
+    gpu, curves = GridHead("gpu", "GPU"), board.curves
     if curves is None or not board.gpus:
         return Grid((gpu,), (), "GPUs", "", _why_no_gpu(board))
     joules = {} if board.partly else {one.channel.domain: one.joules for one in board.sums}
@@ -191,10 +191,10 @@ def gpus_grid(board: LiveBoard) -> Grid:
         rows.append(_row(domain, cells, "bad" if isnan(now_w) else ""))
     heads = (
         gpu,
-        Head("power", "W"),
-        Head("energy", "Wh so far"),
-        *(Head(q, _BESIDE[q][0], rank=2) for q in shown),
-        Head("source", "power from", left=True, rank=3),
+        GridHead("power", "W"),
+        GridHead("energy", "Wh so far"),
+        *(GridHead(q, _BESIDE[q][0], rank=2) for q in shown),
+        GridHead("source", "power from", left=True, rank=3),
     )
     lost = any(row.tone == "bad" for row in rows)
     return Grid(heads, rows, "GPUs", "a GPU without a number does not answer" if lost else "")
@@ -203,7 +203,7 @@ def gpus_grid(board: LiveBoard) -> Grid:
 def outliers_grid(board: LiveBoard) -> Grid:
     """Cards whose power is farthest from the median just now; those that do not answer come
     first."""
-    heads = (Head("gpu", "GPU"), Head("power", "W"), Head("off", "off the median"))
+    heads = (GridHead("gpu", "GPU"), GridHead("power", "W"), GridHead("off", "off the median"))
     title = "Farthest from the others"
     now = [(probe.channel.domain, probe.lately(board.last_s)) for probe in board.gpus]
     known = [watts for _, watts in now if watts == watts]
@@ -229,12 +229,12 @@ def outliers_grid(board: LiveBoard) -> Grid:
 
 
 _METERS = (
-    Head("state", "state", left=True),
-    Head("meter", "meter", left=True),
-    Head("what", "what", left=True),
-    Head("now", "now"),
-    Head("so_far", "kWh so far", rank=1),
-    Head("why", "why, and what would help", left=True, rank=2),
+    GridHead("state", "state", left=True),
+    GridHead("meter", "meter", left=True),
+    GridHead("what", "what", left=True),
+    GridHead("now", "now"),
+    GridHead("so_far", "kWh so far", rank=1),
+    GridHead("why", "why, and what would help", left=True, rank=2),
 )
 
 

@@ -25,7 +25,7 @@ from ckptcost.report.studies import gap as gap_study
 from ckptcost.report.study import Study, Table
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens.recorded_run import RecordedRun, Source
+from ckptcost.tui.screens.recorded_run import RecordedRun, RunSource
 from ckptcost.tui.screens.tables import HostScreen
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.note import Note
@@ -172,7 +172,7 @@ def bars_of(study: Study) -> Bars:
     )
 
 
-def command_of(source: Source, desk: Desk) -> str:
+def command_of(source: RunSource, desk: Desk) -> str:
     """The command that prints the study; it takes the first host of several."""
     base, settings = settings_of(desk)
     return shlex.join(

@@ -52,7 +52,7 @@ NOTHING = Grid(empty="This sheet claims nothing that can be held against anythin
 Line = tuple[str, Tone]
 
 
-class Opened(NamedTuple):
+class OpenedSheet(NamedTuple):
     """One sheet after its audit, or the vocabulary."""
 
     name: str
@@ -79,16 +79,16 @@ def sheets(catalog: Catalog, own: Sequence[str] = ()) -> tuple[Grid, list[str]]:
     return grid._replace(rows=[*grid.rows, last]), refused
 
 
-def open_sheet(catalog: Catalog, name: str) -> Opened:
+def open_sheet(catalog: Catalog, name: str) -> OpenedSheet:
     """The audit of a shipped sheet or of a file, or the vocabulary. Raises InputError where the
     file is wrong."""
     if name == VOCABULARY:
-        return Opened(name, audit(vocabulary=True, catalog=catalog).study)
+        return OpenedSheet(name, audit(vocabulary=True, catalog=catalog).study)
     path = str(path_of(name)) if name.startswith("~") else name
-    return Opened(path, audit(path, catalog=catalog).study)
+    return OpenedSheet(path, audit(path, catalog=catalog).study)
 
 
-def detail(opened: Opened, place: int, key: str) -> list[Line]:
+def detail(opened: OpenedSheet, place: int, key: str) -> list[Line]:
     """On a row of a table: in whose words, what follows from what, and what the sheet says of its
     claim."""
     row, told = opened.tables[place].rows[int(key)], opened.study
@@ -153,7 +153,7 @@ class AuditScreen(TablesScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._opened: Opened | None = None
+        self._opened: OpenedSheet | None = None
         self._grids: list[Grid] = []
         self._own: list[str] = []
         self._wanted = START
@@ -221,13 +221,13 @@ class AuditScreen(TablesScreen):
         self._wanted = name
         self._audit(name, self._show)
 
-    def _audit(self, name: str, done: Callable[[Opened], None]) -> None:
+    def _audit(self, name: str, done: Callable[[OpenedSheet], None]) -> None:
         """A file of one's own is read anew each time it is asked for."""
         self.say(f"auditing {name} ..", "muted")
         catalog = self.desk.catalog
         self.background("audit", lambda stopped: open_sheet(catalog, name), done)
 
-    def _show(self, opened: Opened) -> None:
+    def _show(self, opened: OpenedSheet) -> None:
         self._opened, self._place = opened, 0
         self._grids = [
             toned_grid(
@@ -276,7 +276,7 @@ class AuditScreen(TablesScreen):
         if path := event.value.strip():
             self._audit(path, self._own_opened)
 
-    def _own_opened(self, opened: Opened) -> None:
+    def _own_opened(self, opened: OpenedSheet) -> None:
         """A file joins the list."""
         if opened.name not in {row.key for row in self._sheet_rows.grid.rows}:
             self._own.append(opened.name)

@@ -21,7 +21,7 @@ from ckptcost.tui.run_reader import READER
 from ckptcost.tui.screens import against, calibrate_fit
 from ckptcost.tui.screens.base import panel
 from ckptcost.tui.screens.calibrate_fit import Calibrated, Written
-from ckptcost.tui.screens.recorded_run import Source, reading_text, refusal
+from ckptcost.tui.screens.recorded_run import RunSource, reading_text, refusal
 from ckptcost.tui.screens.tables import TablesScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
@@ -78,7 +78,7 @@ class CalibrateScreen(TablesScreen):
     CalibrateScreen.-short #check { display: none; }
     """
 
-    def __init__(self, sources: Sequence[Source]) -> None:
+    def __init__(self, sources: Sequence[RunSource]) -> None:
         super().__init__()
         self._sources = tuple(sources)
         self._fitted: Calibrated | None = None

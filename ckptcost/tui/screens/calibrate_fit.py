@@ -29,7 +29,7 @@ from ckptcost.report.studies.runs import place_text
 from ckptcost.report.study import ROW_UNIT, Column, Study, Table, plain
 from ckptcost.runs.header import base_name
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens.recorded_run import RUNS, Source
+from ckptcost.tui.screens.recorded_run import RUNS, RunSource
 from ckptcost.tui.study_grids import grid_of, paragraphs, toned_grid
 
 UNNAMED = "calibrated"
@@ -48,7 +48,7 @@ asynchronous saves only"""
 class Calibrated(NamedTuple):
     """A fit of some runs."""
 
-    sources: tuple[Source, ...]
+    sources: tuple[RunSource, ...]
     found: Calibration
 
     @property
@@ -92,13 +92,13 @@ class Calibrated(NamedTuple):
         return self.found._replace(id=id_ or UNNAMED, name=title)
 
 
-def fit(sources: Sequence[Source]) -> Calibrated:
+def fit(sources: Sequence[RunSource]) -> Calibrated:
     """All runs together, each as all of its hosts saw it. Raises CkptcostError."""
     seen = [each for source in sources for each in seen_hosts(source)]
     return Calibrated(tuple(sources), calibrate(seen, UNNAMED))
 
 
-def seen_hosts(source: Source) -> Iterator[Measured]:
+def seen_hosts(source: RunSource) -> Iterator[Measured]:
     """A run as each of its hosts saw it."""
     first = RUNS.load_here(source).seen
     yield first
@@ -217,7 +217,7 @@ def not_taken(fitted: Calibrated, ticked: Sequence[str], desk: Desk) -> list[str
     return lines
 
 
-def command_of(sources: Sequence[Source], id_: str, title: str = "") -> str:
+def command_of(sources: Sequence[RunSource], id_: str, title: str = "") -> str:
     words = [*(source.word for source in sources), "--as", id_ or UNNAMED]
     return shlex.join(["ckptcost", "calibrate", *words, *(["--name", title] if title else [])])
 

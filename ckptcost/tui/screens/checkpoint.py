@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ckptcost.errors import CkptcostError
-from ckptcost.present.chart import Bar, Bars, Part, Stat
+from ckptcost.present.chart import Bar, Bars, ChartPart, Stat
 from ckptcost.present.grid import Tone
 from ckptcost.present.measured import reason_text
 from ckptcost.report.studies.measure import study_of_one
@@ -21,7 +21,7 @@ from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.screens import against
 from ckptcost.tui.screens.base import panel
-from ckptcost.tui.screens.recorded_run import RecordedRun, Source
+from ckptcost.tui.screens.recorded_run import RecordedRun, RunSource
 from ckptcost.tui.screens.runs_entries import source_at
 from ckptcost.tui.screens.tables import HostScreen
 from ckptcost.tui.widgets.bars import BarRows
@@ -77,7 +77,7 @@ class CheckpointScreen(HostScreen):
     CheckpointScreen.-narrow #table { height: 1fr; }
     """
 
-    def __init__(self, source: Source, which: str, host: str = "") -> None:
+    def __init__(self, source: RunSource, which: str, host: str = "") -> None:
         super().__init__(source, host)
         self._which = which
 
@@ -143,7 +143,7 @@ class CheckpointOverLive(CheckpointScreen):
         try:
             source = source_at(path)
         except (CkptcostError, OSError):  # who reads it says why
-            source = Source(path, "", 0, saves=0)
+            source = RunSource(path, "", 0, saves=0)
         super().__init__(source, which)
 
 
@@ -233,6 +233,6 @@ def phases_of(table: Table, zero_s: float) -> Bars:
         tone = _TONES.get(row["phase"], "" if row["of"] == "training" else "base")
         joules = _with_unit(row, "joules", "J")
         text = ", ".join(filter(None, (cell(row["length"], "s"), joules)))
-        part = Part(row["phase"], begin_s, begin_s + row["length"], tone)
+        part = ChartPart(row["phase"], begin_s, begin_s + row["length"], tone)
         rows.append(Bar(row["phase"], [part], text, f"{row['of']}:{row['phase']}", tone))
     return Bars(rows, empty="No marks divide it into phases.")

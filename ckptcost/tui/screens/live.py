@@ -26,7 +26,7 @@ from ckptcost.tui.widgets.rows import Rows
 from ckptcost.tui.widgets.traces import TraceStack
 
 if TYPE_CHECKING:
-    from ckptcost.tui.live.reading import Source
+    from ckptcost.tui.live.reading import LiveSource
 
 
 RATES_HZ = (1.0, 2.0, 4.0, 10.0)
@@ -56,7 +56,7 @@ class LiveScreen(Opening):
     LiveScreen.-short #last { max-height: 2; }
     """
 
-    def __init__(self, source: Source | None = None) -> None:
+    def __init__(self, source: LiveSource | None = None) -> None:
         super().__init__(source)
         self._over = self._frozen = self._per_gpu = False
         self._span_s = SPAN_S
@@ -132,7 +132,7 @@ class LiveScreen(Opening):
 
     # drawing
 
-    def begun(self, source: Source) -> None:
+    def begun(self, source: LiveSource) -> None:
         self._over = self._frozen = self._unwritten = False
         self._per_gpu = self.board.preset.per_gpu
         self._drawn_for, self._lost, self._gpu, self._unseen_from_s = (), None, "", None
@@ -191,13 +191,13 @@ class LiveScreen(Opening):
         if source.over and not self._over:
             self._ended(source)
 
-    def _draw(self, source: Source) -> None:
+    def _draw(self, source: LiveSource) -> None:
         view = source.view(self._span_s, self._per_gpu, self._gpu)
         self.board.show(view, self._frozen)
         self._tell_of_lost(view)
         self._tell_of_unwritten(view, source)
 
-    def _tell_of_unwritten(self, view: LiveView, source: Source) -> None:
+    def _tell_of_unwritten(self, view: LiveView, source: LiveSource) -> None:
         """The line that says where the run is written must not stand there while nothing reaches
         it."""
         if bool(view.unwritten) != self._unwritten and not source.over:
@@ -235,7 +235,7 @@ class LiveScreen(Opening):
     def _warn(self, title: str, text: str) -> None:
         self.app.notify(text, title=title, severity="warning", timeout=8, markup=False)
 
-    def _ended(self, source: Source) -> None:
+    def _ended(self, source: LiveSource) -> None:
         self._over = True
         self._keep_time()
         self.refresh_bindings()
@@ -328,7 +328,7 @@ class LiveScreen(Opening):
     # what is done to the source
 
     @property
-    def source(self) -> Source:
+    def source(self) -> LiveSource:
         """Of keys that are there only with one."""
         assert self._source is not None
         return self._source

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from ckptcost.errors import CkptcostError, InputError, brief
 from ckptcost.present.amounts import count
-from ckptcost.present.grid import Grid, Head, Row, Tone
+from ckptcost.present.grid import Grid, GridHead, Row, Tone
 from ckptcost.questions.review import of_path
 from ckptcost.report.studies.runs import place_text
 from ckptcost.report.study import Study
@@ -30,9 +30,9 @@ from ckptcost.tui.widgets.live_start import StartPage
 
 if TYPE_CHECKING:
     from ckptcost.tui.desk import Desk
-    from ckptcost.tui.live.reading import Source
+    from ckptcost.tui.live.reading import LiveSource
 
-    Opener = Callable[[], Source]
+    Opener = Callable[[], LiveSource]
 
 DEMO_COMMAND = "ckptcost measure --meters simulated --for '5 min'"
 _CARD = re.compile(r"/dev/(?:nvidia(\d+)|kfd)$")
@@ -127,12 +127,12 @@ def baseline_file() -> str:
     return place_text(baselines.file_of())
 
 
-def report_of(source: Source) -> str:
+def report_of(source: LiveSource) -> str:
     """The command that says of its run what the screen says."""
     return "" if source.folder is None else shlex.join(["ckptcost", "report", str(source.folder)])
 
 
-def study_of(source: Source) -> Study | None:
+def study_of(source: LiveSource) -> Study | None:
     """Its run so far, as that command has it; None where nothing is kept or nothing can be told
     yet."""
     if source.folder is None:
@@ -146,9 +146,9 @@ def study_of(source: Source) -> Study | None:
 def gpu_processes(procfs: Path = Path("/proc")) -> Grid:
     """Processes that hold a GPU open, as far as this user may see: for the field of the PID."""
     heads = (
-        Head("pid", "PID"),
-        Head("gpus", "GPUs", left=True),
-        Head("command", "command", left=True),
+        GridHead("pid", "PID"),
+        GridHead("gpus", "GPUs", left=True),
+        GridHead("command", "command", left=True),
     )
     rows = []
     for pid in sorted((int(name) for name in os.listdir(procfs) if name.isdigit()), reverse=True):
@@ -177,9 +177,9 @@ def being_recorded(within: Path | None = None) -> Grid:
     """Runs that a recorder is writing just now, here or elsewhere on a shared disk; a row's key is
     the folder."""
     heads = (
-        Head("name", "run", left=True),
-        Head("host", "host", left=True),
-        Head("what", "what", left=True),
+        GridHead("name", "run", left=True),
+        GridHead("host", "host", left=True),
+        GridHead("what", "what", left=True),
     )
     rows = []
     for kept in store.list_runs(within).runs[:_LOOKED_AT]:
@@ -198,11 +198,11 @@ class Opening(ModeScreen):
 
     MODE: ClassVar[str] = "live"
 
-    def __init__(self, source: Source | None) -> None:
+    def __init__(self, source: LiveSource | None) -> None:
         super().__init__()
         self._given = source
-        self._source: Source | None = None
-        self._candidate: Source | None = None
+        self._source: LiveSource | None = None
+        self._candidate: LiveSource | None = None
         """being started"""
         self._command = ""
         self._opening = False
@@ -219,7 +219,7 @@ class Opening(ModeScreen):
     def busy(self) -> str:
         return "" if self._source is None else self._source.busy()
 
-    def begun(self, source: Source) -> None:
+    def begun(self, source: LiveSource) -> None:
         """It has started."""
 
     def turn_to(self, board: bool) -> None:
@@ -236,7 +236,7 @@ class Opening(ModeScreen):
             self._open(lambda: given)
         elif what:
             app.to_live = None
-            again: Callable[[str, Desk], Source] = live_sources.followed
+            again: Callable[[str, Desk], LiveSource] = live_sources.followed
             if what == "replay":
                 again = live_sources.replay
             self._open(lambda: again(run, desk))
@@ -264,7 +264,7 @@ class Opening(ModeScreen):
         self.say(says)
         self.refresh_bindings()
 
-        def work(stopped: Callable[[], bool]) -> Source:
+        def work(stopped: Callable[[], bool]) -> LiveSource:
             if before is not None:
                 before.stop()
             self._candidate = source = opener()
@@ -273,7 +273,7 @@ class Opening(ModeScreen):
 
         self.background("open", work, self._opened, self._refused)
 
-    def _opened(self, source: Source) -> None:
+    def _opened(self, source: LiveSource) -> None:
         self._opening, self._candidate = False, None
         self._source = source
         opens = "Enter: the last checkpoint; g: each GPU; v: another list."

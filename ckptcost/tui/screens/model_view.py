@@ -74,7 +74,7 @@ class ModelView(NamedTuple):
     """the tier whose bill and inputs are shown"""
     base: TierRuns
     """the user's baseline, else the first tier: what runs now"""
-    advice: Advice | None
+    advice: ModelAdvice | None
     headline: Line
     """without its range"""
     beside: Line
@@ -86,7 +86,7 @@ class ModelView(NamedTuple):
         return self.looked.case.resolved
 
 
-class Advice(NamedTuple):
+class ModelAdvice(NamedTuple):
     """What to do, and what that changes."""
 
     tier: str
@@ -143,7 +143,7 @@ def form(view: ModelView, everything: bool = False) -> tuple[Field, ...]:
 
 def advice_of(
     desk: Desk, layers: Sequence[Layer], able: Sequence[TierRuns], base: TierRuns, metric: Metric
-) -> Advice | None:
+) -> ModelAdvice | None:
     """Of all tiers, each at its own best interval, the one whose run takes least; none where that
     is not known. It is held against the base at the interval in force."""
     if base.found is None:
@@ -156,7 +156,7 @@ def advice_of(
     run, case, variant = found[min(known)[1]]
     every_s = float(case.outcome.interval_s) if "policy.optimal" in variant else math.nan
     pair = Compared(("now", "then"), (base.case, case), (base.case.outcome, case.outcome))
-    return Advice(run.key, every_s, variant, pair)
+    return ModelAdvice(run.key, every_s, variant, pair)
 
 
 def _at_its_best(
@@ -185,7 +185,7 @@ def _whole(case: Case, metric: Metric) -> float:
 def headline_of(
     metric: Metric,
     looked: TierRuns,
-    advice: Advice | None,
+    advice: ModelAdvice | None,
     base: TierRuns,
     undecided: tuple[str, ...] = (),
     drawn: bool = False,
@@ -229,7 +229,7 @@ def headline_of(
     return f"{text}{span}.", "best"
 
 
-def beside_of(advice: Advice | None, of: Metric) -> Line:
+def beside_of(advice: ModelAdvice | None, of: Metric) -> Line:
     """What else the advice changes, in the other quantities."""
     if advice is None or no_headway(advice.pair.cases[0].outcome):
         return "", ""

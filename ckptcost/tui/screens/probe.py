@@ -20,7 +20,7 @@ from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.modals.picker import Picker
 from ckptcost.tui.screens import probe_plan, probe_run
 from ckptcost.tui.screens.base import ModeScreen, panel
-from ckptcost.tui.screens.probe_plan import Plan, Spot
+from ckptcost.tui.screens.probe_plan import ProbePlan, Spot
 from ckptcost.tui.screens.probe_run import Ended, Running
 from ckptcost.tui.widgets.bars import BarRows
 from ckptcost.tui.widgets.form import Form
@@ -278,7 +278,7 @@ class ProbeScreen(ModeScreen):
     def action_begin(self) -> None:
         self.action_start()
 
-    def _start(self, plan: Plan) -> None:
+    def _start(self, plan: ProbePlan) -> None:
         self._forget()
         self._ended, self._kept, self._stopping = None, "", False
         self._under_way = Running(plan, self.host.meters)

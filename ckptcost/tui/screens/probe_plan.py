@@ -20,7 +20,7 @@ from ckptcost.jobs.recording import MARGIN_S
 from ckptcost.meters.block import device_of
 from ckptcost.present.amounts import count, duration, quantity, rate, share, size
 from ckptcost.present.form import Field
-from ckptcost.present.grid import Grid, Head, Row, Tone
+from ckptcost.present.grid import Grid, GridHead, Row, Tone
 from ckptcost.savers.found import SAVERS
 from ckptcost.savers.place import margin_bytes
 from ckptcost.savers.torch_state import REMEDY
@@ -178,7 +178,7 @@ def choices(path: str, desk: Desk) -> Grid:
             WHOLE: f"{whole}: a whole checkpoint, as if one node wrote all of it",
         }
     label = _LABELS[path]
-    heads = (Head("name", label, left=True), Head("about", "what it is", left=True))
+    heads = (GridHead("name", label, left=True), GridHead("about", "what it is", left=True))
     return Grid(heads, [Row(name, (name, text)) for name, text in about.items()], label)
 
 
@@ -346,7 +346,7 @@ ASK_FRACTION, ASK_BYTES = 0.10, 50e9
 """of the free room, or in all: more than that is asked about"""
 
 
-class Plan(NamedTuple):
+class ProbePlan(NamedTuple):
     asked: ProbeRequest
     written_bytes: float
     """in all, warm-up included; never more than one checkpoint at a time is there"""
@@ -377,7 +377,7 @@ class Plan(NamedTuple):
         )
 
 
-def plan_of(one: ProbeRequest, spot: Spot, known_bytes_per_s: float | None = None) -> Plan:
+def plan_of(one: ProbeRequest, spot: Spot, known_bytes_per_s: float | None = None) -> ProbePlan:
     """`known_bytes_per_s` where the place was probed just before."""
     written = float(sum(one.sizes) + one.warm_up * one.size_bytes)
     read = float(sum(one.sizes)) * (one.settings.verify + one.read)
@@ -393,10 +393,10 @@ def plan_of(one: ProbeRequest, spot: Spot, known_bytes_per_s: float | None = Non
         much = f"that is {part} of the {size(spot.free_bytes)} that are free"
     elif written > ASK_BYTES:
         much = f"that is more than {size(ASK_BYTES)}"
-    return Plan(one, written, read, seconds, guess, much)
+    return ProbePlan(one, written, read, seconds, guess, much)
 
 
-def plan_lines(plan: Plan) -> list[Line]:
+def plan_lines(plan: ProbePlan) -> list[Line]:
     """The dry run."""
     one = plan.asked
     saves = f"{count(plan.saves)} saves" if plan.saves > 1 else "one save"
@@ -435,7 +435,7 @@ class Asking(NamedTuple):
 
     lines: list[Line]
     """the place, and what would be written there"""
-    ready: Plan | None = None
+    ready: ProbePlan | None = None
     """None while a field or the place forbids it"""
     why_not: str = ""
 

@@ -23,7 +23,7 @@ from ckptcost.jobs.model import case_of
 from ckptcost.jobs.probe import Probed, ProbePass, ProbeProgress, probe
 from ckptcost.meters.found import Wanted
 from ckptcost.present.amounts import count, duration, number, quantity, rate, size
-from ckptcost.present.chart import Band, Bar, Bars, Chart, Curve, Part
+from ckptcost.present.chart import Band, Bar, Bars, Chart, ChartPart, Curve
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.report.studies.probe import HERE, node_rates, pass_row, passes, study_of
 from ckptcost.report.study import Study
@@ -33,7 +33,7 @@ from ckptcost.savers.base import Control, Io
 from ckptcost.savers.owners import PREFIX
 from ckptcost.tui.desk import Desk, by_flags
 from ckptcost.tui.screens.meters import rows_of
-from ckptcost.tui.screens.probe_plan import Plan
+from ckptcost.tui.screens.probe_plan import ProbePlan
 from ckptcost.tui.study_grids import grid_of
 
 STEP_NS = 50_000_000
@@ -114,7 +114,7 @@ class Ended(NamedTuple):
 class Running:
     """One probe."""
 
-    def __init__(self, plan: Plan, meters: str) -> None:
+    def __init__(self, plan: ProbePlan, meters: str) -> None:
         self.plan, self.meters, self.watch = plan, meters, Watch()
         self._over = threading.Event()
 
@@ -219,7 +219,7 @@ def progress(running: Running, stopping: bool = False, now_ns: int | None = None
     return Progress(line, grid, curve(watch))
 
 
-def _line(plan: Plan, watch: Watch, now_ns: int) -> str:
+def _line(plan: ProbePlan, watch: Watch, now_ns: int) -> str:
     now = watch.passes[-1] if watch.passes and watch.passes[-1].io is None else None
     if now is None:
         return "Looking at the meters before the first save. Esc stops."
@@ -331,7 +331,7 @@ def _bars(rows: Sequence[dict[str, Any]], title: str) -> Bars:
         [
             Bar(
                 str(row["tier"]),
-                (Part("write", 0.0, float(row["write"])),),
+                (ChartPart("write", 0.0, float(row["write"])),),
                 rate(row["write"]),
                 str(row["tier"]),
                 "best" if row["tier"] == HERE else "",

@@ -31,7 +31,7 @@ MANY = 100
 """checkpoints of a run whose marks were not counted yet"""
 
 
-class Source(NamedTuple):
+class RunSource(NamedTuple):
     """Which run: what a screen that opens it needs to know."""
 
     path: str
@@ -75,7 +75,7 @@ class Learned(NamedTuple):
 class RecordedRun:
     """One host of a run, as `ckptcost report` has it."""
 
-    def __init__(self, source: Source, seen: Measured) -> None:
+    def __init__(self, source: RunSource, seen: Measured) -> None:
         self.source, self.seen = source, seen
         self._near: dict[int, Traces] = {}
 
@@ -163,7 +163,7 @@ class KeptRuns:
         self._runs: list[tuple[Stamps, RecordedRun]] = []
         self._reading = threading.Lock()
 
-    def find(self, source: Source, host: str = "") -> RecordedRun | None:
+    def find(self, source: RunSource, host: str = "") -> RecordedRun | None:
         """None where it is not in memory, or its files were written to since."""
         for stamps, run in self._runs:
             asked = (source.path, source.run, host or run.hosts[0])
@@ -173,7 +173,7 @@ class KeptRuns:
 
     def load(
         self,
-        source: Source,
+        source: RunSource,
         host: str = "",
         stopped: Callable[[], bool] = lambda: False,
         tell: Tell | None = None,
@@ -195,7 +195,7 @@ class KeptRuns:
         finally:
             self._reading.release()
 
-    def load_here(self, source: Source, host: str = "") -> RecordedRun:
+    def load_here(self, source: RunSource, host: str = "") -> RecordedRun:
         """The same for work that is in the process beside already; no more than it asks for."""
         stamps, found = _stamps(source), self.find(source, host)
         if found is None:
@@ -212,7 +212,7 @@ RUNS: Final = KeptRuns()
 """what all screens share"""
 
 
-def read_run(source: Source, host: str = "", tell: Tell | None = None) -> RecordedRun:
+def read_run(source: RunSource, host: str = "", tell: Tell | None = None) -> RecordedRun:
     """Everything that screens show of a run. Raises CkptcostError where it cannot be read, or holds
     no reading."""
     run = RecordedRun(source, reviewed(source.path, host=host, run_id=source.run, tell=tell))
@@ -220,12 +220,12 @@ def read_run(source: Source, host: str = "", tell: Tell | None = None) -> Record
     return run
 
 
-def learn_run(source: Source) -> Learned:
+def learn_run(source: RunSource) -> Learned:
     """For the list of runs: of the first host, as `ckptcost report` takes it."""
     return RecordedRun(source, reviewed(source.path, run_id=source.run)).learned
 
 
-def _stamps(source: Source) -> Stamps:
+def _stamps(source: RunSource) -> Stamps:
     """Name, size and time of every file: another tuple where something was written meanwhile."""
     path = Path(source.path)
     try:
@@ -236,7 +236,7 @@ def _stamps(source: Source) -> Stamps:
         return ()  # the reader says why
 
 
-def reading_text(*sources: Source, what: str = "", part: float = 0.0) -> str:
+def reading_text(*sources: RunSource, what: str = "", part: float = 0.0) -> str:
     """While one or more are read; `what` is done just now, and what part of it."""
     which = f"run {sources[0].short}" if len(sources) == 1 else f"{count(len(sources))} runs"
     so_far = f": {what}, {share(part)}" if what else ""

@@ -20,7 +20,7 @@ from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.screens import report_answers
 from ckptcost.tui.screens.base import ModeScreen, Stopped, panel
-from ckptcost.tui.screens.report_answers import FORMATS, Answer, Page
+from ckptcost.tui.screens.report_answers import FORMATS, Page, ReportAnswer
 from ckptcost.tui.study_grids import tables_of
 from ckptcost.tui.widgets.listing import Listing
 from ckptcost.tui.widgets.rows import Rows
@@ -68,7 +68,7 @@ class ReportScreen(ModeScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._kept: dict[tuple[Any, ...], Answer] = {}
+        self._kept: dict[tuple[Any, ...], ReportAnswer] = {}
         self._page: Page | None = None
         self._subject, self._form, self._table = "model", "txt", ""
         self._shown = ("", "")

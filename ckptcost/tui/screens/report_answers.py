@@ -14,7 +14,7 @@ from ckptcost.errors import CkptcostError, InputError
 from ckptcost.jobs.compare import MOST
 from ckptcost.jobs.model import model, one_of
 from ckptcost.present.amounts import count, size
-from ckptcost.present.grid import Grid, Head, Row, Tone
+from ckptcost.present.grid import Grid, GridHead, Row, Tone
 from ckptcost.questions.compare import compare
 from ckptcost.questions.optimize import optimize
 from ckptcost.questions.sensitivity import sensitivity
@@ -40,7 +40,7 @@ FORMATS = {"txt": "text", "md": "Markdown", "json": "JSON", "csv": "CSV"}
 """by how a file's name ends, what people call it"""
 
 
-class Answer(NamedTuple):
+class ReportAnswer(NamedTuple):
     """What was found, before anybody chose a format."""
 
     study: Study
@@ -59,45 +59,45 @@ class Answer(NamedTuple):
         return tuple(table.id for table in self.study.tables)
 
 
-def _of_model(desk: Desk) -> Answer:
+def _of_model(desk: Desk) -> ReportAnswer:
     view = model_view.evaluate(desk)
     flags, asked = model_view.flags(view), scenario_of(desk)
     named = dict(pairwise(flags))
     tiers = [flags[at + 1] for at, word in enumerate(flags) if word == "--tier"]
     found = model(desk.catalog, asked.layers(), tiers, (), named.get("--against"))
-    return Answer(study_of(found, desk.catalog), ["model", *asked.words(), *flags])
+    return ReportAnswer(study_of(found, desk.catalog), ["model", *asked.words(), *flags])
 
 
-def _of_optimum(desk: Desk) -> Answer:
+def _of_optimum(desk: Desk) -> ReportAnswer:
     asked = scenario_of(desk)
     tiers = [word for tier in desk.tiers for word in ("--tier", tier)]
     found = optimize(asked.base, changes=asked.settings(), tier=desk.tiers, catalog=desk.catalog)
-    return Answer(found.study, ["optimize", *asked.words(), *tiers])
+    return ReportAnswer(found.study, ["optimize", *asked.words(), *tiers])
 
 
-def _of_ranking(desk: Desk) -> Answer:
+def _of_ranking(desk: Desk) -> ReportAnswer:
     asked, of = scenario_of(desk), OF_METRIC.get(desk.metric, "kwh")
     asked = _on_tier(asked, desk.tier_chosen())
     found = sensitivity(asked.base, changes=asked.settings(), of=of, catalog=desk.catalog)
-    return Answer(found.study, ["sensitivity", *asked.words(), "--of", of])
+    return ReportAnswer(found.study, ["sensitivity", *asked.words(), "--of", of])
 
 
-def _of_tiers(desk: Desk) -> Answer:
+def _of_tiers(desk: Desk) -> ReportAnswer:
     asked = _on_tier(desk.without("tier.id"), _reference(desk))
     held = [f"tier.id={tier}" for tier in _variants(desk)[:MOST_VARIANTS]]
     return _compared(asked, held)._replace(note=_left_out(desk))
 
 
-def _of_changes(desk: Desk) -> Answer:
+def _of_changes(desk: Desk) -> ReportAnswer:
     if not desk.edits:
         raise InputError("nothing was changed over the scenario")
     return _compared(desk.plain(), [", ".join(desk.settings())])
 
 
-def _compared(asked: Desk, variants: list[str]) -> Answer:
+def _compared(asked: Desk, variants: list[str]) -> ReportAnswer:
     found = compare(asked.base, changes=asked.settings(), variants=variants, catalog=asked.catalog)
     held = [word for each in variants for word in ("--with", each)]
-    return Answer(found.study, ["compare", *asked.words(), *held])
+    return ReportAnswer(found.study, ["compare", *asked.words(), *held])
 
 
 def _on_tier(desk: Desk, tier: str) -> Desk:
@@ -106,7 +106,7 @@ def _on_tier(desk: Desk, tier: str) -> Desk:
     return desk.edited("tier.id", tier) if tier not in ("", own) else desk
 
 
-SUBJECTS: dict[str, tuple[str, Callable[[Desk], Answer]]] = {
+SUBJECTS: dict[str, tuple[str, Callable[[Desk], ReportAnswer]]] = {
     "model": ("the job's costs", _of_model),
     "optimize": ("the best interval", _of_optimum),
     "sensitivity": ("what the result hangs on", _of_ranking),
@@ -136,7 +136,7 @@ def runs(within: Path | None = None) -> list[Row]:
 
 
 def grid_of(rows: list[Row]) -> Grid:
-    return Grid((Head("what", "what to report", left=True),), rows)
+    return Grid((GridHead("what", "what to report", left=True),), rows)
 
 
 def state_of(desk: Desk, subject: str) -> tuple[Any, ...]:
@@ -146,12 +146,12 @@ def state_of(desk: Desk, subject: str) -> tuple[Any, ...]:
     return subject, desk.catalog, tuple(desk.edits.items()), repr(on), desk.stamp()
 
 
-def answered(desk: Desk, subject: str, stopped: Callable[[], bool] = lambda: False) -> Answer:
+def answered(desk: Desk, subject: str, stopped: Callable[[], bool] = lambda: False) -> ReportAnswer:
     """The answer, however long it takes. Raises CkptcostError where there is none."""
     if subject.startswith(RUN):
         word = subject.removeprefix(RUN)
         study = RUNS.load(source_at(word), stopped=stopped).study
-        return Answer(study, ["report", word])
+        return ReportAnswer(study, ["report", word])
     with by_flags():
         return SUBJECTS[subject][1](desk)
 
@@ -187,7 +187,7 @@ def _left_out(desk: Desk) -> str:
 class Page(NamedTuple):
     """One text, exactly as the command prints it."""
 
-    answer: Answer
+    answer: ReportAnswer
     form: str
     text: str
     lines: list[str]
@@ -196,7 +196,7 @@ class Page(NamedTuple):
     """format and length"""
 
 
-def page(answer: Answer, desk: Desk, form: str, table: str = "") -> Page:
+def page(answer: ReportAnswer, desk: Desk, form: str, table: str = "") -> Page:
     """The text in one format; `table` is which of them a CSV holds, else the first."""
     table = table if form == "csv" and table in answer.tables else ""
     words = ["--full"] if form == "txt" else ["-f", form, *(["--table", table] if table else [])]

@@ -27,8 +27,8 @@ from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.run_reader import READER
 from ckptcost.tui.screens import runs_entries
 from ckptcost.tui.screens.base import Stopped, panel
-from ckptcost.tui.screens.recorded_run import Source
-from ckptcost.tui.screens.runs_entries import Entry, Reading
+from ckptcost.tui.screens.recorded_run import RunSource
+from ckptcost.tui.screens.runs_entries import FoundRuns, RunEntry
 from ckptcost.tui.screens.tables import TablesScreen
 from ckptcost.tui.widgets.note import Note
 from ckptcost.tui.widgets.rows import Rows
@@ -118,13 +118,13 @@ class RunsScreen(TablesScreen):
     class Known(Message):
         """More runs were found, or more is known of some."""
 
-        def __init__(self, entries: list[Entry], so_far: str = "") -> None:
+        def __init__(self, entries: list[RunEntry], so_far: str = "") -> None:
             super().__init__()
             self.entries, self.so_far = entries, so_far
 
     def __init__(self) -> None:
         super().__init__()
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, RunEntry] = {}
         self._marked: dict[str, None] = {}
         """in the order in which they were marked"""
         self._within: Path | None = None
@@ -187,7 +187,7 @@ class RunsScreen(TablesScreen):
         READER.close()
 
     @property
-    def _entry(self) -> Entry | None:
+    def _entry(self) -> RunEntry | None:
         return self._entries.get(self._rows.key)
 
     def _listed(self) -> Study:
@@ -200,7 +200,7 @@ class RunsScreen(TablesScreen):
         self.stop_background("learn")
         within = self._within
 
-        def work(stopped: Stopped) -> tuple[Reading, Study]:
+        def work(stopped: Stopped) -> tuple[FoundRuns, Study]:
             reading = runs_entries.read(within, stopped, self._tell)
             return reading, runs_entries.study_of_runs(reading.entries, reading.unread, within)
 
@@ -208,7 +208,7 @@ class RunsScreen(TablesScreen):
         self.refresh_bindings()
         self._show()
 
-    def _tell(self, entries: list[Entry], so_far: str = "") -> None:
+    def _tell(self, entries: list[RunEntry], so_far: str = "") -> None:
         """From any thread."""
         self.post_message(self.Known(entries, so_far))
 
@@ -227,7 +227,7 @@ class RunsScreen(TablesScreen):
         if self._draw is None:
             self._draw = self.set_timer(max(DRAW_S, self._drew_s / DRAW_SHARE), self._show)
 
-    def _read_done(self, found: tuple[Reading, Study]) -> None:
+    def _read_done(self, found: tuple[FoundRuns, Study]) -> None:
         reading, self._study = found
         self._reading, self._unread = False, reading.unread
         known = self._entries
@@ -245,7 +245,7 @@ class RunsScreen(TablesScreen):
         self._show()
         self.say(text, "bad")
 
-    def _learn(self, name: str = "learn", only: Entry | None = None) -> None:
+    def _learn(self, name: str = "learn", only: RunEntry | None = None) -> None:
         """Of all runs, or whatever it takes to know one that somebody rests on."""
         entries = list(self._entries.values()) if only is None else [only]
 
@@ -364,7 +364,7 @@ class RunsScreen(TablesScreen):
             return
         self.background("named", lambda stopped: runs_entries.opened(text, within), self._opened)
 
-    def _opened(self, found: tuple[list[Entry], Path | None]) -> None:
+    def _opened(self, found: tuple[list[RunEntry], Path | None]) -> None:
         entries, folder = found
         self.query_one("#path", Input).value = ""
         self._rows.focus()
@@ -383,7 +383,7 @@ class RunsScreen(TablesScreen):
         if (entry := self._entry) is not None:
             self._open(entry)
 
-    def _open(self, entry: Entry) -> None:
+    def _open(self, entry: RunEntry) -> None:
         from ckptcost.tui.screens.run import RunScreen
 
         self.app.push_screen(RunScreen(entry.source))
@@ -399,7 +399,7 @@ class RunsScreen(TablesScreen):
         self._show()
         self._rows.action_move(1)
 
-    def _chosen_sources(self) -> list[Source]:
+    def _chosen_sources(self) -> list[RunSource]:
         entries = [self._entries[key] for key in self._marked if key in self._entries]
         entries = entries or [entry for entry in (self._entry,) if entry is not None]
         return [entry.source for entry in entries]

@@ -17,10 +17,10 @@ from ckptcost.report.studies.runs import list_of, place_text, show_of
 from ckptcost.report.study import Column, Study
 from ckptcost.runs import store
 from ckptcost.runs.store import Kept
-from ckptcost.runs.summary import CUT, RECORDING, Summary, Told, count_marks, summary_of
+from ckptcost.runs.summary import CUT, RECORDING, MarkSummary, Summary, count_marks, summary_of
 from ckptcost.tui.paths import path_of
 from ckptcost.tui.run_reader import READER, SMALL, GivenUp
-from ckptcost.tui.screens.recorded_run import RUNS, Learned, Source, learn_run
+from ckptcost.tui.screens.recorded_run import RUNS, Learned, RunSource, learn_run
 from ckptcost.tui.study_grids import grid_of, paragraphs
 
 EMPTY = (
@@ -55,7 +55,7 @@ _TONES: dict[str, Tone] = {RECORDING: "good", CUT: "warn"}
 Stopped = Callable[[], bool]
 
 
-class Entry(NamedTuple):
+class RunEntry(NamedTuple):
     """A run of the list."""
 
     kept: Kept
@@ -64,7 +64,7 @@ class Entry(NamedTuple):
     """the row that `ckptcost runs` prints"""
     alone: bool
     """no other run is in its folder"""
-    told: Told | None = None
+    told: MarkSummary | None = None
     """its marks; None: not looked at yet"""
     learned: Learned | None = None
     why: str = ""
@@ -75,9 +75,9 @@ class Entry(NamedTuple):
         return f"{self.kept.path}:{self.kept.run}"
 
     @property
-    def source(self) -> Source:
+    def source(self) -> RunSource:
         saves = None if self.told is None else self.told.saves
-        return Source(str(self.kept.path), self.kept.run, self.summary.bytes, self.alone, saves)
+        return RunSource(str(self.kept.path), self.kept.run, self.summary.bytes, self.alone, saves)
 
     @property
     def goes_on(self) -> bool:
@@ -92,18 +92,20 @@ class Entry(NamedTuple):
     def tone(self) -> Tone:
         return _TONES.get(self.summary.state, "bad" if self.summary.problems else "")
 
-    def after(self, before: Entry | None) -> Entry:
+    def after(self, before: RunEntry | None) -> RunEntry:
         """What was learned of a run holds as long as its files are as they were."""
         if before is None or before.summary.sizes != self.summary.sizes:
             return self
         return self._replace(told=before.told, learned=before.learned, why=before.why)
 
 
-def latest_first(entries: Iterable[Entry]) -> list[Entry]:
+def latest_first(entries: Iterable[RunEntry]) -> list[RunEntry]:
     return sorted(entries, key=lambda each: (-each.summary.began_ns, each.key))
 
 
-def grid_of_runs(entries: Sequence[Entry], marked: Collection[str] = (), empty: str = "") -> Grid:
+def grid_of_runs(
+    entries: Sequence[RunEntry], marked: Collection[str] = (), empty: str = ""
+) -> Grid:
     """The list, in the order of the entries."""
     (table,) = list_of([], [], Path()).tables
     columns = [COLUMNS[name]._replace(shown=True) for name in SHOWN]
@@ -116,7 +118,7 @@ def grid_of_runs(entries: Sequence[Entry], marked: Collection[str] = (), empty: 
     return grid._replace(rows=rows, empty=empty)
 
 
-def study_of_runs(entries: Iterable[Entry], unread: Sequence[str], within: Path | None) -> Study:
+def study_of_runs(entries: Iterable[RunEntry], unread: Sequence[str], within: Path | None) -> Study:
     """What `ckptcost runs` prints."""
     summaries = [entry.summary for entry in latest_first(entries)]
     return list_of(summaries, unread, within or store.home())
@@ -131,10 +133,10 @@ def unread_text(unread: Sequence[str]) -> str:
     return f"{counted_as(len(unread), 'folder')} could not be read: {first}{more}"
 
 
-def details(entry: Entry) -> list[tuple[str, Tone]]:
+def details(entry: RunEntry) -> list[tuple[str, Tone]]:
     """What is known of one run: as `ckptcost runs show` has it, then what `ckptcost report` found
     in its readings."""
-    study = show_of(entry.summary, entry.told or Told({}, 0, 0, "", None))
+    study = show_of(entry.summary, entry.told or MarkSummary({}, 0, 0, "", None))
     found = study.findings if entry.told is not None else ["Its marks are not read yet."]
     more = entry.learned.findings if entry.learned is not None else filter(None, [entry.why])
     return paragraphs(study._replace(findings=[*found, *more], simulated=False))
@@ -143,21 +145,21 @@ def details(entry: Entry) -> list[tuple[str, Tone]]:
 # finding them
 
 
-class Reading(NamedTuple):
+class FoundRuns(NamedTuple):
     """All folders were looked at."""
 
-    entries: list[Entry]
+    entries: list[RunEntry]
     unread: list[str]
     """why a folder gave no run, in a sentence"""
 
 
 def read(
-    within: Path | None, stopped: Stopped, tell: Callable[[list[Entry], str], None]
-) -> Reading:
+    within: Path | None, stopped: Stopped, tell: Callable[[list[RunEntry], str], None]
+) -> FoundRuns:
     """Every run. `tell`: new entries, and how far it is. Raises InputError where the place itself
     is closed."""
     folders = sorted(store.folders(within), key=lambda folder: folder.name, reverse=True)
-    reading = Reading([], [])  # names begin with the time: the latest come first
+    reading = FoundRuns([], [])  # names begin with the time: the latest come first
     for done, folder in enumerate(folders, start=1):
         if stopped():
             break
@@ -172,18 +174,18 @@ def read(
     return reading
 
 
-def entries_at(folder: Path) -> list[Entry]:
+def entries_at(folder: Path) -> list[RunEntry]:
     """The runs of one folder. Raises RunFileError."""
     found = store.kept_at(folder)
     summaries = [summary_of(kept) for kept in found]
     rows = list_of(summaries, [], Path()).tables[0].rows
     return [
-        Entry(kept, summary, row, alone=len(found) == 1)
+        RunEntry(kept, summary, row, alone=len(found) == 1)
         for kept, summary, row in zip(found, summaries, rows, strict=True)
     ]
 
 
-def source_at(text: str) -> Source:
+def source_at(text: str) -> RunSource:
     """The run of a folder, the latest where there are several. Raises CkptcostError."""
     entry = opened(text)[0][0]
     if entry.summary.bytes <= SMALL:  # at once; without them it counts as a heavy one
@@ -191,7 +193,7 @@ def source_at(text: str) -> Source:
     return entry.source
 
 
-def opened(text: str, within: Path | None = None) -> tuple[list[Entry], Path | None]:
+def opened(text: str, within: Path | None = None) -> tuple[list[RunEntry], Path | None]:
     """What somebody names: the runs there, or a folder of runs to be listed. Raises InputError."""
     text = text.strip()
     path = path_of(text)
@@ -206,7 +208,7 @@ def opened(text: str, within: Path | None = None) -> tuple[list[Entry], Path | N
     return [each for each in entries if found.run in ("", each.kept.run)], None
 
 
-def again(entry: Entry) -> Entry:
+def again(entry: RunEntry) -> RunEntry:
     """As the run is now. Raises RunFileError where it is gone."""
     for now in entries_at(entry.kept.path):
         if now.kept.run == entry.kept.run:
@@ -215,7 +217,10 @@ def again(entry: Entry) -> Entry:
 
 
 def learn(
-    entries: Iterable[Entry], stopped: Stopped, tell: Callable[[Entry], None], asked: bool = False
+    entries: Iterable[RunEntry],
+    stopped: Stopped,
+    tell: Callable[[RunEntry], None],
+    asked: bool = False,
 ) -> None:
     """Marks of all, readings of the newest; `asked`: somebody looks at it, so its marks are counted
     however long it is."""
@@ -232,7 +237,7 @@ def learn(
             tell(found)
 
 
-def _learned(entry: Entry, readings: bool, asked: bool, stopped: Stopped) -> Entry:
+def _learned(entry: RunEntry, readings: bool, asked: bool, stopped: Stopped) -> RunEntry:
     bytes_ = entry.summary.bytes
     if entry.told is None and (asked or bytes_ <= MARKS_BYTES):
         entry = entry._replace(told=count_marks(entry.kept))
@@ -273,7 +278,7 @@ class Removal(NamedTuple):
         return f"{what}.\n{others} in the folder stay, and so does the folder."
 
 
-def removal_of(entry: Entry) -> Removal:
+def removal_of(entry: RunEntry) -> Removal:
     """Raises InputError with the reason where a run is not ours to delete."""
     path, home = entry.kept.path, store.home()
     by_hand = "remove it by hand if you mean it"

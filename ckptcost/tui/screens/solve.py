@@ -13,7 +13,7 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from ckptcost.jobs.solve import KNOBS
-from ckptcost.present.grid import Grid, Head, Row, Tone
+from ckptcost.present.grid import Grid, GridHead, Row, Tone
 from ckptcost.questions.solve import solve
 from ckptcost.report.study import Study
 from ckptcost.tui.desk import Desk, by_flags
@@ -157,7 +157,9 @@ def quantities() -> Grid:
     """What can be asked for, as a list."""
     rows = [Row(key, (key, label)) for key, label in QUANTITIES.items()]
     return Grid(
-        (Head("what", "what", left=True), Head("label", "quantity", left=True)), rows, "Solve for"
+        (GridHead("what", "what", left=True), GridHead("label", "quantity", left=True)),
+        rows,
+        "Solve for",
     )
 
 

@@ -18,7 +18,7 @@ from ckptcost.tui.screens.base import ModeScreen, Stopped
 from ckptcost.tui.screens.recorded_run import (
     RUNS,
     RecordedRun,
-    Source,
+    RunSource,
     findings_first,
     reading_text,
     refusal,
@@ -86,7 +86,7 @@ class HostScreen(TablesScreen):
             super().__init__()
             self.text = text
 
-    def __init__(self, source: Source, host: str = "") -> None:
+    def __init__(self, source: RunSource, host: str = "") -> None:
         super().__init__()
         self._source, self._host = source, host
         self._run: RecordedRun | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ckptcost.errors import CkptcostError
 from ckptcost.present.amounts import DASH, number, share
-from ckptcost.present.chart import Bar, Bars, Chart, Curve, Dot, Part
+from ckptcost.present.chart import Bar, Bars, Chart, ChartPart, Curve, Dot
 from ckptcost.present.grid import Grid, Tone
 from ckptcost.present.words import caution_text
 from ckptcost.report.studies.model import claims_table
@@ -84,7 +84,7 @@ def save_bars(weighed: Weighed, desk: Desk) -> Bars:
     rows = []
     for usd, key in sorted(known, key=lambda pair: -pair[0]):
         tone: Tone = "best" if key == best else "base" if key == baseline else ""
-        part = Part("USD", 0.0, usd, tone)
+        part = ChartPart("USD", 0.0, usd, tone)
         rows += [Bar(short(key), (part,), f"{number(usd)} USD", key, tone)] if usd else []
     able = [run.case.resolved for run in weighed.runs if run.found is not None]
     unpriced = any("cluster.gpu_price" in each.unknown for each in able)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
 
-from ckptcost.present.grid import Grid, Head, Row
+from ckptcost.present.grid import Grid, GridHead, Row
 
 GUTTER = 2
 """in front of each row: the best one's arrow and the tick"""
@@ -59,11 +59,11 @@ def natural_widths(grid: Grid) -> list[int]:
     ]
 
 
-def wanted(head: Head, width: int) -> int:
+def wanted(head: GridHead, width: int) -> int:
     return max(text_width(head.label), min(width, MOST)) if head.left else width
 
 
-def fit(heads: Sequence[Head], natural: Sequence[int], room: int, shift: int = 0) -> Fit:
+def fit(heads: Sequence[GridHead], natural: Sequence[int], room: int, shift: int = 0) -> Fit:
     """The columns for this room. `shift`: the first stays, and so many after it are passed over."""
     if shift > 0:
         return _window(heads, natural, room, shift)
@@ -89,7 +89,7 @@ def fit(heads: Sequence[Head], natural: Sequence[int], room: int, shift: int = 0
     )
 
 
-def _window(heads: Sequence[Head], natural: Sequence[int], room: int, shift: int) -> Fit:
+def _window(heads: Sequence[GridHead], natural: Sequence[int], room: int, shift: int) -> Fit:
     kept = [0]
     best = Fit(((0, min(natural[0], max(room, 0))),), 1, len(heads) - 1)
     for column in range(1 + shift, len(heads)):
@@ -104,7 +104,7 @@ def _window(heads: Sequence[Head], natural: Sequence[int], room: int, shift: int
 
 
 def _laid(
-    heads: Sequence[Head],
+    heads: Sequence[GridHead],
     natural: Sequence[int],
     columns: Sequence[int],
     room: int,
@@ -146,7 +146,7 @@ def _padded_wide(text: str, width: int, left: bool) -> str:
     return text + " " * (width - size) if left else " " * (width - size) + text
 
 
-def row_line(row: Row, heads: Sequence[Head], places: Fit, plain: bool) -> str:
+def row_line(row: Row, heads: Sequence[GridHead], places: Fit, plain: bool) -> str:
     """A row as it stands on the screen."""
     best = (">" if plain else "\u25b8") if row.tone == "best" else " "
     cells = (
@@ -157,7 +157,7 @@ def row_line(row: Row, heads: Sequence[Head], places: Fit, plain: bool) -> str:
 
 
 def head_line(
-    heads: Sequence[Head], places: Fit, width: int, sorting: tuple[str, bool], plain: bool
+    heads: Sequence[GridHead], places: Fit, width: int, sorting: tuple[str, bool], plain: bool
 ) -> str:
     """The labels, an arrow at the one that is sorted by, and at the end how many columns are
     hidden."""

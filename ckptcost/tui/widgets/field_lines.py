@@ -71,7 +71,7 @@ class FieldState:
         )
 
 
-class Line(NamedTuple):
+class FieldLine(NamedTuple):
     kind: str
     """group, field or reason"""
     path: str
@@ -125,7 +125,7 @@ class FieldLines(ScrollView, can_focus=False):
     def __init__(self) -> None:
         super().__init__()
         self._states: dict[str, FieldState] = {}
-        self._lines: list[Line] = []
+        self._lines: list[FieldLine] = []
         self._label, self._unit = 12, 0
         self._here, self._focused = "", False
         self._drawn: tuple[object, ...] = ()
@@ -147,15 +147,15 @@ class FieldLines(ScrollView, can_focus=False):
         self._unit = min(max((text_width(spec.unit) for spec in specs), default=0), MOST_UNIT)
         widest = max((text_width(spec.label) for spec in specs), default=0)
         self._label = min(widest, max(self.room - self._unit - BEHIND - 1 - LEAST_INPUT, 6))
-        lines: list[Line] = []
+        lines: list[FieldLine] = []
         group = ""
         for path, state in self._states.items():
             if state.spec.group != group:
                 group = state.spec.group
-                lines.append(Line("group", "", group))
-            lines.append(Line("field", path))
+                lines.append(FieldLine("group", "", group))
+            lines.append(FieldLine("field", path))
             lines += [
-                Line("reason", path, text)
+                FieldLine("reason", path, text)
                 for text in state.reason_lines(self.room, "x" if self._plain else "\u2717")
             ]
         self._lines = lines
@@ -180,7 +180,7 @@ class FieldLines(ScrollView, can_focus=False):
         if changed := [at for at in seen if before[at + 1] != self._drawn[at + 1]]:
             self.refresh(*(Region(0, at - top, self.room, 1) for at in changed))
 
-    def _look(self, line: Line) -> tuple[object, ...]:
+    def _look(self, line: FieldLine) -> tuple[object, ...]:
         """All that a line is drawn from, besides what all lines share."""
         if line.kind != "field":
             return line

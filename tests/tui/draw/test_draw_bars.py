@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ckptcost.present.chart import Bar, Bars, Part, Stat
+from ckptcost.present.chart import Bar, Bars, ChartPart, Stat
 from ckptcost.tui.draw.bars import draw_bars, rows_needed
 from ckptcost.tui.draw.canvas import Line, Look
 from ckptcost.tui.draw.tiles import draw_tiles, lines_needed
@@ -19,8 +19,8 @@ def text(lines: list[Line]) -> list[str]:
 
 
 def test_stacked_bars_differ_without_colours_and_are_named():
-    parts = [Part("stall", 0, 6), Part("host", 6, 8), Part("cooling", 8, 10)]
-    half = [Part("stall", 0, 3), Part("host", 3, 4), Part("cooling", 4, 5)]
+    parts = [ChartPart("stall", 0, 6), ChartPart("host", 6, 8), ChartPart("cooling", 8, 10)]
+    half = [ChartPart("stall", 0, 3), ChartPart("host", 3, 4), ChartPart("cooling", 4, 5)]
     bars = Bars(
         [Bar("NAS", parts, "10 kWh"), Bar("Local", half, "5 kWh", tone="best")],
         ("stall", "host", "cooling"),
@@ -40,9 +40,9 @@ def test_stacked_bars_differ_without_colours_and_are_named():
 def test_a_single_bar_ends_on_an_eighth():
     bars = Bars(
         [
-            Bar("a", [Part("", 0, 16)], "16"),
-            Bar("b", [Part("", 0, 5)], "5"),
-            Bar("c", [Part("", 0, 0.01)], "0.01"),
+            Bar("a", [ChartPart("", 0, 16)], "16"),
+            Bar("b", [ChartPart("", 0, 5)], "5"),
+            Bar("c", [ChartPart("", 0, 0.01)], "0.01"),
         ]
     )
     assert text(draw_bars(bars, 15, 3, COLOURED)) == [
@@ -55,9 +55,9 @@ def test_a_single_bar_ends_on_an_eighth():
 def test_something_is_not_nothing_and_nothing_is_nothing():
     bars = Bars(
         [
-            Bar("a", [Part("", 0, 1e6)], "1M"),
-            Bar("b", [Part("", 0, 1)], "1"),
-            Bar("c", [Part("", 0, 0)], "0"),
+            Bar("a", [ChartPart("", 0, 1e6)], "1M"),
+            Bar("b", [ChartPart("", 0, 1)], "1"),
+            Bar("c", [ChartPart("", 0, 0)], "0"),
         ]
     )
     assert text(draw_bars(bars, 20, 3, PLAIN)) == [
@@ -68,7 +68,7 @@ def test_something_is_not_nothing_and_nothing_is_nothing():
 
 
 def test_on_a_log_axis_decades_are_alike():
-    rows = [Bar(str(power), [Part("", 0, 10.0**power)], "") for power in (1, 2, 3)]
+    rows = [Bar(str(power), [ChartPart("", 0, 10.0**power)], "") for power in (1, 2, 3)]
     lengths = [line.count("#") for line in text(draw_bars(Bars(rows, log=True), 43, 3, PLAIN))]
     assert lengths[1] - lengths[0] == pytest.approx(lengths[2] - lengths[1], abs=1)
     assert lengths[0] > 0
@@ -76,10 +76,10 @@ def test_on_a_log_axis_decades_are_alike():
 
 def test_a_waterfall_hangs_where_it_belongs():
     rows = [
-        Bar("now", [Part("", 0, 10)], "10"),
-        Bar("less", [Part("", 10, 4, "good")], "-6"),
-        Bar("credit", [Part("", 4, -2, "good")], "-6"),
-        Bar("then", [Part("", 0, -2)], "-2"),
+        Bar("now", [ChartPart("", 0, 10)], "10"),
+        Bar("less", [ChartPart("", 10, 4, "good")], "-6"),
+        Bar("credit", [ChartPart("", 4, -2, "good")], "-6"),
+        Bar("then", [ChartPart("", 0, -2)], "-2"),
     ]
     assert text(draw_bars(Bars(rows), 22, 4, PLAIN)) == [
         "now      ########## 10",
@@ -91,7 +91,10 @@ def test_a_waterfall_hangs_where_it_belongs():
 
 def test_where_rows_are_few_the_note_goes_first_then_the_legend_and_what_is_left_out_is_counted():
     bars = Bars(
-        [Bar(str(i), [Part("a", 0, i), Part("b", i, 2 * i)], str(i)) for i in range(1, 6)],
+        [
+            Bar(str(i), [ChartPart("a", 0, i), ChartPart("b", i, 2 * i)], str(i))
+            for i in range(1, 6)
+        ],
         ("a", "b"),
         "Title",
         "a note",
@@ -111,13 +114,15 @@ def test_no_row_says_why():
 
 
 def test_the_words_stay_where_a_bar_has_no_room():
-    assert text(draw_bars(Bars([Bar("NAS", [Part("", 0, 1)], "1,190 kWh")]), 16, 1, COLOURED)) == [
-        "NAS    1,190 kWh"
-    ]
+    assert text(
+        draw_bars(Bars([Bar("NAS", [ChartPart("", 0, 1)], "1,190 kWh")]), 16, 1, COLOURED)
+    ) == ["NAS    1,190 kWh"]
 
 
 def test_bars_whose_distance_is_no_number_are_left_out():
-    bars = Bars([Bar("a", [Part("", 0, 1.7e308)], "12"), Bar("b", [Part("", 0, -1.7e308)], "3")])
+    bars = Bars(
+        [Bar("a", [ChartPart("", 0, 1.7e308)], "12"), Bar("b", [ChartPart("", 0, -1.7e308)], "3")]
+    )
     assert text(draw_bars(bars, 16, 2, COLOURED)) == ["a             12", "b              3"]
 
 
@@ -142,7 +147,7 @@ def test_no_line_is_wider_than_asked(
     look: Look,
 ):
     bars = Bars(
-        [Bar(label, [Part("", *ends) for ends in parts], "12 kWh") for label, parts in rows],
+        [Bar(label, [ChartPart("", *ends) for ends in parts], "12 kWh") for label, parts in rows],
         ("a", "b"),
         "T",
         "n",

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from ckptcost.present.amounts import duration, number, share
 from ckptcost.tui.draw.scale import Scale
-from ckptcost.tui.draw.ticks import Kind, Text, Tick, steps, x_ticks, y_ticks
+from ckptcost.tui.draw.ticks import AxisTick, Kind, Text, steps, x_ticks, y_ticks
 
 
-def words(ticks: list[Tick]) -> list[str]:
+def words(ticks: list[AxisTick]) -> list[str]:
     return [tick.text for tick in ticks]
 
 

@@ -19,9 +19,9 @@ from ckptcost.runs.lines import Raw, Second
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live import board as live_board
 from ckptcost.tui.live.board import LiveBoard
-from ckptcost.tui.live.curves import Bins, Probe, Sum
+from ckptcost.tui.live.curves import Bins, DomainSum, Probe
 from ckptcost.tui.live.figures import stats_of
-from ckptcost.tui.live.picture import Picture, Status, last_lines
+from ckptcost.tui.live.picture import LivePicture, LiveStatus, last_lines
 from ckptcost.tui.live.tables import Checkpoints, gpus_grid, last_of, meters_grid, outliers_grid
 
 WALL_NS = 1_767_225_600 * S
@@ -52,7 +52,7 @@ class Played:
         self.board = LiveBoard(absences=absences)
         self.board.price(desk or Desk())
         self.board.absorb([("p", header(*meters))])
-        self.picture = Picture()
+        self.picture = LivePicture()
         self.at_s = 0
 
     def second(self, *rows: list[Any] | None) -> None:
@@ -85,11 +85,11 @@ class Played:
         self,
         span_s: float = 60.0,
         per_gpu: bool = False,
-        status: Status | None = None,
+        status: LiveStatus | None = None,
     ):
         return self.picture.view(
             self.board,
-            status or Status("own", "python train.py", "looked for in ckpt"),
+            status or LiveStatus("own", "python train.py", "looked for in ckpt"),
             span_s,
             per_gpu,
         )
@@ -103,7 +103,7 @@ def test_at_first_it_starts_and_then_it_is_armed():
     one = Played(nvml())
     assert one.board.records == 1
     fresh = LiveBoard()
-    view = Picture().view(fresh, Status("own", "x"), 60.0, False)
+    view = LivePicture().view(fresh, LiveStatus("own", "x"), 60.0, False)
     assert view.headline.word == "STARTING"
     assert [stat.value for stat in view.stats] == ["-"] * 7
     assert "waiting" in view.traces.charts[0].empty
@@ -603,7 +603,7 @@ def test_a_bin_has_the_least_and_the_most_of_all_that_fell_into_it():
 
 
 def test_joules_of_a_gauge_are_under_the_line_between_its_readings():
-    one = Sum(0, 0, Channel("gpu:0", "power_w", "NVML field 186", "gpu"))
+    one = DomainSum(0, 0, Channel("gpu:0", "power_w", "NVML field 186", "gpu"))
     for t_s, watts in ((0.0, 100.0), (1.0, 300.0), (2.0, 300.0)):
         one.see(t_s, watts)
     assert one.joules == 200.0 + 300.0
@@ -656,7 +656,7 @@ def test_cards_that_do_not_answer_come_before_those_that_differ():
 def test_the_newest_seconds_are_shown():
     one = board("gpu:0")
     seconds(one, 0, 10, 600.0)
-    view = Picture().view(one, Status("own", "x"), 5.0, False)
+    view = LivePicture().view(one, LiveStatus("own", "x"), 5.0, False)
     assert (view.last_s, view.begin_s) == (one.last_s, one.last_s - 5.0)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from ckptcost.core.channels import Channel, Mark
 from ckptcost.jobs.save_book import Book
-from ckptcost.meters.simulated_machine import Plan
+from ckptcost.meters.simulated_machine import MachinePlan
 from ckptcost.runs.clocks import S
 from ckptcost.runs.header import Header, MeterHead
 from ckptcost.tui.desk import Desk
@@ -17,7 +17,7 @@ from ckptcost.tui.live import reading as live_base
 from ckptcost.tui.live.board import LiveBoard
 from ckptcost.tui.live.simulated import Simulated
 
-PLAN = Plan(gpus=4, packages=1, disks=1, first_s=8.0, interval_s=20.0)
+PLAN = MachinePlan(gpus=4, packages=1, disks=1, first_s=8.0, interval_s=20.0)
 
 
 def prepared() -> Simulated:
@@ -73,7 +73,7 @@ def test_work_and_rest_by_turns(monkeypatch: pytest.MonkeyPatch):
         slept.append(for_s)
         clock[0] += for_s
 
-    source = Simulated(Desk(), Plan(gpus=1), threaded=False)
+    source = Simulated(Desk(), MachinePlan(gpus=1), threaded=False)
     monkeypatch.setattr(live_base.time, "sleep", sleep)
     monkeypatch.setattr(live_base.time, "monotonic", lambda: clock[0])
     for _ in range(30):

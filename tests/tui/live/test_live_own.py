@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from ckptcost.meters.simulated_machine import Plan
+from ckptcost.meters.simulated_machine import MachinePlan
 from ckptcost.runs.writer import WriteFailed, Writer
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.own import Own, middle_cut
@@ -139,7 +139,7 @@ def test_a_command_that_does_not_end_is_counted_down_and_who_quits_waits_two_sec
 def test_checkpoints_that_wait_are_said_to_be_evaluated(monkeypatch):
     source = Simulated(
         Desk(base="small-8b"),
-        Plan(gpus=2, first_s=6.0, interval_s=20.0),
+        MachinePlan(gpus=2, first_s=6.0, interval_s=20.0),
         history_s=40.0,
         threaded=False,
     )
@@ -152,7 +152,7 @@ def test_checkpoints_that_wait_are_said_to_be_evaluated(monkeypatch):
 
 
 def test_readings_of_many_gpus_are_taken_in_in_smaller_pieces(monkeypatch):
-    source, sizes = Simulated(Desk(), Plan(gpus=2), threaded=False), []
+    source, sizes = Simulated(Desk(), MachinePlan(gpus=2), threaded=False), []
 
     def absorb(piece):
         sizes.append(len(piece))
@@ -167,7 +167,7 @@ def test_readings_of_many_gpus_are_taken_in_in_smaller_pieces(monkeypatch):
 
 
 def test_a_run_that_is_over_fills_the_axis():
-    source = Simulated(Desk(), Plan(gpus=1), history_s=12.0, threaded=False)
+    source = Simulated(Desk(), MachinePlan(gpus=1), history_s=12.0, threaded=False)
     source.start()
     assert source.view().traces.x_range == (-30.0, 0.0)
     source.stop()

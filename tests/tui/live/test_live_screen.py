@@ -14,9 +14,9 @@ from ckptcost.errors import InputError
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_machine import Fault, Plan, marks
+from ckptcost.meters.simulated_machine import Fault, MachinePlan, marks
 from ckptcost.present.chart import Stat
-from ckptcost.present.grid import Grid, Head, Row
+from ckptcost.present.grid import Grid, GridHead, Row
 from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui.live import followed as live_followed
 from ckptcost.tui.live import sources as live_sources
@@ -121,7 +121,7 @@ def test_the_start_page_refuses_at_the_field_and_then_begins(drive, snapshot, mo
 def test_other_ways_on(drive, snapshot, monkeypatch):
     told: list[object] = []
     grid = Grid(
-        (Head("pid", "PID"), Head("command", "command")),
+        (GridHead("pid", "PID"), GridHead("command", "command")),
         [Row("4711", ("4711", "python train.py"))],
         "Processes that hold a GPU",
     )
@@ -196,7 +196,7 @@ def test_the_demo_begins_at_once_where_the_command_line_says_so(drive, monkeypat
 
 
 def test_measuring_in_three_sizes(drive, snapshot):
-    app = live_app(Turned(Plan(first_s=10.0, interval_s=25.0), history_s=50.0))
+    app = live_app(Turned(MachinePlan(first_s=10.0, interval_s=25.0), history_s=50.0))
 
     async def script(pilot):
         for size, charts in ((WIDE, 3), (USUAL, 2), (SMALL, 2)):

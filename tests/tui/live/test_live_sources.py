@@ -16,7 +16,7 @@ from small_runs import recorded
 from ckptcost.errors import CkptcostError, InputError, RunFileError
 from ckptcost.jobs.command import NoCommand
 from ckptcost.jobs.measure import reviewed
-from ckptcost.meters.simulated_machine import Plan
+from ckptcost.meters.simulated_machine import MachinePlan
 from ckptcost.present.amounts import duration
 from ckptcost.runs import store
 from ckptcost.tui.desk import Desk
@@ -137,7 +137,7 @@ def test_a_run_that_another_writes_is_followed_and_left_alone(tmp_path):
     clock = Hand()
     writer = Simulated(
         Desk(),
-        Plan(gpus=1, first_s=12.0, interval_s=20.0, saves=2),
+        MachinePlan(gpus=1, first_s=12.0, interval_s=20.0, saves=2),
         history_s=20.0,
         threaded=False,
         clock=clock,
@@ -171,7 +171,7 @@ def test_a_run_that_another_writes_is_followed_and_left_alone(tmp_path):
 def test_a_followed_run_that_ends_is_over(tmp_path):
     writer = Simulated(
         Desk(),
-        Plan(gpus=1, saves=0),
+        MachinePlan(gpus=1, saves=0),
         history_s=5.0,
         threaded=False,
         clock=Hand(),
@@ -191,7 +191,7 @@ def test_a_followed_run_that_ends_is_over(tmp_path):
 def test_a_torn_line_of_a_followed_run_is_counted(tmp_path):
     writer = Simulated(
         Desk(),
-        Plan(gpus=1, saves=0),
+        MachinePlan(gpus=1, saves=0),
         history_s=5.0,
         threaded=False,
         clock=Hand(),

@@ -14,13 +14,13 @@ from ckptcost.core.reconcile import total
 from ckptcost.jobs.gap import ModelGap, gap
 from ckptcost.jobs.measure import reviewed
 from ckptcost.jobs.measured_bill import bill_of_save
-from ckptcost.meters.simulated_machine import Fault, Plan
+from ckptcost.meters.simulated_machine import Fault, MachinePlan
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.live.replay import Replay
 from ckptcost.tui.live.simulated import Simulated
 
 QUANTITIES: tuple[LineField, ...] = ("energy_j", "gpu_s", "cost_usd", "location_kgco2e")
-OFTEN = Plan(gpus=2, first_s=25.0, interval_s=45.0, saves=3)
+OFTEN = MachinePlan(gpus=2, first_s=25.0, interval_s=45.0, saves=3)
 PLANS = {
     "held up": OFTEN,
     "asynchronous": replace(OFTEN, asynchronous=True),
@@ -43,7 +43,7 @@ class Hand:
 
 
 def played(
-    plan: Plan, for_s: float, directory, desk: Desk | None = None, step_s: float = 2.0
+    plan: MachinePlan, for_s: float, directory, desk: Desk | None = None, step_s: float = 2.0
 ) -> Simulated:
     """A simulated run, to its end, with the screen's calls along the way."""
     clock = Hand()
@@ -193,7 +193,7 @@ def test_a_replay_has_the_same_rows_at_any_speed_and_after_jumps(tmp_path):
     )
 
 
-def stepped(plan: Plan, until_saves: int) -> Simulated:
+def stepped(plan: MachinePlan, until_saves: int) -> Simulated:
     """With two and a half minutes of history, then a fifth of a second at a time, until so many
     saves are evaluated."""
     clock = Hand()
@@ -208,7 +208,7 @@ def stepped(plan: Plan, until_saves: int) -> Simulated:
 def test_a_save_waits_for_the_meter_that_is_read_seldom():
     """1.2 s after the third save the node's meter has not been read since its end: then the hosts'
     joules would be unknown for good."""
-    totals = stepped(Plan(gpus=1), 3).board.account.totals
+    totals = stepped(MachinePlan(gpus=1), 3).board.account.totals
     assert totals.saves == totals.known["energy_j"] == 3
     assert "host_wait" not in totals.lacking
 
@@ -216,7 +216,7 @@ def test_a_save_waits_for_the_meter_that_is_read_seldom():
 @pytest.fixture(scope="module")
 def one_unknown():
     """The node's meter says nothing during the second of three saves."""
-    return stepped(Plan(gpus=2, faults=(Fault("silent", "node", 90.0, 110.0),)), 3)
+    return stepped(MachinePlan(gpus=2, faults=(Fault("silent", "node", 90.0, 110.0),)), 3)
 
 
 def test_the_parts_are_of_the_saves_that_are_in_the_sum(one_unknown):

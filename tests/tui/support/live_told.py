@@ -8,23 +8,23 @@ from math import nan
 from pathlib import Path
 from typing import Any
 
-from ckptcost.meters.simulated_machine import Plan
+from ckptcost.meters.simulated_machine import MachinePlan
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.live.picture import Status
+from ckptcost.tui.live.picture import LiveStatus
 from ckptcost.tui.live.simulated import Simulated
 from ckptcost.tui.live.source import Actions
 from ckptcost.tui.screens.live import LiveScreen
 
 DESK = Desk(base="small-8b")
-PLAN = Plan(gpus=4, disks=1, first_s=8.0, interval_s=20.0)
+PLAN = MachinePlan(gpus=4, disks=1, first_s=8.0, interval_s=20.0)
 
 
 class Turned(Simulated):
     """A simulated machine; `now_s` is its clock, and what a real recording would say besides can be
     put into its mouth."""
 
-    def __init__(self, plan: Plan = PLAN, history_s: float = 45.0, **said: Any) -> None:
+    def __init__(self, plan: MachinePlan = PLAN, history_s: float = 45.0, **said: Any) -> None:
         self.now_s = 0.0
         super().__init__(DESK, plan, history_s=history_s, threaded=False, clock=lambda: self.now_s)
         self.said = said
@@ -57,7 +57,7 @@ class Turned(Simulated):
     def busy(self) -> str:
         return str(self.said.get("busy", ""))
 
-    def _status(self) -> Status:
+    def _status(self) -> LiveStatus:
         status = super()._status()
         return status._replace(
             output=tuple(self.said.get("output", ())),
@@ -70,7 +70,7 @@ class Turned(Simulated):
         )
 
 
-def small(**more: Any) -> Plan:
+def small(**more: Any) -> MachinePlan:
     return replace(PLAN, **more)
 
 

@@ -11,7 +11,7 @@ from small_runs import WALL_NS, recorded
 from ckptcost.jobs.instruments import Instruments
 from ckptcost.jobs.recording import record
 from ckptcost.meters import simulated
-from ckptcost.meters.simulated_machine import Plan, marks
+from ckptcost.meters.simulated_machine import MachinePlan, marks
 from ckptcost.runs.clocks import S, VirtualClock
 from ckptcost.runs.lines import decode, encode
 
@@ -27,7 +27,7 @@ def simulated_run(
 ) -> Path:
     """A simulated job that saves so much, at a rate and with a fixed time that are known."""
     moving_s = bytes_ / RATE
-    plan = Plan(
+    plan = MachinePlan(
         gpus=2,
         packages=0,
         disks=1,
