@@ -77,13 +77,32 @@ SERVED = "ckptcost/exports/metrics_server.py"
 """listens where its user says, on this machine alone unless told otherwise; it calls nobody"""
 
 
-def test_what_is_served_calls_nobody():
-    source = (ROOT / SERVED).read_text("utf-8")
+SCREEN = "ckptcost/tui/serving.py"
+"""listens on this machine alone; it calls nobody"""
+
+
+@pytest.mark.parametrize("module", [SERVED, SCREEN])
+def test_what_is_served_calls_nobody(module):
+    source = (ROOT / module).read_text("utf-8")
     assert not re.search(r"create_connection|HTTPConnection|urlopen|\.connect\(", source)
 
 
+def test_the_served_screen_listens_on_this_machine_alone():
+    tree = parsed(ROOT / SCREEN)
+    (host,) = [
+        node.value.value
+        for node in tree.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "HOST"
+    ]
+    assert host == "127.0.0.1"
+    (listening,) = re.findall(r"create_server\(.*", (ROOT / SCREEN).read_text("utf-8"))
+    assert listening == "create_server((HOST, port)):"
+
+
 @pytest.mark.parametrize(
-    "path", [path for path in MODULES if name_of(path) not in (ONLINE, WITHIN, SERVED)], ids=name_of
+    "path",
+    [path for path in MODULES if name_of(path) not in (ONLINE, WITHIN, SERVED, SCREEN)],
+    ids=name_of,
 )
 def test_nothing_reaches_for_the_network(path):
     nodes = list(ast.walk(parsed(path)))
