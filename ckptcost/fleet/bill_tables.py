@@ -4,7 +4,7 @@ which nodes and files are missing."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +30,21 @@ BILLED: Final = in_order("gpu_time_lost")
 def plain(value: float | None) -> float | None:
     """For a document: neither NaN nor an end that is none."""
     return None if value is None or not math.isfinite(value) else float(value)
+
+
+def rows_of(items: Iterable[Any], fields: Mapping[str, str]) -> list[dict[str, Any]]:
+    """By column a field of each item, as a document holds it: counts are numbers there, and what
+    is not known is null."""
+    get = attrgetter(*fields.values())
+    return [dict(zip(fields, map(_cell, get(item)), strict=True)) for item in items]
+
+
+def row_of(item: object, fields: Mapping[str, str]) -> dict[str, Any]:
+    return rows_of([item], fields)[0]
+
+
+def _cell(value: Any) -> Any:
+    return value if isinstance(value, bool | str) else plain(value)
 
 
 def bill_cells(amounts: object, placed: bool) -> dict[str, Any]:
@@ -155,38 +170,40 @@ def days(fleet: Fleet, placed: bool) -> Table:
 
 
 def _group(group: GroupFigures, placed: bool) -> dict[str, Any]:
-    times, mtbf, missing = group.stalls, group.node_mtbf_s, group.bytes_missing
     return {
-        "name": group.name,
-        "jobs": float(group.jobs),
-        "nodes": float(group.nodes),
-        "runs": float(group.runs),
-        "checkpoints": float(group.checkpoints),
-        "failed_saves": float(group.failed_saves),
-        "loads": float(group.loads),
-        "bytes": plain(group.bytes),
-        "bytes_missing": plain(missing.value),
-        "bytes_missing_low": plain(missing.low),
-        "bytes_missing_high": plain(missing.high),
-        "files": plain(group.files),
-        "stall": plain(times.p50_s),
-        "stall_mean": plain(times.mean_s),
-        "stall_p95": plain(times.p95_s),
-        "stall_max": plain(times.max_s),
-        "stall_sum": plain(group.stall_s),
-        "load_sum": plain(group.load_s),
+        **row_of(group, _SAVED),
         **bill_cells(group.totals, placed),
-        "goodput": plain(group.goodput),
-        "failures": float(group.failures),
-        "node_mtbf": plain(mtbf.value / HOUR_S),
-        "node_mtbf_low": _hours(mtbf.low),
-        "node_mtbf_high": _hours(mtbf.high),
-        "saves_per_day": plain(group.saves_per_day),
-        "write_rate": plain(group.write_bytes_per_s),
-        "running": plain(group.running_s),
+        **row_of(group, {"goodput": "goodput", "failures": "failures"}),
+        "node_mtbf": _hours(group.node_mtbf_s.value),
+        "node_mtbf_low": _hours(group.node_mtbf_s.low),
+        "node_mtbf_high": _hours(group.node_mtbf_s.high),
+        **row_of(group, _RAN),
         **{f"unknown_{name}": float(group.unknown.get(key, 0)) for name, key, _ in UNKNOWN},
         **lines_not_summed(group, placed),
     }
+
+
+_SAVED: Final = {
+    **{name: name for name in ("name", "jobs", "nodes", "runs", "checkpoints", "failed_saves")},
+    "loads": "loads",
+    "bytes": "bytes",
+    "bytes_missing": "bytes_missing.value",
+    "bytes_missing_low": "bytes_missing.low",
+    "bytes_missing_high": "bytes_missing.high",
+    "files": "files",
+    "stall": "stalls.p50_s",
+    "stall_mean": "stalls.mean_s",
+    "stall_p95": "stalls.p95_s",
+    "stall_max": "stalls.max_s",
+    "stall_sum": "stall_s",
+    "load_sum": "load_s",
+}
+_RAN: Final = {
+    "saves_per_day": "saves_per_day",
+    "write_rate": "write_bytes_per_s",
+    "running": "running_s",
+}
+"""of a group, by column"""
 
 
 def _hours(value: float | None) -> float | None:

@@ -296,9 +296,9 @@ class _Sums:
                     _sum_or_unknown("stall", mine, "saves"),
                     _sum_or_unknown("load", mine, "loads"),
                     times[at],
-                    _over(mine["rated_bytes"], mine["rated_s"]),
+                    over(mine["rated_bytes"], mine["rated_s"]),
                     mine["running"],
-                    _over(mine["done"], mine["running"] / DAY_S),
+                    over(mine["done"], mine["running"] / DAY_S),
                     failures,
                     mtbf_of(failures, mine["node"]),
                     kept.useful_gpu_s,
@@ -404,5 +404,5 @@ def _sum_or_unknown(what: str, mine: Mapping[str, float], all_of: str) -> float:
     return nan if 0 < mine[all_of] == mine[f"no_{what}"] else mine[what]
 
 
-def _over(amount: float, by: float) -> float:
+def over(amount: float, by: float) -> float:
     return amount / by if by > 0 else nan

@@ -22,7 +22,8 @@ from ckptcost.core.numeric import times
 from ckptcost.core.optimum import best_interval_s
 from ckptcost.core.quantities import Quantity, pick
 from ckptcost.core.units import to_hours
-from ckptcost.fleet.bill_tables import plain, with_ends
+from ckptcost.fleet.bill_tables import plain, row_of, with_ends
+from ckptcost.fleet.figures import over
 from ckptcost.fleet.grouping import (
     Places,
     add_by_place,
@@ -125,13 +126,13 @@ def _usual(
 ) -> Usual:
     own_s = fsum(run.own_s for run in runs)
     nodes, gpus = (
-        _over(fsum(run.own_s * getattr(run, name) for run in runs), own_s)
+        over(fsum(run.own_s * getattr(run, name) for run in runs), own_s)
         for name in ("nodes", "gpus")
     )
     restarts = [run.restart_s for run in runs if run.state == FAILED and run.restart_s > 0]
     stall_s = group.stalls.mean_s
     if isnan(interval_s):  # one save in each run
-        interval_s = _over(own_s - group.stall_s - group.load_s, float(group.checkpoints))
+        interval_s = over(own_s - group.stall_s - group.load_s, float(group.checkpoints))
     needed = {"NO_SAVES": group.checkpoints, "NO_STALL": stall_s, "NO_INTERVAL": interval_s}
     why = next((code for code, value in needed.items() if not value > 0), "")
     return Usual(
@@ -143,7 +144,7 @@ def _usual(
         _or_0(lag_s),
         lag_s > stall_s,
         size,
-        _or_0(_over(group.load_s, float(group.loads - group.unknown.get("load", 0)))),
+        _or_0(over(group.load_s, float(group.loads - group.unknown.get("load", 0)))),
         fsum(restarts) / len(restarts) if restarts else 0.0,
         _useful_s(runs),
         group.useful_gpu_s,
@@ -179,7 +180,7 @@ class _Still(NamedTuple):
     def of(self, at: int) -> tuple[float, float, float]:
         """Watts."""
         gpu_w, host_w, wait_w = (
-            _over(float(joules[at]), float(node_s[at])) for joules, node_s in self
+            over(float(joules[at]), float(node_s[at])) for joules, node_s in self
         )
         return gpu_w, host_w, wait_w
 
@@ -191,7 +192,7 @@ def _watts(
     with the PUE that is in the lines."""
     gpu_w, host_w = (
         pue
-        * _over(
+        * over(
             fsum(
                 run.own_s * run.nodes * each.value
                 for run in runs
@@ -211,7 +212,7 @@ def _useful_s(runs: Sequence[RunSeen]) -> float:
     known = [run for run in runs if not isnan(run.spent.useful_s)]
     all_s, known_s = (fsum(run.own_s + run.restart_s for run in some) for some in (runs, known))
     return fsum(run.spent.useful_s for run in known) * (
-        _over(all_s, known_s) if len(known) < len(runs) else 1.0
+        over(all_s, known_s) if len(known) < len(runs) else 1.0
     )
 
 
@@ -247,10 +248,6 @@ def _intervals(
     first, second = rows[:-1], rows[1:]
     gap_s = (begin_ns[second] - begin_ns[first]) * _NS - stall_s[first]
     return _mean(np.maximum(gap_s, 0.0), job[first], run[first] == run[second], many)
-
-
-def _over(amount: float, by: float) -> float:
-    return amount / by if by > 0 else nan
 
 
 BEST_INTERVAL: Final = "BEST_INTERVAL"
@@ -364,7 +361,7 @@ def _job(usual: Usual, fleet: Fleet, s: Scenario | None) -> JobSavings:
         mtbf,
         measured,
         modelled,
-        _over(modelled.value, measured),
+        over(modelled.value, measured),
         options,
         why,
     )
@@ -529,25 +526,28 @@ def _whole(found: Sequence[AllSavings], placed: bool) -> Table:
     return Table("savings", "What would have been saved", columns, rows, note, shown=bool(rows))
 
 
+_OF_JOB: Final = {
+    "job": "job",
+    "interval": "usual.interval_s",
+    "mtbf": "mtbf_s.value",
+    "mtbf_low": "mtbf_s.low",
+    "mtbf_high": "mtbf_s.high",
+    "measured": "measured_overhead",
+    "modelled": "modelled_overhead.value",
+    "ratio": "ratio",
+    "nodes": "usual.nodes",
+    "stall": "usual.stall_s",
+    "lag": "usual.lag_s",
+    "down": "usual.down_s",
+    "load": "usual.load_s",
+}
+"""by column"""
+
+
 def _jobs(found: Sequence[JobSavings], placed: bool) -> Table:
     rows: list[dict[str, Any]] = []
     for job in found:
-        base = {
-            "job": job.job,
-            "interval": plain(job.usual.interval_s),
-            "mtbf": plain(job.mtbf_s.value),
-            "mtbf_low": plain(job.mtbf_s.low),
-            "mtbf_high": plain(job.mtbf_s.high),
-            "measured": plain(job.measured_overhead),
-            "modelled": plain(job.modelled_overhead.value),
-            "ratio": plain(job.ratio),
-            "nodes": plain(job.usual.nodes),
-            "stall": plain(job.usual.stall_s),
-            "lag": plain(job.usual.lag_s),
-            "down": plain(job.usual.down_s),
-            "load": plain(job.usual.load_s),
-            "why": WHY_WORDS.get(job.why, job.why),
-        }
+        base = row_of(job, _OF_JOB) | {"why": WHY_WORDS.get(job.why, job.why)}
         for option in job.options:
             why = "; ".join(filter(None, (str(base["why"]), WHY_WORDS.get(option.why, option.why))))
             rows.append(

@@ -8,13 +8,13 @@ each the same shows in the rows by job.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ckptcost.core.fit import TimeFit, fit_times
-from ckptcost.fleet.bill_tables import plain
+from ckptcost.fleet.bill_tables import rows_of
 from ckptcost.fleet.figures import quantile
 from ckptcost.fleet.grouping import (
     Places,
@@ -28,7 +28,7 @@ from ckptcost.fleet.grouping import (
 from ckptcost.report.study import Column, Table
 
 if TYPE_CHECKING:
-    from ckptcost.core.estimates import Estimate, Floats
+    from ckptcost.core.estimates import Floats
     from ckptcost.fleet.part import StorePart
 
 MOST: Final = 2000
@@ -111,21 +111,10 @@ def _evenly(many: int) -> Places:
 
 def tier_table(seen: Sequence[TierSeen]) -> Table:
     """Measured tiers, as whole jobs saw them."""
-    rows = [
-        {
-            "tier": each.tier,
-            "job": each.job or "all",
-            "saves": float(each.saves),
-            **_estimate_cells("rate", each.fit.rate_bytes_per_s),
-            **_estimate_cells("fixed", each.fit.fixed_s),
-            "p5": plain(each.p5_bytes_per_s),
-            "p50": plain(each.p50_bytes_per_s),
-            "p95": plain(each.p95_bytes_per_s),
-            "until_safe": each.until_safe / each.saves if each.saves else None,
-            "why": each.fit.why,
-        }
-        for each in seen
-    ]
+    rows = rows_of(seen, _FIELDS)
+    for row, each in zip(rows, seen, strict=True):
+        row["job"] = each.job or "all"
+        row["until_safe"] = each.until_safe / each.saves if each.saves else None
     columns = (
         Column("tier", "tier"),
         Column("job", "job"),
@@ -156,9 +145,20 @@ def tier_table(seen: Sequence[TierSeen]) -> Table:
     return Table("tiers", "Tiers, as a node saw them", columns, rows)
 
 
-def _estimate_cells(name: str, estimate: Estimate) -> dict[str, Any]:
-    return {
-        name: plain(estimate.value),
-        f"{name}_low": plain(estimate.low),
-        f"{name}_high": plain(estimate.high),
-    }
+_FIELDS: Final = {
+    "tier": "tier",
+    "job": "job",
+    "saves": "saves",
+    "rate": "fit.rate_bytes_per_s.value",
+    "rate_low": "fit.rate_bytes_per_s.low",
+    "rate_high": "fit.rate_bytes_per_s.high",
+    "fixed": "fit.fixed_s.value",
+    "fixed_low": "fit.fixed_s.low",
+    "fixed_high": "fit.fixed_s.high",
+    "p5": "p5_bytes_per_s",
+    "p50": "p50_bytes_per_s",
+    "p95": "p95_bytes_per_s",
+    "until_safe": "until_safe",
+    "why": "fit.why",
+}
+"""by column"""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from ckptcost.core.units import to_hours, to_kwh
-from ckptcost.fleet.bill_tables import plain
+from ckptcost.fleet.bill_tables import plain, row_of
 from ckptcost.fleet.grouping import flags, instants, numbered, numbers, sum_by_place, texts
 from ckptcost.present.words import line_label
 from ckptcost.report.statement import instant
@@ -177,10 +177,7 @@ def worst_tables(found: Worst) -> list[Table]:
             "stall": plain(each.stall_s),
             "gpu_hours": plain(to_hours(each.lost_gpu_s)),
             "waiting": each.wait_gpu_s / each.lost_gpu_s,
-            "slowest": each.slowest,
-            "load": each.load,
-            "failed": each.failed,
-            "run": each.run,
+            **row_of(each, {name: name for name in ("slowest", "load", "failed", "run")}),
         }
         for each in found.saves
     ]
@@ -189,10 +186,7 @@ def worst_tables(found: Worst) -> list[Table]:
             "host": each.host,
             "gpu_hours": plain(to_hours(each.blamed_gpu_s)),
             "kwh": plain(to_kwh(each.blamed_j)),
-            "share": plain(each.share),
-            "slowest": float(each.slowest),
-            "windows": float(each.windows),
-            "jobs": float(each.jobs),
+            **row_of(each, {name: name for name in ("share", "slowest", "windows", "jobs")}),
         }
         for each in found.hosts
     ]
