@@ -16,12 +16,20 @@ from ckptcost.catalog.files import text_of
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs.gates import GateVerdict, gate_of
 from ckptcost.report.build import result_hash
+from ckptcost.report.diff_views import NAMES
 from ckptcost.report.document import SCHEMA_NAME, SCHEMA_VERSION, Report, TablePart
 from ckptcost.report.study import Bills, Column, Study, Table
 
 MOST_BYTES = 300_000_000
 OF_A_MODEL = ("cases", "one_save", "all_saves", "whole_run", "bill")
 OF_A_CASE = frozenset({"tier", "case", "tier_name"})
+OF_A_CHANGE = frozenset(
+    (
+        *("of", "label", "quantity", "unit", "before", "after"),
+        *("change", "change_share", "ranges_overlap", "reason"),
+    )
+)
+"""columns that a page of a difference shows"""
 OF_A_SWEEP = "ckptcost.sweep"
 """rows of a grid, which have a schema of their own (`report/sweeps.py`)"""
 OLDER = ("ckptcost.study", "ckptcost.statement", "ckptcost.diff")
@@ -50,8 +58,8 @@ def read(source: str) -> Report:
 
 def _lacking(report: Report, newer: bool) -> Iterator[tuple[str, str]]:
     """What its kind cannot do without: the problem and where."""
-    if report.kind == "difference" and report.difference is None:
-        yield "is missing", "difference"
+    if report.kind == "difference":
+        yield from _lacking_of_a_difference(report)
     if report.kind == "model":
         yield from _lacking_of_a_model(report)
     told = report.reproducibility.result_sha256
@@ -101,6 +109,18 @@ def _require_cells(table: TablePart, newer: bool, source: str, where: str) -> No
         for column in seconds:
             if isinstance(row.get(column), str):
                 raise _broken("is no number", source, f"{where}.{at}.{column}")
+
+
+def _lacking_of_a_difference(report: Report) -> Iterator[tuple[str, str]]:
+    if report.difference is None:
+        yield "is missing", "difference"
+    changes = next(iter(report.tables.items()), None)
+    if changes is None or changes[0] != "changes" or not changes[1].columns.keys() >= OF_A_CHANGE:
+        yield "is missing or has not its columns", "tables.changes"
+        return
+    for at, row in enumerate(changes[1].rows):
+        if row.get("quantity") not in NAMES:
+            yield "is no quantity", f"tables.changes.rows.{at}.quantity"
 
 
 def _lacking_of_a_model(report: Report) -> Iterator[tuple[str, str]]:

@@ -300,3 +300,21 @@ def test_a_line_known_on_one_side_only_is_told_and_the_rest_computed(
     assert found["comparable"] is False
     assert found["delta"]["totals"]["energy"]["change"] is None
     assert found["delta"]["totals"]["gpu_time_lost"]["change"] < 0
+
+
+def test_a_difference_with_a_quantity_of_nobody_is_refused(cli, files, tmp_path):
+    old, new = files(old=energy(100.0), new=energy(120.0))
+    document = whole(cli("diff", old, new, "--anyway", "-f", "json").out)
+    file = tmp_path / "changed.json"
+    document["tables"]["changes"]["rows"][3]["quantity"] = "emissions_nowhere"
+    file.write_text(json.dumps(document), "utf-8")
+    for form in ("html", "text"):
+        refused = cli("report", str(file), "-f", form)
+        assert (refused.code, refused.err.count("tables.changes.rows.3.quantity")) == (2, 1)
+    del document["tables"]["changes"]["columns"]["reason"]
+    for row in document["tables"]["changes"]["rows"]:
+        row["quantity"] = "energy"
+        del row["reason"]
+    file.write_text(json.dumps(document), "utf-8")
+    refused = cli("report", str(file), "-f", "html")
+    assert (refused.code, refused.err.count("tables.changes")) == (2, 1)
