@@ -13,8 +13,7 @@ from textual.widgets import Button, Input
 
 from ckptcost.present.form import Field
 from ckptcost.tui.themes import THEMES
-from ckptcost.tui.widgets.field_lines import FieldLines
-from ckptcost.tui.widgets.form import Form
+from ckptcost.tui.widgets.form import FieldLines, Form
 
 FIELDS = (
     Field("checkpoint.params", "parameters", "1000", "B", "u", "Checkpoint"),

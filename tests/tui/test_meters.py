@@ -169,7 +169,7 @@ def test_the_meters_still_say_it_in_these_words(tmp_path):
     found = [
         amd.find(sysfs=empty, visible={}),
         hwmon.find(empty),
-        nvme.find(sysfs=empty, procfs=tmp_path),
+        nvme.find(sysfs=empty),
     ]
     for seen in found:
         assert [state_of(absence.reason) for absence in seen.absences] == ["lacks"]

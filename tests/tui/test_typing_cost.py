@@ -27,8 +27,7 @@ from ckptcost.tui.screens.model_runs import METRICS
 from ckptcost.tui.state import Remembered
 from ckptcost.tui.themes import THEMES
 from ckptcost.tui.widgets.drawn import Drawn
-from ckptcost.tui.widgets.field_lines import FieldLines
-from ckptcost.tui.widgets.form import FieldInput, Form
+from ckptcost.tui.widgets.form import FieldInput, FieldLines, Form
 from ckptcost.tui.widgets.rows import Rows
 
 

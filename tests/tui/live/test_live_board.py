@@ -20,8 +20,7 @@ from ckptcost.tui.desk import Desk
 from ckptcost.tui.live import board as live_board
 from ckptcost.tui.live.board import LiveBoard
 from ckptcost.tui.live.curves import Bins, DomainSum, Probe
-from ckptcost.tui.live.figures import stats_of
-from ckptcost.tui.live.picture import LivePicture, LiveStatus, last_lines
+from ckptcost.tui.live.picture import LivePicture, LiveStatus, last_lines, stats_of
 from ckptcost.tui.live.tables import Checkpoints, gpus_grid, last_of, meters_grid, outliers_grid
 
 WALL_NS = 1_767_225_600 * S

@@ -24,7 +24,7 @@ from ckptcost.tui.live.simulated import plan_of
 from ckptcost.tui.live.source import Actions, Start
 from ckptcost.tui.screens import live, live_start
 from ckptcost.tui.screens.checkpoint import CheckpointScreen
-from ckptcost.tui.screens.live_keys import possible
+from ckptcost.tui.screens.live import possible
 from ckptcost.tui.screens.live_start import Typed, command_of, start_of
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.live_board import Board, Traced
