@@ -15,8 +15,9 @@ import numpy as np
 
 from ckptcost.catalog.contracts import SiteContracts
 from ckptcost.catalog.grid_hours import GridHours
+from ckptcost.core.channels import LONGEST_RUN_S
 from ckptcost.core.hourly import Floats, Steps, contract_factor, edges_of, mean_over, width_for
-from ckptcost.core.units import KWH_J
+from ckptcost.core.units import KWH_J, YEAR_S
 from ckptcost.errors import Argument, InputError
 from ckptcost.report.canonical import tidy
 from ckptcost.report.parts import Component, Factor, Quantity, Source, Totals, Warned
@@ -116,6 +117,12 @@ def _period(s: Statement, start_s: float | None) -> tuple[float, float] | None:
     if s.length_s is None:
         raise InputError(
             f"{s.subject.name} never ends, so it has no period", where=Argument("start")
+        )
+    if not 0 <= s.length_s < LONGEST_RUN_S:
+        raise InputError(
+            f"{s.subject.name} is {s.length_s / YEAR_S:,.4g} years long, and dates are for at most"
+            f" {LONGEST_RUN_S / YEAR_S:.0f}",
+            remedy="leave it out with --case, which names the one to tell",
         )
     return start_s, start_s + s.length_s
 

@@ -13,6 +13,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from ckptcost.catalog.files import text_of
+from ckptcost.core.regret import OBJECTIVES
 from ckptcost.errors import InputError, brief
 from ckptcost.jobs.gates import GateVerdict, gate_of
 from ckptcost.report.build import result_hash
@@ -134,6 +135,10 @@ def _lacking_of_a_model(report: Report) -> Iterator[tuple[str, str]]:
         yield "is missing or empty", "tables.cases"
     if not report.statements:
         yield "is empty", "statements"
+    for at, each in enumerate(report.statements):
+        judged = each.schedule and each.schedule.rules_judged_by
+        if judged is not None and judged not in OBJECTIVES:
+            yield "is no objective", f"statements.{at}.schedule.rules_judged_by"
     first, names = report.statements[0], [row["case"] for row in cases]
     for name in ("schedule", "allocated", "one_save", "drawn"):
         if getattr(first, name) is None:

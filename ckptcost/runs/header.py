@@ -141,12 +141,12 @@ def header_from(fields: Mapping[str, Any], where: str = "") -> Header:
         return Header(
             run=str(fields["run"]),
             host=str(fields["host"]),
-            rank=int(fields.get("rank", 0)),
-            part=int(fields.get("part", 0)),
+            rank=_whole(fields.get("rank", 0)),
+            part=_whole(fields.get("part", 0)),
             boot=str(fields.get("boot", "")),
-            pid=int(fields.get("pid", 0)),
-            monotonic_ns=int(clock["monotonic_ns"]),
-            wall_ns=int(clock["wall_ns"]),
+            pid=_whole(fields.get("pid", 0)),
+            monotonic_ns=_whole(clock["monotonic_ns"]),
+            wall_ns=_whole(clock["wall_ns"]),
             created=str(fields.get("created", "")),
             ckptcost=str(fields.get("ckptcost", "")),
             version=version,
@@ -191,6 +191,14 @@ def base_name(text: str) -> str:
     ('etc-n-me.local', 'host')
     """
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip(".-_")[:100] or "host"
+
+
+def _whole(value: Any) -> int:
+    """Raises ValueError where it does not fit the columns that it goes into."""
+    number = int(value)
+    if abs(number) >= 2**62:
+        raise ValueError(f"{number} is too large")
+    return number
 
 
 def stamp(wall_ns: int) -> str:

@@ -215,6 +215,7 @@ class RawLines:
 
 
 LONGEST_LINE = 16_000_000
+HIGHEST_RANK = 2**31 - 1
 LONGEST_RUN_NS = round(LONGEST_RUN_S * S)
 _NAMED = 20
 """bad lines of one part that are named one by one; the rest is counted"""
@@ -328,6 +329,8 @@ class ReadPart:
                 raise ValueError(f"{len(row)} values for {width} channels")
 
     def _mark(self, f: Mapping[str, Any]) -> None:
+        if not 0 <= int(f["rank"]) <= HIGHEST_RANK:
+            raise ValueError("no job has such a rank")
         mark = Mark(
             0.0,
             str(f["name"]),

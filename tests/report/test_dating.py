@@ -244,8 +244,14 @@ def test_a_plan_that_never_ends():
         date_statement(plan().model_copy(update={"length_s": None}), START)
 
 
+@pytest.mark.parametrize("length_s", [1e11, 2.0**63, -(2.0**63), -1.0])
+def test_a_length_that_no_calendar_has(length_s):
+    with pytest.raises(InputError, match="years long"):
+        date_statement(plan().model_copy(update={"length_s": length_s}), START)
+
+
 def test_too_many_rows():
-    endless = plan().model_copy(update={"length_s": 1e11})
+    endless = plan().model_copy(update={"length_s": 1e9})
     with pytest.raises(InputError, match="too many"):
         date_statement(endless, START)
 

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import ckptcost
+from ckptcost.errors import InputError
 from ckptcost.report.canonical import canonical, pretty, sha256, tidy
 from ckptcost.report.document import Report
 from ckptcost.report.render import text_of
@@ -312,6 +313,14 @@ def test_a_newer_minor_version_is_read(reports, tmp_path):
     (tmp_path / "r.json").write_text(json.dumps(document))
     [read] = ckptcost.load_report(str(tmp_path / "r.json")).statements
     assert read.components[0].id == "gpu_wait"
+
+
+def test_rules_judged_by_what_is_no_objective_are_refused(reports, tmp_path):
+    document = json.loads(reports["small-8b"].to_json())
+    document["statements"][0]["schedule"]["rules_judged_by"] = "tim-"
+    (tmp_path / "r.json").write_text(json.dumps(document))
+    with pytest.raises(InputError, match="rules_judged_by"):
+        ckptcost.load_report(str(tmp_path / "r.json"))
 
 
 # ---- canonical

@@ -85,6 +85,8 @@ def test_other_major_versions_are_refused(version):
         {"clock": None},
         {"clock": {}},
         {"rank": "x"},
+        {"rank": 2**63},
+        {"clock": {"monotonic_ns": 0, "wall_ns": -(2**63)}},
         {"meters": [{}]},
         {"meters": 3},
         {"dropped": ["x"]},

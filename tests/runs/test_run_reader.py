@@ -187,6 +187,8 @@ def test_bad_lines_are_named_by_part_and_number(tmp_path, bad):
         encode({"k": "clock", "t": 1}),
         encode({"k": "raw", "t": 2**70, "d": [1], "v": [[1.0, 2.0]]}),
         encode({"k": "raw", "t": -(2**63), "d": [1], "v": [[1.0, 2.0]]}),
+        encode({"k": "mark", "t": 1, "name": "a", "window": "", "rank": 2**63, "by": ""}),
+        encode({"k": "mark", "t": 1, "name": "a", "window": "", "rank": -1, "by": ""}),
         encode({"k": "mark", "t": 2**62, "name": "a", "window": "", "rank": 0, "by": ""}),
         encode({"k": "second", "t": 1, "from": -(2**62), "n": [1], "d": [1], "v": [[1.0, 2.0]]}),
         encode({"k": "second", "t": 1, "from": 1, "n": [1], "d": [1], "v": 3}),
