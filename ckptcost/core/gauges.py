@@ -75,7 +75,7 @@ def energy(
     >>> energy(
     ...     watts, 1.0, 6.0
     ... ).gaps  # nothing is known after the last sample, and nothing is made up
-    (Gap(begin_s=4.9, end_s=6.0, reason='after-last-sample'),)
+    (CounterGap(begin_s=4.9, end_s=6.0, reason='after-last-sample'),)
     """
     if not begin_s <= end_s:
         raise ValueError(f"no window from {begin_s} to {end_s}")

@@ -275,7 +275,7 @@ class PhaseEnds(NamedTuple):
 def marks(plan: MachinePlan, from_s: float, to_s: float, origin_s: float = 0.0) -> Iterator[Mark]:
     """What a hook would have set in [from, to), in order; times are the plan's, plus `origin_s`.
 
-    >>> [(round(m.t_s, 2), m.name) for m in marks(Plan(variation=0.0), 0.0, 60.0)][:3]
+    >>> [(round(m.t_s, 2), m.name) for m in marks(MachinePlan(variation=0.0), 0.0, 60.0)][:3]
     [(35.0, 'begin'), (35.3, 'snapshotted'), (37.5, 'written')]
     """
     first = max(math.floor((from_s - plan.first_s) / plan.interval_s), 0)

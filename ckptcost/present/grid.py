@@ -50,7 +50,7 @@ def sorted_by(grid: Grid, head_id: str, down: bool = False) -> Grid:
     """Rows by one column; unknown ones last in either direction, rows alike in the order they had.
 
     >>> grid = Grid(
-    ...     (Head("n", "n"),),
+    ...     (GridHead("n", "n"),),
     ...     (Row("a", ("2",), (2.0,)), Row("b", ("-",), (None,)), Row("c", ("10",), (10.0,))),
     ... )
     >>> (

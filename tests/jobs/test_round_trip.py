@@ -31,7 +31,7 @@ class Storage:
             commit_s=FIXED_S,
             interval_s=120.0,
         )
-        monkeypatch.setattr(simulated_machine, "Plan", lambda: self.given)
+        monkeypatch.setattr(simulated_machine, "MachinePlan", lambda: self.given)
         really = module.replace
 
         def kept(given, **changes):

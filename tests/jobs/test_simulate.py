@@ -192,7 +192,7 @@ def test_inputs_are_drawn_between_their_ends_and_copies_together(shape, monkeypa
 def test_inputs_without_ranges_are_points(monkeypatch):
     monkeypatch.setattr(
         walks,
-        "ranges_of",
+        "world_ranges_of",
         lambda resolved: {
             path: (mode, mode, mode) for path, (_, mode, _) in ranges_of(resolved).items()
         },

@@ -346,8 +346,9 @@ def test_the_storage_is_full_in_the_midst(engine, preallocate, tmp_path):
     """Somebody else fills it meanwhile: the question for free space comes too early."""
     script = (
         "import os, sys\nsys.path.insert(0, sys.argv[1])\nfrom probe_process import"
-        " *\nPlace.check_room = lambda self, size: None\nwith Place(sys.argv[2]) as place:\n   "
-        " try:\n        SAVERS[sys.argv[3]]().save(place, shape_of(64 << 20, 2),"
+        " *\nSavePlace.check_room = lambda self, size: None\n"
+        "with SavePlace(sys.argv[2]) as place:\n    try:\n"
+        "        SAVERS[sys.argv[3]]().save(place, shape_of(64 << 20, 2),"
         " SaverSettings(depth=3, preallocate=sys.argv[4] == 'True'), 0)\n"
         "    except CkptcostError as error:\n       "
         " print(type(error).__name__, error.exit_code, error)\n   "

@@ -291,8 +291,8 @@ def test_two_that_begin_at_the_same_time_and_sweep_each_other(through, tmp_path,
 
 def test_many_probes_that_begin_and_end_at_once(tmp_path):
     script = (
-        "import sys\nfrom ckptcost.savers.place import Place\nfor _ in range(8):\n    with"
-        " Place(sys.argv[1]) as place:\n        assert not place.notes, place.notes\n"
+        "import sys\nfrom ckptcost.savers.place import SavePlace\nfor _ in range(8):\n    with"
+        " SavePlace(sys.argv[1]) as place:\n        assert not place.notes, place.notes\n"
     )
     processes = [subprocess.Popen([sys.executable, "-c", script, str(tmp_path)]) for _ in range(3)]
     assert [process.wait(60) for process in processes] == [0, 0, 0]

@@ -269,10 +269,10 @@ import os, sys
 from ckptcost.errors import OutputError
 from ckptcost.savers.base import SaverSettings
 from ckptcost.savers.found import saver_of
-from ckptcost.savers.place import Place
+from ckptcost.savers.place import SavePlace
 from ckptcost.savers.shapes import shape_of
-Place.check_room = lambda *_: None  # somebody else takes the space after it was asked for
-with Place(sys.argv[1]) as place:
+SavePlace.check_room = lambda *_: None  # somebody else takes the space after it was asked for
+with SavePlace(sys.argv[1]) as place:
     for name in sys.argv[2:]:
         try:
             saver_of(name).save(place, shape_of(12 << 20, 3), SaverSettings(), 1)
