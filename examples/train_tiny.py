@@ -273,7 +273,7 @@ def main(words: Sequence[str] | None = None) -> None:
         )
     begun = checkpoints.load(found[0]) if found else 0
     signal.signal(signal.SIGTERM, lambda number, _: stops.append(number))
-    for step in itertools.takewhile(lambda _: not stops, range(begun + 1, args.steps + 1)):
+    for step in range(begun + 1, args.steps + 1):
         start_s = time.perf_counter()
         text = some_text(follows, args.batch, args.context)
         loss = nn.functional.cross_entropy(model(text[:, :-1]).flatten(0, 1), text[:, 1:].flatten())
@@ -286,8 +286,11 @@ def main(words: Sequence[str] | None = None) -> None:
             flush=True,
         )
         checkpoints.finish(wait=False)
-        if step % args.every == 0 or stops:
+        is_last = bool(stops)  # asked once: a signal after this ends the next step
+        if step % args.every == 0 or is_last:
             checkpoints.save(step)
+        if is_last:
+            break
     checkpoints.finish(wait=True)
 
 

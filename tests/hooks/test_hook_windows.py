@@ -248,14 +248,19 @@ def test_tasks_of_one_thread_are_separate(ear):
 
 def test_one_object_in_several_threads(ear):
     shared, inside, labels = ckptcost.window("s"), threading.Barrier(4), {}
+    turns = [threading.Event() for _ in range(5)]
+    turns[0].set()
 
     def saves(number):
-        with shared as mine:
-            labels[number] = mine.label
-            inside.wait(10)
-            if number == 2:
-                raise ValueError
-            time.sleep(0.01 * number)
+        try:
+            with shared as mine:
+                labels[number] = mine.label
+                inside.wait(10)
+                turns[number].wait(10)
+                if number == 2:
+                    raise ValueError
+        finally:
+            turns[number + 1].set()
 
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(saves, number) for number in range(4)]:
