@@ -30,13 +30,13 @@ quick: $(VENV)/.tested
 # what `ckptcost fleet` needs besides: pandas, pyarrow and Dask, some 300 MB
 fleet: $(VENV)/.fleet
 
-# two workers: the suite is bound by the processor, and CI has two; three are a fifth quicker and disturb the tests of true rates
+# CI has two processors, and a third of the time of a test is waiting: three workers are a fifth quicker than two
 # what is held against a known rate runs with nothing beside it: browsers, servers and compilers of other tests take its processor
 ALONE := tests/jobs/test_probe_throttled.py
 
 tests:
 	$(BIN)/python -m pytest -q $(ALONE)
-	$(BIN)/python -m pytest -n 2 -q $(addprefix --ignore=,$(ALONE))
+	$(BIN)/python -m pytest -n 3 -q $(addprefix --ignore=,$(ALONE))
 
 # the tests that use PyTorch skip without it; it takes about 1 GB, or several where the registry gives the build for GPUs
 torch: $(VENV)/.torch

@@ -196,7 +196,7 @@ def base_name(text: str) -> str:
 def _whole(value: Any) -> int:
     """Raises ValueError where it does not fit the columns that it goes into."""
     number = int(value)
-    if abs(number) >= 2**62:
+    if not -(2**63) <= number < 2**63:
         raise ValueError(f"{number} is too large")
     return number
 
