@@ -50,15 +50,6 @@ class TimeFit(NamedTuple):
     bound: tuple[str, ...] = ()
     """what would be negative and is held at 0: fixed_s, per_file_s"""
 
-    def predict_s(self, bytes_: float, files: float = 0.0) -> float:
-        """Duration of a round of this size; what is unknown or not told apart adds nothing."""
-        parts = (
-            self.fixed_s.value,
-            files * self.per_file_s.value,
-            bytes_ / self.rate_bytes_per_s.value,
-        )
-        return sum(part for part in parts if part == part)
-
 
 class PowerFit(NamedTuple):
     """watts = base + per_load * load."""

@@ -246,13 +246,6 @@ def covered_s(spans: Iterable[Stretch | None]) -> float:
     return sum(end_s - begin_s for begin_s, end_s in union(spans))
 
 
-def open_at(spans: Sequence[Stretch | None], at_s: float) -> tuple[int, ...]:
-    """Which are open at an instant."""
-    return tuple(
-        place for place, span in enumerate(spans) if span is not None and span[0] <= at_s < span[1]
-    )
-
-
 def quiet_before(
     busy: Sequence[Stretch],
     begin_s: float,

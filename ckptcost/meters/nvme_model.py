@@ -68,12 +68,6 @@ def watts_of(identity: Identity) -> DriveWatts | None:
     )
 
 
-def watts_stated(idle_w: float, active_w: float, source: str) -> DriveWatts:
-    """Watts from a data sheet or a catalogue, which has no bounds of its own: the bounds are rest
-    and work all the time."""
-    return DriveWatts(idle_w, active_w, idle_w, active_w, source)
-
-
 class _Busy:
     """Busy seconds of a drive's disks, together."""
 

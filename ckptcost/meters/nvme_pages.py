@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ctypes
 import fcntl
-import json
 import os
 import shutil
 import struct
@@ -90,42 +89,6 @@ def smart_of_page(page: bytes) -> Smart:
     return _smart(at(232, 8), at(240, 4), at(48, 16), at(32, 16))
 
 
-def _integer(found: dict[str, Any], key: str) -> int | None:
-    """Versions differ in whether large numbers are text, and some group the digits."""
-    value = found.get(key)
-    if isinstance(value, str):
-        value = value.replace(",", "").strip()
-    try:
-        return int(value) if value is not None and not isinstance(value, bool) else None
-    except (TypeError, ValueError, OverflowError):
-        return None
-
-
-def _parse_json(text: str | bytes) -> dict[str, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"not the JSON of nvme-cli: {error}") from error
-    if not isinstance(found, dict):
-        raise ValueError("not the JSON of nvme-cli: no object")
-    return found
-
-
-def smart_of_json(text: str | bytes) -> Smart:
-    """From `nvme smart-log -o json`; energy and power are there from nvme-cli 3.0 on. Raises
-    ValueError for anything else."""
-    found = _parse_json(text)
-    if "data_units_written" not in found:
-        raise ValueError("not the JSON of nvme smart-log: no data_units_written")
-    names = (
-        "op_lifetime_energy_consumed",
-        "interval_power_measurement",
-        "data_units_written",
-        "data_units_read",
-    )
-    return _smart(*(_integer(found, name) for name in names))
-
-
 class PowerState(NamedTuple):
     most_w: float
     """sustained maximum"""
@@ -194,26 +157,6 @@ def identity_of_page(page: bytes) -> Identity:
             )
         )
     return Identity(text(4, 24), text(24, 64), text(64, 72), tuple(states), _sample_s(at(392, 2)))
-
-
-def identity_of_json(text: str | bytes) -> Identity:
-    """From `nvme id-ctrl -o json`. Raises ValueError for anything else."""
-    found = _parse_json(text)
-    rows = found.get("psds")
-    if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
-        raise ValueError("not the JSON of nvme id-ctrl: no psds")
-    names = (
-        "max_power",
-        "max_power_scale",
-        "non-operational_state",
-        "idle_power",
-        "idle_scale",
-        "active_power",
-        "active_scale",
-    )
-    states = tuple(_state(*(_integer(row, name) or 0 for name in names)) for row in rows)
-    serial, model, firmware = (str(found.get(key, "")).strip() for key in ("sn", "mn", "fr"))
-    return Identity(serial, model, firmware, states, _sample_s(_integer(found, "ipmsr") or 0))
 
 
 Page = Literal["smart", "identity"]

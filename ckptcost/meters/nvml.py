@@ -381,14 +381,6 @@ def _join_notes(*notes: str) -> str:
     return "; ".join(note for note in notes if note)
 
 
-class Sample(NamedTuple):
-    """One power sample of the driver's own buffer."""
-
-    t_us: int
-    """the driver's clock, microseconds since 1970"""
-    power_w: float
-
-
 class Nvml(Channelwise):
     """All GPUs of this job on this node."""
 
@@ -511,37 +503,6 @@ class Nvml(Channelwise):
             self.silent[gpu.domain].again_ns = t_ns
             for ask in gpu.asks:
                 ask.forget()
-
-    def power_samples(self, since_us: int = 0) -> dict[str, list[Sample]]:
-        """The driver's own buffer of power samples, by domain; nothing for a GPU that keeps none.
-        Not for the hot path."""
-        found: dict[str, list[Sample]] = {}
-        for gpu in self._gpus:
-            for prefix, kind in (
-                ("gpu", api.POWER_SAMPLES),
-                ("module", api.MODULE_POWER_SAMPLES),
-            ):
-                if prefix == "module" and not gpu.sensors:
-                    continue
-                got, code = attempt(
-                    self._library, "nvmlDeviceGetSamples", gpu.handle, kind, since_us
-                )
-                if (
-                    code == api.INSUFFICIENT_SIZE
-                ):  # a sample came between the two calls that the binding makes
-                    got, code = attempt(
-                        self._library, "nvmlDeviceGetSamples", gpu.handle, kind, since_us
-                    )
-                if code in {0, api.NOT_FOUND}:  # not found: nothing newer than `since_us`
-                    value_type, samples = got or (0, [])
-                    found[f"{prefix}:{gpu.card.number}"] = [
-                        Sample(
-                            int(sample.timeStamp),
-                            api.number(sample.sampleValue, value_type) / 1000.0,
-                        )
-                        for sample in samples
-                    ]
-        return found
 
     def close(self) -> None:
         with suppress(self._error):

@@ -215,7 +215,6 @@ ENERGY, AVERAGE, INSTANT, USAGE = 191, 185, 186, -1
 """field ids; USAGE is nvmlDeviceGetPowerUsage, which is no field"""
 GPU, MODULE, MEMORY = 0, 1, 2
 SCOPES = {GPU: "gpu", MODULE: "module", MEMORY: "memory"}
-POWER_SAMPLES, MODULE_POWER_SAMPLES = 0, 7
 
 ARCHITECTURES = {
     2: "Kepler",

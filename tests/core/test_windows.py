@@ -14,7 +14,6 @@ from ckptcost.core.windows import (
     covered_s,
     extent,
     of_each,
-    open_at,
     quiet_before,
     timeline,
     union,
@@ -37,7 +36,7 @@ def test_the_timeline_is_every_second_and_who_is_open_in_it(spans):
     seen = {second: piece.open for piece in pieces for second in range(piece.begin_s, piece.end_s)}
     for second in range(-1, 21):
         inside = tuple(n for n, span in enumerate(spans) if span and span[0] <= second < span[1])
-        assert seen.get(second, ()) == inside == open_at(spans, second)
+        assert seen.get(second, ()) == inside
     assert covered_s(spans) == len(seen)
     for place, own in enumerate(of_each(pieces, len(spans))):
         assert sum(piece.end_s - piece.begin_s for piece in own) == len(seconds([spans[place]]))
@@ -86,7 +85,6 @@ def test_a_window_of_unknown_end_is_open_until_its_last_mark():
 
 def test_touching_windows_do_not_share_an_instant():
     assert [piece.open for piece in timeline([[(0.0, 1.0)], [(1.0, 2.0)]])] == [(0,), (1,)]
-    assert open_at([(0.0, 1.0), (1.0, 2.0)], 1.0) == (1,)
 
 
 @pytest.mark.parametrize("begin", [14.0, 14.5, 15.0])

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import ctypes
 import errno
-import json
 import math
 import os
 import struct
@@ -16,18 +15,16 @@ from hypothesis import strategies as st
 
 from ckptcost.meters import nvme, nvme_model
 from ckptcost.meters.base import Meter
-from ckptcost.meters.nvme_model import DriveWatts, watts_of, watts_stated
+from ckptcost.meters.nvme_model import DriveWatts, watts_of
 from ckptcost.meters.nvme_pages import (
     ADMIN_CMD,
     Commands,
     Identity,
     Passthrough,
     PowerState,
-    identity_of_json,
     identity_of_page,
     run,
     scale_w,
-    smart_of_json,
     smart_of_page,
 )
 
@@ -160,100 +157,8 @@ def test_short_pages_are_errors():
             reader(bytes(length))
 
 
-TWO = {
-    "critical_warning": 0,
-    "temperature": 311,
-    "avail_spare": 100,
-    "percent_used": 3,
-    "data_units_read": 1946512345,
-    "data_units_written": 1300987654,
-    "host_read_commands": 9,
-    "power_on_hours": 12000,
-    "thm_temp2_total_time": 0,
-}
-THREE = {
-    **TWO,
-    "data_units_written": "1300987654",
-    "op_lifetime_energy_consumed": 98765,
-    "interval_power_measurement": watts(1180, 2),
-}
-
-
-def test_json_of_two_versions():
-    two, three = smart_of_json(json.dumps(TWO)), smart_of_json(json.dumps(THREE))
-    assert math.isnan(two.energy_j)
-    assert math.isnan(two.power_w)
-    assert two.power_raw is None
-    assert not two.of_whole_subsystem
-    assert two.written_bytes == three.written_bytes == 1300987654 * 512_000.0
-    assert three.energy_j == 98765 * 3600.0
-    assert three.power_w == pytest.approx(11.8)
-    grouped = smart_of_json(json.dumps({**TWO, "data_units_written": "1,300,987,654"}))
-    assert grouped.written_bytes == two.written_bytes
-
-
-@pytest.mark.parametrize("text", ["", "[]", "3", "{}", '{"data_units', b"\xff", "[" * 100_000])
-def test_json_that_is_none(text):
-    for reader in (smart_of_json, identity_of_json):
-        with pytest.raises(ValueError, match="not the JSON"):
-            reader(text)
-
-
-@given(st.integers(1, 2**64 - 1), st.integers(0, 2**26 - 1), st.integers(0, 2**128 - 1))
-def test_page_and_json_agree(energy, power, written):
-    page = smart_of_page(smart_page(energy, power, written, 5))
-    names = {
-        "op_lifetime_energy_consumed": energy,
-        "interval_power_measurement": power,
-        "data_units_written": written,
-        "data_units_read": 5,
-    }
-    text = smart_of_json(json.dumps(names))
-    assert repr(page) == repr(text)  # NaN included
-
-
-ID_JSON = {
-    "sn": "S1   ",
-    "mn": "ACME 7000 ",
-    "fr": "F2",
-    "ipmsr": 0x0464,
-    "psds": [
-        {
-            "max_power": 825,
-            "max_power_scale": 0,
-            "non-operational_state": 0,
-            "idle_power": 3500,
-            "idle_scale": 1,
-            "active_power": 650,
-            "active_power_work": 2,
-            "active_scale": 2,
-        },
-        {
-            "max_power": 350,
-            "max_power_scale": 0,
-            "non-operational_state": 0,
-            "idle_power": 0,
-            "idle_scale": 0,
-            "active_power": 0,
-            "active_power_work": 0,
-            "active_scale": 0,
-        },
-        {
-            "max_power": 300,
-            "max_power_scale": 1,
-            "non-operational_state": 1,
-            "idle_power": 25,
-            "idle_scale": 1,
-            "active_power": 0,
-            "active_scale": 0,
-        },
-    ],
-}
-
-
-def test_identity_from_page_and_from_json():
+def test_identity_from_its_page():
     page = identity_of_page(identity_page(STATES, ipmsr=0x0464))
-    assert repr(page) == repr(identity_of_json(json.dumps(ID_JSON)))
     assert page[:3] == ("S1", "ACME 7000", "F2")
     assert page.sample_s == pytest.approx(0.1)  # 100 x 1 ms
     first, second, third = page.states
@@ -605,7 +510,7 @@ def test_the_users_figures_go_before_the_drives(tmp_path):
     put_drive(tmp_path, "nvme0", ["nvme0n1"])
     ask = Ask(nvme0_identity=identity_page(STATES))
     (meter,), _ = nvme_model.find(
-        sysfs=tmp_path, ask=ask, watts={"nvme0": watts_stated(5.0, 12.0, "catalogue")}
+        sysfs=tmp_path, ask=ask, watts={"nvme0": DriveWatts(5.0, 12.0, 5.0, 12.0, "catalogue")}
     )
     assert "catalogue" in meter.channels[0].source
     assert "5 W idle, 12 W busy" in meter.channels[0].note

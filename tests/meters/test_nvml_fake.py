@@ -7,7 +7,6 @@ import math
 from itertools import pairwise
 
 import build_fake
-import numpy as np
 import pytest
 from nvml_lab import Lab
 
@@ -453,39 +452,6 @@ class TestTrouble:
     def test_a_driver_without_gpus(self, lab):
         (absence,) = lab.walk("gpus=0").absences
         assert "--gpus all" in absence["remedy"]
-
-
-class TestBuffered:
-    def test_the_drivers_own_samples(self, lab):
-        said = lab.walk("gpus=2 samples.1=0 high_w=321 period_s=0", [5.0], since_us=0)
-        assert set(said.power_samples) == {"gpu:0"}
-        samples = said.power_samples["gpu:0"]
-        assert len(samples) == 119
-        assert all(watts == pytest.approx(321.0, abs=1e-3) for _, watts in samples)
-        times = np.array([at for at, _ in samples])
-        assert np.diff(times) == pytest.approx(20_000, abs=2)
-        assert 1.6e15 < times[0] < 1e17  # microseconds since 1970
-
-    def test_only_newer_ones_and_none_is_an_empty_list(self, lab):
-        everything = lab.walk("", [5.0], since_us=0).power_samples["gpu:0"]
-        assert lab.walk("", [5.0], since_us=everything[-1][0] + 60_000_000).power_samples == {
-            "gpu:0": []
-        }
-
-    def test_another_type_of_value(self, lab):
-        samples = lab.walk("samples=2 high_w=321 period_s=0", [5.0], since_us=0).power_samples[
-            "gpu:0"
-        ]
-        assert {round(watts, 6) for _, watts in samples} == {321.0}
-
-    def test_a_modules_samples(self, lab):
-        said = lab.walk(
-            "name=NVIDIA_GH200_480GB module_w=250 period_s=0 high_w=500 deny=191:0",
-            [5.0],
-            since_us=0,
-        )
-        assert {round(watts) for _, watts in said.power_samples["module:0"]} == {750}
-        assert {round(watts) for _, watts in said.power_samples["gpu:0"]} == {500}
 
 
 def test_watts_without_a_counter_are_asked_at_every_tick(lab):

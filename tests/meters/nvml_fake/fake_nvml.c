@@ -18,7 +18,7 @@
      mig=0                                                                    number of MIG instances
      init=0|code handle=0|code
      lost_at_s back_at_s lost_code=15 reset_at_s reload_at_s reload_until_s   -1: never
-     zero_w=0 frozen=0 samples=1|0                                            1: power reads 0; the energy counter stands still
+     zero_w=0 frozen=0                                                        1: power reads 0; the energy counter stands still
      latency_us=0                                                             busy wait in every call
      flaky=0                                                                  every n-th energy call times out (10)
 
@@ -43,14 +43,13 @@ typedef struct Gpu {
     char uuid[96], name[96], deny[256], later[64];
     double high_w, low_w, period_s, duty, phase_s, tick_s, tick_phase_s, jitter_s, lag_s, power_tick_s, looks_s, memory_share, module_w;
     double lost_at_s, back_at_s, reset_at_s, offset_mj, later_at_s;
-    int arch, energy, fields, usage, utilisation, memory, deny_code, c2c, scopeless, module_of, mig, handle, lost_code, zero_w, frozen, samples;
+    int arch, energy, fields, usage, utilisation, memory, deny_code, c2c, scopeless, module_of, mig, handle, lost_code, zero_w, frozen;
     int flaky, asked, same_energy, second;
     double mib;
 } Gpu;
 
 typedef union { double d; unsigned ui; unsigned long ul; unsigned long long ull; long long sll; } Value;
 typedef struct { unsigned fieldId, scopeId; int64_t timestamp, latencyUsec; unsigned valueType, nvmlReturn; Value value; } FieldValue;
-typedef struct { unsigned long long timeStamp; Value value; } Sample;
 typedef struct { char legacy[16]; unsigned domain, bus, device, id, subsystem; char busId[32]; } Pci;
 
 static Gpu gpus[MOST_GPUS], again[MOST_GPUS], slices[MOST_GPUS][MOST_SLICES];
@@ -160,7 +159,7 @@ __attribute__((constructor)) static void born(void) {
         s = setting("later", i);
         snprintf(g->later, sizeof g->later, ",%s,", s ? s : "");
         g->later_at_s = number("later_at_s", i, 1e18); g->same_energy = (int)number("same_energy", i, 0);
-        g->samples = (int)number("samples", i, 1); g->flaky = (int)number("flaky", i, 0);
+        g->flaky = (int)number("flaky", i, 0);
         again[i] = *g;
         again[i].parent = &again[i]; again[i].second = 1;
         for (int k = 0; k < g->mig && k < MOST_SLICES; k++) {
@@ -359,30 +358,6 @@ int nvmlDeviceGetFieldValues(Gpu *g, int n, FieldValue *v) {
             v[i].value.ull = g->same_energy ? counter_mj(g, t) : (unsigned long long)(g->offset_mj / (g->module_w > 0 ? 2 : 1) + energy_j(g, last_tick(g, t)) * 1e3);
         } else v[i].nvmlReturn = NOT_SUPPORTED;
     }
-    return OK;
-}
-int nvmlDeviceGetSamples(Gpu *g, unsigned type, unsigned long long since_us, unsigned *value_type, unsigned *n, Sample *out) {
-    CARD(g);
-    if (!g->samples || (type == 7 && g->module_w <= 0)) return NOT_SUPPORTED;
-    if (type != 0 && type != 7) return NOT_SUPPORTED;
-    struct timespec wall;
-    clock_gettime(CLOCK_REALTIME, &wall);
-    double t = now_s(), wall_us = wall.tv_sec * 1e6 + wall.tv_nsec / 1e3, step = 0.02, newest = floor(t / step) * step;
-    unsigned have = 0;
-    *value_type = g->samples == 2 ? 0 : 1;
-    for (int k = 118; k >= 0; k--) {
-        double at = newest - k * step;
-        unsigned long long us = (unsigned long long)(wall_us - (t - at) * 1e6);
-        if (us <= since_us) continue;
-        if (out && have < *n) {
-            out[have].timeStamp = us;
-            double mw = (mean_w(g, at, step) + (type == 7 ? g->module_w : 0)) * 1e3;
-            if (g->samples == 2) out[have].value.d = mw; else out[have].value.ui = (unsigned)lround(mw);
-        }
-        have++;
-    }
-    if (!have) return NOT_FOUND;
-    if (!out || have < *n) *n = have;
     return OK;
 }
 int nvmlDeviceGetUtilizationRates(Gpu *g, unsigned *both) { CARD(g); if (g->utilisation) return g->utilisation; both[0] = 87; both[1] = 45; return OK; }

@@ -45,7 +45,6 @@ def walk(
     everything: bool = False,
     grace_s: float = 30.0,
     calls: tuple[str, ...] = (),
-    since_us: int | None = None,
 ) -> dict[str, Any]:
     """Read at each of the times; say all that came out."""
     found = begun(settings, env, everything, grace_s)
@@ -70,8 +69,6 @@ def walk(
                 said["lost"].append([at_s, str(lost)])
             said["events"] += [[at_s, *event] for event in meter.events]
             meter.events.clear()
-        if since_us is not None:
-            said["power_samples"] = meter.power_samples(since_us)  # type: ignore[attr-defined]
         said["calls"] = {name: fake().fake_calls(name.encode()) for name in calls}
         meter.close()
     born_ns = fake().fake_born_ns()
