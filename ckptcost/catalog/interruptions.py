@@ -77,7 +77,8 @@ def read_kinds(path: str) -> tuple[SaidKind, ...]:
 
 def _check_together(kinds: tuple[SaidKind, ...]) -> None:
     names = [kind.name for kind in kinds]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
         raise InputError(f"two kinds are called {brief(twice)}")
     if sum(kind.share or 0.0 for kind in kinds) > 1.0 + 1e-9:
         raise InputError(

@@ -265,7 +265,8 @@ class Statement(DocumentPart):
     def _lines_there(self) -> Statement:
         known = {c.id for c in self.components}
         rows = [] if self.series is None else self.series.component
-        if odd := next((name for name in rows if name not in known), None):
+        odd = next((name for name in rows if name not in known), None)
+        if odd is not None:
             raise ValueError(f"its series has rows of {brief(odd)}, which is no component")
         return self
 

@@ -167,6 +167,7 @@ def dated(tmp_path_factory) -> dict:
 
 OF_TIME = {
     "is no component": lambda s: s["series"]["component"].__setitem__(0, "nobody"),
+    "rows of '', which is no component": lambda s: s["series"]["component"].__setitem__(0, ""),
     "a row of 1e+300 s": lambda s: s["series"]["duration_s"].__setitem__(0, 1e300),
     "a row of -1 s": lambda s: s["series"]["duration_s"].__setitem__(0, -1.0),
     "a period of 31": lambda s: s.update(period_start="1013-01-01T00:00:00Z"),

@@ -278,7 +278,8 @@ def gather_statements(
 ) -> Report:
     """All of them as one document; each with a run id of its own."""
     ids = [s.subject.run_id for s in found]
-    if twice := next((each for each in ids if ids.count(each) > 1), None):
+    twice = next((each for each in ids if ids.count(each) > 1), None)
+    if twice is not None:
         raise InputError(f"two of the statements are of {twice}", remedy="name each source once")
     return build(
         statements_study(found), Catalog(), command, inputs=[each.model_dump() for each in inputs]
