@@ -161,8 +161,9 @@ def caution_text(caution: Caution) -> str:
             advice = f"with the newest three on each tier it would be {share(limit)}"
             advice += " (policy.keep_last)."
         return f"Keeping checkpoints is {share(value)} of these dollars; {advice}"
-    text = _CAUTIONS.get(caution.code, caution.code)
-    return _Filled().format(text, value=value, limit=limit)
+    if caution.code not in _CAUTIONS:
+        return caution.code
+    return _Filled().format(_CAUTIONS[caution.code], value=value, limit=limit)
 
 
 def _timeout_text(value: float, limit: float, slow: float) -> str:
