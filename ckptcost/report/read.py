@@ -19,7 +19,8 @@ from ckptcost.jobs.gates import GateVerdict, gate_of
 from ckptcost.report.build import result_hash
 from ckptcost.report.diff_views import NAMES
 from ckptcost.report.document import SCHEMA_NAME, SCHEMA_VERSION, Report, TablePart
-from ckptcost.report.study import Bills, Column, Study, Table
+from ckptcost.report.statement import MOST_AMOUNT, QUANTITIES
+from ckptcost.report.study import ROW_DIFFERENCE, ROW_UNIT, Bills, Column, Study, Table
 
 MOST_BYTES = 300_000_000
 OF_A_MODEL = ("cases", "one_save", "all_saves", "whole_run", "bill")
@@ -63,6 +64,7 @@ def _lacking(report: Report, newer: bool) -> Iterator[tuple[str, str]]:
         yield from _lacking_of_a_difference(report)
     if report.kind == "model":
         yield from _lacking_of_a_model(report)
+    yield from _immense(report)
     told = report.reproducibility.result_sha256
     if report.kind == "statements" and not newer and (found := result_hash(report)) != told:
         problem = f"its hash is {found[:16]}..., it says {brief(told)}"
@@ -102,14 +104,25 @@ def _version_of(raw: Any, source: str) -> str:
 def _require_cells(table: TablePart, newer: bool, source: str, where: str) -> None:
     """Whether its rows have the cells of its columns, which views take for granted."""
     keys = table.columns.keys()
-    seconds = [column for column, each in table.columns.items() if each.unit == "s"]
+    of_the_row = ("", ROW_UNIT, ROW_DIFFERENCE)
+    numbers = [column for column, each in table.columns.items() if each.unit not in of_the_row]
     for at, row in enumerate(table.rows):
         if row.keys() != keys and not newer:
             raise _broken("has not the cells of its columns", source, f"{where}.{at}")
     for at, row in enumerate(table.rows):
-        for column in seconds:
+        for column in numbers:
             if isinstance(row.get(column), str):
                 raise _broken("is no number", source, f"{where}.{at}.{column}")
+
+
+def _immense(report: Report) -> Iterator[tuple[str, str]]:
+    """Amounts of which sums and other units may not be finite."""
+    for at, s in enumerate(report.statements):
+        for where, line in (("totals", s.totals), *((c.id, c) for c in s.components)):
+            for what in QUANTITIES:
+                q = getattr(line, what)
+                if any(abs(v) > MOST_AMOUNT for v in (q.value, q.low, q.high) if v is not None):
+                    yield f"is more than {MOST_AMOUNT:g}", f"statements.{at}.{where}.{what}"
 
 
 def _lacking_of_a_difference(report: Report) -> Iterator[tuple[str, str]]:

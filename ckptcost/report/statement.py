@@ -149,8 +149,19 @@ class Series(DocumentPart):
             raise ValueError(f"{odd} has {len(getattr(self, odd))} rows, start has {rows}")
         return self
 
+    @model_validator(mode="after")
+    def _sums_finite(self) -> Series:
+        for name in AMOUNTS_OF_TIME:
+            known = [*filter(None, getattr(self, name))]  # quick: there may be a million
+            if known and (max(known) > MOST_AMOUNT or min(known) < -MOST_AMOUNT):
+                raise ValueError(f"a row of {name} is more than {MOST_AMOUNT:g}")
+        return self
+
 
 COLUMNS = tuple(Series.model_fields)[1:]
+AMOUNTS_OF_TIME = tuple(name for name in COLUMNS if name not in ("start", "component"))
+MOST_AMOUNT = 1e200
+"""no machine uses more; sums of what is beyond may not be finite"""
 
 
 class Measurement(DocumentPart):

@@ -168,6 +168,11 @@ def dated(tmp_path_factory) -> dict:
 OF_TIME = {
     "is no component": lambda s: s["series"]["component"].__setitem__(0, "nobody"),
     "rows of '', which is no component": lambda s: s["series"]["component"].__setitem__(0, ""),
+    "is more than 1e+200": lambda s: s["totals"]["energy"].update(high=1e308),
+    "a row of energy_kwh is more": lambda s: s["series"]["energy_kwh"].__setitem__(0, 1e308),
+    "a row of embodied_kgco2e is more": lambda s: s["series"]["embodied_kgco2e"].__setitem__(
+        0, -1e308
+    ),
     "a row of 1e+300 s": lambda s: s["series"]["duration_s"].__setitem__(0, 1e300),
     "a row of -1 s": lambda s: s["series"]["duration_s"].__setitem__(0, -1.0),
     "a period of 31": lambda s: s.update(period_start="1013-01-01T00:00:00Z"),
@@ -213,7 +218,7 @@ def test_heads_of_columns_and_codes_tell_a_terminal_nothing(cli, tmp_path, model
         for column in table["columns"].values():
             column["label"] = odd
     bill = raw["tables"]["one_save"]
-    bill["columns"][odd] = {"label": odd, "unit": "1"}
+    bill["columns"][odd] = {"label": odd, "unit": ""}
     for row in bill["rows"]:
         row[odd] = odd
     raw["warnings"] = [{"code": odd, "message": odd}]
@@ -223,6 +228,23 @@ def test_heads_of_columns_and_codes_tell_a_terminal_nothing(cli, tmp_path, model
         done = cli("report", str(file), *words)
         assert done.code == 0, done.err
         assert not {"\x1b", "\x07", "\u202e"} & set(done.out), words
+
+
+def test_a_word_in_a_column_of_numbers_is_refused_whatever_its_unit(cli, tmp_path, model):
+    raw, file = json.loads(json.dumps(model)), tmp_path / "odd.json"
+    units = set()
+    for name, table in raw["tables"].items():
+        for column, about in table["columns"].items():
+            if about["unit"] in units | {"", "@unit", "@difference"} or not table["rows"]:
+                continue
+            units.add(about["unit"])
+            was, table["rows"][0][column] = table["rows"][0][column], "soon"
+            file.write_text(json.dumps(raw))
+            table["rows"][0][column] = was
+            done = cli("report", str(file))
+            assert (done.code, done.out) == (2, "")
+            assert f"tables.{name}.rows.0.{column}: is no number" in done.err
+    assert {"s", "bytes", "kWh", "USD"} <= units
 
 
 REFERENCES = {
