@@ -370,16 +370,16 @@ def _assume_reading(figures: Figures) -> None:
     reads = {write: write.replace("write", "read") for write in WRITE_RATES}
     if figures.keys().isdisjoint(reads.values()):
         for write in figures.keys() & reads.keys():
-            figures[reads[write]] = _assumed(
+            figures[reads[write]] = _assume_figure(
                 figures[write][0], "reading assumed as fast as writing"
             )
     if "save_time" in figures and figures.keys().isdisjoint(("load_time", *reads.values())):
-        figures["load_time"] = _assumed(
+        figures["load_time"] = _assume_figure(
             figures["save_time"][0], "a load assumed to take as long as a save"
         )
 
 
-def _assumed(figure: Figure, note: str) -> tuple[Figure, str]:
+def _assume_figure(figure: Figure, note: str) -> tuple[Figure, str]:
     return replace(figure, basis="assumed", note=note), DEFAULTS
 
 
@@ -396,7 +396,7 @@ def _rate_gpus(figures: Figures) -> None:
         note = f"power while training x {stall[0].value:g} (cluster.stall_fraction)"
         figures["gpu_stall"] = replace(training, low=None, high=None).scaled(stall[0], note), origin
     if "gpu_idle" not in figures and "gpu_stall" in figures:
-        figures["gpu_idle"] = _assumed(
+        figures["gpu_idle"] = _assume_figure(
             figures["gpu_stall"][0], "no idle power known: taken as while held up by a save"
         )
 

@@ -132,11 +132,11 @@ def _as_json(entity: Any, catalog: Any, sources: bool) -> dict[str, Any]:
     }
     found["claims"] = [claim._asdict() for claim in entity.claims]
     if sources:
-        found["sources"] = {name: catalog.sources.get(name, {}) for name in _cited(entity)}
+        found["sources"] = {name: catalog.sources.get(name, {}) for name in _citations(entity)}
     return found
 
 
-def _cited(entity: Any) -> list[str]:
+def _citations(entity: Any) -> list[str]:
     """Each source once, in the order of the figures."""
     ids = (name for f in entity.figures.values() for name in _ids(f.source))
     return list(dict.fromkeys(ids))
@@ -157,7 +157,10 @@ def _entity(entity: Any, catalog: Any, sources: bool) -> list[str]:
         lines += ["", "also known", *(f"  {key}: {value}" for key, value in entity.about.items())]
     if sources:
         known = catalog.sources
-        lines += ["", *_sources({name: known[name] for name in _cited(entity) if name in known})]
+        lines += [
+            "",
+            *_sources({name: known[name] for name in _citations(entity) if name in known}),
+        ]
     return lines
 
 

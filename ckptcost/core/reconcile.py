@@ -217,7 +217,9 @@ def chosen(
     kept = _one_of_each(channels, parts, left)
     _leave_inner(kept, left)
     _leave_covered(
-        kept, {_numbered(channels[place]) for place, why in whys.items() if why == "NO_VALUE"}, left
+        kept,
+        {_name_and_number(channels[place]) for place, why in whys.items() if why == "NO_VALUE"},
+        left,
     )
     return ChosenChannels(
         tuple(place for place in kept if place not in left),
@@ -272,7 +274,7 @@ def _leave_covered(
     kept: Mapping[int, Channel], silent: set[tuple[str, str]], left: dict[int, LeftOut]
 ) -> None:
     """What another one that stays contains; `silent` are those without a value."""
-    silent = silent - set(map(_numbered, kept.values()))
+    silent = silent - set(map(_name_and_number, kept.values()))
     by_kind: dict[str, list[int]] = {}
     for place, channel in kept.items():
         by_kind.setdefault(channel.kind_of_domain, []).append(place)
@@ -283,13 +285,13 @@ def _leave_covered(
         for other in (other for kind in _covers(kept[place]) for other in by_kind.get(kind, ())):
             # a processor whose own module is silent is not in another one; GPUs are not numbered
             # like modules
-            kind, number = _numbered(kept[other])
+            kind, number = _name_and_number(kept[other])
             elsewhere = kind != "gpu" and (kept[place].kind_of_domain, number) in silent
             if other != place and not elsewhere:
                 left.setdefault(other, LeftOut(other, "COVERED", place))
 
 
-def _numbered(channel: Channel) -> tuple[str, str]:
+def _name_and_number(channel: Channel) -> tuple[str, str]:
     return channel.kind_of_domain, _number(channel)
 
 

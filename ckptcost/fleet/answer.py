@@ -230,12 +230,11 @@ def _missing(fleet: Fleet) -> str:
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     told = ", ".join(names[:MOST_NAMED]) + more
     whom = "; ".join(filter(None, (told, f"{unnamed} whose names nobody says" * bool(unnamed))))
-    return (
-        f"Missing: {whom}{_estimated(_line(fleet.whole, 'missing_nodes'))}, on a line of its own."
-    )
+    estimate = _estimate_text(_line(fleet.whole, "missing_nodes"))
+    return f"Missing: {whom}{estimate}, on a line of its own."
 
 
-def _estimated(line: FleetLine | None) -> str:
+def _estimate_text(line: FleetLine | None) -> str:
     if line is None or not line.gpu_s.known:
         return ""
     said = f": estimated at {number(to_hours(line.gpu_s.value))} GPU-hours"

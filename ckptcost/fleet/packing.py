@@ -344,12 +344,12 @@ def study_of(packing: Packing, unread: Sequence[str] = ()) -> Study:
         question={"verb": "pack", "store": store},
         tables=[_files_table(puts)],
         findings=[f"{', '.join(told)}; {size(written)} written."] if told else [],
-        warnings=_warned("UNREADABLE", why) + _warned("JOB", packing.notes),
+        warnings=_warnings_of("UNREADABLE", why) + _warnings_of("JOB", packing.notes),
         simulated=bool(puts) and all(put.simulated for put in puts),
     )
 
 
-def _warned(code: str, texts: Sequence[str]) -> list[tuple[str, str]]:
+def _warnings_of(code: str, texts: Sequence[str]) -> list[tuple[str, str]]:
     said = [(code, f"{text.rstrip('.')}.") for text in texts[:MOST_WARNED]]
     if len(texts) > MOST_WARNED:
         said.append((code, f"And {count(len(texts) - MOST_WARNED)} more."))

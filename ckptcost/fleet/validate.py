@@ -76,7 +76,7 @@ def verdict(file: ValidFile, code: str = "", text: str = "") -> FileVerdict:
     )
 
 
-def _unread(entry: StoreEntry, code: str, text: str) -> FileVerdict:
+def _unread_verdict(entry: StoreEntry, code: str, text: str) -> FileVerdict:
     return FileVerdict(plain(entry.path), entry.job, "", "", entry.day, code, text, np.nan)
 
 
@@ -94,14 +94,14 @@ def read_in(
         try:
             head, rows = decode(store.read(entry.path), columns, plain(entry.path), own=False)
         except BadNodeFile as error:
-            aside.append(_unread(entry, error.code, error.text))
+            aside.append(_unread_verdict(entry, error.code, error.text))
             continue
         except InputError as error:  # of a file that went away since it was listed
-            aside.append(_unread(entry, UNREADABLE, error.problem))
+            aside.append(_unread_verdict(entry, UNREADABLE, error.problem))
             continue
         except OSError as error:
             why = f"could not be read ({error.strerror or error})"
-            aside.append(_unread(entry, UNREADABLE, why))
+            aside.append(_unread_verdict(entry, UNREADABLE, why))
             continue
         file = ValidFile(entry.path, head, dict(rows))
         fault = _misplacement(file, entry)

@@ -234,11 +234,11 @@ def _totals(saves: Sequence[Priced]) -> AccountTotals:
     known = {q: [v for one in saves if not isnan(v := one.amount(q))] for q in SUMMED}
     amounts = {q: sum(each) if each else nan for q, each in known.items()}
     counts = {q: len(each) for q, each in known.items()}
-    least = {q: _least([one.bill.bill for one in saves], q) for q in SUMMED}
+    least = {q: _least_sum([one.bill.bill for one in saves], q) for q in SUMMED}
     return AccountTotals(amounts, counts, len(saves), least, *_lines_j(saves, counts["energy_j"]))
 
 
-def _least(bills: Sequence[Bill], quantity: LineField) -> float:
+def _least_sum(bills: Sequence[Bill], quantity: LineField) -> float:
     """All known lines of the bills of which it is known what the stall cost."""
     held_up = [bill for bill in bills if not isnan(getattr(bill.line("gpu_wait"), quantity))]
     lines = [float(getattr(line, quantity)) for bill in held_up for line in bill.lines]

@@ -286,7 +286,7 @@ def optimize(
     no_percentiles(gates)
     timed = any(layer.has_cadence for layer in layers)
     if not timed:
-        layers = [*layers, _looked_for(objective)]
+        layers = [*layers, _objective_layer(objective)]
     options = _options(catalog, layers, tiers, mode)
     objective = objective or options[0].scenario.policy.objective
     order, undecided_by = _rank(options, objective, draws)
@@ -336,7 +336,7 @@ def _cautions(option: TierOption, point: Point) -> tuple[Caution, ...]:
     return tuple(each for each in cautions_of(option.scenario, point.outcome) if bool(each.holds))
 
 
-def _looked_for(objective: str) -> Layer:
+def _objective_layer(objective: str) -> Layer:
     """What is looked for need not be given."""
     sections = {"policy": {"optimal": objective or "time"}}
     return read_layer(sections, Argument("objective"), "--objective")

@@ -96,7 +96,7 @@ def _pieces(
     for values in product(*(over.values for over in outer)):
         here = list(zip(outer, values, strict=True))
         resolved = prepared[tuple(value for over, value in here if not over.numeric)]
-        scenario = _placed(resolved.scenario, here)
+        scenario = _place_axes(resolved.scenario, here)
         fixed = {over.name: value for over, value in here}
         for chunk in chunks(scenario, axes, rows):
             size = len(next(iter(chunk.axes.values()))) if axes else 1
@@ -104,7 +104,7 @@ def _pieces(
             yield SweepPiece(size, fixed | moving, resolved, chunk.scenario, chunk.outcome)
 
 
-def _placed(scenario: Scenario, here: Sequence[tuple[Over, Any]]) -> Scenario:
+def _place_axes(scenario: Scenario, here: Sequence[tuple[Over, Any]]) -> Scenario:
     """With the numbers of the axes put in."""
     for over, value in here:
         if over.numeric:

@@ -35,13 +35,13 @@ def columns(
         if over > 0:  # narrower gaps before shorter names
             over -= (len(gap) - 1) * (len(widths) - 1)
             gap = " "
-        widths = [*_narrowed(widths[:left], over), *widths[left:]]
+        widths = [*_narrow(widths[:left], over), *widths[left:]]
         cut = map(_cut, zip(*cells, strict=True), widths)
         cells = [list(row) for row in zip(*cut, strict=True)]
     return [_line(row, widths, left, gap) for row in cells]
 
 
-def _narrowed(widths: list[int], over: int) -> list[int]:
+def _narrow(widths: list[int], over: int) -> list[int]:
     """Less by so much where that can be: the widest gives first, so that no name is cut for
     another's sake."""
     for least in (LEAST, LEAST_OF_ALL):

@@ -50,7 +50,7 @@ def date_statement(
     site = _site(s, sites)
     period = _period(s, start_s)
     if period is None:
-        return _undated(s, grid, site)
+        return _price_undated(s, grid, site)
     begin_s, end_s = (round(each, 3) for each in period)  # as documents tell instants
     steps = None if site is None else _market_steps(site, begin_s, end_s)
     # a period's own ends are cuts anyway, so only changes inside it ask for narrower rows
@@ -80,7 +80,7 @@ def date_statement(
     )
 
 
-def _undated(s: Statement, grid: GridHours | None, site: SiteContracts | None) -> Statement:
+def _price_undated(s: Statement, grid: GridHours | None, site: SiteContracts | None) -> Statement:
     """What can be said without dates: contracts that hold at any time."""
     bounds = [
         end_s for each in (site.bought if site else ()) for end_s in (each.begin_s, each.end_s)

@@ -96,7 +96,7 @@ def statement_of(
     components = [Component.model_validate(each) for each in bill["components"]]
     # as documents tell instants
     begin_s, end_s = (round(m.run.wall_s(each), 3) for each in (m.begin_s, m.end_s))
-    finished = _finished(m)
+    finished = _finished_windows(m)
     saves = float(len(finished))
     words = {} if resolved is None else resolved.words
     return Statement(
@@ -164,7 +164,7 @@ def _subject(m: Measured, resolved: Resolved | None, gpus: float) -> Subject:
     )
 
 
-def _finished(m: Measured) -> list[Window]:
+def _finished_windows(m: Measured) -> list[Window]:
     """The saves that are completed checkpoints."""
     return [
         window

@@ -120,7 +120,7 @@ def statements_of(source: str, case: str = "", summed: str = "") -> list[Stateme
             where=source,
             remedy="name one of them: --case A",
         )
-    return _chosen(found, case)
+    return _pick_case(found, case)
 
 
 def _missing_kind_text(kind: str) -> str:
@@ -130,7 +130,7 @@ def _missing_kind_text(kind: str) -> str:
     }.get(kind, "reports, simulations, comparisons and recorded runs have one")
 
 
-def _chosen(found: Sequence[Statement], case: str) -> list[Statement]:
+def _pick_case(found: Sequence[Statement], case: str) -> list[Statement]:
     if not case:
         return list(found)
     mine = [

@@ -301,14 +301,14 @@ def _inputs(answer: Compared) -> Table:
             for path, one, two in changed_words(first, case)
         ]
         rows += [
-            {"scenario": letter, "input": path, **_changed(ours, theirs)}
+            {"scenario": letter, "input": path, **_input_change(ours, theirs)}
             for path, ours, theirs in changed_inputs(first, case)
         ]
     note = "" if rows else "no input differs"
     return Table("inputs", "Why: the inputs that differ from A", _INPUTS, rows, note)
 
 
-def _changed(ours: Input | None, theirs: Input | None) -> dict[str, Any]:
+def _input_change(ours: Input | None, theirs: Input | None) -> dict[str, Any]:
     known = ours or theirs
     return {
         "in_a": said_of(ours),
@@ -369,12 +369,12 @@ def findings(answer: Compared, found: Found) -> list[str]:
         if at not in hopeless
         for name in _TOLD
     ]
-    return [*(_hopeless(answer, at) for at in sorted(hopeless)), *filter(None, told)] + _best(
+    return [*(_hopeless_text(answer, at) for at in sorted(hopeless)), *filter(None, told)] + _best(
         answer, found
     )
 
 
-def _hopeless(answer: Compared, at: int) -> str:
+def _hopeless_text(answer: Compared, at: int) -> str:
     case = answer.cases[at]
     own = 'at this interval; --set policy.optimal="time" compares it at its own best'
     if case.scenario.policy.cadence == "optimal":
@@ -499,7 +499,7 @@ def _winners(answer: Compared, result: Result) -> list[str]:
     winners = [at for at, cost in enumerate(costs) if cost == min(costs)]
     if len(winners) == len(costs):
         return []
-    held = _held(answer, result, sign, winners)
+    held = _holding_share(answer, result, sign, winners)
     sure, draws = "", f"in {share(share_of_draws(held))} of the draws"
     if held < 0.5:
         sure = f" at the stated values, but {draws} only"
@@ -508,7 +508,7 @@ def _winners(answer: Compared, result: Result) -> list[str]:
     return [f"{' and '.join(LETTERS[at] for at in winners)}{sure}"]
 
 
-def _held(answer: Compared, result: Result, sign: float, winners: Sequence[int]) -> float:
+def _holding_share(answer: Compared, result: Result, sign: float, winners: Sequence[int]) -> float:
     """In which share of the draws they stay the best."""
     drawn = [
         sign * np.asarray(result.of(case.scenario, together), dtype=float)

@@ -123,7 +123,7 @@ def _explanation(held: GapSide) -> str:
     parts = {name: float(value) for name, value in held.parts._asdict().items()}
     beside = f"{duration(measured_s)}, modelled {duration(modelled_s)}"
     if abs(gap_s) <= ALIKE * modelled_s:
-        cancel = _cancelling(held, parts, modelled_s)
+        cancel = _cancelling_text(held, parts, modelled_s)
         if not cancel:
             return f"{what} takes as long as modelled: {beside}."
         return f"{what} takes as long as modelled ({beside}), but two causes cancel out: {cancel}."
@@ -148,7 +148,7 @@ def _what(held: GapSide) -> str:
     return f"A {held.of}, in the mean of {count(len(judged))}," if judged else f"A {held.of}"
 
 
-def _cancelling(held: GapSide, parts: Mapping[str, float], modelled_s: float) -> str:
+def _cancelling_text(held: GapSide, parts: Mapping[str, float], modelled_s: float) -> str:
     """The two causes that make most of each other undone, where they are large."""
     most, least = max(parts, key=parts.__getitem__), min(parts, key=parts.__getitem__)
     if parts[most] <= CANCELS * modelled_s:

@@ -96,8 +96,8 @@ def saves_told(m: Measured) -> list[str]:
         count_text(len(saves), "checkpoint") + (f", {size(sum(sizes))}" if sizes else ""),
         _safe_after(saves),
         _cached(saves),
-        _unseen(saves),
-        _failed(saves),
+        _unseen_text(saves),
+        _failure_text(saves),
         _protecting_nothing(m, saves),
         _safe_unknown(saves),
     ]
@@ -126,7 +126,7 @@ def _safe_after(saves: Saves) -> str:
     )
 
 
-def _unseen(saves: Saves) -> str:
+def _unseen_text(saves: Saves) -> str:
     unseen_s = [
         _took_s(window)
         for window, what in saves
@@ -140,7 +140,7 @@ def _unseen(saves: Saves) -> str:
     )
 
 
-def _failed(saves: Saves) -> str:
+def _failure_text(saves: Saves) -> str:
     failed = [what.error for _, what in saves if what.error and what.error != GONE]
     removed = sum(what.error == GONE for _, what in saves)
     told = [f"{count(len(failed))} failed: {some(sorted(set(failed)))}"] if failed else []
@@ -293,7 +293,7 @@ def _cached(saves: Saves) -> str:
 def honeymoon_told(m: Measured) -> list[str]:
     """Whether the first saves fitted into the page cache and later ones did not, or will not."""
     if (change := m.slower) is None:
-        return _memory_told(m)
+        return _memory_lines(m)
     last = m.stalled_saves[change.first - 1].name
     return [
         f"The saves changed: {duration(change.before_s)} of training lost at each of the first"
@@ -303,7 +303,7 @@ def honeymoon_told(m: Measured) -> list[str]:
     ]
 
 
-def _memory_told(m: Measured) -> list[str]:
+def _memory_lines(m: Measured) -> list[str]:
     """From which save on they would wait for the disk, where that is seen to come."""
     limit = _number(
         next((n for x in m.run.marks if (n := x.detail.get("dirty_limit_bytes"))), None)
@@ -345,7 +345,7 @@ def _device_bytes_per_s(m: Measured) -> float | None:
 
 def training_told(m: Measured) -> list[str]:
     """What training's own steps and the power of its GPUs say."""
-    said = _steps_told(m)
+    said = _steps_lines(m)
     against = [
         window.name
         for window, seen in zip(m.windows, m.dips, strict=False)
@@ -359,7 +359,7 @@ def training_told(m: Measured) -> list[str]:
     return said
 
 
-def _steps_told(m: Measured) -> list[str]:
+def _steps_lines(m: Measured) -> list[str]:
     if m.steps is None or not m.steps.usual.step_s.known:
         return []
     line = (

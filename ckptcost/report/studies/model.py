@@ -176,7 +176,7 @@ def _one_save(rows: Sequence[CaseRow], cases: Sequence[Case]) -> Table:
             "stall": row["stall_s"],
             **_amounts(row, "save"),
             "storage_kwh": row["save_storage_kwh"],
-            "claimed": _claimed(case),
+            "claimed": _claim_text(case),
         }
         for row, case in _by_tier(rows, cases)
     ]
@@ -197,7 +197,7 @@ def _one_save(rows: Sequence[CaseRow], cases: Sequence[Case]) -> Table:
     return Table("one_save", "What one save costs", tuple(columns), found, note)
 
 
-def _claimed(case: Case) -> str:
+def _claim_text(case: Case) -> str:
     """The energy that a vendor states for a save of this size."""
     for claim in _claims_of(case):
         if claim["what"] == "energy" and claim["this_size"]:

@@ -241,10 +241,10 @@ def water_lines(of: ClosedForm) -> list[str]:
     q = of.totals.water
     if q.value is None:
         return []
-    return [f"Water for cooling, on site: {number(q.value)} L{_drawn(q.low, q.high)}."]
+    return [f"Water for cooling, on site: {number(q.value)} L{_draws_text(q.low, q.high)}."]
 
 
-def _drawn(low: float | None, high: float | None) -> str:
+def _draws_text(low: float | None, high: float | None) -> str:
     """A range that comes from draws, behind its value."""
     return bracketed(drawn_between(low, high))
 
@@ -287,7 +287,7 @@ def _added_sentence(of: ClosedForm, on: str) -> str:
         "L of water": t.water,
     }
     amounts = [
-        f"{number(q.value)} {unit}{_drawn(q.low, q.high)}"
+        f"{number(q.value)} {unit}{_draws_text(q.low, q.high)}"
         for unit, q in told.items()
         if q.value is not None
     ]
@@ -325,7 +325,7 @@ def _least(cases: Sequence[CaseRow]) -> list[str]:
     units = dict(AMOUNTS)
     least: dict[str, list[str]] = {}
     for amount, row in least_of(cases).items():
-        ranged = _drawn(row.get(f"{amount}_low"), row.get(f"{amount}_high"))
+        ranged = _draws_text(row.get(f"{amount}_low"), row.get(f"{amount}_high"))
         said = f"{number(row[amount])} {units[amount]}{ranged}"
         least.setdefault(case_text(row, cases), []).append(said)
     if not least:

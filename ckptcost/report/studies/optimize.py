@@ -386,7 +386,7 @@ def _elsewhere(found: Optimum) -> str:
 
 def _findings(found: Optimum) -> list[str]:
     lead = "Robust" if found.robust.moves else "Best"
-    often, best = _often(found), found.recommended
+    often, best = _frequency_text(found), found.recommended
     head = f"{lead} for {found.objective}{where_of(found)}: {often}"
     if best.outcome.goodput >= HOPELESS_GOODPUT:
         told = [f"{head}: {_amounts_text(best)}.", *_how_good(found)]
@@ -404,7 +404,7 @@ def _findings(found: Optimum) -> list[str]:
     return told + _unknown(found)
 
 
-def _often(found: Optimum) -> str:
+def _frequency_text(found: Optimum) -> str:
     best = found.recommended
     each = duration(best.interval_s)
     return f"save every {each} ({count(float(saves_per_day(best.outcome)))} a day)"

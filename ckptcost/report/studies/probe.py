@@ -297,7 +297,7 @@ def _findings(p: Probed, found: Sequence[ProbeSum]) -> list[str]:
     for of in ("save", "load"):
         known = (s for s in found if s.of == of and s.rate_bytes_per_s == s.rate_bytes_per_s)
         if (s := next(known, None)) is not None:
-            said += [_rate_text(s), *_late(s)]
+            said += [_rate_text(s), *_late_lines(s)]
     if found:
         said.append(_energy_text(found[0].per_gb))
     fixed_s = fit_of_sizes(p).fixed_s
@@ -321,7 +321,7 @@ def _rate_text(s: ProbeSum) -> str:
     )
 
 
-def _late(s: ProbeSum) -> list[str]:
+def _late_lines(s: ProbeSum) -> list[str]:
     if s.of != "save" or not s.mean_s > LATER * s.returned_s:
         return []
     return [

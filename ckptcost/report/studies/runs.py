@@ -78,14 +78,14 @@ def one_line(text: str) -> str:
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
-def _began(run: Summary) -> str:
+def _begin_text(run: Summary) -> str:
     began = stamp(run.began_ns)
     return f"{began[:10]} {began[11:16]}"
 
 
 _RUNS = (
     Column("id", "run", meaning="the beginning of its id", of=lambda run: run.run[:SHORT]),
-    Column("started", "started (UTC)", of=_began),
+    Column("started", "started (UTC)", of=_begin_text),
     Column("on", "host", of=lambda run: "simulated" if run.simulated else ", ".join(run.hosts)),
     Column(
         "state",

@@ -250,13 +250,13 @@ def _safe(t: Tested) -> list[str]:
         if one.way == "rotation" and one.is_found and isnan(one.said_safe_s)
     ]
     return [
-        *(_told_safe(t, told, len(lasting)) if told else []),
+        *(_safety_lines(t, told, len(lasting)) if told else []),
         *(f"Safe: unknown here: {_reason(why)}." for why in reasons),
         *deleted[:1],
     ]
 
 
-def _told_safe(t: Tested, told: Sequence[SaveTrial], lasting: int) -> list[str]:
+def _safety_lines(t: Tested, told: Sequence[SaveTrial], lasting: int) -> list[str]:
     errors_s = [one.safe_error_s for one in told if not isnan(one.safe_error_s)]
     early = sum(error_s < -t.tolerance_s for error_s in errors_s)
     outside_s = max(map(abs, errors_s), default=0.0)

@@ -315,10 +315,10 @@ def _findings(found: Simulation) -> list[str]:
         if found.asked.runs > 1
         else f"Goodput {share(goodput.mean)}; the run takes {duration(wall.mean)}."
     )
-    return [*said, *_added(found), *_by_closed_form(found)]
+    return [*said, *_added_lines(found), *_by_closed_form(found)]
 
 
-def _added(found: Simulation) -> list[str]:
+def _added_lines(found: Simulation) -> list[str]:
     kwh, usd = found.summary("kwh"), found.summary("usd")
     if np.isnan(kwh.mean):
         return []

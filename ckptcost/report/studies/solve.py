@@ -356,7 +356,7 @@ def _ends_answer(solution: Solution) -> tuple[tuple[Column, ...], Rows]:
         "best": found.at_best,
         "longest": found.longest,
     }
-    rows = [_measured(solution, shown), *_fact_rows(shown, ())]
+    rows = [_reached_row(solution, shown), *_fact_rows(shown, ())]
     if solution.first_order:
         ends = dict(zip(("shortest", "longest"), solution.first_order, strict=True))
         row = {"item": "interval to first order", "id": "first_order", "unit": "s", **ends}
@@ -386,7 +386,7 @@ def _knob_answer(solution: Solution, knob: Knob) -> tuple[tuple[Column, ...], Ro
     if knob.id == "stall" and solution.plan.second is None:
         asked.add("mean_stall")  # with a second tier it is more than what was asked for
     shown = {"today": solution.today, last: needed or solution.found.at_best}
-    rows += [_measured(solution, shown), *_fact_rows(shown, asked)]
+    rows += [_reached_row(solution, shown), *_fact_rows(shown, asked)]
     columns = (
         Column(last, "at worst" if anything else label, ROW_UNIT),
         Column("factor", "factor", "1", "needed over today"),
@@ -394,7 +394,7 @@ def _knob_answer(solution: Solution, knob: Knob) -> tuple[tuple[Column, ...], Ro
     return columns, rows
 
 
-def _measured(solution: Solution, shown: Mapping[str, Reached | None]) -> dict[str, Any]:
+def _reached_row(solution: Solution, shown: Mapping[str, Reached | None]) -> dict[str, Any]:
     """What the target measures."""
     measure = solution.gate.measure
     values = {

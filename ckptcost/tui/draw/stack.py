@@ -273,7 +273,7 @@ def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
     canvas = Canvas(width, height)
     low, high = traces.x_range
     x = Scale(low, high if high > low else low + 1.0)
-    laid = _laid_out(traces, x, height)
+    laid = _lay_out(traces, x, height)
     longest = max((len(tick.text) for each in laid for tick in each.marks), default=0)
     left = min(longest + 1, max(width // 2, 1))
     gutters = [gutter_of(each.chart, width - left, look) for each in laid if each.at_ends]
@@ -298,7 +298,7 @@ def draw_traces(traces: Traces, width: int, height: int, look: Look) -> Picture:
     return Picture(canvas.lines(), first)
 
 
-def _laid_out(traces: Traces, x: Scale, height: int) -> list[_Laid]:
+def _lay_out(traces: Traces, x: Scale, height: int) -> list[_Laid]:
     """As many as have room for their title."""
     curves = [points_of(chart.curves) for chart in traces.charts]
     heights = shares(

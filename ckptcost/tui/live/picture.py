@@ -332,10 +332,10 @@ def _state_in_words(state: State, status: LiveStatus) -> tuple[State, str, Tone]
             word, tone = f"SILENT {duration(status.silent_s)}", "warn"
     elif state == "stopping" and not isnan(status.kill_in_s):
         word = f"STOPPING {duration(ceil(status.kill_in_s))}"
-    return _unwritten(state, word, status) if status.unwritten else (state, word, tone)
+    return _unwritten_state(state, word, status) if status.unwritten else (state, word, tone)
 
 
-def _unwritten(state: State, word: str, status: LiveStatus) -> tuple[State, str, Tone]:
+def _unwritten_state(state: State, word: str, status: LiveStatus) -> tuple[State, str, Tone]:
     """Nothing reaches the disk: that comes first, whatever else goes on."""
     lost = f"NOT RECORDED {status.unwritten}"
     if state == "ended":
