@@ -231,9 +231,8 @@ def count_marks(kept: Kept) -> MarkSummary:
     lines = [(head, fields) for head in kept.heads for fields in _mark_lines(head.file)]
     marks = []
     for head, fields in lines:
-        with contextlib.suppress(
-            KeyError, TypeError, ValueError
-        ):  # a line that a reader leaves out too
+        # a line that a reader leaves out too
+        with contextlib.suppress(KeyError, TypeError, ValueError, OverflowError):
             t_s = (int(fields["t"]) + ahead[_clock(head)] - kept.began_ns) / S
             said = (
                 str(fields["name"]),

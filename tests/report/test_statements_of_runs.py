@@ -4,6 +4,7 @@ nothing is counted twice."""
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -15,6 +16,7 @@ from ckptcost.jobs.model import one_of
 from ckptcost.layers import layers_for
 from ckptcost.meters import simulated
 from ckptcost.meters.simulated_machine import MachinePlan
+from ckptcost.report.statement import utc
 from ckptcost.report.statements.measured import statement_of
 from ckptcost.report.statements.reading import gather_statements
 from ckptcost.runs.clocks import S, VirtualClock
@@ -88,6 +90,20 @@ def test_one_save_inside_another_and_a_load_over_a_save(run):
     whole = joules(seen, 60, 70, "node") + joules(seen, 100, 112, "node")
     assert s.totals.energy.value * 3.6e6 == pytest.approx(whole, rel=1e-6)
     assert s.totals.checkpoints.value == 3.0
+
+
+@pytest.mark.parametrize("set_s", [-7200.0, 7200.0, -20.0, 0.0])
+def test_a_clock_that_is_set_makes_no_run_longer_or_shorter(run, set_s):
+    seen = run(save("a", 60, 70))
+    began = seen.run.wall[0][1]
+    pairs = ((0.0, began), (100.0, began + 100.0), (110.0, began + 110.0 + set_s))
+    seen = seen._replace(run=replace(seen.run, wall=pairs))
+    s = statement_of(seen, CATALOG)
+    length_s = seen.end_s - seen.begin_s
+    assert s.length_s == pytest.approx(length_s + (set_s if abs(set_s) < 60 else 0.0), abs=0.01)
+    end_s = began + seen.end_s + set_s
+    assert utc(s.period_end).timestamp() == pytest.approx(end_s, abs=0.01)
+    assert math.fsum(s.series.checkpoints) == 1.0
 
 
 def test_saves_that_share_nothing_are_what_they_were(run):

@@ -16,7 +16,7 @@ from steady_meters import Steady
 from ckptcost.errors import RunFileError
 from ckptcost.runs import summary as module
 from ckptcost.runs.clocks import S
-from ckptcost.runs.lines import decode, encode
+from ckptcost.runs.lines import decode, encode, seal_line
 from ckptcost.runs.reader import load
 from ckptcost.runs.recorder import Recorder
 from ckptcost.runs.sinks import FileSink
@@ -218,7 +218,8 @@ def test_marks_are_counted_as_the_reader_has_them(tmp_path):
     lines = file.read_bytes().splitlines(keepends=True)
     at = next(i for i, line in enumerate(lines) if b'"k":"mark"' in line and b'"begin"' in line)
     lines[at] = lines[at].replace(b"step", b"stop")
-    file.write_bytes(b"".join(lines))  # one whose checksum does not fit any more
+    lines.append(seal_line('{"k":"mark","t":1,"name":"a","window":"","rank":1e400,"by":""'))
+    file.write_bytes(b"".join(lines))  # one whose checksum does not fit any more, and no rank
     told, truth = count_marks(one_of(tmp_path)), load(tmp_path)
     assert sum(told.names.values()) == len(truth.marks)
     assert (

@@ -95,7 +95,8 @@ def statement_of(
     )
     components = [Component.model_validate(each) for each in bill["components"]]
     # as documents tell instants
-    begin_s, end_s = (round(m.run.wall_s(each), 3) for each in (m.begin_s, m.end_s))
+    wall_of = _calendar(m)
+    begin_s, end_s = (round(wall_of(each), 3) for each in (m.begin_s, m.end_s))
     finished = _finished_windows(m)
     saves = float(len(finished))
     words = {} if resolved is None else resolved.words
@@ -116,7 +117,7 @@ def statement_of(
         allocated=None,
         components=components,
         functional_units=[FunctionalUnit(name="checkpoint", count=saves)],
-        series=_series(m, by_line, finished, s, begin_s, end_s, width_s),
+        series=_series(wall_of, by_line, finished, s, begin_s, end_s, width_s),
         factors=factors,
         rests=bill["rests"],
         choices={
@@ -230,12 +231,25 @@ def _add_ends(ends: Sequence[tuple[float, float, float]]) -> tuple[float, float,
     return value, low, high
 
 
+SET_S = 60.0
+"""a wall clock that goes off the run's own by more was set; so much drifts in ten days"""
+
+
+def _calendar(m: Measured) -> Callable[[float], float]:
+    """Unix time at a run time: as the wall clock had it, or counted back from its last word where
+    it was set meanwhile, which takes it to the right time and makes no run longer or shorter."""
+    off_s = m.run.wall_s(m.end_s) - m.run.wall_s(m.begin_s) - (m.end_s - m.begin_s)
+    if abs(off_s) <= SET_S:
+        return m.run.wall_s
+    return lambda t_s: m.run.wall_s(m.end_s) - (m.end_s - t_s)
+
+
 MOST_ROWS = 100_000
 """eleven years of hours, or ten weeks of minutes: a clock of the run jumped"""
 
 
 def _series(
-    m: Measured,
+    wall_of: Callable[[float], float],
     by_line: ByLine,
     finished: Sequence[Window],
     s: Scenario,
@@ -249,7 +263,7 @@ def _series(
         return None
 
     def at(t_s: float) -> float:
-        return min(max(m.run.wall_s(t_s), begin_s), end_s)
+        return min(max(wall_of(t_s), begin_s), end_s)
 
     lines = [_placed(line, taken, s, at) for line, taken in by_line.items()]
     placed = [
