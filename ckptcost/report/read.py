@@ -123,6 +123,9 @@ def _immense(report: Report) -> Iterator[tuple[str, str]]:
                 q = getattr(line, what)
                 if any(abs(v) > MOST_AMOUNT for v in (q.value, q.low, q.high) if v is not None):
                     yield f"is more than {MOST_AMOUNT:g}", f"statements.{at}.{where}.{what}"
+        for f in s.factors:
+            if isinstance(f.value, int | float) and abs(f.value) > MOST_AMOUNT:
+                yield f"is more than {MOST_AMOUNT:g}", f"statements.{at}.factors.{f.id}"
 
 
 def _lacking_of_a_difference(report: Report) -> Iterator[tuple[str, str]]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from ckptcost.core.channels import Channel
 from ckptcost.errors import RunFileError, brief
 from ckptcost.meters.base import Meter
-from ckptcost.runs.lines import FORMAT, MAJOR, VERSION, BadLine
+from ckptcost.runs.lines import FORMAT, MAJOR, MOST_READ, VERSION, BadLine
 from ckptcost.version import __version__
 
 _CHANNEL_KEYS = tuple(f.name for f in dataclasses.fields(Channel))
@@ -103,10 +103,13 @@ def _channel(fields: Mapping[str, Any]) -> Channel:
     known["covers"] = tuple(known.get("covers", ()))
     channel = Channel(**known)
     texts = (channel.domain, channel.quantity, channel.source, channel.scope, *channel.covers)
+    numbers = [known.get(key, 0.0) for key in _NUMBERS]
     if not all(isinstance(text, str) for text in texts) or not all(
-        isinstance(known.get(key, 0.0), int | float) for key in _NUMBERS
+        isinstance(number, int | float) for number in numbers
     ):
         raise TypeError("a channel's text is not text, or its number not a number")
+    if not all(number == 0 or 1 / MOST_READ <= abs(number) <= MOST_READ for number in numbers):
+        raise ValueError("a channel's number is none that a meter has")
     return channel
 
 

@@ -174,4 +174,17 @@ def decode(line: bytes) -> dict[str, Any]:
         raise BadLine("not JSON")
     if not isinstance(fields, dict) or not isinstance(fields.get("k"), str):
         raise BadLine("no object with a kind")
+    if b"\\u" in body or b"\xed" in body:  # half of a letter? file names may be any bytes
+        return dict(_whole_letters(fields))
     return fields
+
+
+def _whole_letters(value: Any) -> Any:
+    """The same with halves of letters written out, because no other file takes them."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, list):
+        return [_whole_letters(each) for each in value]
+    if isinstance(value, dict):
+        return {_whole_letters(key): _whole_letters(each) for key, each in value.items()}
+    return value

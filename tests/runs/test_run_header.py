@@ -77,6 +77,9 @@ def test_other_major_versions_are_refused(version):
     assert caught.value.where == "here.jsonl"
 
 
+CHANNEL = {"domain": "x", "quantity": "power_w", "source": "s"}
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -86,6 +89,11 @@ def test_other_major_versions_are_refused(version):
         {"clock": {}},
         {"rank": "x"},
         {"rank": 2**63},
+        *(
+            {"meters": [{"name": "a", "channels": [{**CHANNEL, key: value}]}]}
+            for key in ("wraps_at", "resolution", "tick_s")
+            for value in (1e308, 5e-324)
+        ),
         {"clock": {"monotonic_ns": 0, "wall_ns": 2**63}},
         {"meters": [{}]},
         {"meters": 3},

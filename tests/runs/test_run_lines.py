@@ -6,6 +6,7 @@ import enum
 import json
 import math
 import zlib
+from binascii import crc32
 
 import numpy as np
 import pytest
@@ -143,6 +144,18 @@ def test_anything_in_a_mark_becomes_json():
         decode(encode({"k": "mark", "t": 1, "name": "begin", "detail": detail})[:-1])["name"]
         == "begin"
     )  # the surrogate cost its detail
+
+
+@pytest.mark.parametrize(
+    "half", [b"\\ud800", b"\\uDCff", "\ud800".encode("utf-8", "surrogatepass")]
+)
+def test_half_a_letter_is_written_out(half):
+    """Names of files may be any bytes, and nothing that is made of a run takes half a letter."""
+    body = b'{"k":"mark","window":"a' + half + b'","detail":{"' + half + b'":["' + half + b'"]}'
+    whole = decode(b'%s,"c":"%08x"}' % (body, crc32(body)))
+    json.dumps(whole, ensure_ascii=False).encode("utf-8")
+    assert whole["window"].startswith("a\\ud")
+    assert decode(encode({"k": "mark", "window": "\U0001f600"})[:-1])["window"] == "\U0001f600"
 
 
 LEAVES = st.one_of(
