@@ -20,7 +20,6 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     from ckptcost.cli import output
-    from ckptcost.cli.completion_ import SHELLS, line_of, lists
     from ckptcost.cli.main import COMMANDS, VERBS, parser_for
 
     commands = [
@@ -296,7 +295,8 @@ _ckptcost() {
   [[ "${lines[(r):program]}" == :program ]] && { _command_names -e; _files }
   return 0
 }
-compdef _ckptcost ckptcost
+# read from fpath, the file is the function itself, at the first tab
+if [ "${funcstack[1]}" = _ckptcost ]; then _ckptcost "$@"; else compdef _ckptcost ckptcost; fi
 """
 
 
@@ -332,9 +332,9 @@ def fish(commands: Iterable[CompletionLine], more: dict[str, list[str]]) -> str:
             here = f"__fish_seen_subcommand_from {command}"
         for flag in line.flags:
             words = ["-n", here, *_fish_names(flag.names), "-d", flag.help]
-            lines.append(_fish(*words, *_fish_slot(flag.slot, more, "-r")))
+            lines.append(_fish(*words, *_fish_slot(flag.slot, more)))
         for slot in line.places:
-            if given := _fish_slot(slot, more, ""):
+            if given := [word for word in _fish_slot(slot, more) if word not in _FISH_VALUE]:
                 lines.append(_fish("-n", here, *given))
     return "".join(lines)
 
@@ -344,22 +344,24 @@ def _fish_names(names: Iterable[str]) -> Iterator[str]:
         yield from ("-l", name[2:]) if name.startswith("--") else ("-s", name[1:])
 
 
-def _fish_slot(slot: Slot | None, more: dict[str, list[str]], needed: str) -> list[str]:
+def _fish_slot(slot: Slot | None, more: dict[str, list[str]]) -> list[str]:
     if slot is None:
         return []
     words = [*slot.choices, *(word for name in slot.lists for word in more.get(name, ()))]
-    found = [needed] if needed else []
-    if words:
-        found += ["-a", " ".join(words)]
-    if {FILE, PROGRAM} & set(slot.lists):
-        found.append("-F")
-    elif DIRECTORY in slot.lists:
-        found += ["-a", "(__fish_complete_directories)"]
-    return found
+    if DIRECTORY in slot.lists:
+        words.append("(__fish_complete_directories)")
+    found = ["-a", " ".join(words)] if words else []
+    return [*found, "-r", "-F"] if {FILE, PROGRAM} & set(slot.lists) else [*found, "-x"]
+
+
+_FISH_VALUE = ("-r", "-x")
+"""a value follows: any file besides, or nothing but what is named"""
+_FISH_OWN = ("-n", "-a", "-d", "-l", "-s", "-F", *_FISH_VALUE)
+"""what is fish's and not ours: a help text may begin with a dash, too"""
 
 
 def _fish(*words: str) -> str:
-    said = (word if word.startswith("-") else _quoted(word) for word in words)
+    said = (word if word in _FISH_OWN else _quoted(word) for word in words)
     return " ".join(("complete -c ckptcost", *said)) + "\n"
 
 

@@ -126,11 +126,27 @@ def test_a_tier_of_the_users_own_is_completed(cli, tmp_path, monkeypatch):
     assert completed(file, "model", "--tier", "our") == ["our-scratch"]
 
 
-def test_a_tab_on_a_terminal(script, tmp_path):
-    """bash itself, interactive, with the script read: what it writes after a tab."""
+SOURCED = {
+    "bash": "source {script}; bind 'set bell-style none'",
+    "zsh": "autoload -Uz compinit; compinit -D -u; source {script}",
+    "zsh-fpath": "fpath=({script.parent} $fpath); autoload -Uz compinit; compinit -D -u",
+}
+"""how each shell comes by its script; from fpath zsh reads it at the first tab"""
+BARE = {"bash": ["--norc", "--noprofile", "-i"], "zsh": ["-f", "-i"]}
+
+
+@pytest.mark.parametrize("way", SOURCED)
+def test_a_tab_on_a_terminal(cli, tmp_path, way):
+    """The shell itself, interactive, with the script read: what it writes after a tab."""
+    shell = way.partition("-")[0]
+    if not shutil.which(shell):
+        pytest.skip(f"{shell} is not installed, so no tab is tried in it")
+    script = tmp_path / "functions" / "_ckptcost"
+    script.parent.mkdir()
+    script.write_text(cli("completion", shell).out, "utf-8")
     main, terminal = pty.openpty()
-    shell = subprocess.Popen(
-        ["bash", "--norc", "--noprofile", "-i"],
+    running = subprocess.Popen(
+        [shell, *BARE[shell]],
         stdin=terminal,
         stdout=terminal,
         stderr=terminal,
@@ -140,15 +156,48 @@ def test_a_tab_on_a_terminal(script, tmp_path):
     )
     os.close(terminal)
     try:
-        os.write(main, f"source {script}; bind 'set bell-style none'; echo rea''dy\n".encode())
+        os.write(main, f"{SOURCED[way]}; echo rea''dy\n".format(script=script).encode())
         seen = _until(main, "\nready")
         assert "not found" not in seen
         os.write(main, b"ckptcost model --tier nas-h\t")
         assert "nas-hdd " in _until(main, "nas-hdd ")
     finally:
-        shell.kill()
-        shell.wait()
+        running.kill()
+        running.wait()
         os.close(main)
+
+
+@pytest.mark.parametrize(
+    ("typed", "expected"),
+    [
+        ("mod", ["model"]),
+        ("fleet sy", ["synthesize"]),
+        ("model --tier nas-h", ["nas-hdd"]),
+        ("model -f ", ["csv", "html", "json", "md", "text"]),
+        ("serve-metrics --outp", ["--output"]),
+        ("model -s sm", ["small-8b", "small.toml"]),
+        ("run --watch ", ["logs/"]),
+        ("run --watch sm", []),
+        ("check sm", ["small.toml"]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_fish_completes(cli, tmp_path, typed, expected):
+    if not shutil.which("fish"):
+        pytest.skip("fish is not installed, so nothing is completed by it")
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "small.toml").touch()
+    (tmp_path / "logs" / "script").write_text(cli("completion", "fish").out, "utf-8")
+    done = subprocess.run(
+        ["fish", "-N", "-c", f"source logs/script; complete -C 'ckptcost {typed}'"],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path / "logs")},
+    )
+    assert done.stderr == ""
+    assert sorted(line.split("\t")[0] for line in done.stdout.splitlines()) == expected
 
 
 def _until(stream: int, text: str, seconds: float = 30) -> str:
