@@ -390,8 +390,9 @@ def test_units_are_of_a_gauge_and_of_a_counters_growth():
         "dirty_bytes": "bytes",
         "busy_s": "share",
         "queue_s": "1",
-        "writes": "1",
-        "temperature_c": "1",
+        "in_flight": "1",
+        "writes": "1/s",
+        "temperature_c": "C",
         "utilisation": "share",
         "cpu_s": "share",
     }

@@ -4,11 +4,11 @@ what is missing with its remedy."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from ckptcost.core.channels import Quantity
-from ckptcost.jobs.checkup import KINDS, Checkup
+from ckptcost.core.channels import COUNTERS, Quantity
+from ckptcost.jobs.checkup import KINDS, ChannelTrial, Checkup
 from ckptcost.present.amounts import share, some
 from ckptcost.present.measured import absence_text
 from ckptcost.report.study import ROW_UNIT, Column, Study, Table, hidden, named, table_of
@@ -24,6 +24,7 @@ WORDS = {
 _UNIT: dict[str, str] = {
     "energy_j": "W",
     "power_w": "W",
+    "temperature_c": "C",
     "utilisation": "share",
     "memory_used_bytes": "bytes",
     "dirty_bytes": "bytes",
@@ -41,7 +42,15 @@ _UNIT: dict[str, str] = {
 
 
 def unit_of(quantity: Quantity) -> str:
-    return _UNIT.get(quantity, "1")
+    return _UNIT.get(quantity) or ("1/s" if quantity in COUNTERS else "1")
+
+
+_SAID_BESIDE = {"W": "W", "C": "C", "1/s": "/s"}
+"""units that cells do not say"""
+
+
+def _unit_column(of: str | Callable[[ChannelTrial], str] = "") -> Column:
+    return Column("in", "in", meaning="where the figures do not say it themselves", of=of)
 
 
 def study_of(c: Checkup) -> Study:
@@ -120,6 +129,7 @@ _CHANNELS = (
         ROW_UNIT,
         "standard deviation of a gauge, or of a counter's rate over fifths of the time",
     ),
+    _unit_column(lambda trial: _SAID_BESIDE.get(unit_of(trial.channel.quantity), "")),
     Column(
         "tick",
         "tick",
@@ -172,6 +182,7 @@ def _alike(rows: Sequence[dict[str, Any]], shown: bool) -> Table:
                 "quantity": quantity,
                 "count": len(alike),
                 "unit": alike[0]["unit"],
+                "in": alike[0]["in"],
                 "least": min(rates, default=None),
                 "most": max(rates, default=None),
                 "tick": max(ticks, default=None),
@@ -185,6 +196,7 @@ def _alike(rows: Sequence[dict[str, Any]], shown: bool) -> Table:
         Column("count", "channels", "count"),
         Column("least", "from", ROW_UNIT, "the lowest of them"),
         Column("most", "to", ROW_UNIT, "the highest"),
+        _unit_column(),
         Column("tick", "tick", "s", "the slowest"),
         Column("answers", "answers", "count", "the fewest"),
         Column("asked", "of", "count"),

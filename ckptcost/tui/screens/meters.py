@@ -252,7 +252,7 @@ def detail(study: Study, place: int, key: str) -> list[tuple[str, Tone]]:
     facts = [
         f"{column.label} {cell(row[column.id], unit)}"
         for column, unit in zip(table.columns, units, strict=True)
-        if row[column.id] not in (None, "")
+        if row[column.id] not in (None, "") and column.id != "in"
     ]
     return [("; ".join(facts), _tone(row))]
 
