@@ -14,6 +14,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE = (ROOT / "docs" / "map.md").read_text("utf-8")
+FLOWS = (ROOT / "docs" / "architecture.md").read_text("utf-8").partition("## Flows")[2]
+MODULES = sorted(
+    name
+    for name in set(re.findall(r"\b[a-z_]+(?:\.\w+)+", FLOWS.split("```")[1]))
+    if (ROOT / "ckptcost" / name.split(".")[0]).is_dir()
+)
+"""what the page of the architecture names in its flows: a module, or something in one"""
 STEPS = re.findall(r"^\| .+ \| `(ckptcost/\S+\.py)` \| `(\w+)` \|$", PAGE, re.M)
 
 
@@ -39,9 +46,9 @@ def test_the_picture_shows_every_layer(drawing):
     assert set(told) == packages - {"py"}
 
 
-def test_there_are_three_walks():
-    assert len(STEPS) > 25
-    assert PAGE.count("## Where a ") == 3
+def test_there_are_four_walks():
+    assert len(STEPS) > 35
+    assert PAGE.count("## Where a ") == 4
 
 
 @pytest.mark.parametrize(("file", "name"), STEPS, ids=[":".join(step) for step in STEPS])
@@ -50,3 +57,15 @@ def test_what_a_walk_names_is_there(file, name):
     assert name in {
         node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)
     }
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_what_a_flow_names_is_there(name):
+    place = ROOT / "ckptcost" / Path(*name.split("."))
+    if not (place.is_dir() or place.with_suffix(".py").exists()):
+        text = place.parent.with_suffix(".py").read_text("utf-8")
+        assert re.search(rf"^(?:class|def) {place.name}\b|^    {place.name}\b", text, re.M)
+
+
+def test_flows_name_many_modules():
+    assert len(MODULES) > 30

@@ -38,7 +38,7 @@ COMMANDS = {
     "calibrate": "fit storage and power to runs; a tier that `model` then uses",
     "runs": "what was recorded: list, show, pack",
     "report": "a recorded run or a JSON document, as text, page or table",
-    "export": "the same for other software: 13 formats, 11 tried with it",
+    "export": "the same for other software, tried with what reads it",
     "diff": "two of them held against each other, for a pull request",
     "serve-metrics": "metrics of a run for Prometheus, while it is recorded",
     "fleet": "a store of packed runs: jobs, nodes and months rolled up",
