@@ -31,11 +31,14 @@ class Format(NamedTuple):
     """its readers add up what they are given"""
     needs: tuple[str, ...] = ()
     """sums that it cannot do without: a statement of which one is unknown is left out"""
+    needs_one: tuple[str, ...] = ()
+    """sums of which it needs any: a statement of which all are unknown is left out"""
     past: bool = False
     """takes nothing of days to come: Prometheus with samples of next month in it drops all that it
     scrapes until then"""
 
 
+EMISSIONS = ("emissions_location", "emissions_market")
 FORMATS = {
     each.id: each
     for each in (
@@ -124,8 +127,9 @@ FORMATS = {
             "github-benchmark",
             "github-action-benchmark",
             "trend charts on GitHub Pages, smaller is better",
-            "none: four fields",
+            "our own check of its four fields",
             "benchmark.json",
+            needs_one=("energy", "gpu_time_lost", "cost", *EMISSIONS),
         ),
         Format(
             "parquet",
@@ -220,6 +224,11 @@ def left_out(document: Report, wanted: Format) -> dict[str, tuple[str, str]]:
             why = f"the {word} of {s.subject.name} {'are' if word[-1] == 's' else 'is'} unknown"
             lacks = ", ".join(getattr(s.totals, unknown).excludes)
             found[s.subject.run_id] = why + (f" (not known of {lacks})" if lacks else ""), remedy
+        elif wanted.needs_one and all(
+            getattr(s.totals, each).value is None for each in wanted.needs_one
+        ):
+            why = f"no energy, GPU time, cost or emissions of {s.subject.name} are known"
+            found[s.subject.run_id] = why, UNKNOWN_SUMS["energy"][1]
     return found
 
 

@@ -14,15 +14,14 @@ from itertools import chain, count
 from typing import Any
 
 from ckptcost.core.quantities import pick
-from ckptcost.errors import InputError
-from ckptcost.exports.formats import Files
+from ckptcost.exports.formats import FORMATS, Files
 from ckptcost.exports.texts import json_file, sources_of
 from ckptcost.present.words import METHODS
 from ckptcost.report.document import Report
 from ckptcost.report.parts import Quantity
 from ckptcost.report.statement import Statement
 
-FIGURES = pick("energy", "gpu_time_lost", "cost", "emissions_location", "emissions_market")
+FIGURES = pick(*FORMATS["github-benchmark"].needs_one)
 
 
 def export(document: Report) -> Files:
@@ -37,13 +36,6 @@ def export(document: Report) -> Files:
         )
         taken.add(name)
         entries += _entries(s, name, document.tool.version)
-    if not entries:
-        raise InputError(
-            "no energy, GPU time, cost or emissions are known, and the action refuses an empty"
-            " list",
-            where="--to github-benchmark",
-            remedy="give what is unknown: the statement's warnings name it",
-        )
     return {"benchmark.json": json_file(entries, 1)}
 
 

@@ -98,7 +98,7 @@ def test_ways_to_do_one_job_are_not_added_up(cli, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     wanted = ("compare", "--with", "policy.mode=async", "-f", "json", "-o", "both.json")
     assert cli(*wanted).code == 0
-    for name in ("prometheus", "otlp", "focus"):
+    for name in (name for name, each in FORMATS.items() if each.summed):
         done = cli("export", "both.json", "--to", name, "--start", "2026-08-01")
         assert (done.code, "holds 2 ways to do one job" in done.err) == (2, True)
         chosen = ("--case", "B", "-o", f"b.{name}")
@@ -395,6 +395,14 @@ def test_a_run_that_a_format_has_no_place_for_is_left_out_and_said(cli, tmp_path
         assert "run ext4-fsync on anonymous is unknown" in done.err
         alone = cli("export", unmetered, *priced, "--to", name)
         assert (alone.code, "cannot leave open what is not known" in alone.err) == (2, True)
+
+
+def test_a_run_of_which_nothing_is_known_is_left_out_and_said(cli):
+    unmetered = str(Path(TRACE).with_name("ext4-fsync.jsonl"))
+    done = cli("export", TRACE, unmetered, "--to", "github-benchmark")
+    assert done.code == 0
+    assert {"simulated-8gpu" in entry["extra"] for entry in json.loads(done.out)} == {True}
+    assert done.err.count("left out: no energy, GPU time, cost or emissions of run ext4-fsync") == 1
 
 
 def test_a_case_is_named_by_its_tier(cli, report, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from statements import document, export_text, statement, with_fields
 
 from ckptcost.errors import InputError
-from ckptcost.exports.formats import exported
+from ckptcost.exports.formats import FORMATS, exported
 from ckptcost.report.read import read
 from ckptcost.report.schema_file import FILE as SCHEMA
 
@@ -72,18 +72,7 @@ def test_what_was_changed_by_hand_is_refused_with_its_place_and_what_to_do(slip,
     assert place in str(refused.value)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "statement",
-        "datapackage",
-        "prometheus",
-        "focus",
-        "github-benchmark",
-        "model-card",
-        "grafana",
-    ],
-)
+@pytest.mark.parametrize("name", FORMATS)
 def test_no_statement_no_export(name):
     with pytest.raises(InputError, match="holds no statement"):
         exported(document().model_copy(update={"statements": []}), name)
