@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,7 +32,7 @@ from ckptcost.meters.nvml_driver import (
     attempt,
     text,
 )
-from ckptcost.meters.visible import Card, Slice, choose_cards
+from ckptcost.meters.visible import Card, Choice, Slice, choose_cards
 
 SLOW_NS = 500_000
 """a call for power that takes longer is made only as often as the sensor renews its value"""
@@ -65,6 +66,10 @@ _NO_MEMORY = (
     "nothing to do: only recent data-centre GPUs under driver 550 or newer tell the memory's watts"
     " apart"
 )
+_MIG_SHARES = (
+    "a MIG instance has no energy of its own: the card's counter is read, once for all instances"
+)
+_SHARE_IT = "share the card's joules by a rule of your own, or give the job the whole card"
 _MODULE = (
     "counts the whole superchip module: GPU, CPU and memory; never to be added to the CPU's joules"
 )
@@ -97,6 +102,9 @@ class NvmlGpu:
     def domain(self) -> str:
         return self.channels[0].domain if self.channels else f"gpu:{self.card.number}"
 
+    def note_missing(self, what: str, reason: str, remedy: str) -> None:
+        self.missing.append(Missing(self.card.number, what, reason, remedy))
+
 
 def probe(
     library: Any, card: Card, handle: Any, driver: str, named: tuple[str, ...] = ()
@@ -104,16 +112,9 @@ def probe(
     """Try everything once. `named` are the MIG instances of the card that the job was given."""
     architecture, _ = attempt(library, "nvmlDeviceGetArchitecture", handle)
     gpu = NvmlGpu(card, handle, api.chip(architecture, card.name))
-    said, refused = _field_values(library, handle)
-    total_mj, refused[_TOTAL] = attempt(library, "nvmlDeviceGetTotalEnergyConsumption", handle)
-    link, _ = attempt(library, "nvmlDeviceGetC2cModeInfoV", handle)
-    superchip = bool(api.SUPERCHIP.search(card.name)) or bool(
-        link is not None and link.isC2cEnabled
-    )
+    said, refused = _first_answers(library, handle)
+    superchip = _is_superchip(library, card, handle)
     _drop_repeated(said, refused, superchip)
-    if total_mj is not None:
-        said[_TOTAL] = float(total_mj)
-
     about = Channel(
         f"gpu:{card.number}",
         "power_w",
@@ -128,38 +129,35 @@ def probe(
     else:
         wanted = _card_channels(gpu, about, said, refused, driver)
     if not any(channel.quantity == "power_w" and channel.role == "part" for _, channel in wanted):
-        watts, refused["usage"] = attempt(library, "nvmlDeviceGetPowerUsage", handle)
-        if watts and not any(channel.domain.startswith("module:") for _, channel in wanted):
-            wanted.append(("usage", _power(gpu, about, (api.USAGE, api.GPU), driver)))
-        elif not wanted:
-            refused["usage"] = refused["usage"] or api.NO_WATTS
-            gpu.missing.append(
-                Missing(
-                    card.number,
-                    "",
-                    "neither energy nor power: " + api.reason(refused["usage"]),
-                    _NO_WATTS,
-                )
-            )
-            return gpu
-    wanted += _slow_channels(library, gpu, about)
-    _make_calls(library, gpu, wanted)
+        wanted += _usage_channel(library, gpu, about, wanted, driver)
+    if wanted:
+        wanted += _slow_channels(library, gpu, about)
+        _make_calls(library, gpu, wanted)
     return gpu
 
 
-def _field_values(library: Any, handle: Any) -> tuple[dict[Key, float], dict[Key, int]]:
-    """Every field that answers, in milli-units, and the codes of those that do not."""
-    elements, code = attempt(library, "nvmlDeviceGetFieldValues", handle, _PAIRS)
-    if elements is None:
-        return {}, dict.fromkeys(_PAIRS, code)
+def _is_superchip(library: Any, card: Card, handle: Any) -> bool:
+    """By its link to a CPU, or where the driver does not tell, by its name."""
+    link, _ = attempt(library, "nvmlDeviceGetC2cModeInfoV", handle)
+    return bool((link is not None and link.isC2cEnabled) or api.SUPERCHIP.search(card.name))
+
+
+def _first_answers(library: Any, handle: Any) -> tuple[dict[Key, float], dict[Key, int]]:
+    """The energy counter and every field that answers, in milli-units, and the codes of those that
+    do not."""
     said: dict[Key, float] = {}
     refused: dict[Key, int] = {}
+    elements, code = attempt(library, "nvmlDeviceGetFieldValues", handle, _PAIRS)
+    total_mj, refused[_TOTAL] = attempt(library, "nvmlDeviceGetTotalEnergyConsumption", handle)
+    if total_mj is not None:
+        said[_TOTAL] = float(total_mj)
+    if elements is None:
+        return said, refused | dict.fromkeys(_PAIRS, code)
     for pair, element in zip(_PAIRS, elements, strict=True):
         value = 0.0 if element.nvmlReturn else api.number(element.value, element.valueType)
         if value > 0.0 or (pair[1] == api.GPU and not element.nvmlReturn and pair[0] != api.ENERGY):
-            said[pair] = (
-                value  # the GPU's own 0 W is kept: asked too early after a start it may come right
-            )
+            # the GPU's own 0 W is kept: asked too early after a start it may come right
+            said[pair] = value
         else:
             refused[pair] = element.nvmlReturn or api.NO_WATTS
     return said, refused
@@ -178,6 +176,13 @@ def _drop_repeated(said: dict[Key, float], refused: dict[Key, int], superchip: b
                 refused[(reading, other)] = api.NOT_SUPPORTED
 
 
+def _watts_of(said: Mapping[Key, float], scope: int) -> Pair | None:
+    """The field for the watts of a scope: now before their mean."""
+    return next(
+        (pair for pair in ((api.INSTANT, scope), (api.AVERAGE, scope)) if said.get(pair)), None
+    )
+
+
 def _card_channels(
     gpu: NvmlGpu, about: Channel, said: dict[Key, float], refused: dict[Key, int], driver: str
 ) -> list[tuple[Key, Channel]]:
@@ -186,45 +191,27 @@ def _card_channels(
     if _TOTAL in said:
         wanted.append((_TOTAL, _counter(gpu, about)))
     else:
-        gpu.missing.append(
-            Missing(gpu.card.number, "energy counter", api.reason(refused[_TOTAL]), _NO_COUNTER)
-        )
+        gpu.note_missing("energy counter", api.reason(refused[_TOTAL]), _NO_COUNTER)
     now, mean = (api.INSTANT, api.GPU), (api.AVERAGE, api.GPU)
     if now in said:
         wanted.append((now, _power(gpu, about, now, driver)))
     if mean in said:
         channel = _power(gpu, about, mean, driver)
-        wanted.append(
-            (
-                mean,
-                (
-                    replace(channel, domain=f"{about.domain}.average", role="detail")
-                    if now in said
-                    else channel
-                ),
-            )
+        if now in said:
+            channel = replace(channel, domain=f"{about.domain}.average", role="detail")
+        wanted.append((mean, channel))
+    if memory := _watts_of(said, api.MEMORY):
+        channel = replace(
+            _power(gpu, about, memory, driver),
+            domain=f"{about.domain}.memory",
+            role="detail",
+            scope="memory",
+            accuracy=None,
         )
-    memory = next(
-        (pair for pair in ((api.INSTANT, api.MEMORY), (api.AVERAGE, api.MEMORY)) if pair in said),
-        None,
-    )
-    if memory:
-        channel = _power(gpu, about, memory, driver)
-        wanted.append(
-            (
-                memory,
-                replace(
-                    channel,
-                    domain=f"{about.domain}.memory",
-                    role="detail",
-                    scope="memory",
-                    accuracy=None,
-                ),
-            )
-        )
+        wanted.append((memory, channel))
     else:
         code = refused.get((api.AVERAGE, api.MEMORY), api.NOT_SUPPORTED)
-        gpu.missing.append(Missing(gpu.card.number, "memory power", api.reason(code), _NO_MEMORY))
+        gpu.note_missing("memory power", api.reason(code), _NO_MEMORY)
     return wanted
 
 
@@ -238,11 +225,7 @@ def _superchip_channels(
     if own is not None and total is not None and abs(own - total) > 0.01 * total:
         counter = replace(_counter(gpu, about), source="NVML field 191 (energy), scope gpu")
         wanted.append(((api.ENERGY, api.GPU), counter))
-    now = next(
-        (pair for pair in ((api.INSTANT, api.GPU), (api.AVERAGE, api.GPU)) if said.get(pair)),
-        None,
-    )
-    if now:
+    if now := _watts_of(said, api.GPU):
         wanted.append((now, _power(gpu, about, now, driver)))
     module = replace(
         about,
@@ -253,26 +236,36 @@ def _superchip_channels(
     )
     if not wanted:
         module = replace(module, covers=("cpu", "dram"))
-        alone = "the driver gives no watts for the GPU alone"
-        gpu.missing.append(
-            Missing(
-                gpu.card.number,
-                "GPU apart from its module",
-                alone,
-                "a newer driver may; until then only the module counts",
-            )
+        gpu.note_missing(
+            "GPU apart from its module",
+            "the driver gives no watts for the GPU alone",
+            "a newer driver may; until then only the module counts",
         )
     if total is not None:
         wanted.append((_TOTAL, _counter(gpu, module)))
         gpu.sensors[_TOTAL] = total
-    watts = next(
-        (pair for pair in ((api.INSTANT, api.MODULE), (api.AVERAGE, api.MODULE)) if pair in said),
-        None,
-    )
-    if watts:
+    if watts := _watts_of(said, api.MODULE):
         wanted.append((watts, replace(_power(gpu, module, watts, driver), accuracy=None)))
         gpu.sensors[watts] = said[watts]
     return wanted
+
+
+def _usage_channel(
+    library: Any,
+    gpu: NvmlGpu,
+    about: Channel,
+    wanted: list[tuple[Key, Channel]],
+    driver: str,
+) -> list[tuple[Key, Channel]]:
+    """Watts by the old call, for a GPU that has no others; where a module is seen they may be the
+    module's."""
+    watts, code = attempt(library, "nvmlDeviceGetPowerUsage", gpu.handle)
+    if watts and not any(channel.domain.startswith("module:") for _, channel in wanted):
+        return [("usage", _power(gpu, about, (api.USAGE, api.GPU), driver))]
+    if not wanted:
+        why = api.reason(code or api.NO_WATTS)
+        gpu.note_missing("", f"neither energy nor power: {why}", _NO_WATTS)
+    return []
 
 
 def _counter(gpu: NvmlGpu, about: Channel) -> Channel:
@@ -320,25 +313,21 @@ def _slow_channels(library: Any, gpu: NvmlGpu, about: Channel) -> list[tuple[Key
                 "nothing to do: the driver has it neither for MIG nor where memory is shared with"
                 " the CPU"
             )
-            gpu.missing.append(Missing(gpu.card.number, key, api.reason(code), why))
+            gpu.note_missing(key, api.reason(code), why)
             continue
-        wanted.append(
-            (
-                key,
-                replace(
-                    about,
-                    quantity=quantity,  # type: ignore[arg-type]
-                    source=f"NVML {key}",
-                    resolution=resolution,
-                    note=slow,
-                ),
-            )
+        channel = replace(
+            about,
+            quantity=quantity,  # type: ignore[arg-type]
+            source=f"NVML {key}",
+            resolution=resolution,
+            note=slow,
         )
+        wanted.append((key, channel))
     return wanted
 
 
 def _make_calls(library: Any, gpu: NvmlGpu, wanted: list[tuple[Key, Channel]]) -> None:
-    """Channels to calls: all fields in one. Each call is timed once."""
+    """Channels to calls: all fields in one."""
     gpu.channels = [channel for _, channel in wanted]
     slots = {key: slot for slot, (key, _) in enumerate(wanted)}
     pairs = [key for key in slots if isinstance(key, tuple)]
@@ -352,6 +341,12 @@ def _make_calls(library: Any, gpu: NvmlGpu, wanted: list[tuple[Key, Channel]]) -
     gpu.asks = [makers[key](slot) for key, slot in slots.items() if key in makers]
     if pairs:
         gpu.asks.append(FieldsCall([slots[pair] for pair in pairs], pairs, library))
+    _time_calls(library, gpu, counted)
+
+
+def _time_calls(library: Any, gpu: NvmlGpu, counted: bool) -> None:
+    """Each is made once; watts that are slow to ask for, or beside a counter, are asked for less
+    often."""
     for ask in gpu.asks:
         began = time.perf_counter_ns()
         with suppress(library.NVMLError):
@@ -406,27 +401,31 @@ class Nvml(Channelwise):
         for gpu in self._gpus:
             if self.is_lost(gpu.domain) and not self._find_again(gpu, t_ns):
                 continue
-            for ask in gpu.asks:
-                if t_ns < ask.next_ns:
-                    said, news = ask.held, False
-                else:
-                    try:
-                        said = ask.call(gpu.handle, t_ns)
-                    except self._error as error:
-                        ask.why = [int(error.value)] * len(ask.slots)
-                        said = [NOTHING] * len(ask.slots)
-                    if ask.every_ns:
-                        ask.held, ask.next_ns = said, t_ns + ask.every_ns
-                    news = ask.troubled or any(value != value for value in said)
-                for slot, value in zip(ask.slots, said, strict=True):
-                    row[slot] = value
-                if news and not self._check_answers(gpu, ask, said, t_ns):
-                    break
+            self._read_gpu(gpu, t_ns, row)
         if self.all_silent(t_ns, (gpu.domain for gpu in self._gpus)):
             raise MeterLost(
                 "no GPU answers NVML any more", "nvidia-smi; dmesg | grep -i -e nvrm -e xid"
             )
         return row
+
+    def _read_gpu(self, gpu: NvmlGpu, t_ns: int, row: list[float]) -> None:
+        """Its values into the row."""
+        for ask in gpu.asks:
+            if t_ns < ask.next_ns:
+                said, news = ask.held, False
+            else:
+                try:
+                    said = ask.call(gpu.handle, t_ns)
+                except self._error as error:
+                    ask.why = [int(error.value)] * len(ask.slots)
+                    said = [NOTHING] * len(ask.slots)
+                if ask.every_ns:
+                    ask.held, ask.next_ns = said, t_ns + ask.every_ns
+                news = ask.troubled or any(value != value for value in said)
+            for slot, value in zip(ask.slots, said, strict=True):
+                row[slot] = value
+            if news and not self._check_answers(gpu, ask, said, t_ns):
+                break
 
     def _check_answers(self, gpu: NvmlGpu, ask: NvmlCall, said: list[float], t_ns: int) -> bool:
         """Notice what is missing, new or back. False when the whole GPU is gone."""
@@ -534,12 +533,7 @@ def find(
         for card in choice.cards
     ]
     missing += _drop_shared_module(gpus)
-    absences = _merge_missing(missing + [lack for gpu in gpus for lack in gpu.missing])
-    absences += [
-        Absence("nvml " + choice.by.split("=")[0], said.reason, said.remedy, "gpu")
-        for said in choice.remarks
-    ]
-    absences += [_mig_absence(gpu) for gpu in gpus if gpu.card.slices]
+    absences = _absences(missing, gpus, choice)
     if not choice.cards:
         absences.append(_no_card_absence(count, code, choice.by))
     gpus = [gpu for gpu in gpus if gpu.channels]
@@ -569,10 +563,8 @@ def _cards(library: Any, count: int) -> tuple[list[Card], dict[int, Any], list[M
             missing.append(Missing(index, "", api.reason(code), remedy))
             continue
         handles[index] = handle
-        uuid, name = (
-            text(library, "nvmlDeviceGetUUID", handle),
-            text(library, "nvmlDeviceGetName", handle),
-        )
+        uuid = text(library, "nvmlDeviceGetUUID", handle)
+        name = text(library, "nvmlDeviceGetName", handle)
         cards.append(Card(index, uuid, name, _slices(library, handle)))
     return cards, handles, missing
 
@@ -626,27 +618,22 @@ def _drop_shared_module(gpus: list[NvmlGpu]) -> list[Missing]:
     return missing
 
 
-def _merge_missing(missing: list[Missing]) -> list[Absence]:
-    """The same lack on several GPUs is told once."""
+def _absences(missing: list[Missing], gpus: list[NvmlGpu], choice: Choice) -> list[Absence]:
+    """What is not there, odd or not its own; the same lack on several GPUs is told once."""
     alike: dict[tuple[str, str, str], list[int]] = {}
-    for lack in missing:
+    for lack in chain(missing, *(gpu.missing for gpu in gpus)):
         alike.setdefault(lack[1:], []).append(lack.gpu)
-    return [
-        Absence(f"nvml gpu:{','.join(map(str, indices))} {what}".strip(), reason, remedy, "gpu")
+    told = [
+        (f"nvml gpu:{','.join(map(str, indices))} {what}".strip(), reason, remedy)
         for (what, reason, remedy), indices in alike.items()
     ]
-
-
-def _mig_absence(gpu: NvmlGpu) -> Absence:
-    what = f"nvml gpu:{gpu.card.number} MIG"
-    shared = "share the card's joules by a rule of your own, or give the job the whole card"
-    return Absence(
-        what,
-        "a MIG instance has no energy of its own: the card's counter is read, once for all"
-        " instances",
-        shared,
-        "gpu",
-    )
+    told += [("nvml " + choice.by.split("=")[0], *said) for said in choice.remarks]
+    told += [
+        (f"nvml gpu:{gpu.card.number} MIG", _MIG_SHARES, _SHARE_IT)
+        for gpu in gpus
+        if gpu.card.slices
+    ]
+    return [Absence(*each, "gpu") for each in told]
 
 
 def _no_card_absence(count: int | None, code: int, by: str) -> Absence:

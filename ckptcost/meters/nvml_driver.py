@@ -442,14 +442,12 @@ class FieldsCall(NvmlCall):
         slots: Sequence[int],
         pairs: Sequence[tuple[int, int]],
         library: Any,
-        every_ns: int = 0,
     ) -> None:
-        super().__init__(slots, every_ns)
+        super().__init__(slots)
         self._get: Callable[[Any, Sequence[tuple[int, int]]], Any] = (
             library.nvmlDeviceGetFieldValues
         )
         self.pairs = list(pairs)
-        self._members = VALUE
 
     def only(self, slots: Sequence[int]) -> NvmlCall | None:
         self.pairs = [
@@ -466,7 +464,7 @@ class FieldsCall(NvmlCall):
                 self.why[place] = code
                 said.append(NOTHING)
                 continue
-            member = self._members.get(element.valueType)
+            member = VALUE.get(element.valueType)
             milli = getattr(element.value, member) if member else NOTHING
             if milli > 0:
                 said.append(milli / 1000.0)
@@ -479,8 +477,8 @@ class FieldsCall(NvmlCall):
 class UsageCall(NvmlCall):
     """nvmlDeviceGetPowerUsage, where the fields are not known to the driver."""
 
-    def __init__(self, slot: int, library: Any, every_ns: int = 0) -> None:
-        super().__init__([slot], every_ns)
+    def __init__(self, slot: int, library: Any) -> None:
+        super().__init__([slot])
         self._get: Callable[[Any], int] = library.nvmlDeviceGetPowerUsage
 
     def call(self, handle: Any, t_ns: int) -> list[float]:
