@@ -18,8 +18,16 @@ from typing import Any
 
 from ckptcost.core.channels import Channel
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import A_HICCUP, NOTHING, RETRY_NS, Absence, Channelwise, FoundMeters
-from ckptcost.meters.visible import Card, Remark, cards_named
+from ckptcost.meters.base import (
+    A_HICCUP,
+    NOTHING,
+    RETRY_NS,
+    Absence,
+    Channelwise,
+    FoundMeters,
+    none_found,
+)
+from ckptcost.meters.visible import Card, cards_named
 
 CHECK_S = 0.1
 """long enough for an accumulator that is renewed every few milliseconds"""
@@ -37,16 +45,24 @@ class AmdCall:
     held: float = NOTHING
 
 
-@dataclass
+@dataclass(eq=False)
 class AmdGpu:
     card: Card
     handle: Any
     bdf: str
     hip: int
+    watts: float
     channels: list[Channel] = field(default_factory=list)
     asks: list[AmdCall] = field(default_factory=list)
+    head: AmdGpu = field(init=False, repr=False)
+    """whom it is read through: itself, or the one it shares a socket with"""
     shares: tuple[int, ...] = ()
     """GPUs that are read through this one"""
+    fault: str = ""
+    """what is wrong with its counter"""
+
+    def __post_init__(self) -> None:
+        self.head = self
 
     def add(
         self, quantity: str, source: str, call: Callable[[], float], every_ns: int = 0, **known: Any
@@ -72,16 +88,18 @@ def probe_gpu(library: Any, handle: Any, index: int, place: int) -> AmdGpu:
     hip = (asked("amdsmi_get_gpu_enumeration_info") or {}).get("hip_id", place)
     uuid = str(asked("amdsmi_get_gpu_device_uuid") or "")
     bdf = str(asked("amdsmi_get_gpu_device_bdf") or f"{place}.0")
-    return AmdGpu(Card(index, uuid, name), handle, bdf, hip if isinstance(hip, int) else place)
+    hip = hip if isinstance(hip, int) else place
+    return AmdGpu(Card(index, uuid, name), handle, bdf, hip, watts_of(library, handle)[0])
 
 
 def visible_gpus(
-    environ: Mapping[str, str], gpus: list[AmdGpu]
-) -> tuple[list[AmdGpu], tuple[Remark, ...]]:
+    visible: Mapping[str, str] | None, gpus: list[AmdGpu]
+) -> tuple[list[AmdGpu], list[Absence]]:
     """ROCR_VISIBLE_DEVICES first, then HIP's variable (or CUDA's, which HIP takes too) among what
     is left."""
+    environ = os.environ if visible is None else visible
     left = sorted(gpus, key=lambda gpu: gpu.hip)
-    remarks: tuple[Remark, ...] = ()
+    absences: list[Absence] = []
     hip = next(
         (name for name in ("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES") if name in environ), ""
     )
@@ -89,14 +107,9 @@ def visible_gpus(
         if variable in environ:
             choice = cards_named(variable, environ[variable], [gpu.card for gpu in left])
             left = [next(gpu for gpu in left if gpu.card == card) for card in choice.cards]
-            remarks = (
-                *remarks,
-                *(
-                    said._replace(remedy=f"correct {variable}; `amd-smi list` shows what there is")
-                    for said in choice.remarks
-                ),
-            )
-    return left, remarks
+            remedy = f"correct {variable}; `amd-smi list` shows what there is"
+            absences += [Absence("amd", said.reason, remedy, "gpu") for said in choice.remarks]
+    return left, absences
 
 
 def watts_of(library: Any, handle: Any) -> tuple[float, str]:
@@ -112,39 +125,23 @@ def watts_of(library: Any, handle: Any) -> tuple[float, str]:
     return NOTHING, ""
 
 
-def heads_of(gpus: list[AmdGpu], watts: Mapping[int, float]) -> dict[int, int]:
-    """Which GPU a GPU is read through: itself, or the one it shares a socket with."""
-    heads: dict[int, int] = {}
-    sockets: dict[str, int] = {}
+def find_heads(gpus: list[AmdGpu]) -> None:
+    """Which GPUs share a socket."""
+    sockets: dict[str, AmdGpu] = {}
     before: AmdGpu | None = None
     for gpu in gpus:
         socket = gpu.bdf.rsplit(".", 1)[0]  # partitions differ in the function only
-        head = sockets.setdefault(socket, gpu.card.number)
-        second_die = "MI250" in gpu.card.name and not watts[gpu.card.number] > 0
-        if (
-            second_die
-            and before is not None
-            and heads[before.card.number] == before.card.number
-            and watts[before.card.number] > 0
-        ):
-            head = before.card.number
-        heads[gpu.card.number] = head
+        gpu.head = sockets.setdefault(socket, gpu)
+        second_die = "MI250" in gpu.card.name and not gpu.watts > 0
+        if second_die and before is not None and before.head is before and before.watts > 0:
+            gpu.head = before
+        gpu.head.shares += (gpu.card.number,)
         before = gpu
-    return heads
 
 
-def with_heads(wanted: list[AmdGpu], gpus: list[AmdGpu], heads: Mapping[int, int]) -> list[AmdGpu]:
+def with_heads(wanted: list[AmdGpu]) -> list[AmdGpu]:
     """A job on the second die alone is still read through the first."""
-    by_index = {gpu.card.number: gpu for gpu in gpus}
-    for gpu in gpus:
-        by_index[heads[gpu.card.number]].shares += (gpu.card.number,)
-    return list(
-        {
-            gpu.card.number: gpu
-            for one in wanted
-            for gpu in (by_index[heads[one.card.number]], one)
-        }.values()
-    )
+    return list(dict.fromkeys(gpu for one in wanted for gpu in (one.head, one)))
 
 
 def _joules(library: Any, handle: Any) -> float:
@@ -156,117 +153,86 @@ def _joules(library: Any, handle: Any) -> float:
     return float(count) * float(said["counter_resolution"]) * 1e-6
 
 
-def counter_faults(
-    library: Any, gpus: list[AmdGpu], watts: Mapping[int, float], wait: Callable[[float], None]
-) -> dict[int, str]:
-    """For each GPU, what is wrong with its counter; nothing if it counts about what the watts say
-    (ROCm/amdsmi issue 38: some do not)."""
-    before: dict[int, tuple[float, float]] = {}
-    wrong: dict[int, str] = {}
+def find_faults(library: Any, gpus: list[AmdGpu], wait: Callable[[float], None]) -> None:
+    """What is wrong with each counter; nothing if it counts about what the watts say (ROCm/amdsmi
+    issue 38: some do not)."""
+    before: list[tuple[AmdGpu, float, float]] = []
     for gpu in gpus:
         try:
-            before[gpu.card.number] = (time.monotonic(), _joules(library, gpu.handle))
+            before.append((gpu, time.monotonic(), _joules(library, gpu.handle)))
         except library.AmdSmiException as error:
-            wrong[gpu.card.number] = text_of(error)
+            gpu.fault = text_of(error)
         except (KeyError, TypeError, ValueError):
-            wrong[gpu.card.number] = "it gives no number"
+            gpu.fault = "it gives no number"
     if before:
         wait(CHECK_S)
-    for gpu in gpus:
-        if gpu.card.number not in before:
-            continue
-        at_s, joules = before[gpu.card.number]
+    for gpu, at_s, joules in before:
         with contextlib.suppress(library.AmdSmiException, KeyError, TypeError, ValueError):
             drawn_w = (_joules(library, gpu.handle) - joules) / max(
                 time.monotonic() - at_s, CHECK_S
             )
-            known_w = watts[gpu.card.number]
             if drawn_w <= 0:
-                wrong[gpu.card.number] = "it does not move"
-            elif not 0.1 < drawn_w / known_w < 10.0 and known_w > 0:
-                wrong[gpu.card.number] = (
-                    f"it counts {drawn_w:.3g} W where the sensor reads {known_w:.3g} W"
-                )
-    return wrong
+                gpu.fault = "it does not move"
+            elif not 0.1 < drawn_w / gpu.watts < 10.0 and gpu.watts > 0:
+                gpu.fault = f"it counts {drawn_w:.3g} W where the sensor reads {gpu.watts:.3g} W"
 
 
-def add_channels(
-    library: Any, gpu: AmdGpu, heads: Mapping[int, int], wrong: Mapping[int, str]
-) -> list[Absence]:
+def add_channels(library: Any, gpu: AmdGpu) -> list[Absence]:
     """The channels of one GPU, and what it does not offer."""
-    handle, index = gpu.handle, gpu.card.number
-    absences = []
-    if heads[index] != index:
-        absences.append(
-            Absence(
-                f"amd gpu:{index} energy",
-                _SHARED,
-                f"gpu:{heads[index]} counts both; nothing to do",
-                "gpu",
-            )
-        )
-    else:
-        together = (
-            f"the watts of GPUs {', '.join(map(str, gpu.shares))} together"
-            if len(gpu.shares) > 1
-            else ""
-        )
-        if index in wrong:
-            absences.append(
-                Absence(
-                    f"amd gpu:{index} energy counter",
-                    wrong[index],
-                    "joules are summed from watts; a newer ROCm may",
-                    "gpu",
-                )
-            )
-        else:
-            source = "amdsmi energy accumulator"
-            step_j = float(library.amdsmi_get_energy_count(handle)["counter_resolution"]) * 1e-6
-            gpu.add(
-                "energy_j",
-                source,
-                lambda: _joules(library, handle),
-                note=together,
-                resolution=step_j,
-            )
-        _, entry = watts_of(library, handle)
-        if entry:
-            source = f"amdsmi {entry}"
-            gpu.add(
-                "power_w",
-                source,
-                lambda: _power(library, handle, entry),
-                100_000_000,
-                note=together,
-                resolution=1.0,
-            )
-        else:
-            absences.append(
-                Absence(
-                    f"amd gpu:{index} power",
-                    "amdsmi gives no socket power",
-                    "amd-smi metric --power",
-                    "gpu",
-                )
-            )
-    with contextlib.suppress(
-        library.AmdSmiException, KeyError, TypeError, ValueError, AttributeError
-    ):
+    absences = _add_joules_and_watts(library, gpu)
+    handle = gpu.handle
+    unknown = (library.AmdSmiException, KeyError, TypeError, ValueError, AttributeError)
+    with contextlib.suppress(*unknown):
         _share(library, handle)
         gpu.add("utilisation", "amdsmi gfx activity", lambda: _share(library, handle), 500_000_000)
-    with contextlib.suppress(
-        library.AmdSmiException, KeyError, TypeError, ValueError, AttributeError
-    ):
+    with contextlib.suppress(*unknown):
         vram = library.AmdSmiMemoryType.VRAM
         float(library.amdsmi_get_gpu_memory_usage(handle, vram))
-        source = "amdsmi VRAM used"
         gpu.add(
             "memory_used_bytes",
-            source,
+            "amdsmi VRAM used",
             lambda: float(library.amdsmi_get_gpu_memory_usage(handle, vram)),
             500_000_000,
         )
+    return absences
+
+
+def _add_joules_and_watts(library: Any, gpu: AmdGpu) -> list[Absence]:
+    handle, what = gpu.handle, f"amd gpu:{gpu.card.number}"
+    if gpu.head is not gpu:
+        remedy = f"gpu:{gpu.head.card.number} counts both; nothing to do"
+        return [Absence(f"{what} energy", _SHARED, remedy, "gpu")]
+    absences = []
+    together = (
+        f"the watts of GPUs {', '.join(map(str, gpu.shares))} together"
+        if len(gpu.shares) > 1
+        else ""
+    )
+    if gpu.fault:
+        remedy = "joules are summed from watts; a newer ROCm may"
+        absences.append(Absence(f"{what} energy counter", gpu.fault, remedy, "gpu"))
+    else:
+        step_j = float(library.amdsmi_get_energy_count(handle)["counter_resolution"]) * 1e-6
+        gpu.add(
+            "energy_j",
+            "amdsmi energy accumulator",
+            lambda: _joules(library, handle),
+            note=together,
+            resolution=step_j,
+        )
+    _, entry = watts_of(library, handle)
+    if entry:
+        gpu.add(
+            "power_w",
+            f"amdsmi {entry}",
+            lambda: _power(library, handle, entry),
+            100_000_000,
+            note=together,
+            resolution=1.0,
+        )
+    else:
+        reason = "amdsmi gives no socket power"
+        absences.append(Absence(f"{what} power", reason, "amd-smi metric --power", "gpu"))
     return absences
 
 
@@ -296,59 +262,34 @@ def find(
 ) -> FoundMeters:
     """The AMD GPUs this job may use. `first` is the number of the first, where other makers' cards
     have taken 0 and up."""
-    environ = os.environ if visible is None else visible
-    if library is None and not _on_the_bus(
-        sysfs
-    ):  # amdsmi is slow to import and loud when it finds nothing
-        seen = (
-            "no AMD GPU is in this machine, or none was passed into this virtual machine or"
-            " container"
-        )
-        return FoundMeters((), (Absence("amd", seen, "lspci -d 1002: shows what there is", "gpu"),))
-    opened = _open_library(library)
+    opened = _open_library(library, sysfs)
     if isinstance(opened, Absence):
         return FoundMeters((), (opened,))
     try:
         handles = opened.amdsmi_get_processor_handles()
     except opened.AmdSmiException as error:
-        return FoundMeters(
-            (), (Absence("amd", f"amdsmi lists no GPU: {text_of(error)}", "amd-smi list", "gpu"),)
-        )
+        return none_found("amd", f"amdsmi lists no GPU: {text_of(error)}", "amd-smi list", "gpu")
     gpus = [probe_gpu(opened, handle, first + place, place) for place, handle in enumerate(handles)]
-    wanted, remarks = (gpus, ()) if everything else visible_gpus(environ, gpus)
-    watts = {gpu.card.number: watts_of(opened, gpu.handle)[0] for gpu in gpus}
-    heads = heads_of(gpus, watts)
-    wanted = with_heads(wanted, gpus, heads)
-    absences = [Absence("amd", remark.reason, remark.remedy, "gpu") for remark in remarks]
-    counting = counter_faults(
-        opened, [gpu for gpu in wanted if heads[gpu.card.number] == gpu.card.number], watts, wait
-    )
+    find_heads(gpus)
+    wanted, absences = (gpus, []) if everything else visible_gpus(visible, gpus)
+    wanted = with_heads(wanted)
+    find_faults(opened, [gpu for gpu in wanted if gpu.head is gpu], wait)
     for gpu in wanted:
-        absences += add_channels(opened, gpu, heads, counting)
-    if not any(
-        channel.quantity in {"energy_j", "power_w"} for gpu in wanted for channel in gpu.channels
-    ):
-        absences = absences or [
-            Absence(
-                "amd",
-                "no AMD GPU is left to this job",
-                "amd-smi list; unset HIP_VISIBLE_DEVICES",
-                "gpu",
-            )
-        ]
-        with contextlib.suppress(opened.AmdSmiException):
-            opened.amdsmi_shut_down()
+        absences += add_channels(opened, gpu)
+    meter = Amd(opened, wanted, grace_s)
+    if any(channel.quantity in {"energy_j", "power_w"} for channel in meter.channels):
+        return FoundMeters((meter,), tuple(absences))
+    meter.close()
+    if absences:
         return FoundMeters((), tuple(absences))
-    return FoundMeters((Amd(opened, wanted, _facts(opened, wanted), grace_s),), tuple(absences))
+    remedy = "amd-smi list; unset HIP_VISIBLE_DEVICES"
+    return none_found("amd", "no AMD GPU is left to this job", remedy, "gpu")
 
 
 class Amd(Channelwise):
-    def __init__(
-        self, library: Any, gpus: list[AmdGpu], facts: dict[str, str], grace_s: float
-    ) -> None:
-        super().__init__(
-            "amd", tuple(channel for gpu in gpus for channel in gpu.channels), facts=facts
-        )
+    def __init__(self, library: Any, gpus: list[AmdGpu], grace_s: float) -> None:
+        channels = tuple(channel for gpu in gpus for channel in gpu.channels)
+        super().__init__("amd", channels, facts=_facts(library, gpus))
         self._library, self._error = library, library.AmdSmiException
         self.grace_ns = round(grace_s * 1e9)
         self._asks: list[AmdCall] = []
@@ -398,10 +339,16 @@ def _on_the_bus(sysfs: Path) -> bool:
     return False
 
 
-def _open_library(library: Any | None) -> Any | Absence:
-    """amdsmi, initialised. It prints when its library is missing, and fails in many ways where
-    versions do not fit."""
+def _open_library(library: Any | None, sysfs: Path) -> Any | Absence:
+    """amdsmi, initialised. It is slow to import and loud when it finds nothing, prints when its
+    library is missing, and fails in many ways where versions do not fit."""
     if library is None:
+        if not _on_the_bus(sysfs):
+            seen = (
+                "no AMD GPU is in this machine, or none was passed into this virtual machine or"
+                " container"
+            )
+            return Absence("amd", seen, "lspci -d 1002: shows what there is", "gpu")
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 import amdsmi  # type: ignore[import-not-found,unused-ignore]
@@ -434,7 +381,7 @@ def _open_library(library: Any | None) -> Any | Absence:
 
 def _facts(library: Any, gpus: list[AmdGpu]) -> dict[str, str]:
     facts = {"binding": f"amdsmi {getattr(library, '__version__', '')}".strip()}
-    with contextlib.suppress(library.AmdSmiException, KeyError, TypeError, AttributeError):
+    with contextlib.suppress(library.AmdSmiException, LookupError, TypeError, AttributeError):
         facts["driver"] = str(library.amdsmi_get_gpu_driver_info(gpus[0].handle)["driver_version"])
     return facts | {
         f"gpu:{gpu.card.number}": f"{gpu.card.name}, {gpu.card.uuid}, {gpu.bdf}" for gpu in gpus
