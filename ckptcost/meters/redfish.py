@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from ckptcost.errors import InputError, MeterUnavailable
 from ckptcost.meters.background import Background
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.base import NOTHING, Channelwise, FoundMeters, none_found
 from ckptcost.meters.redfish_tree import Denied, Doc, Readout, discover, is_path
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ MOST_BYTES = 1 << 20
 DENIED_S = 60.0
 """asked again so long after a refused password: BMCs lock accounts"""
 WHERE = "redfish"
+_PORTS = {"https": 443, "http": 80}
 
 
 class Service:
@@ -85,34 +86,31 @@ def service(
         "Accept-Encoding": "identity",
         "OData-Version": "4.0",
         "User-Agent": "ckptcost",
+        **_basic_authentication(user, password),
     }
-    if user is not None and password is not None:
-        headers["Authorization"] = _basic_authentication(user, password)
-    elif user is not None or password is not None:
-        raise _input_error("a user name needs a password and the other way round")
-    return Service(host, port or (443 if tls else 80), tls, headers, ca_file, insecure, timeout_s)
+    return Service(host, port, tls, headers, ca_file, insecure, timeout_s)
 
 
-def _address_of(url: str) -> tuple[str, int | None, bool]:
-    """Host, port where one is given, and whether it is https."""
+def _address_of(url: str) -> tuple[str, int, bool]:
+    """Host, port, and whether it is https."""
     from urllib.parse import urlsplit
 
     form = "give it as https://HOST or https://HOST:PORT"
     try:
         parts = urlsplit(url)
-        host, port = parts.hostname or "", parts.port
+        host, port = parts.hostname, parts.port
     except ValueError:
         raise _input_error("the address is no URL", form) from None
     if "@" in parts.netloc:
         raise _input_error(
             "the address holds a user name or password", "give them apart, where no log shows them"
         )
-    if parts.scheme not in ("https", "http") or not host or re.search(r"[\x00-\x20\x7f]", url):
+    if parts.scheme not in _PORTS or not host or re.search(r"[\x00-\x20\x7f]", url):
         raise _input_error("the address is no http or https URL", form)
     path = parts.path.rstrip("/")
     if path not in ("", "/redfish", "/redfish/v1") or parts.query or parts.fragment:
         raise _input_error("the address has more than a host and a port", form)
-    return host, port, parts.scheme == "https"
+    return host, port or _PORTS[parts.scheme], parts.scheme == "https"
 
 
 def _is_loopback(host: str) -> bool:
@@ -124,16 +122,22 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def _basic_authentication(user: str, password: str) -> str:
+def _basic_authentication(user: str | None, password: str | None) -> dict[str, str]:
+    """The header; none where there is no account."""
     import base64
 
+    if user is None and password is None:
+        return {}
+    if user is None or password is None:
+        raise _input_error("a user name needs a password and the other way round")
     cannot = "the user name or password has a character that basic authentication cannot carry"
     if ":" in user or re.search(r"[\x00-\x1f\x7f]", user + password):
         raise _input_error(cannot)
     try:
-        return "Basic " + base64.b64encode(f"{user}:{password}".encode()).decode()
+        text = base64.b64encode(f"{user}:{password}".encode()).decode()
     except UnicodeEncodeError:  # quotes what it could not encode
         raise _input_error(cannot) from None
+    return {"Authorization": f"Basic {text}"}
 
 
 class RedfishClient:
@@ -195,6 +199,7 @@ class RedfishClient:
         import http.client
         import ssl
 
+        stale = (ConnectionError, http.client.CannotSendRequest, ssl.SSLEOFError)
         while True:
             if self._stopped:
                 raise MeterUnavailable("closed")
@@ -203,32 +208,11 @@ class RedfishClient:
             kept = self._connection is not None
             try:
                 return self._exchange(path)
-            except ssl.SSLCertVerificationError as error:
+            except (MeterUnavailable, http.client.HTTPException, OSError, ValueError) as error:
                 self.close()
-                raise MeterUnavailable(*_certificate_problem(error.verify_code)) from None
-            except TimeoutError:
-                self.close()
-                raise MeterUnavailable(f"no answer within {self._where.timeout_s:g} s") from None
-            except MeterUnavailable:
-                self.close()
-                raise
-            except (http.client.HTTPException, OSError, ValueError) as error:
-                self.close()
-                stale = isinstance(
-                    error,
-                    (
-                        ConnectionError,
-                        http.client.RemoteDisconnected,
-                        http.client.CannotSendRequest,
-                        ssl.SSLEOFError,
-                    ),
-                )
-                if not (
-                    kept and stale
-                ):  # a kept connection may have been closed meanwhile; once more
-                    raise MeterUnavailable(
-                        f"no reply ({_error_kind(error)})", "check address, port and network"
-                    ) from None
+                # a kept connection may have been closed meanwhile; once more
+                if not (kept and isinstance(error, stale)):
+                    raise _unavailable(error, self._where.timeout_s) from None
 
     def _exchange(self, path: str) -> tuple[int, str, bytes]:
         import errno
@@ -290,39 +274,41 @@ class RedfishClient:
             connection.close()
 
 
-def _error_kind(error: Exception) -> str:
+def _unavailable(error: Exception, timeout_s: float) -> MeterUnavailable:
     """What went wrong without the address that some errors quote."""
     import os
     import socket
     import ssl
 
+    if isinstance(error, MeterUnavailable):
+        return error
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _certificate_problem(error.verify_code)
+    if isinstance(error, TimeoutError):
+        return MeterUnavailable(f"no answer within {timeout_s:g} s")
     if isinstance(error, ssl.SSLError):
-        return f"TLS: {error.reason or 'broken off'}"
-    if isinstance(error, socket.gaierror):
-        return "the host's name is not known"
-    if isinstance(error, OSError) and error.errno:
-        return os.strerror(error.errno)
-    return type(error).__name__
+        kind = f"TLS: {error.reason or 'broken off'}"
+    elif isinstance(error, socket.gaierror):
+        kind = "the host's name is not known"
+    elif isinstance(error, OSError) and error.errno:
+        kind = os.strerror(error.errno)
+    else:
+        kind = type(error).__name__
+    return MeterUnavailable(f"no reply ({kind})", "check address, port and network")
 
 
-def _certificate_problem(code: int) -> tuple[str, str]:
+def _certificate_problem(code: int) -> MeterUnavailable:
     reason = {
         10: "has expired",
         18: "is self-signed",
         19: "is self-signed",
         62: "is for another name",
         64: "is for another address",
-    }
-    remedy = (
+    }.get(code, "is not from a known authority")
+    return MeterUnavailable(
+        f"its TLS certificate {reason} (verify code {code})",
         "give the BMC's CA or certificate as CA file, and the name that is in it; to skip the check"
-        " must be asked for: --redfish-insecure"
-    )
-    return (
-        (
-            f"its TLS certificate {reason.get(code, 'is not from a known authority')} (verify code"
-            f" {code})"
-        ),
-        remedy,
+        " must be asked for: --redfish-insecure",
     )
 
 
@@ -378,17 +364,8 @@ def find(
     """The node's power from the BMC at `url`; InputError where what the user gave is wrong, an
     absence where the BMC does not answer."""
     if not url:
-        return FoundMeters(
-            (),
-            (
-                Absence(
-                    "redfish",
-                    "not asked for: it needs a BMC's address and account",
-                    "--redfish URL",
-                    "node",
-                ),
-            ),
-        )
+        reason = "not asked for: it needs a BMC's address and account"
+        return none_found("redfish", reason, "--redfish URL", "node")
     where = service(
         url,
         user,
@@ -406,10 +383,8 @@ def find(
         )
     except MeterUnavailable as error:
         client.close()
-        return FoundMeters(
-            (),
-            (Absence("redfish", error.reason, error.remedy or "check the BMC's web page", "node"),),
-        )
+        remedy = error.remedy or "check the BMC's web page"
+        return none_found("redfish", error.reason, remedy, "node")
     client.until_s = None
     meter = Redfish(
         client, plan, least_s=least_s, facts={"chassis": path, "connection": where.trust}

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -60,20 +60,28 @@ def _list(doc: object, *keys: str | int) -> list[Any]:
     return found if isinstance(found, list) else []
 
 
-def _link(doc: object, *keys: str | int) -> str:
-    path = _value_at(doc, *keys, "@odata.id")
+def _path_in(doc: object, *keys: str | int) -> str:
+    path = _value_at(doc, *keys)
     return path if isinstance(path, str) and is_path(path) else ""
+
+
+def _link(doc: object, *keys: str | int) -> str:
+    return _path_in(doc, *keys, "@odata.id")
+
+
+def _linked(get: Get, doc: Doc, key: str) -> tuple[str, Doc]:
+    """Path and document; both empty where there is no link."""
+    path = _link(doc, key)
+    return path, get(path) if path else {}
 
 
 def _members(get: Get, path: str) -> Iterator[str]:
     for _ in range(8):
-        doc = get(path)
-        for member in _list(doc, "Members"):
-            if link := _link(member):
-                yield link
-        path = _value_at(doc, "Members@odata.nextLink") or ""
-        if not isinstance(path, str) or not is_path(path):
+        if not path:
             return
+        doc = get(path)
+        yield from filter(None, map(_link, _list(doc, "Members")))
+        path = _path_in(doc, "Members@odata.nextLink")
 
 
 def control(doc: Doc) -> Doc:
@@ -122,8 +130,7 @@ def _channel(quantity: Quantity, source: str, note: str) -> Channel:
 
 
 def _metrics(get: Get, chassis: Doc, note: str) -> Readout:
-    path = _link(chassis, "EnvironmentMetrics")
-    doc = get(path) if path else {}
+    path, doc = _linked(get, chassis, "EnvironmentMetrics")
     watts = RedfishValue(path, ("PowerWatts",))
     if not watts.pick(doc) > 0.0:
         return []
@@ -140,8 +147,7 @@ def _metrics(get: Get, chassis: Doc, note: str) -> Readout:
 
 
 def _power(get: Get, chassis: Doc, note: str) -> Readout:
-    path = _link(chassis, "Power")
-    doc = get(path) if path else {}
+    path, doc = _linked(get, chassis, "Power")
     now = RedfishValue(path, ("PowerControl", "PowerConsumedWatts"))
     if not now.pick(doc) > 0.0:
         return []
@@ -157,13 +163,9 @@ def _power(get: Get, chassis: Doc, note: str) -> Readout:
 
 
 def _sensor(get: Get, chassis: Doc, note: str) -> Readout:
-    path = _link(chassis, "Sensors")
     total = re.compile(r"(total|system|chassis|node)[-_ ]?power")
-    near = (
-        [link for link in _members(get, path) if total.search(link.rsplit("/", 1)[-1].lower())]
-        if path
-        else []
-    )
+    sensors = _members(get, _link(chassis, "Sensors"))
+    near = [link for link in sensors if total.search(link.rsplit("/", 1)[-1].lower())]
     for link in near[:4]:
         doc, spot = get(link), RedfishValue(link, ("Reading",))
         if doc.get("ReadingUnits") == "W" and spot.pick(doc) > 0.0:
@@ -171,17 +173,31 @@ def _sensor(get: Get, chassis: Doc, note: str) -> Readout:
     return []
 
 
-def _supplies(get: Get, chassis: Doc, note: str) -> Readout:
-    old, subsystem = _link(chassis, "Power"), _link(chassis, "PowerSubsystem")
-    spots = [
-        RedfishValue(old, ("PowerSupplies", n, "PowerInputWatts"), zero=True)
-        for n, supply in enumerate(_list(get(old), "PowerSupplies") if old else ())
-        if _value_at(supply, "Status", "State") != "Absent"
+def _is_there(supply: object) -> bool:
+    return bool(_value_at(supply, "Status", "State") != "Absent")
+
+
+def _inputs_in_power(get: Get, chassis: Doc) -> list[RedfishValue]:
+    path, doc = _linked(get, chassis, "Power")
+    return [
+        RedfishValue(path, ("PowerSupplies", n, "PowerInputWatts"), zero=True)
+        for n, supply in enumerate(_list(doc, "PowerSupplies"))
+        if _is_there(supply)
     ]
-    folder = _link(get(subsystem), "PowerSupplies") if subsystem and not spots else ""
-    for supply in [get(link) for link in list(_members(get, folder))[:16]] if folder else ():
-        if _value_at(supply, "Status", "State") != "Absent":
-            spots.append(RedfishValue(_link(supply, "Metrics"), ("InputPowerWatts",), zero=True))
+
+
+def _inputs_in_subsystem(get: Get, chassis: Doc) -> list[RedfishValue]:
+    """Their paths are empty where a supply has no metrics."""
+    _, subsystem = _linked(get, chassis, "PowerSubsystem")
+    supplies = map(get, list(_members(get, _link(subsystem, "PowerSupplies")))[:16])
+    return [
+        RedfishValue(_link(supply, "Metrics"), ("InputPowerWatts",), zero=True)
+        for supply in filter(_is_there, supplies)
+    ]
+
+
+def _supplies(get: Get, chassis: Doc, note: str) -> Readout:
+    spots = _inputs_in_power(get, chassis) or _inputs_in_subsystem(get, chassis)
     if not spots or not all(spot.path for spot in spots):
         return []
     docs = {path: get(path) for path in {spot.path for spot in spots}}
@@ -243,39 +259,38 @@ def discover(get: Get, wanted: str | None = None, note: str = "") -> tuple[str, 
     """The node's chassis and where its numbers are; MeterUnavailable with the reason where there is
     none or more than one."""
     docs: dict[str, Doc] = {}
-    trouble = ""
+    troubles: list[str] = []
     for path in list(_members(get, "/redfish/v1/Chassis"))[:MOST_CHASSIS]:
-        try:
+        with _bear(troubles):
             docs[path] = get(path)
-        except Denied:
-            raise
-        except MeterUnavailable as error:
-            trouble = error.reason
     for group in _choose_chassis(docs, wanted):
-        plans: dict[str, Readout] = {}
-        for path in group:
-            for look in (_metrics, _power, _sensor, _supplies):
-                try:
-                    plan = look(get, docs[path], note)
-                except Denied:
-                    raise
-                except MeterUnavailable as error:
-                    plan, trouble = [], error.reason
-                if plan:
-                    plans[path] = plan
-                    break
-        if len(plans) > 1:
-            names = ", ".join(path.rsplit("/", 1)[-1] for path in plans)
+        plans = {path: _readout_of(get, docs[path], note, troubles) for path in group}
+        found = [(path, plan) for path, plan in plans.items() if plan]
+        if len(found) > 1:
+            names = ", ".join(path.rsplit("/", 1)[-1] for path, _ in found)
             raise MeterUnavailable(
                 f"several chassis tell a power: {names[:300]}", "name the one of this node"
             )
-        for path, plan in plans.items():
-            return path, plan
-    raise MeterUnavailable(
-        (
-            f"no chassis tells a power; last trouble: {trouble}"
-            if trouble
-            else "no chassis tells a power"
-        ),
-        "try the meter ipmi",
-    )
+        if found:
+            return found[0]
+    trouble = f"; last trouble: {troubles[-1]}" if troubles else ""
+    raise MeterUnavailable(f"no chassis tells a power{trouble}", "try the meter ipmi")
+
+
+@contextmanager
+def _bear(troubles: list[str]) -> Iterator[None]:
+    """One document that is not to be had is no reason to give up; a refused account is."""
+    try:
+        yield
+    except Denied:
+        raise
+    except MeterUnavailable as error:
+        troubles.append(error.reason)
+
+
+def _readout_of(get: Get, chassis: Doc, note: str, troubles: list[str]) -> Readout:
+    for look in (_metrics, _power, _sensor, _supplies):
+        with _bear(troubles):
+            if plan := look(get, chassis, note):
+                return plan
+    return []
