@@ -18,8 +18,16 @@ from typing import NamedTuple
 from ckptcost.core.channels import Channel
 from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters, none_found
 from ckptcost.meters.kept import OpenFile, os_error_text
-from ckptcost.meters.nvme import LIST_DRIVES, Drive, close_way, drives
-from ckptcost.meters.nvme_pages import AskPage, Identity, Passthrough, identity_of_page
+from ckptcost.meters.nvme import (
+    LIST_DRIVES,
+    AskPage,
+    Drive,
+    Identity,
+    Passthrough,
+    close_way,
+    drives,
+    identity_of_page,
+)
 
 
 class DriveWatts(NamedTuple):
@@ -98,7 +106,6 @@ class NvmeModel(Channelwise):
             self._drives.append((drive, watts, _Busy(drive.namespaces, sysfs)))
             files = ", ".join(f"/sys/block/{name}/stat" for name in drive.namespaces)
             source = f"modelled: {watts.source}, busy time of {files}"
-            name = f"{drive.model} {drive.serial}".strip()
             notes = (
                 ("", f"{watts.idle_w:g} W idle, {watts.active_w:g} W busy"),
                 (".low", f"{watts.low_w:g} W all the time"),
@@ -113,7 +120,7 @@ class NvmeModel(Channelwise):
                         "drive",
                         boundary="drive",
                         basis="modelled",
-                        device=name,
+                        device=drive.name,
                         role="detail" if suffix else "part",
                         resolution=1e-3 * (watts.active_w - watts.idle_w) or None,
                         note=note,

@@ -1,5 +1,4 @@
-"""NVMe pages built by hand, nvme-cli's JSON of two major versions, a made-up /sys, and an ioctl
-that is not one."""
+"""NVMe pages built by hand, a made-up /sys, and an ioctl that is not one."""
 
 from __future__ import annotations
 
@@ -15,8 +14,7 @@ from hypothesis import strategies as st
 
 from ckptcost.meters import nvme, nvme_model
 from ckptcost.meters.base import Meter
-from ckptcost.meters.nvme_model import DriveWatts, watts_of
-from ckptcost.meters.nvme_pages import (
+from ckptcost.meters.nvme import (
     ADMIN_CMD,
     Commands,
     Identity,
@@ -27,6 +25,7 @@ from ckptcost.meters.nvme_pages import (
     scale_w,
     smart_of_page,
 )
+from ckptcost.meters.nvme_model import DriveWatts, watts_of
 
 
 def smart_page(energy_wh=0, power=0, units_written=0, units_read=0):
