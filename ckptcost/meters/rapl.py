@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 
 from ckptcost.errors import Argument, UnknownName
 from ckptcost.meters import rapl_ways
-from ckptcost.meters.base import Absence, FoundMeters, Meter
+from ckptcost.meters.base import Absence, FoundMeters, Meter, none_found
 from ckptcost.meters.rapl_domains import (
     Processor,
     RaplCounters,
@@ -192,31 +192,31 @@ def no_zone_absences(sysfs: Path, cpu: Processor) -> list[Absence]:
     ]
 
 
+_NOT_X86 = {
+    "arm": (
+        "RAPL is x86; this is an ARM processor",
+        "Grace and others show their power in hwmon; or a meter of the whole node",
+    ),
+    "": (
+        "RAPL is x86, and /proc/cpuinfo does not look like it",
+        "a meter of the whole node: BMC (IPMI, Redfish) or hwmon",
+    ),
+}
+"""by architecture: why, and what to do"""
+
+
 def _explain_no_zone(sysfs: Path, cpu: Processor) -> tuple[str, str]:
     host = "measure on the host, or with a meter of the whole node: BMC (IPMI, Redfish) or hwmon"
     folder = sysfs / "class/powercap"
-    shown = [name for name in rapl_ways.names_in(folder) if name.startswith("intel-rapl")]
-    if any((folder / name).is_symlink() and not (folder / name).exists() for name in shown):
+    if hidden := _hidden_zones(folder):
         return (
-            (
-                f"{folder / shown[0]} points to nothing: a container hides"
-                f" {sysfs / 'devices/virtual/powercap'}"
-            ),
-            (
-                "docker run --security-opt systempaths=unconfined, podman run --security-opt"
-                " unmask=/sys/devices/virtual/powercap, or measure on the host"
-            ),
+            f"{hidden[0]} points to nothing: a container hides"
+            f" {sysfs / 'devices/virtual/powercap'}",
+            "docker run --security-opt systempaths=unconfined, podman run --security-opt"
+            " unmask=/sys/devices/virtual/powercap, or measure on the host",
         )
-    if cpu.architecture == "arm":
-        return (
-            "RAPL is x86; this is an ARM processor",
-            "Grace and others show their power in hwmon; or a meter of the whole node",
-        )
-    if cpu.architecture != "x86":
-        return (
-            "RAPL is x86, and /proc/cpuinfo does not look like it",
-            "a meter of the whole node: BMC (IPMI, Redfish) or hwmon",
-        )
+    if cpu.architecture in _NOT_X86:
+        return _NOT_X86[cpu.architecture]
     if cpu.virtual:
         return (
             (
@@ -242,6 +242,13 @@ def _explain_no_zone(sysfs: Path, cpu: Processor) -> tuple[str, str]:
             ),
         )
     return f"{folder} has no RAPL zone and the driver is not loaded", f"as root: {_MODULE}"
+
+
+def _hidden_zones(folder: Path) -> list[Path]:
+    """All zones that are listed, where one of them leads nowhere."""
+    names = rapl_ways.names_in(folder)
+    listed = [folder / name for name in names if name.startswith("intel-rapl")]
+    return listed if any(path.is_symlink() and not path.exists() for path in listed) else []
 
 
 def perf_absences(pmu: rapl_ways.Pmu) -> list[Absence]:
@@ -300,11 +307,7 @@ def by_powercap(files: rapl_ways.ZoneTree, sysfs: Path, cpu: Processor) -> Found
     """What the powercap files give, with everything that is lacking."""
     if not files.zones:
         return FoundMeters((), no_zone_absences(sysfs, cpu))
-    there = [
-        zone.spot.domain
-        for zone in rapl_ways.zones_to_read(files.zones, cpu.is_amd)
-        if zone.spot is not None
-    ]
+    there = [spot.domain for spot in rapl_ways.spots_to_read(files.zones, cpu.is_amd)]
     absences = [
         *refused_counters(files),
         *no_dram_absences(there, cpu),
@@ -371,7 +374,7 @@ def by_files_or_perf(
 def _by_pyrapl(sysfs: Path, cpu: Processor) -> FoundMeters:
     if sysfs != REAL:
         reason = f"pyRAPL reads /sys and cannot be told to read {sysfs}"
-        return FoundMeters((), [Absence("rapl pyrapl", reason, "--rapl powercap", "cpu")])
+        return none_found("rapl pyrapl", reason, "--rapl powercap", "cpu")
     return by_pyrapl(sysfs, cpu)
 
 
@@ -379,11 +382,7 @@ def by_pyrapl(sysfs: Path, cpu: Processor) -> FoundMeters:
     """pyRAPL as a meter. `sysfs` is where our own reader looks up the ranges; pyRAPL itself reads
     /sys whatever it is told."""
     there = rapl_ways.zones(sysfs)
-    own = {
-        zone.spot.domain: zone.spot
-        for zone in rapl_ways.zones_to_read(there, cpu.is_amd)
-        if zone.spot is not None
-    }
+    own = {spot.domain: spot for spot in rapl_ways.spots_to_read(there, cpu.is_amd)}
     sensors: dict[int, Any] = {}
     spots: list[RaplSpot] = []
     absences: list[Absence] = []
@@ -392,17 +391,8 @@ def by_pyrapl(sysfs: Path, cpu: Processor) -> FoundMeters:
             version = rapl_ways.pyrapl_version()
         except Exception as error:
             reason = f"pyRAPL cannot be imported: {reason_of(error)}"
-            return FoundMeters(
-                (),
-                [
-                    Absence(
-                        "rapl pyrapl",
-                        reason,
-                        "pip install pyRAPL, or --rapl powercap",
-                        "cpu",
-                    )
-                ],
-            )
+            remedy = "pip install pyRAPL, or --rapl powercap"
+            return none_found("rapl pyrapl", reason, remedy, "cpu")
         for device, kind in enumerate(rapl_ways.DEVICES):
             try:
                 one = rapl_ways.pyrapl_sensor(device)

@@ -256,9 +256,10 @@ def counters_of(
     scales: Sequence[float],
     open_one: Callable[[int], int],
     ask: Callable[[int, float], float],
-) -> tuple[RaplCounters | None, list[int], list[Refused]]:
-    """Opens and reads everything once: a meter of what answers, which these are, and the errors,
-    which are kept for whoever explains them."""
+    device: str,
+) -> tuple[RaplCounters | None, list[Refused]]:
+    """Opens and reads everything once: a meter of what answers, and the errors, which are kept for
+    whoever explains them."""
     answering: list[int] = []
     files: list[int] = []
     refused: list[Refused] = []
@@ -274,15 +275,16 @@ def counters_of(
         answering.append(i)
         files.append(file)
     if not answering:
-        return None, [], refused
+        return None, refused
     meter = RaplCounters(
         name="rapl",
+        channels=channels_of([spots[i] for i in answering], device),
         files=files,
         open_one=lambda i: open_one(answering[i]),
         ask=ask,
         scales=[scales[i] for i in answering],
     )
-    return meter, answering, refused
+    return meter, refused
 
 
 def close_file(file: int) -> None:

@@ -65,14 +65,6 @@ class Zone(NamedTuple):
     spot: RaplSpot | None
     """None: of unknown meaning"""
 
-    @property
-    def control(self) -> str:
-        return self.id.split(":", 1)[0]
-
-    @property
-    def energy(self) -> Path:
-        return self.path / "energy_uj"
-
 
 class ZoneTree(NamedTuple):
     """What there is, what answers, and what refuses."""
@@ -182,19 +174,19 @@ def file_joules(file: int, scale: float = 1e-6) -> float:
     return parse_number(os.pread(file, MOST_BYTES, 0)) * scale
 
 
-def zones_to_read(found: list[Zone], amd: bool) -> list[Zone]:
-    """The zones worth reading, each about something of its own; a mirror of nothing is the thing
+def spots_to_read(found: list[Zone], amd: bool) -> list[RaplSpot]:
+    """The counters worth reading, each about something of its own; a mirror of nothing is the thing
     itself."""
-    known = {zone.spot.where: zone for zone in found if zone.spot is not None}
     original = {
-        (z.spot.kind, z.spot.package, z.spot.die)
-        for z in known.values()
-        if z.spot and not z.spot.mirror
+        (spot.kind, spot.package, spot.die)
+        for zone in found
+        if (spot := zone.spot) and not spot.mirror
     }
     spots: dict[str, RaplSpot] = {}
-    for zone in known.values():
-        assert zone.spot is not None
+    for zone in found:
         spot = zone.spot
+        if spot is None:
+            continue
         if spot.mirror and (spot.kind, spot.package, spot.die) not in original:
             spot = spot._replace(mirror=False)
         if amd and spot.kind == "core":
@@ -206,30 +198,27 @@ def zones_to_read(found: list[Zone], amd: bool) -> list[Zone]:
                 f"{zone.id} has the same name and is left out: added, one counter might be counted"
                 " twice"
             )
-            spots[spot.domain] = first._replace(note=join_notes(first.note, said))
-            continue
+            spot = first._replace(note=join_notes(first.note, said))
         spots[spot.domain] = spot
-    return [
-        known[spot.where]._replace(spot=spot) for spot in drop_repeated_dies(spots.values(), amd)
-    ]
+    return drop_repeated_dies(spots.values(), amd)
 
 
 def tree(sysfs: Path, cpu: Processor, open_file: Callable[[str, int], int] = os.open) -> ZoneTree:
     """The powercap files of this machine."""
     found = zones(sysfs)
-    worth = [zone for zone in zones_to_read(found, cpu.is_amd) if zone.spot is not None]
-    spots = [zone.spot for zone in worth if zone.spot is not None]
-    meter, answering, refused = counters_of(
+    names = {zone.spot.where: f"{zone.id} {zone.name}" for zone in found if zone.spot}
+    spots = spots_to_read(found, cpu.is_amd)
+    meter, refused = counters_of(
         spots,
         [1e-6] * len(spots),
-        lambda i: open_file(str(worth[i].energy), os.O_RDONLY),
+        lambda i: open_file(spots[i].where, os.O_RDONLY),
         file_joules,
+        cpu.model,
     )
     if meter is not None:
-        meter.channels = channels_of([spots[i] for i in answering], cpu.model)
         meter.facts = {
             "backend": "powercap",
-            "zones": ", ".join(f"{worth[i].id} {worth[i].name}" for i in answering),
+            "zones": ", ".join(names[channel.source] for channel in meter.channels),
             "processor": cpu.model,
             "kernel": cpu.release,
         }
@@ -367,7 +356,7 @@ def perf_events(
     """Every event on every processor of the mask, and what is left out."""
     left_out: list[tuple[str, str]] = []
     where = packages_of(sysfs, parse_list(text_of(base / "cpumask", 4096)))
-    found: list[PerfEvent] = []
+    found: dict[str, PerfEvent] = {}
     for kind, domain in DOMAINS.items():
         event = domain.event
         if not (base / "events" / event).exists():
@@ -378,29 +367,26 @@ def perf_events(
             )
             continue
         try:
-            config = config_of(text_of(base / "events" / event))
-            scale = float(text_of(base / "events" / f"{event}.scale"))
-            unit = text_of(base / "events" / f"{event}.unit")
-            if unit != "Joules" or not 0.0 < scale < 1.0:
-                raise ValueError(f"{scale:g} {unit[:20]} is no scale of joules")
+            config, scale = _config_and_scale(base / "events", event)
         except (OSError, ValueError) as error:
             left_out.append((event, str(error)))
             continue
         note = _PSYS_UNSURE if kind == "psys" else ""
         for processor, (package, die) in where.items():
             source = f"perf power/{event}/ on processor {processor}"
-            found.append(
-                PerfEvent(
-                    event,
-                    config,
-                    scale,
-                    processor,
-                    RaplSpot(kind, package, die, where=source, note=note),
-                )
-            )
-    by_source = {counter.spot.where: counter for counter in found}
-    alone = drop_repeated_dies([counter.spot for counter in found], cpu.is_amd)
-    return [by_source[spot.where]._replace(spot=spot) for spot in alone], left_out
+            spot = RaplSpot(kind, package, die, where=source, note=note)
+            found[source] = PerfEvent(event, config, scale, processor, spot)
+    alone = drop_repeated_dies([counter.spot for counter in found.values()], cpu.is_amd)
+    return [found[spot.where]._replace(spot=spot) for spot in alone], left_out
+
+
+def _config_and_scale(events: Path, event: str) -> tuple[int, float]:
+    config = config_of(text_of(events / event))
+    scale = float(text_of(events / f"{event}.scale"))
+    unit = text_of(events / f"{event}.unit")
+    if unit != "Joules" or not 0.0 < scale < 1.0:
+        raise ValueError(f"{scale:g} {unit[:20]} is no scale of joules")
+    return config, scale
 
 
 def pmu(
@@ -419,15 +405,14 @@ def pmu(
     if not found:
         nothing = ValueError("no event of RAPL that is real, or no processor in cpumask")
         return Pmu(base, True, None, [Refused(whole, nothing)], left_out)
-    spots = [counter.spot for counter in found]
-    meter, answering, refused = counters_of(
-        spots,
+    meter, refused = counters_of(
+        [counter.spot for counter in found],
         [counter.scale for counter in found],
         lambda i: open_event(kind, found[i].config, found[i].processor),
         event_joules,
+        cpu.model,
     )
     if meter is not None:
-        meter.channels = channels_of([spots[i] for i in answering], cpu.model)
         meter.facts = {
             "backend": "perf",
             "pmu": str(base),
