@@ -169,6 +169,11 @@ def _attribute_files(folder: Path, kind: str, item: str) -> dict[str, Path]:
     return found
 
 
+def _files(chips: Sequence[_Chip], kind: str, item: str) -> Iterator[tuple[str, Path]]:
+    for chip in chips:
+        yield from _attribute_files(chip.where, kind, item).items()
+
+
 def _open_sensors(sensors: list[_Sensor], absences: list[Absence]) -> list[_Sensor]:
     """Those whose files open; the others become absences."""
     able = []
@@ -183,14 +188,8 @@ def _open_sensors(sensors: list[_Sensor], absences: list[Absence]) -> list[_Sens
                 else "sudo dmesg | grep -i hwmon"
             )
             kind = "cpu" if sensor.channel.kind_of_domain == "cpu" else "node"
-            absences.append(
-                Absence(
-                    f"hwmon {sensor.channel.domain}",
-                    f"{error.filename}: {error.strerror}",
-                    remedy,
-                    kind,
-                )
-            )
+            what, reason = f"hwmon {sensor.channel.domain}", f"{error.filename}: {error.strerror}"
+            absences.append(Absence(what, reason, remedy, kind))
         else:
             able.append(sensor)
     return able
@@ -212,11 +211,11 @@ def _error_of(text: str) -> float | None:
     return round(error, 6) if 0.0 < error < 1.0 else None
 
 
-def _acpi_meters(chip: _Chip) -> Iterator[_Acpi]:
-    for stem, path in _attribute_files(chip.where, "power", "average|input").items():
+def _acpi_meters(chips: Sequence[_Chip]) -> Iterator[_Acpi]:
+    for stem, path in _files(chips, "power", "average|input"):
 
-        def attribute(item: str, start: Path = chip.where / stem) -> str:
-            return file_text(start.with_name(f"{start.name}_{item}"))
+        def attribute(item: str, stem: str = stem, path: Path = path) -> str:
+            return file_text(path.with_name(f"{stem}_{item}"))
 
         if attribute("is_battery") == "1":
             continue
@@ -290,70 +289,66 @@ def _grace_channel(base: Channel, kind: str, socket: str, totals: Collection[str
     )
 
 
+_SIDES = {
+    **dict.fromkeys(("pin", "pin1", "power total"), "input"),
+    **dict.fromkeys(("pout", "pout1"), "output"),
+}
+"""of a power supply, by the label of a sensor"""
+
+
 def _supply_sensors(
     chips: Sequence[_Chip], node_known: bool
 ) -> tuple[list[_Sensor], list[Absence]]:
     """Each supply as a detail, and their sum as the node. Half a redundant pair is not the node, so
     all must have the sensor."""
+    if not chips:
+        return [], []
     sides: dict[str, list[Path]] = {"input": [], "output": []}
-    for chip in chips:
-        for stem, path in _attribute_files(chip.where, "power", "average|input").items():
-            label = file_text(chip.where / f"{stem}_label").lower()
-            if label in ("pin", "pin1", "power total"):
-                sides["input"].append(path)
-            elif label in ("pout", "pout1"):
-                sides["output"].append(path)
+    for stem, path in _files(chips, "power", "average|input"):
+        label = file_text(path.with_name(f"{stem}_label")).lower()
+        if label in _SIDES:
+            sides[_SIDES[label]].append(path)
     side = next((name for name, paths in sides.items() if len(paths) == len(chips)), None)
     if side is None:
         reason = f"{len(chips)} power supplies, {len(sides['input'])} tell their input"
         return [], [Absence("hwmon node", reason, "use the BMC: meter ipmi or redfish", "node")]
-    note = (
-        ""
-        if side == "input"
-        else "output of the supplies: their own losses, 4 to 10 %, are not in it"
-    )
-    scope = f"supply {side}"
+    lost = "output of the supplies: their own losses, 4 to 10 %, are not in it"
     node = Channel(
-        "node.supplies" if node_known else "node",
+        "node",
         "power_w",
         f"sum of {len(chips)} supplies' {side}",
-        scope=scope,
-        note=note,
+        scope=f"supply {side}",
+        role="whole",
+        note=lost if side == "output" else "",
     )
-    sensors = [_Sensor(replace(node, role="detail" if node_known else "whole"), tuple(sides[side]))]
+    if node_known:
+        node = replace(node, domain="node.supplies", role="detail")
+    sensors = [_Sensor(node, tuple(sides[side]))]
     if len(chips) > 1:
-        sensors += [
-            _Sensor(
-                replace(node, domain=f"node.supply{n}", source=str(path), role="detail"),
-                (path,),
-                zero=True,
-            )
-            for n, path in enumerate(sides[side])
-        ]
+        for n, path in enumerate(sides[side]):
+            one = replace(node, domain=f"node.supply{n}", source=str(path), role="detail")
+            sensors.append(_Sensor(one, (path,), zero=True))
     return sensors, []
 
 
-def _socket_sensors(chip: _Chip, beside_rapl: bool) -> list[_Sensor]:
+def _socket_sensors(chips: Sequence[_Chip], beside_rapl: bool) -> list[_Sensor]:
     """Sockets of amd_energy (kernels 5.8 to 5.12, or out of tree). The kernel accumulates to 64
     bits, so nothing wraps."""
     sensors = []
-    for stem, path in _attribute_files(chip.where, "energy", "input").items():
-        match = re.fullmatch(r"Esocket(\d+)", file_text(chip.where / f"{stem}_label"))
+    for stem, path in _files(chips, "energy", "input"):
+        match = re.fullmatch(r"Esocket(\d+)", file_text(path.with_name(f"{stem}_label")))
         if match:
-            base = Channel(
+            channel = Channel(
                 "cpu:" + match[1],
                 "energy_j",
                 str(path),
                 scope="package",
+                role="detail" if beside_rapl else "part",
                 resolution=1e-6,
                 tick_s=1e-3,
+                note="the registers that the rapl meter reads" if beside_rapl else "",
             )
-            twice = "the registers that the rapl meter reads" if beside_rapl else ""
-            sensors.append(
-                _Sensor(
-                    replace(base, role="detail" if beside_rapl else "part", note=twice), (path,)
-                )
-            )
+            sensors.append(_Sensor(channel, (path,)))
     return sensors
 
 
@@ -380,13 +375,12 @@ def find(
     supplies = [chip for chip in chips if SUPPLY.match(chip.name)]
     amd = [chip for chip in chips if chip.name in AMD_ENERGY]
 
-    acpi, grace = _acpi_sensors([meter for chip in acpi_chips for meter in _acpi_meters(chip)])
+    acpi, grace = _acpi_sensors(list(_acpi_meters(acpi_chips)))
     acpi = _open_sensors(acpi, absences)
     node_known = any(sensor.channel.domain == "node" for sensor in acpi)
-    supply, without = _supply_sensors(supplies, node_known) if supplies else ([], [])
+    supply, without = _supply_sensors(supplies, node_known)
     absences += without
-    sockets = [sensor for chip in amd for sensor in _socket_sensors(chip, beside_rapl)]
-    sockets = _open_sensors(sockets, absences)
+    sockets = _open_sensors(_socket_sensors(amd, beside_rapl), absences)
     found = (
         _meter(acpi, 0.05 if grace else 1.0, "power_meter", slow_s),
         _meter(_open_sensors(supply, absences), 0.5, _names_of(supplies), slow_s),
