@@ -11,17 +11,18 @@ only. Documentation/admin-guide/cgroup-v2.rst.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ckptcost.core.channels import Channel, Quantity
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.base import NOTHING, Channelwise, FoundMeters, none_found
 from ckptcost.meters.block import device, is_counted
 from ckptcost.meters.kept import OpenFile, os_error_text
 from ckptcost.meters.pressure import group_name
 
-Four = tuple[float, float, float, float]
+Four = tuple[float, ...]
+"""one for each of `_QUANTITIES`"""
 _QUANTITIES: tuple[tuple[Quantity, str], ...] = (
     ("written_bytes", "wbytes"),
     ("read_bytes", "rbytes"),
@@ -46,7 +47,7 @@ def io_stat(text: bytes) -> dict[str, Four]:
     >>> io_stat(b"8:0 rbytes=4096 wbytes=8192 rios=1 wios=2 dbytes=0 dios=0\\n7:0 \\n")
     {'8:0': (8192.0, 4096.0, 2.0, 1.0)}
     """
-    found = {}
+    found: dict[str, Four] = {}
     for line in text.decode("ascii", "replace").splitlines():
         words = line.split()
         pairs = dict(word.split("=", 1) for word in words[1:] if "=" in word)
@@ -55,7 +56,7 @@ def io_stat(text: bytes) -> dict[str, Four]:
                 found[words[0]] = tuple(float(int(pairs.get(word, "0"))) for _, word in _QUANTITIES)
             except ValueError:
                 continue
-    return found  # type: ignore[return-value]
+    return found
 
 
 def blkio(service_bytes: bytes, serviced: bytes) -> dict[str, Four]:
@@ -75,7 +76,11 @@ def blkio(service_bytes: bytes, serviced: bytes) -> dict[str, Four]:
                 found.setdefault(words[0], [NOTHING] * 4)[
                     write_at if words[1] == "Write" else read_at
                 ] = float(words[2])
-    return {number: (four[0], four[1], four[2], four[3]) for number, four in found.items()}
+    return {number: tuple(four) for number, four in found.items()}
+
+
+def _is_cgroup(folder: Path) -> bool:
+    return (folder / "cgroup.procs").exists()
 
 
 def home_of(
@@ -93,14 +98,13 @@ def home_of(
         number, _, rest = line.partition(":")
         controllers, _, name = rest.partition(":")
         if number == "0" and not controllers:
-            root, version = (
-                (top / "unified", 2) if (top / "unified" / "cgroup.procs").exists() else (top, 2)
-            )
+            version, roots = 2, [top / "unified", top]
         elif "blkio" in controllers.split(","):
-            root, version = top / (controllers if (top / controllers).exists() else "blkio"), 1
+            version, roots = 1, [top / controllers, top / "blkio"]
         else:
             continue
-        if not (root / "cgroup.procs").exists():
+        root = next(filter(_is_cgroup, roots), None)
+        if root is None:
             continue
         folder = root / name.strip("/")
         while not folder.exists() and folder != root:
@@ -190,12 +194,7 @@ class Cgroup(Channelwise):
         total = empty
         for number, four in found.items():
             if self._is_disk(number):
-                total = (
-                    total[0] + four[0],
-                    total[1] + four[1],
-                    total[2] + four[2],
-                    total[3] + four[3],
-                )
+                total = tuple(a + b for a, b in zip(total, four, strict=True))
         values = [*total]
         for number in self._shown:
             values += found.get(number, empty)
@@ -229,13 +228,8 @@ def find(
 ) -> FoundMeters:
     """The cgroup of `pid`, or the one whose `folder` is given."""
     if folder is not None:
-        homes = [
-            CgroupHome(
-                folder,
-                2 if (folder / "cgroup.controllers").exists() else 1,
-                group_name(folder, sysfs),
-            )
-        ]
+        version = 2 if (folder / "cgroup.controllers").exists() else 1
+        homes = [CgroupHome(folder, version, group_name(folder, sysfs))]
     else:
         homes = home_of(pid, procfs=procfs, sysfs=sysfs)
     reasons: list[str] = []
@@ -257,18 +251,20 @@ def find(
     top = sysfs / "fs" / "cgroup"
     if not reasons:
         reasons.append(f"no cgroup with I/O accounting in {procfs}/{pid}/cgroup and {top}")
+    return none_found("cgroup", "; ".join(reasons), _remedy(homes), "storage")
+
+
+def _remedy(homes: Sequence[CgroupHome]) -> str:
     v2 = next((home for home in homes if home.version == 2), None)
     if v2 and v2.name != "/":
-        remedy = (
+        return (
             "IOAccounting=yes for the unit, under systemd; else as root: echo +io >"
             f" {v2.folder.parent}/cgroup.subtree_control (until the next boot)"
         )
-    else:
-        remedy = (
-            "give the job a cgroup v2 of its own: systemd-run --scope -p IOAccounting=yes (boot"
-            " with systemd.unified_cgroup_hierarchy=1)"
-        )
-    return FoundMeters((), (Absence("cgroup", "; ".join(reasons), remedy, "storage"),))
+    return (
+        "give the job a cgroup v2 of its own: systemd-run --scope -p IOAccounting=yes (boot"
+        " with systemd.unified_cgroup_hierarchy=1)"
+    )
 
 
 def _reason(home: CgroupHome, error: OSError) -> str:
