@@ -90,14 +90,14 @@ def device(name: str, sysfs: Path = Path("/sys")) -> Device:
     folder = sysfs / "block" / entry
     disk = name
     if not folder.exists():
-        homes = [home for home in (sysfs / "class" / "block" / entry,) if home.exists()]
+        home = sysfs / "class" / "block" / entry
         inside = [
-            home for home in (sysfs / "block").glob(f"*/{entry}") if (home / "partition").exists()
+            path for path in (sysfs / "block").glob(f"*/{entry}") if (path / "partition").exists()
         ]
         if inside:
             folder, disk = inside[0], inside[0].parent.name.replace("!", "/")
-        elif homes:
-            folder = homes[0]
+        elif home.exists():
+            folder = home
     slaves = tuple(sorted(found.name.replace("!", "/") for found in (folder / "slaves").glob("*")))
     size = file_text(folder / "size")
     return Device(
@@ -329,18 +329,14 @@ def find(
     except OSError as error:
         remedy = f"mount procfs with diskstats visible: ls -l {stats}"
         return none_found("block", f"{stats}: {os_error_text(error)}", remedy, "storage")
-    if names or paths:
-        devices, absences, own = _devices_asked(names, paths, fields, procfs, sysfs)
-    else:
-        there = [device(os.fsdecode(name), sysfs) for name in fields]
-        devices, absences, own = list(filter(is_counted, there)), [], ""
+    devices, absences, own = _devices_asked(names, paths, fields, procfs, sysfs)
     if not partitions:
         devices = [found for found in devices if found.disk == found.name]
-    if not devices and not absences:
+    if not devices and absences:
+        return FoundMeters((), tuple(absences))
+    if not devices:
         remedy = "in a container or a diskless node: name a mount or a cgroup"
         return none_found("block", f"no block device in {stats}", remedy, "storage")
-    if not devices:
-        return FoundMeters((), tuple(absences))
     devices.sort(key=lambda found: (found.is_detail, found.disk != found.name))
     meter = Block(devices, stats, fields, sysfs)
     if any(found.name == own for found in devices):
@@ -356,6 +352,9 @@ def _devices_asked(
     sysfs: Path,
 ) -> tuple[list[Device], list[Absence], str]:
     """The devices, what is not there, and the one that the first path lies on."""
+    if not names and not paths:
+        there = [device(os.fsdecode(name), sysfs) for name in fields]
+        return list(filter(is_counted, there)), [], ""
     chosen = [name.removeprefix("/dev/") for name in names]
     absences, own = [], ""
     for path in paths:
@@ -369,12 +368,6 @@ def _devices_asked(
         if name.encode() in fields:
             devices.append(device(name, sysfs))
         else:
-            absences.append(
-                Absence(
-                    f"block {name}",
-                    f"no {name} in {procfs / 'diskstats'}",
-                    "the names there: lsblk",
-                    "storage",
-                )
-            )
+            reason = f"no {name} in {procfs / 'diskstats'}"
+            absences.append(Absence(f"block {name}", reason, "the names there: lsblk", "storage"))
     return devices, absences, own
