@@ -69,16 +69,10 @@ def mounts(procfs: Path = Path("/proc")) -> list[Mount]:
         left, dash, right = line.partition(" - ")
         words, more = left.split(), right.split(" ")
         if dash and len(words) >= 6 and len(more) >= 2:
-            found.append(
-                Mount(
-                    words[2],
-                    unescape(words[3]),
-                    unescape(words[4]),
-                    more[0],
-                    unescape(more[1]),
-                    unescape(" ".join(more[2:])),
-                )
+            root, point, source, options = map(
+                unescape, (words[3], words[4], more[1], " ".join(more[2:]))
             )
+            found.append(Mount(words[2], root, point, more[0], source, options))
     return found
 
 
@@ -150,12 +144,10 @@ class NfsMounts(Channelwise):
         seen: set[str] = set()
         channels = []
         for mount in chosen:
-            role: Role = "detail" if mount.number in seen else "part"
-            note = (
-                "shares its counters with another mount of the same export"
-                if mount.number in seen
-                else ""
-            )
+            role: Role = "part"
+            note = ""
+            if mount.number in seen:
+                role, note = "detail", "shares its counters with another mount of the same export"
             seen.add(mount.number)
             for quantity, line in _SHOWN:
                 channels.append(
@@ -191,6 +183,12 @@ class NfsMounts(Channelwise):
         self._kept.close()
 
 
+def _nfs_mounts(paths: tuple[Path, ...], procfs: Path) -> list[Mount]:
+    on = [mount_of(path, procfs) for path in paths] if paths else mounts(procfs)
+    # a mount over another one hides it, and is in the list after it
+    return list({mount.point: mount for mount in on if mount and mount.is_nfs}.values())
+
+
 def find(
     *,
     procfs: Path = Path("/proc"),
@@ -201,9 +199,7 @@ def find(
     """The NFS mounts that `paths` lie on, or all. None is no absence, unless one was `asked` for or
     a path named."""
     stats = procfs / "self" / "mountstats"
-    on = [mount_of(path, procfs) for path in paths] if paths else mounts(procfs)
-    # a mount over another one hides it, and is in the list after it
-    chosen = list({mount.point: mount for mount in on if mount and mount.is_nfs}.values())
+    chosen = _nfs_mounts(paths, procfs)
     if not chosen and not (asked or paths):
         return FoundMeters(())
     if not chosen:
