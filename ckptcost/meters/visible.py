@@ -88,13 +88,13 @@ def cards_named(variable: str, text: str, cards: Sequence[Card]) -> Choice:
     by = f"{variable}={text}"
     picked: list[tuple[Card, str]] = []
     remarks: list[Remark] = []
+    slices: dict[int, tuple[str, ...]] = {}
     kind = _kind(text.split(",", maxsplit=1)[0].strip())
     for entry in (part.strip() for part in text.split(",")):
         found = _card_of(entry, cards) if _kind(entry) == kind else None
         if found is None:
-            if (
-                text.strip() and entry != "-1"
-            ):  # empty and -1 are the customary ways to say: no more
+            # empty and -1 are the customary ways to say: no more
+            if text.strip() and entry != "-1":
                 said = (
                     f"{variable}: {entry!r} names no card here; it and all entries after it are"
                     " ignored, as the driver does"
@@ -107,8 +107,7 @@ def cards_named(variable: str, text: str, cards: Sequence[Card]) -> Choice:
             said = f"{variable} names {entry!r} twice, which hides every card"
             return Choice((), {}, (Remark(said, f"name each card once in {variable}"),), by)
         picked.append(found)
-    slices: dict[int, tuple[str, ...]] = {}
-    for card, name in picked:
+        card, name = found
         if name:
             slices[card.number] = slices.get(card.number, ()) + (name,)
     return Choice(tuple(dict.fromkeys(card for card, _ in picked)), slices, tuple(remarks), by)
@@ -129,8 +128,7 @@ def _card_of(entry: str, cards: Sequence[Card]) -> tuple[Card, str] | None:
     if old := _OLD_MIG.fullmatch(entry):
         instance = int(old[2]), int(old[3])
         slices = _slices_of(_card_by_prefix(old[1], cards))
-        same = (p for p in slices if (p[1].gpu_instance, p[1].compute_instance) == instance)
-        return next(((card, part.uuid) for card, part in same), None)
+        return next(((card, part.uuid) for card, part in slices if part[1:] == instance), None)
     if entry.startswith("MIG-"):
         hits = [
             (card, part.uuid) for card, part in _slices_of(cards) if part.uuid.startswith(entry)
