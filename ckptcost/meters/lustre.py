@@ -116,38 +116,27 @@ class Lustre(Channelwise):
             )
             domain = f"mount:{points.get(fsname, instance)}"
             self._plan.append((domain, name, wire))
-            rows: list[tuple[str, Quantity, str, Role, str]] = []
+            calls, asked = domain, "asked for by calls, cached or not; mmap not seen"
+            role: Role = "part"
             if wire:
-                rows += [
-                    (domain, quantity, f"osc.{fsname}-OST*.stats {word}", "part", "over the wire")
-                    for quantity, word in _BYTES
-                ]
-                rows += [
-                    (
-                        f"{domain}.calls",
-                        quantity,
-                        f"{name} {word}",
-                        "detail",
-                        "asked for by calls, cached or not",
-                    )
-                    for quantity, word in _BYTES
-                ]
-            else:
-                rows += [
-                    (
+                channels += [
+                    Channel(
                         domain,
                         quantity,
-                        f"{name} {word}",
-                        "part",
-                        "asked for by calls, cached or not; mmap not seen",
+                        f"osc.{fsname}-OST*.stats {word}",
+                        "mount",
+                        note="over the wire",
                     )
                     for quantity, word in _BYTES
                 ]
-            rows.append((domain, "flushes", f"{name} fsync", "part", "fsync calls"))
+                calls, asked = f"{domain}.calls", "asked for by calls, cached or not"
+                role = "detail"
             channels += [
-                Channel(where, quantity, source, "mount", role=role, note=note)
-                for where, quantity, source, role, note in rows
+                Channel(calls, quantity, f"{name} {word}", "mount", role=role, note=asked)
+                for quantity, word in _BYTES
             ]
+            fsyncs = Channel(domain, "flushes", f"{name} fsync", "mount", note="fsync calls")
+            channels.append(fsyncs)
         self.channels = tuple(channels)
 
     def read(self, t_ns: int) -> list[float]:
@@ -217,9 +206,7 @@ def find(
     if runner is None and allow_commands and shutil.which(COMMAND[0]):
         runner = run_lctl
     roots = (procfs / "fs" / "lustre", sysfs / "kernel" / "debug" / "lustre")
-    meter = _of_files(roots, points, problems)
-    if meter is None and runner is not None:
-        meter = _of_command(runner, points, problems)
+    meter = _of_files(roots, points, problems) or _of_command(runner, points, problems)
     if meter is not None:
         return FoundMeters((meter,))
     if problems:
@@ -264,8 +251,10 @@ def _of_files(roots: Sequence[Path], points: dict[str, str], problems: list[str]
 
 
 def _of_command(
-    runner: Callable[[], bytes], points: dict[str, str], problems: list[str]
+    runner: Callable[[], bytes] | None, points: dict[str, str], problems: list[str]
 ) -> Lustre | None:
+    if runner is None:
+        return None
     try:
         meter = Lustre(lambda: sections(runner()), lambda: None, points, 1.0, " ".join(COMMAND))
     except (OSError, subprocess.SubprocessError) as error:
