@@ -180,12 +180,11 @@ def find_meters(wanted: Wanted) -> FoundMeters:
             )
     meters: list[Meter] = []
     absences: list[Absence] = []
+    looked_for = {*(wanted.names or FINDERS)}
+    if wanted.redfish_url:
+        looked_for.add("redfish")
     for name, finder in FINDERS.items():
-        if (
-            wanted.names
-            and name not in wanted.names
-            and not (name == "redfish" and wanted.redfish_url)
-        ):
+        if name not in looked_for:
             continue
         seen = finder(wanted)
         meters += seen.meters
