@@ -29,6 +29,7 @@ from ckptcost.meters.simulated_machine import (
     TRAIN,
     Array,
     Fault,
+    Load,
     Machine,
     MachinePlan,
     chance,
@@ -41,6 +42,10 @@ RESOLUTION = 0.001
 _MIG = "MIG: the whole card's value, for all instances together"
 
 
+def _base_and_weights_w(loads: Sequence[Load]) -> tuple[Array, Array]:
+    return np.array([load.base_w for load in loads]), np.array([load.weights_w for load in loads])
+
+
 class Gpus:
     """Channels and values of all cards; `values` is a pure function of the plan's time, its last
     answer kept."""
@@ -51,12 +56,10 @@ class Gpus:
         count = range(plan.gpus)
         loads = [machine.loads[f"module:{i}" if self._module else f"gpu:{i}"] for i in count]
         memory = [machine.loads[f"gpu:{i}.memory"] for i in count]
-        self._base_w = np.array([load.base_w for load in loads])
-        self._weights_w = np.array([load.weights_w for load in loads])
+        self._base_w, self._weights_w = _base_and_weights_w(loads)
         self._dip_w = np.array([load.dips_w[0] for load in loads])
         self._phase_s = np.array([load.phases_s[0] for load in loads])
-        self._memory_base_w = np.array([load.base_w for load in memory])
-        self._memory_weights_w = np.array([load.weights_w for load in memory])
+        self._memory_base_w, self._memory_weights_w = _base_and_weights_w(memory)
         self._dipped_s = machine.wave.area(self._phase_s)
         self._tick_phase_s = np.array(
             [plan.gpu_tick_s * chance(plan.seed, TICKS, i) for i in count]
@@ -330,8 +333,7 @@ class SimulatedRapl(SimulatedMeter):
             origin,
         )
         loads = [machine.loads[domain] for domain in domains]
-        self._base_w = np.array([load.base_w for load in loads])
-        self._weights_w = np.array([load.weights_w for load in loads])
+        self._base_w, self._weights_w = _base_and_weights_w(loads)
 
     def values(self, t_s: float) -> list[float]:
         tick_s = math.floor(t_s / RAPL_TICK_S) * RAPL_TICK_S
@@ -485,54 +487,27 @@ def find(plan: MachinePlan | None = None, *, origin_ns: int | None = None) -> Fo
 
 
 def _absent(plan: MachinePlan) -> list[Absence]:
-    found: list[Absence] = []
     where = "simulated-nvml"
-    if not plan.gpus:
-        found.append(Absence(where, "the plan has no GPU", "plan one: gpus=8", "gpu"))
-    if not plan.packages:
-        found.append(
-            Absence("simulated-rapl", "the plan has no package", "plan one: packages=2", "cpu")
-        )
-    if not plan.disks:
-        found.append(
-            Absence("simulated-block", "the plan has no drive", "plan one: disks=4", "storage")
-        )
-    for i in range(plan.gpus):
-        if plan.gpu_kind == "superchip":
-            found.append(
-                Absence(
-                    f"{where} gpu:{i}",
-                    "planned as a superchip: only its module answers",
-                    "gpu_kind='card'",
-                    "gpu",
-                )
-            )
-            continue
+    lacks = [
+        (plan.gpus, where, "the plan has no GPU", "plan one: gpus=8", "gpu"),
+        (plan.packages, "simulated-rapl", "the plan has no package", "plan one: packages=2", "cpu"),
+        (plan.disks, "simulated-block", "the plan has no drive", "plan one: disks=4", "storage"),
+    ]
+    found = [Absence(*said) for there, *said in lacks if not there]
+    of_cards = []
+    if plan.gpu_kind == "superchip":
+        of_cards.append(("", "planned as a superchip: only its module answers", "gpu_kind='card'"))
+    else:
         if plan.gpu_kind == "mig":
-            found.append(
-                Absence(
-                    f"{where} gpu:{i} utilisation",
-                    "planned with MIG: no utilisation of the card",
-                    "gpu_kind='card'",
-                    "gpu",
-                )
-            )
+            no_use = "planned with MIG: no utilisation of the card"
+            of_cards.append((" utilisation", no_use, "gpu_kind='card'"))
         if not plan.energy_counter:
-            found.append(
-                Absence(
-                    f"{where} gpu:{i} energy counter",
-                    "planned without, as before Volta",
-                    "energy_counter=True",
-                    "gpu",
-                )
-            )
+            before = "planned without, as before Volta"
+            of_cards.append((" energy counter", before, "energy_counter=True"))
         if not plan.memory_scope:
-            found.append(
-                Absence(
-                    f"{where} gpu:{i} memory power",
-                    "planned as not supported",
-                    "memory_scope=True",
-                    "gpu",
-                )
-            )
-    return found
+            of_cards.append((" memory power", "planned as not supported", "memory_scope=True"))
+    return found + [
+        Absence(f"{where} gpu:{i}{what}", reason, remedy, "gpu")
+        for i in range(plan.gpus)
+        for what, reason, remedy in of_cards
+    ]
