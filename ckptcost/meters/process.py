@@ -171,28 +171,29 @@ class ProcessTree:
                 scan = _by_parent(self._procfs)
                 children = scan.get(one.pid, [])
             for pid in children:
-                if pid in self.live or pid in self.refused:
-                    continue
-                if len(self.live) >= MOST_PROCESSES:
-                    self.refused.add(pid)
-                    troubles.append(
-                        f"more than {MOST_PROCESSES} processes: {pid} counts when its parent has"
-                        " waited for it"
-                    )
-                    continue
-                try:
-                    self.live[pid] = child = _One(pid, one, self._procfs)
-                except (FileNotFoundError, ProcessLookupError):
-                    continue
-                except OSError as error:
-                    self.refused.add(pid)
-                    troubles.append(
-                        f"process {pid} is left out until its parent has waited for it:"
-                        f" {os_error_text(error)}"
-                    )
-                    continue
-                queue.append(child)
+                if pid not in self.live and pid not in self.refused:
+                    queue += self._follow(pid, one, troubles)
         return troubles
+
+    def _follow(self, pid: int, parent: _One, troubles: list[str]) -> list[_One]:
+        if len(self.live) >= MOST_PROCESSES:
+            trouble = (
+                f"more than {MOST_PROCESSES} processes: {pid} counts when its parent has"
+                " waited for it"
+            )
+        else:
+            try:
+                self.live[pid] = child = _One(pid, parent, self._procfs)
+            except (FileNotFoundError, ProcessLookupError):
+                return []
+            except OSError as error:
+                why = os_error_text(error)
+                trouble = f"process {pid} is left out until its parent has waited for it: {why}"
+            else:
+                return [child]
+        self.refused.add(pid)
+        troubles.append(trouble)
+        return []
 
     def read(self) -> Triple | None:
         """Sums over all that were ever followed; None when no process is left.
