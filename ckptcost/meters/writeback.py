@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ckptcost.core.channels import Channel, Series
 from ckptcost.core.page_cache import dirty_limit_bytes
@@ -161,6 +162,19 @@ class Drained(NamedTuple):
     another device"""
 
 
+def _moved_since(
+    written: Series, begin_s: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    """Times of a counter's readings, and what it counted from the last one by `begin_s` on; None
+    where there is none. A counter that fell says nothing either."""
+    there = ~np.isnan(written.value)
+    t_s, counted = written.t_s[there], written.value[there]
+    begin = np.flatnonzero(t_s <= begin_s)
+    if not len(begin) or np.any(np.diff(counted[begin[-1] :]) < 0):
+        return None
+    return t_s, counted - counted[begin[-1]]
+
+
 def drain_times(
     owed: Series,
     written: Series | None,
@@ -202,17 +216,13 @@ def drain_times(
     back = level <= start_bytes + slack
     taken = np.ones(len(t_s), dtype=bool)
     enough: bool | None = None
-    if written is not None and size_bytes == size_bytes:
-        there = ~np.isnan(written.value)
-        moved = written.value[there]
-        begin = np.flatnonzero(written.t_s[there] <= begin_s)
-        if len(begin) and not np.any(
-            np.diff(moved[begin[-1] :]) < 0
-        ):  # a counter that fell says nothing
-            # the latest reading of the device at each reading of the level
-            upto = np.maximum(np.searchsorted(written.t_s[there], t_s, side="right") - 1, 0)
-            taken = moved[upto] - moved[begin[-1]] >= size_bytes - slack
-            enough = bool(moved[-1] - moved[begin[-1]] >= size_bytes - slack)
+    moved = None if written is None else _moved_since(written, begin_s)
+    if moved is not None and size_bytes == size_bytes:
+        read_s, moved_bytes = moved
+        # the latest reading of the device at each reading of the level
+        upto = np.maximum(np.searchsorted(read_s, t_s, side="right") - 1, 0)
+        taken = moved_bytes[upto] >= size_bytes - slack
+        enough = bool(moved_bytes[-1] >= size_bytes - slack)
     later = t_s >= returned_s
     left = max(float(level[-1]) - start_bytes, 0.0)
 
