@@ -14,7 +14,7 @@ Choices, where the model asks for something that no statement says:
 | confidentialityLevel | "internal"; there is a publisher only where an organisation is named |
 | reportStatus | "draft": who publishes it decides |
 | parametersNumber | in billions |
-| powerSourceCarbonIntensity | location-based, gCO2e/kWh, of those lines whose energy and emissions are known |
+| powerSourceCarbonIntensity | location-based, gCO2e/kWh, of lines with known energy and emissions |
 
 `quality` goes by the farther end of low and high: within 10 % is high, within 25 % medium, else
 low. It is low too where a line is unknown or meters were simulated, and there is none where nobody

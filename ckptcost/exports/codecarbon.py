@@ -20,12 +20,12 @@ What has no column of its own:
 | experiment_id | the run's name |
 | timestamp | end of the period, in UTC, without a zone as CodeCarbon writes it |
 | codecarbon_version | what wrote the row, and the version of the method |
-| tracking_mode | what the row rests on, that it is a memo item (its kWh are in a meter already), and what the grid's factor counts |
+| tracking_mode | what it rests on, memo item (in a meter already), what the grid's factor counts |
 | region | the grid zone where no region is known |
 | on_cloud | "N" also where nobody said |
-| pue | what the energies contain: 1 where they are the machine's own. CodeCarbon multiplies energy by it too |
+| pue | what the energies contain, as CodeCarbon's do; 1 where they are the machine's own |
 | water_consumed | litres for cooling on site, where the site's factor is known |
-| cpu_energy, gpu_energy | hosts waiting, GPUs waiting; empty for other lines, which are of several parts |
+| cpu_energy, gpu_energy | hosts waiting, GPUs waiting; empty for lines of several parts |
 """
 
 from __future__ import annotations

@@ -2,7 +2,8 @@
 
 What a reader has to know, since the format has no place for it:
 
-* These dollars are on the real invoice already. Every row is a memo item of an issuer of its own, without an invoice.
+* These dollars are on the real invoice already. Every row is a memo item of an issuer of its own,
+  without an invoice.
 * A run of which the sum of costs is unknown is refused: FOCUS forbids a null cost, and 0 would be a
   claim.
 * A component whose cost is unknown has rows all the same, so that every sum of kWh, kgCO2e and
@@ -10,12 +11,14 @@ What a reader has to know, since the format has no place for it:
   which may be without), and say so: x_CostOfRow "unknown", "no price" in the description. Every row
   of such a run says that its bill is one of at least: x_CostOfRun, and x_UnpricedComponents.
 * Where the run's sum of another quantity is unknown, its cells are empty on every row.
-* A price multiplied by its quantity is the cost, always. Lines that hold GPUs are priced by the GPU-hour; where their cost contains
-  electricity besides, the unit price is the mean of that day with the electricity in it
-  (PricingCategory "Other"), and x_GpuHourPrice is the price of the GPU-hour alone. All other lines
-  are priced by the hour that they last.
-* Low and high are the row's share of its component's: they add up over one component's rows, not over components.
-* A component that the series leaves out (it is zero throughout, or there is no series) is spread evenly over the run.
+* A price multiplied by its quantity is the cost, always. Lines that hold GPUs are priced by the
+  GPU-hour; where their cost contains electricity besides, the unit price is the mean of that day
+  with the electricity in it (PricingCategory "Other"), and x_GpuHourPrice is the price of the
+  GPU-hour alone. All other lines are priced by the hour that they last.
+* Low and high are the row's share of its component's: they add up over one component's rows, not
+  over components.
+* A component that the series leaves out (it is zero throughout, or there is no series) is spread
+  evenly over the run.
 * Instants have whole seconds there: a run's first second and its last are begun ones.
 
 The columns that the specification has come first, by its own names; ours begin with x_ and come

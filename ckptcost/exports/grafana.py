@@ -5,8 +5,9 @@ A sum is of one family, and location- and market-based carbon are two, so no que
 figure that several places serve, or that changed its basis, the largest copy counts.
 
 Queries use windows that are written out or chosen (`$__range`, `$window`), never one that follows
-the screen's width, because a window shorter than the scrape interval shows nothing. The types of the dashboard are checked against Grafana's own and every query is run on
-a real Prometheus; how Grafana draws it is untested.
+the screen's width, because a window shorter than the scrape interval shows nothing. The types of
+the dashboard are checked against Grafana's own and every query is run on a real Prometheus; how
+Grafana draws it is untested.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ FRAME = """{
  "refresh": 1, "hide": 0},
 {"name": "run", "label": "Run", "type": "query",
  "datasource": {"type": "prometheus", "uid": "${datasource}"},
- "query": {"query": "label_values({__name__=~\\"ckptcost_.+\\"}, run)", "refId": "run"}, "refresh": 2,
+ "query": {"query": "label_values({__name__=~\\"ckptcost_.+\\"}, run)", "refId": "run"},\
+ "refresh": 2,
  "sort": 1, "multi": true, "includeAll": true, "allValue": ".*",
  "current": {"selected": true, "text": ["All"], "value": ["$__all"]}, "hide": 0},
 {"name": "window", "label": "Window", "type": "interval", "query": "1h,6h,1d,7d,30d",
@@ -87,13 +89,16 @@ WHY = {
         " lost. In no emissions figure."
     ),
 }
-ABOUT = """**What checkpoints and failures cost these runs**, beside the same work with no checkpoints and no failures.
+ABOUT = """**What checkpoints and failures cost these runs**, beside the same work with no \
+checkpoints and no failures.
 
 * Memo items: already inside the facility's own meter and bills. Do not add them to an inventory.
-* Location-based carbon = kWh x the grid's average factor, market-based = kWh x the factor of the electricity bought: two views of the same
+* Location-based carbon = kWh x the grid's average factor, market-based = kWh x the factor of \
+the electricity bought: two views of the same
   energy, never to be added. Factors are in the table *Factors*, with sources.
 * What is not known is in no sum: see *Not known*. A dash or a gap is never a zero.
-* Figures since a run began are right for any scrape interval. Figures *in a window* need scrapes while the run lasts, or the history that
+* Figures since a run began are right for any scrape interval. Figures *in a window* need \
+scrapes while the run lasts, or the history that
   the export `openmetrics` fills in; a finished run's file alone never grows.
 """
 
@@ -115,8 +120,8 @@ class ShownCounter(NamedTuple):
         """Its counters after `change`, one copy of each, added up. Saves have no component: the
         label is then empty for all.
 
-        >>> SHOWN["gpu_hours_lost"].joined("increase([1d])", "", "run")
-        'sum by (run) (max by (run, run_id, component) (increase(ckptcost_gpu_lost_seconds_total[1d]))) / 3600'
+        >>> SHOWN["gpu_hours_lost"].joined("rate([1d])", "", "run").split(" / ")[0]
+        'sum by (run) (max by (run, run_id, component) (rate(ckptcost_gpu_lost_seconds_total[1d])))'
         """
         series = self.family.sample + (f"{{{where}}}" if where else "")
         total = (
@@ -386,17 +391,24 @@ def _groups() -> Iterator[tuple[str, list[Json]]]:
 
 README = """Checkpoint costs in Grafana
 
-dashboard.json   Grafana: Dashboards, New, Import, upload the file; choose the Prometheus data source at the top of the dashboard.
+dashboard.json   Grafana: Dashboards, New, Import, upload the file; choose the Prometheus data \
+source at the top of the dashboard.
                  Or put it where Grafana's file provisioning reads dashboards.
-rules.yaml       Prometheus: name it under rule_files in prometheus.yml and reload. The dashboard does not need the rules.
+rules.yaml       Prometheus: name it under rule_files in prometheus.yml and reload. \
+The dashboard does not need the rules.
                  Check them with: promtool check rules rules.yaml
 
 Where the figures come from
-  ckptcost export ... --to prometheus    a file for node_exporter's --collector.textfile.directory: what a run has cost so far.
-  ckptcost export ... --to openmetrics   history: promtool tsdb create-blocks-from openmetrics metrics.txt DATA, with DATA Prometheus'
-                                         storage directory, then restart it. Its retention must reach back to the run (by default it
-                                         keeps 15 days); in the dashboard choose the time of the run.
+  ckptcost export ... --to prometheus    a file for node_exporter's \
+--collector.textfile.directory: what a run has cost so far.
+  ckptcost export ... --to openmetrics   history: promtool tsdb create-blocks-from openmetrics \
+metrics.txt DATA, with DATA Prometheus'
+                                         storage directory, then restart it. Its retention \
+must reach back to the run (by default it
+                                         keeps 15 days); in the dashboard \
+choose the time of the run.
 
-A run's counters are the whole run's. Where several places serve them, or their basis changed, the largest copy counts; none are added.
+A run's counters are the whole run's. Where several places serve them, or their basis changed, \
+the largest copy counts; none are added.
 Energy, cost and carbon are memo items: they are already inside the facility's own meter and bills.
 """

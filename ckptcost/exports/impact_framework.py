@@ -4,20 +4,21 @@ energies and grid factors.
 One group a statement, in it one child a component of the marginal ledger, one input a row of its
 series. What if-run 1.1.0 does shapes it:
 
-* It adds up the nth outputs of a group's children, whatever their times are, and drops what lies beyond the first child's. So the children
-  of a group all have the same times; where a component has no row, it has 0 kWh there, since its
-  rows add up to it.
-* It adds up whatever lies below one node. Runs that were recorded, such as the jobs of a fleet, do add up: they share one row a UTC day.
-  What is worked out may be alternatives. So a tree with several of those begins with a child
-  without outputs, after which if-run has no sum for the whole.
+* It adds up the nth outputs of a group's children, whatever their times are, and drops what lies
+  beyond the first child's. So the children of a group all have the same times; where a component
+  has no row, it has 0 kWh there, since its rows add up to it.
+* It adds up whatever lies below one node. Runs that were recorded, such as the jobs of a fleet, do
+  add up: they share one row a UTC day. What is worked out may be alternatives. So a tree with
+  several of those begins with a child without outputs, after which if-run has no sum for the whole.
 * A mean over runs is no ratio of their totals either, so where runs add up there is no SCI.
-* Its Sci takes no interval below 1 s. A shorter row is merged into the next (the last one into the one before), in all children of the
-  group alike: energies added, intensities weighted by them, so that the carbon stays. A statement
-  shorter than that is left out.
-* Sci divides row by row, and the mean of rows is no ratio of totals. So each row is divided by the count of the whole run and the rows are
-  summed: carbon over count. A count of 0 would give the carbon itself; there is no SCI then, and
-  none where embodied carbon is not known.
-* It evaluates texts among the inputs as arithmetic. So inputs hold numbers and a timestamp, and names are keys of the tree.
+* Its Sci takes no interval below 1 s. A shorter row is merged into the next (the last one into the
+  one before), in all children of the group alike: energies added, intensities weighted by them, so
+  that the carbon stays. A statement shorter than that is left out.
+* Sci divides row by row, and the mean of rows is no ratio of totals. So each row is divided by the
+  count of the whole run and the rows are summed: carbon over count. A count of 0 would give the
+  carbon itself; there is no SCI then, and none where embodied carbon is not known.
+* It evaluates texts among the inputs as arithmetic. So inputs hold numbers and a timestamp, and
+  names are keys of the tree.
 
 A component whose energy or grid factor is not known is left out, and the description says so.
 Market-based figures are not in the file: SCI (ISO/IEC 21031) takes location-based or marginal
@@ -58,22 +59,28 @@ initialize:
     operational:
       path: builtin
       method: Multiply
-      config: {input-parameters: [energy, grid/carbon-intensity], output-parameter: carbon-operational}
+      config: {input-parameters: [energy, grid/carbon-intensity], \
+output-parameter: carbon-operational}
       parameter-metadata:
         inputs:
-          energy: {unit: kWh, description: what checkpoints and failures add, aggregation-method: {time: sum, component: sum}}
-          grid/carbon-intensity: {unit: gCO2e/kWh, description: location-based, aggregation-method: {time: none, component: none}}
+          energy: {unit: kWh, description: what checkpoints and failures add, \
+aggregation-method: {time: sum, component: sum}}
+          grid/carbon-intensity: {unit: gCO2e/kWh, description: location-based, \
+aggregation-method: {time: none, component: none}}
         outputs:
-          carbon-operational: {unit: gCO2e, description: energy times intensity, aggregation-method: {time: sum, component: sum}}
+          carbon-operational: {unit: gCO2e, description: energy times intensity, \
+aggregation-method: {time: sum, component: sum}}
     carbon:
       path: builtin
       method: Sum
       config: {input-parameters: [carbon-operational, carbon-embodied], output-parameter: carbon}
       parameter-metadata:
         inputs:
-          carbon-embodied: {unit: gCO2e, description: share of making the hardware, aggregation-method: {time: sum, component: sum}}
+          carbon-embodied: {unit: gCO2e, description: share of making the hardware, \
+aggregation-method: {time: sum, component: sum}}
         outputs:
-          carbon: {unit: gCO2e, description: operational and known embodied, aggregation-method: {time: sum, component: sum}}
+          carbon: {unit: gCO2e, description: operational and known embodied, \
+aggregation-method: {time: sum, component: sum}}
     carbon-without-embodied:
       path: builtin
       method: Sum
@@ -87,9 +94,11 @@ _SCI = """\
       mapping: {sci: sci-per-UNIT}
       parameter-metadata:
         inputs:
-          UNIT: {unit: none, description: of the whole run, aggregation-method: {time: copy, component: copy}}
+          UNIT: {unit: none, description: of the whole run, \
+aggregation-method: {time: copy, component: copy}}
         outputs:
-          sci-per-UNIT: {unit: gCO2e, description: carbon per UNIT, aggregation-method: {time: sum, component: sum}}
+          sci-per-UNIT: {unit: gCO2e, description: carbon per UNIT, \
+aggregation-method: {time: sum, component: sum}}
 """
 
 

@@ -253,9 +253,7 @@ def flavour_for(accept: str) -> Flavour:
     plain text.
 
     >>> (
-    ...     flavour_for(
-    ...         "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"
-    ...     ),
+    ...     flavour_for("application/openmetrics-text;version=1.0.0,text/plain;q=0.5,*/*;q=0.1"),
     ...     flavour_for("*/*"),
     ... )
     ('openmetrics', 'prometheus')

@@ -8,9 +8,11 @@ checkpoints and failures add, and that the rest is not known, and why. The field
 would make the hub's search by emissions fail; the part never stands for the whole. Nothing is
 counted twice:
 
-* the node's own meter alone, where it was read all the time: it has fans, network cards and losses too, and the hosts' lines rest on it;
-* else the sum of the node's parts, without what lies inside another (gpu:0.memory) or contains others (psys). A module is the sum of its
-  GPUs, CPUs and memory: beside GPUs it is left out, else CPUs and memory are.
+* the node's own meter alone, where it was read all the time: it has fans, network cards and losses
+  too, and the hosts' lines rest on it;
+* else the sum of the node's parts, without what lies inside another (gpu:0.memory) or contains
+  others (psys). A module is the sum of its GPUs, CPUs and memory: beside GPUs it is left out, else
+  CPUs and memory are.
 
 All must have been read all the time, on all accelerators and hosts of the run.
 

@@ -122,7 +122,8 @@ def _line(document: Report, blocks: Sequence[PointBlock]) -> str:
         ]
         resource = _compact({"attributes": _resource(document.statements[at], document)})
         resources.append(
-            f'{{"resource":{resource},"scopeMetrics":[{{"scope":{scope},"metrics":[{",".join(metrics)}]}}]}}'
+            f'{{"resource":{resource},"scopeMetrics":'
+            f'[{{"scope":{scope},"metrics":[{",".join(metrics)}]}}]}}'
         )
     return f'{{"resourceMetrics":[{",".join(resources)}]}}\n'
 
@@ -131,7 +132,10 @@ def _metric(name: str, blocks: Sequence[PointBlock]) -> str:
     metric = next(each for each in (*METRICS, CHECKPOINTS) if each.name == name)
     head = _compact({"name": name, "description": metric.what, "unit": metric.unit})[:-1]
     points = ",".join(chain.from_iterable(block.points for block in blocks))
-    return f'{head},"sum":{{"aggregationTemporality":{CUMULATIVE},"isMonotonic":true,"dataPoints":[{points}]}}}}'
+    return (
+        f'{head},"sum":{{"aggregationTemporality":{CUMULATIVE},"isMonotonic":true,'
+        f'"dataPoints":[{points}]}}}}'
+    )
 
 
 def _blocks(at: int, statement: Statement) -> Iterator[PointBlock]:

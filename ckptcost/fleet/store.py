@@ -499,7 +499,8 @@ def _judge(url: str, data: bytes) -> None:
         about = json.loads(data)
         if about["format"] != FORMAT:
             raise ValueError
-        major = int(re.fullmatch(r"([1-9]\d{0,5})\.\d{1,6}", about["version"])[1])  # type: ignore[index]
+        version: Any = re.fullmatch(r"([1-9]\d{0,5})\.\d{1,6}", about["version"])
+        major = int(version[1])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise InputError(
             f"its {ABOUT} is not that of a store", where=url, remedy="name another folder"

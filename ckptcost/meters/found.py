@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ckptcost.errors import Argument, UnknownName
 from ckptcost.meters.base import Absence, FoundMeters, Meter
@@ -57,7 +58,8 @@ def _amd(w: Wanted) -> FoundMeters:
 def _rapl(w: Wanted) -> FoundMeters:
     from ckptcost.meters import rapl
 
-    return rapl.find(sysfs=w.sysfs, procfs=w.procfs, backend=w.rapl)  # type: ignore[arg-type]  # judged there
+    backend: Any = w.rapl  # judged there
+    return rapl.find(sysfs=w.sysfs, procfs=w.procfs, backend=backend)
 
 
 def _hwmon(w: Wanted) -> FoundMeters:

@@ -33,11 +33,13 @@ from ckptcost.meters.kept import file_text
 
 GRACE = re.compile(r"(Module|Grace|CPU|SysIO) Power Socket (\d+)", re.I)
 SUPPLY = re.compile(
-    r"(ibm_)?cffps|(inspur_)?ipsps|pfe\d|dps\d|bp[ad][-_]rs|aps[-_]|y[mh]\d{4}|(acbel_)?fsg\d|(intel_)?crps|d1u74|hac300|corsairpsu"
+    r"(ibm_)?cffps|(inspur_)?ipsps|pfe\d|dps\d|bp[ad][-_]rs|aps[-_]|y[mh]\d{4}|(acbel_)?fsg\d|"
+    r"(intel_)?crps|d1u74|hac300|corsairpsu"
 )
 """hwmon names of power supplies; a bare `pmbus` may be any voltage regulator"""
 NOT_OURS = re.compile(
-    r"amdgpu|radeon|nouveau|nvidia|i915|xe$|BAT|CMB|AC$|ADP|ucsi_|hidpp_|coretemp|k10temp|nvme|drivetemp",
+    r"amdgpu|radeon|nouveau|nvidia|i915|xe$|BAT|CMB|AC$|ADP|ucsi_|hidpp_|coretemp|k10temp|nvme|"
+    r"drivetemp",
     re.I,
 )
 AMD_ENERGY = ("amd_energy", "zenergy")
