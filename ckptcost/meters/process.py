@@ -118,6 +118,10 @@ def _by_parent(procfs: Path) -> dict[int, list[int]]:
     return found
 
 
+def _add(a: Triple, b: Triple) -> Triple:
+    return a[0] + b[0], a[1] + b[1], a[2] + b[2]
+
+
 def _subtract(a: Triple, b: Triple) -> Triple:
     return a[0] - b[0], a[1] - b[1], a[2] - b[2]
 
@@ -213,15 +217,11 @@ class ProcessTree:
             self._settle(gone, before)
         if not self.live:
             return None
-        written, cancelled, read = self.kept
+        sums = self.kept
         for one in self.live.values():
-            last = one.last
-            written, cancelled, read = written + last[0], cancelled + last[1], read + last[2]
-        self.sums = (
-            max(written, self.sums[0]),
-            max(cancelled, self.sums[1]),
-            max(read, self.sums[2]),
-        )
+            sums = _add(sums, one.last)
+        written, cancelled, read = map(max, sums, self.sums)
+        self.sums = written, cancelled, read
         return self.sums
 
     def _ask_all(self) -> list[_One]:
@@ -248,20 +248,13 @@ class ProcessTree:
             while heir is not None and heir.pid not in self.live:
                 heir = heir.parent
             if heir is None:
-                self._keep(one)
+                self.kept = _add(self.kept, one.last)
                 continue
             spare = room.get(heir.pid) or _subtract(heir.last, before[heir.pid])
             room[heir.pid] = _subtract(spare, one.last)
             if min(room[heir.pid]) < 0:
                 room[heir.pid] = spare
-                self._keep(one)
-
-    def _keep(self, one: _One) -> None:
-        self.kept = (
-            self.kept[0] + one.last[0],
-            self.kept[1] + one.last[1],
-            self.kept[2] + one.last[2],
-        )
+                self.kept = _add(self.kept, one.last)
 
     def close(self) -> None:
         for one in self.live.values():
