@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,8 +42,9 @@ def dirty_limit_of_host(procfs: Path = Path("/proc")) -> float | None:
     try:
         vm = {
             name: float((procfs / "sys" / "vm" / name).read_text("ascii"))
-            for name in ("dirty_ratio", "dirty_bytes")
-            + (
+            for name in (
+                "dirty_ratio",
+                "dirty_bytes",
                 "dirty_background_ratio",
                 "dirty_background_bytes",
             )
@@ -60,17 +62,11 @@ class Writeback(Basic):
     def __init__(self, path: Path) -> None:
         super().__init__("writeback")
         self._kept = OpenFile(path)
-        self.channels = (
-            Channel("host", "dirty_bytes", f"{path} Dirty", "host", role="detail", resolution=KIB),
-            Channel(
-                "host",
-                "writeback_bytes",
-                f"{path} Writeback",
-                "host",
-                role="detail",
-                resolution=KIB,
-            ),
+        dirty = Channel(
+            "host", "dirty_bytes", f"{path} Dirty", "host", role="detail", resolution=KIB
         )
+        under_way = replace(dirty, quantity="writeback_bytes", source=f"{path} Writeback")
+        self.channels = dirty, under_way
 
     def read(self, t_ns: int) -> tuple[float, float]:
         try:
