@@ -18,6 +18,7 @@ from typing import NamedTuple
 from ckptcost.core.channels import Channel, Role
 from ckptcost.errors import MeterLost
 from ckptcost.meters.base import NOTHING, RETRY_NS, Channelwise
+from ckptcost.meters.kept import file_text
 
 TICK_S = 0.001
 """RAPL renews its counters about every millisecond"""
@@ -86,10 +87,7 @@ def read_processor(procfs: Path) -> Processor:
     for line in lines:
         key, _, value = line.partition(":")
         facts.setdefault(key.strip(), value.strip())
-    try:
-        release = text_of(procfs / "sys/kernel/osrelease")
-    except OSError:
-        release = ""
+    release = file_text(procfs / "sys/kernel/osrelease")
     architecture = (
         "x86"
         if "vendor_id" in facts and "flags" in facts

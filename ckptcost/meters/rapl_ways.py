@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 from ckptcost.errors import MeterLost
 from ckptcost.meters.base import NOTHING, RETRY_NS, Channelwise
+from ckptcost.meters.kept import file_text
 from ckptcost.meters.rapl_domains import (
     DOMAINS,
     KINDS,
@@ -109,10 +110,7 @@ def zones(sysfs: Path) -> list[Zone]:
     """All zones with what they count; a dram zone belongs to the package it lies in."""
     found: dict[str, Zone] = {}
     for zone_id, path in folders(sysfs).items():
-        try:
-            name = text_of(path / "name")
-        except OSError:
-            name = ""
+        name = file_text(path / "name")
         parent = found.get(zone_id.rpartition(":")[0])
         spot = _spot(name, parent.spot if parent else None)
         if spot is not None:
@@ -142,19 +140,16 @@ def _spot(name: str, parent: RaplSpot | None) -> RaplSpot | None:
 
 def _range_uj(path: Path) -> int | None:
     try:
-        return parse_number(text_of(path / "max_energy_range_uj").encode()) or None
-    except (OSError, ValueError):
+        return parse_number(file_text(path / "max_energy_range_uj").encode()) or None
+    except ValueError:
         return None
 
 
 def _notes(path: Path, range_uj: int | None) -> Iterator[str]:
     if range_uj is None:
         yield "where the counter starts again is not known, so a wrap is a gap"
-    try:
-        if text_of(path / "enabled") == "0":
-            yield "enabled is 0: the zone limits no power; its counter counts all the same"
-    except OSError:
-        return
+    if file_text(path / "enabled") == "0":
+        yield "enabled is 0: the zone limits no power; its counter counts all the same"
 
 
 def parse_number(text: bytes) -> int:
@@ -344,8 +339,8 @@ def packages_of(sysfs: Path, processors: list[int]) -> dict[int, tuple[int, int 
 
 def _topology(path: Path, otherwise: int) -> int:
     try:
-        value = int(text_of(path))
-    except (OSError, ValueError):
+        value = int(file_text(path))
+    except ValueError:
         return otherwise
     return value if value >= 0 else otherwise
 
