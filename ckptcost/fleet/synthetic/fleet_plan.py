@@ -280,7 +280,7 @@ def _runs(
         clock_ns += np.where(
             chance.integers(50, size=nodes) == 0, chance.choice([-1, 1], nodes) * 500_000_000, 0
         )
-        ended_ns = fails_ns if failed else until_ns
+        ended_ns = min(fails_ns, until_ns)
         yield RunPlan(
             place,
             _identity(seed, job, place),
