@@ -160,10 +160,7 @@ def _of_run(
     hosts = set().union(*(present[cell] for cell in places))
     known = hosts.union(*(aside.get(cell, ()) for cell in places))
     expected = max(nodes, len(known), len(names))
-    others = _not_among(known, names)
-    if len(known) + len(others) > expected:
-        # the launcher calls the nodes by other names than they do themselves
-        others = []
+    others = _not_among(known, names, expected)
     lacks: dict[int, float] = {}
     missing: _LacksOf = defaultdict(list)
     silent: _LacksOf = defaultdict(list)
@@ -195,10 +192,12 @@ def _of_run(
     )
 
 
-def _not_among(known: AbstractSet[str], names: Iterable[str]) -> list[str]:
-    """Names that are no known host's, with or without its domain."""
+def _not_among(known: AbstractSet[str], names: Iterable[str], expected: int) -> list[str]:
+    """Names that are no known host's, with or without its domain; none where the launcher calls the
+    nodes by other names than they do themselves."""
     short = known | {host.split(".", 1)[0] for host in known}
-    return [name for name in names if short.isdisjoint((name, name.split(".", 1)[0]))]
+    others = [name for name in names if short.isdisjoint((name, name.split(".", 1)[0]))]
+    return others if len(known) + len(others) <= expected else []
 
 
 _LacksOf = defaultdict[tuple[str, str], list[tuple[str, int]]]
