@@ -162,7 +162,7 @@ def _pack(store: Store, kept: Kept, host: str, asked: PackingRequest, found: Pac
     facts = facts_in(m)
     if facts.odd:
         found.notes.append(f"{kept.name}: {facts.odd}")
-    days = days_of(m, _day_facts(m, facts, asked, files, [day for _, day in there.readable]))
+    days = days_of(m, _day_facts(m, facts, asked, files, there))
     paths = {entry.path: entry for entry in there.entries}
     for day in days:
         found.puts.append(_one(store, day, paths))
@@ -171,13 +171,15 @@ def _pack(store: Store, kept: Kept, host: str, asked: PackingRequest, found: Pac
 
 
 def _day_facts(
-    m: Measured, facts: JobFacts, asked: PackingRequest, files: str, there: Sequence[NodeDay]
+    m: Measured, facts: JobFacts, asked: PackingRequest, files: str, there: InStore
 ) -> DayFacts:
     job, source = asked.job or facts.job or m.run.id, f"{files}-{_digest_of(asked)}"
     labels = facts.all_labels | dict(asked.labels)
-    if asked == NOTHING_ASKED and there:
+    if asked == NOTHING_ASKED and there.readable:
         # what somebody said by hand once stays, also when the run has grown
-        before = max((day.head for day in there), key=lambda head: (head.until_ns, head.job))
+        before = max(
+            (day.head for _, day in there.readable), key=lambda head: (head.until_ns, head.job)
+        )
         job, source = before.job, f"{files}{before.source[len(files) :]}"
         labels |= before.labels
     labels = {name: text for name, text in labels.items() if text}
