@@ -261,13 +261,13 @@ class _Ended(NamedTuple):
 def runs_of(part: StorePart, cells: RunCells, lacking: Sequence[Lacking]) -> tuple[RunSeen, ...]:
     """By job and time. A run of which no instant is known is left out."""
     nodes = {(each.job, each.run): each.expected for each in lacking}
-    of_runs = sorted(cells.of_runs.items())
+    of_runs = dict(sorted(cells.of_runs.items()))
     ended = _ends(part, cells)
     by_job: defaultdict[str, list[tuple[str, list[int], _Ended, int]]] = defaultdict(list)
-    for at, ((job, run), places) in enumerate(of_runs):
+    for at, ((job, run), places) in enumerate(of_runs.items()):
         if (job, run) in ended:
             by_job[job].append((run, places, ended[job, run], at))
-    stalls = Stalls(part, cells, [places for _, places in of_runs])
+    stalls = Stalls(part, cells, list(of_runs.values()))
     gpus, watts = gpus_of(part, cells), NodeWatts(part, cells)
     found = []
     for job, runs in by_job.items():

@@ -265,8 +265,11 @@ def _series(
 ) -> Any:
     """Each line in the days in which it was; of a day everything lies evenly."""
     edges = edges_of(begin_s, end_s, DAY_S)
-    inside = [(day, max(day.begin_s, begin_s), min(day.begin_s + DAY_S, end_s)) for day in days]
-    inside = [(day, since, until) for day, since, until in inside if since < until]
+    inside = [
+        (day, since, until)
+        for day in days
+        if (since := max(day.begin_s, begin_s)) < (until := min(day.begin_s + DAY_S, end_s))
+    ]
     placed = [each for line in group.lines if (each := _placed(line.id, inside)) is not None]
     if not placed:
         return None
