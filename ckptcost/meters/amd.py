@@ -27,7 +27,7 @@ from ckptcost.meters.base import (
     FoundMeters,
     none_found,
 )
-from ckptcost.meters.visible import Card, cards_named
+from ckptcost.meters.visible import Card, are_on_bus, cards_named
 
 CHECK_S = 0.1
 """long enough for an accumulator that is renewed every few milliseconds"""
@@ -326,24 +326,12 @@ class Amd(Channelwise):
             self._library.amdsmi_shut_down()
 
 
-def _on_the_bus(sysfs: Path) -> bool:
-    """Whether AMD has a display controller or a processing accelerator here."""
-    for device in sysfs.glob("bus/pci/devices/*"):
-        with contextlib.suppress(OSError, UnicodeDecodeError):
-            kind = (device / "class").read_text("ascii")
-            if (
-                kind.startswith(("0x03", "0x12"))
-                and (device / "vendor").read_text("ascii").strip() == "0x1002"
-            ):
-                return True
-    return False
-
-
 def _open_library(library: Any | None, sysfs: Path) -> Any | Absence:
     """amdsmi, initialised. It is slow to import and loud when it finds nothing, prints when its
     library is missing, and fails in many ways where versions do not fit."""
     if library is None:
-        if not _on_the_bus(sysfs):
+        # a display controller or a processing accelerator
+        if not are_on_bus(sysfs, "0x1002", ("0x03", "0x12")):
             seen = (
                 "no AMD GPU is in this machine, or none was passed into this virtual machine or"
                 " container"

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from ckptcost.meters.base import NOTHING, Absence
+from ckptcost.meters.visible import are_on_bus
 
 (
     UNINITIALIZED,
@@ -131,7 +132,7 @@ def _explain_failure(
 ) -> Absence:
     """Why NVML does not start, as far as this machine tells."""
     nodes = sorted(devfs.glob("nvidia*"))
-    on_bus = _is_card_on_bus(sysfs)
+    on_bus = are_on_bus(sysfs, "0x10de", ("0x03",))  # a display or 3D controller
     named = environ.get("NVIDIA_VISIBLE_DEVICES")
     no_library = code == LIBRARY_NOT_FOUND
     may_not = (
@@ -196,19 +197,6 @@ def _driver_runs(
     if (procfs / "driver/nvidia/version").exists() or nodes:
         return True
     return on_bus and not _CONTAINERS.isdisjoint(environ)
-
-
-def _is_card_on_bus(sysfs: Path) -> bool:
-    """Whether a display or 3D controller of NVIDIA is on the PCI bus."""
-    for device in sysfs.glob("bus/pci/devices/*"):
-        try:
-            if (device / "vendor").read_text("ascii").strip() == "0x10de" and (
-                device / "class"
-            ).read_text("ascii").startswith("0x03"):
-                return True
-        except (OSError, UnicodeDecodeError):
-            continue
-    return False
 
 
 ENERGY, AVERAGE, INSTANT, USAGE = 191, 185, 186, -1

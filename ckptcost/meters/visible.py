@@ -1,5 +1,5 @@
-"""Which cards a job may use, from its environment: CUDA_VISIBLE_DEVICES and its kin, read as the
-drivers read them.
+"""Which cards are in this machine, and which a job may use, from its environment:
+CUDA_VISIBLE_DEVICES and its kin, read as the drivers read them.
 
 An index counts the cards that this process may open, so a card of another job's cgroup is not
 counted. Entries are of one kind, indices or UUIDs; the first that names nothing ends the list, and
@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
+
+from ckptcost.meters.kept import file_text
 
 _INDEX = re.compile(r"\+?(\d+)")
 _OLD_MIG = re.compile(r"MIG-(GPU-[^/]+)/(\d+)/(\d+)")
@@ -48,6 +51,14 @@ class Choice(NamedTuple):
     remarks: tuple[Remark, ...] = ()
     by: str = ""
     """the setting that decided, as `NAME=value`; empty where all cards are taken"""
+
+
+def are_on_bus(sysfs: Path, maker: str, classes: tuple[str, ...]) -> bool:
+    """Whether PCI devices of a maker and class are here."""
+    return any(
+        file_text(device / "vendor") == maker and file_text(device / "class").startswith(classes)
+        for device in sysfs.glob("bus/pci/devices/*")
+    )
 
 
 def choose_cards(
