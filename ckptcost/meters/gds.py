@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ckptcost.core.channels import Channel, Quantity
 from ckptcost.errors import MeterLost
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.base import NOTHING, Channelwise, FoundMeters, none_found
 from ckptcost.meters.kept import OpenFile, os_error_text
 
 MIB = 1048576.0
@@ -31,7 +31,7 @@ def parse_stats(text: bytes) -> tuple[float, float, float, float]:
     count.
 
     >>> parse_stats(
-    ...     b"IO parse_stats: Enabled\\nReads : n=2 ok=2 err=0 readMiB=8\\n"
+    ...     b"IO stats: Enabled\\nReads : n=2 ok=2 err=0 readMiB=8\\n"
     ...     b"Writes : n=5 ok=4 err=1 writeMiB=16 io_state_err=0\\n"
     ... )
     (16777216.0, 8388608.0, 4.0, 2.0)
@@ -71,7 +71,7 @@ class Gds(Channelwise):
 
     def read(self, t_ns: int) -> tuple[float, ...]:
         try:
-            text = self._kept.read_all()
+            text = self.text()
         except OSError as error:
             raise MeterLost(f"{self._kept.path}: {os_error_text(error)}") from error
         values = parse_stats(text)
@@ -107,23 +107,15 @@ def find(*, procfs: Path = Path("/proc"), sysfs: Path = Path("/sys")) -> FoundMe
                 f"as root, a line `z {path} 0444 - - -` in /etc/tmpfiles.d/ckptcost-gds.conf, then"
                 " systemd-tmpfiles --create"
             )
-        return FoundMeters((), (Absence("gds", reason, remedy, "storage"),))
+        return none_found("gds", reason, remedy, "storage")
     if all(value != value for value in parse_stats(text)):
         meter.close()
         off = (found := _ON.search(text)) and found[1] != b"Enabled"
-        reason = (
-            f"{path}: the driver's IO statistics are switched off"
-            if off
-            else f"{path} has no line Writes that we know"
-        )
-        return FoundMeters(
-            (),
-            (
-                Absence(
-                    "gds", reason, remedy if off else "cat it, and report its version", "storage"
-                ),
-            ),
-        )
+        if off:
+            reason = f"{path}: the driver's IO statistics are switched off"
+            return none_found("gds", reason, remedy, "storage")
+        reason = f"{path} has no line Writes that we know"
+        return none_found("gds", reason, "cat it, and report its version", "storage")
     version = _VERSION.search(text)
     if version:
         meter.facts["nvidia-fs"] = version[1].decode("ascii", "replace")

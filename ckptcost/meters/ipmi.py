@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ckptcost.core.channels import Channel
 from ckptcost.errors import MeterUnavailable
 from ckptcost.meters.background import Background
-from ckptcost.meters.base import NOTHING, Absence, Channelwise, FoundMeters
+from ckptcost.meters.base import NOTHING, Channelwise, FoundMeters, none_found
 
 if TYPE_CHECKING:
     import subprocess
@@ -208,7 +208,7 @@ def find(
     import shutil
 
     def absent(reason: str, remedy: str) -> FoundMeters:
-        return FoundMeters((), (Absence("ipmi", reason, remedy, "node"),))
+        return none_found("ipmi", reason, remedy, "node")
 
     if not asked:
         return absent(
