@@ -149,22 +149,26 @@ class ComponentDay:
 def _pieces(statement: Statement, components: Sequence[Component]) -> Iterator[Piece]:
     """Whose (its number), from, until, how much: rows of the series, and what is not among them
     over the whole run."""
-    if statement.period_start is None or statement.period_end is None:
-        raise InputError(
-            "has no dates, and every FOCUS row has a charge period", where=statement.subject.name
-        )
+    begin_s, end_s = _period_s(statement)
     known = {what for what in AMOUNTS if statement.known(what)}
     dated: set[str] = set()
     if statement.series is not None:
         yield from _rows_in_time(statement.series, known, components)
         dated = set(statement.series.component)
-    begin_s, end_s = utc(statement.period_start).timestamp(), utc(statement.period_end).timestamp()
     saves = 0.0 if dated else statement.totals.checkpoints.value or 0.0
     for n, component in enumerate(components):
         if component.id not in dated:
             values = [getattr(component, w).value if w in known else None for w in AMOUNTS]
             yield n, begin_s, end_s, [*values, saves]
             saves = 0.0
+
+
+def _period_s(statement: Statement) -> tuple[float, float]:
+    if statement.period_start is None or statement.period_end is None:
+        raise InputError(
+            "has no dates, and every FOCUS row has a charge period", where=statement.subject.name
+        )
+    return utc(statement.period_start).timestamp(), utc(statement.period_end).timestamp()
 
 
 def _rows_in_time(
