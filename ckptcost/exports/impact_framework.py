@@ -278,9 +278,9 @@ def _child(
 def _pieces(
     document: Report, groups: list[ManifestGroup], computed: list[ManifestGroup]
 ) -> Iterator[str]:
-    whole = all(child.embodied_g is not None for group in computed for child in group.children)
-    apart = len(computed) > 1 and not _adds_up(document)
-    units = _units(computed) if whole and (len(computed) == 1 or apart) else []
+    whole = _knows_embodied(computed)
+    sums_up = len(computed) > 1 and _adds_up(document)
+    units = _units(computed) if whole and not sums_up else []
     per_unit = [f"sci-per-{unit}" for unit in units]
     name = computed[0].statement.subject.name if len(groups) == 1 else f"{len(groups)} statements"
     embodied = ["carbon-embodied"] if whole else []
@@ -294,9 +294,13 @@ def _pieces(
     yield _PLUGINS + "".join(_SCI.replace("UNIT", unit) for unit in units)
     compute = ", ".join(["operational", "carbon", *per_unit])
     yield f"tree:\n  pipeline: {{compute: [{compute}]}}\n  children:\n"
-    if apart:
+    if len(computed) > 1 and not sums_up:
         yield f"    {quoted(NO_SUM)}: {{pipeline: {{compute: []}}, outputs: []}}\n"
     yield from _trees(computed, units)
+
+
+def _knows_embodied(computed: list[ManifestGroup]) -> bool:
+    return all(child.embodied_g is not None for group in computed for child in group.children)
 
 
 def _trees(computed: list[ManifestGroup], units: list[str]) -> Iterator[str]:
