@@ -18,7 +18,6 @@ from ckptcost.present.grid import Grid, sorted_by
 from ckptcost.tui import files
 from ckptcost.tui.about_field import tier_entries
 from ckptcost.tui.desk import OWN, Desk
-from ckptcost.tui.screens import tiers_pictures
 from ckptcost.tui.screens import tiers_view as tiers
 from ckptcost.tui.screens.by_objective import next_objective
 from ckptcost.tui.widgets.columns import fit, natural_widths
@@ -155,7 +154,7 @@ def test_a_line_that_some_tiers_lack_leaves_no_best_and_is_named(
 def test_the_best_dots_are_those_on_the_front_of_optimize(cli: Callable[..., Any]) -> None:
     desk = Desk(base="small-8b", tiers=(*SOME, "peer-ram-400g", "mlperf-aistore-12"))
     weighed = tiers.weighed(desk, "usd")
-    chart = tiers_pictures.front_chart(weighed, desk)
+    chart = tiers.front_chart(weighed, desk)
     (document,) = printed(cli, tiers.command(weighed, "best"))
     front = document["tables"]["front"]["rows"]
     assert {dot.label for dot in chart.dots if dot.tone == "best"} == {row["tier"] for row in front}
@@ -169,8 +168,8 @@ def test_the_best_dots_are_those_on_the_front_of_optimize(cli: Callable[..., Any
 def test_without_a_price_the_front_is_over_energy_and_the_bars_say_why(unpriced_gpus: None) -> None:
     desk = Desk(tiers=("nas-hdd", "flash-shared")).edited("cluster.accelerator", "gb300")
     weighed = tiers.weighed(desk, "time")
-    assert tiers_pictures.front_chart(weighed, desk).x_label == "kWh"
-    bars = tiers_pictures.save_bars(weighed, desk)
+    assert tiers.front_chart(weighed, desk).x_label == "kWh"
+    bars = tiers.save_bars(weighed, desk)
     assert not bars.rows
     assert "cluster.gpu_price" in bars.empty
     assert "cluster.gpu_price" in tiers.sentence(tiers.weighed(desk, "usd"), "best")[0]
@@ -178,7 +177,7 @@ def test_without_a_price_the_front_is_over_energy_and_the_bars_say_why(unpriced_
 
 def test_bars_fall_and_name_the_best() -> None:
     desk = Desk()
-    bars = tiers_pictures.save_bars(tiers.weighed(desk, "time"), desk)
+    bars = tiers.save_bars(tiers.weighed(desk, "time"), desk)
     assert [bar.label for bar in bars.rows] == [
         "nas-hdd",
         "generic-pfs",
@@ -192,7 +191,7 @@ def test_bars_fall_and_name_the_best() -> None:
 def test_claims_stand_beside_the_model_of_the_same_size_only() -> None:
     def claimed(desk: Desk) -> dict[str, str]:
         weighed = tiers.weighed(desk, "time")
-        grid = tiers_pictures.claims(weighed)
+        grid = tiers.claims(weighed)
         row = next(r for r in grid.rows if r.cells[:2] == ("ddn-exascaler-40", "energy"))
         return {head.id: cell for head, cell in zip(grid.heads, row.cells, strict=True)}
 
@@ -229,7 +228,7 @@ def test_a_tier_without_a_rate_stays_last_and_says_why(tmp_path: Path) -> None:
     assert [row.key for row in grid.rows] == ["nas-hdd", "ours"]
     assert set(cells(grid, "ours").values()) == {"ours", "-"}
     assert tones(grid) == {"nas-hdd": "best", "ours": "muted"}
-    lines = tiers_pictures.details(weighed, desk, "ours", "best")
+    lines = tiers.details(weighed, desk, "ours", "best")
     assert any(
         "the write rate of ours is not known" in text and tone == "bad" for text, tone in lines
     )
@@ -364,8 +363,8 @@ def test_every_tier_of_the_catalogue_at_once_sorts_by_any_column() -> None:
         assert len(grid.rows) == len(desk.tiers)
         for head in grid.heads:
             assert len(sorted_by(grid, head.id).rows) == len(grid.rows)
-    assert all(tiers_pictures.details(weighed, desk, run.key, "best") for run in weighed.runs)
-    dots = tiers_pictures.front_chart(weighed, desk, "nas-hdd").dots
+    assert all(tiers.details(weighed, desk, run.key, "best") for run in weighed.runs)
+    dots = tiers.front_chart(weighed, desk, "nas-hdd").dots
     labels = [dot.label for dot in dots if dot.label]
     assert "nas-hdd" in labels
     assert len(labels) < len(desk.tiers) // 2

@@ -142,6 +142,11 @@ def base_of(desk: Desk, runs: Sequence[TierRuns]) -> TierRuns:
     return chosen or next((run for run in runs if run.found is not None), runs[0])
 
 
+def rank_tone(best: bool, base: bool) -> Tone:
+    """Of a tier beside others."""
+    return "best" if best else "base" if base else ""
+
+
 def holds_for_all(desk: Desk, tiers: int) -> str:
     """Which changes of a tier's figures hold for every one of several."""
     paths = [path for path in desk.edits if path.startswith("tier.") and path != TIER]
@@ -154,32 +159,39 @@ def runs_grid(
     metric: Metric, runs: Sequence[TierRuns], looked: TierRuns, base: TierRuns, title: str
 ) -> Grid:
     """One save, so many of them without failures, and the whole run with failures."""
-    timed = metric.id == "time"
-    counts = [] if timed else sorted(float(n[1:]) for n in looked.row if n[:1] == "x")
-    saves = {f"x{n:g}": f"x{count(n)}" for n in counts if n > 1}
-    if not saves and not timed:
-        saves = {metric.column("saves"): "all saves"}
-    labels = {"tier": "tier", metric.column("save"): "one stall" if timed else "one save"}
-    labels |= saves | {metric.column("run"): "whole run" if timed else "run adds"}
-    labels |= {"goodput": "goodput", "stall_s": labels.get("stall_s", "stall")}
+    amounts = _amount_labels(metric, looked.row)
+    labels = {"tier": "tier"} | amounts
+    labels |= {"goodput": "goodput", "stall_s": amounts.get("stall_s", "stall")}
     labels |= {"interval_s": "every", "rate_bytes_per_s": "rate"}
-    more = [Column(each, "", metric.unit) for each in saves if each[0] == "x"]
-    table = with_columns(CASES, labels, Column("tier", "tier"), *more)
-    best = best_of(runs, metric)
+    more = [Column(each, "", metric.unit) for each in amounts if each[0] == "x"]
+    best, cases = best_of(runs, metric), {run.key: run.found for run in runs}
 
     def tone(row: CaseRow) -> Tone:
-        run = next(each for each in runs if each.key == row["tier"])
-        if run.found is None:
+        if (case := cases[row["tier"]]) is None:
             return "muted"
-        hopeless = never_ends(run.case.outcome)
-        return "bad" if hopeless else "best" if run is best else "base" if run is base else ""
+        if never_ends(case.outcome):
+            return "bad"
+        return rank_tone(best is not None and row["tier"] == best.key, row["tier"] == base.key)
 
     several = len(runs) > 1
-    rows = [run.row for run in runs]
-    title = f"{title}; base {base.key}" if several else title
-    table = table._replace(title=title, rows=rows, note=note_of(metric, runs))
+    table = with_columns(CASES, labels, Column("tier", "tier"), *more)._replace(
+        title=f"{title}; base {base.key}" if several else title,
+        rows=[run.row for run in runs],
+        note=note_of(metric, runs),
+    )
     marked = looked.key if several else None
     return grid_of(table, [run.key for run in runs], tone, (metric.column("run"),), marked)
+
+
+def _amount_labels(metric: Metric, row: CaseRow) -> dict[str, str]:
+    """The columns of one save, of many without failures, and of the whole run."""
+    save, run = metric.column("save"), metric.column("run")
+    if metric.id == "time":
+        return {save: "one stall", run: "whole run"}
+    counts = sorted(float(name[1:]) for name in row if name[:1] == "x")
+    many = {f"x{n:g}": f"x{count(n)}" for n in counts if n > 1}
+    many = many or {metric.column("saves"): "all saves"}
+    return {save: "one save", **many, run: "run adds"}
 
 
 def note_of(metric: Metric, runs: Sequence[TierRuns]) -> str:

@@ -19,7 +19,6 @@ from ckptcost.tui.about_field import tier_entries
 from ckptcost.tui.commands import Command, bindings
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.picker import Ticks
-from ckptcost.tui.screens import tiers_pictures
 from ckptcost.tui.screens import tiers_view as tiers
 from ckptcost.tui.screens.base import Stopped
 from ckptcost.tui.screens.by_objective import ByObjectiveScreen
@@ -147,8 +146,8 @@ class TiersScreen(ByObjectiveScreen[tiers.Weighed]):
             return
         self.show_in("tiers", tiers.grid(weighed, desk, self._shown))
         self._draw_cursor()
-        self.show_in("saves", tiers_pictures.save_bars(weighed, desk))
-        self.show_in("claims", tiers_pictures.claims(weighed))
+        self.show_in("saves", tiers.save_bars(weighed, desk))
+        self.show_in("claims", tiers.claims(weighed))
         self._say_verdict(*tiers.sentence(weighed, self._shown))
 
     def _draw_cursor(self) -> None:
@@ -157,12 +156,12 @@ class TiersScreen(ByObjectiveScreen[tiers.Weighed]):
         if weighed is None:
             return
         key = self.query_one("#tiers", Rows).key
-        chart = tiers_pictures.front_chart(weighed, self.desk, key)
+        chart = tiers.front_chart(weighed, self.desk, key)
         note = f"at each tier's best for {self.objective}"
         self.show_in("front", chart._replace(note=note, y_label=""))
         details = self.query_one("#details", Note)
-        details.show(tiers_pictures.details(weighed, self.desk, key, self._shown))
-        details.border_title = Content(tiers_pictures.short(key, 40))
+        details.show(tiers.details(weighed, self.desk, key, self._shown))
+        details.border_title = Content(tiers.short(key, 40))
 
     def _say_verdict(self, text: str, tone: str) -> None:
         verdict = self.query_one("#verdict", Static)

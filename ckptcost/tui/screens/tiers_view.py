@@ -1,26 +1,33 @@
-"""Tiers side by side, in the tables and sentences of `ckptcost optimize` and `ckptcost model`.
+"""Tiers side by side, in the tables and sentences of `ckptcost optimize` and `ckptcost model`: at
+their best, in force, one save in bars; the front as a chart, one tier in detail, and what vendors
+claim.
 
 A tier that cannot be computed stays in the list with the reason; it never stops the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from ckptcost.core.outcome import HEADWAY_GOODPUT
 from ckptcost.core.quantities import BY_OBJECTIVE
-from ckptcost.errors import InputError
-from ckptcost.jobs.model import comparison_of, one_of
+from ckptcost.errors import CkptcostError, InputError
+from ckptcost.jobs.model import Case, comparison_of, one_of
 from ckptcost.jobs.model import model as model_job
 from ckptcost.jobs.optimize import Optimum, optimize, option_of
 from ckptcost.layers import Layer
-from ckptcost.present.amounts import count, share
+from ckptcost.present.amounts import DASH, count, number, share
+from ckptcost.present.chart import Bar, Bars, Chart, ChartPart, Curve, Dot
 from ckptcost.present.grid import Grid, Tone
+from ckptcost.present.words import caution_text
+from ckptcost.report.studies.model import claims_table
 from ckptcost.report.studies.model import study_of as model_study
 from ckptcost.report.studies.optimize import how_sure, option_columns, study_of
-from ckptcost.report.study import Column, Study, Table
+from ckptcost.report.study import ROW_UNIT, Column, Study, Table
+from ckptcost.tui.about_field import figure_text, source_lines
 from ckptcost.tui.desk import Desk, scenario_of
+from ckptcost.tui.fields import label_of
 from ckptcost.tui.screens.model_runs import (
     CASES,
     OF_OBJECTIVE,
@@ -28,6 +35,7 @@ from ckptcost.tui.screens.model_runs import (
     base_of,
     best_of,
     holds_for_all,
+    rank_tone,
     runs_of,
 )
 from ckptcost.tui.study_grids import grid_of, with_columns
@@ -85,15 +93,17 @@ class Weighed(NamedTuple):
     """why there is no best tier"""
 
     @property
-    def tables(self) -> list[Table]:
-        return [] if self.study is None else self.study.tables
+    def tables(self) -> dict[str, Table]:
+        return {} if self.study is None else {table.id: table for table in self.study.tables}
 
     @property
     def options(self) -> list[Row]:
         """Each tier at its own best interval; `optimize` has no table of a single one."""
-        tables = {table.id: table for table in self.tables}
-        if self.found is None or "options" in tables:
-            return list(tables["options"].rows) if self.found is not None else []
+        if self.found is None:
+            return []
+        tables = self.tables
+        if "options" in tables:
+            return list(tables["options"].rows)
         at = f"best for {self.found.objective}"
         best = next(row for row in tables["intervals"].rows if row["at"] == at)
         return [{**best, "tier": self.found.option.tier_id, "over": 0.0}]
@@ -170,7 +180,7 @@ def grid(weighed: Weighed, desk: Desk, shown: Shown) -> Grid:
             return "muted"
         if is_hopeless(row):
             return "bad"
-        return "best" if row["tier"] == best else "base" if row["tier"] == base else ""
+        return rank_tone(row["tier"] == best, row["tier"] == base)
 
     labels = LABELS[shown]
     title = f"{TITLES[shown].format(objective)}; base {base}, by {labels[column]}"
@@ -194,9 +204,9 @@ def _note(weighed: Weighed, shown: Shown) -> str:
     silent = sum(
         run.key in weighed.no_best if shown == "best" else run.found is None for run in weighed.runs
     )
-    options = [table for table in weighed.tables if table.id == "options" and shown == "best"]
+    tables = weighed.tables
     parts = [
-        *(table.note for table in options),
+        tables["options"].note if shown == "best" and "options" in tables else "",
         "kgCO2e: location-based",
         holds_for_all(weighed.desk, len(weighed.runs)),
         f"{count(silent)} of {count(len(weighed.runs))} without figures" if silent else "",
@@ -266,3 +276,132 @@ def exported(weighed: Weighed, shown: Shown) -> Study | None:
 
 def next_of(shown: Shown) -> Shown:
     return SHOWN[(SHOWN.index(shown) + 1) % len(SHOWN)]
+
+
+# pictures, and the tier under the cursor
+
+AGAINST = AT_BEST | {"time": "cost"}
+"""what goodput is held against, by objective"""
+UNITS = {"energy": "kWh", "cost": "USD", "carbon": "kgCO2e"}
+NAMED = 12
+"""with more dots than this, only those that matter have their name beside them"""
+SURVIVES = {
+    "process": "lost with its node",
+    "node": "survives the loss of a node",
+    "site": "survives the loss of any node",
+}
+CLAIMS = {"case": "tier", "what": "claim", "unit": "in", "value": "claimed", "model": "model"} | {
+    "low": "from",
+    "high": "to",
+    "size": "of a save of",
+    "source": "source",
+}
+
+
+def short(name: str, most: int = 24) -> str:
+    """A name that fits beside others.
+
+    >>> short("nas-hdd"), short("a-tier-with-a-name-that-goes-on")
+    ('nas-hdd', 'a-tier-with-a-name-tha..')
+    """
+    return name if len(name) <= most else name[: most - 2] + ".."
+
+
+def front_chart(weighed: Weighed, desk: Desk, cursor: str = "") -> Chart:
+    """Share of time lost against what it costs, each tier at its best interval, and the front that
+    no tier beats."""
+    key = AGAINST[weighed.objective]
+    if key == "cost" and all(row.get(key) is None for row in weighed.options):
+        key = "energy"
+    front = weighed.tables["front"].rows if weighed.study is not None else []
+    points = sorted((row[key], 1.0 - row["goodput"]) for row in front if row.get(key))
+    curve = Curve("", [x for x, _ in points], [y for _, y in points], "best")
+    return Chart(
+        f"time lost against {UNITS[key]}",
+        (curve,) if len(points) > 1 else (),
+        list(_dots(weighed, key, {row["tier"] for row in front}, desk, cursor)),
+        x_label=UNITS[key],
+        x_text=number,
+        y_text=share,
+        x_log=True,
+        y_log=True,
+        x_kind="number",
+        empty="no tier has a best interval",
+    )
+
+
+def _dots(weighed: Weighed, key: str, on_front: set[str], desk: Desk, cursor: str) -> Iterator[Dot]:
+    """A tier each, where both of its amounts are known and can stand on a log scale."""
+    options, baseline = weighed.options, base_of(desk, weighed.runs).key
+    for row in options:
+        tier, x, goodput = row["tier"], row.get(key), row.get("goodput")
+        if x and goodput is not None and goodput < 1.0:
+            tone = rank_tone(tier in on_front, tier == baseline)
+            named = tone or len(options) <= NAMED or tier == cursor
+            yield Dot(x, 1.0 - goodput, short(tier) if named else "", tone)
+
+
+def save_bars(weighed: Weighed, desk: Desk) -> Bars:
+    """Dollars of one save, on a log scale: they span orders of magnitude."""
+    best, baseline = weighed.best("save"), base_of(desk, weighed.runs).key
+    known = [(usd, run.key) for run in weighed.runs if (usd := run.row.get("save_cost_usd"))]
+    rows = []
+    for usd, key in sorted(known, key=lambda pair: -pair[0]):
+        tone = rank_tone(key == best, key == baseline)
+        part = ChartPart("USD", 0.0, usd, tone)
+        rows.append(Bar(short(key), (part,), f"{number(usd)} USD", key, tone))
+    able = [run.case.resolved for run in weighed.runs if run.found is not None]
+    unpriced = any("cluster.gpu_price" in each.unknown for each in able)
+    why = f"what one save costs is not known{': cluster.gpu_price' if unpriced else ''}"
+    return Bars(rows, (), "USD of one save, log scale", "", True, why)
+
+
+def details(weighed: Weighed, desk: Desk, key: str, shown: Shown) -> list[Line]:
+    """One tier: its figures and on whose word, what it outlives, and what to beware of."""
+    run = next((run for run in weighed.runs if run.key == key), None)
+    if run is None:
+        return []
+    lines: list[Line] = [(run.row.get("tier_name", key), "")]
+    lines += [(run.reason, "bad")] if run.found is None else _known_of(run.found, desk)
+    if shown == "best" and (why := weighed.no_best.get(key)) and why != run.reason:
+        lines.append((why, "warn"))
+    try:
+        note = desk.catalog.get("tier", key).note
+    except CkptcostError:
+        note = ""
+    return [*lines, (note, "muted")] if note else lines
+
+
+def _known_of(case: Case, desk: Desk) -> list[Line]:
+    """Figures of the tier, those of writing first."""
+    resolved = case.resolved
+    inputs = [each for each in resolved.inputs if each.path.startswith("tier.")]
+    inputs.sort(key=lambda each: "write" not in each.path)
+    unknown = [path for path in resolved.unknown if path.startswith("tier.")]
+    survives = SURVIVES.get(str(resolved.words.get("tier.survives", "site")), "")
+    return [
+        *((f"{label_of(each.path)}: {figure_text(each)}", "") for each in inputs),
+        *((f"{label_of(path)}: {DASH} {resolved.unknown[path]}", "muted") for path in unknown),
+        (survives, ""),
+        *((caution_text(each), "warn") for each in case.cautions),
+        *source_lines(desk, [each.figure.source for each in inputs], 9),
+    ]
+
+
+def claims(weighed: Weighed) -> Grid:
+    """What vendors say of one save, beside what the model says of a save of the same size."""
+    able = {run.key: run for run in weighed.runs if run.found is not None}
+    table = claims_table([run.case for run in able.values()], list(able))
+    modelled = {"energy": "save_energy_kwh", "time": "stall_s"}
+    rows = [
+        row | {"model": able[row["case"]].row[modelled[row["what"]]] if row["this_size"] else None}
+        for row in table.rows
+    ]
+    more = Column("model", "model", ROW_UNIT, "of a save of the same size")
+    note = (
+        "no vendor says what its kWh include; the model counts the GPUs and hosts that wait, and"
+        " the storage"
+    )
+    table = with_columns(table, CLAIMS, more)._replace(rows=rows, note=note)
+    empty = "none of these tiers comes with a claim about one save"
+    return grid_of(table)._replace(empty=empty)
