@@ -92,17 +92,18 @@ def runs_of(
 ) -> TierRuns:
     """The scenario is resolved once for a tier: numbers of saves differ in nothing else. Three
     quarters of a keystroke's sums are this."""
+    key = tier or OWN
     try:
         case = case_of(one_of(desk.catalog, layers, tier or None), ranges=False, intervals=False)
     except InputError as error:
-        return TierRuns(tier or OWN, None, {"tier": tier or OWN}, str(error))
-    metric, row = metric_of(desk), case_row(case, tier or OWN)
+        return TierRuns(key, None, {"tier": key}, str(error))
+    metric, row = metric_of(desk), case_row(case, key)
     for place, saves in enumerate(counts):
         one = evaluate(at_saves(case.scenario, saves)) if place else case.outcome
         with np.errstate(over="ignore"):
             amount = float(metric.people(one.one_save.total(metric.q.field))) * saves
         row[f"x{saves:g}"] = amount if math.isfinite(amount) else None
-    return TierRuns(tier or OWN, case, row | {"tier": tier or OWN})
+    return TierRuns(key, case, row | {"tier": key})
 
 
 def never_ends(outcome: Outcome) -> bool:

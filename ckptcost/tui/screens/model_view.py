@@ -197,16 +197,18 @@ def headline_of(
         return f"No tier is called best for {metric.objective}: {told}", "warn"
     if base.found is None:
         return f"{base.key}, which others are held against, has no figures: {base.reason}", "warn"
-    if advice is None and never_ends(looked.case.outcome):
+    if advice is not None:
+        return _advised(advice, base, counted_in(metric), drawn)
+    if never_ends(looked.case.outcome):
         return f"No run ends on {looked.key}: too much is lost between two saves.", "bad"
-    if advice is None:
-        return f"{what_is_missing(looked.case.resolved, metric.objective)}.", "warn"
-    act = f"Save every {duration(advice.every_s)} on {advice.tier}"
-    if math.isnan(advice.every_s):
-        act = f"Take {advice.tier}" if advice.variant else f"Stay on {advice.tier}"
-    outcome, counted = base.case.outcome, counted_in(metric)
+    return f"{what_is_missing(looked.case.resolved, metric.objective)}.", "warn"
+
+
+def _advised(advice: ModelAdvice, base: TierRuns, counted: Metric, drawn: bool) -> Line:
+    """To do it, or to leave the run as it is."""
+    outcome, act = base.case.outcome, _act(advice)
     every = duration(float(outcome.interval_s))
-    now = f"now on {base.key}" if advice.tier != base.key else "now"
+    now = "now" if advice.tier == base.key else f"now on {base.key}"
     now += "" if math.isnan(advice.every_s) else f", every {every}"
     if why := no_headway(advice.pair.cases[1].outcome):
         return f"Hopeless: {act[0].lower()}{act[1:]}, which is best here, and {why}.", "bad"
@@ -220,13 +222,20 @@ def headline_of(
     if not change.relative < -WITHIN:
         within = f"within {share(WITHIN)} of the least {counted.unit}"
         return f"Leave it as it is, every {every} on {base.key}: {within}.", "good"
-    low, high = (float(counted.people(-end)) for end in (change.high, change.low))
+    low, high = float(counted.people(-change.high)), float(counted.people(-change.low))
     text = f"{act}: {counted.said(float(counted.people(-change.value)))} less than {now}"
     if low < 0 < high:
         # it may as well cost more: no advice to be shown as one that is sure
         return f"{text}; p5-p95 from {number(-low)} {counted.unit} more to {number(high)} less.", ""
     span = f"; p5-p95 {number(low)}-{number(high)} {counted.unit}" if low < high else ""
     return f"{text}{span}.", "best"
+
+
+def _act(advice: ModelAdvice) -> str:
+    """What to do."""
+    if not math.isnan(advice.every_s):
+        return f"Save every {duration(advice.every_s)} on {advice.tier}"
+    return f"Take {advice.tier}" if advice.variant else f"Stay on {advice.tier}"
 
 
 def beside_of(advice: ModelAdvice | None, of: Metric) -> Line:
