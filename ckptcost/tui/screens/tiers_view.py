@@ -93,6 +93,11 @@ class Weighed(NamedTuple):
     """why there is no best tier"""
 
     @property
+    def ranked_by(self) -> str:
+        """What the tiers' best intervals are best for."""
+        return self.objective if self.found is None else self.found.objective
+
+    @property
     def tables(self) -> dict[str, Table]:
         return {} if self.study is None else {table.id: table for table in self.study.tables}
 
@@ -104,7 +109,7 @@ class Weighed(NamedTuple):
         tables = self.tables
         if "options" in tables:
             return list(tables["options"].rows)
-        at = f"best for {self.found.objective}"
+        at = f"best for {self.ranked_by}"
         best = next(row for row in tables["intervals"].rows if row["at"] == at)
         return [{**best, "tier": self.found.option.tier_id, "over": 0.0}]
 
@@ -122,6 +127,10 @@ class Weighed(NamedTuple):
             return "" if self.unranked else self.found.option.tier_id
         run = best_of(self.runs, OF_OBJECTIVE[self.objective])
         return "" if run is None else run.key
+
+    def lacks(self, run: TierRuns, shown: Shown) -> bool:
+        """Whether a tier has no figures there."""
+        return run.key in self.no_best if shown == "best" else run.found is None
 
     def column(self, shown: Shown) -> str:
         """What the ratio to the baseline is of."""
@@ -171,7 +180,6 @@ def grid(weighed: Weighed, desk: Desk, shown: Shown) -> Grid:
     """One row a tier, and how much of the baseline's amount it takes."""
     rows, base = weighed.rows(shown), base_of(desk, weighed.runs).key
     best, column = weighed.best(shown), weighed.column(shown)
-    objective = weighed.found.objective if weighed.found is not None else weighed.objective
     theirs = next(row for row in rows if row["tier"] == base)
     rows = [row | {"ratio": _ratio(row, theirs, column, weighed.objective)} for row in rows]
 
@@ -183,9 +191,11 @@ def grid(weighed: Weighed, desk: Desk, shown: Shown) -> Grid:
         return rank_tone(row["tier"] == best, row["tier"] == base)
 
     labels = LABELS[shown]
-    title = f"{TITLES[shown].format(objective)}; base {base}, by {labels[column]}"
+    title = f"{TITLES[shown].format(weighed.ranked_by)}; base {base}, by {labels[column]}"
     known = Table("tiers", title, CASES.columns, rows, _note(weighed, shown))
-    table = with_columns(known, {"tier": "tier"} | labels, *option_columns(objective), RATIO)
+    table = with_columns(
+        known, {"tier": "tier"} | labels, *option_columns(weighed.ranked_by), RATIO
+    )
     first = ("tier", column, "ratio")
     return grid_of(table, [row["tier"] for row in rows], tone, first, desk.chosen)
 
@@ -201,9 +211,7 @@ def _ratio(mine: Row, theirs: Row, column: str, objective: str) -> float | None:
 
 def _note(weighed: Weighed, shown: Shown) -> str:
     """What the whole table rests on."""
-    silent = sum(
-        run.key in weighed.no_best if shown == "best" else run.found is None for run in weighed.runs
-    )
+    silent = sum(weighed.lacks(run, shown) for run in weighed.runs)
     tables = weighed.tables
     parts = [
         tables["options"].note if shown == "best" and "options" in tables else "",
@@ -239,14 +247,13 @@ def sentence(weighed: Weighed, shown: Shown) -> Line:
 def command(weighed: Weighed, shown: Shown) -> str:
     """What prints the same numbers: tiers that cannot be computed are left out, for one of them
     would stop the command."""
-    desk, at_best = weighed.desk, shown == "best"
+    desk = weighed.desk
     able = [
         tier
         for tier, run in zip(desk.tiers_shown(), weighed.runs, strict=False)
-        if (run.key not in weighed.no_best if at_best else run.found is not None)
+        if not weighed.lacks(run, shown)
     ]
-    objective = weighed.found.objective if weighed.found is not None else weighed.objective
-    name, more = ("optimize", ["--objective", objective]) if at_best else ("model", [])
+    name, *more = ("optimize", "--objective", weighed.ranked_by) if shown == "best" else ("model",)
     named = [tier for tier in able if tier]
     lines = []
     if "" in able or not named:  # the scenario's own tier has no name to give
