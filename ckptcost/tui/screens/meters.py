@@ -136,8 +136,7 @@ def state_of(reason: str) -> State:
 def kinds_of(study: Study) -> list[Kind]:
     """GPUs, processors, memory, storage, the whole node. A counter that never moves measures
     nothing."""
-    channels = rows_of(study, "channels")
-    speaking = {channel["domain"] for channel in channels if channel["rate"] is not None}
+    speaking = {channel["domain"] for channel in _speaking(study)}
     found = []
     for row in rows_of(study, "kinds"):
         by = [text.split(" (")[0] for text in row["by"].split("; ") if text]
@@ -147,11 +146,19 @@ def kinds_of(study: Study) -> list[Kind]:
             key=lambda reason: _ORDER.index(state_of(reason)),
         )
         state: State = "answers" if answering else state_of(reasons[0]) if reasons else "lacks"
-        stuck = [channel["source"] for channel in channels if channel["domain"] in by][:1]
         if not answering:
-            reasons += [f"{source} answers and never moves" for source in stuck]
+            reasons += [
+                f"{channel['source']} answers and never moves"
+                for channel in rows_of(study, "channels")
+                if channel["domain"] in by
+            ][:1]
         found.append(Kind(row["kind"], state, answering, tuple(reasons)))
     return found
+
+
+def _speaking(study: Study) -> list[dict[str, Any]]:
+    """Channels that moved."""
+    return [row for row in rows_of(study, "channels") if row["rate"] is not None]
 
 
 def _mark(state: State, plain: bool) -> str:
@@ -197,20 +204,19 @@ def _brief(study: Study, one: Kind) -> str:
     """What it shows now, or why it does not."""
     if one.state != "answers":
         return one.reasons[0] if one.reasons else "nothing here meters it"
-    more = f" and {len(one.by) - 1} more" if len(one.by) > 2 else ""
-    by = f"{one.by[0]}{more}" if more else ", ".join(one.by)
-    speaking = [
-        row
-        for row in rows_of(study, "channels")
-        if row["domain"] in one.by and row["rate"] is not None
-    ]
-    quantity = next((q for q in _QUANTITIES if any(row["quantity"] == q for row in speaking)), None)
-    if quantity is None:
-        return by
-    shown = [row for row in speaking if row["quantity"] == quantity]
-    ticks = [tick for row in shown if (tick := row["tick"] or row["published_tick"])]
-    renewed = f", renewed each {duration(max(ticks))}" if ticks and one.id != "storage" else ""
-    return f"{by}: {_QUANTITIES[quantity]}, {_now(shown)}{renewed}"
+    by = f"{one.by[0]} and {len(one.by) - 1} more" if len(one.by) > 2 else ", ".join(one.by)
+    speaking = [row for row in _speaking(study) if row["domain"] in one.by]
+    for quantity, name in _QUANTITIES.items():
+        if shown := [row for row in speaking if row["quantity"] == quantity]:
+            renewed = "" if one.id == "storage" else _renewed(shown)
+            return f"{by}: {name}, {_now(shown)}{renewed}"
+    return by
+
+
+def _renewed(rows: Sequence[dict[str, Any]]) -> str:
+    """How often the slowest of alike channels does."""
+    ticks = [tick for row in rows if (tick := row["tick"] or row["published_tick"])]
+    return f", renewed each {duration(max(ticks))}" if ticks else ""
 
 
 def _now(rows: Sequence[dict[str, Any]]) -> str:
