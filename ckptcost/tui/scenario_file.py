@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
+from copy import deepcopy
 from typing import Any
 
 from ckptcost.catalog.keys import CADENCES, REFERENCES, WORDS
@@ -26,14 +27,14 @@ def changed(text: str, edits: Mapping[str, str], tiers: Sequence[str] = ()) -> s
     before = _read(text)
     meant = _meant(before, edits, tiers)
     lines = text.splitlines()
-    for section in dict.fromkeys([*before, *meant]):
-        old, new = before.get(section), meant.get(section)
-        if old == new or not isinstance(new, dict):
+    for section, new in meant.items():
+        if not isinstance(new, dict):
             continue
-        for key in (old or {}).keys() - new.keys():
+        old = before.get(section, {})
+        for key in old.keys() - new.keys():
             _silence(lines, section, key)
         for key, value in new.items():
-            if (old or {}).get(key) != value:
+            if old.get(key) != value:
                 _say(lines, section, key, value)
     found = "\n".join(lines) + "\n"
     try:
@@ -58,13 +59,11 @@ def _read(text: str) -> dict[str, Any]:
 
 
 def _meant(
-    before: Mapping[str, Any], edits: Mapping[str, str], tiers: Sequence[str]
+    before: dict[str, Any], edits: Mapping[str, str], tiers: Sequence[str]
 ) -> dict[str, Any]:
     """What the file should say: a new entry of the catalogue forgets what was said of its section,
     as flags over it would."""
-    meant = {
-        name: dict(value) if isinstance(value, dict) else value for name, value in before.items()
-    }
+    meant = deepcopy(before)
     for path, text in edits.items():
         section, _, key = path.partition(".")
         said = meant.setdefault(section, {})
@@ -76,11 +75,15 @@ def _meant(
         if section == "policy" and key in ONE_OF:
             for other in ONE_OF:
                 said.pop(other, None)
-        is_flag = WORDS.get(section, {}).get(key) == (bool,) and text.lower() in ("true", "false")
-        said[key] = text.lower() == "true" if is_flag else text
+        said[key] = _typed(section, key, text)
     if tiers:
         meant.setdefault("compare", {})["tier"] = list(tiers)
-    return {name: value for name, value in meant.items() if value != {} or name in before}
+    return meant
+
+
+def _typed(section: str, key: str, text: str) -> str | bool:
+    is_flag = WORDS.get(section, {}).get(key) == (bool,) and text.lower() in ("true", "false")
+    return text.lower() == "true" if is_flag else text
 
 
 def _span(lines: Sequence[str], section: str) -> tuple[int, int] | None:
