@@ -30,7 +30,7 @@ from ckptcost.report.studies.run_columns import (
 from ckptcost.report.studies.solve import parts_table
 from ckptcost.report.study import Column, Study, Table
 from ckptcost.tui.desk import Desk, Stamp
-from ckptcost.tui.screens.model_runs import no_headway
+from ckptcost.tui.screens.model_runs import no_headway, rank_tone
 from ckptcost.tui.study_grids import grid_of, with_columns
 
 Line = tuple[str, Tone]
@@ -52,6 +52,9 @@ LABELS = {"at": "saving at", "interval": "every", "goodput": "goodput", "energy"
 }
 LIGHTS: dict[float, Tone] = {2: "good", 1: "warn", 0: "bad"}
 """the traffic light of a rule of thumb: by how far it was measured to be from the best"""
+_TRIAL = "on trial"
+_LEADING = {_TRIAL: 0, "now": 1, "robust interval": 2}
+"""rows that stand before the others"""
 _SAME = 1e-6
 """of an interval: closer is the same one"""
 _MORE = 60
@@ -308,28 +311,29 @@ def points(one: Studied, trial: Point) -> Grid:
     """The rows of `optimize`'s table, the trial first, each with what it costs over the best; a
     row's key is its interval as a text."""
     regret = {row["at"]: row.get(f"regret_{one.objective}") for row in one.table("regret").rows}
-    mine = {"at": "on trial", "interval": trial.interval_s, **row_of(trial.outcome)}
+    mine = {"at": _TRIAL, "interval": trial.interval_s, **row_of(trial.outcome)}
     mine["saves_per_day"] = known_value(saves_per_day(trial.outcome))
-    regret["on trial"] = regret_value(trial.regrets[one.objective])
-    there = {row["at"]: row for row in one.table("intervals").rows if row.get("interval")}
+    regret[_TRIAL] = regret_value(trial.regrets[one.objective])
+    there = [row for row in one.table("intervals").rows if row.get("interval")]
     if one.now is None:
-        there.pop("now", None)
-    leading = [there.pop(at) for at in ("now", "robust interval") if at in there]
-    rows = [row | {"over": regret[row["at"]]} for row in (mine, *leading, *there.values())]
+        there = [row for row in there if row["at"] != "now"]
+    rows = [row | {"over": regret[row["at"]]} for row in (mine, *there)]
+    rows.sort(key=lambda row: _LEADING.get(row["at"], len(_LEADING)))
     best = "robust interval" if one.found.robust.moves else f"best for {one.objective}"
-
-    def tone(row: dict[str, Any]) -> Tone:
-        if not row["goodput"] >= HOPELESS_GOODPUT:
-            return "bad"
-        if row["at"].endswith("'s rule"):
-            return LIGHTS.get(float(regret_light(row["over"])), "")
-        if row["at"] == "now":
-            return "warn" if row["over"] > WITHIN else ""
-        return "best" if row["at"] == best else "base" if row is rows[0] else ""
-
     table = with_columns(one.table("intervals"), LABELS, OVER)._replace(rows=rows)
     keys = [f"{row['at']}={text_of(row['interval'])}" for row in rows]
-    return grid_of(table, keys, tone, (COLUMNS[one.objective], "over"))
+    first = (COLUMNS[one.objective], "over")
+    return grid_of(table, keys, lambda row: _point_tone(row, best), first)
+
+
+def _point_tone(row: dict[str, Any], best: str) -> Tone:
+    if not row["goodput"] >= HOPELESS_GOODPUT:
+        return "bad"
+    if row["at"].endswith("'s rule"):
+        return LIGHTS.get(float(regret_light(row["over"])), "")
+    if row["at"] == "now":
+        return "warn" if row["over"] > WITHIN else ""
+    return rank_tone(row["at"] == best, row["at"] == _TRIAL)
 
 
 def interval_in(key: str) -> str:
