@@ -148,18 +148,14 @@ def bars_of(study: Study) -> Bars:
             title="From modelled to measured",
             empty="Size and time are not both known, so no cause can be told apart.",
         )
-    lines = tables[LINES]
     of = table.id.removeprefix("parts_")
-    time = next(row for row in lines.rows if row["of"] == of and row["quantity"] == "time")
-    ends = next(row for row in table.rows if row["id"] == "whole")
-    modelled_s = float(time["modelled"])
-    causes = [row for row in table.rows if row["id"] != "whole" and row["seconds"] is not None]
-    steps: list[tuple[str, float, str, Tone]] = []
-    for row in causes:
-        more_s = float(row["seconds"])
-        tone: Tone = "bad" if more_s > 0 else "good" if more_s < 0 else "muted"
-        steps.append((row["cause"], more_s, f"{'+' if more_s > 0 else ''}{duration(more_s)}", tone))
-    measured_s = modelled_s + sum(float(row["seconds"]) for row in causes)
+    times = (row for row in tables[LINES].rows if row["of"] == of and row["quantity"] == "time")
+    modelled_s = float(next(times)["modelled"])
+    *causes, ends = table.rows
+    steps = [
+        _step(row["cause"], float(row["seconds"])) for row in causes if row["seconds"] is not None
+    ]
+    measured_s = modelled_s + sum(more_s for _, more_s, *_ in steps)
     rows = [
         *hanging([("modelled", modelled_s, ends["modelled"], "base")]),
         *hanging(steps, modelled_s),
@@ -170,6 +166,12 @@ def bars_of(study: Study) -> Bars:
         title=f"From modelled to measured: one {of}, mean",
         note="each cause changed in this order; it adds up",
     )
+
+
+def _step(cause: str, more_s: float) -> tuple[str, float, str, Tone]:
+    if more_s > 0:
+        return cause, more_s, f"+{duration(more_s)}", "bad"
+    return cause, more_s, duration(more_s), "good" if more_s < 0 else "muted"
 
 
 def command_of(source: RunSource, desk: Desk) -> str:
