@@ -134,8 +134,12 @@ def parameters(fitted: Calibrated, desk: Desk, ticked: Sequence[str]) -> Grid:
     )
     note = "x: is taken; Space ticks what goes onto the desk"
     table = table._replace(title="What the runs give", columns=columns, rows=rows, note=note)
-    grid = grid_of(table, [row["path"] or row["id"] for row in rows])
-    known = [row["path"] for row in rows if row["value"] is not None]
+    return _ticked(fitted, grid_of(table, [row["path"] or row["id"] for row in rows]), ticked)
+
+
+def _ticked(fitted: Calibrated, grid: Grid, ticked: Sequence[str]) -> Grid:
+    """With a mark for each figure that is taken; the others are muted."""
+    known = [row["path"] for row in fitted.rows if row["value"] is not None]
     ticks = {path: " x " for path in known if path.startswith("tier.")}
     ticks |= {path: "[x]" if path in ticked else "[ ]" for path in fitted.free}
     toned = []

@@ -269,7 +269,6 @@ def look(directory: str | Path, procfs: Path = Path("/proc"), sysfs: Path = Path
         refusal = "the file system is mounted read-only"
     elif not os.access(path, os.W_OK | os.X_OK):
         refusal = "you may not write there"
-    memory = re.search(r"^MemTotal:\s+(\d+) kB", _word(procfs / "meminfo"), re.M)
     return Spot(
         shown,
         refusal,
@@ -278,8 +277,13 @@ def look(directory: str | Path, procfs: Path = Path("/proc"), sysfs: Path = Path
         MEMORY if mounted.in_memory else NETWORK if mounted.blind else _kind(disks, sysfs),
         float(room.f_bavail * room.f_frsize),
         float(room.f_blocks * room.f_frsize),
-        float(memory[1]) * 1024.0 if memory else 0.0,
+        _memory_bytes(procfs),
     )
+
+
+def _memory_bytes(procfs: Path) -> float:
+    found = re.search(r"^MemTotal:\s+(\d+) kB", _word(procfs / "meminfo"), re.M)
+    return float(found[1]) * 1024.0 if found else 0.0
 
 
 def _kind(disks: tuple[str, ...], sysfs: Path) -> str:
@@ -319,25 +323,29 @@ def place_lines(spot: Spot, one: ProbeRequest | None = None) -> list[Line]:
     """What the place is, and what to keep in mind there."""
     if spot.refusal:
         return [(spot.refusal, "bad")]
-    room = (
-        f"{size(spot.free_bytes)} free of {size(spot.whole_bytes)}"
-        if spot.whole_bytes
-        else "it does not say how much is free"
-    )
-    where = f"{spot.fs_type or 'unknown file system'}{f' on {spot.device}' if spot.device else ''}"
-    lines: list[Line] = [(f"{where}, {room}", "")]
+    lines: list[Line] = [(_spot_text(spot), "")]
     if spot.kind == MEMORY:
         lines.append((f"{spot.fs_type} is memory: this measures memory and no storage", "warn"))
     elif spot.kind == NETWORK:
         lines.append((f"{NETWORK}: {_REMOTE_WHY}", "muted"))
-    cached = one is not None and one.saver != "direct" and one.size_bytes < spot.memory_bytes
-    if one is not None and cached and spot.kind != MEMORY:
+    if one is None or spot.kind == MEMORY:
+        return lines
+    if one.saver != "direct" and one.size_bytes < spot.memory_bytes:
         text = (
             f"{size(one.size_bytes)} fit into the page cache of {size(spot.memory_bytes)}: what"
             " counts is until fsync is through"
         )
         lines.append((text, "muted"))
     return lines
+
+
+def _spot_text(spot: Spot) -> str:
+    """Its file system and its room."""
+    on = f" on {spot.device}" if spot.device else ""
+    where = f"{spot.fs_type or 'unknown file system'}{on}"
+    if not spot.whole_bytes:
+        return f"{where}, it does not say how much is free"
+    return f"{where}, {size(spot.free_bytes)} free of {size(spot.whole_bytes)}"
 
 
 # the plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from math import nan
+from operator import ge, gt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,14 +68,14 @@ def _storage(seen: Measured, points: int, zero_s: float) -> list[Chart]:
     edges, energies = edges_of(seen, 0.0, points), seen.energies
     at = ((edges[1:] + edges[:-1]) / 2 - zero_s).tolist()
     curves = []
-    for label in ("written", "read"):
+    for label, holds in (("written", ge), ("read", gt)):
         each = [
             rates_of(depth.growth(energies.series(place), channel.wraps_at), edges)
             for place, channel in enumerate(energies.channels)
             if channel.domain in disks and channel.quantity == f"{label}_bytes"
         ]
         rates: list[float] = np.sum(each, axis=0).tolist() if each else []
-        if any(each_s > 0 or (label == "written" and each_s == 0) for each_s in rates):
+        if any(holds(each_s, 0) for each_s in rates):
             curves.append(Curve(label, at, rates))
     labels = " and ".join(curve.label for curve in curves)
     where = f"{len(disks)} disks" if len(disks) > 1 else "".join(disks)
