@@ -4,7 +4,7 @@ written there."""
 from __future__ import annotations
 
 from ckptcost.catalog.keys import CADENCES, KEYS, LIMITS, WORDS, meaning_of, unit_of
-from ckptcost.catalog.store import Catalog
+from ckptcost.catalog.store import Catalog, Entity
 from ckptcost.catalog.template import example_of
 from ckptcost.errors import CkptcostError
 from ckptcost.present.amounts import DASH, count, quantities, quantity
@@ -56,24 +56,29 @@ def about_field(desk: Desk, path: str, resolved: Resolved | None = None) -> Line
     resolved = resolved if resolved is not None else desk.resolved()
     if key in WORDS[section]:
         return _of_word(desk, resolved, path)
-    unit = unit_of(section, key)
-    found = next((i for i in resolved.inputs if i.path == path), None)
-    lines: list[tuple[str, Tone]] = [(_sentence(meaning_of(section, key)), "")]
-    if found is not None:
-        lines += _of_input(desk, found)
-    elif (why := resolved.unknown.get(path)) is not None:
-        lines.append((unknown_text(path, why), "warn"))
-    else:
-        lines.append((_absent(resolved, path), "muted"))
+    lines: list[tuple[str, Tone]] = [
+        (_sentence(meaning_of(section, key)), ""),
+        *_of_figure(desk, resolved, path),
+    ]
     if path in COUNTED and any(i.path == "checkpoint.size" for i in resolved.inputs):
         lines.append(("Not used: checkpoint.size is given.", "warn"))
     if section == "tier" and path in desk.edits and len(desk.tiers_shown()) > 1:
         lines.append(("What you write here holds for every tier in the table.", "warn"))
     return (
         *lines,
-        (f"{_allowed(key, unit)}, e.g. {example_of(key).strip(chr(34))}", "muted"),
+        (f"{_allowed(key, unit_of(section, key))}, e.g. {example_of(key).strip(chr(34))}", "muted"),
         (path, "muted"),
     )
+
+
+def _of_figure(desk: Desk, resolved: Resolved, path: str) -> list[tuple[str, Tone]]:
+    """Its value and who said it, or why there is none."""
+    found = next((i for i in resolved.inputs if i.path == path), None)
+    if found is not None:
+        return _of_input(desk, found)
+    if (why := resolved.unknown.get(path)) is not None:
+        return [(unknown_text(path, why), "warn")]
+    return [(_absent(resolved, path), "muted")]
 
 
 def _absent(resolved: Resolved, path: str) -> str:
@@ -130,13 +135,7 @@ def _of_word(desk: Desk, resolved: Resolved, path: str) -> Lines:
     lines: list[tuple[str, Tone]] = [(_sentence(_WORDS.get(path) or _WORDS.get(key, key)), "")]
     said = desk.tier_chosen() if path == TIER else resolved.words.get(path)
     if path in KINDS and said and said in desk.catalog.ids(KINDS[path]):
-        entity = desk.catalog.get(KINDS[path], str(said))
-        lines += [
-            (text, "")
-            for text in (entity.name, _sentence(entity.note) if entity.note else "")
-            if text
-        ]
-        lines += source_lines(desk, [f.source for f in entity.figures.values()])
+        lines += _of_entity(desk, desk.catalog.get(KINDS[path], str(said)))
     if path in desk.edits:
         lines.append(("Said by: you, here", "muted"))
     choices = choices_of(desk.catalog, path)
@@ -146,6 +145,12 @@ def _of_word(desk: Desk, resolved: Resolved, path: str) -> Lines:
         else f"{len(choices)} to choose from: Enter lists them"
     )
     return (*lines, (listed, "muted"), (path, "muted"))
+
+
+def _of_entity(desk: Desk, entity: Entity) -> list[tuple[str, Tone]]:
+    texts = (entity.name, _sentence(entity.note) if entity.note else "")
+    sources = source_lines(desk, [f.source for f in entity.figures.values()])
+    return [*((text, "") for text in texts if text), *sources]
 
 
 def _allowed(key: str, unit: str) -> str:

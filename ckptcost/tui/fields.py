@@ -12,6 +12,7 @@ from typing import Any
 
 from ckptcost.catalog.keys import CADENCES, KEYS, REFERENCES, SECTIONS, WORDS, unit_of
 from ckptcost.catalog.store import Catalog
+from ckptcost.core.domain import Scenario
 from ckptcost.core.failures import mtbf_s
 from ckptcost.core.outcome import Outcome
 from ckptcost.core.size import full_bytes
@@ -194,31 +195,26 @@ def _field(
     desk: Desk, resolved: Resolved, outcome: Outcome, given: dict[str, Input], path: str, group: str
 ) -> Field:
     section, _, key = path.partition(".")
-    label, choices = label_of(path), choices_of(desk.catalog, path)
+    field = Field(path, label_of(path), "", group=group)
     yours = "u" if path in desk.edits else ""
     if key in WORDS[section]:
-        said = desk.tier_chosen() if path == TIER else _word(resolved.words.get(path))
-        usual = _word(getattr(_part(resolved, section), key, "")) if not said else ""
-        mark = yours or ("d" if usual else "")
-        return Field(
-            path, label, said, mark=mark, group=group, choices=choices, placeholder=usual or "-"
-        )
-    found = given.get(path)
-    if found is not None and path in COUNTED and "checkpoint.size" in given:
-        return Field(
-            path, label, "", group=group, choices=choices, placeholder=f"{text_of(found)}, not used"
-        )
-    if found is not None:
-        return Field(
-            path,
-            label,
-            text_of(found),
-            mark=yours or MARKS[found.figure.basis],
-            group=group,
-            choices=choices,
-        )
-    mark, holds = _without(resolved, outcome, section, key)
-    return Field(path, label, "", mark=mark, group=group, placeholder=holds)
+        return _word_field(desk, resolved, field, yours)
+    if (found := given.get(path)) is None:
+        mark, holds = _without(resolved, outcome, section, key)
+        return field._replace(mark=mark, placeholder=holds)
+    if path in COUNTED and "checkpoint.size" in given:
+        return field._replace(placeholder=f"{text_of(found)}, not used")
+    return field._replace(text=text_of(found), mark=yours or MARKS[found.figure.basis])
+
+
+def _word_field(desk: Desk, resolved: Resolved, field: Field, yours: str) -> Field:
+    """A name or a choice; where nobody says one, the usual one holds."""
+    path, (section, _, key) = field.path, field.path.partition(".")
+    said = desk.tier_chosen() if path == TIER else _word(resolved.words.get(path))
+    usual = "" if said else _word(getattr(_part(resolved, section), key, ""))
+    mark = yours or ("d" if usual else "")
+    choices = choices_of(desk.catalog, path)
+    return field._replace(text=said, mark=mark, choices=choices, placeholder=usual or "-")
 
 
 def _word(value: Any) -> str:
@@ -241,15 +237,17 @@ def _without(resolved: Resolved, outcome: Outcome, section: str, key: str) -> tu
     if (text := follows.get(f"{section}.{key}")) is not None:
         return "=", text
     value: Any = getattr(_part(resolved, section), KEYS[section][key] or "-", None)
-    lacks = (
-        value is None
-        or value != value
-        or key in CADENCES
-        or (s.second_tier is None and key.startswith("second_"))
-    )
-    if lacks or (s.third_tier is None and key.startswith("third_")):
+    if value is None or value != value or key in CADENCES or _of_absent_tier(s, key):
         return "", "-"
     return "", "no limit" if math.isinf(value) else quantity(value, unit) if unit else count(value)
+
+
+def _of_absent_tier(scenario: Scenario, key: str) -> bool:
+    """Whether a figure is about a second or third tier that there is not."""
+    return any(
+        key.startswith(f"{each}_") and getattr(scenario, f"{each}_tier") is None
+        for each in ("second", "third")
+    )
 
 
 @lru_cache(maxsize=64)
