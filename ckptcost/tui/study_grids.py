@@ -27,16 +27,18 @@ def grid_of(
     `keys`: what its rows are, else their leading texts; `marked`: the one that is ticked."""
     columns = [column for column in table.columns if column.shown]
     labels, cells, left = shown_cells(table)
-    texts = [
-        column.unit in ("", "bool") and not _has_ranges([row.get(column.id) for row in table.rows])
-        for column in columns
-    ]
+    values = [[row.get(column.id) for row in table.rows] for column in columns]
     heads = tuple(
-        GridHead(column.id, label, text, 0 if place < min(left, 2) or column.id in first else place)
-        for place, (column, label, text) in enumerate(zip(columns, labels, texts, strict=True))
+        GridHead(
+            column.id,
+            label,
+            _is_text(column, each),
+            0 if place < min(left, 2) or column.id in first else place,
+        )
+        for place, (column, label, each) in enumerate(zip(columns, labels, values, strict=True))
     )
     names = keys or _distinct([" / ".join(row[:left]) for row in cells])
-    orders = zip(*(_orders([row.get(c.id) for row in table.rows]) for c in columns), strict=True)
+    orders = zip(*map(_orders, values), strict=True)
     rows = [
         Row(name, tuple(shown), order, tone(of), name == marked)
         for name, shown, order, of in zip(names, cells, orders, table.rows, strict=True)
@@ -78,10 +80,12 @@ def _orders(values: Sequence[object]) -> list[Order]:
     return [None if low is None else float(low[1].replace(",", "")) for low in found]
 
 
-def _has_ranges(values: Sequence[object]) -> bool:
-    """Whether a column's texts are ranges of numbers, which stand at the right as numbers do."""
+def _is_text(column: Column, values: Sequence[object]) -> bool:
+    """Whether a column stands at the left: ranges of numbers do not, as numbers do not."""
+    if column.unit not in ("", "bool"):
+        return False
     said = [value for value in values if isinstance(value, str) and value not in ("", DASH)]
-    return bool(said) and all(_RANGE.fullmatch(value) for value in said)
+    return not said or not all(map(_RANGE.fullmatch, said))
 
 
 def _order(value: object) -> Order:
