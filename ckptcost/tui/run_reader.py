@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from ckptcost.errors import CkptcostError
@@ -51,23 +52,18 @@ class Apart:
         raised."""
 
         def tell_or_stop(what: str, share: float) -> None:
-            if stopped():
-                raise GivenUp("given up")
+            _go_on(stopped)
             if tell is not None:
                 tell(what, share)
 
         if weight <= SMALL:
             return task(*words) if tell is None else task(*words, tell=tell_or_stop)
-        while not self._lock.acquire(timeout=LOOK_S):
-            if stopped():
-                raise GivenUp("given up")
+        _wait(partial(self._lock.acquire, True), stopped)
         try:
             worker = self._started()
             worker.give(answer, 0, (task, words, tell is not None))
             while True:
-                while not worker.pipe.poll(LOOK_S):
-                    if stopped():
-                        raise GivenUp("given up")
+                _wait(worker.pipe.poll, stopped)
                 value = worker.receive()
                 if not isinstance(value, WorkProgress):
                     found: T = value
@@ -98,6 +94,17 @@ class Apart:
                 self._end()
             finally:
                 self._lock.release()
+
+
+def _go_on(stopped: Callable[[], bool]) -> None:
+    if stopped():
+        raise GivenUp("given up")
+
+
+def _wait(ready: Callable[[float], bool], stopped: Callable[[], bool]) -> None:
+    """Until it is, asked for some time; raises GivenUp where nobody waits any more."""
+    while not ready(LOOK_S):
+        _go_on(stopped)
 
 
 READER = Apart()
