@@ -8,7 +8,7 @@ from ckptcost.errors import CkptcostError, InputError
 from ckptcost.tui import files
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.paths import path_of
-from ckptcost.tui.screens import audit, live_start, report_answers, runs_entries
+from ckptcost.tui.screens import audit, live_start, report, runs_entries
 
 IMPOSSIBLE = ["~nosuchuser/x", "x" * 300, "a\0b", "/dev/null/below"]
 
@@ -29,7 +29,7 @@ def test_what_can_be_no_path_is_one_line(text):
 
 @pytest.mark.parametrize("text", IMPOSSIBLE, ids=repr)
 def test_nowhere_does_it_crash(text):
-    assert report_answers.standing(text)[1] == "bad"
+    assert report.standing(text)[1] == "bad"
     for call in (
         lambda: files.write_text("a", text),
         lambda: files.exists(text),
@@ -47,6 +47,6 @@ def test_a_folder_that_may_not_be_looked_into(tmp_path):
     closed = tmp_path / "closed"
     (closed / "in").mkdir(parents=True)
     closed.chmod(0)
-    assert as_nobody(lambda: report_answers.standing(str(closed / "in" / "x"))[0]).endswith(
+    assert as_nobody(lambda: report.standing(str(closed / "in" / "x"))[0]).endswith(
         'permission denied"'
     )

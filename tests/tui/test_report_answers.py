@@ -14,7 +14,7 @@ from ckptcost.catalog.store import Catalog
 from ckptcost.errors import CkptcostError
 from ckptcost.present.grid import sorted_by
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens import report_answers
+from ckptcost.tui.screens import report
 from ckptcost.tui.study_grids import tables_of
 
 DESK = Desk(Catalog())
@@ -40,7 +40,7 @@ def runs(tmp_path, monkeypatch):
 
 
 def _offered(desk):
-    return [row.key for row in report_answers.subjects(desk)]
+    return [row.key for row in report.subjects(desk)]
 
 
 def _printed(cli, command):
@@ -65,17 +65,17 @@ def _printed(cli, command):
 def test_the_command_prints_the_very_same_text(cli, which, form):
     desk = DESKS[which]
     for subject in _offered(desk):
-        found = report_answers.answered(desk, subject)
-        seen = report_answers.page(found, desk, form)
+        found = report.answered(desk, subject)
+        seen = report.page(found, desk, form)
         assert seen.text == _printed(cli, seen.command), subject
         assert "".join(f"{line}\n" for line in seen.lines) == seen.text.replace("\r\n", "\n")
 
 
 def test_each_table_of_a_csv(cli):
-    found = report_answers.answered(EDITED, "changes")
+    found = report.answered(EDITED, "changes")
     assert len(found.tables) > 2
     for table in found.tables:
-        seen = report_answers.page(found, EDITED, "csv", table)
+        seen = report.page(found, EDITED, "csv", table)
         assert seen.command.endswith(f"-f csv --table {table}")
         assert seen.text == _printed(cli, seen.command)
 
@@ -86,27 +86,27 @@ def test_a_scenario_file_is_named_without_its_folder_in_a_document(cli, tmp_path
     )
     desk = Desk(DESK.catalog, base=str(tmp_path / "job.toml"))
     for subject in ("model", "sensitivity"):
-        seen = report_answers.page(report_answers.answered(desk, subject), desk, "json")
+        seen = report.page(report.answered(desk, subject), desk, "json")
         assert seen.text == _printed(cli, seen.command)
         assert str(tmp_path) in seen.command
         assert str(tmp_path) not in seen.text
-    assert report_answers.file_name(desk, "model", "json") == "job-model.json"
+    assert report.file_name(desk, "model", "json") == "job-model.json"
 
 
 @pytest.mark.parametrize("form", ["txt", "md", "csv", "json"])
 def test_a_recorded_run(cli, runs, form):
     recorded(runs / "one", seconds=20)
-    assert [row.key for row in report_answers.runs()] == ["run:one"]
-    seen = report_answers.page(report_answers.answered(DESK, "run:one"), DESK, form)
+    assert [row.key for row in report.runs()] == ["run:one"]
+    seen = report.page(report.answered(DESK, "run:one"), DESK, form)
     assert shlex.split(seen.command)[:3] == ["ckptcost", "report", "one"]
     assert seen.text == _printed(cli, seen.command)
-    assert report_answers.file_name(DESK, "run:one", "md") == "run-one.md"
+    assert report.file_name(DESK, "run:one", "md") == "run-one.md"
 
 
 def test_runs_are_listed_latest_first_and_two_of_one_name_by_their_id(runs):
     recorded(runs / "one", seconds=20)
-    assert report_answers.runs()[-1].key == "run:one"
-    assert report_answers.runs(runs / "none") == []
+    assert report.runs()[-1].key == "run:one"
+    assert report.runs(runs / "none") == []
 
 
 def test_what_is_offered_depends_on_the_desk():
@@ -135,10 +135,10 @@ def test_the_tiers_are_held_against_the_baseline_or_the_first_and_never_one_that
     desk = replace(
         DESK, tiers=("ddn-exascaler-20", "generic-pfs", "ddn-exascaler-40"), baseline=baseline
     )
-    found = report_answers.answered(desk, "tiers")
+    found = report.answered(desk, "tiers")
     assert _tiers_of(found.words) == order
     assert found.note == ""
-    seen = report_answers.page(found, desk, "txt")
+    seen = report.page(found, desk, "txt")
     assert seen.text == _printed(cli, seen.command)
     assert "nas-hdd" not in seen.text
 
@@ -154,10 +154,10 @@ def test_a_comparison_of_some_of_the_tiers_says_which_it_leaves_out():
         "local-nvme",
         "node-ram",
     )
-    found = report_answers.answered(replace(DESK, tiers=many), "tiers")
+    found = report.answered(replace(DESK, tiers=many), "tiers")
     assert found.note == "6 of 8 tiers: `compare` takes 6; left out: local-nvme, node-ram"
     assert len(found.study.about) > 0
-    assert report_answers.answered(replace(DESK, tiers=many[:6]), "tiers").note == ""
+    assert report.answered(replace(DESK, tiers=many[:6]), "tiers").note == ""
 
 
 def test_a_tier_without_a_name_is_left_out_unless_it_is_the_reference(tmp_path):
@@ -167,8 +167,8 @@ def test_a_tier_without_a_name_is_left_out_unless_it_is_the_reference(tmp_path):
         ' days"\n[tier]\nwrite = "20 GB/s"\nsurvives = "site"\n[policy]\ninterval = "1 h"\n'
     )
     desk = Desk(DESK.catalog, base=str(file), tiers=("", "nas-hdd", "generic-pfs"))
-    assert report_answers.answered(desk, "tiers").note == ""
-    held = report_answers.answered(replace(desk, baseline="nas-hdd"), "tiers")
+    assert report.answered(desk, "tiers").note == ""
+    held = report.answered(replace(desk, baseline="nas-hdd"), "tiers")
     assert held.note == "2 of 3 tiers: `compare` takes 6 that have a name; left out: tier"
 
 
@@ -180,7 +180,7 @@ def test_a_change_of_the_tier_alone_is_a_change():
 
 
 def test_the_first_table_is_sorted_by_its_numbers():
-    grid = tables_of(report_answers.answered(DESK, "model").study)[0]
+    grid = tables_of(report.answered(DESK, "model").study)[0]
     labels = [head.label for head in grid.heads]
     for label in ("rate", "stall", "kWh", "USD", "claimed"):
         place = labels.index(label)
@@ -204,48 +204,48 @@ def test_a_wrong_scenario_is_one_sentence():
         "changes",
     ):
         with pytest.raises(CkptcostError, match=r"cluster\.gpus"):
-            report_answers.answered(DESK.edited("cluster.gpus", "many"), subject)
+            report.answered(DESK.edited("cluster.gpus", "many"), subject)
 
 
 def test_the_state_changes_with_what_the_answer_depends_on(tmp_path):
     job = tmp_path / "job.toml"
     job.write_text('extends = "gpt4-scale-2tb"\n')
     desk = Desk(DESK.catalog, base=str(job))
-    first = report_answers.state_of(desk, "model")
-    assert report_answers.state_of(desk, "model") == first
-    assert hash(first) == hash(report_answers.state_of(desk, "model"))
-    assert report_answers.state_of(replace(desk, catalog=Catalog()), "model") != first
+    first = report.state_of(desk, "model")
+    assert report.state_of(desk, "model") == first
+    assert hash(first) == hash(report.state_of(desk, "model"))
+    assert report.state_of(replace(desk, catalog=Catalog()), "model") != first
     os.utime(job, ns=(1, 1))
     others = {
-        report_answers.state_of(desk, "model"),
-        report_answers.state_of(desk, "optimize"),
-        report_answers.state_of(EDITED, "model"),
+        report.state_of(desk, "model"),
+        report.state_of(desk, "optimize"),
+        report.state_of(EDITED, "model"),
     }
     assert len({first, *others}) == 4
 
 
 def test_names_follow_the_format():
-    assert report_answers.file_name(DESK, "model", "txt") == "gpt4-scale-2tb-model.txt"
-    assert report_answers.renamed("mine.md", "json") == "mine.json"
-    assert report_answers.renamed("mine.report", "json") == "mine.report"
-    assert report_answers.renamed("mine", "json") == "mine"
+    assert report.file_name(DESK, "model", "txt") == "gpt4-scale-2tb-model.txt"
+    assert report.renamed("mine.md", "json") == "mine.json"
+    assert report.renamed("mine.report", "json") == "mine.report"
+    assert report.renamed("mine", "json") == "mine"
 
 
 def test_what_will_happen_to_the_file(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "there.md").write_text("x")
-    assert report_answers.standing("there.md") == ("exists: will ask", "warn")
-    assert report_answers.standing("new.md") == ("new file", "muted")
-    assert report_answers.standing(str(tmp_path))[1] == "bad"
-    assert report_answers.standing("gone/new.md") == ("no folder gone", "bad")
-    assert report_answers.standing("  ")[1] == "bad"
+    assert report.standing("there.md") == ("exists: will ask", "warn")
+    assert report.standing("new.md") == ("new file", "muted")
+    assert report.standing(str(tmp_path))[1] == "bad"
+    assert report.standing("gone/new.md") == ("no folder gone", "bad")
+    assert report.standing("  ")[1] == "bad"
 
 
 def test_the_first_table_and_the_document_are_those_of_the_answer():
-    of_model = report_answers.answered(DESK, "model")
+    of_model = report.answered(DESK, "model")
     grid = tables_of(of_model.study)[0]
     assert [row.key for row in grid.rows] == list(DESK.tiers_shown())
-    document = json.loads(report_answers.page(of_model, DESK, "json").text)
+    document = json.loads(report.page(of_model, DESK, "json").text)
     assert (document["schema_name"], document["kind"]) == ("ckptcost.report", "model")
     told = document["tables"]["one_save"]["rows"]
     assert [row["tier"] for row in told] == [row.key for row in grid.rows]
@@ -255,5 +255,5 @@ def test_two_runs_of_one_folder_are_two_reports(tmp_path):
     for run_id in ("a" * 32, "b" * 32):
         recorded(tmp_path / "both", 6, run_id=run_id, saves=(2,))
     recorded(tmp_path / "alone", 6, run_id="c" * 32, saves=(2,))
-    keys = {row.key for row in report_answers.runs(tmp_path)}
+    keys = {row.key for row in report.runs(tmp_path)}
     assert keys == {f"run:{'a' * 32}", f"run:{'b' * 32}", "run:alone"}

@@ -16,8 +16,7 @@ from ckptcost.tui import files
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
-from ckptcost.tui.screens import calibrate_fit, report_answers
-from ckptcost.tui.screens import report_answers as preview
+from ckptcost.tui.screens import calibrate_fit, report
 from ckptcost.tui.screens.report import ReportScreen
 from ckptcost.tui.widgets.bottom import Status
 from ckptcost.tui.widgets.listing import Listing
@@ -110,13 +109,13 @@ def test_another_scenario_is_reported_at_once_and_the_place_is_kept(drive):
 
 def test_an_answer_is_found_once_for_all_its_formats(drive, monkeypatch):
     asked = []
-    found = report_answers.answered
+    found = report.answered
 
     def answered(desk, subject, stopped):
         asked.append((subject, tuple(desk.edits)))
         return found(desk, subject)
 
-    monkeypatch.setattr(preview, "answered", answered)
+    monkeypatch.setattr(report, "answered", answered)
 
     async def script(pilot):
         for key in ("f", "f", "down", "up"):
@@ -136,14 +135,14 @@ def test_an_answer_is_found_once_for_all_its_formats(drive, monkeypatch):
 
 
 def test_a_slow_answer_leaves_the_screen_alive_and_a_newer_one_wins(drive, monkeypatch):
-    gate, found = threading.Event(), report_answers.answered
+    gate, found = threading.Event(), report.answered
 
     def answered(desk, subject, stopped):
         if subject == "optimize":
             assert gate.wait(20)
         return found(desk, subject)
 
-    monkeypatch.setattr(preview, "answered", answered)
+    monkeypatch.setattr(report, "answered", answered)
 
     async def script(pilot):
         await pilot.press("down")

@@ -18,7 +18,7 @@ from ckptcost.runs.clocks import VirtualClock
 from ckptcost.tui import run_reader
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.screens import report_answers, run_traces
+from ckptcost.tui.screens import report, run_traces
 from ckptcost.tui.screens.against import AgainstScreen
 from ckptcost.tui.screens.calibrate import CalibrateScreen
 from ckptcost.tui.screens.checkpoint import CheckpointScreen
@@ -234,7 +234,7 @@ def test_a_run_is_read_once_for_all_that_shows_it(drive, monkeypatch, tmp_path):
         assert rows_of(pilot).grid.rows
         await pilot.press("escape", "R")
         await settled(pilot)
-        found = report_answers.answered(pilot.app.desk, f"run:{tmp_path / 'job'}").study
+        found = report.answered(pilot.app.desk, f"run:{tmp_path / 'job'}").study
         assert found.kind == "measurement"
         assert read == [str(tmp_path / "job")]
         (file,) = (tmp_path / "job").glob("*.jsonl")
