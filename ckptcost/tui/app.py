@@ -1,12 +1,22 @@
-"""The application: themes, what is saved and copied, and the desk that all screens share."""
+"""The application: the screens of its modes, themes, what is saved and copied, the desk that all
+screens share, and going: what is still being recorded or written is asked about, what is to be
+remembered is written down."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import gc
-from collections.abc import Iterable
+import os
+import signal
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar
 
+from rich.text import Text
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding, BindingType
@@ -14,20 +24,46 @@ from textual.command import Provider
 from textual.screen import Screen
 from textual.widgets import Input
 
-from ckptcost.errors import CkptcostError
-from ckptcost.tui import leaving, state
+from ckptcost.errors import CkptcostError, OutputError
+from ckptcost.tui import state
 from ckptcost.tui.commands import EVERYWHERE, bindings
 from ckptcost.tui.desk import Desk
-from ckptcost.tui.modes import Modes
+from ckptcost.tui.modals.confirm import Confirm
 from ckptcost.tui.preferences import Preferences
 from ckptcost.tui.screens.base import ModeScreen
 from ckptcost.tui.state import Remembered
 from ckptcost.tui.themes import THEMES, theme_for
+from ckptcost.tui.typing_ahead import TypingAhead
 from ckptcost.tui.widgets.rows import Rows
 
 WIDTHS: list[tuple[int, str]] = [(0, "-narrow"), (100, "-wide")]
 HEIGHTS: list[tuple[int, str]] = [(0, "-short"), (30, "-tall")]
 """from so many columns and rows on, a class of every screen"""
+
+SCREENS = {
+    "model": ("model", "ModelScreen"),
+    "tiers": ("tiers", "TiersScreen"),
+    "interval": ("interval", "IntervalScreen"),
+    "live": ("live", "LiveScreen"),
+    "probe": ("probe", "ProbeScreen"),
+    "runs": ("runs", "RunsScreen"),
+    "audit": ("audit", "AuditScreen"),
+    "report": ("report", "ReportScreen"),
+    "doctor": ("doctor", "DoctorScreen"),
+}
+"""by mode, the module of its screen and its class; a module is read when its mode is gone to, so
+that the start is quick"""
+TERMINAL_S = 5.0
+"""how often to look whether the terminal is still there"""
+GONE_S = 5.0
+"""so long after everything was given up; then nothing waits for a terminal that takes no more
+letters"""
+
+
+def built(module: str, name: str) -> Screen[Any]:
+    screen: ModeScreen = getattr(import_module(f"ckptcost.tui.screens.{module}"), name)()
+    screen.coloured_by = screen.app.theme  # its style sheets are still to be read
+    return screen
 
 
 def _things() -> type[Provider]:
@@ -36,8 +72,13 @@ def _things() -> type[Provider]:
     return Things
 
 
-class CkptcostApp(Modes):
-    """Opened by `ckptcost` on a terminal."""
+class Quit(Confirm):
+    """Asked once, however often the key is pressed."""
+
+
+class CkptcostApp(TypingAhead):
+    """Opened by `ckptcost` on a terminal. What a screen can ask of it by name is in
+    `ModeScreen.hand_over`."""
 
     TITLE = "ckptcost"
     CSS_PATH = Path(__file__).with_name("app.tcss")
@@ -45,6 +86,9 @@ class CkptcostApp(Modes):
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
     DEFAULT_MODE: str = "model"  # type: ignore[misc]  # of an instance: the first screen to be built is the one that is shown
+    MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {
+        mode: partial(built, *where) for mode, where in SCREENS.items()
+    }
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(EVERYWHERE),
         Binding("ctrl+q", "quit", priority=True),
@@ -66,6 +110,11 @@ class CkptcostApp(Modes):
         if start in self.MODES:
             self.DEFAULT_MODE = start
         super().__init__()
+        self.opened: list[ModeScreen] = []
+        """every screen that stands somewhere, whether it is seen or not"""
+        self.started = False
+        self.to_live: tuple[str, str] | None = None
+        """a run that another screen hands to the live one: "replay" or "follow", and its folder"""
         self.remembered = remembered if remembered is not None else Remembered()
         self.desk = desk or Desk()
         self.meters = meters
@@ -91,7 +140,7 @@ class CkptcostApp(Modes):
         self.screen.check_idle()
 
     async def on_mount(self) -> None:
-        leaving.end_with_the_terminal(self)
+        self._end_with_the_terminal()
         if self.preferences.keys:
             self.set_keymap(self.preferences.keys)
         for problem in filter(None, (self.remembered.problem, *self.preferences.problems)):
@@ -190,6 +239,39 @@ class CkptcostApp(Modes):
         except (CkptcostError, OSError) as error:
             self.notify(str(error), severity="error", markup=False)
             return True
+
+    def action_go(self, mode: str) -> None:
+        if mode != self.current_mode and not isinstance(self.screen, ModeScreen):
+            return  # a dialog is answered first
+        self.switch_mode(mode)
+
+    def replay(self, run: str) -> None:
+        self.to_live = ("replay", run)
+        self.switch_mode("live")
+
+    def follow(self, run: str) -> None:
+        self.to_live = ("follow", run)
+        self.switch_mode("live")
+
+    def open_run(self, run: str) -> None:
+        from ckptcost.tui.screens.run import RunScreen
+        from ckptcost.tui.screens.runs_entries import source_at
+
+        self._over_runs(lambda: RunScreen(source_at(run)))
+
+    def calibrate(self, runs: Sequence[str]) -> None:
+        from ckptcost.tui.screens.calibrate import CalibrateScreen
+        from ckptcost.tui.screens.runs_entries import source_at
+
+        self._over_runs(lambda: CalibrateScreen([source_at(run) for run in runs]))
+
+    def _over_runs(self, opened: Callable[[], Screen[Any]]) -> None:
+        """A screen that lies over the list of runs; one line where it cannot be opened."""
+        self.switch_mode("runs")
+        try:
+            self.push_screen(opened())
+        except (CkptcostError, OSError) as error:
+            self.notify(str(error), severity="error", markup=False)
 
     def action_help(self) -> None:
         from ckptcost.tui.modals.help import Help
@@ -320,8 +402,44 @@ class CkptcostApp(Modes):
         if isinstance(self.screen, ModeScreen):
             super().action_command_palette()
 
+    def busy(self) -> list[str]:
+        """What would be cut off, a sentence for each."""
+        return [text for screen in self.opened if (text := screen.busy())]
+
     async def action_quit(self) -> None:
-        await leaving.leave(self)
+        cut_off = self.busy()
+        if not cut_off:
+            self.quit_now()
+        elif not isinstance(self.screen, Quit):
+            self.push_screen(
+                Quit("Quit?", "\n".join(cut_off), "quit"),
+                lambda yes: self.quit_now() if yes else None,
+            )
+
+    def quit_now(self) -> None:
+        """At once. What goes on without the screen is said on the terminal that it leaves."""
+        screens = list(self.opened)
+        for screen in screens:
+            screen.give_up()
+        said = [words for screen in screens if (words := screen.last_words)]
+        try:
+            state.save(self.remember())
+        except OutputError as error:
+            said.append(str(error))
+        self.exit(message=Text("\n".join(said)) if said else None)
+
+    def _end_with_the_terminal(self) -> None:
+        """A closed window or a kill ends what is under way in order; an application whose terminal
+        is gone would wait or spin for ever."""
+        if self.is_headless:
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            # not in the main thread: whoever runs it there sees to signals
+            with contextlib.suppress(RuntimeError, ValueError):
+                loop.add_signal_handler(number, end, self)
+        if not self.is_web:
+            self.set_interval(TERMINAL_S, lambda: None if os.isatty(0) else end(self))
 
     def remember(self) -> Remembered:
         """What the next start begins with."""
@@ -334,3 +452,11 @@ class CkptcostApp(Modes):
             metric=self.desk.metric,
             mode=self.current_mode,
         )
+
+
+def end(app: CkptcostApp) -> None:
+    """Without asking. What is recorded is complete once `quit_now` has returned."""
+    last = threading.Timer(GONE_S, os._exit, (0,))
+    last.daemon = True
+    app.quit_now()
+    last.start()

@@ -15,7 +15,7 @@ from textual.widgets import Input
 
 from ckptcost.runs import store
 from ckptcost.savers.base import Io, Latencies
-from ckptcost.tui import leaving, state
+from ckptcost.tui import state
 from ckptcost.tui.app import CkptcostApp
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.modals.confirm import Confirm
@@ -239,12 +239,12 @@ def test_from_the_form_to_a_kept_run(drive, place):
         assert not os.listdir(place)
         assert app.screen.exported().kind == "probe"
         assert [row.cells[1] for row in app.screen.table().rows] == ["save"]
-        assert leaving.busy(app) == ["What the last probe found is not kept (w keeps it)."]
+        assert app.busy() == ["What the last probe found is not kept (w keeps it)."]
         assert not store.folders()
         await pilot.press("w")
         await pilot.pause()
         assert len(store.folders()) == 1
-        assert leaving.busy(app) == []
+        assert app.busy() == []
         assert f"Kept as run {app.screen._ended.probed.measured.kept[:8]}" in screen_text(app)
         await pilot.press("enter")
         await settled(pilot)
@@ -284,7 +284,7 @@ def test_stopped_in_the_middle_of_a_pass(place, monkeypatch):
             await pilot.press("ctrl+r")
             await until(lambda: len(counted) > 4, pilot)
             assert os.listdir(place)
-            assert leaving.busy(app) == [
+            assert app.busy() == [
                 f"A probe is writing into {place}: it is stopped and its files are removed."
             ]
             await pilot.press("ctrl+r")
@@ -301,7 +301,7 @@ def test_stopped_in_the_middle_of_a_pass(place, monkeypatch):
                 in screen_text(app)
             )
             assert not os.listdir(place)
-            assert leaving.busy(app) == []
+            assert app.busy() == []
 
     asyncio.run(script())
 
@@ -360,7 +360,7 @@ def test_the_disk_becomes_full(drive, place, monkeypatch):
         )  # the reason is seen however long the path is
         assert not os.listdir(place)
         assert app.screen._under_way is None
-        assert leaving.busy(app) == []
+        assert app.busy() == []
 
     drive(app, script)
 
@@ -377,7 +377,7 @@ def test_it_goes_on_while_another_screen_is_seen(drive, place, monkeypatch):
         await pilot.press("ctrl+r")
         await pilot.press("D")
         await until(lambda: app.screen is not screen, pilot)
-        assert leaving.busy(app)
+        assert app.busy()
         await settled(pilot)
         assert app.screen is not screen
         assert told == ["Done; everything that was written is removed."]
@@ -475,7 +475,7 @@ def test_quitting_removes_a_run_that_was_not_kept(drive, tmp_path):
 
     async def script(pilot):
         pilot.app.screen._ended = Ended(False, study=common(), folder=folder)
-        leaving.go(pilot.app)
+        pilot.app.quit_now()
         assert not folder.parent.exists()
         pilot.app.screen._ended = None
 
