@@ -85,7 +85,8 @@ class CkptcostApp(TypingAhead):
     ENABLE_COMMAND_PALETTE = True
     HORIZONTAL_BREAKPOINTS = WIDTHS
     VERTICAL_BREAKPOINTS = HEIGHTS
-    DEFAULT_MODE: str = "model"  # type: ignore[misc]  # of an instance: the first screen to be built is the one that is shown
+    # of an instance: the first screen to be built is the one that is shown
+    DEFAULT_MODE: str = "model"  # type: ignore[misc]
     MODES: ClassVar[dict[str, str | Callable[[], Screen[Any]]]] = {
         mode: partial(built, *where) for mode, where in SCREENS.items()
     }
@@ -172,13 +173,13 @@ class CkptcostApp(TypingAhead):
                     screen.coloured_by = self.theme
 
     def _greet(self) -> None:
-        from ckptcost.tui.files import runs_home
+        from ckptcost.runs import store
         from ckptcost.tui.modals.welcome import Welcome
 
         self.remembered = self.remembered._replace(welcomed=True)
         self.push_screen(
             Welcome(
-                f"The screen remembers in {state.home()}; recordings go to {runs_home()}. Nothing"
+                f"The screen remembers in {state.home()}; recordings go to {store.home()}. Nothing"
                 " is sent anywhere."
             ),
             self._on,

@@ -18,7 +18,6 @@ from ckptcost.layers import files_of, layers_for
 from ckptcost.present.amounts import count, size
 from ckptcost.present.grid import Grid, GridHead, Row
 from ckptcost.report.study import Study
-from ckptcost.runs import store
 from ckptcost.tui.desk import Desk
 from ckptcost.tui.paths import path_of
 from ckptcost.tui.scenario_file import changed
@@ -151,11 +150,6 @@ def _without_folders(command: str, desk: Desk, read: Sequence[str]) -> list[str]
     split.whitespace_split, split.commenters = True, ""
     words = [word for word in takewhile(lambda word: word != ";", split) if word != "--full"]
     return [Path(word).name if word in (desk.base, *read) else word for word in words]
-
-
-def runs_home() -> str:
-    """Where recordings go."""
-    return str(store.home())
 
 
 def exists(path: str) -> bool:

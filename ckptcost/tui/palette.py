@@ -15,15 +15,12 @@ from textual.screen import Screen
 from ckptcost.errors import CkptcostError
 from ckptcost.tui.commands import EVERYWHERE, Command
 from ckptcost.tui.screens.base import ModeScreen
-from ckptcost.tui.themes import THEMES
 from ckptcost.tui.widgets.bottom import keys_of
 
 
 def entries(app: App[Any], screen: Screen[Any]) -> Iterable[SystemCommand]:
     """Only what applies here and now."""
-    below = next(
-        (each for each in reversed(app.screen_stack) if isinstance(each, ModeScreen)), None
-    )
+    below: ModeScreen | None = app.mode_screen  # type: ignore[attr-defined]
     if below is not None:
         for command in below.KEYS_HERE:
             if below.check_action(command.action.partition("(")[0], ()) is True:
@@ -31,7 +28,7 @@ def entries(app: App[Any], screen: Screen[Any]) -> Iterable[SystemCommand]:
     for command in EVERYWHERE:
         if command.id not in ("view.leave",):
             yield _entry(app, command, partial(app.run_action, command.action))
-    for theme in getattr(app, "themes", THEMES):
+    for theme in app.themes:  # type: ignore[attr-defined]
         yield SystemCommand(
             f"View: theme {theme.name.removeprefix('ckptcost-')}",
             theme.name,
@@ -48,9 +45,7 @@ class Things(Provider):
 
     async def startup(self) -> None:
         self._things: list[tuple[str, str, Callable[[], Any]]] = []
-        below = next(
-            (each for each in reversed(self.app.screen_stack) if isinstance(each, ModeScreen)), None
-        )
+        below = self.app.mode_screen  # type: ignore[attr-defined]
         if below is not None:
             with contextlib.suppress(CkptcostError, OSError):  # the screen says what is wrong
                 self._things += _things(self.app, below)
@@ -68,7 +63,7 @@ def _things(app: App[Any], below: ModeScreen) -> Iterable[tuple[str, str, Callab
     from ckptcost.tui.about_field import tier_entries
     from ckptcost.tui.screens import model_view as model
 
-    desk = below.desk
+    desk, open_run = below.desk, app.open_run  # type: ignore[attr-defined]
     for row in files.presets(desk.catalog).rows:
         yield f"Preset: {row.key}", row.cells[1], partial(_open, below, row.key)
     for row in tier_entries(desk).rows:
@@ -78,17 +73,13 @@ def _things(app: App[Any], below: ModeScreen) -> Iterable[tuple[str, str, Callab
     for field in model.form(model.evaluate(desk), everything=True):
         yield f"Field: {field.label} {field.path}", field.text, partial(_enter, app, field.path)
     for folder in store.folders():
-        yield f"Run: {folder.name}", str(folder), partial(_open_run, app, str(folder))
+        yield f"Run: {folder.name}", str(folder), partial(open_run, str(folder))
 
 
 def _open(below: ModeScreen, preset: str) -> None:
     from ckptcost.tui import files
 
     below.change(files.opened(below.desk, preset))
-
-
-def _open_run(app: App[Any], run: str) -> None:
-    app.open_run(run)  # type: ignore[attr-defined]
 
 
 async def _enter(app: App[Any], path: str) -> None:

@@ -12,14 +12,10 @@ from ckptcost.present.words import gate_text
 from ckptcost.report.study import Column, Study, Table, shown_cells
 
 
-def no_tone(row: dict[str, Any]) -> Tone:
-    return ""
-
-
 def grid_of(
     table: Table,
     keys: Sequence[str] = (),
-    tone: Callable[[dict[str, Any]], Tone] = no_tone,
+    tone: Callable[[dict[str, Any]], Tone] = lambda row: "",
     first: Sequence[str] = (),
     marked: str | None = None,
 ) -> Grid:
@@ -89,9 +85,9 @@ def _is_text(column: Column, values: Sequence[object]) -> bool:
 
 
 def _order(value: object) -> Order:
-    if isinstance(value, bool):
-        return float(value)
-    return value if value is None or isinstance(value, str) else float(value)  # type: ignore[arg-type]
+    if value is None or isinstance(value, str):
+        return value
+    return float(value)  # type: ignore[arg-type]
 
 
 def _distinct(names: Sequence[str]) -> list[str]:
