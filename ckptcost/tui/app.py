@@ -92,8 +92,8 @@ class CkptcostApp(TypingAhead):
     }
     BINDINGS: ClassVar[list[BindingType]] = [
         *bindings(EVERYWHERE),
-        Binding("ctrl+q", "quit", priority=True),
-    ]  # in a dialog, too
+        Binding("ctrl+q", "quit", priority=True),  # in a dialog, too
+    ]
 
     def __init__(
         self,

@@ -336,9 +336,8 @@ def reason(error: Exception, most: int = 200) -> str:
     right, not where."""
     if not isinstance(error, InputError):
         return refusal(error)[:most]
-    file = (
-        f"{error.where.rsplit('/', 1)[-1]}: " if error.where.endswith(".toml") else ""
-    )  # what lies below is wrong
+    # what lies below is wrong
+    file = f"{error.where.rsplit('/', 1)[-1]}: " if error.where.endswith(".toml") else ""
     said = ". ".join(part for part in (file + error.problem, error.remedy) if part)
     return said if len(said) <= most else f"{said[: most - 2]}.."
 

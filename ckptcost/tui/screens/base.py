@@ -258,9 +258,8 @@ class ModeScreen(WorkerScreen):
 
     def on_screen_resume(self, event: ScreenResume | None = None) -> None:
         if event is not None and self._desk_seen is None:
-            event.refresh_styles = (
-                False  # its widgets have just been styled, one by one as they came in
-            )
+            # its widgets have just been styled, one by one as they came in
+            event.refresh_styles = False
         self.refresh_desk()
         self.shown()
 

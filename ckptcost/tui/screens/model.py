@@ -109,9 +109,8 @@ class EditingScreen(ModeScreen):
     # how it works
 
     def on_desk(self) -> None:
-        if (
-            self.view is None or self.view.desk is not self.desk
-        ):  # changed elsewhere: what was done here before cannot be undone
+        if self.view is None or self.view.desk is not self.desk:
+            # changed elsewhere: what was done here before cannot be undone
             self._before.clear()
             self._typing = None
             self.view = self.guarded(lambda: model.evaluate(self.desk), self._broken)
@@ -184,9 +183,8 @@ class EditingScreen(ModeScreen):
         for path in list(self.refused):
             self.form.forget(path)
         self.refused.clear()
-        self.change_by(
-            lambda desk: fields.put(desk.plain(), fields.TIER, "")
-        )  # the tier, too, is a field
+        # the tier, too, is a field
+        self.change_by(lambda desk: fields.put(desk.plain(), fields.TIER, ""))
 
     def action_undo(self) -> None:
         if not self._before:
@@ -194,9 +192,8 @@ class EditingScreen(ModeScreen):
             return
         desk = self._before.pop()
         self._typing, self.view = None, self.guarded(lambda: model.evaluate(desk), lambda _: None)
-        self.change(
-            desk
-        )  # a scenario without figures comes back too, with the reason in their stead
+        # a scenario without figures comes back too, with the reason in their stead
+        self.change(desk)
 
 
 IDLE_S = 0.15
