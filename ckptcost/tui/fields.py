@@ -272,9 +272,8 @@ def put(desk: Desk, path: str, text: str) -> Desk:
         return desk.without(path)
     if path in KINDS:
         _known(desk.catalog, path, text)
-        if key == REFERENCES.get(
-            section
-        ):  # as in a file: another entry forgets what was said of its section before
+        if key == REFERENCES.get(section):
+            # as in a file: another entry forgets what was said of its section before
             desk = replace(
                 desk,
                 edits={
