@@ -19,6 +19,8 @@ class SavesHeld(NamedTuple):
     """being written while the old ones are still there"""
     files: float
     """of one save"""
+    made: float = math.inf
+    """in the whole run, where it is known: more are never there"""
 
 
 class Limit(NamedTuple):
@@ -32,7 +34,7 @@ class Limit(NamedTuple):
 def saves_held(saves: SavesHeld, keep_last: float) -> float:
     """Saves that are there at worst: the oldest kept may be a delta, whose chain begins at a full
     save before it."""
-    return keep_last + saves.writing + (saves.full_every - 1)
+    return min(keep_last + saves.writing + (saves.full_every - 1), saves.made)
 
 
 def needed_bytes(saves: SavesHeld, keep_last: float) -> float:
@@ -41,6 +43,8 @@ def needed_bytes(saves: SavesHeld, keep_last: float) -> float:
     >>> needed_bytes(SavesHeld(10.0, 10.0, 1, 3, 1, 0.0), keep_last=3)
     40.0
     >>> needed_bytes(SavesHeld(10.0, 1.0, 4, 2, 1, 0.0), keep_last=2)  # 6 saves, 2 full
+    24.0
+    >>> needed_bytes(SavesHeld(10.0, 1.0, 4, 6, 1, 0.0, made=6), keep_last=6)  # all of a run
     24.0
     """
     count = saves_held(saves, keep_last)

@@ -18,6 +18,7 @@ from ckptcost.core.outcome import evaluate
 from ckptcost.core.room import Limit, SavesHeld, evenly_bytes, fits, most_saves_kept, needed_bytes
 from ckptcost.core.size import full_bytes
 from ckptcost.errors import InputError
+from ckptcost.jobs.model import computable
 from ckptcost.scenario import Resolved
 
 KIB = 1024
@@ -98,9 +99,11 @@ def saves_of(resolved: Resolved) -> SavesHeld:
     full = float(full_bytes(c)) / float(c.compression_ratio)
     if not full > 0:
         raise InputError("the size of a checkpoint is not known", key="checkpoint")
-    kept = float(p.keep_last)
+    kept, made = float(p.keep_last), math.inf
     if math.isinf(kept):
-        kept = max(math.ceil(float(evaluate(s).saves)), 1.0)
+        outcome = evaluate(s)
+        computable(resolved, outcome)
+        kept = made = max(math.ceil(float(outcome.saves)), 1.0)
     writing = round(float(p.in_flight)) if p.mode == "async" else 1
     return SavesHeld(
         full,
@@ -109,6 +112,7 @@ def saves_of(resolved: Resolved) -> SavesHeld:
         kept,
         writing,
         float(c.files),
+        made,
     )
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from ckptcost.catalog.store import Catalog
 from ckptcost.core.outcome import Outcome, evaluate
+from ckptcost.errors import InputError
 from ckptcost.jobs.model import at_saves, case_of, model, one_of, spread_of
 from ckptcost.layers import layers_of, set_layer
 from ckptcost.report.rows import columns_of
@@ -55,6 +56,21 @@ def test_what_cannot_be_computed_is_refused_as_ever():
     ]
     with pytest.raises(ValueError, match="never to save"):
         case_of(one_of(CATALOG, layers), ranges=False, intervals=False)
+
+
+def test_where_prices_are_unknown_it_is_not_failures_that_are_missing(tmp_path):
+    file = tmp_path / "unpriced.toml"
+    file.write_text(
+        '[checkpoint]\nsize = "100 GB"\n[tier]\nwrite = "10 GB/s"\nread = "10 GB/s"\n[cluster]\n'
+        'gpus = 64\n[run]\nwork = "7 days"\n[failures]\nmtbf = "6 h"\n[policy]\noptimal = "usd"\n'
+    )
+    layers = layers_of(CATALOG, str(file))
+    with pytest.raises(InputError, match="the best interval for usd cannot be") as refused:
+        case_of(one_of(CATALOG, layers))
+    assert "cluster.gpu_price" in str(refused.value)
+    free = set_layer(["cluster.gpu_price=0 USD/GPU-h", "tier.storage_price=0 USD/GB-month"])
+    with pytest.raises(InputError, match="what an interval changes costs nothing"):
+        case_of(one_of(CATALOG, [*layers, free]))
 
 
 @pytest.mark.parametrize("saves", [1.0, 40.0, 1000.0])

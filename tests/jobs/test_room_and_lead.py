@@ -88,6 +88,29 @@ def test_what_fits_and_how_many_would(tmp_path, monkeypatch, capsys):
     assert main([*words, "--set", "policy.keep_last=all"]) == 3
 
 
+def test_all_saves_of_a_run_are_what_the_run_makes(tmp_path, capsys):
+    """None is kept twice: neither the one being written nor the chain of the oldest."""
+    words = ["fits", str(tmp_path), "-s", "small-8b", "--set", "policy.keep_last=all"]
+    words += ["--set", "checkpoint.size=1 MB", "--set", "policy.saves=7"]
+    more = ["--set", "checkpoint.full_every=4", "--set", "checkpoint.delta_fraction=10 %"]
+    for changes, needed in ((), 7e6), (more, 2 * 1e6 + 5 * 1e5):
+        assert main([*words, *changes, "-f", "json"]) == 0
+        told = json.loads(capsys.readouterr().out)
+        assert told["question"]["needed_bytes"] == needed
+        assert "all 7 of the run kept" in told["about"][0]
+
+
+def test_how_many_saves_cannot_be_said_without_an_interval(tmp_path, capsys):
+    unpowered = tmp_path / "job.toml"
+    unpowered.write_text(
+        '[checkpoint]\nsize = "1 GB"\n[tier]\nwrite = "1 GB/s"\nread = "1 GB/s"\n[cluster]\n'
+        'gpus = 8\n[run]\nwork = "1 h"\n[failures]\nmtbf = "6 h"\n[policy]\noptimal = "energy"\n'
+        'keep_last = "all"\n'
+    )
+    assert main(["fits", str(tmp_path), "-s", str(unpowered)]) == 2
+    assert "the best interval for energy cannot be computed" in capsys.readouterr().err
+
+
 def test_a_folder_that_is_not_there(capsys):
     assert main(["fits", "/no/such/folder", "-s", "llama31-405b-16k"]) == 2
 

@@ -14,6 +14,8 @@ def study_of(found: Room) -> Study:
     saves = found.saves
     kept = (
         f"{count(saves.keep_last)} kept, {count(saves.writing)} being written while they are there"
+        if saves.made > saves.keep_last
+        else f"all {count(saves.made)} of the run kept"
     )
     chain = (
         f"; one of {count(saves.full_every)} is full, and the chain of the oldest is kept"
