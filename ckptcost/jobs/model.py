@@ -15,7 +15,6 @@ from ckptcost.core.bill import states_w
 from ckptcost.core.cautions import Caution, cautions_of
 from ckptcost.core.domain import UNKNOWN, Number, Scenario
 from ckptcost.core.draws import SAMPLES, drawn
-from ckptcost.core.failures import job_failures_per_s
 from ckptcost.core.outcome import Classic, Outcome, best_interval_s, classic_of, evaluate
 from ckptcost.core.regret import OBJECTIVES
 from ckptcost.errors import Argument, InputError
@@ -171,24 +170,27 @@ def planned_scenario(s: Scenario, outcome: Outcome) -> Scenario:
 
 
 def computable(resolved: Resolved, outcome: Outcome) -> None:
-    s, policy = resolved.scenario, resolved.scenario.policy
-    fails = float(job_failures_per_s(s.failures, s.cluster)) > 0
-    if outcome.interval_s == float("inf") and not fails:
+    if 0 < outcome.interval_s < float("inf"):
+        return
+    if outcome.interval_s == float("inf") and not outcome.plan.failures_per_s > 0:
         raise InputError(
             "without failures the best interval is never to save",
             key="policy.optimal",
             remedy='give failures.rate, or an interval such as --interval "1 h"',
         )
-    if not 0 < outcome.interval_s < float("inf"):
-        needs = ", ".join(unknown_inputs(s, policy.objective))
-        remedy = f"a figure it needs is unknown ({needs or 'the save time'})"
-        if outcome.interval_s > 0 and not needs:
-            remedy = "what an interval changes costs nothing"
-        raise InputError(
-            f"the best interval for {policy.objective} cannot be computed",
-            key="policy.optimal",
-            remedy=remedy,
-        )
+    objective = resolved.scenario.policy.objective
+    needs = ", ".join(unknown_inputs(resolved.scenario, objective))
+    if not needs and _unknown(outcome.plan.saved.write_s):
+        needs = "the save time"
+    raise InputError(
+        f"the best interval for {objective} cannot be computed",
+        key="policy.optimal",
+        remedy=(
+            f"a figure it needs is unknown ({needs})"
+            if needs
+            else "what an interval changes costs nothing"
+        ),
+    )
 
 
 def model(
