@@ -107,6 +107,7 @@ class Numbers(NamedTuple):
     """What a name counts."""
 
     template: str
+    """the name with a slash for each number: no name has one of its own"""
     values: tuple[int, ...]
     kinds: tuple[str, ...]
     """the word of a step, `save` and `bare` (may be a step or a rank), `rank`, or empty: unknown"""
@@ -132,7 +133,7 @@ class Numbers(NamedTuple):
 def numbers_of(name: str) -> Numbers:
     """
     >>> numbers_of("ckpt_100.rank07.pt")
-    Numbers(template='ckpt_#.rank#.pt', values=(100, 7), kinds=('save', 'rank'), cut='ckpt_100')
+    Numbers(template='ckpt_/.rank/.pt', values=(100, 7), kinds=('save', 'rank'), cut='ckpt_100')
     """
     values: list[int] = []
     kinds: list[str] = []
@@ -144,7 +145,7 @@ def numbers_of(name: str) -> Numbers:
         values.append(int(found[3]))
         kinds.append(kind)
     return Numbers(
-        re.sub(r"\d+", "#", name), tuple(values), tuple(kinds), cut if "rank" in kinds else name
+        re.sub(r"\d+", "/", name), tuple(values), tuple(kinds), cut if "rank" in kinds else name
     )
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from ckptcost.watch.grouping import Grouping
 from ckptcost.watch.groups import FileStat, Rules
 from ckptcost.watch.inotify import FileEvent
-from ckptcost.watch.names import final, numbers_of, same_step, unit_of
+from ckptcost.watch.names import another_rank, final, numbers_of, same_step, unit_of
 
 S = 1_000_000_000
 MB = 1_000_000
@@ -950,10 +950,15 @@ def test_units(path, key, is_unit):
         ("100_7.pt", ["100_0.pt", "100_1.pt"], True, True),
         ("x.json", ["y.pt"], True, True),
         ("epoch=1-step=200.ckpt", ["epoch=0-step=100.ckpt"], True, False),
+        ("rank0.x1", ["rank#.x1"], True, True),
     ],
 )
 def test_same_step(new, others, overlap, same):
     assert same_step(new, others, overlap=overlap) is same
+
+
+def test_a_name_with_a_hash_is_no_rank_of_a_number():
+    assert not another_rank("rank0.x1", ["rank#.x1"])
 
 
 def test_numbers_that_belong_to_words_count_nothing():
