@@ -515,8 +515,9 @@ class Grouping:
         group = self._of[path]
         if len(group.files) > 1:
             file = group.files.pop(path)
-            since_ns = file.begin_ns if file.begin_ns is not None else file.changed_ns
-            self._of[path] = FileGroup(group.unit, group.key, group.is_unit, since_ns, {path: file})
+            self._of[path] = FileGroup(
+                group.unit, group.key, group.is_unit, file.since_ns, {path: file}
+            )
             self._groups.append(self._of[path])
 
     def _remove(self, event: FileEvent, _: FileStat | None) -> None:

@@ -3,10 +3,13 @@ what it tells of each, under a label that nobody else has."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
+from posixpath import basename, join
 from typing import NamedTuple
 
-from ckptcost.watch.names import CONTAINER, DISTCP, ONE_OF, PLAIN, final, numbers_of
+from ckptcost.watch.names import CONTAINER, ONE_OF, PLAIN, RANK_0, final, numbers_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,11 @@ class WatchedFile:
     """a process of the job was seen to write it"""
 
     @property
+    def since_ns(self) -> int:
+        """Its begin, or the first instant that is known."""
+        return self.begin_ns if self.begin_ns is not None else self.changed_ns
+
+    @property
     def was_found(self) -> bool:
         """By looking, not told by an event."""
         return self.how in ("scan", "btime")
@@ -141,7 +149,7 @@ class FileGroup:
     def may_grow(self) -> bool:
         """A directory, or files of ranks, may get more long after the last one."""
         return self.is_unit or any(
-            "rank" in numbers_of(final(path.rpartition("/")[2])).kinds for path in self.files
+            "rank" in numbers_of(final(basename(path))).kinds for path in self.files
         )
 
     def data(self, small_bytes: int) -> dict[str, WatchedFile]:
@@ -169,29 +177,41 @@ class FileGroup:
     def lacks(self, small_bytes: int) -> bool:
         """It is not what it is going to be: a temporary name, a part of several that is not there,
         no metadata from rank 0."""
-        names = [path.rpartition("/")[2] for path in self.files]
-        unit = self.unit.rpartition("/")[2]
-        if (self.is_unit and final(unit) != unit) or any(
-            final(p.rpartition("/")[2]) != p.rpartition("/")[2] for p in self.data(small_bytes)
-        ):
-            return True
-        parts: dict[tuple[str, str, str], set[str]] = {}
-        for name in names:
-            found = ONE_OF.fullmatch(name)
-            if found:
-                parts.setdefault((found[1], found[3], found[4]), set()).add(found[2])
-        if any(len(there) < int(of) for (_, of, _), there in parts.items()):
-            return True
+        finished = {basename(path) for path in self.data(small_bytes)}
+        if self.is_unit:
+            finished.add(basename(self.unit))
+        names = {basename(path) for path in self.files}
         return (
-            any((found := DISTCP.fullmatch(name)) and int(found[1]) == 0 for name in names)
-            and ".metadata" not in names
+            any(final(name) != name for name in finished)
+            or _lacks_parts(names)
+            or (any(map(RANK_0.fullmatch, names)) and ".metadata" not in names)
         )
+
+
+def _lacks_parts(names: Collection[str]) -> bool:
+    parts = Counter(
+        (found[1], found[3], found[4]) for found in map(ONE_OF.fullmatch, names) if found
+    )
+    return any(there < int(of) for (_, of, _), there in parts.items())
 
 
 def _common_start(names: list[str]) -> str:
     first, last = min(names), max(names)
     pairs = enumerate(zip(first, last, strict=False))
     return next((first[:at] for at, (a, b) in pairs if a != b), first)
+
+
+def _shared_name(names: list[str], above: str) -> str:
+    """What files side by side are called together: by the directory above, where their own names
+    say nothing of a run."""
+    first = final(names[0])
+    base = numbers_of(first).cut
+    if len(names) > 1 and base == first:
+        common = _common_start(names)
+        base = common.rstrip("-_=. 0") if len(common) > 2 else above or base
+    if above and not CONTAINER.fullmatch(above) and PLAIN.fullmatch(base.partition(".")[0]):
+        return above
+    return base or above or names[0]
 
 
 class StepLog:
@@ -204,22 +224,15 @@ class StepLog:
 
     def label_of(self, group: FileGroup, *, sure: bool) -> str:
         """Empty as long as nothing is known that would do, unless it must be said now."""
-        names = [path.rpartition("/")[2] for path in group.data(self._small)]
-        above = group.key.rpartition("/")[2]
-        if group.is_unit:
-            base = final(above)
-            return self._unique(base or above, group.key) if base or sure else ""
-        first = final(names[0])
-        if not first and not sure:
+        names = [basename(path) for path in group.data(self._small)]
+        above = basename(group.key)
+        said = final(above if group.is_unit else names[0])
+        if not said and not sure:
             return ""
-        base = numbers_of(first).cut
-        if len(names) > 1 and base == first:
-            common = _common_start(names)
-            base = common.rstrip("-_=. 0") if len(common) > 2 else above or base
-        if above and not CONTAINER.fullmatch(above) and PLAIN.fullmatch(base.partition(".")[0]):
-            base = above
-        base = base or above or names[0]
-        return self._unique(base, f"{group.key}/{base}" if group.key else base)
+        if group.is_unit:
+            return self._unique(said or above, group.key)
+        base = _shared_name(names, above)
+        return self._unique(base, join(group.key, base))
 
     def _unique(self, base: str, key: str) -> str:
         """Two places get two names, as long as their paths differ; then they are counted."""
@@ -291,10 +304,7 @@ class StepLog:
         for path in paths:
             group.files[path].told = True
         last = max((file.closed_ns or file.changed_ns, file.how) for file in data.values())
-        first = min(
-            (file.begin_ns if file.begin_ns is not None else file.changed_ns)
-            for file in group.files.values()
-        )
+        first = min(file.since_ns for file in group.files.values())
         path = group.unit if group.is_unit else max(data, key=lambda each: data[each].changed_ns)
         self.say(
             group,

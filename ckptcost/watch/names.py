@@ -74,7 +74,7 @@ POINTER = re.compile(
 )
 LITTLE = re.compile(r".*\.(?:json|txt|ya?ml|index|meta)|[^.]+", re.I)
 ONE_OF = re.compile(r"(.*?)(\d+)-of-(\d+)(.*)")
-DISTCP = re.compile(r"__(\d+)_\d+\.distcp")
+RANK_0 = re.compile(r"__0+_\d+\.distcp")
 
 
 def final(name: str) -> str:
