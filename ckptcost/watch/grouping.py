@@ -222,20 +222,19 @@ class Grouping:
                 group.unit = new + group.unit[len(old) :]
                 group.commit, group.is_sure = (event.t_ns, new, event.how), True
         for path in renamed:
-            self._rename(path, new + path[len(old) :])
+            self._rename(path, new + path[len(old) :], event.t_ns)
         for path in [path for path in self._opened if path.startswith(inside)]:
             self._opened[new + path[len(old) :]] = self._opened.pop(path)
         for path in [path for path in self._made if path == old or path.startswith(inside)]:
             self._made[new + path[len(old) :]] = self._made.pop(path)
 
-    def _rename(self, old: str, new: str) -> None:
+    def _rename(self, old: str, new: str, t_ns: int) -> None:
         """The file goes where it is called now; all of a group's files that do so are still one
         group."""
         group = self._of.pop(old)
         file = group.files.pop(old)
         there = self._of.get(new)
-        if there is not None:
-            there.files.pop(new, None)
+        replaced = there.files.pop(new, None) if there is not None else None
         unit, key, is_unit = unit_of(new)
         other = next(
             (
@@ -248,14 +247,23 @@ class Grouping:
         if other is None:
             group.unit, group.key = unit, key
             group.is_unit = group.is_unit or is_unit
-            group.files[new] = file
-            self._of[new] = group
-            return
-        other.files[new] = file
-        self._of[new] = other
-        if group.commit is not None:
+        elif group.commit is not None:
             other.commit, other.is_sure = group.commit, True
-        if not group.files and not group.began:
+        to = other or group
+        to.files[new] = file
+        self._of[new] = to
+        self._end_empty(group, old, file, t_ns)
+        if there is not None and replaced is not None:
+            self._end_empty(there, new, replaced, t_ns)
+
+    def _end_empty(self, group: FileGroup, path: str, file: WatchedFile, t_ns: int) -> None:
+        """Where the file that went to another group, or was replaced, was its last one."""
+        if group.files or group not in self._groups:
+            return
+        group.files[path] = file  # what it was, for the last word
+        if group.began:
+            self._end(group, t_ns, "gone")
+        else:
             self._groups.remove(group)
 
     def _begin(self, event: FileEvent, stat: FileStat | None) -> None:
@@ -500,7 +508,7 @@ class Grouping:
         if there is not None and not there.is_unit and there.files[new].size >= self._small:
             self._split_off(old)  # the save before, of the same name
             self._end(there, t_ns, "")
-        self._rename(old, new)
+        self._rename(old, new, t_ns)
         group = self._of[new]
         file = group.files[new]
         if file.closed_ns is None or not file.appended:

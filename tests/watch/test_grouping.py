@@ -610,6 +610,27 @@ def test_hugging_face_checkpoint_with_rotation():
     ]
 
 
+def test_a_checkpoint_whose_only_file_is_moved_into_another_is_gone():
+    w = World().at(1)
+    w.save("x.pt")
+    w.save("step_10/a.pt")
+    w.move("x.pt", "step_10/x.pt")
+    assert [(one.label, one.error, one.files) for one in w.seen()] == [
+        ("x.pt", "gone", 1),
+        ("step_10", "", 2),
+    ]
+
+
+def test_a_little_file_that_another_checkpoint_s_replaces():
+    w = World().at(1)
+    w.save("state.json", 100)
+    w.save("step_10/state.json", 100)
+    w.save("step_10/a.pt")
+    w.move("step_10/state.json", "state.json")
+    w.save("b_7.pt")
+    assert {(one.label, one.error) for one in w.seen()} == {("step_10", ""), ("b_7.pt", "")}
+
+
 def test_hugging_face_temporary_directory_renamed():
     world = World()
     world.at(1.0)
