@@ -11,6 +11,7 @@ changes was a save.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from posixpath import basename
 
 from ckptcost.watch.groups import (
     CheckpointStep,
@@ -29,6 +30,7 @@ from ckptcost.watch.names import (
     LITTLE,
     POINTER,
     another_rank,
+    below,
     final,
     is_noise,
     same_step,
@@ -37,9 +39,9 @@ from ckptcost.watch.names import (
 
 S = 1_000_000_000
 CLOCK_NS = 20_000_000
+"""file systems note times by a clock that ticks every 4 to 10 ms"""
 JUST_NS = S
 """what was written no longer ago may be what the event tells of"""
-"""file systems note times by a clock that ticks every 4 to 10 ms"""
 LOOK_NS = 2 * S
 """a file that was opened and has not changed for so long is being read"""
 MADE_NS = 30 * S
@@ -153,15 +155,9 @@ class Grouping:
 
     def event(self, event: FileEvent, stat: FileStat | None) -> None:
         """`stat` is the file's, read after the event; None if it could not be."""
-        if self._is_left_out(event, stat):
+        if not event.is_dir and self._is_left_out(event, stat):
             return
-        path, t_ns = event.path, event.t_ns
-        if event.kind == "lost":
-            for group in list(self._groups):
-                self._end(group, t_ns, "gone")
-            self._opened.clear()
-            self._awaited.clear()
-            return
+        path = event.path
         if event.is_dir:
             transition = _OF_DIRECTORIES.get(event.kind)
         elif event.kind not in _OF_FILES or (event.kind in _NOT_OF_NOISE and is_noise(path)):
@@ -183,11 +179,6 @@ class Grouping:
         """Another job's file stays so under another name; one that is made anew may be
         anybody's."""
         path, old, out = event.path, event.old_path, self._left_out
-        if event.kind == "moved" and event.is_dir:
-            inside = {each for each in out if each.startswith(old + "/")}
-            out -= inside
-            out |= {path + each[len(old) :] for each in inside}
-            return False
         if event.kind == "moved" and old in out:
             out.remove(old)
             out.add(path)
@@ -200,6 +191,12 @@ class Grouping:
         out.remove(path)
         return event.kind == "gone"
 
+    def _lose(self, event: FileEvent, _: FileStat | None) -> None:
+        for group in list(self._groups):
+            self._end(group, event.t_ns, "gone")
+        self._opened.clear()
+        self._awaited.clear()
+
     def _make_directory(self, event: FileEvent, _: FileStat | None) -> None:
         if len(self._made) > 1000:
             self._made = {
@@ -208,24 +205,26 @@ class Grouping:
         self._made[event.path] = event.t_ns
 
     def _remove_directory(self, event: FileEvent, _: FileStat | None) -> None:
-        for path in [path for path in self._of if path.startswith(event.path + "/")]:
+        for path in below(event.path, self._of):
             self._take_out(event.t_ns, path)
 
     def _move_directory(self, event: FileEvent, _: FileStat | None) -> None:
         old, new = event.old_path, event.path
         if not old:
             return
-        inside = old + "/"
-        renamed = [path for path in self._of if path.startswith(inside)]
-        for group in {id(self._of[path]): self._of[path] for path in renamed}.values():
-            if group.unit == old or group.unit.startswith(inside):
+        for path in below(old, self._left_out):
+            self._left_out.remove(path)
+            self._left_out.add(new + path[len(old) :])
+        renamed = below(old, self._of)
+        for group in [self._of[path] for path in renamed]:
+            if below(old, [group.unit]):
                 group.unit = new + group.unit[len(old) :]
                 group.commit, group.is_sure = (event.t_ns, new, event.how), True
         for path in renamed:
             self._rename(path, new + path[len(old) :], event.t_ns)
-        for path in [path for path in self._opened if path.startswith(inside)]:
+        for path in below(old, self._opened):
             self._opened[new + path[len(old) :]] = self._opened.pop(path)
-        for path in [path for path in self._made if path == old or path.startswith(inside)]:
+        for path in below(old, self._made):
             self._made[new + path[len(old) :]] = self._made.pop(path)
 
     def _rename(self, old: str, new: str, t_ns: int) -> None:
@@ -233,8 +232,8 @@ class Grouping:
         group."""
         group = self._of.pop(old)
         file = group.files.pop(old)
-        there = self._of.get(new)
-        replaced = there.files.pop(new, None) if there is not None else None
+        there = self._of.get(new, group)
+        replaced = there.files.pop(new, None)
         unit, key, is_unit = unit_of(new)
         other = next(
             (
@@ -253,7 +252,7 @@ class Grouping:
         to.files[new] = file
         self._of[new] = to
         self._end_empty(group, old, file, t_ns)
-        if there is not None and replaced is not None:
+        if replaced is not None:
             self._end_empty(there, new, replaced, t_ns)
 
     def _end_empty(self, group: FileGroup, path: str, file: WatchedFile, t_ns: int) -> None:
@@ -276,22 +275,22 @@ class Grouping:
         """Somebody opened a file that nobody is known to write: a reader, unless he cuts it."""
         path, t_ns = event.path, event.t_ns
         before = self._opened.get(path)
-        cut = stat is not None and self._is_cut(path, t_ns, stat)
+        cut = self._is_cut(path, t_ns, stat)
         if path in self._awaited and not cut:
             return
-        # who opened it before and changed nothing was a reader; who cuts it writes
-        was_reader = before is not None and before.stat is not None and before.stat == stat
-        if before is None or before.looked or cut or was_reader:
+        if before is None or cut or before.was_reader(stat):
             if len(self._opened) > _MOST_KNOWN:
                 self._opened.clear()
             self._opened[path] = Opened(t_ns, stat)
         if stat is not None and (cut or event.how in ("mtime", "scan")):
             self._note_change(path, t_ns, stat, event.how)
 
-    def _is_cut(self, path: str, t_ns: int, stat: FileStat) -> bool:
+    def _is_cut(self, path: str, t_ns: int, stat: FileStat | None) -> bool:
         """It is shorter than it was, or was made empty just now. An empty file of a group may be a
         sign that all is there, and one that has been empty for long is no news: who opens it need
         not be its writer."""
+        if stat is None:
+            return False
         group = self._of.get(path)
         if group is not None:
             return stat.size < group.files[path].size
@@ -364,7 +363,7 @@ class Grouping:
         """The next save, unless more of this one is awaited."""
         group = self._of[event.path]
         file = group.files[event.path]
-        if not file.appended or (group.is_unit and not group.is_sure):
+        if not file.appended or group.awaits_more:
             self._go_on(event, stat)
         elif stat is not None:
             self._end(group, event.t_ns, "")
@@ -403,27 +402,28 @@ class Grouping:
         next save."""
         group = self._of[path]
         file = group.files[path]
-        size = stat.size if stat is not None else 0
-        grew = (
-            not is_new
-            and size >= file.size
-            and (how != "inotify" or t_ns - file.changed_ns < round(self.rules.gap_s * S))
-            and size > file.size
-        )
-        same = group.is_unit and not group.is_sure
         if (
-            max(size, file.size) >= self._small
-            and file.closed_ns is not None
-            and not grew
-            and not same
+            file.closed_ns is None
+            or group.awaits_more
+            or self._is_more(file, t_ns, stat, how, is_new)
         ):
-            self._end(group, t_ns, "")
-            begin_ns = begin_ns if begin_ns is not None else t_ns
-            self._start(path, begin_ns, t_ns, stat, how, file.size if file.appended else 0)
-        else:
             file.closed_ns = None
             file.told = False
             self._resize(file, t_ns, stat)
+        else:
+            self._end(group, t_ns, "")
+            begin_ns = begin_ns if begin_ns is not None else t_ns
+            self._start(path, begin_ns, t_ns, stat, how, file.size if file.appended else 0)
+
+    def _is_more(
+        self, file: WatchedFile, t_ns: int, stat: FileStat | None, how: str, is_new: bool
+    ) -> bool:
+        """It grew soon after it was closed, or never was large: no other save."""
+        size = stat.size if stat is not None else 0
+        if max(size, file.size) < self._small:
+            return True
+        soon = how != "inotify" or t_ns - file.changed_ns < round(self.rules.gap_s * S)
+        return not is_new and size > file.size and soon
 
     def _start(
         self,
@@ -454,33 +454,34 @@ class Grouping:
             file.begin_ns, file.before = t_ns, file.size
         file.size, file.mtime_ns, file.paused = stat.size, stat.mtime_ns, False
         if file.closed_ns is None:
-            own_clock = file.was_there(self.polled) or (file.appended and not self.polled)
-            file.changed_ns = stat.wrote_ns if own_clock and stat.wrote_ns is not None else t_ns
+            wrote_ns = stat.wrote_ns if file.tells_writes(self.polled) else None
+            file.changed_ns = t_ns if wrote_ns is None else wrote_ns
 
     def _place(self, path: str, t_ns: int) -> FileGroup:
         """The group that a file which begins now belongs to."""
         unit, key, is_unit = unit_of(path)
         name = path.rpartition("/")[2]
         for group in reversed(self._groups):
-            if group.is_unit != is_unit or group.key != key:
-                continue
-            if is_unit:
-                return group
-            names = [each.rpartition("/")[2] for each in group.data(self._small)]
-            overlap = group.is_open
-            near = overlap or t_ns - group.last_ns(self._small) <= round(self.rules.gap_s * S)
-            told = bool(group.files) and all(file.told for file in group.files.values())
-            if another_rank(name, names) or (
-                near and not told and same_step(name, names, overlap=overlap)
+            if (group.is_unit, group.key) == (is_unit, key) and (
+                is_unit or self._is_beside(name, group, t_ns)
             ):
                 return group
-        made_ns = self._made.pop(
-            unit, None
-        )  # it begins one checkpoint, not the next in the same directory too
+        # it begins one checkpoint, not the next in the same directory too
+        made_ns = self._made.pop(unit, None)
         since_ns = made_ns if is_unit and made_ns is not None and t_ns - made_ns < MADE_NS else t_ns
         group = FileGroup(unit, key, is_unit, since_ns)
         self._groups.append(group)
         return group
+
+    def _is_beside(self, name: str, group: FileGroup, t_ns: int) -> bool:
+        """A file of that name in the group's directory is of its checkpoint."""
+        names = [basename(path) for path in group.data(self._small)]
+        if another_rank(name, names):
+            return True
+        overlap = group.is_open
+        near = overlap or t_ns - group.last_ns(self._small) <= round(self.rules.gap_s * S)
+        told = all(file.told for file in group.files.values())
+        return near and not told and same_step(name, names, overlap=overlap)
 
     def _move(self, event: FileEvent, stat: FileStat | None) -> None:
         old, new, t_ns = event.old_path, event.path, event.t_ns
@@ -622,24 +623,25 @@ class Grouping:
     def _turn(self, group: FileGroup, t_ns: int) -> None:
         rules = self.rules
         for path, file in group.files.items():
-            if file.closed_ns is None:
-                self._look_for_pause(path, file, t_ns)
+            self._look_for_pause(path, file, t_ns)
         quiet_s = (t_ns - group.last_ns(self._small)) / S
-        large = group.bytes >= rules.least_bytes
-        if large:
+        is_open = any(file.closed_ns is None for file in group.data(self._small).values())
+        if group.bytes >= rules.least_bytes:
             self._telling.begin(group, sure=False)
-        if any(file.closed_ns is None for file in group.data(self._small).values()):
-            if not large and t_ns - group.since_ns > rules.unfinished_s * S:
+            if not is_open and quiet_s >= rules.gap_s:
+                self._telling.written(group)
+                if quiet_s >= rules.patience_s(group):
+                    self._end(group, t_ns, "")
+        elif is_open:
+            if t_ns - group.since_ns > rules.unfinished_s * S:
                 self._drop(group)  # a log under another name
-        elif quiet_s >= rules.gap_s and large:
-            self._telling.written(group)
-            if quiet_s >= rules.patience_s(group):
-                self._end(group, t_ns, "")
-        elif not large and quiet_s >= max(rules.gap_s, rules.commit_s * group.may_grow):
+        elif quiet_s >= max(rules.gap_s, rules.commit_s * group.may_grow):
             self._drop(group)
 
     def _look_for_pause(self, path: str, file: WatchedFile, t_ns: int) -> None:
         """A file that is written has not changed for a moment, or for so long that it is done."""
+        if file.closed_ns is not None:
+            return
         quiet_ns = t_ns - file.changed_ns
         if file.appended and quiet_ns >= PAUSE_NS and not file.paused:
             file.paused = True
@@ -661,20 +663,22 @@ class Grouping:
         if group not in self._groups:
             return
         if group.bytes >= self.rules.least_bytes or group.began:
-            if not error and group.lacks(self._small):
-                error = "unfinished"
-            if error == "gone" or group.is_open:
-                self._telling.begin(group, sure=True)
-            else:
-                self._telling.written(group)
-            path = group.unit if group.is_unit else min(group.data(self._small))
-            if group.commit is not None and not error:
-                self._telling.say(group, "committed", *group.commit)
-                path = group.commit[1] if not group.is_unit else path
-            self._telling.say(
-                group, "end", t_ns if error else group.last_ns(self._small), path, "", error
-            )
+            self._tell_end(group, t_ns, error)
         self._drop(group)
+
+    def _tell_end(self, group: FileGroup, t_ns: int, error: str) -> None:
+        if not error and group.lacks(self._small):
+            error = "unfinished"
+        if error == "gone" or group.is_open:
+            self._telling.begin(group, sure=True)
+        else:
+            self._telling.written(group)
+        path = group.first_path(self._small)
+        if group.commit is not None and not error:
+            self._telling.say(group, "committed", *group.commit)
+            path = path if group.is_unit else group.commit[1]
+        at_ns = t_ns if error else group.last_ns(self._small)
+        self._telling.say(group, "end", at_ns, path, "", error)
 
     def _drop(self, group: FileGroup) -> None:
         self._groups.remove(group)
@@ -691,6 +695,7 @@ _OF_DIRECTORIES: dict[str, Transition] = {
     "created": Grouping._make_directory,
     "gone": Grouping._remove_directory,
     "moved": Grouping._move_directory,
+    "lost": Grouping._lose,
 }
 _NOT_OF_NOISE = {"created", "opened", "closed", "moved"}
 """of names that are no checkpoint's"""

@@ -112,6 +112,10 @@ class WatchedFile:
         unseen."""
         return self.was_found and not polled
 
+    def tells_writes(self, polled: bool) -> bool:
+        """By its own times alone: no event does."""
+        return not polled and (self.was_found or self.appended)
+
     def is_only_opened(self, small_bytes: int) -> bool:
         """It may be added to, and holds no more than a head: a save begins with the next write."""
         return self.appended and self.size - self.before < small_bytes
@@ -124,6 +128,10 @@ class Opened:
     first_ns: int
     stat: FileStat | None
     looked: bool = False
+
+    def was_reader(self, stat: FileStat | None) -> bool:
+        """Who opened it changed nothing until now."""
+        return self.looked or (self.stat is not None and self.stat == stat)
 
 
 @dataclass(slots=True)
@@ -152,6 +160,11 @@ class FileGroup:
             "rank" in numbers_of(final(basename(path))).kinds for path in self.files
         )
 
+    @property
+    def awaits_more(self) -> bool:
+        """A directory without a sign of its end."""
+        return self.is_unit and not self.is_sure
+
     def data(self, small_bytes: int) -> dict[str, WatchedFile]:
         """Without companions, if it has anything else; a directory's files all count."""
         large = {
@@ -164,6 +177,9 @@ class FileGroup:
             if self.is_unit or not any(file.size >= small_bytes for file in large.values())
             else large
         )
+
+    def first_path(self, small_bytes: int) -> str:
+        return self.unit if self.is_unit else min(self.data(small_bytes))
 
     @property
     def is_open(self) -> bool:
@@ -254,8 +270,7 @@ class StepLog:
         group.began = True
         begin = self._begin_of(group)
         if begin is not None:
-            path = group.unit if group.is_unit else min(group.data(self._small))
-            self.say(group, "begin", begin[0], path, begin[1])
+            self.say(group, "begin", begin[0], group.first_path(self._small), begin[1])
 
     def _begin_of(self, group: FileGroup) -> tuple[int, str] | None:
         known = [

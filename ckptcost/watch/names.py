@@ -11,7 +11,8 @@ import operator
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from posixpath import join
+from typing import AnyStr, NamedTuple
 
 _RANDOM = re.compile(r"\.?tmp(?=[a-z]*[A-Z0-9])(?:[A-Za-z0-9]{6}|[A-Za-z0-9]{8})(?:\.\w+)?")
 _TEMPORARY = tuple(
@@ -95,6 +96,12 @@ def final(name: str) -> str:
     if _RANDOM.fullmatch(name):
         return ""
     return next((found[1] for pattern in _TEMPORARY if (found := pattern.fullmatch(name))), name)
+
+
+def below(top: AnyStr, paths: Iterable[AnyStr]) -> list[AnyStr]:
+    """Those that are `top` or lie in it."""
+    inside = join(top, top[:0])
+    return [path for path in paths if path == top or path.startswith(inside)]
 
 
 def is_noise(path: str) -> bool:
