@@ -143,13 +143,14 @@ class Polling:
                 continue
             except OSError as error:
                 self.problem = f"not watched: {os.fsdecode(top)!r} ({os_error_text(error)})"
+                inside = os.path.join(top, b"")
                 for path, seen in self._files.items():  # what cannot be read now is not gone
-                    if path.startswith(top + b"/"):
+                    if path.startswith(inside):
                         files[path] = _Entry(seen.inode, seen.size, seen.mtime_ns, True)
                 dirs |= {
                     path: _Entry(inode, 0, 0, False)
                     for path, inode in self._dirs.items()
-                    if path.startswith(top + b"/")
+                    if path.startswith(inside)
                 }
         return files, dirs
 
