@@ -18,6 +18,7 @@ from typing import NamedTuple
 from ckptcost.meters.kept import os_error_text
 from ckptcost.watch.filesystems import birth_ns, monotonic_ns
 from ckptcost.watch.inotify import FileEvent
+from ckptcost.watch.names import below
 
 S = 1_000_000_000
 MOST_OF_A_CORE = 0.02
@@ -40,7 +41,8 @@ class _Entry(NamedTuple):
     inode: tuple[int, int]
     size: int
     mtime_ns: int
-    is_regular: bool
+    kind: int
+    """file, directory, link and so on, as stat.S_IFMT gives it"""
 
 
 Found = dict[bytes, _Entry]
@@ -123,36 +125,29 @@ class Polling:
                 with os.scandir(os.path.join(self._root, top)) as entries:
                     for entry in entries:
                         path = os.path.join(top, entry.name)
-                        if path in self._ignore:
+                        here = None if path in self._ignore else _entry_of(entry)
+                        if here is None:
                             continue
-                        try:
-                            found = entry.stat(follow_symlinks=False)
-                        except OSError:
-                            continue  # gone meanwhile
-                        kind = stat.S_IFMT(found.st_mode)
-                        here = _Entry(
-                            (found.st_dev, found.st_ino),
-                            found.st_size,
-                            found.st_mtime_ns,
-                            kind == stat.S_IFREG,
-                        )
-                        (dirs if kind == stat.S_IFDIR else files)[path] = here
-                        if kind == stat.S_IFDIR:
+                        if here.kind == stat.S_IFDIR:
+                            dirs[path] = here
                             todo.append(path)
+                        else:
+                            files[path] = here
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as error:
                 self.problem = f"not watched: {os.fsdecode(top)!r} ({os_error_text(error)})"
-                inside = os.path.join(top, b"")
-                for path, seen in self._files.items():  # what cannot be read now is not gone
-                    if path.startswith(inside):
-                        files[path] = _Entry(seen.inode, seen.size, seen.mtime_ns, True)
-                dirs |= {
-                    path: _Entry(inode, 0, 0, False)
-                    for path, inode in self._dirs.items()
-                    if path.startswith(inside)
-                }
+                self._keep(top, files, dirs)
         return files, dirs
+
+    def _keep(self, top: bytes, files: Found, dirs: Found) -> None:
+        """What cannot be read now is not gone."""
+        for path in below(top, self._files):
+            if path != top:
+                seen = self._files[path]
+                files[path] = _Entry(seen.inode, seen.size, seen.mtime_ns, stat.S_IFREG)
+        for path in below(top, self._dirs):
+            dirs.setdefault(path, _Entry(self._dirs[path], 0, 0, stat.S_IFDIR))
 
     def _compare(self, t_ns: int, files: Found, dirs: Found) -> None:
         self._find_moved_dirs(t_ns, files, dirs)
@@ -163,6 +158,16 @@ class Polling:
                 path,
                 is_dir=True,
             )
+        self._compare_files(t_ns, files)
+        for path in [path for path in self._files if path not in files]:
+            self._tell_gone(t_ns, path)
+        for path in self._dirs.keys() - dirs.keys():
+            if below(path, self._files):
+                dirs[path] = _Entry(self._dirs[path], 0, 0, stat.S_IFDIR)  # after what was in it
+            else:
+                self._tell(t_ns, "scan", "gone", path, is_dir=True)
+
+    def _compare_files(self, t_ns: int, files: Found) -> None:
         left = {seen.inode: path for path, seen in self._files.items() if path not in files}
         for path, found in files.items():
             seen = self._files.get(path)
@@ -179,13 +184,6 @@ class Polling:
             elif seen.is_open and t_ns - seen.changed_ns >= self._still_ns:
                 seen.is_open = False
                 self._tell(*_write_or_now(found.mtime_ns, 0, seen.changed_ns), "closed", path)
-        for path in [path for path in self._files if path not in files]:
-            self._tell_gone(t_ns, path)
-        for path in self._dirs.keys() - dirs.keys():
-            if any(inner.startswith(path + b"/") for inner in self._files):
-                dirs[path] = _Entry(self._dirs[path], 0, 0, False)  # after what was in it
-            else:
-                self._tell(t_ns, "scan", "gone", path, is_dir=True)
 
     def _tell_gone(self, t_ns: int, path: bytes) -> None:
         """A file that is not there any more. One that was never still is closed first, and is gone
@@ -201,42 +199,36 @@ class Polling:
 
     def _find_moved_dirs(self, t_ns: int, files: Found, dirs: Found) -> None:
         """A directory whose inode has another name now, and none of whose files says that it is
-        another one.
-
-        What is new in it is told under its old name first: a directory is renamed when all is
-        written.
-        """
+        another one."""
         left = {inode: path for path, inode in self._dirs.items() if path not in dirs}
         for path in sorted(dirs.keys() - self._dirs.keys(), key=len):
             old = left.get(dirs[path].inode)
             if old is None or old not in self._dirs or path in self._dirs:
                 continue
-            if self._is_another(old, path, files):
+            if not self._is_another(old, path, files):
+                self._move_dir(t_ns, old, path, files)
+
+    def _move_dir(self, t_ns: int, old: bytes, path: bytes, files: Found) -> None:
+        """What is new in it is told under its old name first: a directory is renamed when all is
+        written."""
+        known = {seen.inode: seen for seen in self._files.values()}
+        for inner in below(path, files):
+            before, found = old + inner[len(path) :], files[inner]
+            if before in self._files:
                 continue
-            known = {seen.inode: seen for seen in self._files.values()}
-            for inner, found in files.items():
-                before = old + inner[len(path) :]
-                if not inner.startswith(path + b"/") or before in self._files:
-                    continue
-                birth, seen = birth_ns(os.path.join(self._root, inner)), known.get(found.inode)
-                if seen is None or not _same(seen, found, birth):
-                    self._tell_new(t_ns, before, None, found, birth)
-            self._tell(t_ns, "scan", "moved", path, is_dir=True, old=old)
-            for inner in [
-                inner for inner in self._dirs if inner == old or inner.startswith(old + b"/")
-            ]:
-                self._dirs[path + inner[len(old) :]] = self._dirs.pop(inner)
-            for inner in [inner for inner in self._files if inner.startswith(old + b"/")]:
-                self._files[path + inner[len(old) :]] = self._files.pop(inner)
+            birth, seen = birth_ns(os.path.join(self._root, inner)), known.get(found.inode)
+            if seen is None or not _same(seen, found, birth):
+                self._tell_new(t_ns, before, None, found, birth)
+        self._tell(t_ns, "scan", "moved", path, is_dir=True, old=old)
+        for inner in below(old, self._dirs):
+            self._dirs[path + inner[len(old) :]] = self._dirs.pop(inner)
+        for inner in below(old, self._files):
+            self._files[path + inner[len(old) :]] = self._files.pop(inner)
 
     def _is_another(self, old: bytes, path: bytes, files: Found) -> bool:
         """Made anew with the inode of one that was deleted: files that were there are not, or were
         written anew and are no longer."""
-        inside = {
-            inner[len(old) :]: seen
-            for inner, seen in self._files.items()
-            if inner.startswith(old + b"/")
-        }
+        inside = {inner[len(old) :]: self._files[inner] for inner in below(old, self._files)}
         return bool(inside) and not any(
             (found := files.get(path + rest)) is not None
             and found.inode == seen.inode
@@ -247,7 +239,7 @@ class Polling:
     def _tell_new(
         self, t_ns: int, path: bytes, old: bytes | None, found: _Entry, birth: int | None
     ) -> None:
-        is_open = found.is_regular
+        is_open = found.kind == stat.S_IFREG
         if old is not None:
             seen = self._files.pop(old)
             self._files[path] = _new_seen(found, birth, seen.changed_ns, is_open=seen.is_open)
@@ -272,6 +264,19 @@ class Polling:
         self, t_ns: int, how: str, kind: str, path: bytes, is_dir: bool = False, old: bytes = b""
     ) -> None:
         self._out.append(FileEvent(t_ns, kind, os.fsdecode(path), is_dir, os.fsdecode(old), how))
+
+
+def _entry_of(entry: os.DirEntry[bytes]) -> _Entry | None:
+    try:
+        found = entry.stat(follow_symlinks=False)
+    except OSError:
+        return None  # gone meanwhile
+    return _Entry(
+        (found.st_dev, found.st_ino),
+        found.st_size,
+        found.st_mtime_ns,
+        stat.S_IFMT(found.st_mode),
+    )
 
 
 def _new_seen(found: _Entry, birth: int | None, t_ns: int, *, is_open: bool) -> _Seen:
