@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from ckptcost.meters.kept import os_error_text
 from ckptcost.watch.filesystems import born_ns
+from ckptcost.watch.names import below
 
 OPEN, CLOSE_WRITE, MOVED_FROM, MOVED_TO, CREATE, DELETE = 0x20, 0x8, 0x40, 0x80, 0x100, 0x200
 MODIFY, ONESHOT = 0x2, 0x80000000
@@ -149,9 +150,8 @@ class Inotify:
         name = os.fsencode(path)
         flags = MODIFY | ONESHOT | _DONT_FOLLOW
         wd: int = self._libc.inotify_add_watch(self._fd, os.path.join(self._root, name), flags)
-        if (
-            wd < 0
-        ):  # gone, or no watch is left for what is not needed: its end will be seen all the same
+        if wd < 0:
+            # gone, or no watch is left for what is not needed: its end will be seen all the same
             return
         self._awaited.pop(wd, None)
         self._awaited[wd] = name
@@ -181,19 +181,19 @@ class Inotify:
                 awaited = self._awaited.pop(wd)
                 if mask & MODIFY:
                     self._tell(t_ns, "resumed", awaited)
-        for cookie in [
-            cookie
-            for cookie, (_, _, since_ns) in self._half.items()
-            if t_ns - since_ns > _HALF_MOVE_NS
-        ]:
-            path, is_dir, since_ns = self._half.pop(cookie)
-            self._tell_gone(since_ns, path, is_dir)
+        self._end_halves(t_ns)
         if overflowed:
             self._read_tree_again(t_ns)
         if len(data) < _BUFFER_BYTES - _EVENT_BYTES:
             self._empty_ns = t_ns
         told, self._out = self._out, []
         return told
+
+    def _end_halves(self, t_ns: int) -> None:
+        for cookie, (path, is_dir, since_ns) in list(self._half.items()):
+            if t_ns - since_ns > _HALF_MOVE_NS:
+                del self._half[cookie]
+                self._tell_gone(since_ns, path, is_dir)
 
     def look(self) -> list[FileEvent]:
         """Whether the watched directory is still the one that is watched, and whether what was
@@ -250,22 +250,27 @@ class Inotify:
         self._tell_denied()
         self._tell(t_ns, "lost", b"", True)
 
-    def _add(self, path: bytes) -> int | None:
+    def _add(self, path: bytes) -> bool:
+        """Whether the directory is watched now."""
         flags = MASK | _ONLYDIR | (_DONT_FOLLOW if path else 0)
         wd: int = self._libc.inotify_add_watch(self._fd, os.path.join(self._root, path), flags)
-        if wd >= 0:
-            return wd
-        number = ctypes.get_errno()
+        if wd < 0:
+            self._note_refusal(path, ctypes.get_errno())
+            return False
+        before = self._dirs.get(wd, path)
+        if before != path:
+            self._forget(before)
+        self._dirs[wd], self._wds[path] = path, wd
+        self._names.setdefault(path, set())
+        return True
+
+    def _note_refusal(self, path: bytes, number: int) -> None:
         if number in (errno.ENOSPC, errno.ENOMEM):
             self.exhausted = _refusal_text(number)
-        elif number not in (
-            errno.ENOENT,
-            errno.ENOTDIR,
-            errno.ELOOP,
-        ):  # those are gone again, or became a link
+        elif number not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+            # those are gone again, or became a link
             self._denied[path] = os_error_text(OSError(number, os.strerror(number)))
             self._tell_denied()
-        return None
 
     def _tell_denied(self) -> None:
         if self._denied:
@@ -282,46 +287,49 @@ class Inotify:
         todo = [top]
         while todo and not self.exhausted:
             path = todo.pop()
-            wd = self._add(path)
-            if wd is None:
+            if self._add(path):
+                todo += self._read_names(t_ns, path, kind, again=again)
+
+    def _read_names(self, t_ns: int, path: bytes, kind: str, *, again: bool) -> list[bytes]:
+        """What is in a directory that is watched by now; gives the directories to go on with."""
+        names, inside = self._names[path], []
+        for name, is_dir in self._entries(path):
+            inner = os.path.join(path, name)
+            if inner in self._ignore:
                 continue
-            before = self._dirs.get(wd)
-            if before is not None and before != path:
-                self._forget(before)
-            self._dirs[wd], self._wds[path] = path, wd
-            names = self._names.setdefault(path, set())
-            try:
-                with os.scandir(os.path.join(self._root, path)) as entries:
-                    found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-            except OSError as error:
-                if error.errno == errno.EACCES:
-                    self._denied[path] = os_error_text(error)
-                    self._tell_denied()
-                continue
-            for name, is_dir in found:
-                inner = os.path.join(path, name)
-                if inner in self._ignore:
-                    continue
-                is_new = name not in names
+            is_new = name not in names
+            if is_new and self._tell_found(t_ns, kind, inner, is_dir):
                 names.add(name)
-                if is_new and kind and not self._tell_found(t_ns, kind, inner, is_dir):
-                    names.discard(name)
-                if is_dir and (is_new or again or inner not in self._wds):
-                    todo.append(inner)
+            if is_dir and (is_new or again or inner not in self._wds):
+                inside.append(inner)
+        return inside
+
+    def _entries(self, path: bytes) -> list[tuple[bytes, bool]]:
+        """The names in a directory, and whether each is one itself."""
+        try:
+            with os.scandir(os.path.join(self._root, path)) as entries:
+                return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+        except OSError as error:
+            if error.errno == errno.EACCES:
+                self._denied[path] = os_error_text(error)
+                self._tell_denied()
+            return []
 
     def _tell_found(self, t_ns: int, kind: str, path: bytes, is_dir: bool) -> bool:
         """A name that no event told: a little older than its finding, and its birth says how
         much. False: it is gone, or has another name by now."""
+        if not kind:
+            return True
+        birth_ns = None
         if kind == "created" and not is_dir:
+            full = os.path.join(self._root, path)
             try:
-                written_ns = os.lstat(os.path.join(self._root, path)).st_mtime_ns
+                written_ns = os.lstat(full).st_mtime_ns
             except OSError:
                 return False
             if written_ns < self._since_ns - _CLOCK_NS:
                 return True  # from before we looked: it came with a directory that appeared late
-        birth_ns = (
-            None if is_dir or kind != "created" else born_ns(os.path.join(self._root, path), t_ns)
-        )
+            birth_ns = born_ns(full, t_ns)
         if birth_ns is None:
             self._tell(t_ns, kind, path, is_dir, how="scan")
         else:
@@ -330,7 +338,7 @@ class Inotify:
 
     def _forget(self, top: bytes) -> None:
         """No watches at and below `top` any more."""
-        for path in [path for path in self._wds if path == top or path.startswith(top + b"/")]:
+        for path in below(top, self._wds):
             wd = self._wds.pop(path)
             self._dirs.pop(wd, None)
             self._names.pop(path, None)
@@ -404,17 +412,17 @@ class Inotify:
 
     def _rename_awaited(self, old: bytes, new: bytes) -> None:
         for wd, path in self._awaited.items():
-            if path == old or path.startswith(old + b"/"):
+            if below(old, [path]):
                 self._awaited[wd] = new + path[len(old) :]
 
     def _rename(self, old: bytes, new: bytes) -> None:
         """Watches stay with the directory; only its name is another one."""
         self._forget(new)  # an empty directory that was replaced
-        for path in [path for path in self._wds if path == old or path.startswith(old + b"/")]:
+        for path in below(old, self._wds):
             now = new + path[len(old) :]
             wd = self._wds.pop(path)
             self._dirs[wd], self._wds[now], self._names[now] = now, wd, self._names.pop(path)
-        for path in [path for path in self._denied if path == old or path.startswith(old + b"/")]:
+        for path in below(old, self._denied):
             self._denied[new + path[len(old) :]] = self._denied.pop(path)
 
     def _tell_gone(self, t_ns: int, path: bytes, is_dir: bool) -> None:
@@ -434,22 +442,15 @@ class Inotify:
         self._watch(t_ns, b"", "created")
         for wd in before - set(self._dirs):  # moved out of the tree, and nobody told
             self._libc.inotify_rm_watch(self._fd, wd)
-        was = {
-            os.path.join(directory, name) for directory, names in known.items() for name in names
-        }
+        was = _paths(known)
         for event in self._out:
             path = os.fsencode(event.path)
             if path not in was:
                 told.append(event)
             elif not event.is_dir and self._has_changed(path, since_ns, t_ns):
                 told.append(event._replace(t_ns=since_ns, kind="opened", how="scan"))
-        now = {
-            os.path.join(directory, name)
-            for directory, names in self._names.items()
-            for name in names
-        }
         self._out = told
-        for path in sorted(was - now):
+        for path in sorted(was - _paths(self._names)):
             self._tell(t_ns, "gone", path, path in known, how="scan")
         self._names = {path: names for path, names in self._names.items() if path in self._wds}
 
@@ -458,6 +459,8 @@ class Inotify:
             age_ns = time.time_ns() - os.lstat(os.path.join(self._root, path)).st_mtime_ns
         except OSError:
             return False
-        return (
-            age_ns < t_ns - since_ns + 20_000_000
-        )  # the kernel's clock for files ticks every 4 to 10 ms
+        return age_ns < t_ns - since_ns + _CLOCK_NS
+
+
+def _paths(names: dict[bytes, set[bytes]]) -> set[bytes]:
+    return {os.path.join(directory, name) for directory in names for name in names[directory]}
