@@ -316,9 +316,8 @@ def files_in(path: Path, most: int) -> tuple[list[str], bool]:
                         folders.append(entry.path)
                     elif entry.is_file(follow_symlinks=False):
                         found.append(entry.path)
-        except (
-            FileNotFoundError
-        ):  # in a folder that is being cleared, what is gone was no part of what stays
+        except FileNotFoundError:
+            # in a folder that is being cleared, what is gone was no part of what stays
             continue
     return found, True
 
@@ -523,19 +522,7 @@ class Settling:
 
     def _loop(self) -> None:
         rest_until_ns = 0
-        while True:
-            with self._changed:
-                now_ns = time.monotonic_ns()
-                if self._give_up_ns is not None and (now_ns >= self._give_up_ns or not self._cases):
-                    left, self._cases = self._cases, []
-                    break
-                case = min(self._cases, key=lambda case: case.next_ns, default=None)
-                due_ns = None if case is None else max(case.next_ns, rest_until_ns)
-                if due_ns is None or due_ns > now_ns:
-                    ends = [at for at in (due_ns, self._give_up_ns) if at is not None]
-                    self._changed.wait((min(ends) - now_ns) / S if ends else None)
-                    continue
-            assert case is not None
+        while (case := self._await_due(rest_until_ns)) is not None:
             began_ns = time.thread_time_ns()
             is_over = self._look(case)
             cost_ns = time.thread_time_ns() - began_ns
@@ -545,9 +532,25 @@ class Settling:
                 case.close()
                 with self._changed:
                     self._cases.remove(case)
+        with self._changed:
+            left, self._cases = self._cases, []
         for case in left:
             case.close()
             self._note(case, "STOPPED")
+
+    def _await_due(self, rest_until_ns: int) -> _Case | None:
+        """Whose turn it is, as soon as it is; None when it is time to give up, for good."""
+        with self._changed:
+            while True:
+                now_ns = time.monotonic_ns()
+                if self._give_up_ns is not None and (now_ns >= self._give_up_ns or not self._cases):
+                    return None
+                case = min(self._cases, key=lambda case: case.next_ns, default=None)
+                due_ns = None if case is None else max(case.next_ns, rest_until_ns)
+                if due_ns is not None and due_ns <= now_ns:
+                    return case
+                ends = [at for at in (due_ns, self._give_up_ns) if at is not None]
+                self._changed.wait((min(ends) - now_ns) / S if ends else None)
 
     def _look(self, case: _Case) -> bool:
         """Whether there is nothing more to do for it."""
