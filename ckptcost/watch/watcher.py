@@ -73,10 +73,11 @@ class Owners:
         began_ns = time.thread_time_ns()
         foreign = self._open(set(self._all()) - job - {os.getpid()})
         self._next_ns = time.monotonic_ns() + (time.thread_time_ns() - began_ns) * _SHARE
+        left = wanted.keys() - own
         theirs = {
             wanted[each.path]: Other(each.pid, self._name(each.pid))
             for each in foreign
-            if each.path in wanted and each.path not in own
+            if each.path in left
         }
         return mine, theirs
 
@@ -331,14 +332,11 @@ class Watcher:
     def _take(self, events: list[FileEvent]) -> None:
         for event in events:
             self._kept_problem = _PROBLEMS.get(event.kind, self._kept_problem)
-            is_file = not event.is_dir and event.kind not in _OF_NO_FILE
-            found = None
-            if is_file:
-                found = self._stat(event.path, born=event.kind == "moved" and not event.old_path)
+            found = self._stat_after(event)
             if (
                 self._made is not None
                 and event.kind == "created"
-                and is_file
+                and not event.is_dir
                 and not is_noise(event.path)
             ):
                 self._made()  # before a byte is in it
@@ -347,6 +345,11 @@ class Watcher:
             is_over = event.kind == "moved" or (event.kind == "closed" and found is not None)
             if self._closed is not None and is_over and not is_noise(event.path):
                 self._closed(self.directory / event.path, event.t_ns)
+
+    def _stat_after(self, event: FileEvent) -> FileStat | None:
+        if event.is_dir or event.kind in _OF_NO_FILE:
+            return None
+        return self._stat(event.path, born=event.kind == "moved" and not event.old_path)
 
     def _stat(self, path: str, *, born: bool = False) -> FileStat | None:
         full = os.path.join(self.directory, path)
@@ -380,11 +383,16 @@ class Watcher:
             for path in paused:
                 self._closed(self.directory / path, now_ns)
         if isinstance(self._source, Inotify):
-            for path, was in still.items():
-                self._source.await_write(path)
-                now = self._stat(path)
-                if now is not None and (now.size, now.mtime_ns) != was:  # while we asked
-                    self._grouping.event(FileEvent(now_ns, "resumed", path, how="inotify"), now)
+            self._await_writes(self._source, still, now_ns)
+
+    def _await_writes(
+        self, source: Inotify, still: dict[str, tuple[int, int]], now_ns: int
+    ) -> None:
+        for path, was in still.items():
+            source.await_write(path)
+            now = self._stat(path)
+            if now is not None and (now.size, now.mtime_ns) != was:  # while we asked
+                self._grouping.event(FileEvent(now_ns, "resumed", path, how="inotify"), now)
 
     def _ask_whose(self) -> None:
         """As soon as a file is there, and before anything is told of it: a quick save is open for
@@ -401,32 +409,14 @@ class Watcher:
 
     def _tell_steps(self, steps: list[CheckpointStep]) -> None:
         for step in steps:
-            path = printable(step.path)
-            if step.name == "end" and (step.error or self._settle is None):
-                more: dict[str, Any] = {"error": step.error} if step.error else {}
-                self._tell(
-                    "end",
-                    printable(step.label),
-                    by="watch",
-                    t_ns=step.t_ns,
-                    path=path,
-                    bytes=step.bytes,
-                    files=step.files,
-                    **more,
-                )
-            elif step.name != "end":
-                how = step.how or self.how.partition(":")[0]
-                known: dict[str, Any] = (
-                    {} if step.name == "begin" else {"bytes": step.bytes, "files": step.files}
-                )
+            if step.name != "end" or step.error or self._settle is None:
                 self._tell(
                     step.name,
                     printable(step.label),
                     by="watch",
                     t_ns=step.t_ns,
-                    path=path,
-                    how=how,
-                    **known,
+                    path=printable(step.path),
+                    **self._details_of(step),
                 )
             if step.name == "written" and self._settle is not None:
                 paths = [self.directory / each for each in step.paths]
@@ -438,6 +428,16 @@ class Watcher:
                     closed=step.how != "still",
                 )
         self.open = tuple(map(printable, self._grouping.open))
+
+    def _details_of(self, step: CheckpointStep) -> dict[str, Any]:
+        details: dict[str, Any] = {}
+        if step.name != "end":
+            details["how"] = step.how or self.how.partition(":")[0]
+        if step.name != "begin":
+            details |= {"bytes": step.bytes, "files": step.files}
+        if step.error:
+            details["error"] = step.error
+        return details
 
     def _finish(self) -> None:
         """What happened until now, and the last word on it."""
