@@ -110,33 +110,36 @@ def open_for_writing(pids: Iterable[int], procfs: Path = Path("/proc")) -> list[
     """About 5 us a descriptor. Processes that are gone or somebody else's have none."""
     found = []
     for pid in pids:
-        folder = f"{procfs}/{pid}/fd"
         try:
-            names = os.listdir(folder)
+            names = os.listdir(f"{procfs}/{pid}/fd")
         except OSError:
             continue
         for name in names:
             try:
-                path = os.readlink(f"{folder}/{name}")
-                if not path.startswith("/") or (
-                    path.startswith(("/dev/", "/proc/", "/sys/"))
-                    and not path.startswith("/dev/shm/")
-                ):
-                    continue
-                with open(f"{procfs}/{pid}/fdinfo/{name}", "rb") as info:
-                    flags = _FLAGS.search(info.read(256))
-                if flags is None or not int(flags[1], 8) & (os.O_WRONLY | os.O_RDWR):
-                    continue
-                there = os.stat(f"{folder}/{name}")
+                each = _descriptor(procfs, pid, name)
             except OSError:
                 continue
-            if stat.S_ISREG(there.st_mode):
-                found.append(
-                    OpenForWriting(
-                        pid, path.removesuffix(" (deleted)"), there.st_size, there.st_mtime_ns
-                    )
-                )
+            if each is not None:
+                found.append(each)
     return found
+
+
+def _descriptor(procfs: Path, pid: int, name: str) -> OpenForWriting | None:
+    """None: of no file, or not for writing."""
+    link = f"{procfs}/{pid}/fd/{name}"
+    path = os.readlink(link)
+    if not path.startswith("/") or (
+        path.startswith(("/dev/", "/proc/", "/sys/")) and not path.startswith("/dev/shm/")
+    ):
+        return None
+    with open(f"{procfs}/{pid}/fdinfo/{name}", "rb") as info:
+        flags = _FLAGS.search(info.read(256))
+    if flags is None or not int(flags[1], 8) & (os.O_WRONLY | os.O_RDWR):
+        return None
+    there = os.stat(link)
+    if not stat.S_ISREG(there.st_mode):
+        return None
+    return OpenForWriting(pid, path.removesuffix(" (deleted)"), there.st_size, there.st_mtime_ns)
 
 
 class Growing:
