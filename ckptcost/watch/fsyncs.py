@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -190,24 +191,21 @@ class Fsyncs:
         """
         wanted = [os.path.realpath(path) for path in paths]
         wrote_ns, devices = _identities(wanted)
-        found: set[tuple[int, int]] = set()
-        tids: set[int] = set()
-        last: Sync | None = None
-        over_ns = 0
-        for each, its_over_ns in self._over(before_ns):
-            mine = _files_of(each, wrote_ns, devices)
-            if mine is None or not (mine or (each.path and covers(wanted, each.path))):
-                continue
-            found |= mine
-            tids.add(each.tid)
-            if last is None or its_over_ns > over_ns:
-                last, over_ns = each, its_over_ns
-        if last is None:
+        seen = [
+            (over_ns, each, mine)
+            for each, over_ns in self._over(before_ns)
+            if (mine := _files_of(each, wrote_ns, devices)) is not None
+            and (mine or covers(wanted, each.path))
+        ]
+        if not seen:
             return None
+        over_ns, last, _ = max(seen, key=itemgetter(0))
         if closed_ns is not None and last.begin_ns < closed_ns:
             over_ns = min(over_ns, closed_ns)
         unsure_s = max(over_ns - last.seen_ns, 0) / S
-        return Synced(over_ns, unsure_s, len(found), len(wrote_ns), frozenset(tids))
+        files = set[tuple[int, int]]().union(*(mine for *_, mine in seen))
+        tids = frozenset(each.tid for _, each, _ in seen)
+        return Synced(over_ns, unsure_s, len(files), len(wrote_ns), tids)
 
     def _over(self, before_ns: int | None) -> list[tuple[Sync, int]]:
         """Calls that make files safe and are over, with when they were."""
