@@ -29,22 +29,7 @@ def shape_of(
     rank has `straggler` times the bytes of any other: in real jobs the embedding or the expert that
     fits nowhere.
     """
-    if ranks < 1 or ranks > 4096:
-        raise InputError(f"{ranks} ranks", remedy="give 1 to 4096")
-    if not 0.0 <= weights_fraction <= 1.0:
-        raise InputError(f"a weights fraction of {weights_fraction}", remedy="give 0 to 1")
-    if not 1.0 <= straggler <= 1000.0:
-        raise InputError(f"a straggler of {straggler} times the bytes", remedy="give 1 to 1000")
-    kinds = [
-        kind
-        for kind, share in (("weights", weights_fraction), ("optimizer", 1.0 - weights_fraction))
-        if share > 0.0
-    ]
-    each = len(kinds) if files is None else files // ranks
-    if files is not None and (files < ranks or files % ranks):
-        raise InputError(f"{files} files of {ranks} ranks", remedy=f"give a multiple of {ranks}")
-    if each > 4096:
-        raise InputError(f"{each} files of each rank", remedy="give at most 4096")
+    each = _files_of_a_rank(ranks, files, weights_fraction, straggler)
     metadata = min(METADATA_BYTES, size_bytes // 100)
     if size_bytes - metadata < ranks * each:
         raise InputError(
@@ -66,6 +51,25 @@ def shape_of(
         ):
             found += _shards(kind, total, count, rank)  # type: ignore[arg-type]
     return Shape(tuple(found))
+
+
+def _files_of_a_rank(
+    ranks: int, files: int | None, weights_fraction: float, straggler: float
+) -> int:
+    """How many, or why there is no such checkpoint."""
+    if not 1 <= ranks <= 4096:
+        raise InputError(f"{ranks} ranks", remedy="give 1 to 4096")
+    if not 0.0 <= weights_fraction <= 1.0:
+        raise InputError(f"a weights fraction of {weights_fraction}", remedy="give 0 to 1")
+    if not 1.0 <= straggler <= 1000.0:
+        raise InputError(f"a straggler of {straggler} times the bytes", remedy="give 1 to 1000")
+    if files is None:
+        return 1 if weights_fraction in (0.0, 1.0) else 2
+    if files < ranks or files % ranks:
+        raise InputError(f"{files} files of {ranks} ranks", remedy=f"give a multiple of {ranks}")
+    if files // ranks > 4096:
+        raise InputError(f"{files // ranks} files of each rank", remedy="give at most 4096")
+    return files // ranks
 
 
 def _weights_files(each: int, fraction: float) -> int:
