@@ -291,18 +291,7 @@ class SavePlace:
         if self._parent < 0 or os.getpid() != self._pid:
             return
         try:
-            if self.fd >= 0:
-                left = remove(self._parent, self.name, self.fd)
-                if left and any(name.startswith(_HIDDEN) for name in os.listdir(self.fd)):
-                    left = self._retry_removal(left)
-                if left:
-                    self.notes.append(
-                        f"{self.shown}/{self.name} could not be removed whole:"
-                        f" {'; '.join(left[:5])}"
-                    )
-            elif self.name:
-                with suppress(OSError):
-                    os.rmdir(self.name, dir_fd=self._parent)
+            self._remove_all()
             if self._janitor is not None:
                 self._janitor.close()
         finally:
@@ -310,6 +299,19 @@ class SavePlace:
                 if fd >= 0:
                     os.close(fd)
             self.fd = self._owner = self._parent = -1
+
+    def _remove_all(self) -> None:
+        if self.fd >= 0:
+            left = remove(self._parent, self.name, self.fd)
+            if left and any(name.startswith(_HIDDEN) for name in os.listdir(self.fd)):
+                left = self._retry_removal(left)
+            if left:
+                self.notes.append(
+                    f"{self.shown}/{self.name} could not be removed whole: {'; '.join(left[:5])}"
+                )
+        elif self.name:
+            with suppress(OSError):
+                os.rmdir(self.name, dir_fd=self._parent)
 
     def _retry_removal(self, left: list[str]) -> list[str]:
         """A file system in user space keeps a removed file under a hidden name until whoever has it
