@@ -171,14 +171,8 @@ def refusal(
     if interrupted(error):
         return KeyboardInterrupt()
     for behind in _chain(error):
-        if isinstance(behind, OSError):
-            number = behind.errno or (
-                errno.ENOENT if isinstance(behind, FileNotFoundError) else errno.EIO
-            )
+        if (number := _error_number(behind)) is not None:
             return OSError(number, os.strerror(number))
-        said = re.search(r"\(os error (\d+)\)", str(behind))
-        if said:
-            return OSError(int(said[1]), os.strerror(int(said[1])))
     if size_bytes is not None:
         try:
             _try_to_write(save, size_bytes)
@@ -187,6 +181,14 @@ def refusal(
     said_by = next((behind for behind in _chain(error) if not hasattr(behind, "failures")), error)
     words = str(said_by).strip().splitlines() or [type(said_by).__name__]
     return OutputError(f"{save.shown}: {doing} failed: {words[0]}")
+
+
+def _error_number(error: BaseException) -> int | None:
+    """Of the system's error, or of one that is told of in words as Rust does."""
+    if isinstance(error, OSError):
+        return error.errno or (errno.ENOENT if isinstance(error, FileNotFoundError) else errno.EIO)
+    said = re.search(r"\(os error (\d+)\)", str(error))
+    return int(said[1]) if said else None
 
 
 def _try_to_write(save: SaveFolder, size_bytes: int) -> None:
