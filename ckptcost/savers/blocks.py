@@ -65,8 +65,8 @@ class Blocks(ABC):
     def move(self, file: DealtFile, offset: int, buffer: Bytes) -> int:
         """The request that is timed. How many bytes of the buffer count."""
 
-    def before(self, file: DealtFile, offset: int, buffer: Bytes) -> None:  # noqa: B027 - nothing is a good answer
-        """While others are in `move`."""
+    def before(self, file: DealtFile, offset: int, buffer: Bytes) -> None:  # noqa: B027
+        """While others are in `move`; to do nothing is right for most."""
 
     def after(self, file: DealtFile, offset: int, moved: Bytes) -> None:  # noqa: B027
         """With what was moved."""
