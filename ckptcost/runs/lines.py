@@ -102,8 +102,8 @@ def raw_line(tick: Raw) -> bytes:
 
 def second_line(second: Second) -> bytes:
     return seal_line(
-        f'{{"k":"second","t":{second.t_ns},"from":{second.from_ns},"n":{_encode(second.counts)},"d":{_encode(second.took_ns)},'
-        f'"v":{_numbers(second.values)}'
+        f'{{"k":"second","t":{second.t_ns},"from":{second.from_ns},"n":{_encode(second.counts)},'
+        f'"d":{_encode(second.took_ns)},"v":{_numbers(second.values)}'
     )
 
 
