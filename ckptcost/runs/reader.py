@@ -510,14 +510,7 @@ class Loading:
             if clock == (first.host, first.boot)
         )
         ends = {part.name: at_s(part.clock, part.last_ns) for part in self.parts}
-        if (duration_s := max(ends.values())) > LONGEST_RUN_S:
-            raise RunFileError(
-                f"its parts lie {duration_s / YEAR_S:,.0f} years apart",
-                where=first.run,
-                remedy="the clock of one of them was wrong: read them one by one",
-            )
-        metered = [part for part in self.parts if part.header.meters] or self.parts
-        newest = max(metered, key=lambda part: ends[part.name])
+        _check_length(max(ends.values()), first.run)
         return Run(
             id=first.run,
             nodes=nodes,
@@ -536,10 +529,15 @@ class Loading:
             gaps=tuple(chain.from_iterable(map(gaps_of, nodes))),
             problems=(*self.problems, *self._of_the_whole()),
             simulated=any(part.header.simulated for part in self.parts),
-            ended=newest.ended is not None,
+            ended=self._has_ended(ends),
             wall=tuple(pairs),
-            duration_s=duration_s,
+            duration_s=max(ends.values()),
         )
+
+    def _has_ended(self, ends_s: Mapping[str, float]) -> bool:
+        """The last recorder of meters said so; where none has meters, the last of all."""
+        metered = [part for part in self.parts if part.header.meters] or self.parts
+        return max(metered, key=lambda part: ends_s[part.name]).ended is not None
 
     def _node(
         self, host: str, ahead: Mapping[Clock, int], origin_ns: int, since_ns: int | None
@@ -583,6 +581,15 @@ class Loading:
                 np.median([wall_ns - t_ns for of, t_ns, wall_ns in self.pairs if of == clock])
             )
         return {clock: ahead_ns - wall[first] for clock, ahead_ns in wall.items()}
+
+
+def _check_length(duration_s: float, run: str) -> None:
+    if duration_s > LONGEST_RUN_S:
+        raise RunFileError(
+            f"its parts lie {duration_s / YEAR_S:,.0f} years apart",
+            where=run,
+            remedy="the clock of one of them was wrong: read them one by one",
+        )
 
 
 def _with_host(mark: Mark, host: str) -> Mark:
