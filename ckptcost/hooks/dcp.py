@@ -9,6 +9,7 @@ known.
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 from ckptcost.hooks.handles import Handle
@@ -115,24 +116,24 @@ def _amount(metadata: Any, path: str, group: Any) -> tuple[int | None, int | Non
     stored = getattr(metadata, "storage_data", None)
     if not isinstance(stored, dict) or len(stored) > _MOST_ITEMS:
         return None, None
-    from torch import distributed
-
-    spread = distributed.is_available() and distributed.is_initialized()
-    rank = distributed.get_rank(group) if spread else 0
-    alone = not spread or distributed.get_world_size(group) == 1
-    pieces = [
-        piece
-        for piece in stored.values()
-        if alone or str(piece.relative_path).startswith(f"__{rank}_")
-    ]
+    rank, ranks = _place_in(group)
+    own = "" if ranks == 1 else f"__{rank}_"
+    pieces = [piece for piece in stored.values() if str(piece.relative_path).startswith(own)]
     if not pieces:
         return None, None
     files = {str(piece.relative_path) for piece in pieces}
     total = sum(int(piece.length) for piece in pieces)
     if rank == 0:
-        try:
+        with suppress(OSError):
             total += os.stat(os.path.join(path, ".metadata")).st_size
             files.add(".metadata")
-        except OSError:
-            return total, len(files)
     return total, len(files)
+
+
+def _place_in(group: Any) -> tuple[int, int]:
+    """Of this process: its rank, and how many there are."""
+    from torch import distributed
+
+    if distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(group), distributed.get_world_size(group)
+    return 0, 1
