@@ -460,7 +460,7 @@ class Grouping:
     def _place(self, path: str, t_ns: int) -> FileGroup:
         """The group that a file which begins now belongs to."""
         unit, key, is_unit = unit_of(path)
-        name = path.rpartition("/")[2]
+        name = basename(path)
         for group in reversed(self._groups):
             if (group.is_unit, group.key) == (is_unit, key) and (
                 is_unit or self._is_beside(name, group, t_ns)
@@ -505,7 +505,7 @@ class Grouping:
 
     def _move_of_group(self, event: FileEvent, stat: FileStat | None) -> None:
         old, new, t_ns = event.old_path, event.path, event.t_ns
-        name, there = new.rpartition("/")[2], self._of.get(new)
+        name, there = basename(new), self._of.get(new)
         if there is not None and not there.is_unit and there.files[new].size >= self._small:
             self._split_off(old)  # the save before, of the same name
             self._end(there, t_ns, "")
@@ -546,7 +546,7 @@ class Grouping:
     def _sign(self, path: str, t_ns: int, how: str) -> None:
         """A small file written when all else was: the commit of its own group, or of one in or just
         below its directory."""
-        name, mine = path.rpartition("/")[2], self._of.get(path)
+        name, mine = basename(path), self._of.get(path)
         if mine is not None and mine.files[path].size >= self._small:
             return
         points = POINTER.fullmatch(name)

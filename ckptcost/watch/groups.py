@@ -254,7 +254,7 @@ class StepLog:
         """Two places get two names, as long as their paths differ; then they are counted."""
         label = base if self._labels.get(base, key) == key else key
         count, name = 1, label
-        while name in self._labels and (count == 1 or name in self._labels):
+        while name in self._labels:
             count += 1
             name = f"{label} ({count})"
         self._labels[name] = key

@@ -241,9 +241,7 @@ class Inotify:
 
     def _lose(self, t_ns: int) -> None:
         self._identity, self._since_ns = None, time.time_ns()
-        for wd in list(self._dirs):
-            self._libc.inotify_rm_watch(self._fd, wd)
-        for wd in list(self._awaited):
+        for wd in (*self._dirs, *self._awaited):
             self._libc.inotify_rm_watch(self._fd, wd)
         self._dirs, self._wds, self._names, self._half, self._denied = {}, {}, {}, {}, {}
         self._awaited = {}
