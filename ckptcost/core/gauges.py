@@ -11,6 +11,7 @@ of a window that is shorter than a.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -80,46 +81,79 @@ def energy(
     if not begin_s <= end_s:
         raise ValueError(f"no window from {begin_s} to {end_s}")
     over_s = averaging_s or 0.0
-    margin_s = 4.0 * over_s + 2.0 * max(most_gap_s or GAP_S, tick_s or 0.0)
-    first, stop = np.searchsorted(series.t_s, [begin_s - margin_s, end_s + margin_s]).tolist()
-    first, stop = max(first - 8, 0), stop + 8
-    line = _line(Series(*(part[first:stop] for part in series)), over_s, tick_s, most_gap_s)
-    at, span_s = line.at, end_s - begin_s
-    if len(at) == 0:
+    near = _near(series, begin_s, end_s, over_s, tick_s, most_gap_s)
+    line = _line(near, over_s, tick_s, most_gap_s)
+    if len(line.at) == 0:
         return CountedAmount(
             math.nan, math.nan, math.nan, math.nan, 0, (), True, math.nan, (NO_SAMPLES,)
         )
-    inner = (gap for gap in line.gaps if gap.begin_s < end_s and gap.end_s > begin_s)
-    gaps = [
-        CounterGap(max(gap.begin_s, begin_s), min(gap.end_s, end_s), gap.reason) for gap in inner
-    ]
-    if begin_s < at[0]:
-        gaps.insert(0, CounterGap(begin_s, min(float(at[0]), end_s), UNSEEN_BEFORE))
-    if end_s > at[-1]:
-        gaps.append(CounterGap(max(float(at[-1]), begin_s), end_s, UNSEEN_AFTER))
-    reasons = tuple(dict.fromkeys(gap.reason for gap in gaps))
+    gaps = _gaps_in(line, begin_s, end_s)
+    span_s = end_s - begin_s
     covered_s = span_s - sum(gap.end_s - gap.begin_s for gap in gaps)
     inside = int(np.diff(np.searchsorted(series.t_s, [begin_s, end_s]))[0])
-    inside = (
-        min(inside, math.ceil(covered_s / line.renewed_s)) if line.renewed_s > 0 else inside
-    )  # asking twice is no second sample
+    if line.renewed_s > 0:  # asking twice is no second sample
+        inside = min(inside, math.ceil(covered_s / line.renewed_s))
     resolved_s = max(line.renewed_s, over_s)
-    if covered_s <= 1e-12 * span_s:
-        nothing = 0.0 if span_s == 0 and not gaps else math.nan
-        return CountedAmount(
-            nothing,
-            nothing,
-            nothing,
-            1.0 if nothing == 0 else math.nan,
-            inside,
-            tuple(gaps),
-            True,
-            resolved_s,
-            reasons,
-        )
-    known = _without(begin_s, end_s, gaps)
+    reasons = tuple(dict.fromkeys(gap.reason for gap in gaps))
+    if gaps and covered_s <= 1e-12 * span_s:
+        none = math.nan
+        return CountedAmount(none, none, none, none, inside, gaps, True, resolved_s, reasons)
+    value, loose = _joules(line, _without(begin_s, end_s, gaps), over_s, looks)
+    loose += (resolution or 0.0) / 2.0 * covered_s
+    return CountedAmount(
+        value,
+        max(value - loose, 0.0),
+        value + loose,
+        covered_s / span_s if span_s else 1.0,
+        inside,
+        gaps,
+        inside < FEW,
+        resolved_s,
+        reasons,
+    )
+
+
+def _near(
+    series: Series,
+    begin_s: float,
+    end_s: float,
+    over_s: float,
+    tick_s: float | None,
+    most_gap_s: float | None,
+) -> Series:
+    """Samples of a window, and as many around it as its edges are judged by."""
+    margin_s = 4.0 * over_s + 2.0 * max(most_gap_s or GAP_S, tick_s or 0.0)
+    first, stop = np.searchsorted(series.t_s, [begin_s - margin_s, end_s + margin_s]).tolist()
+    first, stop = max(first - 8, 0), stop + 8
+    return Series(*(part[first:stop] for part in series))
+
+
+def _gaps_in(line: _PowerLine, begin_s: float, end_s: float) -> tuple[CounterGap, ...]:
+    return tuple(
+        CounterGap(max(gap.begin_s, begin_s), min(gap.end_s, end_s), gap.reason)
+        for gap in line.gaps
+        if gap.begin_s < end_s and gap.end_s > begin_s
+    )
+
+
+def _joules(
+    line: _PowerLine, known: list[tuple[float, float]], over_s: float, looks: float | None
+) -> tuple[float, float]:
+    """Joules of the pieces of a window that are known, and how far they may be off."""
     areas = [_area(line, since_s, until_s) for since_s, until_s in known]
     value, loose = math.fsum(area[0] for area in areas), math.fsum(area[1] for area in areas)
+    loose += _off_in_time(line, known, value)
+    for since_s, until_s in known:
+        seen = max(_range(line, since_s, over_s), _range(line, until_s, over_s))
+        loose += seen * carried_s(until_s - since_s, over_s)
+    if looks is not None and looks < 1.0:
+        # between two looks power differs from them about as much as they do from each other
+        loose += SIGMAS * math.sqrt((1.0 - looks) * math.fsum(area[2] for area in areas))
+    return value, loose
+
+
+def _off_in_time(line: _PowerLine, known: list[tuple[float, float]], value: float) -> float:
+    """Joules that these pieces have more or fewer where the samples' own times are off."""
     moved = [
         math.fsum(
             _area(line, since_s + shift_s, until_s + shift_s)[0] for since_s, until_s in known
@@ -127,25 +161,7 @@ def energy(
         for shift_s in (-line.loose_s, line.loose_s)
         if shift_s
     ]
-    loose += max((abs(other - value) for other in moved), default=0.0)
-    for since_s, until_s in known:
-        seen = max(_range(line, since_s, over_s), _range(line, until_s, over_s))
-        loose += seen * carried_s(until_s - since_s, over_s)
-    if looks is not None and looks < 1.0:
-        # between two looks power differs from them about as much as they do from each other
-        loose += SIGMAS * math.sqrt((1.0 - looks) * math.fsum(area[2] for area in areas))
-    loose += (resolution or 0.0) / 2.0 * covered_s
-    return CountedAmount(
-        value,
-        max(value - loose, 0.0),
-        value + loose,
-        covered_s / span_s,
-        inside,
-        tuple(gaps),
-        inside < FEW,
-        resolved_s,
-        reasons,
-    )
+    return max((abs(other - value) for other in moved), default=0.0)
 
 
 def _line(
@@ -159,25 +175,17 @@ def _line(
         return _PowerLine(t_s, power, (), math.nan, 0.0, 0.0)
     polled_s = float(np.median(np.diff(t_s))) if len(t_s) > 1 else 0.0
     most_s = most_gap_s or max(GAP_S, 3.0 * polled_s)
-    holes = np.flatnonzero(np.diff(t_s) > most_s)
     new = np.concatenate([[0], np.flatnonzero(np.diff(power) != 0) + 1])
     renewed_s = tick_s or (ticks.renewed_s(t_s[new[1:]]) if len(new) > FEW else polled_s)
     middle = t_s + took_s / 2.0
     each = np.arange(t_s[0], t_s[-1], max(renewed_s, polled_s, (t_s[-1] - t_s[0]) / _MOST, TINY))
-    each = np.searchsorted(t_s, each, side="right") - 1
-    rough = (
-        float(np.median(np.abs(np.diff(power[each], 2)))) / ticks.MEDIAN_OF_SECOND
-        if len(each) > FEW
-        else 0.0
-    )
+    rough = _scatter(power[np.searchsorted(t_s, each, side="right") - 1])
     if renewed_s > 1.5 * polled_s and len(new) > 1:
         # polled more often than renewed: a sample was renewed between the poll that saw it first
         # and the one before
-        first, after = (
-            np.maximum(t_s[new[1:] - 1], t_s[new[1:]] - renewed_s),
-            (t_s + took_s)[new[1:]],
-        )
-        seen = np.concatenate([middle[:1], (first + after) / 2.0])
+        asked_s, told_s = t_s[new[1:]], (t_s + took_s)[new[1:]]
+        since_s = np.maximum(t_s[new[1:] - 1], asked_s - renewed_s)
+        seen = np.concatenate([middle[:1], (since_s + told_s) / 2.0])
         # a sample that was asked for late, as the mean of a second is, stands where it was asked
         # and no longer than it was seen
         lone = np.diff(t_s, prepend=t_s[:1])[new] > 1.5 * renewed_s
@@ -194,14 +202,24 @@ def _line(
         # old, if that is known to matter
         loose_s = min(tick_s or 0.0, polled_s) / 2.0
         at = middle - loose_s
-    gaps = tuple(
+    holes = [
         CounterGap(float(middle[k]) - over_s / 2.0, float(middle[k + 1]) - over_s / 2.0, MISSING)
-        for k in holes
-    )
-    return _PowerLine(at - over_s / 2.0, power, gaps, renewed_s, loose_s, rough)
+        for k in np.flatnonzero(np.diff(t_s) > most_s)
+    ]
+    at = at - over_s / 2.0
+    before = CounterGap(-math.inf, float(at[0]), UNSEEN_BEFORE)
+    after = CounterGap(float(at[-1]), math.inf, UNSEEN_AFTER)
+    return _PowerLine(at, power, (before, *holes, after), renewed_s, loose_s, rough)
 
 
-def _without(begin_s: float, end_s: float, gaps: list[CounterGap]) -> list[tuple[float, float]]:
+def _scatter(power: Floats) -> float:
+    """From sample to sample, as a standard deviation."""
+    if len(power) <= FEW:
+        return 0.0
+    return float(np.median(np.abs(np.diff(power, 2)))) / ticks.MEDIAN_OF_SECOND
+
+
+def _without(begin_s: float, end_s: float, gaps: Sequence[CounterGap]) -> list[tuple[float, float]]:
     """The window's pieces between its gaps, which are in order."""
     edges = [begin_s, *(edge for gap in gaps for edge in gap[:2]), end_s]
     return [
@@ -285,9 +303,6 @@ def spread(
     series: Series,
     begin_s: float,
     end_s: float,
-    *,
-    averaging_s: float | None = None,
-    most_gap_s: float | None = None,
 ) -> GaugeSpread:
     """Mean, scatter and percentiles of the samples in a window.
 
@@ -307,7 +322,7 @@ def spread(
         return GaugeSpread(
             math.nan, math.nan, math.nan, math.nan, 0, math.nan, math.nan, math.nan, 0.0
         )
-    whole = energy(series, begin_s, end_s, averaging_s=averaging_s, most_gap_s=most_gap_s)
+    whole = energy(series, begin_s, end_s)
     covered_s = whole.coverage * (end_s - begin_s)
     mean = whole.value / covered_s if covered_s > 0 else float(value.mean())
     deviation = float(value.std(ddof=1)) if count > 1 else math.nan
