@@ -245,8 +245,8 @@ def parse(text: str | float | int, unit: str) -> float:
             remedy=f"write a decimal point and no thousands separator, e.g. {example!r}",
         )
     number = _finite(float(digits.replace("_", "")), text)
-    if not wanted and rest in _COUNT:
-        return number * _COUNT[rest]
+    if not wanted and not money and rest in _COUNT:
+        return _finite(number * _COUNT[rest], text)
     if not rest and not money:
         if wanted:
             raise UnitError(f"{brief(text)} has no unit", remedy=f"give one, e.g. {example!r}")

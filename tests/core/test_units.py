@@ -140,6 +140,7 @@ def test_every_example_can_be_copied(unit, example):
         ("-inf GB", "bytes", "not a finite number"),
         ("1e400 GB", "bytes", "not a finite number"),
         ("1e305 EB", "bytes", "not a finite number"),
+        ("1e305 T", "", "not a finite number"),
         (math.nan, "", "not a finite number"),
         (math.inf, "", "not a finite number"),
         (10**400, "", "not a finite number"),
@@ -149,6 +150,8 @@ def test_every_example_can_be_copied(unit, example):
         ("1" * 201, "", "more than 200 characters"),
         ("5 GB GB", "bytes", "bytes^2"),
         ("$5 USD", "usd", "unknown unit"),
+        ("$5", "", "is usd, expected a plain number"),
+        ("$5 M", "", "unknown unit"),
     ],
 )
 def test_refuse(text, unit, said):
