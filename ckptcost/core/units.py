@@ -83,6 +83,7 @@ _BASE: dict[str, tuple[float, dict[str, int]]] = {
 _SI = {"k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _IEC = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 _COUNT = {
+    "": 1.0,
     "k": 1e3,
     "K": 1e3,
     "M": 1e6,
@@ -128,7 +129,8 @@ _NUMBER = re.compile(
     r"\s*([+-]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][+-]?\d+)?|[+-]?inf(?:inity)?|nan)\s*(.*)$", re.S
 )
 _ATOM = re.compile(
-    r"(?P<op>\s*(?:per\b|[/*·-])\s*|\s+)?(?:(?P<count>\d+(?:\.\d+)?(?:e\d+)?)\s*)?(?P<word>[A-Za-z$%]+[A-Za-z0-9]*)"
+    r"(?:\s*(?P<over>per\b|/)\s*(?:(?P<count>\d+(?:\.\d+)?(?:e\d+)?)\s*)?"
+    r"|(?P<times>\s*[*·-]\s*|\s+))?(?P<word>[A-Za-z$%]+[A-Za-z0-9]*)"
 )
 
 
@@ -184,19 +186,12 @@ def _unit(text: str) -> tuple[float, dict[str, int]]:
     )
     while at < len(text):
         found = _ATOM.match(text, at)
-        if not found:
+        if not found or (not found["over"] and bool(found["times"]) != bool(at)):
             raise UnitError(f"cannot read the unit {brief(text)}")
-        mark, count = (found["op"] or "").strip(), found["count"]
-        if (
-            (mark in ("*", "·", "-") and at == 0)
-            or (not found["op"] and at > 0)
-            or (count and mark not in ("/", "per"))
-        ):
-            raise UnitError(f"cannot read the unit {brief(text)}")
-        if mark in ("/", "per"):
+        if found["over"]:
             sign = -1
         size, parts = _atom(found["word"])
-        size *= float(count or 1)
+        size *= float(found["count"] or 1)
         if not 0 < size < math.inf:
             raise UnitError(f"cannot read the unit {brief(text)}")
         factor *= size**sign
@@ -220,41 +215,15 @@ def parse(text: str | float | int, unit: str) -> float:
     wanted, example = UNITS[unit]
     if isinstance(text, bool) or not isinstance(text, str | int | float):
         raise UnitError(f"expected a quantity such as {example!r}, got {type(text).__name__}")
-    if isinstance(text, int | float):
-        if wanted:
-            raise UnitError(
-                f"{text if abs(text) < 1e300 else 'a number'} has no unit",
-                remedy=f"give one, e.g. {example!r}",
-            )
-        return _finite(
-            text, str(text) if abs(text) < 1e300 or text != text else "a number this large"
-        )
-    if len(text) > 200:
-        raise UnitError("a quantity of more than 200 characters", remedy=f"write e.g. {example!r}")
-    body = text.strip()
-    money = body.startswith("$")
-    found = _NUMBER.match(body[1:] if money else body)
-    if not found:
-        raise UnitError(
-            f"{brief(text)} does not start with a number", remedy=f"write e.g. {example!r}"
-        )
-    digits, rest = found.group(1), found.group(2).strip()
-    if rest.startswith(","):
-        raise UnitError(
-            f"{brief(text)} has a comma in its number",
-            remedy=f"write a decimal point and no thousands separator, e.g. {example!r}",
-        )
-    number = _finite(float(digits.replace("_", "")), text)
-    if not wanted and not money and rest in _COUNT:
+    if not isinstance(text, str):
+        return _bare(text, wanted, example)
+    number, rest = _number_and_unit(text, example)
+    if not wanted and rest in _COUNT:
         return _finite(number * _COUNT[rest], text)
-    if not rest and not money:
-        if wanted:
-            raise UnitError(f"{brief(text)} has no unit", remedy=f"give one, e.g. {example!r}")
-        return number
+    if not rest:
+        raise UnitError(f"{brief(text)} has no unit", remedy=f"give one, e.g. {example!r}")
     try:
-        factor, dims = _unit(
-            ("usd " if money and rest.startswith("per") else "usd" if money else "") + rest
-        )
+        factor, dims = _unit(rest)
     except UnitError as error:
         raise UnitError(
             f"{brief(text)}: {error.problem}", remedy=f"write e.g. {example!r}"
@@ -267,6 +236,37 @@ def parse(text: str | float | int, unit: str) -> float:
     return _finite(number * factor, text)
 
 
+def _bare(value: float, wanted: Dims, example: str) -> float:
+    """A number that is no text."""
+    is_short = abs(value) < 1e300
+    if wanted:
+        raise UnitError(
+            f"{value if is_short else 'a number'} has no unit", remedy=f"give one, e.g. {example!r}"
+        )
+    return _finite(value, str(value) if is_short or value != value else "a number this large")
+
+
+def _number_and_unit(text: str, example: str) -> tuple[float, str]:
+    """What a text starts with, and the rest; a dollar sign is a unit that stands before."""
+    if len(text) > 200:
+        raise UnitError("a quantity of more than 200 characters", remedy=f"write e.g. {example!r}")
+    body = text.strip()
+    found = _NUMBER.match(body.removeprefix("$"))
+    if not found:
+        raise UnitError(
+            f"{brief(text)} does not start with a number", remedy=f"write e.g. {example!r}"
+        )
+    digits, rest = found.group(1), found.group(2).strip()
+    if rest.startswith(","):
+        raise UnitError(
+            f"{brief(text)} has a comma in its number",
+            remedy=f"write a decimal point and no thousands separator, e.g. {example!r}",
+        )
+    if body.startswith("$"):
+        rest = ("usd " if rest.startswith("per") else "usd") + rest
+    return _finite(float(digits.replace("_", "")), text), rest
+
+
 def _dimension_words(dims: dict[str, int]) -> str:
     key = tuple(sorted(dims.items()))
     plain = next(
@@ -277,9 +277,9 @@ def _dimension_words(dims: dict[str, int]) -> str:
         ),
         None,
     )
-    if plain is not None:
-        return plain or "a plain number"
-    return " ".join(f"{name}^{power}" if power != 1 else name for name, power in key)
+    if plain == "":
+        return "a plain number"
+    return plain or " ".join(f"{name}^{power}" if power != 1 else name for name, power in key)
 
 
 def _finite(value: float, text: str) -> float:
