@@ -110,18 +110,30 @@ def fit_times(bytes_: ArrayLike, seconds: ArrayLike, files: ArrayLike | None = N
     'ONE_SIZE'
     """
     size, y, *more = rounds_of(bytes_, seconds, *([] if files is None else [files]))
-    if not ((size > 0).all() and (y > 0).all() and all((each >= 0).all() for each in more)):
+    sound = (size > 0) & (y > 0)
+    for each in more:
+        sound &= each >= 0
+    if not sound.all():
         raise ValueError("a round has bytes and takes time")
     n = len(y)
     if n == 0:
         none = absent("NO_ROUNDS")
         return TimeFit(none, none, none, (), nan, 0, "NO_ROUNDS")
-    if n == 1 or float(np.ptp(size)) <= ALIKE * float(size.mean()):
-        return _rate_alone(size, y, "ONE_ROUND" if n == 1 else "ONE_SIZE")
-    names, columns = ["rate", "fixed_s"], np.column_stack([size, np.ones(n)])
-    files_why = "FILES_UNKNOWN" if files is None else "FILES_NOT_APART"
-    if more and _is_apart(more[0], columns):
-        names, columns, files_why = [*names, "per_file_s"], np.column_stack([columns, more[0]]), ""
+    if n == 1:
+        return _rate_alone(size, y, "ONE_ROUND")
+    if float(np.ptp(size)) <= ALIKE * float(size.mean()):
+        return _rate_alone(size, y, "ONE_SIZE")
+    columns = np.column_stack([size, np.ones(n)])
+    if not more:
+        return _of_sizes(size, y, columns, "FILES_UNKNOWN")
+    if not _is_apart(more[0], columns):
+        return _of_sizes(size, y, columns, "FILES_NOT_APART")
+    return _of_sizes(size, y, np.column_stack([columns, more[0]]), "")
+
+
+def _of_sizes(size: Floats, y: Floats, columns: Floats, files_why: str) -> TimeFit:
+    """Rounds of different sizes; a column each for bytes, ones, and files where they are apart."""
+    n, names = len(y), ("rate", "fixed_s", "per_file_s")[: columns.shape[1]]
     free = _solve(columns, y)
     values = free.coefficients if (free.coefficients >= 0).all() else _nonnegative(columns, y)
     few = "FEW_ROUNDS" if free.stderr is None else ""
@@ -140,7 +152,7 @@ def fit_times(bytes_: ArrayLike, seconds: ArrayLike, files: ArrayLike | None = N
         *_left(y, columns @ values, free.freedom),
         n,
         "NO_GROWTH" if slope.value <= 0 else few,
-        tuple(name for k, name in enumerate(names) if k and values[k] == 0.0),
+        tuple(name for name, value in zip(names[1:], values[1:], strict=True) if value == 0.0),
     )
 
 
