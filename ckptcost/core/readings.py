@@ -16,7 +16,6 @@ from ckptcost.core.audit import (
     CONSISTENT,
     INCONSISTENT,
     Audit,
-    CheckedFormula,
     Claim,
     Fact,
     Sheet,
@@ -109,78 +108,64 @@ def about(stated: Stated) -> Stated:
     Interval(low=1800000000000.0, high=2200000000000.0)
     """
     low, high = stated.printed.low, stated.printed.high
-    low, high = (
-        (low, low)
-        if stated.strict == "low"
-        else (high, high)
-        if stated.strict == "high"
-        else (low, high)
+    said = {"low": Interval(low, low), "high": Interval(high, high)}.get(
+        stated.strict, stated.printed
     )
-    wide = Interval(1 - ABOUT, 1 + ABOUT) * Interval(low, high)
-    return stated._replace(printed=Interval(low, high), allowed=wide, strict="", soft=True)
+    wide = Interval(1 - ABOUT, 1 + ABOUT) * said
+    return stated._replace(printed=said, allowed=wide, strict="", soft=True)
 
 
 def _key(verdict: Verdict) -> tuple[str, str, str, str]:
     return verdict.claim, verdict.what, verdict.law, verdict.fact.how if verdict.fact else ""
 
 
-def _variants(sheet: Sheet, verdict: Verdict) -> Iterator[tuple[str, str, Sheet]]:
+def _variants(sheet: Sheet, verdict: Verdict, fact: Fact) -> Iterator[tuple[str, str, Sheet]]:
     """Sheets in which one value that the verdict rests on is read in another way."""
-    fact = verdict.fact
-    if verdict.claim:  # a law knows its own claim only
-        sheet = sheet._replace(
-            claims=tuple(claim for claim in sheet.claims if claim.id == verdict.claim), held=()
-        )
-    elif fact:
-        owners = {name.partition(".")[0] for name in fact.uses}
-        claims = tuple(claim for claim in sheet.claims if claim.id in owners)
-        sheet = sheet._replace(
-            claims=claims, held=tuple(held for held in sheet.held if _same(held, verdict))
-        )
-    uses = (
-        {(verdict.claim, name) for name in (*fact.uses, verdict.what)}
-        if verdict.claim and fact
-        else set()
-    )
-    if not verdict.claim and fact:
-        uses = {(name.partition(".")[0], name.partition(".")[2]) for name in fact.uses}
+    uses = _rests_on(verdict, fact)
+    owners = {name.partition(".")[0] for name in uses}
+    claims = tuple(claim for claim in sheet.claims if claim.id in owners)
+    # a law knows its own claim only, and its text is no formula's
+    held = tuple(h for h in sheet.held if h.what == verdict.what and h.that.text == fact.how)
+    sheet = sheet._replace(claims=claims, held=held)
+    if held:
         for kind, words, stated in alternatives(verdict.stated):
-            held = tuple(h._replace(stated=stated) if _same(h, verdict) else h for h in sheet.held)
-            yield kind, f"{verdict.stated.text} as {words}", sheet._replace(held=held)
-    for i, claim in enumerate(sheet.claims):
+            read = tuple(h._replace(stated=stated) for h in held)
+            yield kind, f"{verdict.stated.text} as {words}", sheet._replace(held=read)
+    for kind, words, variant in _claims_read_anew(claims, verdict, uses):
+        yield kind, words, sheet._replace(claims=variant)
+
+
+def _rests_on(verdict: Verdict, fact: Fact) -> set[str]:
+    """The stated values that could be read in another way, as CLAIM.QUANTITY."""
+    if not verdict.claim:
+        return set(fact.uses)
+    return {f"{verdict.claim}.{name}" for name in (*fact.uses, verdict.what)}
+
+
+def _claims_read_anew(
+    claims: tuple[Claim, ...], verdict: Verdict, uses: set[str]
+) -> Iterator[tuple[str, str, tuple[Claim, ...]]]:
+    for i, claim in enumerate(claims):
         for name, said in claim.stated.items():
-            if (claim.id, name) in uses:
-                for kind, words, stated in alternatives(
-                    said, rate=name == "write" and verdict.law == "rate"
-                ):
-                    if kind == "about" and (name != verdict.what or QUANTITIES[name].most == 1.0):
-                        # what a verdict rests on could always be vaguer, and a tenth of a share is
-                        # no rounding
-                        continue
-                    read = claim._replace(stated={**claim.stated, name: stated})
-                    yield (
-                        kind,
-                        f"{name} as {words}",
-                        sheet._replace(claims=(*sheet.claims[:i], read, *sheet.claims[i + 1 :])),
-                    )
+            if f"{claim.id}.{name}" not in uses:
+                continue
+            is_rate = name == "write" and verdict.law == "rate"
+            for kind, words, stated in alternatives(said, is_rate):
+                if kind == "about" and (name != verdict.what or QUANTITIES[name].most == 1.0):
+                    # what a verdict rests on could always be vaguer, and a tenth of a share is no
+                    # rounding
+                    continue
+                read = claim._replace(stated={**claim.stated, name: stated})
+                yield kind, f"{name} as {words}", (*claims[:i], read, *claims[i + 1 :])
 
 
-def _same(held: CheckedFormula, verdict: Verdict) -> bool:
-    return (
-        held.what == verdict.what
-        and verdict.fact is not None
-        and held.that.text == verdict.fact.how
-    )
-
-
-def _unit_readings(sheet: Sheet, verdict: Verdict) -> Iterator[OtherReading]:
-    for kind, words, variant in _variants(sheet, verdict):
+def _unit_readings(sheet: Sheet, verdict: Verdict, fact: Fact) -> Iterator[OtherReading]:
+    for kind, words, variant in _variants(sheet, verdict, fact):
         again = next((v for v in audit(variant).verdicts if _key(v) == _key(verdict)), None)
         if again is None or again.fact is None:
             continue
-        nearer = kind == "unit" and again.factor - 1 < (verdict.factor - 1) / 2
-        if again.word == CONSISTENT or nearer:
-            fits = again.word == CONSISTENT
+        fits = again.word == CONSISTENT
+        if fits or (kind == "unit" and again.factor - 1 < (verdict.factor - 1) / 2):  # nearer
             yield OtherReading(
                 verdict.claim,
                 verdict.what,
@@ -265,8 +250,8 @@ def readings(sheet: Sheet, result: Audit) -> list[OtherReading]:
     found = [
         reading
         for verdict in result.verdicts
-        if verdict.word == INCONSISTENT
-        for reading in _unit_readings(sheet, verdict)
+        if verdict.fact is not None and verdict.word == INCONSISTENT
+        for reading in _unit_readings(sheet, verdict, verdict.fact)
     ]
     return found + [
         reading for claim in sheet.claims for reading in (*boundaries(claim), *states(claim))
