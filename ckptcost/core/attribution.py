@@ -397,113 +397,108 @@ def costs_of(
     for first in range(0, len(plans), AT_ONCE):
         some = plans[first : first + AT_ONCE]
         if ahead is not None:
-            ahead(names, [span for plan in some for span in _spans(*plan)])
-        for window, pieces, drained, quiet in some:
+            ahead(names, [span for plan in some for span in _spans(plan)])
+        for plan in some:
             yield [
                 _cost(
-                    window,
-                    name,
-                    joules,
-                    curve,
-                    pieces,
-                    drained,
-                    quiet,
-                    (baselines or {}).get(name),
-                    (places or {}).get(name),
+                    plan, name, joules, curve, (baselines or {}).get(name), (places or {}).get(name)
                 )
                 for name in names
             ]
 
 
-def _spans(
-    window: Window, pieces: Sequence[Piece], drained: Sequence[Piece], quiet: Stretch | None
-) -> list[Stretch]:
+def _spans(plan: Planned) -> list[Stretch]:
     """All that a window's cost is made of."""
-    phases = (window.phase("stall"), window.phase("drain"))
-    shared = pieces if any(len(piece.open) > 1 for piece in pieces) else ()
-    return [
-        *(
-            span
-            for span in (
-                extent(window) if window.length_s is not None else None,
-                *(_stretch(phase) for phase in phases),
-            )
-            if span is not None
-        ),
-        *((piece.begin_s, piece.end_s) for piece in (*shared, *drained)),
-        *([quiet] if quiet is not None else []),
-    ]
+    window = plan.window
+    shared = plan.pieces if _is_shared(plan.pieces) else ()
+    spans = (
+        extent(window) if window.length_s is not None else None,
+        *(_stretch(window.phase(name)) for name in ("stall", "drain")),
+        *((piece.begin_s, piece.end_s) for piece in (*shared, *plan.drained)),
+        plan.quiet,
+    )
+    return [span for span in spans if span is not None]
 
 
 def _stretch(phase: Phase | None) -> Stretch | None:
     return None if phase is None else (phase.begin_s, phase.end_s)
 
 
+def _is_shared(pieces: Iterable[Piece]) -> bool:
+    return any(len(piece.open) > 1 for piece in pieces)
+
+
 def _cost(
-    window: Window,
+    plan: Planned,
     domain: str,
     joules: Joules,
     curve: Curve | None,
-    pieces: Sequence[Piece],
-    drained: Sequence[Piece],
-    quiet: Stretch | None,
     baseline: Baseline | None,
     place: RunPlace | None,
 ) -> Cost:
-    begin_s, end_s, length_s = window.begin_s, window.end_s, window.length_s
+    window = plan.window
+    begin_s, end_s = window.begin_s, window.end_s
     not_durable = window.begin_why or window.durable_why
     absolute = share = above = unknown(not_durable)
-    if begin_s is not None and end_s is not None and length_s is not None:
-        absolute = share = spent(joules, domain, [(begin_s, end_s)])
-        if any(len(piece.open) > 1 for piece in pieces):
-            share = in_turn(
-                [
-                    (
-                        times(_domain_energy(joules, domain, piece), 1.0 / len(piece.open)),
-                        piece.length_s,
-                    )
-                    for piece in pieces
-                ]
-            )
-            share = share._replace(flags=(*share.flags, "SHARED"))
-        above = excess(absolute, length_s, baseline, place)
+    if begin_s is not None and end_s is not None:
+        absolute = spent(joules, domain, [(begin_s, end_s)])
+        share = _share(joules, domain, plan.pieces, absolute)
+        above = excess(absolute, end_s - begin_s, baseline, place)
     stall, drain = window.phase("stall"), window.phase("drain")
-    stall_j = (
-        unknown(window.begin_why or window.returned_why)
-        if stall is None
-        else spent(joules, domain, [(stall.begin_s, stall.end_s)])
-    )
+    no_stall = unknown(window.begin_why or window.returned_why)
     no_drain = unknown(window.returned_why or not_durable)
-    drain_j = no_drain if drain is None else spent(joules, domain, [(drain.begin_s, drain.end_s)])
     training_w = unknown("NO_TRAINING_REFERENCE")
-    if quiet is not None:
-        long_s = 0.0 if drain is None else drain.length_s
-        training_w = (
-            training_power(joules, curve, domain, quiet, long_s)
-            if long_s > 0
-            else _plain_w(joules, domain, quiet)
-        )
-    overlap_s = sum(piece.length_s for piece in drained)
-    if drain is None:
-        extra, overlap_s = no_drain, nan
-    elif drain.length_s == 0:
-        extra = NONE_SPENT
-    elif not drained:
-        extra = unknown("OTHERS_STALL")
-    else:
-        extra = _zero_in_range(
-            in_turn(
-                [
-                    (
-                        _above_training(_domain_energy(joules, domain, piece), piece, training_w),
-                        piece.length_s,
-                    )
-                    for piece in drained
-                ]
-            )
-        )
+    if plan.quiet is not None:
+        drain_s = 0.0 if drain is None else drain.length_s
+        training_w = training_power(joules, curve, domain, plan.quiet, drain_s)
     return Cost(
-        window.name, domain, absolute, share, above, stall_j, drain_j, training_w, extra, overlap_s
+        window.name,
+        domain,
+        absolute,
+        share,
+        above,
+        _of_phase(joules, domain, stall, no_stall),
+        _of_phase(joules, domain, drain, no_drain),
+        training_w,
+        no_drain if drain is None else _extra(joules, domain, drain, plan.drained, training_w),
+        nan if drain is None else sum(piece.length_s for piece in plan.drained),
+    )
+
+
+def _share(joules: Joules, domain: str, pieces: Sequence[Piece], absolute: Energy) -> Energy:
+    """Of the whole, where other windows are open in parts of it."""
+    if not _is_shared(pieces):
+        return absolute
+    share = in_turn(
+        [
+            (times(_domain_energy(joules, domain, piece), 1.0 / len(piece.open)), piece.length_s)
+            for piece in pieces
+        ]
+    )
+    return share._replace(flags=(*share.flags, "SHARED"))
+
+
+def _of_phase(joules: Joules, domain: str, phase: Phase | None, unmarked: Energy) -> Energy:
+    return unmarked if phase is None else spent(joules, domain, [(phase.begin_s, phase.end_s)])
+
+
+def _extra(
+    joules: Joules, domain: str, drain: Phase, drained: Sequence[Piece], training_w: Energy
+) -> Energy:
+    if drain.length_s == 0:
+        return NONE_SPENT
+    if not drained:
+        return unknown("OTHERS_STALL")
+    return _zero_in_range(
+        in_turn(
+            [
+                (
+                    _above_training(_domain_energy(joules, domain, piece), piece, training_w),
+                    piece.length_s,
+                )
+                for piece in drained
+            ]
+        )
     )
 
 
