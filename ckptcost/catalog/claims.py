@@ -88,18 +88,7 @@ def _claims(raw: dict[str, Any], context: dict[str, Stated]) -> tuple[Claim, ...
         table = _table(each, key)
         own = _quantities(table, _CLAIM, key)
         about = _text(table, "about", key)
-        name = (
-            _text(table, "id", key)
-            or re.sub(r"\W+", "_", about.lower(), flags=re.A).strip("_")
-            or f"claim{i + 1}"
-        )
-        name = name if name[0].isalpha() else f"c_{name}"
-        if not _ID.match(name):
-            raise InputError(
-                f"{brief(name)} is no id",
-                key=f"{key}.id",
-                remedy="use a-z, 0-9 and _, a letter first",
-            )
+        name = _claim_id(table, key, about, f"claim{i + 1}")
         if name in found:
             raise InputError(
                 f"{name!r} is there twice",
@@ -117,43 +106,55 @@ def _claims(raw: dict[str, Any], context: dict[str, Stated]) -> tuple[Claim, ...
     return tuple(found.values())
 
 
+def _claim_id(table: dict[str, Any], key: str, about: str, nameless: str) -> str:
+    """As given, or made of what the claim is about."""
+    slug = re.sub(r"\W+", "_", about.lower(), flags=re.A).strip("_")
+    name = _text(table, "id", key) or slug or nameless
+    name = name if name[0].isalpha() else f"c_{name}"
+    if not _ID.match(name):
+        raise InputError(
+            f"{brief(name)} is no id", key=f"{key}.id", remedy="use a-z, 0-9 and _, a letter first"
+        )
+    return name
+
+
 def _audit_formulas(raw: dict[str, Any], claims: tuple[Claim, ...]) -> tuple[CheckedFormula, ...]:
-    found = []
-    for table_name, needs in (("holds", ("that", "is")), ("follows", ("that",))):
-        for i, each in enumerate(_list(raw, table_name)):
-            key = f"{table_name}.{i + 1}"
-            table = _table(each, key)
-            _require_known(table, ("what", "that", "said", "unit", *needs), key)
-            for need in needs:
-                if need not in table:
-                    raise InputError(
-                        "is missing",
-                        key=f"{key}.{need}",
-                        remedy='e.g. that = "1 - fast.energy / slow.energy", is = "90 %"',
-                    )
-            that = _text(table, "that", key)
-            try:
-                held = CheckedFormula(
-                    _text(table, "what", key) or that,
-                    formula(that),
-                    None,
-                    _text(table, "said", key),
-                )
-                unit = unit_of_formula(held, claims)
-            except InputError as error:
-                raise error.at(key=f"{key}.that") from None
-            held = held._replace(
-                shown=_display_unit(_text(table, "unit", key), unit, f"{key}.unit")
-            )
-            if "is" in table:
-                try:
-                    held = held._replace(stated=stated_of(table["is"], unit, floor=-math.inf))
-                except InputError as error:
-                    raise error.at(key=f"{key}.is") from None
-            found.append(held)
+    found = [
+        _audit_formula(_table(each, f"{name}.{i}"), f"{name}.{i}", needs, claims)
+        for name, needs in (("holds", ("that", "is")), ("follows", ("that",)))
+        for i, each in enumerate(_list(raw, name), start=1)
+    ]
     if repeated := [held for i, held in enumerate(found) if held.stated and held in found[:i]]:
         raise InputError(f"{brief(repeated[0].what)} is there twice", key="holds")
     return tuple(found)
+
+
+def _audit_formula(
+    table: dict[str, Any], key: str, needs: tuple[str, ...], claims: tuple[Claim, ...]
+) -> CheckedFormula:
+    _require_known(table, ("what", "that", "said", "unit", *needs), key)
+    for need in needs:
+        if need not in table:
+            raise InputError(
+                "is missing",
+                key=f"{key}.{need}",
+                remedy='e.g. that = "1 - fast.energy / slow.energy", is = "90 %"',
+            )
+    that = _text(table, "that", key)
+    try:
+        held = CheckedFormula(
+            _text(table, "what", key) or that, formula(that), None, _text(table, "said", key)
+        )
+        unit = unit_of_formula(held, claims)
+    except InputError as error:
+        raise error.at(key=f"{key}.that") from None
+    held = held._replace(shown=_display_unit(_text(table, "unit", key), unit, f"{key}.unit"))
+    if "is" not in table:
+        return held
+    try:
+        return held._replace(stated=stated_of(table["is"], unit, floor=-math.inf))
+    except InputError as error:
+        raise error.at(key=f"{key}.is") from None
 
 
 def _display_unit(text: str, unit: str, key: str) -> str:
@@ -242,7 +243,8 @@ _WORDS: Final = (
 _NUMBER = r"[+-]?(?:\d[\d,_]*(?:\.\d+)?|\.\d+)(?:[eE][+-]?\d+)?(?![eE][+-]?\d)"
 _ONE = re.compile(rf"({_NUMBER})\s*(.*)$", re.S)
 _TWO = re.compile(
-    rf"(?:between\s+)?({_NUMBER})\s*([^\s\d]*?(?:/\w+)?)\s*(?:\bto\b|\band\b|-|\u2013|\u2014)\s*({_NUMBER})\s*(.*)$",
+    rf"(?:between\s+)?({_NUMBER})\s*([^\s\d]*?(?:/\w+)?)\s*"
+    rf"(?:\bto\b|\band\b|-|\u2013|\u2014)\s*({_NUMBER})\s*(.*)$",
     re.S,
 )
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}(,\d{3})+(?:\.\d+)?$")
@@ -265,18 +267,7 @@ def stated_of(raw: Any, unit: str, floor: float = 0.0) -> Stated:
         raise UnitError(
             "a quantity of more than 200 characters", remedy=f"write e.g. {UNITS[unit][1]!r}"
         )
-    body, kinds = text.strip(), []
-    while word := next(
-        ((kind, found) for kind, said in _WORDS if (found := re.match(said, body, re.I))), None
-    ):
-        kinds.append(word[0])
-        body = body[word[1].end() :].strip()
-    if len(kinds) > 1 and set(kinds) - {"about"}:
-        raise InputError(
-            f"{brief(text)} says two things at once",
-            remedy='write one of "about", "over", "at least", "up to", "less than"',
-        )
-    kind = kinds[0] if kinds else ""
+    kind, body = _kind_of_statement(text)
     pair = _TWO.match(body)
     if pair:
         if kind not in ("", "about", "exact", "at_most"):
@@ -292,24 +283,40 @@ def stated_of(raw: Any, unit: str, floor: float = 0.0) -> Stated:
             f"{brief(text)} cannot be read",
             remedy=f'write e.g. {UNITS[unit][1]!r} or "15 to 20 kWh"',
         )
-    value = _parse_number(one[1], one[2], unit, text, floor)
-    half = (
-        0.0
-        if kind == "exact" or _counts(one[1], one[2], unit)
-        else _half_digit(one[1], one[2], unit)
-    )
-    allowed = Interval(max(value - half, floor), value + half)
-    if kind == "about":
-        wide = max(half, ABOUT * abs(value))
-        allowed = Interval(max(value - wide, floor), value + wide)
-    point = Interval(value, value)
+    return _single(text, one[1], one[2], unit, kind, floor)
+
+
+def _kind_of_statement(text: str) -> tuple[str, str]:
+    """What its first words make of a statement, "" where there are none, and the rest."""
+    body, kinds = text.strip(), []
+    while word := next(
+        ((kind, found) for kind, said in _WORDS if (found := re.match(said, body, re.I))), None
+    ):
+        kinds.append(word[0])
+        body = body[word[1].end() :].strip()
+    if len(kinds) > 1 and set(kinds) - {"about"}:
+        raise InputError(
+            f"{brief(text)} says two things at once",
+            remedy='write one of "about", "over", "at least", "up to", "less than"',
+        )
+    return kinds[0] if kinds else "", body
+
+
+def _single(text: str, digits: str, unit_text: str, unit: str, kind: str, floor: float) -> Stated:
+    value = _parse_number(digits, unit_text, unit, text, floor)
+    shown = unit_text.strip()
     if kind in ("over", "at_least"):
         bound = Interval(value, math.inf)
-        return Stated(text, bound, bound, one[2].strip(), True, "low" if kind == "over" else "")
+        return Stated(text, bound, bound, shown, True, "low" if kind == "over" else "")
     if kind in ("under", "at_most"):
         bound = Interval(min(floor, value), value)
-        return Stated(text, bound, bound, one[2].strip(), True, "high" if kind == "under" else "")
-    return Stated(text, point, allowed, one[2].strip(), kind == "about")
+        return Stated(text, bound, bound, shown, True, "high" if kind == "under" else "")
+    exact = kind == "exact" or _counts(digits, unit_text, unit)
+    half = 0.0 if exact else _half_digit(digits, unit_text, unit)
+    if kind == "about":
+        half = max(half, ABOUT * abs(value))
+    allowed = Interval(max(value - half, floor), value + half)
+    return Stated(text, Interval(value, value), allowed, shown, kind == "about")
 
 
 def _range(text: str, pair: re.Match[str], unit: str, kind: str, floor: float) -> Stated:
