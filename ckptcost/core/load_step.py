@@ -138,19 +138,12 @@ def timing_of_counter(
     (0.05, 0.03, 300)
     """
     ticks = _ticks_of(seen, tick_s)
-    tick, jitter, placed_s = _period(ticks)
-    off_share = 0.0
-    if placed_s is not None and tick.value and tick.high:
-        # the lattice itself is known to so much, and all ticks are off with it
-        loose_s = SIGMAS * float(ticks.half_s.mean()) / math.sqrt(3.0 * len(placed_s))
-        ticks = ticks._replace(t_s=placed_s, shift_s=ticks.shift_s + loose_s)
-        off_share = tick.high / tick.value - 1.0
+    period = _period(ticks)
+    ticks, off_share = _on_lattice(ticks, period)
+    tick, jitter = period.tick, period.jitter
     known_s = tick.value or tick.high or 0.0
-    phases = _phases(ticks, seen, steps, known_s)
-    high_w, low_w = (
-        _mean_of([line.watts for line, is_up in phases if line and is_up is up], off_share)
-        for up in (True, False)
-    )
+    phases = _phases(ticks, steps, known_s)
+    high_w, low_w = _levels([(line.watts, is_up) for line, is_up in phases if line], off_share)
     lags, why = _crossings(phases, steps)
     told = Timing(tick, jitter, UNKNOWN, high_w, low_w, len(lags), len(ticks.t_s), why)
     if why:
@@ -170,50 +163,72 @@ def timing_of_gauge(seen: Series, steps: Sequence[LoadStep], tick_s: float | Non
     answered = np.isfinite(seen.value)
     t_s, value = (seen.t_s + seen.took_s / 2.0)[answered], seen.value[answered]
     told = Timing(UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN, 0, 0)
-    if len(steps) < LEAST_STEPS or len(t_s) < LEAST_TICKS:
-        return told._replace(why=FEW_STEPS if len(steps) < LEAST_STEPS else FEW_TICKS)
+    if len(steps) < LEAST_STEPS:
+        return told._replace(why=FEW_STEPS)
+    if len(t_s) < LEAST_TICKS:
+        return told._replace(why=FEW_TICKS)
     guard_s = _guard_s(steps, tick_s or 0.0)
-    bounds = [float(t_s[0]), *(step.t_s for step in steps), float(t_s[-1])]
-    ways = [not steps[0].is_up, *(step.is_up for step in steps)]
     levels = [
-        float(value[inside].mean()) if np.count_nonzero(inside) >= LEAST_IN_PHASE else math.nan
-        for begin_s, end_s in pairwise(bounds)
-        for inside in [(t_s >= begin_s + guard_s) & (t_s <= end_s)]
+        (_level(value[(t_s >= begin_s + guard_s) & (t_s <= end_s)]), is_up)
+        for begin_s, end_s, is_up in _between(steps, float(t_s[0]), float(t_s[-1]))
     ]
-    high_w, low_w = (
-        _mean_of([w for w, is_up in zip(levels, ways, strict=True) if w == w and is_up is up])
-        for up in (True, False)
-    )
+    high_w, low_w = _levels([each for each in levels if each[0] == each[0]])
     told = told._replace(high_w=high_w, low_w=low_w)
     if not _apart(high_w, low_w):
         return told._replace(why=NO_STEP)
-    known = []
-    for step, before, after in zip(steps, levels[:-1], levels[1:], strict=True):
-        if before == after:
-            continue
-        at_s = [step.t_s, *t_s[_within(t_s, step.t_s, guard_s)].tolist(), step.t_s + guard_s]
-        lacks = (after - np.interp(at_s, t_s, value)) / (after - before)
-        lag_s = float(np.trapezoid(lacks, at_s))
+    lags = []
+    for step, (before, _), (after, _) in zip(steps, levels[:-1], levels[1:], strict=True):
+        lag_s = _lag_of_area(t_s, value, step.t_s, guard_s, before, after)
         if lag_s == lag_s:
-            known.append((lag_s, step.is_up))
-    if len(known) < LEAST_STEPS:
+            lags.append((lag_s, step.is_up))
+    if len(lags) < LEAST_STEPS:
         return told._replace(why=FEW_STEPS)
     loose_s = float(np.median(seen.took_s)) / 2.0 + float(np.mean([s.loose_s for s in steps]))
-    return _with_lag(told._replace(steps=len(known)), known, loose_s, guard_s, 0.0)
+    return _with_lag(told._replace(steps=len(lags)), lags, loose_s, guard_s, 0.0)
+
+
+def _level(value: Floats) -> float:
+    return float(value.mean()) if len(value) >= LEAST_IN_PHASE else math.nan
+
+
+def _levels(watts: Sequence[tuple[float, bool]], off_share: float = 0.0) -> tuple[Range, Range]:
+    """Under load and without, of all phases."""
+    high_w, low_w = (
+        _mean_of([each for each, is_up in watts if is_up is up], off_share) for up in (True, False)
+    )
+    return high_w, low_w
+
+
+def _lag_of_area(
+    t_s: Floats, value: Floats, step_s: float, guard_s: float, before: float, after: float
+) -> float:
+    """How late a step is shown on average: the area that watts lack of it, over its height; NaN
+    where it has none."""
+    if before == after:
+        return math.nan
+    inside = (t_s > step_s) & (t_s < step_s + guard_s)
+    at_s = [step_s, *t_s[inside].tolist(), step_s + guard_s]
+    lacks = (after - np.interp(at_s, t_s, value)) / (after - before)
+    return float(np.trapezoid(lacks, at_s))
 
 
 def _with_lag(
     told: Timing, lags: Sequence[tuple[float, bool]], loose_s: float, most_s: float, still: float
 ) -> Timing:
-    lag = _lag_of(np.array([lag_s for lag_s, _ in lags]), loose_s)
-    if lag.value is None or lag.high is None or lag.high < 0.0 or lag.high > most_s or still > BENT:
+    value_s, low_s, high_s = _lag_of(np.array([lag_s for lag_s, _ in lags]), loose_s)
+    if high_s < 0.0 or high_s > most_s or still > BENT:
         return told._replace(why=TOO_LATE)
-    by_way = [[lag_s for lag_s, is_up in lags if is_up is up] for up in (True, False)]
-    up_s, down_s = (float(np.median(each)) if each else None for each in by_way)
+    up_s, down_s = (
+        _median([lag_s for lag_s, is_up in lags if is_up is up]) for up in (True, False)
+    )
     both_s = [max(each, 0.0) for each in (up_s, down_s) if each is not None]
     # power that follows the load slowly one way is late by another time there: the range holds both
-    low_s, high_s = min(lag.low or 0.0, *both_s), max(lag.high, *both_s)
-    return told._replace(lag=Range(lag.value, low_s, high_s), up_s=up_s, down_s=down_s)
+    lag = Range(value_s, min(low_s, *both_s), max(high_s, *both_s))
+    return told._replace(lag=lag, up_s=up_s, down_s=down_s)
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return float(np.median(values)) if values else None
 
 
 def watts_of(seen: Series, begin_s: float, end_s: float, is_counter: bool) -> Range:
@@ -232,11 +247,6 @@ def watts_of(seen: Series, begin_s: float, end_s: float, is_counter: bool) -> Ra
     loose = line.watts * 2.0 * float(ticks.half_s.max()) / float(ticks.t_s[-1] - ticks.t_s[0])
     half = max(scatter, loose)
     return Range(line.watts, line.watts - half, line.watts + half)
-
-
-def _within(t_s: Floats, begin_s: float, for_s: float) -> NDArray[np.bool_]:
-    inside: NDArray[np.bool_] = (t_s > begin_s) & (t_s < begin_s + for_s)
-    return inside
 
 
 def _ticks_of(seen: Series, tick_s: float | None) -> _Ticks:
@@ -315,6 +325,17 @@ def _period(ticks: _Ticks) -> _Period:
     return _Period(tick, jitter, ticks.t_s[0] + phase_s + number * period_s if even else None)
 
 
+def _on_lattice(ticks: _Ticks, period: _Period) -> tuple[_Ticks, float]:
+    """Ticks where the lattice has them, and by which share of time it may itself be off."""
+    tick, placed_s = period.tick, period.placed_s
+    if placed_s is None or not tick.value or not tick.high:
+        return ticks, 0.0
+    # the lattice itself is known to so much, and all ticks are off with it
+    loose_s = SIGMAS * float(ticks.half_s.mean()) / math.sqrt(3.0 * len(placed_s))
+    ticks = ticks._replace(t_s=placed_s, shift_s=ticks.shift_s + loose_s)
+    return ticks, tick.high / tick.value - 1.0
+
+
 def _cut(rates: Floats) -> list[Floats]:
     """Few at a time: a table of all rates and ticks would take much memory."""
     return [rates[first : first + 256] for first in range(0, len(rates), 256)]
@@ -347,18 +368,25 @@ def _guard_s(steps: Sequence[LoadStep], tick_s: float) -> float:
     return min(max(GUARD_S, GUARD_TICKS * tick_s), MOST_GUARD * shortest_s)
 
 
+def _between(
+    steps: Sequence[LoadStep], first_s: float, last_s: float
+) -> list[tuple[float, float, bool]]:
+    """Begin and end of every phase, and whether the load is on."""
+    bounds = [first_s, *(step.t_s for step in steps), last_s]
+    ways = [not steps[0].is_up, *(step.is_up for step in steps)]
+    return list(zip(bounds[:-1], bounds[1:], ways, strict=True))
+
+
 def _phases(
-    ticks: _Ticks, seen: Series, steps: Sequence[LoadStep], tick_s: float
+    ticks: _Ticks, steps: Sequence[LoadStep], tick_s: float
 ) -> list[tuple[_JoulesLine | None, bool]]:
     """The line of every phase, from a while after its step up to the next; None where it has too
     few ticks."""
     if not steps or not len(ticks.t_s):
         return []
     guard_s = _guard_s(steps, tick_s)
-    bounds = [-math.inf, *(step.t_s for step in steps), math.inf]
-    ways = [not steps[0].is_up, *(step.is_up for step in steps)]
     found: list[tuple[_JoulesLine | None, bool]] = []
-    for begin_s, end_s, is_up in zip(bounds[:-1], bounds[1:], ways, strict=True):
+    for begin_s, end_s, is_up in _between(steps, -math.inf, math.inf):
         inside = (ticks.t_s > begin_s + guard_s) & (ticks.t_s <= end_s)
         found.append((_line(ticks.t_s[inside], ticks.total[inside]), is_up))
     return found
@@ -398,7 +426,7 @@ def _crossings(
 ) -> tuple[list[tuple[float, bool]], str]:
     """By step: how long after it the lines of both its phases cross; steps without both lines, or
     along which power went the other way, are left out."""
-    if not steps or not phases:
+    if not phases:
         return [], FEW_TICKS if steps else FEW_STEPS
     pairs = [
         (step, before, after)
@@ -429,14 +457,14 @@ def _mean_of(values: Sequence[float], off_share: float = 0.0) -> Range:
     return Range(mean, mean - half, mean + half)
 
 
-def _lag_of(lags_s: Floats, loose_s: float) -> Range:
-    """Mean and range: two neighbouring steps share a phase and its error, so there are half as many
-    that are independent."""
+def _lag_of(lags_s: Floats, loose_s: float) -> tuple[float, float, float]:
+    """Mean and both ends of its range: two neighbouring steps share a phase and its error, so there
+    are half as many that are independent."""
     value = float(lags_s.mean())
     half_s = (
         _student(len(lags_s)) * float(lags_s.std(ddof=1)) / math.sqrt(len(lags_s) / 2.0) + loose_s
     )
-    return Range(max(value, 0.0), max(value - half_s, 0.0), value + half_s)
+    return max(value, 0.0), max(value - half_s, 0.0), value + half_s
 
 
 def _student(count: int) -> float:
