@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from itertools import chain
-from math import isfinite
+from itertools import chain, groupby
+from math import inf, isfinite
 from typing import Final
 
 from ckptcost.core.channels import Mark
@@ -83,20 +83,11 @@ def windows_of(marks: Iterable[Mark]) -> list[Window]:
 def _in_time(marks: list[Mark]) -> list[Mark]:
     """By time. Where a begin stands at the same instant as others, those that the window before
     still lacks are its own, and come first."""
-    by_instant: defaultdict[float, list[Mark]] = defaultdict(list)
-    for mark in sorted(marks, key=lambda mark: MARKS.index(mark.name)):
-        by_instant[mark.t_s].append(mark)
+    marks = sorted(marks, key=lambda mark: (mark.t_s, MARKS.index(mark.name)))
     ordered: list[Mark] = []
     seen: set[str] = set()
-    for t_s in sorted(by_instant):
-        begins = [mark for mark in by_instant[t_s] if mark.name == "begin"]
-        others = [mark for mark in by_instant[t_s] if mark.name != "begin"]
-        before = [
-            mark
-            for mark in others
-            if begins and seen and "end" not in seen and mark.name not in seen
-        ]
-        after = [mark for mark in others if mark not in before]
+    for _, instant in groupby(marks, key=lambda mark: mark.t_s):
+        before, begins, after = _about_begin(list(instant), seen)
         ordered += before + begins + after
         seen |= {mark.name for mark in before}
         if begins and (not seen or {"returned", "end"} & seen):
@@ -104,6 +95,14 @@ def _in_time(marks: list[Mark]) -> list[Mark]:
         if seen:
             seen |= {mark.name for mark in after}
     return ordered
+
+
+def _about_begin(instant: list[Mark], seen: set[str]) -> tuple[list[Mark], list[Mark], list[Mark]]:
+    """Marks of one instant: those of the window before, the begins, and the others."""
+    begins = [mark for mark in instant if mark.name == "begin"]
+    is_open = begins and seen and "end" not in seen
+    before = [mark for mark in instant if is_open and mark.name not in seen]
+    return before, begins, [mark for mark in instant if mark not in before + begins]
 
 
 def _spans_of(rank: int, marks: list[Mark]) -> list[Span]:
@@ -119,10 +118,9 @@ def _spans_of(rank: int, marks: list[Mark]) -> list[Span]:
             early.append(mark)
         else:
             _take_mark(mark, uses, flags)
-    if early and uses:
-        flags[0] += [Flag("STRAY", mark.name) for mark in early]
-    elif early:
-        uses, flags = [_without_begin(early)], [[Flag("BEGIN_MISSING", f"rank {rank}")]]
+    if not uses:
+        return [_span(rank, _without_begin(early), [Flag("BEGIN_MISSING", f"rank {rank}")])]
+    flags[0] += [Flag("STRAY", mark.name) for mark in early]
     return [_span(rank, at_s, odd) for at_s, odd in zip(uses, flags, strict=True)]
 
 
@@ -175,16 +173,8 @@ def _together(spans: list[Span]) -> list[list[Span]]:
 
     Numbering each rank's uses would pair the wrong ones from the first mark that is lost.
     """
-    spans = sorted(spans, key=lambda span: (min(span.at_s.values()), span.rank))
-    clusters: list[list[Span]] = []
-    reach_s = -float("inf")
-    for span in spans:
-        if not clusters or min(span.at_s.values()) > reach_s:
-            clusters.append([])
-        clusters[-1].append(span)
-        reach_s = max(reach_s, *span.at_s.values())
     uses: list[dict[int, Span]] = []
-    for cluster in clusters:
+    for cluster in _overlapping(spans):
         ranks = {span.rank for span in cluster}
         here = [uses.pop()] if uses and not ranks & uses[-1].keys() else []
         for span in cluster:
@@ -195,6 +185,18 @@ def _together(spans: list[Span]) -> list[list[Span]]:
                 free[span.rank] = span
         uses += here
     return [[use[rank] for rank in sorted(use)] for use in uses]
+
+
+def _overlapping(spans: list[Span]) -> list[list[Span]]:
+    """Spans that hang together in time, by begin."""
+    clusters: list[list[Span]] = []
+    reach_s = -inf
+    for span in sorted(spans, key=lambda span: (min(span.at_s.values()), span.rank)):
+        if min(span.at_s.values()) > reach_s:
+            clusters.append([])
+        clusters[-1].append(span)
+        reach_s = max(reach_s, *span.at_s.values())
+    return clusters
 
 
 def _last(instants: list[float | None], without: str) -> tuple[float | None, str]:
@@ -266,24 +268,21 @@ def _storage(
     for mark, name in STORAGE.items():
         if mark not in at_s:
             continue
-        if reach_s - SAME_S < at_s[mark] < reach_s:
-            pieces.append(Phase(joined + name, reach_s, reach_s))
-            joined = ""
+        if at_s[mark] > reach_s - SAME_S:
+            until_s = max(reach_s, at_s[mark])
+            pieces.append(Phase(joined + name, reach_s, until_s))
+            reach_s, joined = until_s, ""
             continue
-        if at_s[mark] < reach_s:
-            flags.append(Flag("OUT_OF_ORDER", mark))
-            if pieces:
-                pieces[-1] = pieces[-1]._replace(name=f"{pieces[-1].name}+{name}")
-            else:
-                joined += f"{name}+"
-            continue
-        pieces.append(Phase(joined + name, reach_s, at_s[mark]))
-        reach_s, joined = at_s[mark], ""
-    for name, until_s in (
-        ("settle", durable_s),
-        ("return", returned_s if durable_s is not None else None),
-    ):
-        if until_s is not None and until_s > reach_s:
-            pieces.append(Phase(name, reach_s, until_s))
-            reach_s = until_s
+        flags.append(Flag("OUT_OF_ORDER", mark))
+        if pieces:
+            pieces[-1] = pieces[-1]._replace(name=f"{pieces[-1].name}+{name}")
+        else:
+            joined += f"{name}+"
+    if durable_s is None:
+        return tuple(pieces), flags
+    if durable_s > reach_s:
+        pieces.append(Phase("settle", reach_s, durable_s))
+        reach_s = durable_s
+    if returned_s is not None and returned_s > reach_s:
+        pieces.append(Phase("return", reach_s, returned_s))
     return tuple(pieces), flags
