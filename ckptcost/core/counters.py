@@ -199,18 +199,18 @@ class Counter:
         if span_s > 0 and (coverage <= 0 or value != value):
             value = coverage = math.nan
         stood = _overlapping(self.stood, begin_s, end_s) if self.stood else ()
-        reasons: tuple[str, ...] = ()
-        if gaps or stood or codes[0] or codes[1]:
-            reasons = tuple(
-                dict.fromkeys(
-                    [
-                        *(REASONS[code] for code in codes if code),
-                        *(gap.reason for gap in (*gaps, *stood)),
-                    ]
-                )
-            )
+        reasons = [REASONS[code] for code in codes if code]
+        reasons += [gap.reason for gap in (*gaps, *stood)]
         return CountedAmount(
-            value, low, high, coverage, count, gaps, count < FEW, resolved_s, reasons
+            value,
+            low,
+            high,
+            coverage,
+            count,
+            gaps,
+            count < FEW,
+            resolved_s,
+            tuple(dict.fromkeys(reasons)),
         )
 
     def _counts(self, begin_s: Floats, end_s: Floats) -> Places:
@@ -404,7 +404,7 @@ def unwrap_counter(
     t_s, value, took_s = (
         np.asarray(part, dtype=np.float64) for part in (series.t_s, series.value, series.took_s)
     )
-    if len(t_s) > 1 and not bool(np.all(t_s[1:] >= t_s[:-1])):
+    if not np.all(t_s[1:] >= t_s[:-1]):
         raise ValueError("readings are not in the order of their times")
     answered = np.isfinite(value) & (value >= 0)
     if not answered.all():
@@ -413,40 +413,35 @@ def unwrap_counter(
     fell = more < 0
     if wraps_at:
         more = np.where(fell, more + wraps_at, more)
-    bad = more < 0
     moved = more != 0
-    codes = np.where(bad, 1, 0)  # places in _REASONS: texts take numpy ten times as long
     count = np.arange(len(t_s))
     # the tick before the one that is seen now came after the reading before the one that first saw
     # it
     earlier = np.maximum.accumulate(np.where(moved, count, 0))[np.maximum(count - 1, 0)]
-    if most_per_s:
-        first_s = 0.0 if tick_s == 0 else 1.5 * tick_s if tick_s else 1.0
-        since_s = np.where(earlier > 0, t_s[np.maximum(earlier - 1, 0)], t_s[:1] - first_s)
-        room = most_per_s * (t_s + took_s - since_s)
-        codes = np.where(~bad & (more > room), np.where(fell, 1, 2), codes)
-        if wraps_at:
-            codes = np.where((codes == 0) & (more + wraps_at <= room) & (count > 0), 3, codes)
-        bad = codes != 0
-    breaks = np.flatnonzero(bad)
+    first_s = 1.0 if tick_s is None else 1.5 * tick_s
+    since_s = np.where(earlier > 0, t_s[np.maximum(earlier - 1, 0)], t_s[:1] - first_s)
+    most_per_s = most_per_s or math.nan  # not known: nothing is more, and nothing less
+    room = most_per_s * (t_s + took_s - since_s)
+    codes = np.where(more < 0, 1, 0)  # places in _REASONS: texts take numpy ten times as long
+    codes = np.where((codes == 0) & (more > room), np.where(fell, 1, 2), codes)
+    if wraps_at:
+        codes = np.where((codes == 0) & (more + wraps_at <= room) & (count > 0), 3, codes)
+    breaks = np.flatnonzero(codes)
     since = breaks - 1 if tick_s == 0 else earlier[breaks]
     reasons = [_REASONS[code] for code in codes[breaks].tolist()]
-    gaps = tuple(
-        CounterGap(*gap)
-        for gap in zip(t_s[since].tolist(), (t_s + took_s)[breaks].tolist(), reasons, strict=True)
-    )
+    gaps = map(CounterGap, t_s[since].tolist(), (t_s + took_s)[breaks].tolist(), reasons)
     moves = np.flatnonzero(moved)
     return Counter(
         t_s,
         took_s,
-        np.cumsum(np.where(bad, 0.0, more)),
+        np.cumsum(np.where(codes, 0.0, more)),
         moves,
-        gaps,
+        tuple(gaps),
         tuple(breaks.tolist()),
         *_stuck(t_s, moves, more, tick_s),
         tick_s,
         resolution or 0.0,
-        most_per_s or math.nan,
+        most_per_s,
         lag_s,
     )
 

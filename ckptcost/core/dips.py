@@ -139,17 +139,21 @@ def dip(
     if during.coverage < WHOLE:
         return Dip("NOT_RESOLVED", before, during, nan, "GAPS")
     drop = 1.0 - during.value / before.value
+    is_short = end_s - begin_s < RESOLVES * resolved_s or "SHORT" in during.flags
+    verdict, why = _verdict(before, during, drop, is_short, spins)
+    return Dip(verdict, before, during, drop, why)
+
+
+def _verdict(
+    before: Energy, during: Energy, drop: float, is_short: bool, spins: bool
+) -> tuple[Verdict, str]:
     if drop >= LEAST_DROP and during.high < before.low:
-        return Dip("CONFIRMED", before, during, drop)
-    if end_s - begin_s < RESOLVES * resolved_s or "SHORT" in during.flags:
-        return Dip("NOT_RESOLVED", before, during, drop, "TOO_SHORT")
+        return "CONFIRMED", ""
+    if is_short:
+        return "NOT_RESOLVED", "TOO_SHORT"
     if during.low > (1.0 - LEAST_DROP) * before.value:
-        return (
-            Dip("NOT_RESOLVED", before, during, drop, "STAYS_BUSY")
-            if spins
-            else Dip("CONTRADICTED", before, during, drop)
-        )
-    return Dip("NOT_RESOLVED", before, during, drop, "TOO_LITTLE")
+        return ("NOT_RESOLVED", "STAYS_BUSY") if spins else ("CONTRADICTED", "")
+    return "NOT_RESOLVED", "TOO_LITTLE"
 
 
 def _level(mean: Mean, quiet: Stretch, stall_s: float, rough: Rough | None) -> Energy:

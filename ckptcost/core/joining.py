@@ -49,21 +49,28 @@ def join_marks(marks: Iterable[Mark]) -> list[Mark]:
     paths = {
         save.name: _path(mine) for save, mine in zip(saves, by_window(inside, saves), strict=True)
     }
+    found = inside + _adopted(outside, saves, paths)
+    return sorted(found, key=lambda mark: mark.t_s)
+
+
+def _adopted(outside: list[Mark], saves: Sequence[Window], paths: dict[str, str]) -> list[Mark]:
+    """The watcher's marks, those within a hooked save under its label, and a remark on what each
+    such save holds."""
     watched = windows_of(outside)
     labels = {window.label for window in watched}
     found = [mark for mark in outside if mark.window not in labels]
-    shares: defaultdict[str, list[tuple[Window, Contents]]] = defaultdict(list)
-    homes = {save.name: save for save in saves}
+    shares: dict[str, tuple[Window, list[tuple[Window, Contents]]]] = {}
     for window, its, what in zip(
         watched, by_window(outside, watched), contents_of(outside, watched), strict=True
     ):
         home = _home(window, saves, paths)
-        found += its if home is None else _under(home, its)
-        if home is not None:
-            shares[home.name].append((window, what))
-    together = [_together(homes[name], parts) for name, parts in shares.items()]
-    found += [mark for mark in together if mark.detail["bytes"] == mark.detail["bytes"]]
-    return sorted(inside + found, key=lambda mark: mark.t_s)
+        if home is None:
+            found += its
+        else:
+            found += _under(home, its)
+            shares.setdefault(home.name, (home, []))[1].append((window, what))
+    together = [_together(home, parts) for home, parts in shares.values()]
+    return found + [mark for mark in together if mark.detail["bytes"] == mark.detail["bytes"]]
 
 
 def _settle_marks(marks: list[Mark]) -> list[Mark]:

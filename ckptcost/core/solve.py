@@ -42,11 +42,9 @@ def boundary(gap: Callable[[float], float], good: float, bad: float, steps: int 
     for step in range(steps):
         if abs(high - low) <= TIGHT:
             break
-        middle = (low + high) / 2.0
         # one step in three halves the bracket, whatever the function does
-        if step % 3 != 2 and isfinite(at_good) and isfinite(at_bad):
-            guess = (low * at_bad - high * at_good) / (at_bad - at_good)
-            middle = guess if min(low, high) < guess < max(low, high) else middle
+        halves = step % 3 == 2
+        middle = (low + high) / 2.0 if halves else _false_position(low, high, at_good, at_bad)
         value = exp(middle)
         here = gap(value)
         if here >= 0:
@@ -56,6 +54,15 @@ def boundary(gap: Callable[[float], float], good: float, bad: float, steps: int 
             high, at_bad = middle, here
             at_good, side = at_good / 2.0 if side == -1 else at_good, -1
     return best
+
+
+def _false_position(low: float, high: float, at_low: float, at_high: float) -> float:
+    """Where a line through both ends is 0; the middle where there is none between them."""
+    middle = (low + high) / 2.0
+    if not (isfinite(at_low) and isfinite(at_high)):
+        return middle
+    guess = (low * at_high - high * at_low) / (at_high - at_low)
+    return guess if min(low, high) < guess < max(low, high) else middle
 
 
 def first_order_stall_s(goodput: Number, lost_s: Number, mtbf_s: Number) -> Number:
